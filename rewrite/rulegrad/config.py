@@ -1,0 +1,196 @@
+"""Settings: read once from the environment, changed in code, and checked in both places.
+
+    >>> from rulegrad.config import config
+    >>> with config(debug=2, check=1):
+    ...     config.debug
+    2
+
+The environment's names are those of `SETTINGS`. An unknown name or a value that a setting cannot take
+is a ConfigError, raised when the settings are first used.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rulegrad.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: its name in code, its environment variable, and what it takes."""
+
+    name: str
+    variable: str
+    takes: str
+    parse: Callable[[Any], Any]  # raises ValueError or TypeError
+    default: Callable[[], Any]
+    help: str
+
+
+def _level(highest: int) -> Callable[[Any], int]:
+    def parse(value: Any) -> int:
+        level = int(value)
+        if not 0 <= level <= highest or level != float(value):
+            raise ValueError(value)
+        return level
+
+    return parse
+
+
+def _names(separator: str) -> Callable[[Any], tuple[str, ...]]:
+    def parse(value: Any) -> tuple[str, ...]:
+        parts = value.split(separator) if isinstance(value, str) else list(value)
+        if not all(isinstance(part, (str, os.PathLike)) for part in parts):
+            raise TypeError(value)
+        return tuple(os.fspath(part).strip() for part in parts if os.fspath(part).strip())
+
+    return parse
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value.strip()
+
+
+def _folder(value: Any) -> Path:
+    if not os.fspath(value):
+        raise ValueError(value)
+    return Path(value).expanduser()
+
+
+def default_cache_folder() -> Path:
+    """Where this platform keeps what can be made again: ~/.cache/rulegrad on Linux."""
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "rulegrad"
+
+
+SETTINGS: Final[dict[str, Setting]] = {
+    setting.name: setting
+    for setting in (
+        Setting(
+            "device", "RULEGRAD_DEVICE", "a device name such as opencl, opencl:0 or numpy",
+            _text, str, "the default device; empty: the best that works",
+        ),
+        Setting(
+            "backends", "RULEGRAD_BACKENDS", f"folders, with {os.pathsep!r} between them",
+            _names(os.pathsep), tuple, "folders of further backends",
+        ),
+        Setting(
+            "cache", "RULEGRAD_CACHE", "a folder",
+            _folder, default_cache_folder, "where compiled programs and rules are kept",
+        ),
+        Setting(
+            "debug", "DEBUG", "a number from 0 to 5",
+            _level(5), int, "2: one line a kernel; 4: its source",
+        ),
+        Setting(
+            "check", "CHECK", "0, 1 or 2",
+            _level(2), int, "1: every pass gives a valid graph; 2: and one that means the same",
+        ),
+        Setting(
+            "rules_off", "RULES_OFF", "names of rules, with ',' between them",
+            _names(","), tuple, "rules that are left out",
+        ),
+    )
+}  # fmt: skip
+
+
+class Config:
+    """The settings in force, as attributes; `config(name=value)` sets some for the length of a `with`.
+
+    They hold for the whole process. Assigning to an attribute changes a setting for good.
+    """
+
+    device: str
+    backends: tuple[str, ...]
+    cache: Path
+    debug: int
+    check: int
+    rules_off: tuple[str, ...]
+
+    def __getattr__(self, name: str) -> Any:
+        # Only called while the attribute is missing: the environment has not been read yet.
+        if name not in SETTINGS:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            raise ConfigError(_unknown("setting", name, SETTINGS))
+        self.__dict__ = {**read_environment(os.environ), **self.__dict__}
+        return self.__dict__[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "__dict__":
+            super().__setattr__(name, value)
+        else:
+            self.__dict__[name] = _parse(name, value, f"setting {name}")
+
+    def __call__(self, **settings: Any) -> _Override:
+        """A context manager with these settings in force. Raises ConfigError at once for a wrong one."""
+        parsed = {name: _parse(name, value, f"setting {name}") for name, value in settings.items()}
+        return _Override(self, parsed)
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in SETTINGS)
+        return f"config({values})"
+
+
+class _Override:
+    """Settings that hold while the `with` block runs; may be entered more than once."""
+
+    def __init__(self, owner: Config, values: Mapping[str, Any]) -> None:
+        self._owner = owner
+        self._values = values
+        self._before: list[dict[str, Any]] = []
+
+    def __enter__(self) -> Config:
+        self._before.append({name: getattr(self._owner, name) for name in self._values})
+        self._owner.__dict__.update(self._values)
+        return self._owner
+
+    def __exit__(self, *_: object) -> None:
+        self._owner.__dict__.update(self._before.pop())
+
+
+def read_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    """All settings, from environment variables. Raises ConfigError for a wrong name or value."""
+    known = {setting.variable: setting for setting in SETTINGS.values()}
+    for variable in environment:
+        if variable.startswith("RULEGRAD_") and variable not in known:
+            raise ConfigError(_unknown("environment variable", variable, known))
+    return {
+        setting.name: _parse(setting.name, environment[variable], f"environment variable {variable}")
+        if environment.get(variable)
+        else setting.default()
+        for variable, setting in known.items()
+    }
+
+
+def _parse(name: str, value: Any, where: str) -> Any:
+    if name not in SETTINGS:
+        raise ConfigError(_unknown("setting", name, SETTINGS))
+    setting = SETTINGS[name]
+    try:
+        return setting.parse(value)
+    except (ValueError, TypeError):
+        raise ConfigError(f"{where} is {value!r}; it takes {setting.takes} ({setting.help})") from None
+
+
+def _unknown(what: str, name: str, known: Mapping[str, Any]) -> str:
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]}?" if close else "the known ones are " + ", ".join(known)
+    return f"unknown {what} {name!r}; {hint}"
+
+
+config: Final = Config()
