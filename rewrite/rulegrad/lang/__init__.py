@@ -1,0 +1,1 @@
+"""The rule language: lexer, parser, checker, compiler to bytecode, diagnostics."""

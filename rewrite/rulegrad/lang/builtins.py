@@ -1,0 +1,137 @@
+"""The closed list of built-in functions: one table for the checker, the compiler and the engine.
+
+The position of an entry is its opcode number: append new functions at the end, never reorder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+RULE = "rule"  # guards, `let`, templates, functions on nodes
+OP_TABLE = "op table"  # eval, interval, shape, identity and check lines of an op
+RENDER = "render"  # fields of a text template
+NEEDS = "needs"  # `needs` clauses
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """One built-in function; `maximum` is None when it takes any number of arguments."""
+
+    number: int
+    name: str
+    signature: str
+    minimum: int
+    maximum: int | None
+    scopes: tuple[str, ...]
+    doc: str
+
+
+def _table(*rows: tuple[str, int, int | None, tuple[str, ...], str]) -> dict[str, Builtin]:
+    table: dict[str, Builtin] = {}
+    for number, (signature, minimum, maximum, scopes, doc) in enumerate(rows):
+        name = signature.split("(")[0]
+        table[name] = Builtin(number, name, signature, minimum, maximum, scopes, doc)
+    return table
+
+
+_R = (RULE, RENDER)
+_RO = (RULE, OP_TABLE, RENDER)
+_O = (OP_TABLE,)
+
+BUILTINS: dict[str, Builtin] = _table(
+    # ---- facts of a node ----
+    ("vmin(x)", 1, 1, _R, "lower end of the interval of x; fails when unbounded"),
+    ("vmax(x)", 1, 1, _R, "upper end of the interval of x; fails when unbounded"),
+    ("dtype(x)", 1, 1, _RO, "the dtype of a node"),
+    ("shape(x)", 1, 1, _RO, "the shape of a node, a sequence of integers"),
+    ("rank(x)", 1, 1, _RO, "number of axes"),
+    ("size(x)", 1, 1, _RO, "number of elements"),
+    ("op(x)", 1, 1, _R, "the op of a node"),
+    ("srcs(x)", 0, 1, _RO, "the sources of a node; in the op table, srcs() are the node's own"),
+    ("src(x, i)", 2, 2, _R, "one source of a node"),
+    ('attr(x, "name")', 2, 2, _R, "an attribute of a node; fails when it has none of that name"),
+    ("is_const(x)", 1, 1, _R, "whether a node is a CONST"),
+    ("value(x)", 1, 1, _R, "the value of a CONST; fails for any other node"),
+    ("is_op(x, OP)", 2, 2, _R, "whether a node has that op"),
+    ("ranges(x)", 1, 1, _R, "the open RANGE nodes that x depends on, ordered by id"),
+    ("key(x)", 1, 1, _R, "a structural key: a total order that does not depend on the run"),
+    ("contains(OP, x, ...)", 2, None, _R, "one of the nodes has OP somewhere below it"),
+    ("uses(n)", 1, 1, _R, "number of consumers in the graph given to the pass (walk passes)"),
+    ('slot(x, "name")', 1, 2, _R, "0, 1, 2, … in the order of first asking within one run of a pass"),
+    # ---- sums and products ----
+    ("terms(x)", 1, 1, _R, "the addends of an ADD chain"),
+    ("factors(x)", 1, 1, _R, "the factors of a MUL chain"),
+    ("clauses(x)", 1, 1, _R, "the members of a bool AND chain"),
+    ("sum(xs)", 1, 1, _R, "the ADD chain of a sequence of nodes; 0 when empty"),
+    ("prod(xs)", 1, 1, _RO, "the MUL chain of a sequence of nodes, the product of values; 1 when empty"),
+    ("all_of(xs)", 1, 1, _R, "the AND chain of a sequence of bool nodes; true when empty"),
+    ("const_factor(x)", 1, 1, _R, "of a term b * c: c, else 1; of a sum, the gcd of its terms' factors"),
+    ("base(x)", 1, 1, _R, "of a term b * c: b, else x"),
+    ("divides(k, x)", 2, 2, _R, "every term of x is a multiple of k"),
+    ("exact_div(x, k)", 2, 2, _R, "x / k as a node, when divides(k, x)"),
+    # ---- numbers ----
+    ("gcd(a, ...)", 1, None, _RO, "greatest common divisor"),
+    ("abs(a)", 1, 1, _RO, "absolute value"),
+    ("min(a, ...)", 1, None, _RO, "least of the arguments, or of one sequence"),
+    ("max(a, ...)", 1, None, _RO, "greatest of the arguments, or of one sequence"),
+    ("floor(a)", 1, 1, _RO, "largest integer not above a"),
+    ("ceil(a)", 1, 1, _RO, "least integer not below a"),
+    ("ceildiv(a, b)", 2, 2, _RO, "a / b rounded up"),
+    ("log2(n)", 1, 1, _RO, "base-2 logarithm; exact for an integer power of two, else fails for integers"),
+    ("is_pow2(n)", 1, 1, _RO, "whether n is a positive power of two"),
+    ("is_int(v)", 1, 1, _RO, "whether a number is integral"),
+    ("sign(a)", 1, 1, _RO, "-1, 0 or 1"),
+    # ---- sequences ----
+    ("iota(n)", 1, 1, _RO, "0, 1, …, n - 1"),
+    ("product(shape)", 1, 1, _RO, "the sequence of index tuples of a shape, last axis fastest"),
+    ("total(xs)", 1, 1, _RO, "the sum of a sequence of values"),
+    ("len(xs)", 1, 1, _RO, "length of a sequence"),
+    ("zip(xs, ys, ...)", 2, None, _RO, "tuples of the elements at equal places; lengths must agree"),
+    ("reversed(xs)", 1, 1, _RO, "a sequence backwards"),
+    ("sorted(xs)", 1, 1, _RO, "values in ascending order, nodes by key"),
+    ("argsort(xs)", 1, 1, _RO, "the places of the elements in ascending order"),
+    ("any(xs)", 1, 1, _RO, "whether one element is true"),
+    ("all(xs)", 1, 1, _RO, "whether every element is true"),
+    ("strides(shape)", 1, 1, _RO, "row-major strides of a shape"),
+    # ---- dtypes and constants ----
+    ("eval(f, T, xs)", 3, 3, _R, "op f's evaluator on constants, the result as dtype T stores it"),
+    ("convert(v, T)", 1, 2, _RO, "the value as dtype T stores it; in the op table, as the result stores it"),
+    ("identity(f, T)", 2, 2, _R, "the identity element of a reduction by f"),
+    ("lossless(A, B)", 2, 2, _R, "every value of dtype A is a value of dtype B"),
+    ("fits(x, T)", 2, 2, _R, "the interval of x lies within integer dtype T"),
+    ("is_float(T)", 1, 1, _RO, "whether a dtype is floating point"),
+    ("is_signed(T)", 1, 1, _RO, "whether a dtype has negative values"),
+    ("is_integer(T)", 1, 1, _RO, "whether a dtype is an integer or index"),
+    ("substitute(e, a, b)", 3, 3, _R, "e with node a replaced by b"),
+    # ---- target facts ----
+    ("type(T)", 1, 1, (RENDER,), "the target's name of a dtype"),
+    ("literal(c)", 1, 1, (RENDER,), "the target's spelling of a constant's value"),
+    ('limit("name")', 1, 1, _R, "a number from the target's limits"),
+    ("has(OP)", 1, 1, (NEEDS,), "the target has the op"),
+    ("supports(T)", 1, 1, (NEEDS,), "the target has the dtype"),
+    ("flag(NAME)", 1, 1, (NEEDS,), "the target declares the flag"),
+    # ---- evaluators of the op table ----
+    ("lo(a)", 1, 1, _O, "lower end of a source's interval"),
+    ("hi(a)", 1, 1, _O, "upper end of a source's interval"),
+    ("dtype_min()", 0, 0, _O, "least value of the result's dtype; -inf for a float"),
+    ("dtype_max()", 0, 0, _O, "greatest value of the result's dtype; inf for a float"),
+    ("bit_not(a)", 1, 1, _O, "complement; logical not of a bool"),
+    ("bit_and(a, b)", 2, 2, _O, "bitwise and"),
+    ("bit_or(a, b)", 2, 2, _O, "bitwise or"),
+    ("bit_xor(a, b)", 2, 2, _O, "bitwise exclusive or"),
+    ("shift_left(a, b)", 2, 2, _O, "a * 2**b for 0 <= b < bits, else 0"),
+    ("shift_right(a, b)", 2, 2, _O, "a // 2**b"),
+    ("trunc_div(a, b)", 2, 2, _O, "a / b rounded towards zero; 0 when b is 0"),
+    ("trunc_mod(a, b)", 2, 2, _O, "remainder of trunc_div, with the sign of a"),
+    ("pow(a, b)", 2, 2, _O, "a to the power b"),
+    ("sqrt(a)", 1, 1, _O, "square root"),
+    ("exp(a)", 1, 1, _O, "e to the power a"),
+    ("exp2(a)", 1, 1, _O, "2 to the power a"),
+    ("log(a)", 1, 1, _O, "natural logarithm"),
+    ("sin(a)", 1, 1, _O, "sine"),
+    ("cos(a)", 1, 1, _O, "cosine"),
+    ("tanh(a)", 1, 1, _O, "hyperbolic tangent"),
+    ("trunc(a)", 1, 1, _O, "rounded towards zero"),
+    ("round_even(a)", 1, 1, _O, "rounded to the nearest integer, halves to even"),
+    ("bitcast(a)", 1, 1, _O, "the same bits as the result's dtype"),
+)

@@ -1,0 +1,111 @@
+"""Diagnostics: the closed set of codes, and how a problem in rule text is printed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rulegrad.lang.syntax import Span
+
+ERROR = "error"
+WARNING = "warning"
+_WIDTH = 140  # of the source line that is printed
+
+# code -> (severity, one line of documentation)
+CODES: dict[str, tuple[str, str]] = {
+    # ---- lexer ----
+    "bad-character": (ERROR, "a character that no token starts with"),
+    "tab": (ERROR, "a tab: indentation is by spaces"),
+    "unterminated-string": (ERROR, "a string that does not end on its line"),
+    "bad-escape": (ERROR, "a backslash in a string before a character that it does not escape"),
+    "bad-number": (ERROR, "a number that cannot be read, or is too large"),
+    "unclosed-bracket": (ERROR, "an opening bracket without its closing one"),
+    "unmatched-bracket": (ERROR, "a closing bracket without its opening one"),
+    "bad-indentation": (ERROR, "a line whose indentation fits nothing above it"),
+    # ---- parser ----
+    "expected": (ERROR, "something else was expected here"),
+    "unknown-declaration": (ERROR, "a line in column 0 that starts no declaration"),
+    "unknown-clause": (ERROR, "an indented line that starts with no clause or property of its declaration"),
+    "chained-comparison": (ERROR, "`a < b < c`: comparisons do not chain"),
+    "too-deep": (ERROR, "an expression nested too deeply, or too long"),
+    "empty-block": (ERROR, "a declaration that needs indented lines and has none"),
+    "unexpected-block": (ERROR, "indented lines under a declaration that takes none"),
+    "bad-text": (ERROR, "a text template with an empty or unclosed field, or a single `}`"),
+    "duplicate-key": (ERROR, "a property that is given twice"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One problem in rule text.
+
+    `code` is a key of CODES; `source_line` is the line of text where `span` starts. Printed as
+    `file:line:column: severity[code]: message`, the source line, carets below it, the hint and notes.
+    """
+
+    code: str
+    message: str
+    span: Span
+    hint: str = ""
+    notes: tuple[str, ...] = ()
+    source_line: str = ""
+
+    def __post_init__(self) -> None:
+        if self.code not in CODES:
+            raise ValueError(f"unknown code {self.code!r}: add it to rulegrad.lang.diagnostics.CODES")
+
+    @property
+    def severity(self) -> str:
+        """`error` or `warning`."""
+        return CODES[self.code][0]
+
+    @property
+    def is_error(self) -> bool:
+        return self.severity == ERROR
+
+    def __str__(self) -> str:
+        lines = [f"{place(self.span)}: {self.severity}[{self.code}]: {self.message}"]
+        if self.source_line.strip():
+            lines.extend(self._underlined())
+        if self.hint:
+            lines.append(f"    hint: {self.hint}")
+        lines.extend(f"    note: {note}" for note in self.notes)
+        return "\n".join(lines)
+
+    def _underlined(self) -> tuple[str, str]:
+        """The source line, or the part of a long one that matters, and carets below."""
+        # control characters would move the carets: print them as spaces
+        shown = "".join(c if c.isprintable() else " " for c in self.source_line).rstrip()
+        column = min(self.span.column, len(shown))
+        end = self.span.end_column if self.span.end_line == self.span.line else len(shown)
+        carets = max(1, min(end, len(shown)) - column)
+        if len(shown) > _WIDTH:
+            start = max(0, min(column - _WIDTH // 2, len(shown) - _WIDTH))
+            shown = shown[start : start + _WIDTH]
+            column -= start
+            carets = min(carets, _WIDTH - column)
+        return f"    {shown}", "    " + " " * column + "^" * carets
+
+
+def place(span: Span) -> str:
+    """`file:line:column`, counted from 1 as editors do."""
+    return f"{span.file}:{span.line}:{span.column + 1}"
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+    """A hint with the known name that is closest to `name`, or "" when none is close.
+
+    >>> did_you_mean("rnage", ["range", "const"])
+    'did you mean `range`?'
+    """
+    known = sorted(set(candidates))
+    by_lower = {candidate.lower(): candidate for candidate in known}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return f"did you mean `{by_lower[close[0]]}`?" if close else ""
+
+
+def report(diagnostics: Iterable[Diagnostic]) -> str:
+    """All diagnostics as text, in the order of their places."""
+    ordered = sorted(diagnostics, key=lambda d: (d.span.file, d.span.line, d.span.column))
+    return "\n".join(str(d) for d in ordered)

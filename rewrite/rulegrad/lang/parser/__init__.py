@@ -1,0 +1,85 @@
+"""The parser: from the text of a rule file to its syntax tree.
+
+>>> file = parse_file("ruleset r:\\n    zero: x + 0 -> x\\n", "example.rules")
+>>> file.declarations[0].rules[0].name
+'zero'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rulegrad.errors import RuleError
+from rulegrad.lang import syntax
+from rulegrad.lang.diagnostics import Diagnostic, did_you_mean, report
+from rulegrad.lang.lexer import Line, Source, tokenize
+from rulegrad.lang.parser.declarations import parse_definition, parse_extern
+from rulegrad.lang.parser.op_table import parse_class, parse_dtype, parse_op
+from rulegrad.lang.parser.passes import parse_function, parse_pass, parse_pipeline, parse_ruleset
+from rulegrad.lang.parser.targets import parse_target
+
+__all__ = ["parse_file"]
+
+_Parse = Callable[[Source, Line, list[Line]], syntax.Declaration | None]
+_DECLARATIONS: dict[str, _Parse] = {
+    "dtype": parse_dtype,
+    "class": parse_class,
+    "op": parse_op,
+    "ruleset": parse_ruleset,
+    "pass": parse_pass,
+    "function": parse_function,
+    "def": parse_definition,
+    "extern": parse_extern,
+    "target": parse_target,
+    "pipeline": parse_pipeline,
+}
+
+
+def parse_file(text: str, path: str) -> syntax.File:
+    """The syntax tree of a rule file; `path` is what messages call it.
+
+    Raises RuleError with all problems found, as `diagnostics`: reading goes on at the next line that can
+    start something new.
+    """
+    source = Source(path, text)
+    declarations: list[syntax.Declaration] = []
+    for head, body in _blocks(source, tokenize(source)):
+        declaration = _declaration(source, head, body)
+        if declaration is not None:
+            declarations.append(declaration)
+    if source.diagnostics:
+        raise _error(source.diagnostics)
+    return syntax.File(path, text, tuple(declarations))
+
+
+def _blocks(source: Source, lines: list[Line]) -> list[tuple[Line, list[Line]]]:
+    """Each line in column 0 with the indented lines below it."""
+    blocks: list[tuple[Line, list[Line]]] = []
+    for line in lines:
+        if not line.tokens:
+            continue
+        if line.indent == 0:
+            blocks.append((line, []))
+        elif blocks:
+            blocks[-1][1].append(line)
+        elif not line.broken:
+            span = source.span(line.tokens[0])
+            source.report("bad-indentation", "a declaration starts in column 0", span)
+    return blocks
+
+
+def _declaration(source: Source, head: Line, body: list[Line]) -> syntax.Declaration | None:
+    keyword = head.tokens[0]
+    parse = _DECLARATIONS.get(keyword.text)
+    if parse is not None:
+        return parse(source, head, body)
+    if not head.broken:
+        hint = did_you_mean(keyword.text, _DECLARATIONS) or "one of " + ", ".join(_DECLARATIONS)
+        message = f"`{keyword.text}` starts no declaration"
+        source.report("unknown-declaration", message, source.span(keyword), hint)
+    return None
+
+
+def _error(diagnostics: list[Diagnostic]) -> RuleError:
+    ordered = sorted(diagnostics, key=lambda d: (d.span.line, d.span.column))
+    return RuleError(report(ordered), tuple(ordered))

@@ -1,0 +1,86 @@
+"""`def` and `extern pure`: names for expressions and for host functions."""
+
+from __future__ import annotations
+
+from rulegrad.lang import syntax
+from rulegrad.lang.lexer import Line, Source
+from rulegrad.lang.parser.blocks import attempt, group, join_head, joined, line_span, refuse_block
+from rulegrad.lang.parser.cursor import Cursor
+from rulegrad.lang.parser.expressions import parse_expression
+from rulegrad.lang.parser.passes import parse_parameters
+from rulegrad.lang.parser.rules import parse_let, parse_test_line
+
+
+def parse_definition(source: Source, line: Line, body: list[Line]) -> syntax.Definition | None:
+    """`def NAME(args) = expression`; or `let` lines and the expression, indented, below `=`."""
+    if line.tokens[-1].text != "=":
+        refuse_block(source, line, body, "a `def` with its expression on the same line")
+        return attempt(source, line, _definition)
+    entries = group(source, body)
+    lets: list[syntax.Clause] = []
+    while entries and entries[0][0].tokens[0].text == "let":
+        let = attempt(source, joined(*entries.pop(0)), _let)
+        if let is not None:
+            lets.append(let)
+    whole, rest = join_head(line, [joined(*entry) for entry in entries])
+    definition = attempt(source, whole, _definition)
+    if rest:
+        source.report("expected", "expected one expression after the `let` lines", line_span(source, rest[0]))
+    if definition is None:
+        return None
+    return syntax.Definition(
+        definition.name, definition.parameters, tuple(lets), definition.body, line_span(source, line)
+    )
+
+
+def _definition(cursor: Cursor) -> syntax.Definition:
+    first = cursor.expect("def")
+    name = cursor.name("the name of the abbreviation").text
+    parameters = parse_parameters(cursor)
+    cursor.expect("=")
+    body = parse_expression(cursor)
+    return syntax.Definition(name, parameters, (), body, cursor.span_from(first))
+
+
+def _let(cursor: Cursor) -> syntax.Clause:
+    return parse_let(cursor, cursor.expect("let"))
+
+
+def parse_extern(source: Source, line: Line, body: list[Line]) -> syntax.Extern | None:
+    """`extern pure NAME(arg: type) -> type = "module.function"` and its test lines."""
+    tests: list[syntax.RuleTest] = []
+    for test_line, continuation in group(source, body):
+        test = attempt(source, joined(test_line, continuation), parse_test_line)
+        if test is not None:
+            tests.append(test)
+    return attempt(source, line, lambda cursor: _extern(cursor, tuple(tests)))
+
+
+def _extern(cursor: Cursor, tests: tuple[syntax.RuleTest, ...]) -> syntax.Extern:
+    first = cursor.expect("extern")
+    cursor.expect("pure", "only pure functions may be called from rules")
+    name = cursor.name("the function's name").text
+    cursor.expect("(")
+    parameters: list[tuple[str, str]] = []
+    while not cursor.at(")"):
+        parameter = cursor.name("a parameter").text
+        cursor.expect(":", "a parameter is written `name: type`")
+        parameters.append((parameter, cursor.name("a type").text))
+        if not cursor.accept(","):
+            break
+    cursor.expect(")")
+    cursor.expect("->")
+    result = _result_types(cursor)
+    cursor.expect("=")
+    location = cursor.string('where it is: "module.function"')
+    return syntax.Extern(name, tuple(parameters), result, location, tests, cursor.span_from(first))
+
+
+def _result_types(cursor: Cursor) -> tuple[str, ...]:
+    if not cursor.accept("("):
+        return (cursor.name("the result's type").text,)
+    types = [cursor.name("a type").text]
+    while cursor.accept(","):
+        types.append(cursor.name("a type").text)
+    cursor.expect(")")
+    return tuple(types)

@@ -1,0 +1,372 @@
+"""Expressions: patterns, templates, guards and the op table share one grammar, read by precedence climbing.
+
+From loosest to tightest: `a if c else b`; `or`; `and`; `not`; comparisons and `in`; `|`; `^`; `&`; shifts;
+`+ -`; `* / // %`; `-x ~x`; `**`; calls, brackets, members and `name@pattern`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rulegrad.lang import syntax
+from rulegrad.lang.lexer import NAME, NUMBER, STRING, SYMBOL, Token, number_value
+from rulegrad.lang.parser.cursor import Cursor
+
+MAX_DEPTH = 40
+MAX_OPERATORS = 250
+
+_COMPARISON = 4
+_UNARY = 11
+_BINARY: dict[str, int] = {
+    "or": 1, "and": 2,
+    "in": _COMPARISON, "not": _COMPARISON, "==": _COMPARISON, "!=": _COMPARISON,
+    "<": _COMPARISON, "<=": _COMPARISON, ">": _COMPARISON, ">=": _COMPARISON,
+    "|": 5, "^": 6, "&": 7, "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "//": 10, "%": 10, "**": 12,
+}  # fmt: skip
+_NOT = 3
+_TIGHTEST = 13  # above every infix operator: the operand of `n@`
+_LITERALS: dict[str, bool | float | None] = {
+    "true": True,
+    "false": False,
+    "none": None,
+    "inf": float("inf"),
+    "nan": float("nan"),
+}
+_WORDS = {"if", "else", "and", "or", "not", "in", "for"}
+_CAPITALS = re.compile(r"[A-Z][A-Z0-9_]*")
+
+
+def parse_expression(cursor: Cursor, annotations: bool = True) -> syntax.Expression:
+    """One expression. `annotations`: whether `x:T` may be written (not in slices and text fields)."""
+    first = cursor.token
+    _enter(cursor, first)
+    expression = _binary(cursor, 1, annotations)
+    if cursor.at("if"):
+        # `if` after an expression may also be a comprehension's condition: its caller reads that one
+        cursor.advance()
+        condition = _binary(cursor, 1, annotations)
+        cursor.expect("else")
+        otherwise = parse_expression(cursor, annotations)
+        expression = syntax.Conditional(cursor.span_from(first), condition, expression, otherwise)
+    cursor.depth -= 1
+    return expression
+
+
+def _enter(cursor: Cursor, first: Token) -> None:
+    cursor.depth += 1
+    if cursor.depth > MAX_DEPTH:
+        raise _too_deep(cursor, first, f"more than {MAX_DEPTH} levels of nesting")
+
+
+def _count(cursor: Cursor, first: Token) -> None:
+    cursor.operators += 1
+    if cursor.operators > MAX_OPERATORS:
+        raise _too_deep(cursor, first, f"more than {MAX_OPERATORS} operators in one line")
+
+
+def _too_deep(cursor: Cursor, token: Token, message: str) -> Exception:
+    return cursor.problem("too-deep", message, cursor.source.span(token), "name parts with `let` or `def`")
+
+
+def _binary(cursor: Cursor, lowest: int, annotations: bool) -> syntax.Expression:
+    first = cursor.token
+    left = _prefix(cursor, annotations)
+    while True:
+        token = cursor.token
+        precedence = _BINARY.get(token.text, 0) if token.kind in (SYMBOL, NAME) else 0
+        if precedence < lowest or (token.text == "not" and cursor.peek().text != "in"):
+            return left
+        _count(cursor, token)
+        operator = _operator(cursor)
+        # `**` groups to the right, all others to the left
+        right_lowest = _UNARY if operator == "**" else precedence + 1
+        if operator in ("in", "not-in") and cursor.at("{"):
+            right = _set_literal(cursor)
+        else:
+            right = _operand(cursor, right_lowest, annotations)
+        left = syntax.Infix(cursor.span_from(first), operator, left, right)
+        if precedence == _COMPARISON and _BINARY.get(cursor.token.text) == _COMPARISON:
+            _refuse_chain(cursor, operator)
+
+
+def _operator(cursor: Cursor) -> str:
+    text = cursor.advance().text
+    if text == "not":
+        cursor.advance()
+        return "not-in"
+    return text
+
+
+def _operand(cursor: Cursor, lowest: int, annotations: bool) -> syntax.Expression:
+    _enter(cursor, cursor.token)
+    operand = _binary(cursor, lowest, annotations)
+    cursor.depth -= 1
+    return operand
+
+
+def _refuse_chain(cursor: Cursor, operator: str) -> None:
+    if cursor.token.kind in (SYMBOL, NAME) and not (cursor.at("not") and cursor.peek().text != "in"):
+        message = f"`{cursor.token.text}` after `{operator}`: comparisons do not chain"
+        span = cursor.source.span(cursor.token)
+        hint = "write `a < b and b < c`, or use parentheses"
+        raise cursor.problem("chained-comparison", message, span, hint)
+
+
+def _prefix(cursor: Cursor, annotations: bool) -> syntax.Expression:
+    token = cursor.token
+    if token.kind == SYMBOL and token.text in ("-", "~"):
+        cursor.advance()
+        operand = _operand(cursor, _UNARY, annotations)
+        if token.text == "-" and isinstance(operand, syntax.Literal) and _is_number(operand.value):
+            return syntax.Literal(cursor.span_from(token), -operand.value)  # type: ignore[operator]
+        return syntax.Prefix(cursor.span_from(token), token.text, operand)
+    if token.kind == NAME and token.text == "not":
+        cursor.advance()
+        return syntax.Prefix(cursor.span_from(token), "not", _operand(cursor, _NOT, annotations))
+    if token.kind == NAME and token.text == "ordered" and _starts_operand(cursor.peek()):
+        return _ordered(cursor, annotations)
+    return _postfix(cursor, token, _primary(cursor, annotations))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _starts_operand(token: Token) -> bool:
+    if token.kind == NAME:
+        return token.text not in _WORDS
+    return token.kind == NUMBER or token.text in ("(", "-", "~")
+
+
+def _ordered(cursor: Cursor, annotations: bool) -> syntax.Expression:
+    first = cursor.advance()
+    inner = _operand(cursor, _COMPARISON, annotations)
+    if not isinstance(inner, syntax.Infix):
+        message = "`ordered` stands before an infix operation"
+        raise cursor.problem("expected", message, inner.span, "write `ordered a + b`")
+    return syntax.Infix(cursor.span_from(first), inner.operator, inner.left, inner.right, ordered=True)
+
+
+def _primary(cursor: Cursor, annotations: bool) -> syntax.Expression:
+    token = cursor.token
+    if token.kind == NAME and token.text not in _WORDS:
+        return _name(cursor, annotations)
+    if token.kind == NUMBER:
+        cursor.advance()
+        return syntax.Literal(cursor.span_from(token), number_value(token.text))
+    if token.kind == STRING:
+        text = cursor.string()
+        return syntax.Literal(cursor.span_from(token), text)
+    if cursor.at("("):
+        return _parenthesised(cursor, annotations)
+    if cursor.at("["):
+        cursor.advance()
+        items, _ = _items(cursor, "]", annotations)
+        cursor.expect("]")
+        return syntax.Sequence(cursor.span_from(token), items)
+    if cursor.at("{"):
+        cursor.advance()
+        inner = parse_expression(cursor)
+        cursor.expect("}")
+        return syntax.Compute(cursor.span_from(token), inner)
+    raise cursor.expected("an expression")
+
+
+def _name(cursor: Cursor, annotations: bool) -> syntax.Expression:
+    token = cursor.advance()
+    if token.text in _LITERALS:
+        return syntax.Literal(cursor.span_from(token), _LITERALS[token.text])
+    if cursor.at("@"):
+        cursor.advance()
+        pattern = _operand(cursor, _TIGHTEST, annotations)
+        return syntax.Capture(cursor.span_from(token), token.text, pattern)
+    if cursor.at("("):
+        return _call(cursor, token, (), annotations)
+    if cursor.at("[") and (_CAPITALS.fullmatch(token.text) or _call_follows(cursor)):
+        attributes = _attributes(cursor)
+        return _call(cursor, token, attributes, annotations)
+    if token.text == "one" and cursor.token.kind == NAME and cursor.token.text not in _WORDS:
+        name = cursor.advance()
+        return _annotated(cursor, token, name.text, annotations, one=True)
+    return _annotated(cursor, token, token.text, annotations)
+
+
+def _call_follows(cursor: Cursor) -> bool:
+    """At `[`: whether `(` stands right after its closing bracket, as in `f[..n](xs...)`."""
+    depth = 0
+    for index in range(cursor.position, len(cursor.tokens)):
+        token = cursor.tokens[index]
+        if token.kind != SYMBOL:
+            continue
+        if token.text in "([{":
+            depth += 1
+        elif token.text in ")]}":
+            depth -= 1
+            if depth == 0:
+                following = cursor.tokens[index + 1]
+                return following.text == "(" and following.kind == SYMBOL
+    return False
+
+
+def _call(
+    cursor: Cursor, name: Token, attributes: tuple[syntax.Attribute, ...], annotations: bool
+) -> syntax.Expression:
+    is_op = bool(attributes) or cursor.previous.text == "]" or _CAPITALS.fullmatch(name.text) is not None
+    cursor.expect("(", f"an op's sources: `{name.text}[...](...)`" if is_op else "")
+    arguments, _ = _items(cursor, ")", annotations)
+    cursor.expect(")")
+    span = cursor.span_from(name)
+    if is_op:
+        return syntax.OpCall(span, name.text, attributes, arguments)
+    return syntax.Call(span, name.text, arguments)
+
+
+def _attributes(cursor: Cursor) -> tuple[syntax.Attribute, ...]:
+    cursor.expect("[")
+    attributes: list[syntax.Attribute] = []
+    while not cursor.at("]"):
+        first = cursor.token
+        if cursor.accept(".."):
+            copied = cursor.name("the node whose attributes are copied")
+            value: syntax.Expression = syntax.Name(cursor.source.span(copied), copied.text)
+            attributes.append(syntax.Attribute(cursor.span_from(first), "..", value))
+        elif first.kind == NAME and cursor.peek().text == "=":
+            cursor.advance()
+            cursor.advance()
+            value = parse_expression(cursor)
+            attributes.append(syntax.Attribute(cursor.span_from(first), first.text, value))
+        else:
+            value = parse_expression(cursor)
+            attributes.append(syntax.Attribute(cursor.span_from(first), None, value))
+        if not cursor.accept(","):
+            break
+    cursor.expect("]")
+    return tuple(attributes)
+
+
+def parse_attributes(cursor: Cursor) -> tuple[syntax.Attribute, ...]:
+    """`[k=v, ...]` if it is here, else nothing (priorities of an order pass)."""
+    return _attributes(cursor) if cursor.at("[") else ()
+
+
+def _annotated(cursor: Cursor, first: Token, name: str, annotations: bool, one: bool = False) -> syntax.Name:
+    """The rest of `x`, `x:T`, `c:const`, `c:const:T`, `i:range(4)`, `x:float32[4, 8]`."""
+    is_const, dtype, bounds, shape = False, None, None, None
+    if annotations and cursor.at(":"):
+        cursor.advance()
+        kind = cursor.name("a kind: `const`, a dtype, a dtype class or a dtype variable").text
+        if kind == "const":
+            is_const = True
+            if cursor.accept(":"):
+                dtype = cursor.name("a dtype, a dtype class or a dtype variable").text
+        elif kind == "range" and cursor.at("("):
+            bounds = _bounds(cursor)
+        else:
+            dtype = kind
+            if cursor.at("["):
+                shape = _shape(cursor)
+    return syntax.Name(cursor.span_from(first), name, is_const, dtype, bounds, shape, one)
+
+
+def _bounds(cursor: Cursor) -> tuple[int, int]:
+    cursor.expect("(")
+    first = parse_integer(cursor)
+    bounds = (0, first)
+    if cursor.accept(","):
+        bounds = (first, parse_integer(cursor))
+    cursor.expect(")")
+    return bounds
+
+
+def _shape(cursor: Cursor) -> tuple[int, ...]:
+    cursor.expect("[")
+    sizes: list[int] = []
+    while not cursor.at("]"):
+        sizes.append(parse_integer(cursor))
+        if not cursor.accept(","):
+            break
+    cursor.expect("]")
+    return tuple(sizes)
+
+
+def parse_integer(cursor: Cursor) -> int:
+    """An integer with an optional minus sign."""
+    negative = cursor.accept("-")
+    if cursor.token.kind == NUMBER:
+        value = number_value(cursor.token.text)
+        if isinstance(value, int):
+            cursor.advance()
+            return -value if negative else value
+    raise cursor.expected("an integer")
+
+
+def _set_literal(cursor: Cursor) -> syntax.Expression:
+    first = cursor.expect("{")
+    items, _ = _items(cursor, "}", annotations=False)
+    cursor.expect("}")
+    return syntax.SetLiteral(cursor.span_from(first), items)
+
+
+def _parenthesised(cursor: Cursor, annotations: bool) -> syntax.Expression:
+    first = cursor.expect("(")
+    items, comma = _items(cursor, ")", annotations)
+    cursor.expect(")")
+    if len(items) == 1 and not comma and not isinstance(items[0], (syntax.Comprehension, syntax.Splice)):
+        return items[0]
+    return syntax.Sequence(cursor.span_from(first), items)
+
+
+def _items(cursor: Cursor, closing: str, annotations: bool) -> tuple[tuple[syntax.Expression, ...], bool]:
+    """The items up to a closing bracket, and whether there was a comma."""
+    items: list[syntax.Expression] = []
+    comma = False
+    while not cursor.at(closing):
+        items.append(_item(cursor, annotations))
+        if not cursor.accept(","):
+            break
+        comma = True
+    if not cursor.at(closing):
+        raise cursor.expected(f"`,` or `{closing}`")
+    return tuple(items), comma
+
+
+def _item(cursor: Cursor, annotations: bool) -> syntax.Expression:
+    """An expression, `xs...`, `(pattern)...`, or a comprehension."""
+    first = cursor.token
+    expression = parse_expression(cursor, annotations)
+    if cursor.accept("..."):
+        return syntax.Splice(cursor.span_from(first), expression)
+    if not cursor.accept("for"):
+        return expression
+    variables = [cursor.name("a variable").text]
+    while cursor.accept(","):
+        variables.append(cursor.name("a variable").text)
+    cursor.expect("in")
+    # no conditional expression here: `if` begins the comprehension's own condition
+    iterable = _operand(cursor, 1, annotations)
+    condition = parse_expression(cursor, annotations) if cursor.accept("if") else None
+    return syntax.Comprehension(cursor.span_from(first), expression, tuple(variables), iterable, condition)
+
+
+def _postfix(cursor: Cursor, first: Token, expression: syntax.Expression) -> syntax.Expression:
+    while cursor.at("[", "."):
+        _count(cursor, cursor.token)
+        if cursor.accept("."):
+            name = cursor.name("the name of an attribute").text
+            expression = syntax.Member(cursor.span_from(first), expression, name)
+        else:
+            expression = _subscript(cursor, first, expression)
+    return expression
+
+
+def _subscript(cursor: Cursor, first: Token, sequence: syntax.Expression) -> syntax.Expression:
+    cursor.expect("[")
+    start = None if cursor.at(":") else parse_expression(cursor, annotations=False)
+    if not cursor.accept(":"):
+        cursor.expect("]")
+        if start is None:
+            raise cursor.expected("an index")
+        return syntax.Subscript(cursor.span_from(first), sequence, start)
+    stop = None if cursor.at("]") else parse_expression(cursor, annotations=False)
+    cursor.expect("]")
+    return syntax.Slice(cursor.span_from(first), sequence, start, stop)

@@ -1,0 +1,125 @@
+"""`target`: what a device has, and how it spells things."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TypeVar
+
+from rulegrad.lang import syntax
+from rulegrad.lang.lexer import NAME, NUMBER, STRING, Line, Source
+from rulegrad.lang.parser.blocks import attempt, group, joined, line_span, require_block
+from rulegrad.lang.parser.cursor import Cursor
+from rulegrad.lang.parser.expressions import parse_integer
+from rulegrad.lang.parser.op_table import parse_names
+
+Value = TypeVar("Value", str, int)
+
+
+@dataclasses.dataclass(slots=True)
+class _Items:
+    """A target while its lines are read."""
+
+    ops: set[str] = dataclasses.field(default_factory=set)
+    dtypes: set[str] = dataclasses.field(default_factory=set)
+    types: dict[str, str] = dataclasses.field(default_factory=dict)
+    literals: dict[str, str] = dataclasses.field(default_factory=dict)
+    templates: dict[str, str] = dataclasses.field(default_factory=dict)
+    limits: dict[str, int] = dataclasses.field(default_factory=dict)
+    flags: set[str] = dataclasses.field(default_factory=set)
+    render: str = ""
+    spans: dict[str, syntax.Span] = dataclasses.field(default_factory=dict)
+
+
+def parse_target(source: Source, line: Line, body: list[Line]) -> syntax.Target | None:
+    """`target NAME:` and its items."""
+    name = attempt(source, line, _target_head)
+    items = _Items()
+    for item, continuation in group(source, body):
+        attempt(source, joined(item, continuation), lambda cursor: _item(cursor, items))
+    if name is None:
+        return None
+    require_block(source, line, body, f"the target `{name}`", "write what it has: `has ADD MUL`")
+    return syntax.Target(
+        name,
+        line_span(source, line),
+        frozenset(items.ops),
+        frozenset(items.dtypes),
+        items.types,
+        items.literals,
+        items.templates,
+        items.limits,
+        frozenset(items.flags),
+        items.render,
+        items.spans,
+    )
+
+
+def _target_head(cursor: Cursor) -> str:
+    cursor.expect("target")
+    name = cursor.name("the target's name").text
+    cursor.expect(":")
+    return name
+
+
+def _item(cursor: Cursor, items: _Items) -> None:
+    """One line of a target. A word and a string that no other item takes is a template."""
+    key = cursor.name("an item such as `has`, `dtypes` or `type`").text
+    if key in ("has", "dtypes", "flag"):
+        into = {"has": items.ops, "dtypes": items.dtypes, "flag": items.flags}[key]
+        _names(cursor, into, items)
+    elif key == "type":
+        _spellings(cursor, items.types, "", items)
+    elif key == "suffix":
+        _spellings(cursor, items.literals, "suffix ", items)
+    elif key == "literal":
+        _spellings(cursor, items.literals, "", items)
+    elif key == "limit":
+        _limits(cursor, items)
+    elif key == "render":
+        render = cursor.name("a render pass")
+        items.render = render.text
+        items.spans[render.text] = cursor.source.span(render)
+    elif cursor.token.kind == STRING:
+        _put(cursor, items.templates, key, cursor.string())
+    else:
+        hint = "has, dtypes, type, suffix, literal, limit, flag, render, or a template: `kernel \"...\"`"
+        raise cursor.expected(f"a text in quotes after `{key}`", hint)
+
+
+def _names(cursor: Cursor, into: set[str], items: _Items) -> None:
+    first = cursor.position
+    into.update(parse_names(cursor))
+    for token in cursor.tokens[first:-1]:
+        items.spans.setdefault(token.text, cursor.source.span(token))
+
+
+def _spellings(cursor: Cursor, into: dict[str, str], prefix: str, items: _Items) -> None:
+    """`float32 "f", float16 "h"`; several words before the string make one key."""
+    while True:
+        words = [cursor.name("what is spelled")]
+        while cursor.token.kind == NAME:
+            words.append(cursor.advance())
+        for word in words:
+            items.spans.setdefault(word.text, cursor.source.span(word))
+        key = prefix + " ".join(word.text for word in words)
+        _put(cursor, into, key, cursor.string("its spelling, in quotes"))
+        if not cursor.accept(","):
+            return
+
+
+def _limits(cursor: Cursor, items: _Items) -> None:
+    while True:
+        name = cursor.name("the limit's name").text
+        if cursor.token.kind != NUMBER and not cursor.at("-"):
+            raise cursor.expected("the limit, a number")
+        value = parse_integer(cursor)
+        _put(cursor, items.limits, name, value)
+        if not cursor.accept(","):
+            return
+
+
+def _put(cursor: Cursor, into: dict[str, Value], key: str, value: Value) -> None:
+    if key in into:
+        span = cursor.source.span(cursor.previous)
+        raise cursor.problem("duplicate-key", f"`{key}` is given twice", span)
+    into[key] = value

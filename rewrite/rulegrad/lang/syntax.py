@@ -1,0 +1,383 @@
+"""The syntax tree of rule files: plain data, made by the parser, read by the checker and the compiler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a piece of syntax stands: file, 1-based line, 0-based column and its end."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+# ---- expressions: patterns, templates, guards and the op table share them ----
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Expression):
+    """`0`, `1.5`, `true`, `"text"`, `none`, `inf`, `nan`."""
+
+    value: int | float | bool | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Expression):
+    """`x`, `_`, `x:T`, `c:const`, `c:const:T`, `i:range(4)`, `x:float32[4, 8]`, `one s`."""
+
+    name: str
+    is_const: bool = False
+    dtype: str | None = None  # dtype, dtype class or dtype variable
+    bounds: tuple[int, int] | None = None  # tests: i:range(4) is (0, 4)
+    shape: tuple[int, ...] | None = None  # tests: x:float32[4, 8]
+    one: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Capture(Expression):
+    """`n@pattern`."""
+
+    name: str
+    pattern: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Splice(Expression):
+    """`xs...`, `_...`, `(pattern)...`."""
+
+    inner: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute(Expression):
+    """One entry in brackets: `k=v`, `v` (no name) or `..n` (name "..")."""
+
+    name: str | None
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class OpCall(Expression):
+    """`OP[attributes](arguments)` or `f[..n](xs...)`: a name followed by brackets, or all in capitals."""
+
+    op: str
+    attributes: tuple[Attribute, ...]
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expression):
+    """`name(arguments)`: an op variable, an op by its lower-case name, a function, a def or a built-in."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Infix(Expression):
+    """`a + b`; operators `+ - * / // % ** & | ^ << >> < <= > >= == != and or in not-in`."""
+
+    operator: str
+    left: Expression
+    right: Expression
+    ordered: bool = False  # `ordered a + b`
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix(Expression):
+    """`-x`, `~x`, `not x`."""
+
+    operator: str
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Compute(Expression):
+    """`{e}`."""
+
+    inner: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class SetLiteral(Expression):
+    """`{ADD, MUL}` after `in` / `not in`: names of ops or dtypes, or literals."""
+
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence(Expression):
+    """`[a, b]` or `(a, b)`; items may be Splice or Comprehension."""
+
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comprehension(Expression):
+    """`body for a, b in iterable if condition`; one loop."""
+
+    body: Expression
+    variables: tuple[str, ...]
+    iterable: Expression
+    condition: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Subscript(Expression):
+    """`xs[i]`."""
+
+    sequence: Expression
+    index: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Slice(Expression):
+    """`xs[i:j]`, either end may be missing."""
+
+    sequence: Expression
+    start: Expression | None
+    stop: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Member(Expression):
+    """`T.bits`, `n.shape`."""
+
+    owner: Expression
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional(Expression):
+    """`a if c else b`."""
+
+    condition: Expression
+    then: Expression
+    otherwise: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Expression):
+    """A render template: literal strings and (field expression, modifier) pairs, in order."""
+
+    kind: str  # inline, expr, stmt, block
+    precedence: int
+    parts: tuple[str | tuple[Expression, str], ...]
+    close: tuple[str | tuple[Expression, str], ...] = ()
+
+
+# ---- clauses and rules ----
+
+
+@dataclass(frozen=True, slots=True)
+class Generic:
+    """`f: CLASS`, `T: {float16, bfloat16}`, bare `T` (classes empty)."""
+
+    name: str
+    classes: tuple[str, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A clause; keyword: if, let, needs, before, after, unsound, assumes, essential, fallback, decreases,
+    grows, ulp."""
+
+    keyword: str
+    span: Span
+    expression: Expression | None = None
+    names: tuple[str, ...] = ()  # let targets; before/after/assumes names
+    text: str = ""  # unsound, grows
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTest:
+    """`test left -> right`, or `test fails left` (right is None)."""
+
+    left: Expression
+    right: Expression | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    name: str
+    generics: tuple[Generic, ...]
+    pattern: Expression
+    template: Expression
+    clauses: tuple[Clause, ...]
+    tests: tuple[RuleTest, ...]
+    span: Span
+    comment: str = ""  # the comment lines right above it
+
+
+# ---- declarations ----
+
+
+@dataclass(frozen=True, slots=True)
+class DtypeDeclaration:
+    name: str
+    properties: dict[str, int | str]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ClassDeclaration:
+    name: str
+    members: tuple[str, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """`a: T`, `xs: index...`, `gate: bool?`; type None is any."""
+
+    name: str
+    type: str | None
+    variadic: bool
+    optional: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeDeclaration:
+    name: str
+    type: str
+    default: Expression | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class OpDeclaration:
+    name: str
+    attributes: tuple[AttributeDeclaration, ...]
+    parameters: tuple[Parameter, ...]
+    result: str  # dtype, variable, or "explicit"
+    where: dict[str, str]  # variable -> class
+    classes: tuple[str, ...]
+    flags: tuple[str, ...]
+    span: Span
+    identity: Expression | None = None
+    evaluator: Expression | None = None
+    interval: tuple[Expression, Expression] | None = None
+    shape: Expression | None = None
+    checks: tuple[tuple[Expression, str], ...] = ()
+    spelling: Text | None = None  # kind "expr"
+    stages: tuple[str, ...] = ()
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruleset:
+    name: str
+    rules: tuple[Rule, ...]
+    union: tuple[str, ...]  # `ruleset a = b + c`
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Priority:
+    """`priority LOAD -1`, `priority BUFFER[space="local"] -17` in an order pass."""
+
+    op: str
+    attributes: tuple[Attribute, ...]
+    value: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """kind: rewrite, order, render or reverse; direction: children_first, parents_first, walk."""
+
+    name: str
+    kind: str
+    direction: str
+    uses: tuple[str, ...]  # rule sets (or, for reverse, the function)
+    rules: tuple[Rule, ...]  # its own rules
+    span: Span
+    priorities: tuple[Priority, ...] = ()
+    prefixes: tuple[tuple[str, str], ...] = ()  # render: op -> variable name prefix
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A memoised function on nodes; each rule's pattern is that of the first argument."""
+
+    name: str
+    parameters: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """`def name(a, b) = body`, with `let` lines before the body."""
+
+    name: str
+    parameters: tuple[str, ...]
+    lets: tuple[Clause, ...]
+    body: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Extern:
+    name: str
+    parameters: tuple[tuple[str, str], ...]
+    result: tuple[str, ...]
+    location: str
+    tests: tuple[RuleTest, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    name: str
+    span: Span
+    ops: frozenset[str] = frozenset()
+    dtypes: frozenset[str] = frozenset()
+    types: dict[str, str] = field(default_factory=dict)
+    literals: dict[str, str] = field(default_factory=dict)  # `suffix float32 "f"`, `inf "INFINITY"`, …
+    templates: dict[str, str] = field(default_factory=dict)  # kernel, param
+    limits: dict[str, int] = field(default_factory=dict)
+    flags: frozenset[str] = frozenset()
+    render: str = ""
+    spans: dict[str, Span] = field(default_factory=dict)  # where each name above stands first
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    name: str
+    steps: tuple[str, ...]
+    span: Span
+
+
+Declaration = (
+    DtypeDeclaration
+    | ClassDeclaration
+    | OpDeclaration
+    | Ruleset
+    | Pass
+    | Function
+    | Definition
+    | Extern
+    | Target
+    | Pipeline
+)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    path: str
+    text: str
+    declarations: tuple[Declaration, ...]
