@@ -1,0 +1,842 @@
+// The closed list of built-in functions. A function that cannot answer returns false: the guard or rule does not fire.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+
+#include "machine.hpp"
+
+namespace rulegrad {
+
+namespace {
+
+using Arguments = const Value*;
+using Function = bool (*)(Machine&, Arguments, uint32_t, Value&);
+
+bool node_of(const Value& v, Node*& n) {
+  if (v.tag != Tag::Node) return false;
+  n = v.n;
+  return true;
+}
+
+bool int_of(const Value& v, Int& i) {
+  if (v.tag == Tag::Int) i = v.i;
+  else if (v.tag == Tag::Bool) i = v.b;
+  else return false;
+  return true;
+}
+
+bool real_of(const Value& v, double& f) {
+  if (v.tag == Tag::Float) f = v.f;
+  else if (v.tag == Tag::Int) f = double(v.i);
+  else if (v.tag == Tag::Bool) f = v.b;
+  else return false;
+  return true;
+}
+
+#define NODE_ARGUMENT(k) \
+  Node* n;               \
+  if (!node_of(a[k], n)) return false
+
+// ---- facts of a node ----
+
+bool f_vmin(Machine&, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag == Tag::Int) { r = a[0]; return true; }
+  NODE_ARGUMENT(0);
+  Kind kind = dtype_info(n->dtype).kind;
+  if (kind == Kind::Float || kind == Kind::Void) return false;
+  if (is_const(n) && const_value(n).tag == Tag::Int) { r = const_value(n); return true; }
+  int64_t low, high;
+  interval_of(n, low, high);
+  if (low == kUnboundedLow) return false;
+  r = Value::integer(low);
+  return true;
+}
+
+bool f_vmax(Machine&, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag == Tag::Int) { r = a[0]; return true; }
+  NODE_ARGUMENT(0);
+  Kind kind = dtype_info(n->dtype).kind;
+  if (kind == Kind::Float || kind == Kind::Void) return false;
+  if (is_const(n) && const_value(n).tag == Tag::Int) { r = const_value(n); return true; }
+  int64_t low, high;
+  interval_of(n, low, high);
+  if (high == kUnboundedHigh) return false;
+  r = Value::integer(high);
+  return true;
+}
+
+bool f_dtype(Machine&, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  r = Value::dtype(n->dtype);
+  return true;
+}
+
+bool f_shape(Machine& m, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  const Shape* s = shape_of(n);
+  Value* items = m.arena.allocate(s->rank);
+  for (uint32_t k = 0; k < s->rank; k++) items[k] = Value::integer(s->dims[k]);
+  r = Value::seq(items, s->rank);
+  return true;
+}
+
+bool f_rank(Machine&, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  r = Value::integer(shape_of(n)->rank);
+  return true;
+}
+
+bool f_size(Machine&, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  r = Value::integer(element_count(shape_of(n)));
+  return true;
+}
+
+bool f_op(Machine&, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  r = Value::opcode(n->op);
+  return true;
+}
+
+bool f_srcs(Machine& m, Arguments a, uint32_t count, Value& r) {
+  Node* n = nullptr;
+  if (count == 0) n = m.registers[0].tag == Tag::Node ? m.registers[0].n : nullptr;
+  else if (!node_of(a[0], n)) return false;
+  if (!n) return false;
+  Value* items = m.arena.allocate(n->nsrc);
+  for (uint32_t k = 0; k < n->nsrc; k++) items[k] = Value::node(n->src[k]);
+  r = Value::seq(items, n->nsrc);
+  return true;
+}
+
+bool f_src(Machine&, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  Int k;
+  if (!int_of(a[1], k)) return false;
+  if (k < 0) k += n->nsrc;
+  if (k < 0 || k >= Int(n->nsrc)) return false;
+  r = Value::node(n->src[uint32_t(k)]);
+  return true;
+}
+
+bool f_attr(Machine& m, Arguments a, uint32_t, Value& r) { return a[1].tag == Tag::Str && a[0].tag == Tag::Node && m.member(a[0], a[1].s, r); }
+
+bool f_is_const(Machine&, Arguments a, uint32_t, Value& r) {
+  r = Value::boolean(a[0].tag == Tag::Node ? is_const(a[0].n) : a[0].tag != Tag::Seq);
+  return true;
+}
+
+bool f_value(Machine&, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag == Tag::Int || a[0].tag == Tag::Float || a[0].tag == Tag::Bool) { r = a[0]; return true; }
+  NODE_ARGUMENT(0);
+  if (!is_const(n)) return false;
+  r = const_value(n);
+  return true;
+}
+
+bool f_is_op(Machine&, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  if (a[1].tag != Tag::Op) return false;
+  r = Value::boolean(n->op == a[1].u);
+  return true;
+}
+
+bool f_ranges(Machine& m, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  const RangeSet* s = ranges_of(n);
+  Value* items = m.arena.allocate(s->size);
+  for (uint32_t k = 0; k < s->size; k++) items[k] = Value::node(s->items[k]);
+  r = Value::seq(items, s->size);
+  return true;
+}
+
+// Loop counters first, by id; everything else by a hash of its structure, which is the same in every run.
+bool f_key(Machine&, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  if (n->op == known_ops.RANGE) r = Value::integer(n->attrs->items[0].i);
+  else if (is_const(n)) r = Value::integer((Int(3) << 64) + Int(n->hash));
+  else r = Value::integer((Int(1) << 64) + Int(n->hash));
+  return true;
+}
+
+bool f_contains(Machine&, Arguments a, uint32_t count, Value& r) {
+  if (a[0].tag != Tag::Op) return false;
+  static thread_local SideTable<uint8_t> seen;
+  seen.begin();
+  std::vector<Node*> stack;
+  for (uint32_t k = 1; k < count; k++) {
+    if (a[k].tag == Tag::Node) stack.push_back(a[k].n);
+    else if (a[k].tag == Tag::Seq)
+      for (uint32_t j = 0; j < a[k].q.size; j++)
+        if (a[k].q.items[j].tag == Tag::Node) stack.push_back(a[k].q.items[j].n);
+  }
+  while (!stack.empty()) {
+    Node* n = stack.back();
+    stack.pop_back();
+    if (seen.has(n)) continue;
+    seen[n] = 1;
+    if (n->op == a[0].u) { r = Value::boolean(true); return true; }
+    stack.insert(stack.end(), n->src, n->src + n->nsrc);
+  }
+  r = Value::boolean(false);
+  return true;
+}
+
+bool f_uses(Machine& m, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  if (!m.uses) return false;
+  const Node* asked = m.registers[0].tag == Tag::Node && m.registers[0].n == n && m.original ? m.original : n;
+  uint32_t* found = m.uses->find(asked);
+  r = Value::integer(found ? *found : 0);
+  return true;
+}
+
+bool f_slot(Machine& m, Arguments a, uint32_t count, Value& r) {
+  NODE_ARGUMENT(0);
+  static const Str* unnamed = intern("");
+  auto& table = m.slots[count > 1 && a[1].tag == Tag::Str ? a[1].s : unnamed];
+  auto found = table.number.emplace(n, int64_t(table.order.size()));
+  if (found.second) table.order.push_back(n);
+  r = Value::integer(found.first->second);
+  return true;
+}
+
+// ---- sums and products ----
+
+void flatten(Node* n, uint32_t op, std::vector<Node*>& out) {
+  std::vector<Node*> stack{n};
+  while (!stack.empty()) {
+    Node* x = stack.back();
+    stack.pop_back();
+    if (x->op != op) { out.push_back(x); continue; }
+    for (uint32_t k = x->nsrc; k--;) stack.push_back(x->src[k]);
+  }
+}
+
+bool chain(Machine& m, Arguments a, uint32_t op, Value& r) {
+  NODE_ARGUMENT(0);
+  std::vector<Node*> parts;
+  flatten(n, op, parts);
+  Value* items = m.arena.allocate(uint32_t(parts.size()));
+  for (size_t k = 0; k < parts.size(); k++) items[k] = Value::node(parts[k]);
+  r = Value::seq(items, uint32_t(parts.size()));
+  return true;
+}
+
+bool f_terms(Machine& m, Arguments a, uint32_t, Value& r) { return chain(m, a, known_ops.ADD, r); }
+bool f_factors(Machine& m, Arguments a, uint32_t, Value& r) { return chain(m, a, known_ops.MUL, r); }
+bool f_clauses(Machine& m, Arguments a, uint32_t, Value& r) { return chain(m, a, known_ops.AND, r); }
+
+bool fold(Machine& m, Arguments a, int op, const Value& empty, Value& r) {
+  if (a[0].tag != Tag::Seq) return false;
+  if (a[0].q.size == 0) { r = empty; return true; }
+  Value total = a[0].q.items[0];
+  for (uint32_t k = 1; k < a[0].q.size; k++) {
+    Value next;
+    if (!m.binary(op, true, total, a[0].q.items[k], next)) return false;
+    total = next;
+  }
+  r = total;
+  return true;
+}
+
+bool f_sum(Machine& m, Arguments a, uint32_t, Value& r) { return fold(m, a, B_ADD, Value::integer(0), r); }
+bool f_prod(Machine& m, Arguments a, uint32_t, Value& r) { return fold(m, a, B_MUL, Value::integer(1), r); }
+bool f_all_of(Machine& m, Arguments a, uint32_t, Value& r) { return fold(m, a, B_AND, Value::boolean(true), r); }
+
+Int gcd_of(Int x, Int y) {
+  if (x < 0) x = -x;
+  if (y < 0) y = -y;
+  while (y) {
+    Int t = x % y;
+    x = y;
+    y = t;
+  }
+  return x;
+}
+
+bool const_int(const Node* n, Int& v) {
+  if (!is_const(n) || const_value(n).tag != Tag::Int) return false;
+  v = const_value(n).i;
+  return true;
+}
+
+// The constant of a single term.
+Int term_factor(const Node* n) {
+  Int v;
+  if (const_int(n, v)) return v;
+  if (n->op == known_ops.MUL && const_int(n->src[1], v)) return v;
+  return 1;
+}
+
+bool f_const_factor(Machine&, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag == Tag::Int) { r = a[0]; return true; }
+  NODE_ARGUMENT(0);
+  if (n->op != known_ops.ADD) { r = Value::integer(term_factor(n)); return true; }
+  std::vector<Node*> parts;
+  flatten(n, known_ops.ADD, parts);
+  Int g = 0;
+  for (Node* p : parts) g = gcd_of(g, term_factor(p));
+  r = Value::integer(g);
+  return true;
+}
+
+bool f_base(Machine& m, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  Int v;
+  if (const_int(n, v)) r = Value::node(m.lift(Value::integer(1), n->dtype));
+  else if (n->op == known_ops.MUL && const_int(n->src[1], v)) r = Value::node(n->src[0]);
+  else r = a[0];
+  return true;
+}
+
+// x / k when every term is a multiple of k, with a bound on nesting; null when it is not.
+Node* exact_quotient(Machine& m, Node* n, Int k, int depth) {
+  if (k == 1) return n;
+  Int v;
+  if (const_int(n, v)) return v % k == 0 ? m.lift(Value::integer(v / k), n->dtype) : nullptr;
+  if (depth > 16) return nullptr;
+  if (n->op == known_ops.MUL) {
+    if (const_int(n->src[1], v) && v % k == 0)
+      return v / k == 1 ? n->src[0] : m.build_infix(known_ops.MUL, Value::node(n->src[0]), Value::integer(v / k));
+    for (uint32_t j = 0; j < 2; j++)
+      if (Node* q = exact_quotient(m, n->src[j], k, depth + 1))
+        return m.build_infix(known_ops.MUL, Value::node(j ? n->src[0] : q), Value::node(j ? q : n->src[1]));
+    return nullptr;
+  }
+  if (n->op != known_ops.ADD) return nullptr;
+  std::vector<Node*> parts;
+  flatten(n, known_ops.ADD, parts);
+  Node* total = nullptr;
+  for (Node* p : parts) {
+    Node* q = exact_quotient(m, p, k, depth + 1);
+    if (!q) return nullptr;
+    total = total ? m.build_infix(known_ops.ADD, Value::node(total), Value::node(q)) : q;
+  }
+  return total;
+}
+
+bool is_multiple(Node* n, Int k, int depth) {
+  Int v;
+  if (k == 1) return true;
+  if (const_int(n, v)) return v % k == 0;
+  if (depth > 16) return false;
+  if (n->op == known_ops.MUL) {
+    if (const_int(n->src[1], v) && v % k == 0) return true;
+    return is_multiple(n->src[0], k, depth + 1) || is_multiple(n->src[1], k, depth + 1);
+  }
+  if (n->op != known_ops.ADD) return false;
+  std::vector<Node*> parts;
+  flatten(n, known_ops.ADD, parts);
+  return std::all_of(parts.begin(), parts.end(), [&](Node* p) { return is_multiple(p, k, depth + 1); });
+}
+
+bool f_divides(Machine&, Arguments a, uint32_t, Value& r) {
+  Int k;
+  if (!int_of(a[0], k) || k == 0) return false;
+  NODE_ARGUMENT(1);
+  r = Value::boolean(is_multiple(n, k, 0));
+  return true;
+}
+
+bool f_exact_div(Machine& m, Arguments a, uint32_t, Value& r) {
+  Int k;
+  if (!int_of(a[1], k) || k == 0) return false;
+  NODE_ARGUMENT(0);
+  Node* q = exact_quotient(m, n, k, 0);
+  if (!q) return false;
+  r = Value::node(q);
+  return true;
+}
+
+// ---- numbers ----
+
+bool gather(Arguments a, uint32_t count, std::vector<Value>& out) {
+  for (uint32_t k = 0; k < count; k++) {
+    if (a[k].tag == Tag::Seq) out.insert(out.end(), a[k].q.items, a[k].q.items + a[k].q.size);
+    else out.push_back(a[k]);
+  }
+  return !out.empty();
+}
+
+bool f_gcd(Machine&, Arguments a, uint32_t count, Value& r) {
+  std::vector<Value> all;
+  gather(a, count, all);
+  Int g = 0, v;
+  for (auto& x : all) {
+    if (!int_of(x, v)) return false;
+    g = gcd_of(g, v);
+  }
+  r = Value::integer(g);
+  return true;
+}
+
+bool f_abs(Machine&, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag == Tag::Float) r = Value::number(std::fabs(a[0].f));
+  else if (a[0].tag == Tag::Int) r = Value::integer(a[0].i < 0 ? -a[0].i : a[0].i);
+  else return false;
+  return true;
+}
+
+bool extreme(Arguments a, uint32_t count, bool largest, Value& r) {
+  bool first = true;
+  auto take = [&](const Value& v) {
+    double x = 0, y = 0;
+    if (v.tag != Tag::Int && v.tag != Tag::Float && v.tag != Tag::Bool) return false;
+    if (first) {
+      r = v;
+      first = false;
+    } else if (v.tag == Tag::Int && r.tag == Tag::Int) {
+      if (largest ? v.i > r.i : v.i < r.i) r = v;
+    } else {
+      real_of(v, x);
+      real_of(r, y);
+      if (std::isnan(y)) return true;
+      if (std::isnan(x) || (largest ? x > y : x < y)) r = v;
+    }
+    return true;
+  };
+  for (uint32_t k = 0; k < count; k++) {
+    if (a[k].tag == Tag::Seq) {
+      for (uint32_t j = 0; j < a[k].q.size; j++)
+        if (!take(a[k].q.items[j])) return false;
+    } else if (!take(a[k])) {
+      return false;
+    }
+  }
+  return !first;
+}
+
+bool f_min(Machine&, Arguments a, uint32_t count, Value& r) { return extreme(a, count, false, r); }
+bool f_max(Machine&, Arguments a, uint32_t count, Value& r) { return extreme(a, count, true, r); }
+
+template <double (*F)(double)>
+bool f_real(Machine&, Arguments a, uint32_t, Value& r) {
+  double x;
+  if (!real_of(a[0], x)) return false;
+  r = Value::number(F(x));
+  return true;
+}
+
+template <double (*F)(double)>
+bool f_round(Machine&, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag == Tag::Int) { r = a[0]; return true; }
+  double x;
+  if (!real_of(a[0], x)) return false;
+  r = Value::number(F(x));
+  return true;
+}
+
+bool f_ceildiv(Machine&, Arguments a, uint32_t, Value& r) {
+  Int x, y;
+  if (!int_of(a[0], x) || !int_of(a[1], y) || y == 0) return false;
+  r = Value::integer(-floor_div(-x, y));
+  return true;
+}
+
+bool power_of_two(const Value& v, Int& n) { return int_of(v, n) && n > 0 && (n & (n - 1)) == 0; }
+
+bool f_log2(Machine&, Arguments a, uint32_t, Value& r) {
+  Int n;
+  if (a[0].tag == Tag::Float) { r = Value::number(std::log2(a[0].f)); return true; }
+  if (!power_of_two(a[0], n)) return false;
+  int k = 0;
+  while (n > 1) { n >>= 1; k++; }
+  r = Value::integer(k);
+  return true;
+}
+
+bool f_is_pow2(Machine&, Arguments a, uint32_t, Value& r) {
+  Int n;
+  r = Value::boolean(power_of_two(a[0], n));
+  return true;
+}
+
+bool f_is_int(Machine&, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag == Tag::Node) return false;
+  r = Value::boolean(a[0].tag == Tag::Int || (a[0].tag == Tag::Float && std::isfinite(a[0].f) && a[0].f == std::floor(a[0].f)));
+  return true;
+}
+
+bool f_sign(Machine&, Arguments a, uint32_t, Value& r) {
+  double x;
+  if (!real_of(a[0], x)) return false;
+  r = Value::integer(x > 0 ? 1 : x < 0 ? -1 : 0);
+  return true;
+}
+
+// ---- sequences ----
+
+constexpr Int kLongest = 1 << 20;
+
+bool f_iota(Machine& m, Arguments a, uint32_t, Value& r) {
+  Int n;
+  if (!int_of(a[0], n) || n < 0 || n > kLongest) return false;
+  Value* items = m.arena.allocate(uint32_t(n));
+  for (uint32_t k = 0; k < uint32_t(n); k++) items[k] = Value::integer(k);
+  r = Value::seq(items, uint32_t(n));
+  return true;
+}
+
+bool f_product(Machine& m, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag != Tag::Seq) return false;
+  Int total = 1, v;
+  uint32_t rank = a[0].q.size;
+  for (uint32_t k = 0; k < rank; k++) {
+    if (!int_of(a[0].q.items[k], v) || v < 0) return false;
+    total *= v;
+    if (total > kLongest) return false;
+  }
+  Value* all = m.arena.allocate(uint32_t(total));
+  for (uint32_t k = 0; k < uint32_t(total); k++) {
+    Value* index = m.arena.allocate(rank);
+    Int rest = k;
+    for (uint32_t j = rank; j--;) {
+      int_of(a[0].q.items[j], v);
+      index[j] = Value::integer(rest % v);
+      rest /= v;
+    }
+    all[k] = Value::seq(index, rank);
+  }
+  r = Value::seq(all, uint32_t(total));
+  return true;
+}
+
+bool f_total(Machine& m, Arguments a, uint32_t, Value& r) { return fold(m, a, B_ADD, Value::integer(0), r); }
+
+bool f_len(Machine&, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag != Tag::Seq) return false;
+  r = Value::integer(a[0].q.size);
+  return true;
+}
+
+bool f_zip(Machine& m, Arguments a, uint32_t count, Value& r) {
+  for (uint32_t k = 0; k < count; k++)
+    if (a[k].tag != Tag::Seq || a[k].q.size != a[0].q.size) return false;
+  uint32_t n = a[0].q.size;
+  Value* all = m.arena.allocate(n);
+  for (uint32_t j = 0; j < n; j++) {
+    Value* tuple = m.arena.allocate(count);
+    for (uint32_t k = 0; k < count; k++) tuple[k] = a[k].q.items[j];
+    all[j] = Value::seq(tuple, count);
+  }
+  r = Value::seq(all, n);
+  return true;
+}
+
+bool f_reversed(Machine& m, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag != Tag::Seq) return false;
+  r = m.sequence(a[0].q.items, a[0].q.size);
+  std::reverse(const_cast<Value*>(r.q.items), const_cast<Value*>(r.q.items) + r.q.size);
+  return true;
+}
+
+bool less(const Value& x, const Value& y) {
+  if (x.tag == Tag::Node && y.tag == Tag::Node) {
+    bool rx = x.n->op == known_ops.RANGE, ry = y.n->op == known_ops.RANGE;
+    if (rx != ry) return rx;
+    if (rx && !(x.n->attrs->items[0].i == y.n->attrs->items[0].i)) return x.n->attrs->items[0].i < y.n->attrs->items[0].i;
+    return x.n->hash < y.n->hash;
+  }
+  if (x.tag == Tag::Int && y.tag == Tag::Int) return x.i < y.i;
+  double p = 0, q = 0;
+  real_of(x, p);
+  real_of(y, q);
+  return p < q;
+}
+
+bool f_sorted(Machine& m, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag != Tag::Seq) return false;
+  r = m.sequence(a[0].q.items, a[0].q.size);
+  std::stable_sort(const_cast<Value*>(r.q.items), const_cast<Value*>(r.q.items) + r.q.size, less);
+  return true;
+}
+
+bool f_argsort(Machine& m, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag != Tag::Seq) return false;
+  std::vector<uint32_t> order(a[0].q.size);
+  std::iota(order.begin(), order.end(), 0u);
+  const Value* items = a[0].q.items;
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t x, uint32_t y) { return less(items[x], items[y]); });
+  Value* out = m.arena.allocate(a[0].q.size);
+  for (uint32_t k = 0; k < order.size(); k++) out[k] = Value::integer(order[k]);
+  r = Value::seq(out, a[0].q.size);
+  return true;
+}
+
+bool quantify(Arguments a, bool every, Value& r) {
+  if (a[0].tag != Tag::Seq) return false;
+  bool answer = every;
+  for (uint32_t k = 0; k < a[0].q.size; k++) {
+    if (a[0].q.items[k].tag != Tag::Bool) return false;
+    if (a[0].q.items[k].b != every) answer = !every;
+  }
+  r = Value::boolean(answer);
+  return true;
+}
+
+bool f_any(Machine&, Arguments a, uint32_t, Value& r) { return quantify(a, false, r); }
+bool f_all(Machine&, Arguments a, uint32_t, Value& r) { return quantify(a, true, r); }
+
+bool f_strides(Machine& m, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag != Tag::Seq) return false;
+  uint32_t n = a[0].q.size;
+  Value* items = m.arena.allocate(n);
+  Int stride = 1, v;
+  for (uint32_t k = n; k--;) {
+    if (!int_of(a[0].q.items[k], v)) return false;
+    items[k] = Value::integer(stride);
+    stride = checked_mul(stride, v);
+  }
+  r = Value::seq(items, n);
+  return true;
+}
+
+// ---- dtypes and constants ----
+
+bool f_eval(Machine&, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag != Tag::Op || a[1].tag != Tag::Dtype || a[2].tag != Tag::Seq) return false;
+  return evaluate_op(a[0].u, a[1].u, a[2].q.items, a[2].q.size, a[1].u, r);
+}
+
+bool f_convert(Machine& m, Arguments a, uint32_t count, Value& r) {
+  if (count == 2 && a[1].tag != Tag::Dtype) return false;
+  if (a[0].tag != Tag::Int && a[0].tag != Tag::Float && a[0].tag != Tag::Bool) return false;
+  r = convert_value(a[0], count == 2 ? a[1].u : m.current_dtype);
+  return true;
+}
+
+bool f_bitcast(Machine& m, Arguments a, uint32_t, Value& r) {
+  r = bitcast_value(a[0], m.argument_dtype, m.current_dtype);
+  return true;
+}
+
+bool f_identity(Machine&, Arguments a, uint32_t, Value& r) {
+  return a[0].tag == Tag::Op && a[1].tag == Tag::Dtype && identity_of(a[0].u, a[1].u, r);
+}
+
+bool f_lossless(Machine&, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag != Tag::Dtype || a[1].tag != Tag::Dtype) return false;
+  const DtypeInfo &x = dtype_info(a[0].u), &y = dtype_info(a[1].u);
+  auto answer = [&] {
+    if (a[0].u == a[1].u) return true;
+    if (x.kind == Kind::Void || y.kind == Kind::Void) return false;
+    if (x.kind == Kind::Bool) return y.kind != Kind::Bool;
+    if (y.kind == Kind::Index) return x.kind == Kind::Int || (x.kind == Kind::Uint && x.bits < 64);
+    if (x.kind == Kind::Index || y.kind == Kind::Bool) return false;
+    if (y.kind == Kind::Float) {
+      if (x.kind == Kind::Float) return x.exponent <= y.exponent && x.mantissa <= y.mantissa && !(y.bits == 8);
+      int digits = x.bits - (x.kind == Kind::Int);
+      return digits <= y.mantissa + 1 && digits < (1 << (y.exponent - 1));
+    }
+    if (x.kind == Kind::Float) return false;
+    if (x.kind == y.kind) return x.bits <= y.bits;
+    return x.kind == Kind::Uint && x.bits < y.bits;
+  };
+  r = Value::boolean(answer());
+  return true;
+}
+
+bool f_fits(Machine&, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  if (a[1].tag != Tag::Dtype) return false;
+  Kind kind = dtype_info(n->dtype).kind;
+  if (kind == Kind::Float || kind == Kind::Void) return false;
+  int64_t low, high, type_low, type_high;
+  interval_of(n, low, high);
+  dtype_bounds(a[1].u, type_low, type_high);
+  r = Value::boolean(a[1].u == n->dtype || (low >= type_low && high <= type_high && low != kUnboundedLow && (high != kUnboundedHigh)));
+  return true;
+}
+
+template <bool (*F)(const DtypeInfo&)>
+bool f_kind(Machine&, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag != Tag::Dtype) return false;
+  r = Value::boolean(F(dtype_info(a[0].u)));
+  return true;
+}
+bool kind_float(const DtypeInfo& d) { return d.kind == Kind::Float; }
+bool kind_signed(const DtypeInfo& d) { return d.kind == Kind::Float || d.kind == Kind::Int || d.kind == Kind::Index; }
+bool kind_integer(const DtypeInfo& d) { return d.kind == Kind::Int || d.kind == Kind::Uint || d.kind == Kind::Index; }
+
+bool f_substitute(Machine& m, Arguments a, uint32_t, Value& r) {
+  Node *e, *from;
+  if (!node_of(a[0], e) || !node_of(a[1], from)) return false;
+  Node* to = m.lift(a[2], from->dtype);
+  std::unordered_map<Node*, Node*> done{{from, to}};
+  for (Node* n : toposort({e})) {
+    if (done.count(n)) continue;
+    std::vector<Node*> src(n->src, n->src + n->nsrc);
+    bool changed = false;
+    for (auto& s : src) {
+      Node* t = done.at(s);
+      changed |= t != s;
+      s = t;
+    }
+    done[n] = changed ? m.keep(make_node(n->op, n->dtype, src.data(), n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0)) : n;
+  }
+  r = Value::node(done.at(e));
+  return true;
+}
+
+// ---- target facts ----
+
+bool f_type(Machine& m, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag != Tag::Dtype) return false;
+  auto found = m.program.type_names.find(a[0].u);
+  if (found == m.program.type_names.end()) throw RewriteError("the target has no type name for " + dtype_info(a[0].u).name->text);
+  r = Value::text(found->second);
+  return true;
+}
+
+std::string spelling(const Program& p, const std::string& key, const std::string& otherwise) {
+  auto found = p.limits.find(key);
+  return found != p.limits.end() && found->second.tag == Tag::Str ? found->second.s->text : otherwise;
+}
+
+bool f_literal(Machine& m, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  if (!is_const(n)) return false;
+  const Value& v = const_value(n);
+  const DtypeInfo& d = dtype_info(n->dtype);
+  std::string s, suffix = spelling(m.program, "suffix." + d.name->text, "");
+  if (v.tag == Tag::Bool) {
+    s = spelling(m.program, v.b ? "literal.true" : "literal.false", v.b ? "1" : "0");
+  } else if (v.tag == Tag::Int) {
+    if (v.i == INT64_MIN) s = "(-9223372036854775807" + suffix + " - 1" + suffix + ")";
+    else if (v.i == INT32_MIN && d.bits == 32) s = "(-2147483647 - 1)";
+    else s = show_int(v.i) + suffix;
+  } else if (std::isnan(v.f)) {
+    s = spelling(m.program, "literal.nan", "NAN");
+  } else if (std::isinf(v.f)) {
+    s = (v.f < 0 ? "-" : "") + spelling(m.program, "literal.inf", "INFINITY");
+  } else {
+    char buffer[64];
+    char* end = d.bits == 64 ? std::to_chars(buffer, buffer + sizeof buffer, v.f).ptr : std::to_chars(buffer, buffer + sizeof buffer, float(v.f)).ptr;
+    s.assign(buffer, end);
+    if (s.find_first_of(".e") == std::string::npos) s += ".0";
+    s += suffix;
+  }
+  r = Value::text(intern(s));
+  return true;
+}
+
+bool f_limit(Machine& m, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag != Tag::Str) return false;
+  auto found = m.program.limits.find(a[0].s->text);
+  if (found == m.program.limits.end()) return false;
+  r = found->second;
+  return true;
+}
+
+// ---- the op table's own ----
+
+bool f_dtype_min(Machine& m, Arguments, uint32_t, Value& r) {
+  if (dtype_info(m.current_dtype).kind == Kind::Float) {
+    r = Value::number(-INFINITY);
+    return true;
+  }
+  static const Str* name = intern("min");
+  return m.member(Value::dtype(m.current_dtype), name, r);
+}
+
+bool f_dtype_max(Machine& m, Arguments, uint32_t, Value& r) {
+  if (dtype_info(m.current_dtype).kind == Kind::Float) {
+    r = Value::number(INFINITY);
+    return true;
+  }
+  static const Str* name = intern("max");
+  return m.member(Value::dtype(m.current_dtype), name, r);
+}
+
+template <int OP>
+bool f_bits(Machine& m, Arguments a, uint32_t, Value& r) {
+  return a[0].tag != Tag::Node && m.binary(OP, false, a[0], a[1], r);
+}
+
+bool f_bit_not(Machine& m, Arguments a, uint32_t, Value& r) { return m.unary(U_NOT, false, a[0], r); }
+
+bool f_shift_left(Machine& m, Arguments a, uint32_t, Value& r) {
+  Int x, y;
+  if (!int_of(a[0], x) || !int_of(a[1], y)) return false;
+  if (y < 0 || y >= dtype_info(m.current_dtype).bits) { r = Value::integer(0); return true; }
+  r = Value::integer(Int((unsigned __int128)x << int(y)));  // the caller wraps to the dtype
+  return true;
+}
+
+bool f_shift_right(Machine&, Arguments a, uint32_t, Value& r) {
+  Int x, y;
+  if (!int_of(a[0], x) || !int_of(a[1], y) || y < 0) return false;
+  r = Value::integer(y > 126 ? (x < 0 ? -1 : 0) : x >> int(y));
+  return true;
+}
+
+bool f_trunc_div(Machine&, Arguments a, uint32_t, Value& r) {
+  Int x, y;
+  if (!int_of(a[0], x) || !int_of(a[1], y)) return false;
+  r = Value::integer(y == 0 ? 0 : x / y);
+  return true;
+}
+
+bool f_trunc_mod(Machine&, Arguments a, uint32_t, Value& r) {
+  Int x, y;
+  if (!int_of(a[0], x) || !int_of(a[1], y)) return false;
+  r = Value::integer(y == 0 ? 0 : x % y);
+  return true;
+}
+
+// Integer powers wrap around, as repeated multiplication does.
+bool f_pow(Machine&, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag == Tag::Float || a[1].tag == Tag::Float) {
+    double x, y;
+    if (!real_of(a[0], x) || !real_of(a[1], y)) return false;
+    r = Value::number(std::pow(x, y));
+    return true;
+  }
+  Int x, y;
+  if (!int_of(a[0], x) || !int_of(a[1], y) || y < 0) return false;
+  uint64_t result = 1, power = uint64_t(x);
+  for (; y; y >>= 1, power *= power)
+    if (y & 1) result *= power;
+  r = Value::integer(int64_t(result));
+  return true;
+}
+
+struct Entry {
+  const char* name;
+  Function function;
+};
+
+const Entry kBuiltins[] = {
+    {"vmin", f_vmin}, {"vmax", f_vmax}, {"dtype", f_dtype}, {"shape", f_shape}, {"rank", f_rank}, {"size", f_size}, {"op", f_op},
+    {"srcs", f_srcs}, {"src", f_src}, {"attr", f_attr}, {"is_const", f_is_const}, {"value", f_value}, {"is_op", f_is_op},
+    {"ranges", f_ranges}, {"key", f_key}, {"contains", f_contains}, {"uses", f_uses}, {"slot", f_slot}, {"terms", f_terms},
+    {"factors", f_factors}, {"clauses", f_clauses}, {"sum", f_sum}, {"prod", f_prod}, {"all_of", f_all_of},
+    {"const_factor", f_const_factor}, {"base", f_base}, {"divides", f_divides}, {"exact_div", f_exact_div}, {"gcd", f_gcd},
+    {"abs", f_abs}, {"min", f_min}, {"max", f_max}, {"floor", f_round<std::floor>}, {"ceil", f_round<std::ceil>}, {"ceildiv", f_ceildiv},
+    {"log2", f_log2}, {"is_pow2", f_is_pow2}, {"is_int", f_is_int}, {"sign", f_sign}, {"iota", f_iota}, {"product", f_product},
+    {"total", f_total}, {"len", f_len}, {"zip", f_zip}, {"reversed", f_reversed}, {"sorted", f_sorted}, {"argsort", f_argsort},
+    {"any", f_any}, {"all", f_all}, {"strides", f_strides}, {"eval", f_eval}, {"convert", f_convert}, {"identity", f_identity},
+    {"lossless", f_lossless}, {"fits", f_fits}, {"is_float", f_kind<kind_float>}, {"is_signed", f_kind<kind_signed>},
+    {"is_integer", f_kind<kind_integer>}, {"substitute", f_substitute}, {"type", f_type}, {"literal", f_literal}, {"limit", f_limit},
+    {"dtype_min", f_dtype_min}, {"dtype_max", f_dtype_max}, {"bit_not", f_bit_not}, {"bit_and", f_bits<B_AND>}, {"bit_or", f_bits<B_OR>},
+    {"bit_xor", f_bits<B_XOR>}, {"shift_left", f_shift_left}, {"shift_right", f_shift_right}, {"trunc_div", f_trunc_div},
+    {"trunc_mod", f_trunc_mod}, {"pow", f_pow}, {"sqrt", f_real<std::sqrt>}, {"exp", f_real<std::exp>}, {"exp2", f_real<std::exp2>},
+    {"log", f_real<std::log>}, {"sin", f_real<std::sin>}, {"cos", f_real<std::cos>}, {"tanh", f_real<std::tanh>},
+    {"trunc", f_real<std::trunc>}, {"round_even", f_real<std::nearbyint>}, {"bitcast", f_bitcast},
+};
+
+}  // namespace
+
+int find_builtin(std::string_view name) {
+  for (size_t k = 0; k < std::size(kBuiltins); k++)
+    if (name == kBuiltins[k].name) return int(k);
+  return -1;
+}
+
+bool Machine::builtin(int number, const Value* a, uint32_t count, Value& result) {
+  return kBuiltins[number].function(*this, a, count, result);
+}
+
+}  // namespace rulegrad

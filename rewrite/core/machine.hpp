@@ -1,0 +1,82 @@
+// The register machine that matches patterns, evaluates guards and builds templates.
+#pragma once
+#include "number.hpp"
+#include "program.hpp"
+
+namespace rulegrad {
+
+enum class Status : uint8_t { Failed, Done, Need };
+
+// Memory that lives until the machine is reset to a mark.
+class Arena {
+ public:
+  Value* allocate(uint32_t count);
+  struct Mark { size_t block, used; };
+  Mark mark() const { return {block_, used_}; }
+  void reset(Mark m) { block_ = m.block; used_ = m.used; }
+
+ private:
+  std::vector<std::pair<std::unique_ptr<Value[]>, size_t>> blocks_;
+  size_t block_ = 0, used_ = 0;
+};
+
+struct CallKey {
+  uint32_t function;
+  uint32_t count;
+  Value arguments[3];
+  bool operator==(const CallKey& o) const;
+};
+struct CallHash {
+  size_t operator()(const CallKey& k) const;
+};
+
+struct RuleCount {
+  uint64_t tried = 0, fired = 0, nanoseconds = 0;
+};
+
+struct Machine {
+  explicit Machine(const Program& program) : program(program) {}
+  ~Machine();
+  Machine(const Machine&) = delete;
+
+  const Program& program;
+  Value registers[kRegisters];
+  Arena arena;
+  std::vector<Value> building;       // the sequences under construction, one stack
+  std::vector<uint32_t> bottoms;
+  std::vector<Node*> kept;           // nodes made in this run, one reference each
+  uint32_t like = 0;                 // dtype that a bare value takes
+  uint32_t current_dtype = 0;        // of the op whose evaluator runs
+  uint32_t argument_dtype = 0;
+  std::unordered_map<CallKey, Value, CallHash> memo;
+  CallKey needed;                    // when run() says Need
+  struct Slots { std::unordered_map<const Node*, int64_t> number; std::vector<Node*> order; };
+  std::unordered_map<const Str*, Slots> slots;
+  SideTable<uint32_t>* uses = nullptr;
+  const Node* original = nullptr;
+
+  Status run(const Code& code, Value& result);
+  // Tries the alternatives in order on n; the index of the one that fired, or -1. Function calls are evaluated on the way.
+  int match(const Dispatch& dispatch, Node* n, const Value* extra, uint32_t extra_count, Value& result, std::vector<RuleCount>* counts = nullptr);
+  void call(const CallKey& key);     // fills memo, never recursive
+
+  Node* keep(Node* owned) { kept.push_back(owned); return owned; }
+  Node* lift(const Value& v, uint32_t dtype);
+  Value sequence(const Value* items, uint32_t count);
+  bool builtin(int number, const Value* a, uint32_t count, Value& result);
+  bool binary(int op, bool nodes, const Value& a, const Value& b, Value& result);
+  bool unary(int op, bool nodes, const Value& a, Value& result);
+  bool member(const Value& owner, const Str* name, Value& result);
+  Node* build(uint32_t op, int dtype, const Value* attrs, uint32_t nattrs, const Value* sources, uint32_t count);
+  Node* build_infix(uint32_t op, const Value& a, const Value& b);
+  Value persistent(const Value& v);  // sequences copied out of the arena
+
+ private:
+  std::deque<std::vector<Value>> persistent_;
+};
+
+// The op table's evaluator on constants; false when undefined. The result is as the dtype stores it.
+bool evaluate_op(uint32_t op, uint32_t dtype, const Value* arguments, uint32_t count, uint32_t argument_dtype, Value& result);
+bool identity_of(uint32_t op, uint32_t dtype, Value& result);
+
+}  // namespace rulegrad

@@ -1,0 +1,582 @@
+// The Python module rulegrad._core: handles on nodes, and compiled programs.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <thread>
+
+#include "rewrite.hpp"
+
+namespace nb = nanobind;
+using namespace rulegrad;
+
+namespace {
+
+struct Handle {
+  Ref ref;
+};
+
+PyObject* g_graph_error = nullptr;
+PyObject* g_rewrite_error = nullptr;
+PyObject* g_rule_error = nullptr;
+
+std::vector<PyObject*> g_op_names, g_dtype_names;  // interned, one each
+std::unordered_map<PyObject*, int> g_op_by_object, g_dtype_by_object;
+
+std::string_view text_of(nb::handle h, const char* what) {
+  Py_ssize_t n;
+  const char* s = PyUnicode_Check(h.ptr()) ? PyUnicode_AsUTF8AndSize(h.ptr(), &n) : nullptr;
+  if (!s) {
+    PyErr_Clear();
+    throw GraphError(std::string(what) + " must be given by name, as a str");
+  }
+  return {s, size_t(n)};
+}
+
+// Names that are interned by Python (literals) are found by address.
+uint32_t op_of(nb::handle h) {
+  auto known = g_op_by_object.find(h.ptr());
+  if (known != g_op_by_object.end()) return uint32_t(known->second);
+  auto name = text_of(h, "an op");
+  int k = find_op(name);
+  if (k < 0) throw GraphError("there is no op called " + std::string(name));
+  if (PyUnicode_CHECK_INTERNED(h.ptr())) {
+    Py_INCREF(h.ptr());
+    g_op_by_object[h.ptr()] = k;
+  }
+  return uint32_t(k);
+}
+
+uint32_t dtype_of(nb::handle h) {
+  auto known = g_dtype_by_object.find(h.ptr());
+  if (known != g_dtype_by_object.end()) return uint32_t(known->second);
+  auto name = text_of(h, "a dtype");
+  int k = find_dtype(name);
+  if (k < 0) throw GraphError("there is no dtype called " + std::string(name));
+  if (PyUnicode_CheckExact(h.ptr()) && PyUnicode_CHECK_INTERNED(h.ptr())) {
+    Py_INCREF(h.ptr());
+    g_dtype_by_object[h.ptr()] = k;
+  }
+  return uint32_t(k);
+}
+
+using Storage = std::deque<std::vector<Value>>;
+
+Value value_of(nb::handle h, Storage& storage, AttributeType type, int depth = 0) {
+  PyObject* o = h.ptr();
+  if (PyBool_Check(o)) return Value::boolean(o == Py_True);
+  if (PyLong_Check(o)) {
+    int overflow;
+    long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (!overflow) return Value::integer(v);
+    nb::object digits = nb::steal(PyObject_Str(o));
+    Int big = 0;
+    std::string s(text_of(digits, "an int"));
+    bool negative = s[0] == '-';
+    for (char c : s.substr(negative)) {
+      try {
+        big = checked_add(checked_mul(big, 10), c - '0');
+      } catch (const RewriteError&) {
+        throw GraphError("the integer " + s + " does not fit in 128 bits");
+      }
+    }
+    return Value::integer(negative ? -big : big);
+  }
+  if (PyFloat_Check(o)) return Value::number(PyFloat_AS_DOUBLE(o));
+  if (PyUnicode_Check(o)) {
+    if (type == AttributeType::Op) return Value::opcode(op_of(h));
+    if (type == AttributeType::Dtype) return Value::dtype(dtype_of(h));
+    return Value::text(intern(text_of(h, "text")));
+  }
+  if (PyTuple_Check(o) || PyList_Check(o)) {
+    if (depth > 32) throw GraphError("an attribute is nested too deeply");
+    std::vector<Value> items;
+    for (nb::handle x : nb::borrow<nb::object>(h)) items.push_back(value_of(x, storage, type, depth + 1));
+    storage.push_back(std::move(items));
+    return Value::seq(storage.back().data(), uint32_t(storage.back().size()));
+  }
+  if (nb::isinstance<Handle>(h)) return Value::node(nb::cast<Handle&>(h).ref.n);
+  if (PyIndex_Check(o)) return value_of(nb::steal(PyNumber_Index(o)), storage, type, depth + 1);
+  if (PyNumber_Check(o) && !PyComplex_Check(o)) {
+    nb::object f = nb::steal(PyNumber_Float(o));
+    if (f.is_valid()) return Value::number(PyFloat_AS_DOUBLE(f.ptr()));
+    PyErr_Clear();
+  }
+  throw GraphError("an attribute must be an int, float, bool, str, dtype, op or a tuple of them, not " + std::string(nb::repr(h).c_str()));
+}
+
+nb::object wrap(Node* owned) {
+  Handle h;
+  h.ref = Ref(owned);
+  return nb::cast(std::move(h));
+}
+
+nb::object python_int(Int v) {
+  if (v == (long long)v) return nb::steal(PyLong_FromLongLong((long long)v));
+  return nb::steal(PyLong_FromString(show_int(v).c_str(), nullptr, 10));
+}
+
+nb::object python_of(const Value& v) {
+  switch (v.tag) {
+    case Tag::None: return nb::none();
+    case Tag::Bool: return nb::bool_(v.b);
+    case Tag::Int: return python_int(v.i);
+    case Tag::Float: return nb::float_(v.f);
+    case Tag::Str: return nb::str(v.s->text.c_str(), v.s->text.size());
+    case Tag::Dtype: return nb::borrow(g_dtype_names[v.u]);
+    case Tag::Op: return nb::borrow(g_op_names[v.u]);
+    case Tag::Node: retain(v.n); return wrap(v.n);
+    case Tag::Seq: {
+      nb::object t = nb::steal(PyTuple_New(v.q.size));
+      for (uint32_t k = 0; k < v.q.size; k++) PyTuple_SET_ITEM(t.ptr(), k, python_of(v.q.items[k]).release().ptr());
+      return t;
+    }
+  }
+  return nb::none();
+}
+
+void fill_attributes(const OpInfo& o, nb::handle given, Value* attrs, Storage& storage) {
+  size_t used = 0;
+  for (size_t k = 0; k < o.attributes.size(); k++) {
+    PyObject* v = given.ptr() ? PyDict_GetItemString(given.ptr(), o.attributes[k].name->text.c_str()) : nullptr;
+    if (v) {
+      attrs[k] = value_of(v, storage, o.attributes[k].type);
+      if (o.attributes[k].type == AttributeType::Float && attrs[k].tag == Tag::Int) attrs[k] = Value::number(double(attrs[k].i));
+      used++;
+    } else if (o.attributes[k].has_default) {
+      attrs[k] = o.attributes[k].fallback;
+    } else {
+      throw GraphError(o.name->text + ": attribute " + o.attributes[k].name->text + " is missing");
+    }
+  }
+  if (given.ptr() && size_t(PyDict_Size(given.ptr())) != used)
+    for (auto item : nb::borrow<nb::dict>(given)) {
+      std::string name(text_of(item.first, "an attribute"));
+      bool known = false;
+      for (auto& a : o.attributes) known |= a.name->text == name;
+      if (!known) throw GraphError(o.name->text + " has no attribute " + name);
+    }
+}
+
+Node* build_from_python(nb::handle op, nb::handle src, nb::handle dtype, nb::handle attributes) {
+  if (!table_loaded()) throw GraphError("the op table is not loaded; import rulegrad first");
+  uint32_t k = op_of(op);
+  const OpInfo& o = op_info(k);
+  PyObject* items = src.ptr();
+  nb::object owned;
+  if (!PyTuple_Check(items)) {
+    owned = nb::steal(PySequence_Tuple(items));
+    if (!owned.is_valid()) {
+      PyErr_Clear();
+      throw GraphError(o.name->text + ": the sources must be a tuple of UOps");
+    }
+    items = owned.ptr();
+  }
+  size_t n = size_t(PyTuple_GET_SIZE(items));
+  Node* small[8];
+  std::vector<Node*> large;
+  Node** nodes = small;
+  if (n > 8) {
+    large.resize(n);
+    nodes = large.data();
+  }
+  for (size_t j = 0; j < n; j++) {
+    Handle* h;
+    if (!nb::try_cast<Handle*>(nb::handle(PyTuple_GET_ITEM(items, j)), h) || !h)
+      throw GraphError(o.name->text + ": source " + std::to_string(j) + " is not a UOp");
+    nodes[j] = h->ref.n;
+  }
+  Value attrs[16];
+  Storage storage;
+  if (o.attributes.size() > 16) throw GraphError(o.name->text + " has too many attributes");
+  if (!o.attributes.empty() || (attributes.ptr() && PyDict_Size(attributes.ptr()))) fill_attributes(o, attributes, attrs, storage);
+  Ref made(build_node(k, dtype.is_none() ? -1 : int(dtype_of(dtype)), nodes, uint32_t(n), attrs, uint32_t(o.attributes.size())));
+  shape_of(made.n);  // so that a wrong shape is the fault of the line that made the node
+  Node* result = made.n;
+  made.n = nullptr;
+  return result;
+}
+
+// The other operand of an operator: a node, or a number that takes the node's dtype.
+Ref operand(nb::handle h, Node* like) {
+  Handle* other;
+  if (nb::try_cast<Handle*>(h, other) && other) return other->ref;
+  Storage storage;
+  return Ref(make_const(value_of(h, storage, AttributeType::Scalar), like->dtype));
+}
+
+nb::object infix(const char* name, Node* a, nb::handle b, bool swapped) {
+  Ref other = operand(b, a);
+  Node* src[2] = {swapped ? other.n : a, swapped ? a : other.n};
+  Ref made(build_node(uint32_t(find_op(name)), -1, src, 2, nullptr, 0));
+  shape_of(made.n);
+  return nb::cast(Handle{made});
+}
+
+struct Extern {
+  PyObject* function;
+};
+
+Value call_host(void* handle, const Value* arguments, uint32_t count, Machine& machine) {
+  nb::gil_scoped_acquire gil;
+  nb::object args = nb::steal(PyTuple_New(count));
+  for (uint32_t k = 0; k < count; k++) PyTuple_SET_ITEM(args.ptr(), k, python_of(arguments[k]).release().ptr());
+  nb::object result = nb::steal(PyObject_CallObject(static_cast<PyObject*>(handle), args.ptr()));
+  if (!result.is_valid()) {
+    nb::python_error e;
+    throw RewriteError(std::string("an extern failed: ") + e.what());
+  }
+  Storage storage;
+  Value v = value_of(result, storage, AttributeType::Tuple);
+  if (v.tag == Tag::Node) machine.keep(Ref::share(v.n).n), retain(v.n);
+  return machine.persistent(v);
+}
+
+class PyProgram {
+ public:
+  PyProgram(nb::bytes data, bool op_table) {
+    if (op_table) {
+      Program p;
+      load_program(p, reinterpret_cast<const uint8_t*>(data.c_str()), data.size(), true);
+      for (uint32_t k = 0; k < op_count(); k++) g_op_names.push_back(PyUnicode_InternFromString(op_info(k).name->text.c_str()));
+      for (uint32_t k = 0; k < dtype_count(); k++) g_dtype_names.push_back(PyUnicode_InternFromString(dtype_info(k).name->text.c_str()));
+      for (uint32_t k = 0; k < g_op_names.size(); k++) g_op_by_object[g_op_names[k]] = int(k);
+      for (uint32_t k = 0; k < g_dtype_names.size(); k++) g_dtype_by_object[g_dtype_names[k]] = int(k);
+    } else {
+      load_program(program_, reinterpret_cast<const uint8_t*>(data.c_str()), data.size(), false);
+      program_.host = call_host;
+    }
+  }
+
+  const Pass& pass(const std::string& name) const {
+    auto found = program_.pass_names.find(name);
+    if (found == program_.pass_names.end()) throw RewriteError("no pass is called " + name);
+    return program_.passes[found->second];
+  }
+
+  nb::object rewrite_one(const std::string& name, const Handle& root, bool trace, bool check, bool count, uint64_t fuel) {
+    Options options;
+    options.trace = trace;
+    options.check_shapes = check;
+    options.count = count;
+    if (fuel) options.fuel = fuel;
+    Outcome out;
+    Ref hold = root.ref;
+    const Pass& p = pass(name);
+    {
+      nb::gil_scoped_release release;
+      rewrite(program_, p, hold.n, options, out);
+    }
+    return outcome(std::move(out));
+  }
+
+  nb::list rewrite_many(const std::string& name, std::vector<Handle> roots) {
+    const Pass& p = pass(name);
+    std::vector<Outcome> outs(roots.size());
+    std::vector<std::exception_ptr> errors(roots.size());
+    {
+      nb::gil_scoped_release release;
+      std::atomic<size_t> next{0};
+      auto work = [&] {
+        for (size_t k; (k = next.fetch_add(1)) < roots.size();) {
+          try {
+            rewrite(program_, p, roots[k].ref.n, Options{}, outs[k]);
+          } catch (...) {
+            errors[k] = std::current_exception();
+          }
+        }
+      };
+      std::vector<std::thread> workers;
+      size_t count = std::min<size_t>(std::max(1u, std::thread::hardware_concurrency()), roots.size());
+      for (size_t k = 1; k < count; k++) workers.emplace_back(work);
+      work();
+      for (auto& w : workers) w.join();
+    }
+    for (auto& e : errors)
+      if (e) std::rethrow_exception(e);
+    nb::list result;
+    for (auto& o : outs) result.append(nb::cast(Handle{o.root}));
+    return result;
+  }
+
+  nb::list reverse_pass(const std::string& name, const Handle& root, const Handle& seed, std::vector<Handle> targets) {
+    const Pass& p = pass(name);
+    if (p.kind != PassKind::Reverse) throw RewriteError("pass " + name + " is not a reverse pass");
+    std::vector<Node*> nodes;
+    for (auto& t : targets) nodes.push_back(t.ref.n);
+    std::vector<Ref> out;
+    {
+      nb::gil_scoped_release release;
+      out = reverse(program_, p, root.ref.n, seed.ref.n, nodes);
+    }
+    nb::list result;
+    for (auto& r : out) {
+      if (r.n) result.append(nb::cast(Handle{r}));
+      else result.append(nb::none());
+    }
+    return result;
+  }
+
+  nb::object call(const std::string& name, nb::args args) {
+    Storage storage;
+    std::vector<Value> values;
+    for (nb::handle a : args) values.push_back(value_of(a, storage, AttributeType::Tuple));
+    Machine machine(program_);
+    return python_of(call_function(program_, name, values, machine));
+  }
+
+  nb::list order(const std::string& name, const Handle& root) {
+    std::vector<Line> lines = linearize(pass(name), root.ref.n);
+    nb::list result;
+    for (auto& l : lines) result.append(nb::make_tuple(nb::cast(Handle{Ref::share(l.node)}), l.closes != nullptr));
+    return result;
+  }
+
+  nb::tuple source(const std::string& order_pass, const std::string& render_pass, const Handle& root) {
+    const Pass &o = pass(order_pass), &r = pass(render_pass);
+    Rendered out;
+    {
+      nb::gil_scoped_release release;
+      out = render(program_, r, linearize(o, root.ref.n));
+    }
+    nb::list parameters;
+    for (auto& [slot, nt] : out.parameters) parameters.append(nb::make_tuple(slot, nt.first, nt.second));
+    return nb::make_tuple(out.body, parameters);
+  }
+
+  void disable(const std::string& rule, bool off) {
+    bool found = false;
+    for (size_t k = 0; k < program_.rules.size(); k++) {
+      const std::string& full = program_.rules[k].name->text;
+      if (full == rule || full.substr(full.find('.') + 1) == rule) {
+        program_.disabled[k] = off;
+        found = true;
+      }
+    }
+    if (!found) throw RewriteError("no rule is called " + rule);
+  }
+
+  void set_extern(const std::string& name, nb::object function) {
+    for (size_t k = 0; k < program_.extern_names.size(); k++)
+      if (program_.extern_names[k]->text == name) {
+        externs_.push_back(function);
+        program_.externs[k] = function.ptr();
+        return;
+      }
+    throw RewriteError("no extern is called " + name);
+  }
+
+  std::vector<std::pair<std::string, std::string>> rules() const {
+    std::vector<std::pair<std::string, std::string>> out;
+    for (auto& r : program_.rules) out.emplace_back(r.name->text, r.place->text);
+    return out;
+  }
+  std::vector<std::string> passes() const {
+    std::vector<std::string> out;
+    for (auto& p : program_.passes) out.push_back(p.name->text);
+    return out;
+  }
+
+ private:
+  nb::object outcome(Outcome out) {
+    nb::dict d;
+    nb::list firings;
+    for (auto& f : out.firings)
+      firings.append(nb::make_tuple(program_.rules[f.rule].name->text, program_.rules[f.rule].place->text, nb::cast(Handle{f.before}), nb::cast(Handle{f.after})));
+    d["firings"] = firings;
+    nb::list counts;
+    for (size_t k = 0; k < out.counts.size(); k++)
+      if (out.counts[k].tried) counts.append(nb::make_tuple(program_.rules[k].name->text, out.counts[k].tried, out.counts[k].fired, out.counts[k].nanoseconds));
+    d["counts"] = counts;
+    d["visited"] = out.visited;
+    d["fired"] = out.fired;
+    nb::dict slots;
+    for (auto& [name, nodes] : out.slots) {
+      nb::list l;
+      for (auto& n : nodes) l.append(nb::cast(Handle{n}));
+      slots[name->text.c_str()] = l;
+    }
+    d["slots"] = slots;
+    return nb::make_tuple(nb::cast(Handle{out.root}), d);
+  }
+
+  Program program_;
+  std::vector<nb::object> externs_;
+};
+
+nb::tuple shape_tuple(Node* n) {
+  const Shape* s = shape_of(n);
+  nb::object t = nb::steal(PyTuple_New(s->rank));
+  for (uint32_t k = 0; k < s->rank; k++) PyTuple_SET_ITEM(t.ptr(), k, PyLong_FromLongLong(s->dims[k]));
+  return nb::borrow<nb::tuple>(t);
+}
+
+nb::object bound(Node* n, bool upper) {
+  Value v;
+  Machine machine(op_table_program());
+  static const int low = find_builtin("vmin"), high = find_builtin("vmax");
+  Value a = Value::node(n);
+  if (!machine.builtin(upper ? high : low, &a, 1, v)) return nb::none();
+  return python_of(v);
+}
+
+Node* replaced(Node* n, nb::object src, nb::kwargs attributes) {
+  const OpInfo& o = op_info(n->op);
+  std::vector<Node*> nodes(n->src, n->src + n->nsrc);
+  if (!src.is_none()) {
+    nodes.clear();
+    for (nb::handle h : src) nodes.push_back(nb::cast<Handle&>(h).ref.n);
+  }
+  Value attrs[16];
+  Storage storage;
+  if (n->attrs) std::copy(n->attrs->items, n->attrs->items + n->attrs->size, attrs);
+  for (auto item : attributes) {
+    std::string name(text_of(item.first, "an attribute"));
+    bool known = false;
+    for (size_t k = 0; k < o.attributes.size(); k++)
+      if (o.attributes[k].name->text == name) {
+        attrs[k] = value_of(item.second, storage, o.attributes[k].type);
+        known = true;
+      }
+    if (!known) throw GraphError(o.name->text + " has no attribute " + name);
+  }
+  bool is_explicit = o.result_dtype < 0 && o.result_variable < 0;
+  Ref made(build_node(n->op, is_explicit ? int(n->dtype) : -1, nodes.data(), uint32_t(nodes.size()), attrs, uint32_t(o.attributes.size())));
+  shape_of(made.n);
+  return std::exchange(made.n, nullptr);
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  m.doc() = "The engine: hash-consed nodes and compiled rules.";
+  nb::set_leak_warnings(false);
+  nb::module_ errors = nb::module_::import_("rulegrad.errors");
+  g_graph_error = nb::object(errors.attr("GraphError")).release().ptr();
+  g_rewrite_error = nb::object(errors.attr("RewriteError")).release().ptr();
+  g_rule_error = nb::object(errors.attr("RuleError")).release().ptr();
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const GraphError& e) {
+      PyErr_SetString(g_graph_error, e.what());
+    } catch (const RewriteError& e) {
+      PyErr_SetString(g_rewrite_error, e.what());
+    } catch (const BytecodeError& e) {
+      PyErr_SetString(g_rule_error, (std::string("malformed compiled rules: ") + e.what()).c_str());
+    }
+  });
+
+  auto cls = nb::class_<Handle>(m, "UOp", "An immutable node: op, dtype, sources, attributes. Equal nodes are the same node.");
+  cls.def(
+      "__init__",
+      [](Handle* self, nb::handle op, nb::handle src, nb::object dtype, nb::kwargs attributes) {
+        Node* n = build_from_python(op, src, dtype, attributes);
+        new (self) Handle{Ref(n)};
+      },
+      nb::arg("op"), nb::arg("src") = nb::make_tuple(), nb::arg("dtype") = nb::none(), nb::arg("attributes"));
+  cls.def_static(
+      "const",
+      [](nb::handle value, nb::handle dtype) {
+        Storage storage;
+        return Handle{Ref(make_const(value_of(value, storage, AttributeType::Scalar), dtype_of(dtype)))};
+      },
+      nb::arg("value"), nb::arg("dtype"), "A CONST of that dtype; integers wrap, floats are rounded.");
+  cls.def_prop_ro("op", [](const Handle& h) { return nb::borrow(g_op_names[h.ref.n->op]); });
+  cls.def_prop_ro("dtype", [](const Handle& h) { return nb::borrow(g_dtype_names[h.ref.n->dtype]); });
+  cls.def_prop_ro("src", [](const Handle& h) {
+    Node* n = h.ref.n;
+    nb::object t = nb::steal(PyTuple_New(n->nsrc));
+    for (uint32_t k = 0; k < n->nsrc; k++) PyTuple_SET_ITEM(t.ptr(), k, nb::cast(Handle{Ref::share(n->src[k])}).release().ptr());
+    return t;
+  });
+  cls.def_prop_ro("attrs", [](const Handle& h) {
+    Node* n = h.ref.n;
+    nb::dict d;
+    const OpInfo& o = op_info(n->op);
+    for (uint32_t k = 0; n->attrs && k < n->attrs->size; k++) d[o.attributes[k].name->text.c_str()] = python_of(n->attrs->items[k]);
+    return d;
+  });
+  cls.def_prop_ro("shape", [](const Handle& h) { return shape_tuple(h.ref.n); });
+  cls.def_prop_ro("vmin", [](const Handle& h) { return bound(h.ref.n, false); });
+  cls.def_prop_ro("vmax", [](const Handle& h) { return bound(h.ref.n, true); });
+  cls.def_prop_ro("key", [](const Handle& h) { return h.ref.n->hash; });
+  cls.def_prop_ro("ranges", [](const Handle& h) {
+    const RangeSet* s = ranges_of(h.ref.n);
+    nb::list l;
+    for (uint32_t k = 0; k < s->size; k++) l.append(nb::cast(Handle{Ref::share(s->items[k])}));
+    return l;
+  });
+  cls.def("toposort", [](const Handle& h) {
+    nb::list l;
+    for (Node* n : toposort({h.ref.n})) l.append(nb::cast(Handle{Ref::share(n)}));
+    return l;
+  });
+  cls.def("count_nodes", [](const Handle& h) { return toposort({h.ref.n}).size(); }, "Number of distinct nodes below, itself included.");
+  cls.def("replace", [](const Handle& h, nb::object src, nb::kwargs attributes) { return wrap(replaced(h.ref.n, src, attributes)); },
+          nb::arg("src") = nb::none(), nb::arg("attributes"));
+  cls.def("describe", [](const Handle& h) { return describe(h.ref.n); }, "One line: op, attributes, dtype.");
+  cls.def("__eq__", [](const Handle& a, nb::handle b) {
+    Handle* other;
+    return nb::try_cast<Handle*>(b, other) && other && other->ref.n == a.ref.n;
+  });
+  cls.def("__hash__", [](const Handle& h) { return Py_hash_t(reinterpret_cast<uintptr_t>(h.ref.n) >> 4); });
+#define INFIX(python, op)                                                                                             \
+  cls.def("__" python "__", [](const Handle& a, nb::handle b) { return infix(op, a.ref.n, b, false); }, nb::is_operator()); \
+  cls.def("__r" python "__", [](const Handle& a, nb::handle b) { return infix(op, a.ref.n, b, true); }, nb::is_operator());
+  INFIX("add", "ADD") INFIX("sub", "SUB") INFIX("mul", "MUL") INFIX("truediv", "DIV") INFIX("floordiv", "FLOORDIV") INFIX("mod", "FLOORMOD")
+  INFIX("and", "AND") INFIX("or", "OR") INFIX("xor", "XOR") INFIX("lshift", "SHL") INFIX("rshift", "SHR") INFIX("pow", "POW")
+  cls.def("__lt__", [](const Handle& a, nb::handle b) { return infix("CMPLT", a.ref.n, b, false); });
+  cls.def("__le__", [](const Handle& a, nb::handle b) { return infix("CMPLE", a.ref.n, b, false); });
+  cls.def("__gt__", [](const Handle& a, nb::handle b) { return infix("CMPLT", a.ref.n, b, true); });
+  cls.def("__ge__", [](const Handle& a, nb::handle b) { return infix("CMPLE", a.ref.n, b, true); });
+  cls.def("__neg__", [](const Handle& a) {
+    Node* n = a.ref.n;
+    return wrap(build_node(uint32_t(find_op("NEG")), -1, &n, 1, nullptr, 0));
+  });
+  cls.def("__invert__", [](const Handle& a) {
+    Node* n = a.ref.n;
+    return wrap(build_node(uint32_t(find_op("NOT")), -1, &n, 1, nullptr, 0));
+  });
+
+  nb::class_<PyProgram>(m, "Program", "Compiled rules.")
+      .def(nb::init<nb::bytes, bool>(), nb::arg("data"), nb::arg("op_table") = false)
+      .def("rewrite", &PyProgram::rewrite_one, nb::arg("pass_name"), nb::arg("root"), nb::arg("trace") = false, nb::arg("check") = false,
+           nb::arg("count") = false, nb::arg("fuel") = 0)
+      .def("rewrite_many", &PyProgram::rewrite_many, nb::arg("pass_name"), nb::arg("roots"))
+      .def("reverse", &PyProgram::reverse_pass, nb::arg("pass_name"), nb::arg("root"), nb::arg("seed"), nb::arg("targets"))
+      .def("call", &PyProgram::call, nb::arg("function"), nb::arg("arguments"))
+      .def("order", &PyProgram::order, nb::arg("pass_name"), nb::arg("root"))
+      .def("source", &PyProgram::source, nb::arg("order_pass"), nb::arg("render_pass"), nb::arg("root"))
+      .def("disable", &PyProgram::disable, nb::arg("rule"), nb::arg("off") = true)
+      .def("set_extern", &PyProgram::set_extern, nb::arg("name"), nb::arg("function"))
+      .def_prop_ro("rules", &PyProgram::rules)
+      .def_prop_ro("passes", &PyProgram::passes);
+
+  nb::list opcodes, binary, unary;
+#define X(name, operands) opcodes.append(nb::make_tuple(#name, operands));
+  RULEGRAD_OPCODES(X)
+#undef X
+#define X(name) binary.append(#name);
+  RULEGRAD_BINARY(X)
+#undef X
+#define X(name) unary.append(#name);
+  RULEGRAD_UNARY(X)
+#undef X
+  m.attr("OPCODES") = opcodes;
+  m.attr("BINARY_OPERATORS") = binary;
+  m.attr("UNARY_OPERATORS") = unary;
+  m.def("live_nodes", &live_nodes, "Number of nodes that are alive.");
+  m.def("table_loaded", &table_loaded);
+  m.def("evaluate", [](const std::string& op, const std::string& dtype, nb::args args) -> nb::object {
+    Storage storage;
+    std::vector<Value> values;
+    for (nb::handle a : args) values.push_back(value_of(a, storage, AttributeType::Scalar));
+    int k = find_op(op), d = find_dtype(dtype);
+    if (k < 0 || d < 0) throw GraphError("there is no op " + op + " or no dtype " + dtype);
+    Value r;
+    if (!evaluate_op(uint32_t(k), uint32_t(d), values.data(), uint32_t(values.size()), uint32_t(d), r)) return nb::none();
+    return python_of(r);
+  }, nb::arg("op"), nb::arg("dtype"), nb::arg("arguments"), "The op table's evaluator on constants; None where it is undefined.");
+}

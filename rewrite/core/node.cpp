@@ -1,0 +1,628 @@
+#include "node.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <thread>
+
+#include "machine.hpp"
+
+namespace rulegrad {
+
+KnownOps known_ops;
+KnownDtypes known_dtypes;
+
+namespace {
+
+std::vector<DtypeInfo> g_dtypes;
+std::vector<OpInfo> g_ops;
+
+// ---- intern table: 64 shards, each a hash table with chains behind a spin lock ----
+
+struct SpinLock {
+  std::atomic_flag flag = ATOMIC_FLAG_INIT;
+  void lock() {
+    for (int k = 0; flag.test_and_set(std::memory_order_acquire); k++)
+      if (k > 64) std::this_thread::yield();
+  }
+  void unlock() { flag.clear(std::memory_order_release); }
+};
+
+struct Shard {
+  SpinLock lock;
+  std::vector<Node*> buckets = std::vector<Node*>(64, nullptr);
+  size_t count = 0;
+  size_t place(uint64_t hash) const { return (hash >> 6) & (buckets.size() - 1); }
+  void grow() {
+    std::vector<Node*> old(buckets.size() * 2, nullptr);
+    old.swap(buckets);
+    for (Node* n : old)
+      while (n) {
+        Node* rest = n->chain;
+        Node*& head = buckets[place(n->hash)];
+        n->chain = head;
+        head = n;
+        n = rest;
+      }
+  }
+  void unlink(Node* n) {
+    Node** at = &buckets[place(n->hash)];
+    while (*at != n) at = &(*at)->chain;
+    *at = n->chain;
+    count--;
+    if (buckets.size() > 64 && count * 8 < buckets.size()) shrink();
+  }
+  void shrink() {
+    std::vector<Node*> old(buckets.size() / 4, nullptr);
+    old.swap(buckets);
+    for (Node* n : old)
+      while (n) {
+        Node* rest = n->chain;
+        Node*& head = buckets[place(n->hash)];
+        n->chain = head;
+        head = n;
+        n = rest;
+      }
+  }
+};
+
+Shard g_shards[64];
+std::atomic<size_t> g_live{0};
+
+// Ids are dense: freed ones are handed out again, so that side arrays stay small.
+struct IdPool {
+  SpinLock lock;
+  std::vector<uint32_t> free;
+  std::atomic<uint32_t> limit{0};
+  uint32_t take() {
+    std::lock_guard<SpinLock> hold(lock);
+    if (!free.empty()) {
+      uint32_t id = free.back();
+      free.pop_back();
+      return id;
+    }
+    return limit.fetch_add(1, std::memory_order_relaxed);
+  }
+  void give(const std::vector<uint32_t>& ids) {
+    std::lock_guard<SpinLock> hold(lock);
+    free.insert(free.end(), ids.begin(), ids.end());
+    if (free.size() == limit) {  // nothing is alive: give the memory back
+      free.clear();
+      free.shrink_to_fit();
+      limit = 0;
+    }
+  }
+} g_ids;
+
+// ---- attributes: one allocation, nested sequences behind the items ----
+
+size_t nested_items(const Value& v) {
+  if (v.tag != Tag::Seq) return 0;
+  size_t n = v.q.size;
+  for (uint32_t k = 0; k < v.q.size; k++) n += nested_items(v.q.items[k]);
+  return n;
+}
+
+void copy_value(Value& to, const Value& from, Value*& storage) {
+  to = from;
+  if (from.tag != Tag::Seq) return;
+  Value* items = storage;
+  storage += from.q.size;
+  for (uint32_t k = 0; k < from.q.size; k++) copy_value(items[k], from.q.items[k], storage);
+  to.q.items = items;
+}
+
+Attrs* copy_attrs(const Value* items, uint32_t size) {
+  if (size == 0) return nullptr;
+  size_t total = size;
+  for (uint32_t k = 0; k < size; k++) total += nested_items(items[k]);
+  auto* a = static_cast<Attrs*>(::operator new(sizeof(Attrs) + total * sizeof(Value) + 16, std::align_val_t(16)));
+  a->size = size;
+  Value* storage = a->items + size;
+  for (uint32_t k = 0; k < size; k++) copy_value(a->items[k], items[k], storage);
+  return a;
+}
+
+bool same(const Node* n, uint64_t hash, uint32_t op, uint32_t dtype, Node* const* src, uint32_t nsrc, const Value* attrs, uint32_t nattrs) {
+  if (n->hash != hash || n->op != op || n->dtype != dtype || n->nsrc != nsrc) return false;
+  for (uint32_t k = 0; k < nsrc; k++)
+    if (n->src[k] != src[k]) return false;
+  if ((n->attrs ? n->attrs->size : 0) != nattrs) return false;
+  for (uint32_t k = 0; k < nattrs; k++)
+    if (!identical(n->attrs->items[k], attrs[k])) return false;
+  return true;
+}
+
+void drop_shape(Shape* s) {
+  if (s && s->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) ::operator delete(s);
+}
+void drop_ranges(RangeSet* s) {
+  if (s && s->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) ::operator delete(s);
+}
+
+void destroy(Node* n) {
+  if (n->attrs) ::operator delete(n->attrs, std::align_val_t(16));
+  drop_shape(n->shape.load(std::memory_order_relaxed));
+  drop_ranges(n->ranges.load(std::memory_order_relaxed));
+  ::operator delete(n);
+}
+
+// Gives one reference back; true when the node is now unlinked and must be destroyed.
+bool drop_reference(Node* n) {
+  uint32_t refs = n->refs.load(std::memory_order_relaxed);
+  while (refs > 1)
+    if (n->refs.compare_exchange_weak(refs, refs - 1, std::memory_order_acq_rel)) return false;
+  Shard& shard = g_shards[n->hash & 63];
+  std::lock_guard<SpinLock> hold(shard.lock);  // nobody can find the node in the table meanwhile
+  if (n->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
+  shard.unlink(n);
+  return true;
+}
+
+}  // namespace
+
+const DtypeInfo& dtype_info(uint32_t dtype) { return g_dtypes[dtype]; }
+const OpInfo& op_info(uint32_t op) { return g_ops[op]; }
+size_t op_count() { return g_ops.size(); }
+size_t dtype_count() { return g_dtypes.size(); }
+bool table_loaded() { return !g_ops.empty(); }
+
+int find_op(std::string_view name) {
+  for (size_t k = 0; k < g_ops.size(); k++)
+    if (g_ops[k].name->text == name) return int(k);
+  return -1;
+}
+
+int find_dtype(std::string_view name) {
+  for (size_t k = 0; k < g_dtypes.size(); k++)
+    if (g_dtypes[k].name->text == name) return int(k);
+  return -1;
+}
+
+void install_table(std::vector<DtypeInfo> dtypes, std::vector<OpInfo> ops) {
+  if (!g_ops.empty()) throw BytecodeError("the op table is loaded already");
+  g_dtypes = std::move(dtypes);
+  g_ops = std::move(ops);
+  auto need_op = [](const char* name) {
+    int k = find_op(name);
+    if (k < 0) throw BytecodeError(std::string("the op table lacks ") + name);
+    return uint32_t(k);
+  };
+  known_ops = {need_op("CONST"), need_op("RANGE"), need_op("ADD"),   need_op("MUL"),   need_op("AND"),  need_op("NEG"),
+               need_op("CAST"),  need_op("END"),   need_op("AFTER"), need_op("INVALID"), need_op("STORE"), need_op("LOAD"),
+               need_op("PARAM"), need_op("SINK"),  need_op("INDEX"), need_op("WHERE"), need_op("BUFFER")};
+  auto need_dtype = [](const char* name) {
+    int k = find_dtype(name);
+    if (k < 0) throw BytecodeError(std::string("the op table lacks dtype ") + name);
+    return uint32_t(k);
+  };
+  known_dtypes = {need_dtype("void"), need_dtype("bool"), need_dtype("index")};
+}
+
+void retain(Node* n) { n->refs.fetch_add(1, std::memory_order_relaxed); }
+
+void release(Node* n) {
+  if (!drop_reference(n)) return;
+  std::vector<Node*> dead{n};
+  std::vector<uint32_t> ids;
+  while (!dead.empty()) {
+    Node* d = dead.back();
+    dead.pop_back();
+    for (uint32_t k = 0; k < d->nsrc; k++)
+      if (drop_reference(d->src[k])) dead.push_back(d->src[k]);
+    ids.push_back(d->id);
+    destroy(d);
+  }
+  g_live.fetch_sub(ids.size(), std::memory_order_relaxed);
+  g_ids.give(ids);
+}
+
+size_t live_nodes() { return g_live.load(); }
+uint32_t id_limit() { return g_ids.limit.load(); }
+
+Node* make_node(uint32_t op, uint32_t dtype, Node* const* src, uint32_t nsrc, const Value* attrs, uint32_t nattrs) {
+  Node* swapped[2];
+  if (nsrc == 2 && g_ops[op].commutative && is_const(src[0]) && !is_const(src[1])) {
+    swapped[0] = src[1];  // a commutative node keeps its constant last
+    swapped[1] = src[0];
+    src = swapped;
+  }
+  uint64_t hash = mix(g_ops[op].name->hash, dtype);
+  for (uint32_t k = 0; k < nsrc; k++) hash = mix(hash, src[k]->hash);
+  for (uint32_t k = 0; k < nattrs; k++) hash = mix(hash, hash_value(attrs[k]));
+  Shard& shard = g_shards[hash & 63];
+  std::lock_guard<SpinLock> hold(shard.lock);
+  for (Node* n = shard.buckets[shard.place(hash)]; n; n = n->chain)
+    if (same(n, hash, op, dtype, src, nsrc, attrs, nattrs)) {
+      retain(n);
+      return n;
+    }
+  auto* n = static_cast<Node*>(::operator new(sizeof(Node) + nsrc * sizeof(Node*)));
+  n->refs.store(1, std::memory_order_relaxed);
+  n->id = g_ids.take();
+  n->hash = hash;
+  n->op = uint16_t(op);
+  n->dtype = uint8_t(dtype);
+  n->facts.store(0, std::memory_order_relaxed);
+  n->nsrc = nsrc;
+  n->attrs = copy_attrs(attrs, nattrs);
+  n->shape.store(nullptr, std::memory_order_relaxed);
+  n->ranges.store(nullptr, std::memory_order_relaxed);
+  for (uint32_t k = 0; k < nsrc; k++) {
+    n->src[k] = src[k];
+    retain(src[k]);
+  }
+  if (++shard.count > shard.buckets.size()) shard.grow();
+  Node*& head = shard.buckets[shard.place(hash)];
+  n->chain = head;
+  head = n;
+  g_live.fetch_add(1, std::memory_order_relaxed);
+  return n;
+}
+
+// ---- checked construction ----
+
+namespace {
+
+bool fits_type(const Value& v, AttributeType type) {
+  switch (type) {
+    case AttributeType::Int: return v.tag == Tag::Int;
+    case AttributeType::Float: return v.tag == Tag::Float || v.tag == Tag::Int;
+    case AttributeType::Bool: return v.tag == Tag::Bool;
+    case AttributeType::Str: return v.tag == Tag::Str;
+    case AttributeType::Dtype: return v.tag == Tag::Dtype;
+    case AttributeType::Op: return v.tag == Tag::Op;
+    case AttributeType::Scalar: return v.tag == Tag::Int || v.tag == Tag::Float || v.tag == Tag::Bool;
+    case AttributeType::Tuple: return v.tag == Tag::Seq;
+    case AttributeType::Ints:
+      if (v.tag != Tag::Seq) return false;
+      for (uint32_t k = 0; k < v.q.size; k++)
+        if (v.q.items[k].tag != Tag::Int || v.q.items[k].i != int64_t(v.q.items[k].i)) return false;
+      return true;
+  }
+  return false;
+}
+
+const char* type_name(AttributeType t) {
+  static const char* names[] = {"an int", "a float", "a bool", "a str", "a dtype", "an op", "a tuple of ints", "a number or bool", "a tuple"};
+  return names[int(t)];
+}
+
+[[noreturn]] void wrong(const OpInfo& o, const std::string& what) { throw GraphError(o.name->text + ": " + what); }
+
+std::string mask_names(uint32_t mask) {
+  std::string s;
+  for (size_t k = 0; k < g_dtypes.size(); k++)
+    if (mask >> k & 1) s += (s.empty() ? "" : ", ") + g_dtypes[k].name->text;
+  return s;
+}
+
+void check_attrs(const OpInfo& o, const Value* attrs, uint32_t nattrs) {
+  if (nattrs != o.attributes.size())
+    wrong(o, "expected " + std::to_string(o.attributes.size()) + " attributes, got " + std::to_string(nattrs));
+  for (uint32_t k = 0; k < nattrs; k++)
+    if (!fits_type(attrs[k], o.attributes[k].type))
+      wrong(o, "attribute " + o.attributes[k].name->text + " must be " + type_name(o.attributes[k].type) + ", not " + show(attrs[k]));
+}
+
+}  // namespace
+
+Node* build_node(uint32_t op, int dtype, Node* const* src, uint32_t nsrc, const Value* attrs, uint32_t nattrs) {
+  const OpInfo& o = g_ops[op];
+  if (nsrc < o.min_sources || (!o.variadic && nsrc > o.max_sources))
+    wrong(o, std::string("expected ") + (o.variadic ? "at least " : "") + std::to_string(o.min_sources) +
+                 (o.variadic || o.min_sources == o.max_sources ? "" : " to " + std::to_string(o.max_sources)) + " sources, got " + std::to_string(nsrc));
+  int variables[4] = {-1, -1, -1, -1};
+  for (uint32_t k = 0; k < nsrc; k++) {
+    const ParameterInfo& p = o.parameters[k < o.parameters.size() ? k : o.parameters.size() - 1];
+    uint32_t d = src[k]->dtype, mask = p.variable < 0 ? p.mask : o.variable_masks[p.variable];
+    if (!(mask >> d & 1))
+      wrong(o, "source " + p.name->text + " has dtype " + g_dtypes[d].name->text + ", expected one of " + mask_names(mask));
+    if (p.variable >= 0) {
+      int& bound = variables[p.variable];
+      if (bound >= 0 && bound != int(d))
+        wrong(o, "sources have different dtypes, " + g_dtypes[bound].name->text + " and " + g_dtypes[d].name->text + "; cast one of them");
+      bound = int(d);
+    }
+  }
+  int result = o.result_dtype >= 0 ? o.result_dtype : o.result_variable >= 0 ? variables[o.result_variable] : dtype;
+  if (result < 0) wrong(o, "its dtype must be given");
+  if (dtype >= 0 && dtype != result)
+    wrong(o, "has dtype " + g_dtypes[result].name->text + ", not " + g_dtypes[dtype].name->text);
+  check_attrs(o, attrs, nattrs);
+  if (op == known_ops.CONST) {
+    Value v = convert_value(attrs[0], uint32_t(result));
+    return make_node(op, uint32_t(result), src, nsrc, &v, 1);
+  }
+  return make_node(op, uint32_t(result), src, nsrc, attrs, nattrs);
+}
+
+Node* make_const(const Value& v, uint32_t dtype) {
+  Value stored = convert_value(v, dtype);
+  return make_node(known_ops.CONST, dtype, nullptr, 0, &stored, 1);
+}
+
+// ---- facts ----
+
+namespace {
+
+Shape* new_shape(uint32_t rank) {
+  auto* s = static_cast<Shape*>(::operator new(sizeof(Shape) + rank * sizeof(int64_t)));
+  s->refs.store(1, std::memory_order_relaxed);
+  s->rank = rank;
+  return s;
+}
+
+Shape* scalar_shape() {
+  static Shape* s = new_shape(0);
+  s->refs.fetch_add(1, std::memory_order_relaxed);
+  return s;
+}
+
+Machine& table_machine() {
+  static thread_local Machine machine(op_table_program());
+  return machine;
+}
+
+std::string show_shape(const Shape* s) {
+  std::string t = "(";
+  for (uint32_t k = 0; k < s->rank; k++) t += (k ? ", " : "") + std::to_string(s->dims[k]);
+  return t + (s->rank == 1 ? ",)" : ")");
+}
+
+Shape* compute_shape(Node* n) {
+  const OpInfo& o = g_ops[n->op];
+  if (!o.checks.empty()) {
+    Machine& m = table_machine();
+    for (auto& [code, message] : o.checks) {
+      auto mark = m.arena.mark();
+      m.registers[0] = Value::node(n);
+      m.current_dtype = n->dtype;
+      Value ok;
+      Status status = m.run(op_table_program().codes[code], ok);
+      m.arena.reset(mark);
+      if (status != Status::Done || ok.tag != Tag::Bool || !ok.b) {
+        std::string shapes;
+        for (uint32_t k = 0; k < n->nsrc; k++) shapes += (k ? ", " : "") + show_shape(n->src[k]->shape.load());
+        throw GraphError(describe(n) + ": " + message->text + (n->nsrc ? "; source shapes: " + shapes : ""));
+      }
+    }
+  }
+  if (o.shape_rule == ShapeRule::Scalar) return scalar_shape();
+  if (o.shape_rule == ShapeRule::Elementwise) {
+    Shape* found = nullptr;
+    for (uint32_t k = 0; k < n->nsrc; k++) {
+      Shape* s = n->src[k]->shape.load(std::memory_order_acquire);
+      if (s->rank == 0) continue;
+      if (found && found != s && (found->rank != s->rank || !std::equal(s->dims, s->dims + s->rank, found->dims)))
+        throw GraphError(o.name->text + ": source shapes " + show_shape(found) + " and " + show_shape(s) + " differ; expand one of them");
+      found = s;
+    }
+    if (!found) return scalar_shape();
+    found->refs.fetch_add(1, std::memory_order_relaxed);
+    return found;
+  }
+  Machine& m = table_machine();
+  auto mark = m.arena.mark();
+  m.registers[0] = Value::node(n);
+  m.current_dtype = n->dtype;
+  Value v;
+  Status status = m.run(op_table_program().codes[o.code_shape], v);
+  bool ok = status == Status::Done && v.tag == Tag::Seq;
+  for (uint32_t k = 0; ok && k < v.q.size; k++) ok = v.q.items[k].tag == Tag::Int && v.q.items[k].i >= 0 && v.q.items[k].i == int64_t(v.q.items[k].i);
+  if (!ok) {
+    m.arena.reset(mark);
+    throw GraphError(describe(n) + ": its shape cannot be computed; a size is negative or too large, or the attributes do not fit the source");
+  }
+  Shape* s = new_shape(v.q.size);
+  for (uint32_t k = 0; k < v.q.size; k++) s->dims[k] = int64_t(v.q.items[k].i);
+  m.arena.reset(mark);
+  return s;
+}
+
+void compute_interval(Node* n) {
+  int64_t type_low, type_high, low, high;
+  dtype_bounds(n->dtype, type_low, type_high);
+  low = type_low;
+  high = type_high;
+  const OpInfo& o = g_ops[n->op];
+  Kind kind = g_dtypes[n->dtype].kind;
+  if (is_const(n)) {
+    const Value& v = const_value(n);
+    if (v.tag == Tag::Bool) low = high = v.b;
+    if (v.tag == Tag::Int && v.i == int64_t(v.i)) low = high = int64_t(v.i);
+  } else if (o.code_low >= 0 && kind != Kind::Float && kind != Kind::Void) {
+    Machine& m = table_machine();
+    auto mark = m.arena.mark();
+    auto place = [&] {
+      for (uint32_t k = 0; k < n->nsrc && k < 4; k++) {
+        int64_t a = n->src[k]->low.load(std::memory_order_relaxed), b = n->src[k]->high.load(std::memory_order_relaxed);
+        bool known = n->src[k]->facts.load(std::memory_order_acquire) & kInterval;
+        bool truth = n->src[k]->dtype == known_dtypes.bool_;
+        m.registers[2 * k] = !known || a == kUnboundedLow ? Value::none() : truth ? Value::boolean(a) : Value::integer(a);
+        m.registers[2 * k + 1] = !known || b == kUnboundedHigh ? Value::none() : truth ? Value::boolean(b) : Value::integer(b);
+      }
+      m.current_dtype = n->dtype;
+    };
+    auto bound = [&](int code, int64_t& result) {
+      place();
+      Value v;
+      if (m.run(op_table_program().codes[code], v) != Status::Done) return false;
+      if (v.tag == Tag::Bool) v = Value::integer(v.b);
+      if (v.tag != Tag::Int || v.i <= kUnboundedLow || v.i >= kUnboundedHigh) return false;
+      result = int64_t(v.i);
+      return true;
+    };
+    int64_t a = low, b = high;
+    bool has_low = bound(o.code_low, a), has_high = bound(o.code_high, b);
+    // A fixed-width result that may leave its dtype may wrap: then nothing is known.
+    bool wraps = kind != Kind::Index && kind != Kind::Bool && (!has_low || !has_high || a < type_low || b > type_high);
+    if (!wraps && (has_low || kind == Kind::Bool)) low = a;
+    if (!wraps && (has_high || kind == Kind::Bool)) high = b;
+    if (kind == Kind::Bool) { low = std::max<int64_t>(low, 0); high = std::min<int64_t>(high, 1); }
+    if (low > high) { low = type_low; high = type_high; }  // an empty range: a loop that does not run
+    m.arena.reset(mark);
+  }
+  n->low.store(low, std::memory_order_relaxed);
+  n->high.store(high, std::memory_order_relaxed);
+  n->facts.fetch_or(kInterval, std::memory_order_release);
+}
+
+RangeSet* new_ranges(uint32_t size) {
+  auto* s = static_cast<RangeSet*>(::operator new(sizeof(RangeSet) + size * sizeof(Node*)));
+  s->refs.store(1, std::memory_order_relaxed);
+  s->size = size;
+  return s;
+}
+
+bool range_before(const Node* a, const Node* b) {
+  if (a == b) return false;
+  Int x = a->attrs->items[0].i, y = b->attrs->items[0].i;
+  return x != y ? x < y : a->hash < b->hash;
+}
+
+RangeSet* compute_ranges(Node* n) {
+  static RangeSet* empty = new_ranges(0);
+  auto share = [](RangeSet* s) {
+    s->refs.fetch_add(1, std::memory_order_relaxed);
+    return s;
+  };
+  if (n->op == known_ops.RANGE) {
+    RangeSet* s = new_ranges(1);
+    s->items[0] = n;
+    return s;
+  }
+  // What follows the first source of a REDUCE or END are the ranges that it closes.
+  static const int reduce = find_op("REDUCE");
+  bool closes = int(n->op) == reduce || n->op == known_ops.END;
+  uint32_t open = closes ? std::min<uint32_t>(n->nsrc, 1) : n->nsrc;
+  RangeSet* all = nullptr;
+  std::vector<Node*> merged;
+  bool several = false;
+  for (uint32_t k = 0; k < open; k++) {
+    RangeSet* s = n->src[k]->ranges.load(std::memory_order_acquire);
+    if (s->size == 0 || s == all) continue;
+    if (!all) { all = s; continue; }
+    if (!several) merged.assign(all->items, all->items + all->size);
+    several = true;
+    std::vector<Node*> both;
+    std::set_union(merged.begin(), merged.end(), s->items, s->items + s->size, std::back_inserter(both), range_before);
+    merged.swap(both);
+  }
+  if (!all) return share(empty);
+  if (!several && !closes) return share(all);
+  if (!several) merged.assign(all->items, all->items + all->size);
+  if (closes)
+    for (uint32_t k = 1; k < n->nsrc; k++) merged.erase(std::remove(merged.begin(), merged.end(), n->src[k]), merged.end());
+  if (merged.size() == all->size && std::equal(merged.begin(), merged.end(), all->items)) return share(all);
+  RangeSet* s = new_ranges(uint32_t(merged.size()));
+  std::copy(merged.begin(), merged.end(), s->items);
+  return s;
+}
+
+// Computes a fact for n after its sources', with a stack of its own.
+template <typename Known, typename Compute>
+void settle(Node* n, Known known, Compute compute) {
+  if (known(n)) return;
+  bool ready = true;
+  for (uint32_t k = 0; k < n->nsrc && ready; k++) ready = known(n->src[k]);
+  if (ready) { compute(n); return; }
+  std::vector<std::pair<Node*, uint32_t>> stack{{n, 0}};
+  while (!stack.empty()) {
+    auto& [at, next] = stack.back();
+    if (next == at->nsrc) {
+      if (!known(at)) compute(at);
+      stack.pop_back();
+      continue;
+    }
+    Node* s = at->src[next++];
+    if (!known(s)) stack.emplace_back(s, 0);
+  }
+}
+
+}  // namespace
+
+const Shape* shape_of(Node* n) {
+  settle(
+      n, [](Node* x) { return x->shape.load(std::memory_order_acquire) != nullptr; },
+      [](Node* x) {
+        Shape* s = compute_shape(x);
+        Shape* expected = nullptr;
+        if (!x->shape.compare_exchange_strong(expected, s, std::memory_order_acq_rel)) drop_shape(s);
+      });
+  return n->shape.load(std::memory_order_acquire);
+}
+
+void interval_of(Node* n, int64_t& low, int64_t& high) {
+  settle(
+      n, [](Node* x) { return (x->facts.load(std::memory_order_acquire) & kInterval) != 0; }, [](Node* x) { compute_interval(x); });
+  low = n->low.load(std::memory_order_relaxed);
+  high = n->high.load(std::memory_order_relaxed);
+}
+
+const RangeSet* ranges_of(Node* n) {
+  settle(
+      n, [](Node* x) { return x->ranges.load(std::memory_order_acquire) != nullptr; },
+      [](Node* x) {
+        RangeSet* s = compute_ranges(x);
+        RangeSet* expected = nullptr;
+        if (!x->ranges.compare_exchange_strong(expected, s, std::memory_order_acq_rel)) drop_ranges(s);
+      });
+  return n->ranges.load(std::memory_order_acquire);
+}
+
+int64_t element_count(const Shape* s) {
+  Int n = 1;
+  for (uint32_t k = 0; k < s->rank; k++) {
+    n *= s->dims[k];
+    if (n != int64_t(n)) throw GraphError("a shape has more than 2**63 elements");
+  }
+  return int64_t(n);
+}
+
+void dtype_bounds(uint32_t dtype, int64_t& low, int64_t& high) {
+  const DtypeInfo& d = g_dtypes[dtype];
+  low = kUnboundedLow;
+  high = kUnboundedHigh;
+  if (d.kind == Kind::Bool) { low = 0; high = 1; }
+  if (d.kind == Kind::Int && d.bits < 64) { low = -(1LL << (d.bits - 1)); high = (1LL << (d.bits - 1)) - 1; }
+  if (d.kind == Kind::Uint) { low = 0; if (d.bits < 64) high = (1LL << d.bits) - 1; }
+}
+
+std::vector<Node*> toposort(const std::vector<Node*>& roots) {
+  static thread_local SideTable<uint8_t> seen;
+  seen.begin();
+  std::vector<Node*> order;
+  std::vector<std::pair<Node*, uint32_t>> stack;
+  for (Node* root : roots) {
+    if (seen.has(root)) continue;
+    seen[root] = 1;
+    stack.emplace_back(root, 0);
+    while (!stack.empty()) {
+      auto& [n, next] = stack.back();
+      if (next == n->nsrc) {
+        order.push_back(n);
+        stack.pop_back();
+        continue;
+      }
+      Node* s = n->src[next++];
+      if (seen.has(s)) continue;
+      seen[s] = 1;
+      stack.emplace_back(s, 0);
+    }
+  }
+  return order;
+}
+
+std::string describe(const Node* n) {
+  const OpInfo& o = g_ops[n->op];
+  std::string s = o.name->text;
+  if (n->attrs) {
+    s += "[";
+    for (uint32_t k = 0; k < n->attrs->size; k++)
+      s += (k ? ", " : "") + o.attributes[k].name->text + "=" + show(n->attrs->items[k]);
+    s += "]";
+  }
+  return s + ":" + g_dtypes[n->dtype].name->text;
+}
+
+}  // namespace rulegrad

@@ -1,0 +1,447 @@
+#include "program.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "machine.hpp"
+
+namespace rulegrad {
+
+namespace {
+
+const char* kOperands[] = {
+#define X(name, operands) operands,
+    RULEGRAD_OPCODES(X)
+#undef X
+};
+
+Program g_op_table;
+
+// Reads the serialized form: little-endian 32-bit integers, strings and tagged values.
+class Reader {
+ public:
+  Reader(const uint8_t* bytes, size_t size, Program& program) : at_(bytes), end_(bytes + size), program_(program) {}
+  int32_t number() {
+    need(4);
+    int32_t v;
+    std::memcpy(&v, at_, 4);
+    at_ += 4;
+    return v;
+  }
+  uint32_t count() {
+    int32_t v = number();
+    if (v < 0 || size_t(v) > size_t(end_ - at_)) throw BytecodeError("a count is out of range");
+    return uint32_t(v);
+  }
+  std::string_view bytes() {
+    uint32_t n = count();
+    need(n);
+    std::string_view s(reinterpret_cast<const char*>(at_), n);
+    at_ += n;
+    return s;
+  }
+  const Str* text() { return intern(bytes()); }
+  uint32_t op() {
+    auto name = bytes();
+    int k = find_op(name);
+    if (k < 0) throw BytecodeError("unknown op " + std::string(name));
+    return uint32_t(k);
+  }
+  uint32_t dtype() {
+    auto name = bytes();
+    int k = find_dtype(name);
+    if (k < 0) throw BytecodeError("unknown dtype " + std::string(name));
+    return uint32_t(k);
+  }
+  Value value(int depth = 0) {
+    if (depth > 32) throw BytecodeError("a constant is nested too deeply");
+    switch (number()) {
+      case 0: return Value::none();
+      case 1: return Value::boolean(number() != 0);
+      case 2: {  // decimal text: integers have up to 128 bits
+        auto s = bytes();
+        bool negative = !s.empty() && s[0] == '-';
+        Int v = 0;
+        for (char c : s.substr(negative)) {
+          if (c < '0' || c > '9') throw BytecodeError("a malformed integer");
+          v = checked_add(checked_mul(v, 10), c - '0');
+        }
+        return Value::integer(negative ? -v : v);
+      }
+      case 3: {
+        need(8);
+        double f;
+        std::memcpy(&f, at_, 8);
+        at_ += 8;
+        return Value::number(f);
+      }
+      case 4: return Value::text(text());
+      case 5: return Value::dtype(dtype());
+      case 6: return Value::opcode(op());
+      case 7: {
+        uint32_t n = count();
+        std::vector<Value> items;
+        for (uint32_t k = 0; k < n; k++) items.push_back(value(depth + 1));
+        program_.sequences.push_back(std::move(items));
+        auto& kept = program_.sequences.back();
+        return Value::seq(kept.data(), uint32_t(kept.size()));
+      }
+      default: throw BytecodeError("an unknown kind of constant");
+    }
+  }
+  bool done() const { return at_ == end_; }
+
+ private:
+  void need(size_t n) const {
+    if (size_t(end_ - at_) < n) throw BytecodeError("the program ends too early");
+  }
+  const uint8_t *at_, *end_;
+  Program& program_;
+};
+
+void check(bool ok, const char* what) {
+  if (!ok) throw BytecodeError(what);
+}
+
+void read_ops(Reader& r) {
+  std::vector<DtypeInfo> dtypes;
+  uint32_t n = r.count();
+  for (uint32_t k = 0; k < n; k++) {
+    DtypeInfo d{};
+    d.name = r.text();
+    int kind = r.number();
+    check(kind >= 0 && kind <= int(Kind::Index), "an unknown kind of dtype");
+    d.kind = Kind(kind);
+    d.bits = r.number();
+    d.exponent = r.number();
+    d.mantissa = r.number();
+    dtypes.push_back(d);
+  }
+  check(dtypes.size() <= 32, "more than 32 dtypes");
+  std::vector<OpInfo> ops;
+  n = r.count();
+  check(n <= kMaxOps, "too many ops");
+  for (uint32_t k = 0; k < n; k++) {
+    OpInfo o;
+    o.name = r.text();
+    uint32_t parameters = r.count();
+    for (uint32_t j = 0; j < parameters; j++) {
+      ParameterInfo p{};
+      p.name = r.text();
+      p.variable = r.number();
+      check(p.variable >= -1 && p.variable < 4, "a dtype variable is out of range");
+      p.mask = uint32_t(r.number());
+      o.parameters.push_back(p);
+    }
+    o.min_sources = uint32_t(r.number());
+    o.max_sources = uint32_t(r.number());
+    o.variadic = r.number() != 0;
+    check(o.variadic || o.max_sources <= o.parameters.size(), "an op has more sources than parameters");
+    check(!o.variadic || !o.parameters.empty(), "a variadic op needs a parameter");
+    o.result_variable = r.number();
+    o.result_dtype = r.number();
+    check(o.result_variable < 4 && o.result_dtype < int(dtypes.size()), "a result dtype is out of range");
+    for (auto& m : o.variable_masks) m = uint32_t(r.number());
+    o.commutative = r.number() != 0;
+    check(!o.commutative || o.max_sources == 2, "only ops with two sources commute");
+    int shape = r.number();
+    check(shape >= 0 && shape <= 2, "an unknown shape rule");
+    o.shape_rule = ShapeRule(shape);
+    o.code_shape = r.number();
+    o.code_eval = r.number();
+    o.code_low = r.number();
+    o.code_high = r.number();
+    o.code_identity = r.number();
+    uint32_t checks = r.count();
+    for (uint32_t j = 0; j < checks; j++) {
+      int code = r.number();
+      o.checks.emplace_back(code, r.text());
+    }
+    o.stages = uint32_t(r.number());
+    uint32_t attributes = r.count();
+    for (uint32_t j = 0; j < attributes; j++) {
+      AttributeInfo a{};
+      a.name = r.text();
+      int type = r.number();
+      check(type >= 0 && type <= int(AttributeType::Tuple), "an unknown attribute type");
+      a.type = AttributeType(type);
+      a.has_default = r.number() != 0;
+      if (a.has_default) a.fallback = r.value();
+      o.attributes.push_back(a);
+    }
+    ops.push_back(std::move(o));
+  }
+  install_table(std::move(dtypes), std::move(ops));
+}
+
+void read_dispatch(Reader& r, Program& p, Dispatch& d) {
+  uint32_t n = r.count();
+  for (uint32_t k = 0; k < n; k++) {
+    Alternative a{};
+    a.rule = uint32_t(r.number());
+    a.code = uint32_t(r.number());
+    a.dtypes = uint32_t(r.number());
+    a.min_sources = uint32_t(r.number());
+    a.max_sources = uint32_t(r.number());
+    a.root = r.number();
+    for (auto& c : a.children) c = r.number();
+    check(a.rule < p.rules.size() && a.code < p.codes.size(), "a rule or its code is out of range");
+    check(a.root >= 0 && a.root < int(p.sets.size()), "an op set is out of range");
+    for (int c : a.children) check(c >= -1 && c < int(p.sets.size()), "an op set is out of range");
+    d.alternatives.push_back(a);
+  }
+  d.compile(p.sets, op_count());
+}
+
+void check_op_codes(const Program& p) {
+  auto valid = [&](int code) { check(code >= -1 && code < int(p.codes.size()), "an op's code is out of range"); };
+  for (size_t k = 0; k < op_count(); k++) {
+    const OpInfo& o = op_info(uint32_t(k));
+    for (int code : {o.code_shape, o.code_eval, o.code_low, o.code_high, o.code_identity}) valid(code);
+    for (auto& c : o.checks) valid(c.first);
+    check(o.shape_rule != ShapeRule::Code || o.code_shape >= 0, "a shape rule has no code");
+  }
+}
+
+}  // namespace
+
+const Program& op_table_program() { return g_op_table; }
+
+void validate(const Program& p, const Code& code) {
+  std::vector<bool> starts(code.size() + 1, false);
+  std::vector<size_t> targets;
+  size_t at = 0;
+  int depth_hint = 0;
+  auto next = [&]() -> int32_t {
+    check(at < code.size(), "an instruction is cut off");
+    return code[at++];
+  };
+  auto reg = [&](int32_t v) { check(v >= 0 && v < kRegisters, "a register is out of range"); };
+  int32_t last = -1;
+  while (at < code.size()) {
+    starts[at] = true;
+    last = next();
+    check(last >= 0 && last < I_COUNT, "an unknown instruction");
+    if (last == I_BEGIN) depth_hint++;
+    for (const char* o = kOperands[last]; *o; o++) {
+      switch (*o) {
+        case 'd':
+        case 'r': reg(next()); break;
+        case 'R': {
+          int32_t v = next();
+          if (v != -1) reg(v);
+          break;
+        }
+        case 'k': {
+          int32_t v = next();
+          check(v >= 0 && v < int(p.constants.size()), "a constant is out of range");
+          if (last == I_GET_MEMBER) check(p.constants[v].tag == Tag::Str, "a member's name must be text");
+          break;
+        }
+        case 'n': {
+          int32_t v = next();
+          check(last == I_DTYPE_IN || v >= 0, "a number is negative");
+          if (last == I_UNARY) check(v < U_COUNT, "an unknown operator");
+          break;
+        }
+        case 'j': targets.push_back(size_t(next())); break;
+        case 's': {
+          int32_t v = next();
+          check(v >= 0 && v < int(p.sets.size()), "an op set is out of range");
+          break;
+        }
+        case 'o':
+        case 'O': {
+          int32_t v = next();
+          check(v >= (*o == 'O' ? -1 : 0) && v < int(op_count()), "an op is out of range");
+          break;
+        }
+        case 'b': {
+          int32_t v = next();
+          check(v >= 0 && v < int(p.builtins.size()), "a built-in is out of range");
+          break;
+        }
+        case 'f': {
+          int32_t v = next();
+          check(v >= 0 && v < int(p.functions.size()), "a function is out of range");
+          break;
+        }
+        case 'x': {
+          int32_t v = next();
+          check(v >= 0 && v < int(p.extern_names.size()), "an extern is out of range");
+          break;
+        }
+        case 'v':
+        case 'V': {
+          int32_t n = next();
+          check(n >= 0 && n < kRegisters, "too many operands");
+          check(last != I_FUNCTION || (n >= 1 && n <= 3), "a function takes one to three arguments");
+          while (n--) reg(next());
+          break;
+        }
+        case 'a': {
+          int32_t n = next();
+          check(n >= 0 && n < 64, "too many attributes");
+          while (n--) {
+            int32_t k = next();
+            check(k >= 0 && k < 64, "an attribute is out of range");
+            reg(next());
+          }
+          break;
+        }
+        case 'w': {
+          int32_t n = next();
+          check(n >= 0 && n < kRegisters, "too many sources");
+          while (n--) {
+            int32_t v = next();
+            reg(v < 0 ? -(v + 1) : v);
+          }
+          break;
+        }
+      }
+    }
+  }
+  check(last == I_RETURN || last == I_FAIL || last == I_JUMP, "the code does not end");
+  for (size_t t : targets) check(t < code.size() && starts[t], "a jump leads into the middle of an instruction");
+}
+
+void Dispatch::compile(const std::deque<OpSet>& sets, size_t count) {
+  ops.assign(count, {});
+  std::map<std::vector<uint32_t>, std::pair<uint32_t, uint32_t>> shared;
+  for (size_t op = 0; op < count; op++) {
+    PerOp& p = ops[op];
+    std::vector<uint32_t> mine;
+    for (uint32_t k = 0; k < alternatives.size(); k++)
+      if (sets[alternatives[k].root][op]) mine.push_back(k);
+    p.empty = mine.empty();
+    // Ops at a source position are in one class when they admit the same alternatives.
+    std::vector<std::vector<bool>> members[3];
+    for (int position = 0; position < 3; position++) {
+      std::map<std::vector<bool>, uint8_t> numbers;
+      p.classes[position].resize(count + 1);
+      for (size_t child = 0; child <= count; child++) {
+        std::vector<bool> admits(mine.size());
+        for (size_t k = 0; k < mine.size(); k++) {
+          int set = alternatives[mine[k]].children[position];
+          admits[k] = set < 0 || (child < count && sets[set][child]);
+        }
+        auto found = numbers.find(admits);
+        if (found == numbers.end()) {
+          if (numbers.size() == 255) throw BytecodeError("too many kinds of sources for one op");
+          found = numbers.emplace(admits, uint8_t(numbers.size())).first;
+          members[position].push_back(admits);
+        }
+        p.classes[position][child] = found->second;
+      }
+      p.counts[position] = uint32_t(numbers.size());
+    }
+    for (auto& a : members[0])
+      for (auto& b : members[1])
+        for (auto& c : members[2]) {
+          std::vector<uint32_t> list;
+          for (size_t k = 0; k < mine.size(); k++)
+            if (a[k] && b[k] && c[k]) list.push_back(mine[k]);
+          auto found = shared.find(list);
+          if (found == shared.end()) {
+            std::pair<uint32_t, uint32_t> span{uint32_t(lists.size()), uint32_t(lists.size() + list.size())};
+            lists.insert(lists.end(), list.begin(), list.end());
+            found = shared.emplace(list, span).first;
+          }
+          p.table.push_back(found->second);
+        }
+  }
+}
+
+void load_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) {
+  Reader r(bytes, size, p);
+  check(r.bytes() == "rulegrad 1", "not a compiled rule program of this version");
+  check((r.number() != 0) == op_table, "an op table was expected, or was not");
+  if (op_table) read_ops(r);
+  check(table_loaded(), "no op table is loaded");
+  uint32_t n = r.count();
+  for (uint32_t k = 0; k < n; k++) p.constants.push_back(r.value());
+  n = r.count();
+  for (uint32_t k = 0; k < n; k++) {
+    OpSet set;
+    uint32_t members = r.count();
+    for (uint32_t j = 0; j < members; j++) set.set(r.op());
+    p.sets.push_back(set);
+  }
+  n = r.count();
+  for (uint32_t k = 0; k < n; k++) {
+    auto name = r.bytes();
+    int number = find_builtin(name);
+    if (number < 0) throw BytecodeError("unknown built-in function " + std::string(name));
+    p.builtins.push_back(number);
+  }
+  n = r.count();
+  for (uint32_t k = 0; k < n; k++) p.extern_names.push_back(r.text());
+  p.externs.resize(n, nullptr);
+  n = r.count();
+  for (uint32_t k = 0; k < n; k++) {
+    const Str* name = r.text();
+    p.rules.push_back({name, r.text()});
+  }
+  p.disabled.resize(p.rules.size(), false);
+  n = r.count();
+  for (uint32_t k = 0; k < n; k++) {
+    Code code(r.count());
+    for (auto& word : code) word = r.number();
+    p.codes.push_back(std::move(code));
+  }
+  n = r.count();
+  for (uint32_t k = 0; k < n; k++) {
+    RuleFunction f;
+    f.name = r.text();
+    f.parameters = uint32_t(r.number());
+    check(f.parameters >= 1 && f.parameters <= 3, "a function takes one to three arguments");
+    p.functions.push_back(std::move(f));
+  }
+  for (auto& f : p.functions) read_dispatch(r, p, f.dispatch);
+  n = r.count();
+  for (uint32_t k = 0; k < n; k++) {
+    p.passes.emplace_back();
+    Pass& pass = p.passes.back();
+    pass.name = r.text();
+    int kind = r.number();
+    check(kind >= 0 && kind <= int(PassKind::Reverse), "an unknown kind of pass");
+    pass.kind = PassKind(kind);
+    pass.function = r.number();
+    check(pass.function >= -1 && pass.function < int(p.functions.size()), "a function is out of range");
+    check(pass.kind != PassKind::Reverse || pass.function >= 0, "a reverse pass needs a function");
+    read_dispatch(r, p, pass.dispatch);
+    uint32_t m = r.count();
+    for (uint32_t j = 0; j < m; j++) {
+      Priority q{};
+      q.op = r.op();
+      q.attribute = r.number();
+      q.value = r.value();
+      q.priority = r.number();
+      pass.priorities.push_back(q);
+    }
+    m = r.count();
+    for (uint32_t j = 0; j < m; j++) {
+      uint32_t op = r.op();
+      pass.prefixes.emplace_back(op, r.text());
+    }
+    p.pass_names[pass.name->text] = k;
+  }
+  n = r.count();
+  for (uint32_t k = 0; k < n; k++) {
+    uint32_t dtype = r.dtype();
+    p.type_names[dtype] = r.text();
+  }
+  n = r.count();
+  for (uint32_t k = 0; k < n; k++) {
+    std::string name(r.bytes());
+    p.limits[name] = r.value();
+  }
+  check(r.done(), "there is something after the program's end");
+  for (auto& code : p.codes) validate(p, code);
+  if (op_table) {
+    check_op_codes(p);
+    g_op_table = std::move(p);
+  }
+}
+
+}  // namespace rulegrad

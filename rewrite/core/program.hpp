@@ -1,0 +1,146 @@
+// Compiled rules: constants, code, rules, functions and passes, loaded from bytes and validated, so that
+// nothing that a program says can make the machine leave its registers or its code.
+#pragma once
+#include <bitset>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+
+#include "node.hpp"
+
+namespace rulegrad {
+
+constexpr int kRegisters = 250;
+constexpr size_t kMaxOps = 512;
+
+// X(name, operands). Operands: d destination register, r register, R register or -1, k constant, n number, j jump
+// target, s op set, o op, O op or -1, b built-in, f function, x extern, v counted registers, V counted destination registers,
+// a counted (attribute, register) pairs, w counted registers of which those written as -(r+1) are spliced.
+#define RULEGRAD_OPCODES(X)                                                                                       \
+  X(IS_OP, "ro") X(IN_SET, "rs") X(SOURCES, "rn") X(SOURCES_MIN, "rn") X(SOURCE, "drn") X(SOURCE_END, "drn")      \
+  X(SOURCE_SLICE, "drnn") X(DTYPE_IN, "rn") X(IS_CONST, "r") X(CONST_IS, "rk") X(SAME, "rr") X(EQUALS, "rk")      \
+  X(GET_DTYPE, "dr") X(GET_OP, "dr") X(GET_ATTR, "drn") X(GET_VALUE, "dr") X(GET_MEMBER, "drk")                   \
+  X(CONSTANT, "dk") X(MOVE, "dr") X(JUMP, "j") X(JUMP_FALSE, "rj") X(JUMP_TRUE, "rj") X(GUARD, "r") X(FAIL, "")   \
+  X(RETURN, "r") X(BEGIN, "") X(APPEND, "r") X(EXTEND, "r") X(FINISH, "d") X(ITERATE, "ddrj") X(UNPACK, "rV")     \
+  X(SUBSCRIPT, "drr") X(SLICE, "drRR") X(UNARY, "dnr") X(BINARY, "dnnrr") X(BUILTIN, "dbv") X(FUNCTION, "dfv")    \
+  X(EXTERN, "dxv") X(BUILD, "dORRRaw") X(NOT_SAME, "rr")
+
+enum Opcode : int32_t {
+#define X(name, operands) I_##name,
+  RULEGRAD_OPCODES(X)
+#undef X
+      I_COUNT
+};
+
+// Operators of BINARY and UNARY, by number.
+#define RULEGRAD_BINARY(X) \
+  X(ADD) X(SUB) X(MUL) X(DIV) X(FLOORDIV) X(FLOORMOD) X(POW) X(AND) X(OR) X(XOR) X(SHL) X(SHR) X(CMPLT) X(CMPLE) X(CMPEQ) X(CMPNE) X(IN) X(NOT_IN)
+#define RULEGRAD_UNARY(X) X(NEG) X(NOT) X(LOGICAL_NOT)
+
+enum BinaryOperator : int32_t {
+#define X(name) B_##name,
+  RULEGRAD_BINARY(X)
+#undef X
+      B_COUNT
+};
+enum UnaryOperator : int32_t {
+#define X(name) U_##name,
+  RULEGRAD_UNARY(X)
+#undef X
+      U_COUNT
+};
+
+using Code = std::vector<int32_t>;
+using OpSet = std::bitset<kMaxOps>;
+
+struct Alternative {
+  uint32_t rule, code;
+  uint32_t dtypes;  // mask
+  uint32_t min_sources, max_sources;
+  int32_t root;        // op set
+  int32_t children[3];  // op sets, -1: any
+};
+
+struct Rule {
+  const Str* name;   // set.rule
+  const Str* place;  // file:line
+};
+
+// Dispatch: root op, then the classes of up to three sources, then the alternatives that are left, in file order.
+struct Dispatch {
+  struct PerOp {
+    bool empty = true;
+    std::vector<uint8_t> classes[3];  // by op, last entry: no such source
+    uint32_t counts[3] = {1, 1, 1};
+    std::vector<std::pair<uint32_t, uint32_t>> table;  // start, end in lists
+  };
+  std::vector<Alternative> alternatives;
+  std::vector<PerOp> ops;
+  std::vector<uint32_t> lists;
+  void compile(const std::deque<OpSet>& sets, size_t op_count);
+  void candidates(const Node* n, const uint32_t*& begin, const uint32_t*& end) const {
+    const PerOp& p = ops[n->op];
+    uint32_t at = 0;
+    size_t missing = ops.size();
+    for (int k = 0; k < 3; k++) {
+      if (p.counts[k] == 1) continue;
+      at = at * p.counts[k] + p.classes[k][k < int(n->nsrc) ? n->src[k]->op : missing];
+    }
+    begin = lists.data() + p.table[at].first;
+    end = lists.data() + p.table[at].second;
+  }
+};
+
+struct RuleFunction {
+  const Str* name;
+  uint32_t parameters;
+  Dispatch dispatch;
+};
+
+struct Priority {
+  uint32_t op;
+  int attribute;  // -1: none
+  Value value;
+  int priority;
+};
+
+enum class PassKind : uint8_t { ChildrenFirst, ParentsFirst, Walk, Order, Render, Reverse };
+
+struct Pass {
+  const Str* name;
+  PassKind kind;
+  Dispatch dispatch;
+  std::vector<Priority> priorities;
+  std::vector<std::pair<uint32_t, const Str*>> prefixes;
+  int function = -1;
+};
+
+// A function of the host, called with the GIL held; throws on failure.
+using HostFunction = Value (*)(void* handle, const Value* arguments, uint32_t count, struct Machine& machine);
+
+struct Program {
+  std::deque<Value> constants;
+  std::deque<std::vector<Value>> sequences;  // storage of constant sequences
+  std::vector<Code> codes;
+  std::deque<OpSet> sets;
+  std::vector<Rule> rules;
+  std::vector<int> builtins;  // as named by the program -> our numbers
+  std::vector<RuleFunction> functions;
+  std::vector<const Str*> extern_names;
+  std::vector<void*> externs;
+  HostFunction host = nullptr;
+  std::deque<Pass> passes;
+  std::unordered_map<std::string, size_t> pass_names;
+  std::unordered_map<uint32_t, const Str*> type_names;  // dtype -> the target's name
+  std::unordered_map<std::string, Value> limits;        // limits and literal spellings
+  std::vector<bool> disabled;                           // by rule
+};
+
+// Throws BytecodeError when the code is malformed.
+void validate(const Program& p, const Code& code);
+void load_program(Program& p, const uint8_t* bytes, size_t size, bool op_table);
+const Program& op_table_program();
+
+int find_builtin(std::string_view name);
+
+}  // namespace rulegrad

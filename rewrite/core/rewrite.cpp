@@ -1,0 +1,317 @@
+#include "rewrite.hpp"
+
+#include <algorithm>
+
+namespace rulegrad {
+
+namespace {
+
+enum State : uint8_t { kUnseen = 0, kGrey = 1, kDone = 2 };
+
+struct Mark {
+  uint8_t state = kUnseen;
+  Node* result = nullptr;
+};
+
+struct Frame {
+  Node* node;     // as it was found
+  Node* current;  // with final sources, or as parents-first rules made it
+  uint32_t next;  // source to visit
+  uint32_t rule;  // that made this node, or kNoRule
+  uint32_t chain; // firings that led here
+  bool waiting;   // for the frame above, whose result is this one's
+};
+
+constexpr uint32_t kNoRule = ~0u;
+
+class Rewriter {
+ public:
+  Rewriter(const Program& program, const Pass& pass, const Options& options, Outcome& out)
+      : program_(program), pass_(pass), options_(options), out_(out), machine_(program), marks_(acquire()) {
+    if (options.count) out.counts.resize(program.rules.size());
+    fired_.resize(program.rules.size());
+  }
+  ~Rewriter() { pool().push_back(std::move(marks_)); }
+
+  void run(Node* root) {
+    marks_->begin();
+    if (pass_.kind == PassKind::Walk) {
+      walk(root);
+    } else {
+      stack_.push_back({root, root, 0, kNoRule, 0, false});
+      (*marks_)[root].state = kGrey;
+      while (!stack_.empty()) {
+        if (pass_.kind == PassKind::ChildrenFirst) children_first();
+        else parents_first();
+      }
+    }
+    out_.root = Ref::share(result_of(root));
+    for (auto& [name, slots] : machine_.slots) {
+      out_.slots.emplace_back(name, std::vector<Ref>());
+      for (Node* n : slots.order) out_.slots.back().second.push_back(Ref::share(n));
+    }
+  }
+
+ private:
+  using Marks = SideTable<Mark>;
+  // Rewriting may be nested in one thread (an extern that rewrites), so side tables are taken from a pool.
+  static std::vector<std::unique_ptr<Marks>>& pool() {
+    static thread_local std::vector<std::unique_ptr<Marks>> tables;
+    return tables;
+  }
+  static std::unique_ptr<Marks> acquire() {
+    auto& tables = pool();
+    if (tables.empty()) return std::make_unique<Marks>();
+    auto t = std::move(tables.back());
+    tables.pop_back();
+    return t;
+  }
+
+  Node* result_of(Node* n) { return (*marks_)[n].result; }
+
+  void finish(Node* n, Node* result) {
+    Mark& m = (*marks_)[n];
+    m.state = kDone;
+    m.result = result;
+  }
+
+  // Tries the rules; null when none fires. Checks what every firing must keep.
+  Node* fire(Node* n, uint32_t& rule) {
+    out_.visited++;
+    if (pass_.dispatch.ops[n->op].empty) return nullptr;
+    auto mark = machine_.arena.mark();
+    Value v;
+    Node* result = nullptr;
+    int which = machine_.match(pass_.dispatch, n, nullptr, 0, v, options_.count ? &out_.counts : nullptr);
+    if (which >= 0) {
+      rule = pass_.dispatch.alternatives[which].rule;
+      if (v.tag == Tag::None || v.tag == Tag::Seq || v.tag == Tag::Str) fail(rule, n, "its template is not a node but " + show(v));
+      result = machine_.lift(v, n->dtype);
+      if (result == n) {
+        result = nullptr;
+      } else {
+        if (result->dtype != n->dtype)
+          fail(rule, n, "it changes the dtype from " + dtype_info(n->dtype).name->text + " to " + dtype_info(result->dtype).name->text);
+        if (options_.check_shapes) check_shape(rule, n, result);
+        if (options_.trace) out_.firings.push_back({rule, Ref::share(n), Ref::share(result)});
+        fired_[rule]++;
+        if (++out_.fired > options_.fuel) out_of_fuel();
+      }
+    }
+    machine_.arena.reset(mark);
+    return result;
+  }
+
+  [[noreturn]] void fail(uint32_t rule, Node* n, const std::string& what) {
+    throw RewriteError("rule " + program_.rules[rule].name->text + " (" + program_.rules[rule].place->text + ") on " + describe(n) + ": " + what);
+  }
+
+  void check_shape(uint32_t rule, Node* before, Node* after) {
+    const Shape *a = shape_of(before), *b = shape_of(after);
+    if (a->rank != b->rank || !std::equal(a->dims, a->dims + a->rank, b->dims)) fail(rule, before, "it changes the shape");
+  }
+
+  [[noreturn]] void out_of_fuel() {
+    std::vector<uint32_t> order(fired_.size());
+    for (uint32_t k = 0; k < order.size(); k++) order[k] = k;
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return fired_[a] > fired_[b]; });
+    std::string top;
+    for (size_t k = 0; k < 3 && k < order.size() && fired_[order[k]]; k++)
+      top += (k ? ", " : "") + program_.rules[order[k]].name->text + " (" + std::to_string(fired_[order[k]]) + " times)";
+    throw RewriteError("pass " + pass_.name->text + " did not end after " + std::to_string(out_.fired) + " firings; most often fired: " + top +
+                       ". A rule must make progress: see docs/language.md, Passes");
+  }
+
+  // n is pending already: the rules lead back to it.
+  [[noreturn]] void cycle(Node* n, uint32_t last) {
+    std::string names;
+    size_t from = stack_.size();
+    while (from > 0 && stack_[from - 1].node != n && stack_[from - 1].current != n) from--;
+    for (size_t k = from ? from - 1 : 0; k < stack_.size(); k++)
+      if (stack_[k].rule != kNoRule && (k >= from)) names += program_.rules[stack_[k].rule].name->text + " -> ";
+    if (last != kNoRule) names += program_.rules[last].name->text;
+    else if (names.size() >= 4) names.resize(names.size() - 4);
+    throw RewriteError("pass " + pass_.name->text + " does not end: the rules lead from " + describe(n) + " back to it: " + names);
+  }
+
+  // The node with final sources: itself when none changed.
+  Node* rebuild(Node* n) {
+    Node* small[8];
+    std::vector<Node*> large;
+    Node** src = small;
+    if (n->nsrc > 8) {
+      large.resize(n->nsrc);
+      src = large.data();
+    }
+    bool changed = false;
+    for (uint32_t k = 0; k < n->nsrc; k++) {
+      src[k] = result_of(n->src[k]);
+      changed |= src[k] != n->src[k];
+    }
+    if (!changed) return n;
+    return machine_.keep(make_node(n->op, n->dtype, src, n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0));
+  }
+
+  // Finishes the top frame and all frames that wait for it.
+  void resolve(Node* result) {
+    while (!stack_.empty()) {
+      Frame f = stack_.back();
+      stack_.pop_back();
+      finish(f.node, result);
+      if (f.current != f.node) finish(f.current, result);
+      if (stack_.empty() || !stack_.back().waiting) return;
+    }
+  }
+
+  // Pushes a source or a rewritten node; true when it is final already.
+  bool enter(Node* n, uint32_t rule, uint32_t chain) {
+    Mark& m = (*marks_)[n];
+    if (m.state == kDone) return true;
+    if (m.state == kGrey) cycle(n, rule);
+    if (n->nsrc == 0 && pass_.dispatch.ops[n->op].empty) {
+      m.state = kDone;
+      m.result = n;
+      return true;
+    }
+    m.state = kGrey;
+    stack_.push_back({n, n, 0, rule, chain, false});
+    return false;
+  }
+
+  void children_first() {
+    Frame& f = stack_.back();
+    Node* n = f.node;
+    while (f.next < n->nsrc)
+      if (!enter(n->src[f.next++], kNoRule, 0)) return;  // f is invalid after a push
+    Node* m = rebuild(n);
+    if (m != n) {
+      Mark& mark = (*marks_)[m];
+      if (mark.state == kDone) return resolve(mark.result);
+      if (mark.state == kGrey) cycle(m, kNoRule);
+      mark.state = kGrey;
+      f.current = m;
+    }
+    uint32_t rule = kNoRule;
+    Node* r = fire(m, rule);
+    if (!r) return resolve(m);
+    continue_with(r, rule);
+  }
+
+  void continue_with(Node* r, uint32_t rule) {
+    Frame& f = stack_.back();
+    uint32_t chain = f.chain + 1;
+    if (chain > options_.longest_chain) out_of_fuel();
+    f.waiting = true;
+    if (enter(r, rule, chain)) {
+      stack_.back().waiting = false;
+      resolve((*marks_)[r].result);
+    }
+  }
+
+  void parents_first() {
+    Frame& f = stack_.back();
+    Node* n = f.node;
+    if (f.next == 0) {
+      uint32_t rule = kNoRule;
+      Node* r = fire(n, rule);
+      if (r) return continue_with(r, rule);
+    }
+    while (f.next < n->nsrc)
+      if (!enter(n->src[f.next++], kNoRule, 0)) {
+        return;
+      }
+    resolve(rebuild(n));
+  }
+
+  void walk(Node* root) {
+    std::vector<Node*> order = toposort({root});
+    static thread_local SideTable<uint32_t> uses;
+    uses.begin();
+    for (Node* n : order)
+      for (uint32_t k = 0; k < n->nsrc; k++) uses[n->src[k]]++;
+    machine_.uses = &uses;
+    for (Node* n : order) {
+      Node* m = rebuild(n);
+      machine_.original = n;
+      uint32_t rule = kNoRule;
+      Node* r = fire(m, rule);
+      finish(n, r ? r : m);
+    }
+  }
+
+  const Program& program_;
+  const Pass& pass_;
+  const Options& options_;
+  Outcome& out_;
+  Machine machine_;
+  std::unique_ptr<Marks> marks_;
+  std::vector<Frame> stack_;
+  std::vector<uint64_t> fired_;
+};
+
+}  // namespace
+
+void rewrite(const Program& program, const Pass& pass, Node* root, const Options& options, Outcome& out) {
+  if (pass.kind > PassKind::Walk) throw RewriteError("pass " + pass.name->text + " does not rewrite graphs");
+  Rewriter(program, pass, options, out).run(root);
+}
+
+std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, Node* seed, const std::vector<Node*>& targets) {
+  const RuleFunction& f = program.functions[pass.function];
+  Machine machine(program);
+  std::vector<Node*> order = toposort({root});
+  SideTable<uint8_t> wanted;
+  SideTable<Node*> gradients;
+  wanted.begin();
+  gradients.begin();
+  for (Node* t : targets) wanted[t] = 1;
+  for (Node* n : order)
+    for (uint32_t k = 0; k < n->nsrc; k++)
+      if (wanted.has(n->src[k])) wanted[n] = 1;
+  gradients[root] = seed;
+  for (size_t k = order.size(); k--;) {
+    Node* n = order[k];
+    if (!wanted.has(n) || !gradients.has(n)) continue;
+    bool needed = false;
+    for (uint32_t j = 0; j < n->nsrc; j++) needed |= wanted.has(n->src[j]);
+    if (!needed) continue;
+    Value d = Value::node(gradients[n]), result;
+    if (f.parameters != 2) throw RewriteError("function " + f.name->text + " must take a node and its gradient");
+    Value arguments[2] = {Value::node(n), d};
+    CallKey key{pass.function >= 0 ? uint32_t(pass.function) : 0, 2, {arguments[0], arguments[1], {}}};
+    machine.call(key);
+    result = machine.memo[key];
+    if (result.tag != Tag::Seq || result.q.size != n->nsrc)
+      throw RewriteError("function " + f.name->text + " has no rule for " + describe(n) + ": no gradient is defined there; use detach() if none is meant");
+    for (uint32_t j = 0; j < n->nsrc; j++) {
+      if (!wanted.has(n->src[j]) || result.q.items[j].tag == Tag::None) continue;
+      Node* g = machine.lift(result.q.items[j], n->src[j]->dtype);
+      if (g->dtype != n->src[j]->dtype) throw RewriteError("the gradient of " + describe(n) + " has another dtype than its source");
+      const Shape *have = shape_of(g), *want = shape_of(n->src[j]);
+      if (have->rank != want->rank || !std::equal(have->dims, have->dims + have->rank, want->dims))
+        throw RewriteError("the gradient of " + describe(n) + " has another shape than its source");
+      if (gradients.has(n->src[j])) g = machine.build_infix(known_ops.ADD, Value::node(gradients[n->src[j]]), Value::node(g));
+      gradients[n->src[j]] = g;
+    }
+  }
+  std::vector<Ref> out;
+  for (Node* t : targets) {
+    Node** g = gradients.find(t);
+    out.push_back(g ? Ref::share(*g) : Ref());
+  }
+  return out;
+}
+
+Value call_function(const Program& program, const std::string& name, const std::vector<Value>& arguments, Machine& machine) {
+  for (size_t k = 0; k < program.functions.size(); k++) {
+    if (program.functions[k].name->text != name) continue;
+    if (arguments.empty() || arguments.size() > 3) throw RewriteError("function " + name + " takes one to three arguments");
+    CallKey key{uint32_t(k), uint32_t(arguments.size()), {}};
+    std::copy(arguments.begin(), arguments.end(), key.arguments);
+    machine.call(key);
+    return machine.memo[key];
+  }
+  throw RewriteError("no function is called " + name);
+}
+
+}  // namespace rulegrad

@@ -1,0 +1,50 @@
+// The traversals: what a pass does to a graph. All decisions are the rules'.
+#pragma once
+#include "machine.hpp"
+
+namespace rulegrad {
+
+struct Firing {
+  uint32_t rule;
+  Ref before, after;
+};
+
+struct Options {
+  bool trace = false;
+  bool check_shapes = false;
+  bool count = false;
+  uint64_t fuel = 20'000'000;      // firings in one run
+  uint32_t longest_chain = 10'000;  // firings on one node
+};
+
+struct Outcome {
+  Ref root;
+  std::vector<Firing> firings;
+  std::vector<RuleCount> counts;
+  std::vector<std::pair<const Str*, std::vector<Ref>>> slots;  // what `slot` numbered, in order
+  uint64_t visited = 0, fired = 0;
+};
+
+void rewrite(const Program& program, const Pass& pass, Node* root, const Options& options, Outcome& out);
+
+// Gradients: the function of a reverse pass gives each node's source gradients; consumers first, contributions added up.
+std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, Node* seed, const std::vector<Node*>& targets);
+
+// The value of a rule-defined function at a node; sequences are copied into `storage`.
+Value call_function(const Program& program, const std::string& name, const std::vector<Value>& arguments, Machine& machine);
+
+// A linear order of a kernel: nodes, with each loop's RANGE where it opens and its END where it closes.
+struct Line {
+  Node* node;
+  Node* closes;  // the RANGE that ends here, else null
+};
+std::vector<Line> linearize(const Pass& pass, Node* root);
+
+// Source text of a linear order: statements of the kernel's body, the parameters by slot.
+struct Rendered {
+  std::string body;
+  std::vector<std::pair<int64_t, std::pair<std::string, std::string>>> parameters;  // slot, (name, type)
+};
+Rendered render(const Program& program, const Pass& pass, const std::vector<Line>& lines);
+
+}  // namespace rulegrad

@@ -1,0 +1,135 @@
+#include "value.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "node.hpp"
+
+namespace rulegrad {
+
+const Str* intern(std::string_view text) {
+  static std::mutex guard;
+  static std::unordered_map<std::string, std::unique_ptr<Str>> table;
+  std::lock_guard<std::mutex> lock(guard);
+  std::string owned(text);
+  auto& slot = table[owned];
+  if (!slot) {
+    uint64_t h = 1469598103934665603ULL;
+    for (unsigned char c : owned) h = (h ^ c) * 1099511628211ULL;
+    slot = std::make_unique<Str>(Str{owned, h});
+  }
+  return slot.get();
+}
+
+bool identical(const Value& a, const Value& b) {
+  if (a.tag != b.tag) return false;
+  switch (a.tag) {
+    case Tag::None: return true;
+    case Tag::Bool: return a.b == b.b;
+    case Tag::Int: return a.i == b.i;
+    case Tag::Float: return std::memcmp(&a.f, &b.f, sizeof(double)) == 0;
+    case Tag::Str: return a.s == b.s;
+    case Tag::Dtype:
+    case Tag::Op: return a.u == b.u;
+    case Tag::Node: return a.n == b.n;
+    case Tag::Seq:
+      if (a.q.size != b.q.size) return false;
+      for (uint32_t k = 0; k < a.q.size; k++)
+        if (!identical(a.q.items[k], b.q.items[k])) return false;
+      return true;
+  }
+  return false;
+}
+
+static bool numeric(const Value& v) { return v.tag == Tag::Bool || v.tag == Tag::Int || v.tag == Tag::Float; }
+
+bool equal(const Value& a, const Value& b) {
+  if (a.tag == Tag::Seq && b.tag == Tag::Seq) {
+    if (a.q.size != b.q.size) return false;
+    for (uint32_t k = 0; k < a.q.size; k++)
+      if (!equal(a.q.items[k], b.q.items[k])) return false;
+    return true;
+  }
+  if (!numeric(a) || !numeric(b)) return identical(a, b);
+  if (a.tag == Tag::Float || b.tag == Tag::Float) {
+    auto real = [](const Value& v) { return v.tag == Tag::Float ? v.f : v.tag == Tag::Int ? double(v.i) : double(v.b); };
+    return real(a) == real(b);
+  }
+  Int x = a.tag == Tag::Int ? a.i : Int(a.b), y = b.tag == Tag::Int ? b.i : Int(b.b);
+  return x == y;
+}
+
+uint64_t hash_value(const Value& v) {
+  uint64_t h = uint64_t(v.tag) * 0x9e3779b97f4a7c15ULL;
+  switch (v.tag) {
+    case Tag::None: return h;
+    case Tag::Bool: return mix(h, v.b);
+    case Tag::Int: return mix(mix(h, uint64_t(v.i)), uint64_t(v.i >> 64));
+    case Tag::Float: {
+      uint64_t bits;
+      std::memcpy(&bits, &v.f, sizeof bits);
+      return mix(h, bits);
+    }
+    case Tag::Str: return mix(h, v.s->hash);
+    case Tag::Dtype:
+    case Tag::Op: return mix(h, v.u + 1);
+    case Tag::Node: return mix(h, v.n->hash);
+    case Tag::Seq:
+      for (uint32_t k = 0; k < v.q.size; k++) h = mix(h, hash_value(v.q.items[k]));
+      return mix(h, v.q.size);
+  }
+  return h;
+}
+
+std::string show_int(Int v) {
+  if (v == 0) return "0";
+  bool negative = v < 0;
+  unsigned __int128 u = negative ? -(unsigned __int128)v : (unsigned __int128)v;
+  std::string s;
+  for (; u; u /= 10) s.insert(s.begin(), char('0' + int(u % 10)));
+  return negative ? "-" + s : s;
+}
+
+static std::string show_float(double f) {
+  if (std::isnan(f)) return "nan";
+  if (std::isinf(f)) return f > 0 ? "inf" : "-inf";
+  char buffer[64];
+  auto end = std::to_chars(buffer, buffer + sizeof buffer, f).ptr;
+  std::string s(buffer, end);
+  if (s.find_first_of(".e") == std::string::npos) s += ".0";
+  return s;
+}
+
+static std::string quote(const std::string& text) {
+  std::string s = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') s += '\\';
+    if (c == '\n') { s += "\\n"; continue; }
+    s += c;
+  }
+  return s + "\"";
+}
+
+std::string show(const Value& v) {
+  switch (v.tag) {
+    case Tag::None: return "none";
+    case Tag::Bool: return v.b ? "true" : "false";
+    case Tag::Int: return show_int(v.i);
+    case Tag::Float: return show_float(v.f);
+    case Tag::Str: return quote(v.s->text);
+    case Tag::Dtype: return dtype_info(v.u).name->text;
+    case Tag::Op: return op_info(v.u).name->text;
+    case Tag::Node: return describe(v.n);
+    case Tag::Seq: {
+      std::string s = "(";
+      for (uint32_t k = 0; k < v.q.size; k++) s += (k ? ", " : "") + show(v.q.items[k]);
+      return s + (v.q.size == 1 ? ",)" : ")");
+    }
+  }
+  return "?";
+}
+
+}  // namespace rulegrad

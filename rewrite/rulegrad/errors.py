@@ -1,0 +1,41 @@
+"""The errors that rulegrad raises. Every one says what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class RulegradError(Exception):
+    """Base of all errors that rulegrad raises on purpose."""
+
+
+class RuleError(RulegradError):
+    """Rule text that cannot be used; `diagnostics` lists each problem with its place."""
+
+    def __init__(self, message: str, diagnostics: tuple[Any, ...] = ()) -> None:
+        super().__init__(message)
+        self.diagnostics = diagnostics
+
+
+class GraphError(RulegradError, ValueError):
+    """A node that the op table forbids: wrong sources, attributes, dtype or shape."""
+
+
+class RewriteError(RulegradError):
+    """Rewriting did not end, or a rule changed what it must keep."""
+
+
+class ShapeError(RulegradError, ValueError):
+    """Shapes that do not fit together."""
+
+
+class DtypeError(RulegradError, TypeError):
+    """A dtype that the operation does not take."""
+
+
+class DeviceError(RulegradError, RuntimeError):
+    """A device that is missing, failed, or ran out of memory."""
+
+
+class ConfigError(RulegradError, ValueError):
+    """A setting with an unknown name or a value that it cannot take."""
