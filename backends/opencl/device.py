@@ -1,0 +1,174 @@
+"""The `opencl` backend: any OpenCL 1.2 device, through pyopencl."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rulegrad.errors import DeviceError
+from rulegrad.runtime.kernel import Kernel
+
+from .drivers import discover, fingerprint, opencl, raw_devices
+from .programs import Programs
+
+__all__ = ["Device", "discover", "fingerprint", "self_test"]
+
+_process = os.getpid()  # drivers hang or crash in a child made by fork
+
+
+def _after_fork() -> None:
+    global _process
+    _process = -1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class Device:
+    """One OpenCL device with one in-order queue. Handles are `pyopencl.Buffer`s."""
+
+    target = "opencl"
+    interprets = False
+
+    def __init__(self, number: int) -> None:
+        cl = opencl()
+        self.name = f"opencl:{number}"
+        self._device = raw_devices()[number]
+        self._context = cl.Context([self._device])
+        profiling = cl.command_queue_properties.PROFILING_ENABLE
+        self._queue = cl.CommandQueue(self._context, properties=profiling)
+        self._programs = Programs(self._context, self._device, self.name)
+        self.memory: int = self._device.global_mem_size
+
+    def allocate(self, nbytes: int) -> Any:
+        cl = opencl()
+        _refuse_after_fork()
+        most = self._device.max_mem_alloc_size
+        problem = f"its largest buffer is {most:,} bytes"
+        if nbytes <= most:
+            try:
+                return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, nbytes)
+            except cl.Error as error:
+                problem = f"of {self.memory:,} bytes not enough are free ({error})"
+        raise DeviceError(
+            f"{self.name} cannot allocate {nbytes:,} bytes: {problem}. Use smaller batches, or let go of "
+            "tensors that are no longer needed"
+        )
+
+    def free(self, handle: Any) -> None:
+        if _process != -1:
+            handle.release()
+
+    def copy_in(self, handle: Any, array: np.ndarray[Any, Any]) -> None:
+        self._copy(handle, _bytes_of(array))
+
+    def copy_out(self, handle: Any, array: np.ndarray[Any, Any]) -> None:
+        self._copy(_bytes_of(array), handle)
+
+    def compile(self, kernels: Sequence[Kernel]) -> list[_Executable]:
+        _refuse_after_fork()
+        programs = self._programs.build(kernels)
+        return [_Executable(self, k, p) for k, p in zip(kernels, programs, strict=True)]
+
+    def synchronize(self) -> None:
+        cl = opencl()
+        _refuse_after_fork()
+        try:
+            self._queue.finish()
+        except cl.Error as error:
+            raise DeviceError(f"{self.name} failed while it ran kernels: {error}") from None
+
+    def _copy(self, target: Any, source: Any) -> None:
+        cl = opencl()
+        _refuse_after_fork()
+        try:
+            cl.enqueue_copy(self._queue, target, source, is_blocking=True)
+        except cl.Error as error:
+            raise DeviceError(f"{self.name} cannot copy: {error}") from None
+
+
+class _Executable:
+    """A kernel of a program. Arguments that are those of the launch before are not set again."""
+
+    __slots__ = (
+        "_arguments", "_description", "_enqueue", "_error", "_grid", "_kernel", "_local", "_lock", "_queue",
+    )  # fmt: skip
+
+    def __init__(self, device: Device, kernel: Kernel, program: Any) -> None:
+        cl = opencl()
+        try:
+            self._kernel = cl.Kernel(program, kernel.name)
+        except cl.Error as error:
+            raise DeviceError(f"the source of {kernel.name!r} defines no such kernel: {error}") from None
+        if self._kernel.num_args != kernel.slots:
+            raise DeviceError(
+                f"kernel {kernel.name!r} has {self._kernel.num_args} parameters in its source, but "
+                f"{kernel.slots} slots"
+            )
+        self._grid = kernel.grid or (1,)
+        self._local = kernel.local or None
+        self._queue = device._queue
+        self._enqueue = cl.enqueue_nd_range_kernel
+        self._error = cl.Error
+        self._description = f"kernel {kernel.name!r} on {device.name}"
+        self._arguments: list[Any] = [None] * kernel.slots
+        # Setting arguments and launching is one step: a kernel object is shared between threads.
+        self._lock = threading.Lock()
+
+    def __call__(self, handles: Sequence[Any], wait: bool = False) -> float | None:
+        if _process == -1:
+            _refuse_after_fork()
+        arguments = self._arguments
+        try:
+            with self._lock:
+                for position, handle in enumerate(handles):
+                    if handle is not arguments[position]:
+                        self._kernel.set_arg(position, handle)
+                        arguments[position] = handle
+                event = self._enqueue(self._queue, self._kernel, self._grid, self._local)
+            if not wait:
+                return None
+            event.wait()
+            seconds: float = (event.profile.end - event.profile.start) * 1e-9
+            return seconds
+        except self._error as error:
+            raise DeviceError(f"{self._description} cannot run: {error}") from None
+
+
+def self_test(number: int) -> None:
+    """Builds and runs a kernel that no cache can know. Raises DeviceError when something is wrong."""
+    salt = random.SystemRandom().randrange(1 << 30)
+    source = (
+        "__kernel void rulegrad_self_test(__global int* out, __global const int* in)\n"
+        f"{{ int i = get_global_id(0); out[i] = in[i] + {salt}; }}"
+    )
+    kernel = Kernel("rulegrad_self_test", None, source, (64,), (), 2)  # type: ignore[arg-type]
+    given, got = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
+    try:
+        device = Device(number)
+        handles = [device.allocate(given.nbytes), device.allocate(given.nbytes)]
+        device.copy_in(handles[1], given)
+        device.compile([kernel])[0](handles, wait=True)
+        device.copy_out(handles[0], got)
+    except opencl().Error as error:
+        raise DeviceError(str(error)) from None
+    if not np.array_equal(got, given + salt):
+        raise DeviceError("it computes wrong results in a test of adding integers")
+
+
+def _bytes_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """The same memory as bytes: pyopencl does not know every dtype."""
+    return array.reshape(-1).view(np.uint8)
+
+
+def _refuse_after_fork() -> None:
+    if _process == -1:
+        raise DeviceError(
+            "OpenCL drivers do not survive a fork; start processes with multiprocessing's 'spawn' method"
+        )

@@ -1,0 +1,166 @@
+"""Finding OpenCL: making installed drivers visible, listing devices, and what they depend on."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rulegrad.runtime.device import Discovery, Found
+from rulegrad.runtime.paths import cache_folder
+
+_SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
+_SIMULATORS = ("oclgrind",)
+
+
+@cache
+def opencl() -> Any:
+    """The module pyopencl, imported when OpenCL is first used. Raises ImportError."""
+    _show_intel_driver()
+    import pyopencl
+
+    return pyopencl
+
+
+@cache
+def raw_devices() -> list[Any]:
+    """All OpenCL devices, GPUs first: the position is the number in `opencl:NUMBER`."""
+    cl = opencl()
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:  # no driver at all
+        return []
+    seen, devices = set(), []
+    for platform in platforms:
+        # A driver that is registered twice (in the system and in a wheel) shows its platform twice.
+        if (platform.name, platform.version) in seen:
+            continue
+        seen.add((platform.name, platform.version))
+        try:
+            devices.extend(platform.get_devices())
+        except cl.Error:
+            continue
+    order = ("gpu", "accelerator", "cpu", "simulator")
+    return sorted(devices, key=lambda device: order.index(_kind(device)))
+
+
+def discover() -> Discovery:
+    """What there is, without compiling anything."""
+    looked = [str(place) for place in _vendor_places()]
+    try:
+        opencl()
+    except ImportError as error:
+        return Discovery((), tuple(looked), f"install pyopencl: python -m pip install pyopencl ({error})")
+    found = tuple(Found(k, _describe(d), _kind(d)) for k, d in enumerate(raw_devices()))
+    return Discovery(found, tuple(looked), _advice(found))
+
+
+def fingerprint() -> str:
+    """Changes with the drivers, with the linker that PoCL runs, and with the settings of both."""
+    libraries = [path for place in _vendor_places() for path in _libraries(place)]
+    linker = shutil.which("ld")
+    needed = [*libraries, *([Path(linker)] if linker else []), *_compiler_libraries()]
+    settings = [f"{name}={os.environ.get(name, '')}" for name in ("OCL_ICD_VENDORS", "POCL_DEVICES")]
+    return "|".join([*map(_stamp, needed), f"ld={linker}", *settings])
+
+
+def _kind(device: Any) -> str:
+    kinds = opencl().device_type
+    if any(name in device.platform.name.lower() for name in _SIMULATORS):
+        return "simulator"
+    if device.type & kinds.GPU:
+        return "gpu"
+    return "accelerator" if device.type & kinds.ACCELERATOR else "cpu"
+
+
+def _describe(device: Any) -> str:
+    return f"{device.platform.name}, {device.name.strip()}"
+
+
+def _advice(found: tuple[Found, ...]) -> str:
+    if not found:
+        return (
+            "install a driver: python -m pip install 'pyopencl[pocl]' (CPU, Linux x86-64), or "
+            "rulegrad[intel], or the driver of your GPU"
+        )
+    if any("Portable Computing" in device.description for device in found) and not shutil.which("ld"):
+        return (
+            "PoCL needs a linker: install gcc (Debian: apt-get install gcc), or another driver, or set "
+            "RULEGRAD_DEVICE=numpy to choose it without this message"
+        )
+    return ""
+
+
+# ---- where drivers register themselves ----
+
+
+def _pyopencl_folder() -> Path | None:
+    spec = importlib.util.find_spec("pyopencl")
+    return Path(spec.origin).parent if spec and spec.origin else None
+
+
+def _vendor_places() -> list[Path]:
+    """Where the OpenCL loader looks: folders of .icd files, or what OCL_ICD_VENDORS names."""
+    if os.environ.get("OCL_ICD_VENDORS"):
+        return [Path(os.environ["OCL_ICD_VENDORS"])]
+    places = [_SYSTEM_VENDORS]
+    folder = _pyopencl_folder()
+    if folder is not None:
+        places.append(folder / ".libs")
+    intel = _intel_library()
+    return [*places, intel] if intel else places
+
+
+def _libraries(place: Path) -> list[Path]:
+    """The driver libraries that a folder, an .icd file, or a library itself stands for."""
+    if place.is_dir():
+        return [library for icd in sorted(place.glob("*.icd")) for library in _libraries(icd)]
+    if place.suffix != ".icd":
+        return [place]
+    try:
+        named = Path(place.read_text(encoding="utf-8").strip())
+    except OSError:
+        return []
+    return [place, named if named.is_absolute() else place.parent / named.name]
+
+
+def _compiler_libraries() -> list[Path]:
+    """gcc's support libraries, which PoCL links kernels with."""
+    return sorted(Path("/usr/lib/gcc").glob("*/*/libgcc.a")) if sys.platform == "linux" else []
+
+
+def _stamp(path: Path) -> str:
+    try:
+        status = path.stat()
+    except OSError:
+        return f"{path}:missing"
+    return f"{path}:{status.st_mtime_ns}:{status.st_size}"
+
+
+# ---- Intel's wheel, which registers itself under a path that does not exist ----
+
+
+def _intel_library() -> Path | None:
+    name = "Library/bin/intelocl64.dll" if sys.platform == "win32" else "lib/libintelocl.so"
+    library = Path(sys.prefix) / name
+    return library if library.is_file() else None
+
+
+def _show_intel_driver() -> None:
+    """Points the OpenCL loader at a folder with all drivers, Intel's with its real path."""
+    intel, folder = _intel_library(), cache_folder()
+    if intel is None or folder is None or os.environ.get("OCL_ICD_VENDORS") or sys.platform == "win32":
+        return
+    vendors = folder / "opencl-vendors"
+    vendors.mkdir(exist_ok=True)
+    registered = [lib for place in _vendor_places() for lib in _libraries(place) if lib.suffix != ".icd"]
+    for library in dict.fromkeys([*registered, intel]):
+        icd = vendors / f"{library.name}.icd"
+        text = f"{library}\n"
+        if library.is_file() and not (icd.is_file() and icd.read_text(encoding="utf-8") == text):
+            icd.write_text(text, encoding="utf-8")
+    os.environ["OCL_ICD_VENDORS"] = str(vendors)

@@ -1,0 +1,106 @@
+"""Building OpenCL programs: all kernels of a list in one program, and binaries kept on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from rulegrad.config import config
+from rulegrad.errors import DeviceError
+from rulegrad.runtime.diskcache import shared
+from rulegrad.runtime.kernel import Kernel
+
+from .drivers import opencl
+
+# PoCL keeps what it builds on disk itself, so that building again takes about 40 ms a program (2 ms from
+# a binary). Asking it for a binary makes it compile every kernel once more, for any local size: 130 ms a
+# kernel. That is paid only once as much has been lost to building again.
+_POCL_SECONDS_PER_BINARY = 0.13
+
+
+class Programs:
+    """The programs of one device."""
+
+    def __init__(self, context: Any, device: Any, name: str) -> None:
+        self._context = context
+        self._device = device
+        self._name = name
+        self._built: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()  # by source
+        self._lock = threading.Lock()
+        self._builds_are_kept = device.platform.name == "Portable Computing Language"
+        self._identity = "|".join(
+            (device.platform.name, device.platform.version, device.name, device.driver_version)
+        )
+
+    def build(self, kernels: Sequence[Kernel]) -> list[Any]:
+        """The program that has each kernel; those not built before are built together.
+
+        Raises DeviceError, with the compiler's message and the source.
+        """
+        names: dict[str, str] = {}
+        for kernel in kernels:
+            if names.setdefault(kernel.name, kernel.source) != kernel.source:
+                raise DeviceError(f"two different kernels are called {kernel.name!r}; name them apart")
+        with self._lock:
+            found = {source: self._built.get(source) for source in names.values()}
+            missing = [source for source, program in found.items() if program is None]
+            if missing:
+                program = self._build("\n".join(missing), len(missing))
+                for source in missing:
+                    found[source] = self._built[source] = program
+        return [found[kernel.source] for kernel in kernels]
+
+    def _build(self, source: str, count: int) -> Any:
+        key = hashlib.sha256(f"{self._identity}\0{source}".encode()).hexdigest()
+        binary = shared().get("opencl binary", key)
+        if binary is not None:
+            program = self._from_binary(binary)
+            if program is not None:
+                return program
+        start = time.perf_counter()
+        program = self._from_source(source)
+        self._keep_binary(key, program, count, time.perf_counter() - start)
+        return program
+
+    def _from_source(self, source: str) -> Any:
+        cl = opencl()
+        if config.debug >= 4:
+            print(source)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", cl.CompilerWarning)
+                return cl.Program(self._context, source).build()
+        except cl.Error as error:
+            raise DeviceError(_build_failure(self._name, str(error), source)) from None
+
+    def _from_binary(self, binary: bytes) -> Any | None:
+        cl = opencl()
+        try:
+            return cl.Program(self._context, [self._device], [binary]).build()
+        except cl.Error:  # not of this driver after all: the source is at hand
+            return None
+
+    def _keep_binary(self, key: str, program: Any, count: int, seconds: float) -> None:
+        if self._builds_are_kept:
+            before = shared().get("opencl seconds", key)
+            # The first build had to be: only the later ones are lost time.
+            lost = 0.0 if before is None else float(before) + seconds
+            if lost < _POCL_SECONDS_PER_BINARY * count:
+                shared().put("opencl seconds", key, str(lost).encode())
+                return
+        binaries = program.get_info(opencl().program_info.BINARIES)
+        if binaries and binaries[0]:
+            shared().put("opencl binary", key, binaries[0])
+
+
+def _build_failure(name: str, message: str, source: str) -> str:
+    # pyopencl puts the device and its own options around the compiler's text.
+    lines = message.split("Build on", 1)[-1].splitlines()
+    log = "\n".join(line for line in lines if line.strip() and not line.startswith((" <", "<", "(options")))
+    numbered = "\n".join(f"{k:4d}  {line}" for k, line in enumerate(source.splitlines(), 1))
+    return f"{name} cannot build this program; the compiler says:\n{log}\nthe source:\n{numbered}"

@@ -1,0 +1,1 @@
+"""Running compiled kernels: devices, buffers, caches, profiles, and the reference interpreter."""

@@ -1,0 +1,80 @@
+"""Device memory that is reused: freed blocks wait, by size, for the next request of that size."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from rulegrad.errors import DeviceError
+from rulegrad.runtime.device import Device, Handle
+
+_GRAIN = 128  # bytes; sizes are rounded up to it, so that nearly equal ones share blocks
+_DEFAULT_KEPT = 1 << 30
+
+
+class Allocator:
+    """Gives out blocks of one device. Safe to use from several threads.
+
+    At most a quarter of the device's memory is kept for reuse; the block that has waited longest is given
+    back first. When the device has no memory left, all waiting blocks are given back and it is asked again.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.in_use = 0  #: bytes that are given out
+        self.waiting = 0  #: bytes that wait for reuse
+        self.most_kept = device.memory // 4 or _DEFAULT_KEPT
+        self._blocks: OrderedDict[int, list[Handle]] = OrderedDict()  # by size, least recently freed first
+        # A buffer may be freed by the garbage collector while this thread is inside the allocator.
+        self._lock = threading.RLock()
+
+    def allocate(self, nbytes: int) -> Handle:
+        """A block of at least `nbytes` bytes. Raises DeviceError when the device has none."""
+        size = _rounded(nbytes)
+        with self._lock:
+            blocks = self._blocks.get(size)
+            if blocks:
+                handle = blocks.pop()
+                self.waiting -= size
+            else:
+                handle = self._fresh(size)
+            self.in_use += size
+            return handle
+
+    def free(self, handle: Handle, nbytes: int) -> None:
+        """Takes back a block that was asked for with this size."""
+        size = _rounded(nbytes)
+        with self._lock:
+            self.in_use -= size
+            self.waiting += size
+            self._blocks.setdefault(size, []).append(handle)
+            self._blocks.move_to_end(size)
+            while self.waiting > self.most_kept:
+                self._give_back_one()
+
+    def trim(self) -> None:
+        """Gives all waiting blocks back to the device."""
+        with self._lock:
+            while self.waiting:
+                self._give_back_one()
+
+    def _fresh(self, size: int) -> Handle:
+        try:
+            return self.device.allocate(size)
+        except DeviceError:
+            if not self.waiting:
+                raise
+            self.trim()
+            return self.device.allocate(size)
+
+    def _give_back_one(self) -> None:
+        size, blocks = next(iter(self._blocks.items()))
+        if blocks:
+            self.waiting -= size
+            self.device.free(blocks.pop(0))
+        if not blocks:
+            del self._blocks[size]
+
+
+def _rounded(nbytes: int) -> int:
+    return max(1, -(-nbytes // _GRAIN)) * _GRAIN

@@ -1,0 +1,130 @@
+"""Backends: folders with a target in rule text and a runtime in `device.py`, ours or a stranger's."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+import types
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rulegrad.config import config
+from rulegrad.errors import DeviceError
+from rulegrad.runtime.paths import data_folder
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A backend's folder; its name is the folder's."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def rules(self) -> Path:
+        """The rule file of its target."""
+        return self.folder / f"{self.name}.rules"
+
+    @cached_property
+    def module(self) -> Any:
+        """The module `device.py`; it may import its neighbours with `from .other import …`.
+
+        Raises DeviceError when the file cannot be loaded.
+        """
+        package_name = f"rulegrad_backend_{self.name}"
+        package = types.ModuleType(package_name)
+        package.__path__ = [str(self.folder)]
+        sys.modules[package_name] = package
+        try:
+            return importlib.import_module(f"{package_name}.device")
+        except Exception as error:
+            place = self.folder / "device.py"
+            raise DeviceError(f"{place} cannot be loaded: {type(error).__name__}: {error}") from error
+
+    @property
+    def has_one_device(self) -> bool:
+        """Whether its only device is called by the backend's name alone."""
+        return bool(getattr(self.module, "ONE_DEVICE", False))
+
+
+_loaded: dict[str, Backend] = {}
+_configured: tuple[str, ...] | None = None  # the value of config.backends that `_loaded` reflects
+_lock = threading.RLock()
+
+
+def all_backends() -> list[Backend]:
+    """Ours, those in the folders of RULEGRAD_BACKENDS, and those that were loaded, in this order."""
+    global _configured
+    with _lock:
+        if _configured is None:
+            for folder in sorted(data_folder("backends").iterdir()):
+                if (folder / "device.py").is_file():
+                    _add(folder)
+        if _configured != config.backends:
+            _configured = config.backends
+            for path in config.backends:
+                for folder in _folders_in(Path(path)):
+                    _add(folder)
+        return list(_loaded.values())
+
+
+def load_backend(path: str | Path) -> Backend:
+    """Makes the backend in this folder usable: its devices are then called by the folder's name.
+
+    Raises DeviceError when it is not a backend, or when another backend has the same name.
+    """
+    all_backends()  # ours first, so that a clash of names is found
+    folder = Path(path).expanduser()
+    _require_backend(folder)
+    with _lock:
+        return _add(folder)
+
+
+def backend(name: str) -> Backend:
+    """The backend of that name. Raises DeviceError when there is none."""
+    found = _loaded.get(name)
+    if found is not None:
+        return found
+    known = {b.name: b for b in all_backends()}
+    if name not in known:
+        raise DeviceError(
+            f"there is no device {name!r}; the backends are {', '.join(known)}. Add one with "
+            "RULEGRAD_BACKENDS or rulegrad.load_backend(folder)"
+        )
+    return known[name]
+
+
+def _folders_in(path: Path) -> list[Path]:
+    """A backend's folder itself, or the backends in a folder of several."""
+    path = path.expanduser()
+    if (path / "device.py").is_file():
+        return [path]
+    inside = sorted(p.parent for p in path.glob("*/device.py"))
+    if not inside:
+        _require_backend(path)
+    return inside
+
+
+def _require_backend(folder: Path) -> None:
+    for file_name in ("device.py", f"{folder.resolve().name}.rules"):
+        if not (folder / file_name).is_file():
+            raise DeviceError(
+                f"{folder} is no backend: it has no {file_name}. A backend is a folder with device.py and "
+                "NAME.rules, where NAME is the folder's name"
+            )
+
+
+def _add(folder: Path) -> Backend:
+    new = Backend(folder.resolve())
+    old = _loaded.setdefault(new.name, new)
+    if old.folder != new.folder:
+        raise DeviceError(
+            f"two backends are called {new.name!r}: {old.folder} and {new.folder}; rename one of the folders"
+        )
+    return old

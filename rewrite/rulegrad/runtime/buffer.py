@@ -1,0 +1,116 @@
+"""Buffers: the storage behind BUFFER nodes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rulegrad.errors import DeviceError, DtypeError, ShapeError
+from rulegrad.ir.dtype import DType, as_dtype
+from rulegrad.runtime import devices
+from rulegrad.runtime.device import Handle
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from rulegrad.ir import UOp
+
+_next_id = itertools.count(1)
+_live: weakref.WeakValueDictionary[int, Buffer] = weakref.WeakValueDictionary()
+
+
+class Buffer:
+    """Storage for an array of `shape` and `dtype` on a device; memory is allocated at its first use.
+
+    A graph names it by its number (`buffer.uop`), which is never used again. Whoever needs the contents
+    holds the Buffer: when the last one lets go, the memory is free for others.
+
+    >>> import numpy as np
+    >>> buffer = Buffer((2,), "float32", "numpy")
+    >>> buffer.copy_in(np.array([1, 2], "float32"))
+    >>> buffer.numpy()
+    array([1., 2.], dtype=float32)
+    """
+
+    __slots__ = ("__weakref__", "_handle", "_uop", "device", "dtype", "id", "nbytes", "shape")
+
+    def __init__(self, shape: Sequence[int], dtype: Any, device: str | None = None) -> None:
+        self._handle: Handle = None
+        self._uop: UOp | None = None
+        self.id: int = next(_next_id)
+        self.shape: tuple[int, ...] = tuple(shape)
+        self.dtype: DType = as_dtype(dtype)
+        self.device: str = devices.default() if device is None else devices.canonical(device)
+        if self.dtype.kind in ("void", "index"):
+            raise DtypeError(f"{self.dtype} cannot be stored; cast it to a dtype with a size, such as int64")
+        if any(size < 0 for size in self.shape):
+            raise ShapeError(f"a shape has no negative sizes, but this one is {self.shape}")
+        self.nbytes: int = math.prod(self.shape) * self.dtype.itemsize
+        _live[self.id] = self
+
+    @staticmethod
+    def of(uop: UOp) -> Buffer:
+        """The live buffer of a BUFFER node. Raises DeviceError when nobody holds it any more."""
+        number = uop.attrs["id"]
+        found = _live.get(number)
+        if found is None:
+            raise DeviceError(
+                f"buffer {number} is gone: nothing holds it any more. Keep the Tensor (or the Buffer) that "
+                "the graph reads"
+            )
+        return found
+
+    @property
+    def uop(self) -> UOp:
+        """The BUFFER node that stands for this buffer in a graph."""
+        if self._uop is None:
+            from rulegrad.ir import UOp
+
+            self._uop = UOp("BUFFER", (), self.dtype, id=self.id, shape=self.shape, device=self.device)
+        return self._uop
+
+    @property
+    def handle(self) -> Handle:
+        """The memory, as the device names it; allocated now if it was not. Raises DeviceError."""
+        if self._handle is None:
+            self._handle = devices.allocator(self.device).allocate(self.nbytes)
+        return self._handle
+
+    @property
+    def is_allocated(self) -> bool:
+        return self._handle is not None
+
+    def copy_in(self, array: np.ndarray[Any, Any]) -> None:
+        """Takes the contents of an array of the same shape and dtype. Raises ShapeError or DtypeError."""
+        import numpy as np
+
+        if array.shape != self.shape:
+            raise ShapeError(f"an array of shape {array.shape} does not fit a buffer of shape {self.shape}")
+        if array.dtype != self.dtype.numpy:
+            raise DtypeError(f"an array of {array.dtype} was given to a buffer of {self.dtype}; convert it")
+        if self.nbytes:
+            contiguous = np.ascontiguousarray(array).reshape(self.shape)
+            devices.get(self.device).copy_in(self.handle, contiguous)
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """The contents as a new array. Raises DeviceError when nothing was ever written."""
+        import numpy as np
+
+        array = np.empty(self.shape, self.dtype.numpy)
+        if self.nbytes:
+            if self._handle is None:
+                raise DeviceError(f"{self!r} has no contents yet; copy_in or realize comes first")
+            devices.get(self.device).copy_out(self._handle, array)
+        return array
+
+    def __repr__(self) -> str:
+        return f"Buffer(id={self.id}, shape={self.shape}, dtype={self.dtype}, device={self.device!r})"
+
+    def __del__(self) -> None:
+        handle = getattr(self, "_handle", None)
+        # At the end of the interpreter modules are taken apart, and the process gives back its memory.
+        if handle is not None and devices is not None:
+            devices.allocator(self.device).free(handle, self.nbytes)

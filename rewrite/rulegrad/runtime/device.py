@@ -1,0 +1,92 @@
+"""What a backend's `device.py` provides: the contract that accelerator authors write to.
+
+A backend is a folder with `NAME.rules` (the target) and `device.py`. The module has
+
+- `class Device`, made with the number of the device among those of this backend: `Device(0)`;
+- `def discover() -> Discovery`, which says what there is without compiling anything.
+
+A driver that may end the process (an abort, a crash) is tried out in a child process first. For that the
+module also has
+
+- `def fingerprint() -> str`: changes when the driver, or what it needs, changes;
+- `def self_test(number: int) -> None`: compiles and runs a small kernel; raises DeviceError when it is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from rulegrad.runtime.kernel import Kernel
+
+#: Kinds of device, the best first. The default device is the first usable one of the best kind; a
+#: simulator is never chosen without being named.
+KINDS = ("gpu", "accelerator", "cpu", "interpreter", "simulator")
+
+Handle = Any  #: Memory of a device, as the device itself names it.
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One device: its number within the backend, what it is, and why it cannot be used, if so."""
+
+    number: int
+    description: str
+    kind: str
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """What a backend found, where it looked, and what to do when that is not enough."""
+
+    devices: tuple[Found, ...]
+    looked: tuple[str, ...] = ()
+    advice: str = ""
+
+
+class Executable(Protocol):
+    """A compiled kernel."""
+
+    def __call__(self, handles: Sequence[Handle], wait: bool = False) -> float | None:
+        """Launches on the buffers of the kernel's slots; with `wait`, returns seconds once it has ended."""
+        ...
+
+
+class Device(Protocol):
+    """One device. `nbytes` is never 0. Launches happen in the order in which they are asked for."""
+
+    name: str  #: "opencl:0", or just the backend's name when it has one device
+    target: str  #: the name of its target in the rules
+    interprets: bool  #: True: runs Kernel.graph; False: builds Kernel.source
+    memory: int  #: bytes that the device has; 0 when it does not say
+
+    def allocate(self, nbytes: int) -> Handle:
+        """Memory with unspecified contents. Raises DeviceError with the size when there is not enough."""
+        ...
+
+    def free(self, handle: Handle) -> None:
+        """Gives memory back; launches that were asked for before may still use it."""
+        ...
+
+    def copy_in(self, handle: Handle, array: np.ndarray[Any, Any]) -> None:
+        """Copies a contiguous array to the start of the memory; the array may change once this returns."""
+        ...
+
+    def copy_out(self, handle: Handle, array: np.ndarray[Any, Any]) -> None:
+        """Fills a contiguous array from the start of the memory, after all earlier launches."""
+        ...
+
+    def compile(self, kernels: Sequence[Kernel]) -> list[Executable]:
+        """Builds all the kernels, in one program where that is cheaper. Raises DeviceError with the
+        compiler's message and the source.
+        """
+        ...
+
+    def synchronize(self) -> None:
+        """Returns when all launches have ended."""
+        ...

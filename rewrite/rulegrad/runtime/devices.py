@@ -1,0 +1,161 @@
+"""Devices by name: `get("opencl:0")`, and which one is used when none is named.
+
+A name is a backend's, with a number where the backend can have several devices: `opencl` is `opencl:0`.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from dataclasses import dataclass
+
+from rulegrad.config import config
+from rulegrad.errors import DeviceError
+from rulegrad.runtime import probe
+from rulegrad.runtime.allocator import Allocator
+from rulegrad.runtime.backends import Backend, all_backends, backend, load_backend
+from rulegrad.runtime.device import KINDS, Device, Discovery, Found
+
+__all__ = ["Report", "allocator", "canonical", "default", "get", "load_backend", "reports", "target_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is known about the devices of one backend."""
+
+    backend: Backend
+    discovery: Discovery
+
+    def name(self, found: Found) -> str:
+        """What a device of this backend is called."""
+        return self.backend.name if self.backend.has_one_device else f"{self.backend.name}:{found.number}"
+
+
+_open: dict[str, Device] = {}  # by canonical name
+_allocators: dict[str, Allocator] = {}
+_canonical: dict[str, str] = {}
+_reports: dict[str, Report] = {}
+_best: str | None = None
+_lock = threading.RLock()
+
+
+def canonical(name: str) -> str:
+    """The one way to write a device's name: `opencl` is `opencl:0`, `numpy:0` is `numpy`.
+
+    Raises DeviceError for a name that no backend has; the device itself need not exist.
+    """
+    known = _canonical.get(name)
+    if known is not None:
+        return known
+    base, colon, digits = name.partition(":")
+    if colon and not digits.isdecimal():
+        raise DeviceError(f"{name!r} is no device name; write a backend and a number, as in 'opencl:0'")
+    owner, number = backend(base), int(digits or 0)
+    if owner.has_one_device and number:
+        raise DeviceError(f"there is no device {name!r}: {base} has one device, {base!r}")
+    _canonical[name] = base if owner.has_one_device else f"{base}:{number}"
+    return _canonical[name]
+
+
+def get(name: str | None = None) -> Device:
+    """The device of that name (the default one for None), opened at its first use.
+
+    Raises DeviceError when there is none of that name, or when it does not work; the message says why.
+    """
+    device = _open.get(name) if name is not None else None
+    if device is not None:
+        return device
+    name = default() if name is None else canonical(name)
+    with _lock:
+        if name not in _open:
+            _open[name] = _open_device(name)
+        return _open[name]
+
+
+def allocator(name: str) -> Allocator:
+    """The allocator of the device of that name."""
+    found = _allocators.get(name)
+    if found is not None:
+        return found
+    device = get(name)
+    with _lock:
+        return _allocators.setdefault(canonical(name), Allocator(device))
+
+
+def target_of(name: str) -> str:
+    """The target that kernels for this device are compiled for."""
+    return get(name).target
+
+
+def default() -> str:
+    """The name of the device that is used when none is named: the setting `device`, else the best that works.
+
+    The best is a GPU, then another accelerator, then the CPU, then the interpreter. Where a better device
+    than the chosen one exists but does not work, one line on stderr says so. Raises DeviceError when the
+    setting names a device that does not exist.
+    """
+    global _best
+    if config.device:
+        return canonical(config.device)
+    if _best is None:
+        with _lock:
+            if _best is None:
+                _best = _choose()
+    return _best
+
+
+def reports(fresh: bool = False) -> list[Report]:
+    """All devices of all backends; with `fresh`, each is tried again."""
+    return [_report(one, fresh) for one in all_backends()]
+
+
+def _report(owner: Backend, fresh: bool = False) -> Report:
+    with _lock:
+        if fresh or owner.name not in _reports:
+            _reports[owner.name] = Report(owner, probe.discover(owner, fresh))
+        return _reports[owner.name]
+
+
+def _open_device(name: str) -> Device:
+    base, _, digits = name.partition(":")
+    report = _report(backend(base))
+    found = {f.number: f for f in report.discovery.devices}.get(int(digits or 0))
+    advice = f". {report.discovery.advice}" if report.discovery.advice else ""
+    if found is None:
+        known = ", ".join(map(report.name, report.discovery.devices)) or f"no {base} device was found"
+        raise DeviceError(f"there is no device {name!r}; {known}{advice}")
+    if found.problem:
+        raise DeviceError(f"{name} ({found.description}) cannot be used: {found.problem}{advice}")
+    device: Device = report.backend.module.Device(found.number)
+    return device
+
+
+def _choose() -> str:
+    candidates: list[tuple[int, str, Found, Report]] = []
+    for one in all_backends():
+        try:
+            report = _report(one)
+        except DeviceError as error:
+            _say(f"the backend {one.name} is left out: {error}")
+            continue
+        for found in report.discovery.devices:
+            if found.kind in KINDS[:-1]:
+                candidates.append((KINDS.index(found.kind), report.name(found), found, report))
+    candidates.sort(key=lambda c: c[0])
+    working = [c for c in candidates if not c[2].problem]
+    if not working:
+        raise DeviceError("no device works; `python -m rulegrad devices` says why")
+    rank, name, found, _ = working[0]
+    broken = [c for c in candidates if c[2].problem and c[0] < rank]
+    if broken:
+        _, other, why, report = broken[0]
+        advice = f" {report.discovery.advice}" if report.discovery.advice else ""
+        _say(f"{other} ({why.description}) cannot be used: {why.problem}; using {name}.{advice}")
+    elif found.kind == "interpreter":
+        _say(f"no device was found to compile for; using {name}, which is slow. "
+             "`python -m rulegrad devices` says where it was looked for")  # fmt: skip
+    return name
+
+
+def _say(text: str) -> None:
+    print(f"rulegrad: {text}", file=sys.stderr)

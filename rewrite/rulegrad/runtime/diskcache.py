@@ -1,0 +1,175 @@
+"""A cache on disk: bytes by key, in one SQLite file that several processes share.
+
+What is in the cache can be made again, so nothing that goes wrong with it stops the program: a file that
+cannot be read is started afresh, one that cannot be written is done without; either is said once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from rulegrad.runtime.paths import cache_folder
+
+T = TypeVar("T")
+
+_SCHEMA = """
+create table if not exists entries (
+    kind text, key text, value blob, digest blob, used real, primary key (kind, key)
+) without rowid
+"""
+_BUSY_SECONDS = 10.0
+# Errors that say nothing against the contents of the file.
+_NOT_DAMAGE = ("locked", "busy", "readonly", "unable to open", "disk is full", "disk i/o")
+
+
+class DiskCache:
+    """Entries `(kind, key) -> bytes` in one file of the cache folder.
+
+    >>> cache = DiskCache("example.sqlite")
+    >>> cache.put("greeting", "en", b"hello")
+    >>> cache.get("greeting", "en")
+    b'hello'
+
+    At most `most_bytes` are kept; the entries that have not been used for longest go first. Safe to use
+    from several threads and processes.
+    """
+
+    def __init__(self, file_name: str, most_bytes: int = 256 << 20) -> None:
+        self.file_name = file_name
+        self.most_bytes = most_bytes
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._opened_by: tuple[int, Path] | None = None
+        self._off = False
+
+    @property
+    def path(self) -> Path | None:
+        """The file; None when the cache folder cannot be made."""
+        folder = cache_folder()
+        return folder / self.file_name if folder else None
+
+    def get(self, kind: str, key: str) -> bytes | None:
+        """The entry, or None when there is none (or it is damaged)."""
+        row = self._attempt(lambda db: _read(db, kind, key), None)
+        if row is None:
+            return None
+        value, digest = row
+        return value if _digest(value) == digest else None
+
+    def put(self, kind: str, key: str, value: bytes) -> None:
+        """Keeps the entry, in place of an earlier one with this key."""
+        self._attempt(lambda db: self._write(db, kind, key, value), None)
+
+    def entries(self) -> list[tuple[str, str, int, float]]:
+        """All entries: kind, key, size in bytes, and when it was last used (seconds since 1970)."""
+        query = "select kind, key, length(value), used from entries order by used desc"
+        return self._attempt(lambda db: db.execute(query).fetchall(), [])
+
+    def clear(self) -> None:
+        """Removes all entries."""
+        self._attempt(lambda db: db.execute("delete from entries"), None)
+
+    def close(self) -> None:
+        """Closes the file; the next use opens it again."""
+        with self._lock:
+            # A connection that another process opened (before a fork) must not be touched here.
+            if self._connection is not None and self._opened_by and self._opened_by[0] == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+    def _attempt(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+        with self._lock:
+            for attempt in (1, 2):
+                try:
+                    connection = self._open()
+                    return work(connection) if connection else otherwise
+                except sqlite3.Error as error:
+                    if any(text in str(error).lower() for text in _NOT_DAMAGE):
+                        self._give_up(error)
+                        return otherwise
+                    self._rebuild(error, last=attempt == 2)
+            return otherwise
+
+    def _open(self) -> sqlite3.Connection | None:
+        path = self.path
+        if path is None or self._off:
+            return None
+        if self._connection is None or self._opened_by != (os.getpid(), path):
+            self.close()
+            self._opened_by = (os.getpid(), path)
+            self._connection = sqlite3.connect(
+                path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            self._connection.execute("pragma synchronous = off")  # a lost entry costs a compilation
+            self._connection.execute(_SCHEMA)
+        return self._connection
+
+    def _write(self, db: sqlite3.Connection, kind: str, key: str, value: bytes) -> None:
+        row = (kind, key, value, _digest(value), time.time())
+        db.execute("insert or replace into entries values (?, ?, ?, ?, ?)", row)
+        size = db.execute("select sum(length(value)) from entries").fetchone()[0]
+        while size is not None and size > self.most_bytes:
+            oldest = db.execute(
+                "select kind, key, length(value) from entries order by used limit 1"
+            ).fetchone()
+            db.execute("delete from entries where kind = ? and key = ?", oldest[:2])
+            size -= oldest[2]
+
+    def _give_up(self, error: sqlite3.Error) -> None:
+        """Full, read-only or locked: this use goes without the cache, and a lasting cause switches it off."""
+        if "locked" in str(error) or "busy" in str(error):
+            return
+        self.close()
+        self._off = True
+        _say(f"the cache {self.path} cannot be used ({error}); going on without it")
+
+    def _rebuild(self, error: sqlite3.Error, last: bool) -> None:
+        path = self.path
+        self.close()
+        try:
+            if path is not None:
+                path.unlink(missing_ok=True)
+                path.with_name(path.name + "-journal").unlink(missing_ok=True)
+        except OSError:
+            last = True
+        if last:
+            self._off = True
+            _say(f"the cache {path} cannot be used ({error}); going on without it")
+        else:
+            _say(f"the cache {path} was damaged ({error}) and is started afresh")
+
+
+_shared = DiskCache("cache.sqlite")
+
+
+def shared() -> DiskCache:
+    """The cache of this user: compiled programs, and which devices work."""
+    return _shared
+
+
+def _read(db: sqlite3.Connection, kind: str, key: str) -> tuple[bytes, bytes] | None:
+    row: tuple[bytes, bytes, float] | None = db.execute(
+        "select value, digest, used from entries where kind = ? and key = ?", (kind, key)
+    ).fetchone()
+    if row is None:
+        return None
+    now = time.time()
+    if now - row[2] > 3600:  # writing at every read would make readers wait for each other
+        db.execute("update entries set used = ? where kind = ? and key = ?", (now, kind, key))
+    return row[:2]
+
+
+def _digest(value: bytes) -> bytes:
+    return hashlib.blake2b(value, digest_size=16).digest()
+
+
+def _say(text: str) -> None:
+    print(f"rulegrad: {text}", file=sys.stderr)

@@ -1,0 +1,149 @@
+"""What devices a backend has and which work, with drivers that may end the process tried in a child.
+
+The answer is kept on disk under the backend's fingerprint, so that a normal start runs no child.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rulegrad.errors import DeviceError
+from rulegrad.runtime.backends import Backend
+from rulegrad.runtime.device import Discovery, Found
+from rulegrad.runtime.diskcache import shared
+
+_TIMEOUT_SECONDS = 120
+_MARK = "rulegrad-probe "
+_FORMAT = 1  # of what is kept on disk
+
+
+def discover(backend: Backend, fresh: bool = False) -> Discovery:
+    """The backend's devices; one that does not work has its `problem` set.
+
+    With `fresh`, devices are tried again even if the answer is known. Raises DeviceError when the
+    backend's `device.py` cannot be loaded.
+    """
+    module = backend.module
+    if not hasattr(module, "fingerprint"):
+        discovery: Discovery = module.discover()
+        return discovery
+    key = f"{_FORMAT}|{backend.folder}|{sys.prefix}|{module.fingerprint()}"
+    kept = None if fresh else shared().get("discovery", key)
+    if kept is not None:
+        return _from_json(json.loads(kept))
+    discovery = _discover_in_children(backend.folder)
+    shared().put("discovery", key, json.dumps(asdict(discovery)).encode())
+    return discovery
+
+
+@dataclass
+class _Report:
+    """What a child said before it ended."""
+
+    discovery: Discovery | None = None
+    problems: dict[int, str] = field(default_factory=dict)  # "" for a device that works
+    trying: int | None = None
+    end: str = ""  # why it ended early
+
+
+def _discover_in_children(folder: Path) -> Discovery:
+    """Tries the devices one by one; where that ends the child, another goes on with the next device."""
+    problems: dict[int, str] = {}
+    while True:
+        report = _run_child(folder, skip=sorted(problems))
+        problems.update(report.problems)
+        if report.discovery is None:
+            return Discovery((), (), f"listing the devices failed: {report.end}")
+        if report.trying is None or report.trying in problems:
+            found = report.discovery.devices
+            devices = tuple(replace(f, problem=problems.get(f.number, report.end)) for f in found)
+            return replace(report.discovery, devices=devices)
+        problems[report.trying] = report.end
+
+
+def _run_child(folder: Path, skip: list[int]) -> _Report:
+    code = "from rulegrad.runtime.probe import child; child()"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    command = [sys.executable, "-c", code, str(folder), json.dumps(skip)]
+    report = _Report()
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", env=environment,
+            timeout=_TIMEOUT_SECONDS, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as late:
+        output = late.stdout.decode(errors="replace") if isinstance(late.stdout, bytes) else late.stdout or ""
+        report.end = f"the test did not end within {_TIMEOUT_SECONDS} seconds"
+    except OSError as error:
+        output, report.end = "", f"the test process could not be started ({error})"
+    else:
+        output = done.stdout
+        if done.returncode:
+            report.end = f"the test process ended with {_status(done.returncode)}{_reason(done.stderr)}"
+    for line in output.splitlines():
+        if line.startswith(_MARK):
+            _take(report, json.loads(line[len(_MARK) :]))
+    return report
+
+
+def _take(report: _Report, message: dict[str, Any]) -> None:
+    if "discovery" in message:
+        report.discovery = _from_json(message["discovery"])
+    elif "trying" in message:
+        report.trying = message["trying"]
+    else:
+        report.problems[message["number"]] = message["problem"]
+
+
+def _status(code: int) -> str:
+    """`SIGABRT`, or `exit status 3`."""
+    if code < 0:
+        with contextlib.suppress(ValueError):
+            return signal.Signals(-code).name
+    return f"exit status {code}"
+
+
+def _reason(stderr: str) -> str:
+    """The first line that speaks of an error, else the last one."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    chosen = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "")
+    return f": {chosen[:200]}" if chosen else ""
+
+
+def _from_json(value: dict[str, Any]) -> Discovery:
+    devices = tuple(Found(**found) for found in value["devices"])
+    return Discovery(devices, tuple(value["looked"]), value["advice"])
+
+
+def child() -> None:
+    """The child process: says what it finds as it goes, a line of JSON each."""
+    folder, skip = Path(sys.argv[1]), json.loads(sys.argv[2])
+    with contextlib.suppress(ImportError):
+        import resource  # not on Windows
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    module = Backend(folder).module
+    discovery: Discovery = module.discover()
+    _tell({"discovery": asdict(discovery)})
+    for found in discovery.devices:
+        if found.number in skip:
+            continue
+        _tell({"trying": found.number})
+        try:
+            module.self_test(found.number)
+        except DeviceError as error:
+            _tell({"number": found.number, "problem": str(error)})
+        else:
+            _tell({"number": found.number, "problem": ""})
+
+
+def _tell(message: dict[str, Any]) -> None:
+    print(_MARK + json.dumps(message), flush=True)

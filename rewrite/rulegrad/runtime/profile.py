@@ -1,0 +1,128 @@
+"""What each kernel took: the records of a profile, and the line a kernel of DEBUG=2.
+
+>>> from rulegrad.runtime.profile import profile
+>>> with profile() as p:
+...     pass
+>>> p.kernels
+[]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rulegrad.config import config
+from rulegrad.runtime.device import Executable, Handle
+from rulegrad.runtime.kernel import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRecord:
+    """One launch of a kernel."""
+
+    number: int  #: counts the launches of this process that were timed, from 1
+    name: str
+    device: str
+    start: float  #: seconds, on the clock of time.perf_counter
+    seconds: float
+    flops: int  #: operations that a launch computes
+    nbytes: int  #: bytes that it reads and writes
+    source: str
+    user_line: str  #: where the user asked for it: "file.py:12"
+
+    @property
+    def gflops(self) -> float:
+        """Operations a nanosecond: GFLOP/s."""
+        return self.flops / self.seconds * 1e-9 if self.seconds else 0.0
+
+    @property
+    def gigabytes_per_second(self) -> float:
+        return self.nbytes / self.seconds * 1e-9 if self.seconds else 0.0
+
+    def __str__(self) -> str:
+        """The line of DEBUG=2."""
+        place = f"  {self.user_line}" if self.user_line else ""
+        return (
+            f"*** {self.number:5d}  {self.name:<40s} {self.device:<9s} {_duration(self.seconds):>9s} "
+            f"{self.gflops:8.2f} GFLOP/s {self.gigabytes_per_second:7.2f} GB/s{place}"
+        )
+
+
+class Profile:
+    """The kernels that were launched while it was active, in order."""
+
+    def __init__(self) -> None:
+        self.kernels: list[KernelRecord] = []
+
+    @property
+    def seconds(self) -> float:
+        """Time in kernels."""
+        return sum(record.seconds for record in self.kernels)
+
+    def save(self, path: str | Path) -> None:
+        """Writes a timeline that Chrome's `about:tracing` and Perfetto open. Raises OSError."""
+        events = [
+            {
+                "name": record.name, "ph": "X", "pid": os.getpid(), "tid": record.device,
+                "ts": record.start * 1e6, "dur": record.seconds * 1e6, "args": asdict(record),
+            }
+            for record in self.kernels
+        ]  # fmt: skip
+        Path(path).write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
+
+    def __enter__(self) -> Profile:
+        _active.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _active.remove(self)
+
+
+def profile() -> Profile:
+    """A profile to use with `with`; its `kernels` are those that any thread launches inside the block."""
+    return Profile()
+
+
+_active: list[Profile] = []
+_count = 0
+_lock = threading.Lock()
+
+
+def launch(executable: Executable, handles: Sequence[Handle], kernel: Kernel, device: str) -> None:
+    """Launches a kernel; timed, recorded and printed if a profile is active or DEBUG is 2 or more."""
+    if not _active and config.debug < 2:
+        executable(handles)
+        return
+    start = time.perf_counter()
+    seconds = executable(handles, wait=True)
+    record_launch(kernel, device, start, time.perf_counter() - start if seconds is None else seconds)
+
+
+def record_launch(kernel: Kernel, device: str, start: float, seconds: float) -> None:
+    """Adds a launch to the active profiles, and prints its line if DEBUG is 2 or more."""
+    global _count
+    with _lock:
+        _count += 1
+        record = KernelRecord(
+            _count, kernel.name, device, start, seconds, kernel.flops, kernel.nbytes,
+            kernel.source, kernel.user_line,
+        )  # fmt: skip
+        for one in _active:
+            one.kernels.append(record)
+    if config.debug >= 2:
+        print(record, file=sys.stderr)
+
+
+def _duration(seconds: float) -> str:
+    """`1.23 ms`: three digits and a unit."""
+    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "us")):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.2f} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
