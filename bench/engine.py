@@ -1,6 +1,6 @@
 """The engine beside tinygrad's: making nodes, rewriting, deep graphs, and memory that is given back.
 
-    python bench/engine.py [--json] [--quick]
+python bench/engine.py [--json] [--quick]
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ import gc
 import json
 import sys
 import time
+from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import numpy
+
 from common import Row, arguments, best_of, in_child, note, report, resident_bytes
-from expressions import evaluate, movement_expressions, random_points, unstructured_expressions
+from expressions import SEED, evaluate, movement_expressions, random_points, unstructured_expressions
 from libraries import Library, all_libraries, library
 from program import Program
 
@@ -32,14 +35,6 @@ def main() -> None:
     report(rows, options)
 
 
-def put(row: Row, name: str, value: float | None) -> None:
-    """File a figure under rulegrad or under the peer."""
-    if name == "rulegrad":
-        row.rulegrad = value
-    else:
-        row.peers[name] = value
-
-
 # ---- making nodes ----
 
 
@@ -52,7 +47,7 @@ def node_building(libraries: list[Library], side: int, repeats: int) -> list[Row
     for lib in libraries:
         for row, work in zip(rows, (pairs_by_constructor, pairs_by_operator, pairs_again)):
             seconds = best_of(repeats, work, lambda lib=lib: pair_subject(lib, side))
-            put(row, lib.name, seconds / side**2 * MICROSECONDS)
+            row.put(lib.name, seconds / side**2 * MICROSECONDS)
     return rows
 
 
@@ -87,7 +82,11 @@ def simplification(libraries: list[Library], count: int, repeats: int) -> list[R
     sets = {"movement": movement_expressions(count), "unstructured": unstructured_expressions(count)}
     rows = [row for name, programs in sets.items() for row in simplify_set(libraries, name, programs, repeats)]
     programs = [program for chosen in sets.values() for program in chosen]
-    return [*rows, normal_form(libraries, programs, repeats)]
+    graphs = {
+        "index expressions": lambda lib: lib.sink([lib.simplify(lib.convert(program)) for program in programs]),
+        "elementwise work": lambda lib: elementwise_graph(lib, 20 * count),
+    }
+    return [*rows, *(normal_form(libraries, name, make, repeats) for name, make in graphs.items())]
 
 
 def simplify_set(libraries: list[Library], name: str, programs: list[Program], repeats: int) -> list[Row]:
@@ -108,9 +107,9 @@ def simplify_set(libraries: list[Library], name: str, programs: list[Program], r
         results = work(given)
         left = sum(len(lib.nodes(root)) for root in results)
         left_divisions = sum(lib.divisions(root) for root in results)
-        put(milliseconds, lib.name, seconds * 1000)
-        put(nodes, lib.name, left)
-        put(divisions, lib.name, left_divisions)
+        milliseconds.put(lib.name, seconds * 1000)
+        nodes.put(lib.name, left)
+        divisions.put(lib.name, left_divisions)
         before = sum(len(lib.nodes(root)) for root in given)
         before_divisions = sum(lib.divisions(root) for root in given)
         wrong = sum(not same(lib, *pair) for pair in zip(programs, results))
@@ -131,11 +130,11 @@ def same(lib: Library, program: Program, result: Any) -> bool:
     return bool(numpy.array_equal(wanted, got))
 
 
-def normal_form(libraries: list[Library], programs: list[Program], repeats: int) -> Row:
-    """One graph of all simplified expressions, simplified once more: nothing is left to do."""
-    row = Row("a symbolic pass over a graph in normal form, per node", "µs")
+def normal_form(libraries: list[Library], title: str, make: Callable[[Library], Any], repeats: int) -> Row:
+    """A pass over one graph that it has already simplified: nothing is left to do."""
+    row = Row(f"a symbolic pass over {title} in normal form, per node", "µs")
     for lib in libraries:
-        root = lib.sink([lib.simplify(lib.convert(program)) for program in programs])
+        root = make(lib)
         for _ in range(8):
             before, root = root, lib.simplify(root)
             if root == before:
@@ -144,8 +143,23 @@ def normal_form(libraries: list[Library], programs: list[Program], repeats: int)
             raise SystemExit(f"{lib.name} has no normal form after eight passes")
         size = len(lib.nodes(root))
         seconds = best_of(2 * repeats, lib.simplify, lambda root=root: root)
-        put(row, lib.name, seconds / size * MICROSECONDS)
+        row.put(lib.name, seconds / size * MICROSECONDS)
     return row
+
+
+def elementwise_graph(lib: Library, size: int) -> Any:
+    """Float arithmetic as kernels have it: each node takes one or two of the last hundred."""
+    random = Random(SEED)
+    nodes = [lib.as_float(lib.range(k, 100 + k)) for k in range(16)]
+    operations = {name: lib.operation(name) for name in ("ADD", "MUL", "MAX", "EXP2", "SIN")}
+    while len(nodes) < size:
+        name = random.choice(list(operations))
+        sources = (random.choice(nodes[-100:]),)
+        if name in ("ADD", "MUL", "MAX"):
+            # A different leaf each time, so that no two terms or factors are alike.
+            sources += (lib.as_float(lib.range(len(nodes), 100)),)
+        nodes.append(lib.new(operations[name], sources))
+    return lib.sink(nodes)
 
 
 # ---- deep chains ----
@@ -154,11 +168,12 @@ def normal_form(libraries: list[Library], programs: list[Program], repeats: int)
 def deep_chains(libraries: list[Library], length: int) -> list[Row]:
     rows = []
     for kind in ("real", "index"):
-        steps = {what: Row(f"chain of {length:,} {kind} nodes: {what}", "µs/node") for what in ("build", "rewrite", "free")}
+        title = f"chain of {length:,} {kind} nodes"
+        steps = {what: Row(f"{title}: {what}", "µs/node") for what in ("build", "rewrite", "free")}
         for lib in libraries:
             figures = longest_chain(lib, kind, length)
             for what, row in steps.items():
-                put(row, lib.name, figures.get(what))
+                row.put(lib.name, figures.get(what))
         rows += steps.values()
     return rows
 
@@ -220,8 +235,8 @@ def memory(libraries: list[Library], nodes: int) -> list[Row]:
         answer = in_child(__file__, ("memory", lib.name, nodes), timeout=300)
         if "error" in answer:
             note(f"{lib.name} has no memory figures: {answer['error']}")
-        put(held, lib.name, answer.get("held"))
-        put(kept, lib.name, answer.get("kept"))
+        held.put(lib.name, answer.get("held"))
+        kept.put(lib.name, answer.get("kept"))
     return [held, kept]
 
 

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import numpy
+
 from movement import Shape, flatten, random_chain
 from program import Builder, Program
 

@@ -1,4 +1,7 @@
-"""The libraries that are measured, behind one face: build nodes, simplify, count. Operations have the names of the op table."""
+"""The libraries that are measured, behind one face: build nodes, simplify, count.
+
+Operations have the names of the op table.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Movement operations as plain mathematics: what each does to a shape, to an array, and to an index.
 
-A chain of movements leads from a buffer to a view of it. Pulled back through the chain, the view's index becomes the
-mixed-radix expression of the buffer's address that a tensor compiler has to simplify.
+A chain of movements leads from a buffer to a view of it. Pulled back through the chain, the view's index
+becomes the mixed-radix expression of the buffer's address that a tensor compiler has to simplify.
 """
 
 from __future__ import annotations
@@ -80,9 +80,7 @@ def flip(old: Shape, axes: Sequence[int]) -> Movement:
     import numpy
 
     def pull_back(b: Builder, index: Sequence[int]) -> list[int]:
-        return [
-            b.shift(b.scale(i, -1), old[axis] - 1) if axis in axes else i for axis, i in enumerate(index)
-        ]
+        return [b.shift(b.scale(i, -1), old[axis] - 1) if axis in axes else i for axis, i in enumerate(index)]
 
     return Movement("flip", old, pull_back, lambda array: numpy.flip(array, axes))
 
@@ -112,8 +110,8 @@ def strides(shape: Shape) -> list[int]:
 def windows(shape: Shape, axis: int, kernel: int, stride: int, dilation: int) -> list[Movement]:
     """The windows of a convolution along an axis, which becomes two: (output, kernel).
 
-    The usual way to make them from movements alone: repeat the axis, cut it into rows that are longer by the dilation, so
-    that each row begins one element later, then keep every stride-th column.
+    The usual way to make them from movements alone: repeat the axis, cut it into rows that are longer by
+    the dilation, so that each row begins that much later, then keep every stride-th column.
     """
     left, size, right = shape[:axis], shape[axis], shape[axis + 1 :]
     output = (size - dilation * (kernel - 1) - 1) // stride + 1

@@ -52,7 +52,9 @@ def test_movement_addresses_are_what_the_movements_read() -> None:
     assert kinds == {"reshape", "permute", "expand", "shrink", "pad", "flip"}
 
 
-@pytest.mark.parametrize(("size", "kernel", "stride", "dilation"), [(8, 3, 1, 1), (9, 2, 2, 1), (9, 3, 2, 2), (5, 2, 1, 3)])
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride", "dilation"), [(8, 3, 1, 1), (9, 2, 2, 1), (9, 3, 2, 2), (5, 2, 1, 3)]
+)
 def test_windows(size: int, kernel: int, stride: int, dilation: int) -> None:
     from movement import windows
 
