@@ -1,0 +1,70 @@
+"""rulegrad: a tensor compiler whose compile steps are rewrite rules in text files.
+
+    from rulegrad import Tensor
+    (Tensor([[1.0, 2.0]]) * 3).sum().item()
+
+`import rulegrad` is cheap: each name below is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+# Not lazy: importing the module later would put it in the place of the object of the same name.
+from rulegrad.config import config
+
+if TYPE_CHECKING:
+    from rulegrad import errors
+    from rulegrad.ir import UOp
+    from rulegrad.ir import dtype as dtypes
+    from rulegrad.lang.engine import load_rules, rewrite
+    from rulegrad.runtime.devices import load_backend
+    from rulegrad.runtime.profile import profile
+    from rulegrad.tensor import Tensor, nn, no_grad, optim
+
+__version__ = "0.1.0"
+
+# Where each public name is: the module, and the name in it ("" for the module itself).
+_PLACES = {
+    "Tensor": ("rulegrad.tensor", "Tensor"),
+    "UOp": ("rulegrad.ir", "UOp"),
+    "dtypes": ("rulegrad.ir.dtype", ""),
+    "errors": ("rulegrad.errors", ""),
+    "load_backend": ("rulegrad.runtime.devices", "load_backend"),
+    "load_rules": ("rulegrad.lang.engine", "load_rules"),
+    "nn": ("rulegrad.tensor.nn", ""),
+    "no_grad": ("rulegrad.tensor", "no_grad"),
+    "optim": ("rulegrad.tensor.optim", ""),
+    "profile": ("rulegrad.runtime.profile", "profile"),
+    "rewrite": ("rulegrad.lang.engine", "rewrite"),
+}
+
+__all__ = [
+    "Tensor",
+    "UOp",
+    "config",
+    "dtypes",
+    "errors",
+    "load_backend",
+    "load_rules",
+    "nn",
+    "no_grad",
+    "optim",
+    "profile",
+    "rewrite",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'rulegrad' has no attribute {name!r}")
+    module, attribute = _PLACES[name]
+    found = importlib.import_module(module)
+    value = getattr(found, attribute) if attribute else found
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -1,0 +1,12 @@
+"""Tensors: the front end that users type. One file a concept; `tensor.py` puts them together.
+
+    core -> casts -> elementwise -> functions -> operators -> movement -> indexing -> joining -> creation
+         -> reduce -> products -> convolution -> losses -> random -> autograd -> tensor
+
+Each class adds to the one before it.
+"""
+
+from rulegrad.tensor.gradient_mode import no_grad
+from rulegrad.tensor.tensor import Tensor
+
+__all__ = ["Tensor", "no_grad"]

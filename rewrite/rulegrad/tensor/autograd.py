@@ -1,0 +1,118 @@
+"""Gradients of a tensor with respect to the leaves that it was computed from.
+
+The graph of a result is differentiated by rules (`rules/gradient.rules`). A tensor that was realized on the
+way is a buffer in the graphs built on it; the walk goes on in the graph that it was computed from.
+"""
+
+from __future__ import annotations
+
+import heapq
+import weakref
+from typing import TYPE_CHECKING
+
+from rulegrad.errors import DtypeError, RulegradError, ShapeError
+from rulegrad.ir import UOp
+from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.history import GradientPoint, History, gradient_points
+from rulegrad.tensor.operands import filled
+from rulegrad.tensor.random import Random
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Autograd(Random):
+    """backward."""
+
+    __slots__ = ()
+
+    def backward(self, gradient: Self | None = None) -> Self:
+        """Add to `.grad` of every leaf this tensor depends on its gradient; nothing is computed yet.
+
+        gradient: that of this tensor, of its shape; 1 by default, which needs a tensor of one element.
+        Returns the tensor, so `loss.backward()` can be chained. Raises ShapeError, DtypeError, and
+        RulegradError when no leaf is behind this tensor.
+
+        >>> from rulegrad import Tensor
+        >>> x = Tensor([1.0, 2.0, 3.0], requires_grad=True)
+        >>> _ = (x * x).sum().backward()
+        >>> x.grad.tolist()
+        [2.0, 4.0, 6.0]
+        """
+        if not self.requires_grad:
+            raise RulegradError(
+                "backward: this tensor depends on no tensor with requires_grad=True (or was made inside no_grad)"
+            )
+        start = _start(self, gradient)
+        history = (self._history, gradient._history) if gradient is not None else self._history
+        for leaf, uop, behind in _leaf_gradients(self, start, history):
+            new = self._new(uop, behind, self._device)
+            new._gradient_of = (weakref.ref(self),)
+            if leaf.grad is not None:
+                before = leaf.grad
+                new = before + new
+                new._gradient_of = (*before._gradient_of, weakref.ref(self))
+            leaf.grad = new
+        return self
+
+
+def _start(root: TensorCore, gradient: TensorCore | None) -> UOp:
+    """The gradient of the root itself."""
+    if gradient is None:
+        if root.size != 1:
+            raise ShapeError(
+                f"backward: the shape {root.shape} has {root.size} elements; reduce it to one, "
+                "or give the gradient of this tensor"
+            )
+        return filled(root.shape, 1.0, root.dtype)
+    if gradient.shape != root.shape:
+        raise ShapeError(
+            f"backward: a gradient of shape {gradient.shape} for a tensor of shape {root.shape}"
+        )
+    if gradient.dtype != root.dtype:
+        raise DtypeError(
+            f"backward: a gradient of {gradient.dtype} for a tensor of {root.dtype}; cast it first"
+        )
+    return gradient.uop
+
+
+def _leaf_gradients(
+    root: TensorCore, start: UOp, history: History
+) -> list[tuple[TensorCore, UOp, History]]:
+    """The leaves behind `root`, each with the gradient and the history of the gradient."""
+    from rulegrad.compile import backward
+
+    found = []
+    gradients: dict[int, UOp] = {}
+    waiting: list[tuple[int, GradientPoint]] = []
+
+    def add(point: GradientPoint, gradient: UOp) -> None:
+        if point.number in gradients:
+            gradient = UOp("ADD", (gradients[point.number], gradient))
+        else:
+            heapq.heappush(waiting, (-point.number, point))
+        gradients[point.number] = gradient
+
+    def differentiate(graph: UOp, gradient: UOp, behind: History) -> None:
+        points = gradient_points(behind)
+        for point, part in zip(
+            points, backward(graph, gradient, [p.uop for p in points]), strict=True
+        ):
+            if part is not None:
+                add(point, part)
+
+    if isinstance(root._history, GradientPoint):
+        add(root._history, start)
+    else:
+        differentiate(root.uop, start, root._history)
+    while waiting:
+        _, point = heapq.heappop(waiting)
+        gradient = gradients.pop(point.number)
+        if point.source is not None:
+            history = (history, point.source_history)
+            differentiate(point.source, gradient, point.source_history)
+        elif point.leaf is not None:
+            leaf = point.leaf()
+            if leaf is not None and leaf.requires_grad:
+                found.append((leaf, gradient, history))
+    return found

@@ -1,0 +1,74 @@
+"""Arguments that name axes and shapes: negative ones, tuples or separate numbers, and what is wrong with them."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rulegrad.errors import ShapeError
+
+
+class IndexRangeError(ShapeError, IndexError):
+    """An index or an axis that is out of range."""
+
+
+def whole_number(value: Any, operation: str) -> int:
+    """`value` as an int. Raises ShapeError for what is not a whole number."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ShapeError(
+            f"{operation}: {value!r} is not a whole number; give ints for axes and shapes"
+        ) from None
+
+
+def integers(values: Sequence[Any], operation: str) -> tuple[int, ...]:
+    """The numbers of `f(2, 3)` and of `f((2, 3))` alike."""
+    if len(values) == 1 and isinstance(values[0], Iterable):
+        values = tuple(values[0])
+    return tuple(whole_number(value, operation) for value in values)
+
+
+def one_axis(axis: Any, rank: int, operation: str) -> int:
+    """`axis` counted from the front. Raises IndexRangeError, an IndexError, when there is no such axis."""
+    number = whole_number(axis, operation)
+    if not -rank <= number < rank:
+        raise IndexRangeError(
+            f"{operation}: axis {number} does not exist, the tensor has {rank} "
+            f"{'axis' if rank == 1 else 'axes'}" + (f"; use {-rank} to {rank - 1}" if rank else "")
+        )
+    return number % rank
+
+
+def several_axes(axes: Any, rank: int, operation: str) -> tuple[int, ...]:
+    """`axes` (None for all, a number, or a sequence), counted from the front, in increasing order."""
+    if axes is None:
+        return tuple(range(rank))
+    numbers = axes if isinstance(axes, Iterable) else (axes,)
+    found = [one_axis(axis, rank, operation) for axis in numbers]
+    if len(set(found)) != len(found):
+        raise ShapeError(
+            f"{operation}: the axes {tuple(found)} name one axis twice; name each once"
+        )
+    return tuple(sorted(found))
+
+
+def complete_shape(
+    shape: tuple[int, ...], source: tuple[int, ...], operation: str
+) -> tuple[int, ...]:
+    """`shape` with its -1 replaced by what is left of the elements of `source`. Raises ShapeError."""
+    size, known = math.prod(source), math.prod(n for n in shape if n != -1)
+    unknown = shape.count(-1)
+    if unknown > 1 or min(shape, default=0) < -1:
+        raise ShapeError(
+            f"{operation}: {shape} is not a shape; use sizes of 0 or more, and at most one -1"
+        )
+    if unknown and known and size % known == 0:
+        shape = tuple(size // known if n == -1 else n for n in shape)
+    if math.prod(shape) != size or -1 in shape:
+        raise ShapeError(
+            f"{operation}: a tensor of shape {source} has {size} elements and does not fit {shape}"
+        )
+    return shape

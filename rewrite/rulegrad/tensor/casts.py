@@ -1,0 +1,72 @@
+"""Conversions between dtypes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rulegrad.errors import DtypeError
+from rulegrad.ir import UOp
+from rulegrad.ir.dtype import as_dtype
+from rulegrad.tensor.core import TensorCore
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Casts(TensorCore):
+    """`cast`, `bitcast`, and a short name for each of the usual dtypes."""
+
+    # A class of its own: inside it `int`, `float` and `bool` are methods, also for annotations.
+    __slots__ = ()
+
+    def cast(self, dtype: Any) -> Self:
+        """The values converted to `dtype`: floats to integers truncate, integers wrap, bool is `x != 0`.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1.7, -1.7]).cast("int32").tolist()
+        [1, -1]
+        """
+        wanted = as_dtype(dtype)
+        return self if wanted == self.dtype else self._result(UOp("CAST", (self.uop,), wanted))
+
+    def astype(self, dtype: Any) -> Self:
+        """NumPy's name of `cast`."""
+        return self.cast(dtype)
+
+    def bitcast(self, dtype: Any) -> Self:
+        """The same bits as another dtype of the same size. Raises DtypeError for another size."""
+        wanted = as_dtype(dtype)
+        if wanted.bits != self.dtype.bits:
+            raise DtypeError(
+                f"bitcast: {self.dtype} has {self.dtype.bits} bits and {wanted} has {wanted.bits}; "
+                "use cast to convert values"
+            )
+        return self if wanted == self.dtype else self._result(UOp("BITCAST", (self.uop,), wanted))
+
+    def bool(self) -> Self:
+        """`cast("bool")`"""
+        return self.cast("bool")
+
+    def int(self) -> Self:
+        """`cast("int32")`"""
+        return self.cast("int32")
+
+    def long(self) -> Self:
+        """`cast("int64")`"""
+        return self.cast("int64")
+
+    def half(self) -> Self:
+        """`cast("float16")`"""
+        return self.cast("float16")
+
+    def bfloat16(self) -> Self:
+        """`cast("bfloat16")`"""
+        return self.cast("bfloat16")
+
+    def float(self) -> Self:
+        """`cast("float32")`"""
+        return self.cast("float32")
+
+    def double(self) -> Self:
+        """`cast("float64")`"""
+        return self.cast("float64")

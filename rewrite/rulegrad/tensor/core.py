@@ -1,0 +1,254 @@
+"""The heart of a tensor: a node of the graph, what it depends on, and whether it has a gradient."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from rulegrad.errors import DeviceError, DtypeError
+from rulegrad.ir import UOp
+from rulegrad.ir.dtype import DType, as_dtype
+from rulegrad.runtime import devices
+from rulegrad.runtime.buffer import Buffer
+from rulegrad.tensor import lines
+from rulegrad.tensor.gradient_mode import gradients_enabled
+from rulegrad.tensor.history import GradientPoint, History, join
+from rulegrad.tensor.storage import host_array, is_weak_scalar, scalar_dtype, upload
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+#: Leaves whose values are not in buffers of their own yet, by id. (Not a set: `==` of tensors is elementwise.)
+pending_leaves: weakref.WeakValueDictionary[int, TensorCore] = weakref.WeakValueDictionary()
+#: The leaf that a buffer belongs to, by buffer id: two leaves never share a buffer.
+_leaf_of_buffer: weakref.WeakValueDictionary[int, TensorCore] = weakref.WeakValueDictionary()
+
+
+class TensorCore:
+    """What every tensor has. The operations are added by the classes that derive from it."""
+
+    __slots__ = (
+        "__weakref__",
+        "_device",
+        "_gradient_of",
+        "_history",
+        "_leaf",
+        "_requires_grad",
+        "_uop",
+        "grad",
+    )
+    # NumPy leaves `array + tensor` to the tensor.
+    __array_ufunc__ = None
+
+    _uop: UOp
+    _history: History
+    _device: str  # "": no buffer and no wish, so the default device
+    _requires_grad: bool
+    _leaf: bool
+    _gradient_of: tuple[weakref.ref[TensorCore], ...]
+    grad: Self | None
+
+    def __init__(
+        self,
+        data: Any,
+        dtype: Any = None,
+        device: str | None = None,
+        requires_grad: bool = False,
+    ) -> None:
+        """A tensor with the values of `data`: a number, nested lists, a NumPy array, a tensor, or a UOp.
+
+        dtype: a name such as "float32", or a NumPy dtype. By default arrays keep theirs; Python floats give
+        float32, ints int64. device: such as "opencl:0" or "numpy"; by default `data`'s or the default device.
+        Raises ShapeError for ragged lists, DtypeError for values that do not fit, DeviceError.
+
+        >>> Tensor([[1, 2], [3, 4]], dtype="float32").shape
+        (2, 2)
+        """
+        wanted = None if dtype is None else as_dtype(dtype)
+        self._set(None, None, device or "")
+        if isinstance(data, TensorCore):
+            self._adopt(data, wanted, device)
+        elif isinstance(data, UOp):
+            self._adopt(_from_graph(type(self), data), wanted, device)
+        elif is_weak_scalar(data) and not device:
+            self._uop = UOp.const(data, wanted or scalar_dtype(data))
+        else:
+            buffer = upload(host_array(data, wanted), device or "")
+            self._set(buffer.uop, buffer, buffer.device)
+        if lines.recording():
+            lines.note(self._uop)
+        if requires_grad:
+            self.requires_grad = True
+
+    def _set(self, uop: Any, history: History, device: str) -> None:
+        self._uop = uop
+        self._history = history
+        self._device = device
+        self._requires_grad = False
+        self._leaf = False
+        self._gradient_of = ()
+        self.grad = None
+
+    def _adopt(self, other: TensorCore, dtype: DType | None, device: str | None) -> None:
+        """Take the value of `other`, without its gradient."""
+        if device and devices.canonical(device) != other.device:
+            raise DeviceError(
+                f"Tensor(data): data is on {other.device} and device={device!r} was asked for; use .to({device!r})"
+            )
+        uop = other.uop
+        if other._requires_grad:
+            uop = UOp("DETACH", (uop,))
+        if dtype is not None and dtype != uop.dtype:
+            uop = UOp("CAST", (uop,), dtype)
+        self._set(uop, other._history, other._device)
+
+    # ---- results of operations ----
+
+    @classmethod
+    def _new(cls, uop: UOp, history: History = None, device: str = "") -> Self:
+        """A tensor for the node `uop`, without a gradient."""
+        new = cls.__new__(cls)
+        new._set(uop, history, device)
+        if lines.recording():
+            lines.note(uop)
+        return new
+
+    def _result(self, uop: UOp, *others: TensorCore) -> Self:
+        """The tensor for `uop`, which was computed from `self` and `others`."""
+        new = type(self).__new__(type(self))
+        history, device, tracked = self._history, self._device, self._requires_grad
+        for other in others:
+            history = join(history, other._history)
+            device = _common_device(uop, device, other._device)
+            tracked = tracked or other._requires_grad
+        if tracked and not gradients_enabled():
+            uop, tracked = UOp("DETACH", (uop,)), False
+        new._set(uop, history, device)
+        new._requires_grad = tracked and as_dtype(uop.dtype).is_float
+        if lines.recording():
+            lines.note(uop)
+        return new
+
+    # ---- facts ----
+
+    @property
+    def uop(self) -> UOp:
+        """The node of the graph that computes this tensor. A leaf with a gradient is put into a buffer first."""
+        if self._leaf and not isinstance(self._history, GradientPoint):
+            from rulegrad.tensor.realize import settle_leaves
+
+            settle_leaves()
+        return self._uop
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents of the axes; () for a scalar."""
+        shape: tuple[int, ...] = self._uop.shape
+        return shape
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the values."""
+        return as_dtype(self._uop.dtype)
+
+    @property
+    def device(self) -> str:
+        """The device that the values are on, or are computed on: "opencl:0", "numpy", …"""
+        return self._device or devices.default()
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+    # ---- gradients ----
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether `backward` follows this tensor. Setting it to True makes the tensor a leaf, which gets `.grad`."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if value and not self.dtype.is_float:
+            raise DtypeError(
+                f"requires_grad: a tensor of dtype {self.dtype} has no gradient; cast it to a float first"
+            )
+        if value and not self._requires_grad:
+            self._requires_grad = self._leaf = True
+            self._claim()
+        elif not value:
+            self._requires_grad = self._leaf = False
+            pending_leaves.pop(id(self), None)
+
+    def requires_grad_(self, value: bool = True) -> Self:
+        """Sets `requires_grad` and returns the tensor."""
+        self.requires_grad = value
+        return self
+
+    def detach(self) -> Self:
+        """The same values, without a gradient."""
+        uop = UOp("DETACH", (self.uop,)) if self._requires_grad else self._uop
+        return self._new(uop, self._history, self._device)
+
+    def _claim(self) -> None:
+        """Make this leaf the owner of its buffer, or wait for a buffer of its own."""
+        if self._uop.op == "BUFFER" and _leaf_of_buffer.get(self._uop.attrs["id"], self) is self:
+            buffer = Buffer.of(self._uop)
+            _leaf_of_buffer[buffer.id] = self
+            self._history = GradientPoint(self._uop, buffer, leaf=self)
+        else:
+            pending_leaves[id(self)] = self
+
+    def _settle(self, buffer: Buffer) -> None:
+        """From now on the values are in `buffer`."""
+        uop, history = self._uop, self._history
+        if self._leaf:
+            pending_leaves.pop(id(self), None)
+            if _leaf_of_buffer.get(buffer.id, self) is not self:
+                buffer = upload(buffer.numpy(), buffer.device)
+        self._uop, self._history, self._device = buffer.uop, buffer, buffer.device
+        if self._leaf:
+            self._claim()
+        elif self._requires_grad:
+            self._history = GradientPoint(buffer.uop, buffer, source=uop, source_history=history)
+
+    def _replace(self, value: TensorCore) -> None:
+        """Take the value of `value`, without its gradient."""
+        if isinstance(self._history, GradientPoint):
+            _leaf_of_buffer.pop(self._history.buffer.id, None)
+        uop = value.uop
+        if value._requires_grad:
+            uop = UOp("DETACH", (uop,))
+        self._uop, self._history, self._device = uop, value._history, value._device
+        if self._leaf:
+            self._claim()
+        else:
+            self._requires_grad = False
+
+
+def _common_device(uop: UOp, first: str, second: str) -> str:
+    if first and second and first != second:
+        raise DeviceError(
+            f"{uop.op.lower()}: the operands are on {first} and {second}; move one with .to({first!r})"
+        )
+    return first or second
+
+
+def _from_graph(cls: type[TensorCore], uop: UOp) -> TensorCore:
+    """A tensor for a graph that was made by hand; keeps its buffers alive."""
+    buffers = tuple(Buffer.of(node) for node in uop.toposort() if node.op == "BUFFER")
+    devices = {buffer.device for buffer in buffers}
+    if len(devices) > 1:
+        raise DeviceError(
+            f"Tensor(uop): the graph reads buffers on {' and '.join(sorted(devices))}; use one device"
+        )
+    return cls._new(uop, buffers, devices.pop() if devices else "")

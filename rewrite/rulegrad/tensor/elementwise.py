@@ -1,0 +1,246 @@
+"""Elementwise arithmetic, comparison, selection and bit operations, with NumPy's broadcasting and promotion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rulegrad.errors import DtypeError
+from rulegrad.ir import UOp
+from rulegrad.ir.dtype import DType, bool_, int8, int64
+from rulegrad.tensor.casts import Casts
+from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.operands import (
+    as_operand,
+    comparison_dtype,
+    filled,
+    result_dtype,
+    unified,
+)
+from rulegrad.tensor.storage import is_weak_scalar
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from rulegrad.tensor.operands import Operand
+
+#: Whole powers up to this one are multiplications.
+_LARGEST_UNROLLED_POWER = 4
+
+
+class Elementwise(Casts):
+    """Operations that compute each element from the elements at the same place."""
+
+    __slots__ = ()
+
+    def _unary(self, op: str) -> Self:
+        return self._result(UOp(op, (self.uop,)))
+
+    def _binary(
+        self, op: str, other: Operand, name: str, swapped: bool = False, dtype: DType | None = None
+    ) -> Self:
+        """`self op other`, or `other op self` when `swapped`."""
+        other = as_operand(self, other, name)
+        pair = (other, self) if swapped else (self, other)
+        uop = UOp(op, tuple(unified(name, *pair, dtype=dtype)))
+        return self._result(uop, other) if isinstance(other, TensorCore) else self._result(uop)
+
+    # ---- arithmetic ----
+
+    def add(self, other: Operand) -> Self:
+        """`self + other`; integers wrap around, bools give their `or`."""
+        return self._binary("ADD", other, "add")
+
+    def sub(self, other: Operand, swapped: bool = False) -> Self:
+        """`self - other` (`other - self` when `swapped`). Raises DtypeError for two bools, as NumPy does."""
+        other = as_operand(self, other, "sub")
+        if result_dtype(self, other) == bool_:
+            raise DtypeError(
+                "sub: bools cannot be subtracted; use ^ (xor), or cast to an integer first"
+            )
+        return self._binary("SUB", other, "sub", swapped)
+
+    def mul(self, other: Operand) -> Self:
+        """`self * other`; integers wrap around, bools give their `and`."""
+        return self._binary("MUL", other, "mul")
+
+    def div(self, other: Operand, swapped: bool = False) -> Self:
+        """`self / other`, true division; two integers give float64, as in NumPy."""
+        other = as_operand(self, other, "div")
+        dtype = result_dtype(self, other)
+        if not dtype.is_float:
+            dtype = result_dtype(dtype, 1.0)
+        return self._binary("DIV", other, "div", swapped, dtype)
+
+    def floor_divide(self, other: Operand, swapped: bool = False) -> Self:
+        """`self // other`, rounded down; an integer divided by zero gives 0."""
+        other = as_operand(self, other, "floor_divide")
+        dtype = result_dtype(self, other)
+        if dtype == bool_:
+            raise DtypeError("floor_divide: bools cannot be divided; cast to an integer first")
+        if dtype.is_float:
+            return self._binary("DIV", other, "floor_divide", swapped)._unary("FLOOR")
+        return self._binary("FLOORDIV", other, "floor_divide", swapped)
+
+    def remainder(self, other: Operand, swapped: bool = False) -> Self:
+        """`self % other`, with the sign of the divisor; an integer modulo zero gives 0.
+
+        For floats this is `a - floor(a / b) * b`, so its error grows with the quotient.
+        """
+        other = as_operand(self, other, "remainder")
+        dtype = result_dtype(self, other)
+        if dtype == bool_:
+            raise DtypeError("remainder: bools cannot be divided; cast to an integer first")
+        if not dtype.is_float:
+            return self._binary("FLOORMOD", other, "remainder", swapped)
+        quotient = self.floor_divide(other, swapped)
+        return (quotient * self).sub(other, swapped=True) if swapped else self.sub(quotient * other)
+
+    def pow(self, exponent: Operand, swapped: bool = False) -> Self:
+        """`self ** exponent`. Whole exponents up to 4 are multiplications, 0.5 is a square root.
+
+        Raises DtypeError for an integer to a negative Python exponent: cast to a float first.
+        """
+        exponent = as_operand(self, exponent, "pow")
+        dtype = result_dtype(self, exponent)
+        if dtype == bool_:
+            dtype = int8
+        if swapped or not is_weak_scalar(exponent):
+            return self._binary("POW", exponent, "pow", swapped, dtype)
+        value: Any = exponent
+        if not dtype.is_float and value < 0:
+            raise DtypeError(
+                f"pow: {self.dtype} to the power {value} is not an integer; cast to a float first"
+            )
+        base = self.cast(dtype)
+        if abs(value) <= _LARGEST_UNROLLED_POWER and value == int(value):
+            return base._whole_power(int(value))
+        return base._unary("SQRT") if value == 0.5 else base._binary("POW", value, "pow")
+
+    def _whole_power(self, exponent: int) -> Self:
+        if exponent < 0:
+            return self._whole_power(-exponent)._unary("RECIPROCAL")
+        if exponent == 0:
+            return self._new(filled(self.shape, 1, self.dtype), None, self._device)
+        if exponent == 1:
+            return self
+        half = self._whole_power(exponent // 2)
+        square = half * half
+        return square * self if exponent % 2 else square
+
+    def neg(self) -> Self:
+        """`-self`. Raises DtypeError for bools, as NumPy does."""
+        if self.dtype == bool_:
+            raise DtypeError(
+                "neg: a bool has no negative; use ~ (not), or cast to an integer first"
+            )
+        return self._unary("NEG")
+
+    def maximum(self, other: Operand) -> Self:
+        """The larger of the two elements; nan when either is nan."""
+        return self._binary("MAX", other, "maximum")
+
+    def minimum(self, other: Operand) -> Self:
+        """The smaller of the two elements; nan when either is nan."""
+        return self._binary("MIN", other, "minimum")
+
+    def clip(self, min: Operand | None = None, max: Operand | None = None) -> Self:
+        """The values limited to `min … max`; either may be None, for no limit on that side."""
+        result = self if min is None else self.maximum(min)
+        return result if max is None else result.minimum(max)
+
+    def clamp(self, min: Operand | None = None, max: Operand | None = None) -> Self:
+        """PyTorch's name of `clip`."""
+        return self.clip(min, max)
+
+    # ---- selection ----
+
+    def where(self, chosen: Operand, otherwise: Operand) -> Self:
+        """`chosen` where this tensor is true, `otherwise` elsewhere; `Tensor.where(condition, a, b)` as well.
+
+        >>> from rulegrad import Tensor
+        >>> x = Tensor([-1.0, 2.0])
+        >>> Tensor.where(x > 0, x, 0).tolist()
+        [0.0, 2.0]
+        """
+        values = [as_operand(self, value, "where") for value in (chosen, otherwise)]
+        dtype = result_dtype(*values)
+        tensors = [value for value in values if isinstance(value, TensorCore)]
+        # One call of `unified` gives one shape; the condition has a dtype of its own.
+        condition = self.cast("bool")
+        sources = unified("where", condition, *values, dtype=dtype, keep_first=True)
+        return condition._result(UOp("WHERE", tuple(sources)), *tensors)
+
+    # ---- comparison ----
+
+    def _compare(self, op: str, other: Operand, name: str, swapped: bool = False) -> Self:
+        other = as_operand(self, other, name)
+        return self._binary(op, other, name, swapped, comparison_dtype(self, other))
+
+    def equal(self, other: Operand) -> Self:
+        """`self == other`, a bool for each element."""
+        return self._compare("CMPEQ", other, "equal")
+
+    def not_equal(self, other: Operand) -> Self:
+        """`self != other`, a bool for each element."""
+        return self._compare("CMPNE", other, "not_equal")
+
+    def less(self, other: Operand) -> Self:
+        """`self < other`, a bool for each element."""
+        return self._compare("CMPLT", other, "less")
+
+    def less_equal(self, other: Operand) -> Self:
+        """`self <= other`, a bool for each element."""
+        return self._compare("CMPLE", other, "less_equal")
+
+    def greater(self, other: Operand) -> Self:
+        """`self > other`, a bool for each element."""
+        return self._compare("CMPLT", other, "greater", swapped=True)
+
+    def greater_equal(self, other: Operand) -> Self:
+        """`self >= other`, a bool for each element."""
+        return self._compare("CMPLE", other, "greater_equal", swapped=True)
+
+    # ---- bits ----
+
+    def _bitwise(self, op: str, other: Operand, name: str, swapped: bool = False) -> Self:
+        other = as_operand(self, other, name)
+        dtype = result_dtype(self, other)
+        if op in ("SHL", "SHR") and dtype == bool_:
+            dtype = int64 if is_weak_scalar(other) else int8
+        if dtype.is_float:
+            raise DtypeError(
+                f"{name}: the operands promote to {dtype}, which has no bits to combine; cast to an integer"
+            )
+        return self._binary(op, other, name, swapped, dtype)
+
+    def bitwise_and(self, other: Operand) -> Self:
+        """`self & other`; logical and of bools."""
+        return self._bitwise("AND", other, "bitwise_and")
+
+    def bitwise_or(self, other: Operand) -> Self:
+        """`self | other`; logical or of bools."""
+        return self._bitwise("OR", other, "bitwise_or")
+
+    def bitwise_xor(self, other: Operand) -> Self:
+        """`self ^ other`; logical exclusive or of bools."""
+        return self._bitwise("XOR", other, "bitwise_xor")
+
+    def bitwise_not(self) -> Self:
+        """`~self`; logical not of bools. Raises DtypeError for floats."""
+        if self.dtype.is_float:
+            raise DtypeError(
+                f"bitwise_not: {self.dtype} has no bits to invert; cast to an integer or bool first"
+            )
+        return self._unary("NOT")
+
+    def logical_not(self) -> Self:
+        """Whether an element is zero (or False)."""
+        return self.cast("bool")._unary("NOT")
+
+    def lshift(self, other: Operand, swapped: bool = False) -> Self:
+        """`self << other`; 0 when the distance is the number of bits or more."""
+        return self._bitwise("SHL", other, "lshift", swapped)
+
+    def rshift(self, other: Operand, swapped: bool = False) -> Self:
+        """`self >> other`: arithmetic for signed integers, logical for unsigned ones."""
+        return self._bitwise("SHR", other, "rshift", swapped)

@@ -1,0 +1,73 @@
+"""What stands behind a tensor's graph: the buffers it reads, and the tensors that gradients flow to.
+
+A graph names buffers by number only. The history of a tensor keeps those buffers alive, and remembers the
+tensors with gradients that went into it. Histories are trees that share their branches, so an operation
+costs one pair however many buffers it depends on.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from rulegrad.ir import UOp
+    from rulegrad.tensor.core import TensorCore
+
+#: None, a Buffer, a GradientPoint, or a tuple of histories.
+History: TypeAlias = Any
+
+_numbers = itertools.count()
+
+
+class GradientPoint:
+    """A buffer that stands for a tensor with a gradient in the graphs that are built on it.
+
+    For a *leaf* (`requires_grad=True` set by the user) the gradient ends here and goes to `leaf().grad`.
+    For an intermediate result that was realized, `source` is the graph it was computed from and
+    `source_history` the history of that graph: the gradient goes on from there.
+    """
+
+    __slots__ = ("buffer", "leaf", "number", "source", "source_history", "uop")
+
+    def __init__(
+        self,
+        uop: UOp,
+        buffer: Any,
+        leaf: TensorCore | None = None,
+        source: UOp | None = None,
+        source_history: History = None,
+    ) -> None:
+        self.uop = uop
+        self.buffer = buffer
+        # Weak: the tensor holds its history, and a cycle would keep its memory until the next collection.
+        self.leaf = None if leaf is None else weakref.ref(leaf)
+        self.source = source
+        self.source_history = source_history
+        # Later points depend on earlier ones only, so this is an order in which to walk back.
+        self.number = next(_numbers)
+
+
+def join(first: History, second: History) -> History:
+    """The history of a result of two operands."""
+    if second is None or second is first:
+        return first
+    return second if first is None else (first, second)
+
+
+def gradient_points(history: History) -> list[GradientPoint]:
+    """All points of `history` (not those behind their sources), each once."""
+    found: list[GradientPoint] = []
+    seen: set[int] = set()
+    stack = [history]
+    while stack:
+        item = stack.pop()
+        if item is None or id(item) in seen:
+            continue
+        seen.add(id(item))
+        if isinstance(item, tuple):
+            stack.extend(item)
+        elif isinstance(item, GradientPoint):
+            found.append(item)
+    return found

@@ -1,0 +1,128 @@
+"""`tensor[...]` with integers, slices, None and Ellipsis: views made of shrink, flip, pad and reshape."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from rulegrad.errors import ShapeError
+from rulegrad.tensor.axes import IndexRangeError
+from rulegrad.tensor.movement import Movement
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Indexing(Movement):
+    """Basic indexing, as in NumPy. The result is a view, so an index costs nothing by itself."""
+
+    __slots__ = ()
+
+    def __getitem__(self, index: Any) -> Self:
+        """The part of the tensor at `index`: integers, slices (any step but 0), None and one Ellipsis.
+
+        Raises IndexRangeError (a ShapeError and an IndexError) for an integer out of range.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor.arange(6).reshape(2, 3)[-1, ::2].tolist()
+        [3, 5]
+        """
+        items = _complete(index if isinstance(index, tuple) else (index,), self.shape)
+        bounds: list[tuple[int, int] | None] = []
+        steps, shape = [], []
+        axis = 0
+        for item in items:
+            if item is None:
+                shape.append(1)
+                continue
+            extent = self.shape[axis]
+            begin, end, step, keeps_axis = _bounds(item, extent, axis, self.shape)
+            bounds.append((begin, end))
+            steps.append(step)
+            if keeps_axis:
+                shape.append(-(-(end - begin) // abs(step)))
+            axis += 1
+        view = self.shrink(*bounds)
+        view = view._every(steps) if any(step != 1 for step in steps) else view
+        return view.reshape(shape)
+
+    def _every(self, steps: list[int]) -> Self:
+        """Every `steps[k]`-th element of each axis, from the last one for a negative step."""
+        view = self
+        backwards = [axis for axis, step in enumerate(steps) if step < 0]
+        if backwards:
+            view = view.flip(backwards)
+        strides = [abs(step) for step in steps]
+        if all(stride == 1 for stride in strides):
+            return view
+        counts = [-(-extent // stride) for extent, stride in zip(view.shape, strides)]
+        view = view.pad([(0, n * s - extent) for n, s, extent in zip(counts, strides, view.shape)])
+        view = view.reshape([part for pair in zip(counts, strides) for part in pair])
+        return view.shrink(*[part for count in counts for part in ((0, count), (0, 1))]).reshape(
+            counts
+        )
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise ShapeError(
+                "len: a scalar tensor has no length; use .size for the number of elements"
+            )
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Self]:
+        if not self.ndim:
+            raise ShapeError(
+                "iteration: a scalar tensor cannot be iterated over; use .item() for its value"
+            )
+        return (self[k] for k in range(self.shape[0]))
+
+
+def _complete(items: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """`items` with the Ellipsis, or the missing slices at the end, written out."""
+    ellipses = sum(item is Ellipsis for item in items)
+    named = sum(item is not None and item is not Ellipsis for item in items)
+    if ellipses > 1:
+        raise IndexRangeError("index: more than one Ellipsis; use one, and ':' for single axes")
+    if named > len(shape):
+        raise IndexRangeError(
+            f"index: {named} indices for a tensor of shape {shape}, which has {len(shape)} axes"
+        )
+    rest = (slice(None),) * (len(shape) - named)
+    if not ellipses:
+        return items + rest
+    at = next(k for k, item in enumerate(items) if item is Ellipsis)
+    return items[:at] + rest + items[at + 1 :]
+
+
+def _bounds(
+    item: Any, extent: int, axis: int, shape: tuple[int, ...]
+) -> tuple[int, int, int, bool]:
+    """Begin and end (in increasing order), step, and whether the axis stays, for one index of one axis."""
+    if isinstance(item, slice):
+        return _slice_bounds(item, extent)
+    if isinstance(item, bool) or not hasattr(item, "__index__") or getattr(item, "ndim", 0):
+        raise IndexRangeError(
+            f"index: {type(item).__name__} at axis {axis}; a tensor is indexed by ints, slices, None and ..."
+        )
+    number = operator.index(item)
+    if not -extent <= number < extent:
+        raise IndexRangeError(
+            f"index: {number} is out of range for axis {axis} of size {extent} (shape {shape})"
+        )
+    number %= extent
+    return number, number + 1, 1, False
+
+
+def _slice_bounds(item: slice, extent: int) -> tuple[int, int, int, bool]:
+    try:
+        places = range(*item.indices(extent))
+    except (ValueError, TypeError) as error:
+        raise IndexRangeError(
+            f"index: {item} cannot be used ({error}); use ints, and a step other than 0"
+        ) from None
+    if not places:
+        return 0, 0, 1, True
+    # A backward slice is the same elements taken from the other end.
+    first, last = min(places[0], places[-1]), max(places[0], places[-1])
+    return first, last + 1, places.step, True

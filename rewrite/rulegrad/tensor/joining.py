@@ -1,0 +1,124 @@
+"""Tensors put together and taken apart along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rulegrad.errors import ShapeError
+from rulegrad.ir import UOp
+from rulegrad.ir.dtype import bool_
+from rulegrad.tensor.axes import one_axis, whole_number
+from rulegrad.tensor.indexing import Indexing
+from rulegrad.tensor.operands import cast_to, expand_to, filled, result_dtype
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Joining(Indexing):
+    """cat, stack, split, chunk, repeat, roll."""
+
+    __slots__ = ()
+
+    def cat(self: Any, *others: Self, axis: int = 0, dim: int | None = None) -> Self:
+        """The tensors one after the other along `axis`; `Tensor.cat([a, b])` as well. Dtypes are promoted.
+
+        Every element is copied exactly: -0.0, nan and infinities as well.
+        """
+        tensors: list[Self] = [*(self if isinstance(self, Sequence) else [self]), *others]
+        first = tensors[0]
+        place = one_axis(axis if dim is None else dim, first.ndim, "cat")
+        without = [t.shape[:place] + t.shape[place + 1 :] for t in tensors]
+        if any(rest != without[0] for rest in without):
+            shapes = ", ".join(str(t.shape) for t in tensors)
+            raise ShapeError(
+                f"cat: the shapes {shapes} differ in an axis other than {place}; they must agree there"
+            )
+        dtype = result_dtype(*tensors)
+        parts = [t for t in tensors if t.shape[place]] or tensors[:1]
+        uop = _cat_nodes([cast_to(t.uop, dtype) for t in parts], place)
+        return first._result(uop, *tensors[1:])
+
+    def stack(self: Any, *others: Self, axis: int = 0, dim: int | None = None) -> Self:
+        """The tensors, of one shape, along a new axis; `Tensor.stack([a, b])` as well."""
+        tensors: list[Self] = [*(self if isinstance(self, Sequence) else [self]), *others]
+        if any(t.shape != tensors[0].shape for t in tensors):
+            shapes = ", ".join(str(t.shape) for t in tensors)
+            raise ShapeError(f"stack: the shapes {shapes} differ; they must all be the same")
+        place = one_axis(axis if dim is None else dim, tensors[0].ndim + 1, "stack")
+        parts = [t.unsqueeze(place) for t in tensors]
+        return type(parts[0]).cat(parts, axis=place)
+
+    def split(
+        self, sizes: int | Sequence[int], axis: int = 0, dim: int | None = None
+    ) -> tuple[Self, ...]:
+        """Parts of the given sizes along `axis`; one number for parts of that size (the last may be smaller)."""
+        place = one_axis(axis if dim is None else dim, self.ndim, "split")
+        extent = self.shape[place]
+        if not isinstance(sizes, Sequence):
+            size = whole_number(sizes, "split")
+            if size < 1:
+                raise ShapeError(f"split: parts of size {size}; use a size of 1 or more")
+            sizes = [min(size, extent - begin) for begin in range(0, extent, size)]
+        if sum(sizes) != extent:
+            raise ShapeError(
+                f"split: the sizes {tuple(sizes)} do not add up to {extent}, axis {place} of {self.shape}"
+            )
+        parts, begin = [], 0
+        for size in sizes:
+            bounds: list[tuple[int, int] | None] = [None] * self.ndim
+            bounds[place] = (begin, begin + size)
+            parts.append(self.shrink(*bounds))
+            begin += size
+        return tuple(parts)
+
+    def chunk(self, count: int, axis: int = 0, dim: int | None = None) -> tuple[Self, ...]:
+        """At most `count` parts of one size along `axis` (the last may be smaller)."""
+        place = one_axis(axis if dim is None else dim, self.ndim, "chunk")
+        return self.split(max(-(-self.shape[place] // count), 1), place)
+
+    def repeat(self, *counts: int) -> Self:
+        """The whole tensor `counts[k]` times along axis k, as `numpy.tile`; further counts are new axes in front."""
+        shape = (1,) * (len(counts) - self.ndim) + self.shape
+        if len(counts) != len(shape):
+            raise ShapeError(
+                f"repeat: {len(counts)} counts for the shape {self.shape}; give one for each axis"
+            )
+        split = tuple(n for extent in shape for n in (1, extent))
+        grown = tuple(n for count, extent in zip(counts, shape) for n in (count, extent))
+        whole = tuple(count * extent for count, extent in zip(counts, shape))
+        return self.reshape(split).expand(grown).reshape(whole)
+
+    def roll(self, shift: int, axis: int) -> Self:
+        """The elements moved by `shift` places along `axis`; those that fall off come in at the other end."""
+        place = one_axis(axis, self.ndim, "roll")
+        extent = self.shape[place]
+        cut = (-shift) % extent if extent else 0
+        if not cut:
+            return self
+        first, second = self.split([cut, extent - cut], place)
+        return second.cat(first, axis=place)
+
+
+def _cat_nodes(parts: list[UOp], axis: int) -> UOp:
+    """One node for the parts: each is padded to the whole extent, and the place along the axis selects one."""
+    extents = [part.shape[axis] for part in parts]
+    whole = sum(extents)
+    rank = len(parts[0].shape)
+
+    def widened(part: UOp, begin: int) -> UOp:
+        before, after = [0] * rank, [0] * rank
+        before[axis], after[axis] = begin, whole - begin - part.shape[axis]
+        return UOp("PAD", (part,), before=tuple(before), after=tuple(after))
+
+    begin = whole - extents[-1]
+    result = widened(parts[-1], begin) if begin else parts[-1]
+    shape = result.shape
+    for part, extent in zip(reversed(parts[:-1]), reversed(extents[:-1])):
+        # True before the end of this part; later parts are chosen by what is already in `result`.
+        mask_shape = tuple(begin if k == axis else 1 for k in range(rank))
+        mask = widened(filled(mask_shape, True, bool_), 0)
+        begin -= extent
+        result = UOp("WHERE", (expand_to(mask, shape), widened(part, begin), result))
+    return result

@@ -1,0 +1,178 @@
+"""Views of a tensor: the same elements in another shape or order. They move no data by themselves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rulegrad.errors import ShapeError
+from rulegrad.ir import UOp
+from rulegrad.ir.dtype import bool_
+from rulegrad.tensor.axes import complete_shape, integers, one_axis, several_axes, whole_number
+from rulegrad.tensor.operands import cast_to, constant, expand_to, filled, result_dtype
+from rulegrad.tensor.operators import Operators
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from rulegrad.tensor.storage import Scalar
+
+
+class Movement(Operators):
+    """reshape, permute, expand, pad, shrink, flip, and what is made of them."""
+
+    __slots__ = ()
+
+    # ---- the six views ----
+
+    def reshape(self, *shape: Any) -> Self:
+        """The same elements, in order, in another shape; one extent may be -1. Raises ShapeError.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor.arange(6).reshape(2, -1).shape
+        (2, 3)
+        """
+        new = complete_shape(integers(shape, "reshape"), self.shape, "reshape")
+        return self if new == self.shape else self._result(UOp("RESHAPE", (self.uop,), shape=new))
+
+    def permute(self, *order: Any) -> Self:
+        """The axes in another order: axis k of the result is axis `order[k]`."""
+        axes = tuple(one_axis(axis, self.ndim, "permute") for axis in integers(order, "permute"))
+        if sorted(axes) != list(range(self.ndim)):
+            raise ShapeError(
+                f"permute: {axes} is no order of the {self.ndim} axes of shape {self.shape}; name each axis once"
+            )
+        if axes == tuple(range(self.ndim)):
+            return self
+        return self._result(UOp("PERMUTE", (self.uop,), order=axes))
+
+    def expand(self, *shape: Any) -> Self:
+        """Broadcast to `shape`: axes of size 1 are repeated, new axes come first, -1 keeps an extent."""
+        new, own = integers(shape, "expand"), self.shape
+        padded = (1,) * (len(new) - len(own)) + own
+        new = tuple(
+            n if e == -1 and at >= len(new) - len(own) else e
+            for at, (e, n) in enumerate(zip(new, padded))
+        )
+        if len(padded) != len(new) or any(n not in (1, e) or e < 0 for e, n in zip(new, padded)):
+            raise ShapeError(
+                f"expand: the shape {own} cannot be expanded to {new}; only axes of size 1 can grow"
+            )
+        if new == own:
+            return self
+        uop = self.uop
+        if uop.op == "CONST":
+            uop = UOp("RESHAPE", (uop,), shape=(1,) * len(new))
+        return self._result(expand_to(uop, new))
+
+    def broadcast_to(self, *shape: Any) -> Self:
+        """NumPy's name of `expand`."""
+        return self.expand(*shape)
+
+    def shrink(self, *bounds: tuple[int, int] | None) -> Self:
+        """The part from `begin` to `end` of each axis; None keeps an axis whole."""
+        if len(bounds) != self.ndim:
+            raise ShapeError(
+                f"shrink: {len(bounds)} bounds for {self.ndim} axes of shape {self.shape}; give one each"
+            )
+        pairs = [(0, n) if bound is None else bound for bound, n in zip(bounds, self.shape)]
+        begin = tuple(whole_number(pair[0], "shrink") for pair in pairs)
+        end = tuple(whole_number(pair[1], "shrink") for pair in pairs)
+        if any(not 0 <= b <= e <= n for b, e, n in zip(begin, end, self.shape)):
+            raise ShapeError(f"shrink: {tuple(pairs)} is not within the shape {self.shape}")
+        if end == self.shape and not any(begin):
+            return self
+        return self._result(UOp("SHRINK", (self.uop,), begin=begin, end=end))
+
+    def pad(self, padding: Any, value: Scalar = 0) -> Self:
+        """Surrounded by `value`: `padding` is one number, one pair (before, after), or a pair for each axis."""
+        pairs = self._padding_pairs(padding)
+        if not any(b or a for b, a in pairs):
+            return self
+        before, after = tuple(b for b, _ in pairs), tuple(a for _, a in pairs)
+        dtype = result_dtype(self, value)
+        node = cast_to(self.uop, dtype)
+        padded = UOp("PAD", (node,), before=before, after=after)
+        if value == 0:
+            return self._result(padded)
+        inside = UOp("PAD", (filled(self.shape, True, bool_),), before=before, after=after)
+        return self._result(UOp("WHERE", (inside, padded, constant(value, dtype, "pad"))))
+
+    def _padding_pairs(self, padding: Any) -> list[tuple[int, int]]:
+        if not isinstance(padding, Sequence):
+            padding = [(padding, padding)] * self.ndim
+        elif len(padding) == 2 and not any(isinstance(part, Sequence) for part in padding):
+            padding = [tuple(padding)] * self.ndim
+        pairs = [integers((pair,), "pad") for pair in padding]
+        if len(pairs) != self.ndim or any(len(pair) != 2 or min(pair) < 0 for pair in pairs):
+            raise ShapeError(
+                f"pad: {padding} does not fit the shape {self.shape}; give a pair (before, after) "
+                "of numbers of 0 or more for each axis"
+            )
+        return [(pair[0], pair[1]) for pair in pairs]
+
+    def flip(self, *axis: Any) -> Self:
+        """The elements in reverse order along the axes (all of them by default)."""
+        named = None if not axis or axis == (None,) else integers(axis, "flip")
+        axes = several_axes(named, self.ndim, "flip")
+        return self._result(UOp("FLIP", (self.uop,), axes=axes)) if axes else self
+
+    # ---- axes ----
+
+    def transpose(self, first: int = 1, second: int = 0) -> Self:
+        """Two axes exchanged; without arguments the two axes of a matrix."""
+        order = list(range(self.ndim))
+        a, b = (one_axis(axis, self.ndim, "transpose") for axis in (first, second))
+        order[a], order[b] = order[b], order[a]
+        return self.permute(order)
+
+    def swapaxes(self, first: int, second: int) -> Self:
+        """NumPy's name of `transpose(first, second)`."""
+        return self.transpose(first, second)
+
+    @property
+    def T(self) -> Self:  # noqa: N802  (NumPy's name)
+        """All axes in reverse order."""
+        return self.permute(tuple(reversed(range(self.ndim))))
+
+    @property
+    def mT(self) -> Self:  # noqa: N802  (the array API's name)
+        """The last two axes exchanged."""
+        return self.transpose(-2, -1)
+
+    def moveaxis(self, source: int, destination: int) -> Self:
+        """The axis `source` moved to the place `destination`."""
+        a, b = (one_axis(axis, self.ndim, "moveaxis") for axis in (source, destination))
+        order = [axis for axis in range(self.ndim) if axis != a]
+        order.insert(b, a)
+        return self.permute(order)
+
+    def squeeze(self, axis: Any = None) -> Self:
+        """Without axes of size 1: all of them, or those named. Raises ShapeError for a larger one."""
+        if axis is None:
+            return self.reshape(tuple(n for n in self.shape if n != 1))
+        axes = several_axes(axis, self.ndim, "squeeze")
+        if any(self.shape[k] != 1 for k in axes):
+            raise ShapeError(f"squeeze: axis {axis} of the shape {self.shape} is not of size 1")
+        return self.reshape(tuple(n for k, n in enumerate(self.shape) if k not in axes))
+
+    def unsqueeze(self, axis: int) -> Self:
+        """With a new axis of size 1 at `axis`."""
+        place = one_axis(axis, self.ndim + 1, "unsqueeze")
+        return self.reshape(self.shape[:place] + (1,) + self.shape[place:])
+
+    def flatten(self, start: int = 0, end: int = -1) -> Self:
+        """The axes from `start` to `end` as one."""
+        if not self.ndim:
+            return self.reshape(1)
+        a, b = (one_axis(axis, self.ndim, "flatten") for axis in (start, end))
+        if a > b:
+            raise ShapeError(f"flatten: axis {a} comes after axis {b}; give the first axis first")
+        return self.reshape(
+            self.shape[:a] + (math.prod(self.shape[a : b + 1]),) + self.shape[b + 1 :]
+        )
+
+    def contiguous(self) -> Self:
+        """The same values, kept in memory: what comes before and what comes after are not one kernel."""
+        return self._result(UOp("STAGE", (self.uop,)))

@@ -1,0 +1,159 @@
+"""What the operands of an operation become: nodes of one dtype and one shape.
+
+Dtypes follow NumPy's promotion (NEP 50): Python numbers are weak, they take the dtype of the tensor they
+meet unless their kind is higher (an int tensor and a Python float give float64). Shapes follow NumPy's
+broadcasting.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from rulegrad.errors import DtypeError, ShapeError
+from rulegrad.ir import UOp
+from rulegrad.ir.dtype import DType, bool_, float16, float32, float64, int64, promote
+from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.storage import Scalar, check_range, fits, is_weak_scalar, scalar_dtype
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    #: What may stand beside a tensor in an operation.
+    Operand: TypeAlias = "TensorCore | Scalar | NDArray[Any] | np.generic"
+
+
+def result_dtype(*operands: Any) -> DType:
+    """The dtype of an operation on tensors (or dtypes) and Python numbers.
+
+    >>> from rulegrad import Tensor
+    >>> result_dtype(Tensor([1], dtype="int8"), 2), result_dtype(Tensor([1.0]), 2.5)
+    ('int8', 'float32')
+    """
+    strong = [
+        x.dtype if isinstance(x, TensorCore) else x for x in operands if not is_weak_scalar(x)
+    ]
+    weak = [x for x in operands if is_weak_scalar(x)]
+    if not strong:
+        return promote(*map(scalar_dtype, weak))
+    dtype = strong[0] if len(strong) == 1 else promote(*strong)
+    for value in weak:
+        if isinstance(value, float) and not dtype.is_float:
+            dtype = float64
+        elif not isinstance(value, bool) and dtype == bool_:
+            dtype = int64
+    return dtype
+
+
+def float_dtype(dtype: DType) -> DType:
+    """The dtype of sqrt, exp, … of values of `dtype`: floats keep theirs, integers get NumPy's choice."""
+    if dtype.is_float:
+        return dtype
+    return {8: float16, 16: float32}.get(dtype.bits, float64)
+
+
+def broadcast_shapes(operation: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that all `shapes` broadcast to. Raises ShapeError."""
+    rank = max(map(len, shapes))
+    result = []
+    for axis in range(-rank, 0):
+        extents = {shape[axis] for shape in shapes if len(shape) >= -axis} - {1}
+        if len(extents) > 1:
+            listed = " and ".join(map(str, shapes))
+            raise ShapeError(
+                f"{operation}: the shapes {listed} do not broadcast: axis {axis} has "
+                f"{' and '.join(map(str, sorted(extents)))} elements; reshape one, or expand axes of size 1"
+            )
+        result.append(extents.pop() if extents else 1)
+    return tuple(result)
+
+
+def expand_to(uop: UOp, shape: tuple[int, ...]) -> UOp:
+    """`uop` broadcast to `shape`, which must be possible. A CONST stays a scalar, which broadcasts by itself."""
+    own = uop.shape
+    if own == shape or uop.op == "CONST":
+        return uop
+    if len(own) < len(shape):
+        own = (1,) * (len(shape) - len(own)) + own
+        uop = UOp("RESHAPE", (uop,), shape=own)
+    return uop if own == shape else UOp("EXPAND", (uop,), shape=shape)
+
+
+def filled(shape: tuple[int, ...], value: Scalar, dtype: DType) -> UOp:
+    """A node of this shape with `value` everywhere."""
+    constant = UOp.const(value, dtype)
+    if not shape:
+        return constant
+    return UOp("EXPAND", (UOp("RESHAPE", (constant,), shape=(1,) * len(shape)),), shape=shape)
+
+
+def cast_to(uop: UOp, dtype: DType) -> UOp:
+    """`uop` converted to `dtype`."""
+    return uop if uop.dtype == dtype else UOp("CAST", (uop,), dtype)
+
+
+def constant(value: Scalar, dtype: DType, operation: str) -> UOp:
+    """The CONST of a Python number in an operation whose operands have `dtype`."""
+    if isinstance(value, int) and not isinstance(value, bool) and dtype.is_integer:
+        check_range(value, dtype, operation)
+    if dtype.is_float:
+        value = _as_float(value)
+    elif dtype == bool_:
+        value = bool(value)
+    else:
+        value = int(value)
+    return UOp.const(value, dtype)
+
+
+def _as_float(value: Scalar) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def as_operand(like: TensorCore, value: Any, operation: str) -> Any:
+    """`value` as a tensor on the device of `like`, or as the Python number that it is. Raises DtypeError."""
+    if isinstance(value, TensorCore) or is_weak_scalar(value):
+        return value
+    if hasattr(value, "__array__") or isinstance(value, (list, tuple)):
+        return type(like)(value, device=like._device or None)
+    raise DtypeError(
+        f"{operation}: an operand is a {type(value).__name__}; use a tensor, a NumPy array or a number"
+    )
+
+
+def unified(
+    operation: str, *operands: Any, dtype: DType | None = None, keep_first: bool = False
+) -> list[UOp]:
+    """The nodes of tensors and Python numbers, of one dtype (the promoted one, or `dtype`) and one shape.
+
+    With `keep_first` the first operand (the condition of a `where`) keeps its dtype.
+    """
+    if dtype is None:
+        dtype = result_dtype(*operands)
+    shapes = [x.shape for x in operands if isinstance(x, TensorCore)]
+    shape = (
+        shapes[0]
+        if shapes.count(shapes[0]) == len(shapes)
+        else broadcast_shapes(operation, *shapes)
+    )
+    nodes = []
+    for position, x in enumerate(operands):
+        if isinstance(x, TensorCore):
+            keep = keep_first and position == 0
+            nodes.append(expand_to(x.uop if keep else cast_to(x.uop, dtype), shape))
+        else:
+            nodes.append(constant(x, dtype, operation))
+    return nodes
+
+
+def comparison_dtype(first: Any, second: Any) -> DType:
+    """The dtype in which two operands are compared: a Python int that does not fit the other's makes it int64."""
+    dtype = result_dtype(first, second)
+    if dtype.is_integer and dtype.bits < int64.bits:
+        for value in (first, second):
+            if is_weak_scalar(value) and not fits(int(value), dtype) and fits(int(value), int64):
+                return int64
+    return dtype

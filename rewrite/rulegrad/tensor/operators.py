@@ -1,0 +1,147 @@
+"""Python's operators on tensors, and PyTorch's short names of comparisons."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rulegrad.tensor.functions import Functions
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from rulegrad.tensor.operands import Operand
+
+
+class Operators(Functions):
+    """`+ - * / // % ** & | ^ ~ << >> == != < <= > >= abs()`."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Operand) -> Self:
+        return self.add(other)
+
+    def __radd__(self, other: Operand) -> Self:
+        return self.add(other)
+
+    def __sub__(self, other: Operand) -> Self:
+        return self.sub(other)
+
+    def __rsub__(self, other: Operand) -> Self:
+        return self.sub(other, swapped=True)
+
+    def __mul__(self, other: Operand) -> Self:
+        return self.mul(other)
+
+    def __rmul__(self, other: Operand) -> Self:
+        return self.mul(other)
+
+    def __truediv__(self, other: Operand) -> Self:
+        return self.div(other)
+
+    def __rtruediv__(self, other: Operand) -> Self:
+        return self.div(other, swapped=True)
+
+    def __floordiv__(self, other: Operand) -> Self:
+        return self.floor_divide(other)
+
+    def __rfloordiv__(self, other: Operand) -> Self:
+        return self.floor_divide(other, swapped=True)
+
+    def __mod__(self, other: Operand) -> Self:
+        return self.remainder(other)
+
+    def __rmod__(self, other: Operand) -> Self:
+        return self.remainder(other, swapped=True)
+
+    def __pow__(self, other: Operand) -> Self:
+        return self.pow(other)
+
+    def __rpow__(self, other: Operand) -> Self:
+        return self.pow(other, swapped=True)
+
+    def __neg__(self) -> Self:
+        return self.neg()
+
+    def __pos__(self) -> Self:
+        return self
+
+    def __abs__(self) -> Self:
+        return self.abs()
+
+    def __and__(self, other: Operand) -> Self:
+        return self.bitwise_and(other)
+
+    def __rand__(self, other: Operand) -> Self:
+        return self.bitwise_and(other)
+
+    def __or__(self, other: Operand) -> Self:
+        return self.bitwise_or(other)
+
+    def __ror__(self, other: Operand) -> Self:
+        return self.bitwise_or(other)
+
+    def __xor__(self, other: Operand) -> Self:
+        return self.bitwise_xor(other)
+
+    def __rxor__(self, other: Operand) -> Self:
+        return self.bitwise_xor(other)
+
+    def __invert__(self) -> Self:
+        return self.bitwise_not()
+
+    def __lshift__(self, other: Operand) -> Self:
+        return self.lshift(other)
+
+    def __rlshift__(self, other: Operand) -> Self:
+        return self.lshift(other, swapped=True)
+
+    def __rshift__(self, other: Operand) -> Self:
+        return self.rshift(other)
+
+    def __rrshift__(self, other: Operand) -> Self:
+        return self.rshift(other, swapped=True)
+
+    def __lt__(self, other: Operand) -> Self:
+        return self.less(other)
+
+    def __le__(self, other: Operand) -> Self:
+        return self.less_equal(other)
+
+    def __gt__(self, other: Operand) -> Self:
+        return self.greater(other)
+
+    def __ge__(self, other: Operand) -> Self:
+        return self.greater_equal(other)
+
+    def __eq__(self, other: Operand) -> Self:  # type: ignore[override]
+        return self.equal(other)
+
+    def __ne__(self, other: Operand) -> Self:  # type: ignore[override]
+        return self.not_equal(other)
+
+    # `==` is elementwise, so a tensor as a key is the tensor itself, not its values.
+    __hash__ = object.__hash__
+
+    def eq(self, other: Operand) -> Self:
+        """`self == other`"""
+        return self.equal(other)
+
+    def ne(self, other: Operand) -> Self:
+        """`self != other`"""
+        return self.not_equal(other)
+
+    def lt(self, other: Operand) -> Self:
+        """`self < other`"""
+        return self.less(other)
+
+    def le(self, other: Operand) -> Self:
+        """`self <= other`"""
+        return self.less_equal(other)
+
+    def gt(self, other: Operand) -> Self:
+        """`self > other`"""
+        return self.greater(other)
+
+    def ge(self, other: Operand) -> Self:
+        """`self >= other`"""
+        return self.greater_equal(other)

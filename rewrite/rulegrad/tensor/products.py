@@ -1,0 +1,85 @@
+"""Products of vectors, matrices and batches of matrices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rulegrad.errors import ShapeError
+from rulegrad.ir.dtype import bool_
+from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.operands import as_operand, result_dtype
+from rulegrad.tensor.reduce import Reduce, accumulation_dtype
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from rulegrad.tensor.operands import Operand
+
+
+class Products(Reduce):
+    """matmul, dot, linear, outer."""
+
+    __slots__ = ()
+
+    def matmul(self, other: Operand) -> Self:
+        """`self @ other`: vectors, matrices, and batches of matrices, which broadcast as in NumPy.
+
+        float16, bfloat16 and fp8 are multiplied and added up in float32, and rounded once at the end.
+        Raises ShapeError when the inner extents differ, or an operand is a scalar.
+
+        >>> from rulegrad import Tensor
+        >>> (Tensor([[1, 2], [3, 4]]) @ Tensor([1, 1])).tolist()
+        [3, 7]
+        """
+        right = as_operand(self, other, "matmul")
+        if not isinstance(right, TensorCore) or not self.ndim or not right.ndim:
+            raise ShapeError("matmul: an operand is a scalar; use * to scale a tensor")
+        return self._matmul(right)
+
+    def _matmul(self, right: Any) -> Self:
+        inner = right.shape[-2] if right.ndim > 1 else right.shape[0]
+        if self.shape[-1] != inner:
+            raise ShapeError(
+                f"matmul: the shapes {self.shape} and {right.shape} do not fit: the last axis of the first "
+                f"has {self.shape[-1]} elements and the {'second last' if right.ndim > 1 else 'only'} axis "
+                f"of the second has {inner}"
+            )
+        result = result_dtype(self, right)
+        wide = accumulation_dtype(result)
+        # (…, rows, 1, inner) * (…, 1, columns, inner), added up over inner; a vector has no rows or columns.
+        rows = self.cast(wide)
+        columns = right.cast(wide)
+        if right.ndim > 1:
+            columns = columns.mT
+            if self.ndim > 1:
+                rows, columns = rows.unsqueeze(-2), columns.unsqueeze(-3)
+        product = rows * columns
+        if result == bool_:
+            return product.any(axis=-1)
+        return product.sum(axis=-1, dtype=wide).cast(result)
+
+    def __matmul__(self, other: Operand) -> Self:
+        return self.matmul(other)
+
+    def __rmatmul__(self, other: Operand) -> Self:
+        left: Self = as_operand(self, other, "matmul")
+        if not isinstance(left, TensorCore):
+            raise ShapeError("matmul: an operand is a scalar; use * to scale a tensor")
+        return left.matmul(self)
+
+    def dot(self, other: Operand) -> Self:
+        """PyTorch's and NumPy's name of `matmul`."""
+        return self.matmul(other)
+
+    def outer(self, other: Self) -> Self:
+        """All products of an element of this vector and one of the other."""
+        if self.ndim != 1 or other.ndim != 1:
+            raise ShapeError(
+                f"outer: the shapes are {self.shape} and {other.shape}; both must be vectors"
+            )
+        return self.unsqueeze(1) * other
+
+    def linear(self, weight: Self, bias: Self | None = None) -> Self:
+        """`self @ weight.T + bias`; `weight` has the shape (outputs, inputs), as in PyTorch."""
+        product = self.matmul(weight.mT)
+        return product if bias is None else product + bias

@@ -1,0 +1,199 @@
+"""Random numbers that depend on a seed and a counter only, so they are the same on every device.
+
+Each element is `THREEFRY(counter + place, seed)`: 64 random bits. The counter and the seed are in a small
+buffer and not constants of the graph, so every training step has the same graph and is compiled once.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from rulegrad.errors import DtypeError, ShapeError
+from rulegrad.ir import UOp
+from rulegrad.ir.dtype import DType, as_dtype, float32, float64, int64, uint32
+from rulegrad.tensor.axes import complete_shape, integers, whole_number
+from rulegrad.tensor.losses import Losses
+from rulegrad.tensor.storage import default_float, fits, upload
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_SEED_BITS: Final = (1 << 64) - 1
+
+
+class _State:
+    """The seed, and how many numbers have been drawn since it was set."""
+
+    seed = int.from_bytes(os.urandom(8), "little")
+    counter = 0
+
+    @classmethod
+    def draw(cls, count: int) -> tuple[int, int]:
+        """Reserve `count` numbers: the counter of the first one, and the seed."""
+        first = cls.counter
+        cls.counter = (cls.counter + count) & _SEED_BITS
+        return first, cls.seed
+
+
+class Random(Losses):
+    """manual_seed, rand, uniform, randn, normal, randint, randperm, dropout."""
+
+    __slots__ = ()
+
+    #: Whether `dropout` drops; set for the length of a `with Tensor.train():`.
+    training = False
+
+    @staticmethod
+    def manual_seed(seed: int = 0) -> None:
+        """Start the random numbers again at `seed`; without this call they differ in each process."""
+        _State.seed = whole_number(seed, "manual_seed") & _SEED_BITS
+        _State.counter = 0
+
+    @classmethod
+    def _random_bits(cls, count: int, device: str | None) -> Self:
+        """`count` times 64 random bits, as uint64."""
+        places = cls._counted(count, device).cast("uint64")
+        buffer = upload(np.array(_State.draw(count), dtype=np.uint64), places.device)
+        state = cls._new(buffer.uop, buffer, buffer.device)
+        counters = places + state[0]
+        key = state[1].expand(count)
+        return counters._result(UOp("THREEFRY", (counters.uop, key.uop)), key)
+
+    @classmethod
+    def rand(
+        cls,
+        *shape: Any,
+        dtype: Any = default_float,
+        device: str | None = None,
+        requires_grad: bool = False,
+    ) -> Self:
+        """Uniform in [0, 1): multiples of 2**-24 for float32. Bit-equal on every device.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor.manual_seed(1)
+        >>> Tensor.rand(2, 3).shape
+        (2, 3)
+        """
+        extents = _extents(shape, "rand")
+        wanted = _float(dtype, "rand")
+        new = _unit(cls._random_bits(math.prod(extents), device), wanted).reshape(extents)
+        return new.requires_grad_() if requires_grad else new
+
+    @classmethod
+    def uniform(
+        cls,
+        *shape: Any,
+        low: float = 0.0,
+        high: float = 1.0,
+        dtype: Any = default_float,
+        device: str | None = None,
+        requires_grad: bool = False,
+    ) -> Self:
+        """Uniform in [low, high)."""
+        new = cls.rand(*shape, dtype=dtype, device=device) * (high - low) + low
+        return new.requires_grad_() if requires_grad else new
+
+    @classmethod
+    def randn(
+        cls,
+        *shape: Any,
+        dtype: Any = default_float,
+        device: str | None = None,
+        requires_grad: bool = False,
+    ) -> Self:
+        """Normal with mean 0 and variance 1, by Box and Muller. Equal on devices up to their log and cos."""
+        extents = _extents(shape, "randn")
+        wanted = _float(dtype, "randn")
+        exact = float64 if wanted == float64 else float32
+        bits = cls._random_bits(math.prod(extents), device)
+        # Independent halves of one draw: 32 bits each. 1 - u is in (0, 1], so its logarithm is finite.
+        radius = (_unit(bits << 32, exact).sub(1.0, swapped=True).log() * -2.0).sqrt()
+        angle = _unit(bits, exact) * (2.0 * math.pi)
+        new = (radius * angle.cos()).cast(wanted).reshape(extents)
+        return new.requires_grad_() if requires_grad else new
+
+    @classmethod
+    def normal(
+        cls,
+        *shape: Any,
+        mean: float = 0.0,
+        std: float = 1.0,
+        dtype: Any = default_float,
+        device: str | None = None,
+        requires_grad: bool = False,
+    ) -> Self:
+        """Normal with the given mean and standard deviation."""
+        new = cls.randn(*shape, dtype=dtype, device=device) * std + mean
+        return new.requires_grad_() if requires_grad else new
+
+    @classmethod
+    def randint(
+        cls, *shape: Any, low: int = 0, high: int, dtype: Any = int64, device: str | None = None
+    ) -> Self:
+        """Integers from `low` up to, not including, `high`: at most 2**32 different ones. Bit-equal everywhere."""
+        extents = _extents(shape, "randint")
+        wanted = as_dtype(dtype)
+        first, count = (
+            whole_number(low, "randint"),
+            whole_number(high, "randint") - whole_number(low, "randint"),
+        )
+        if not 0 < count <= 1 << 32:
+            raise ShapeError(
+                f"randint: low={low} and high={high}; high must be above low by 1 to 2**32"
+            )
+        if not wanted.is_integer or not fits(first, wanted) or not fits(high - 1, wanted):
+            raise DtypeError(f"randint: {wanted} cannot hold the integers from {low} to {high - 1}")
+        bits = cls._random_bits(math.prod(extents), device)
+        # The high half of a product of 32 bits by 32 bits: no division, and exact in 64 bits.
+        numbers = ((bits >> 32) * count) >> 32
+        return (numbers.cast(int64) + first).cast(wanted).reshape(extents)
+
+    @classmethod
+    def randperm(cls, count: int, device: str | None = None) -> Self:
+        """The numbers 0 … count - 1 in random order (int64), by counting; for up to a few thousand numbers."""
+        number = whole_number(count, "randperm")
+        draws = cls._random_bits(number, device)
+        places = cls._counted(number, device)
+        mine, others = draws.unsqueeze(1), draws.unsqueeze(0)
+        # Equal draws are ordered by place, so every number comes up once.
+        before = (others < mine) | ((others == mine) & (places.unsqueeze(0) < places.unsqueeze(1)))
+        return before.sum(axis=1)
+
+    def dropout(self, probability: float = 0.5, training: bool | None = None) -> Self:
+        """Each element is zero with this probability, and the others are scaled up, while training.
+
+        training: None for the state that `Tensor.train()` sets.
+        """
+        if not 0.0 <= probability <= 1.0:
+            raise ShapeError(f"dropout: the probability is {probability}; use a number from 0 to 1")
+        if not (self.training if training is None else training) or probability == 0.0:
+            return self
+        if probability == 1.0:
+            return self * 0.0
+        kept = self.rand(self.shape, device=self._device or None) >= probability
+        return kept.where(self * (1.0 / (1.0 - probability)), 0.0)
+
+
+def _extents(shape: tuple[Any, ...], operation: str) -> tuple[int, ...]:
+    extents = integers(shape, operation)
+    return complete_shape(extents, extents, operation)
+
+
+def _float(dtype: Any, operation: str) -> DType:
+    wanted = as_dtype(dtype)
+    if not wanted.is_float:
+        raise DtypeError(f"{operation}: {wanted} is not a float dtype; use randint for integers")
+    return wanted
+
+
+def _unit(bits: Any, dtype: DType) -> Any:
+    """Random bits (uint64) as numbers in [0, 1) that the dtype holds exactly: its leading bits, scaled."""
+    digits = dtype.mantissa + 1
+    if dtype == float64:
+        return (bits >> (64 - digits)).cast(dtype) * 2.0**-digits
+    # Through 32 bits: the result is the same, and devices without 64-bit floats convert those.
+    return ((bits >> 32).cast(uint32) >> (32 - digits)).cast(dtype) * 2.0**-digits

@@ -1,0 +1,149 @@
+"""Computing tensors, and their values on the host."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from rulegrad.config import config
+from rulegrad.errors import DtypeError, ShapeError
+from rulegrad.runtime.buffer import Buffer
+from rulegrad.tensor import lines
+from rulegrad.tensor.core import TensorCore, pending_leaves
+from rulegrad.tensor.storage import device_name, upload
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from typing_extensions import Self
+
+    Array: TypeAlias = NDArray[Any]
+
+
+def realize_all(tensors: list[TensorCore]) -> None:
+    """Compute the tensors, all in one call, and let each point at the buffer with its values."""
+    waiting = {id(tensor): tensor for tensor in tensors if needs_buffer(tensor)}
+    groups: dict[str, list[TensorCore]] = {}
+    for tensor in waiting.values():
+        # A graph without buffers does not say where it is wanted.
+        wish = tensor._device if tensor._history is None else ""
+        groups.setdefault(wish, []).append(tensor)
+    for wish, group in groups.items():
+        with config(device=wish) if wish else nullcontext():
+            _realize_group(group)
+
+
+def _realize_group(tensors: list[TensorCore]) -> None:
+    from rulegrad import compile
+
+    if lines.recording():
+        for tensor in tensors:
+            lines.note(tensor._uop)
+    filled = [tensor for tensor in tensors if tensor.size]
+    results = compile.realize([tensor._uop for tensor in filled]) if filled else []
+    for tensor, uop in zip(filled, results, strict=True):
+        tensor._settle(Buffer.of(uop))
+    for tensor in tensors:
+        if not tensor.size:
+            tensor._settle(upload(np.empty(tensor.shape, tensor.dtype.numpy), tensor._device))
+
+
+def needs_buffer(tensor: TensorCore) -> bool:
+    """Whether the values are not in a buffer (of the tensor's own, for a leaf with a gradient) yet."""
+    return tensor._uop.op != "BUFFER" or id(tensor) in pending_leaves
+
+
+def settle_leaves() -> None:
+    """Compute all leaves with gradients that are not in buffers yet: together, so that it is one compilation.
+
+    A leaf needs a buffer before it is used: two equal graphs are one node, and their gradients would be too.
+    """
+    realize_all(list(pending_leaves.values()))
+
+
+class Realize(TensorCore):
+    """realize, numpy, item, tolist, to, and conversions to Python's numbers."""
+
+    __slots__ = ()
+
+    def realize(self, *others: TensorCore) -> Self:
+        """Compute this tensor (and the others) now; `Tensor.realize(a, b)` may share kernels between them."""
+        realize_all([self, *others])
+        return self
+
+    def numpy(self) -> Array:
+        """The values as a new NumPy array (ml_dtypes' dtype for bfloat16 and fp8)."""
+        realize_all([self])
+        values: Array = Buffer.of(self._uop).numpy()
+        return values
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        values = self.numpy()
+        return values if dtype is None else values.astype(dtype)
+
+    def item(self) -> Any:
+        """The value of a tensor with one element, as a Python number. Raises ShapeError for more."""
+        if self.size != 1:
+            raise ShapeError(
+                f"item: the shape {self.shape} has {self.size} elements, not one; use tolist, or index it first"
+            )
+        return self.tolist() if not self.ndim else self.numpy().reshape(()).tolist()
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python numbers (a number for a scalar)."""
+        values = self.numpy()
+        # ml_dtypes' numbers stay NumPy scalars in lists; float32 holds them all.
+        return (values.astype(np.float32) if values.dtype.kind == "V" else values).tolist()
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ShapeError(
+                f"bool: the truth of {self.size} elements (shape {self.shape}) is not defined; use .any() or .all()"
+            )
+        return bool(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.is_float:
+            raise TypeError(
+                f"a tensor of dtype {self.dtype} is not an integer; cast it to one first"
+            )
+        return int(self.item())
+
+    def to(self, device: str) -> Self:
+        """The same values on another device (this tensor, when it is there already). Copies through the host.
+
+        Raises DeviceError for an unknown device. The copy has no gradient.
+        """
+        name = device_name(device)
+        if name == self.device:
+            return self
+        buffer = upload(self.numpy(), name)
+        return self._new(buffer.uop, buffer, buffer.device)
+
+    def assign(self, value: TensorCore) -> Self:
+        """Take the values of `value`, of the same shape and dtype, and forget the old ones. Returns the tensor.
+
+        A leaf with a gradient stays one. Graphs that were built on the old values keep them.
+        """
+        if value.shape != self.shape:
+            raise ShapeError(
+                f"assign: the shapes {self.shape} and {value.shape} differ; reshape or expand first"
+            )
+        if value.dtype != self.dtype:
+            raise DtypeError(
+                f"assign: a {value.dtype} tensor into a {self.dtype} one; cast it first"
+            )
+        self._replace(value)
+        return self
+
+    def __repr__(self) -> str:
+        text = np.array2string(self.numpy(), separator=", ", prefix="Tensor(")
+        gradient = ", requires_grad=True" if self.requires_grad else ""
+        return f"Tensor({text}, dtype={self.dtype}, device={self.device}{gradient})"

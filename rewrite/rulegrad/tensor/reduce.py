@@ -1,0 +1,214 @@
+"""Reductions: one value for the elements along some axes. `axis`/`keepdims`, or PyTorch's `dim`/`keepdim`."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from rulegrad.errors import ShapeError
+from rulegrad.ir import UOp
+from rulegrad.ir.dtype import DType, as_dtype, bool_, float32, float64, int64, uint64
+from rulegrad.tensor.axes import one_axis, several_axes
+from rulegrad.tensor.creation import Creation
+from rulegrad.tensor.operands import filled
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+#: An axis, several, or None for all of them.
+Axes = Any
+
+
+def accumulation_dtype(dtype: DType) -> DType:
+    """The dtype in which values of `dtype` are added up: small floats in float32."""
+    return float32 if dtype.is_float and dtype.bits < float32.bits else dtype
+
+
+class Reduce(Creation):
+    """sum, prod, max, min, mean, var, std, any, all, argmax, argmin."""
+
+    __slots__ = ()
+
+    def _reduce(self, op: str, axes: tuple[int, ...], keepdims: bool) -> Self:
+        """The reduction by `op`, in the tensor's own dtype."""
+        kept = tuple(1 if k in axes else n for k, n in enumerate(self.shape))
+        result = self
+        if self.size == 0:
+            result = self._new(filled(kept, 0, self.dtype), None, self._device)
+        elif any(n != 1 for k, n in enumerate(self.shape) if k in axes):
+            result = self._result(UOp("REDUCE", (self.uop,), op=op, axes=axes))
+        return (
+            result
+            if keepdims
+            else result.reshape(tuple(n for k, n in enumerate(kept) if k not in axes))
+        )
+
+    def _accumulate(
+        self, op: str, identity: int, axes: tuple[int, ...], keepdims: bool, dtype: Any
+    ) -> Self:
+        result = as_dtype(dtype) if dtype is not None else _sum_dtype(self.dtype)
+        shape = tuple(
+            1 if k in axes else n for k, n in enumerate(self.shape) if k not in axes or keepdims
+        )
+        if self.size == 0:
+            return self._new(filled(shape, identity, result), None, self._device)
+        return self.cast(accumulation_dtype(result))._reduce(op, axes, keepdims).cast(result)
+
+    def _axes(self, axis: Axes, dim: Axes, name: str) -> tuple[int, ...]:
+        return several_axes(axis if dim is None else dim, self.ndim, name)
+
+    def sum(
+        self,
+        axis: Axes = None,
+        keepdims: bool = False,
+        dtype: Any = None,
+        *,
+        dim: Axes = None,
+        keepdim: bool = False,
+    ) -> Self:
+        """The sum over `axis`. Bools and small integers give int64 or uint64; float16 adds up in float32.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[1, 2], [3, 4]]).sum(axis=0).tolist()
+        [4, 6]
+        """
+        return self._accumulate("ADD", 0, self._axes(axis, dim, "sum"), keepdims or keepdim, dtype)
+
+    def prod(
+        self,
+        axis: Axes = None,
+        keepdims: bool = False,
+        dtype: Any = None,
+        *,
+        dim: Axes = None,
+        keepdim: bool = False,
+    ) -> Self:
+        """The product over `axis`, with the dtypes of `sum`."""
+        return self._accumulate("MUL", 1, self._axes(axis, dim, "prod"), keepdims or keepdim, dtype)
+
+    def mean(
+        self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False
+    ) -> Self:
+        """The mean over `axis`; of integers it is float64, as in NumPy."""
+        axes = self._axes(axis, dim, "mean")
+        result = self.dtype if self.dtype.is_float else float64
+        total = self.sum(axes, keepdims or keepdim, accumulation_dtype(result))
+        return (total / self._count(axes)).cast(result)
+
+    def var(
+        self,
+        axis: Axes = None,
+        keepdims: bool = False,
+        correction: float = 0,
+        *,
+        dim: Axes = None,
+        keepdim: bool = False,
+    ) -> Self:
+        """The variance over `axis`: squared deviations over `n - correction` (0 as in NumPy; PyTorch's is 1)."""
+        axes = self._axes(axis, dim, "var")
+        result = self.dtype if self.dtype.is_float else float64
+        wide = self.cast(accumulation_dtype(result))
+        deviation = wide - wide.mean(axes, keepdims=True)
+        total = deviation.square().sum(axes, keepdims or keepdim)
+        return (total / max(self._count(axes) - correction, 0)).cast(result)
+
+    def std(
+        self,
+        axis: Axes = None,
+        keepdims: bool = False,
+        correction: float = 0,
+        *,
+        dim: Axes = None,
+        keepdim: bool = False,
+    ) -> Self:
+        """The standard deviation, the square root of `var`."""
+        return self.var(axis, keepdims, correction, dim=dim, keepdim=keepdim).sqrt()
+
+    def max(
+        self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False
+    ) -> Self:
+        """The largest element along `axis`; nan when one is nan. Raises ShapeError for no elements."""
+        axes = self._axes(axis, dim, "max")
+        self._need_elements(axes, "max")
+        return self._reduce("MAX", axes, keepdims or keepdim)
+
+    def min(
+        self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False
+    ) -> Self:
+        """The smallest element along `axis`; nan when one is nan. Raises ShapeError for no elements."""
+        axes = self._axes(axis, dim, "min")
+        self._need_elements(axes, "min")
+        return self._reduce("MIN", axes, keepdims or keepdim)
+
+    def any(
+        self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False
+    ) -> Self:
+        """Whether an element along `axis` is true (not zero)."""
+        return self.cast("bool")._accumulate(
+            "OR", False, self._axes(axis, dim, "any"), keepdims or keepdim, bool_
+        )
+
+    def all(
+        self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False
+    ) -> Self:
+        """Whether all elements along `axis` are true (not zero)."""
+        return self.cast("bool")._accumulate(
+            "AND", True, self._axes(axis, dim, "all"), keepdims or keepdim, bool_
+        )
+
+    # ---- places ----
+
+    def argmax(
+        self,
+        axis: int | None = None,
+        keepdims: bool = False,
+        *,
+        dim: int | None = None,
+        keepdim: bool = False,
+    ) -> Self:
+        """The place (int64) of the first largest element along `axis`, or in the flat tensor; nan is largest."""
+        return self._place("MAX", "argmax", axis if dim is None else dim, keepdims or keepdim)
+
+    def argmin(
+        self,
+        axis: int | None = None,
+        keepdims: bool = False,
+        *,
+        dim: int | None = None,
+        keepdim: bool = False,
+    ) -> Self:
+        """The place (int64) of the first smallest element along `axis`, or in the flat tensor; nan is smallest."""
+        return self._place("MIN", "argmin", axis if dim is None else dim, keepdims or keepdim)
+
+    def _place(self, op: str, name: str, axis: int | None, keepdims: bool) -> Self:
+        if axis is None:
+            place = self.flatten()._place(op, name, 0, keepdims)
+            return place.reshape((1,) * self.ndim) if keepdims else place
+        k = one_axis(axis, self.ndim, name)
+        self._need_elements((k,), name)
+        values, extent = self.detach(), self.shape[k]
+        best = values._reduce(op, (k,), keepdims=True)
+        # nan equals nothing, but it wins both comparisons.
+        found = (values == best) | (values != values) if self.dtype.is_float else values == best
+        # Counted from the end, the first place is the largest number.
+        counted = type(self).arange(extent, 0, -1, device=self._device or None)
+        counted = counted.reshape(tuple(extent if axis == k else 1 for axis in range(self.ndim)))
+        return found.where(counted, 0)._reduce("MAX", (k,), keepdims).sub(extent, swapped=True)
+
+    # ---- helpers ----
+
+    def _count(self, axes: tuple[int, ...]) -> int:
+        return math.prod(self.shape[k] for k in axes)
+
+    def _need_elements(self, axes: tuple[int, ...], name: str) -> None:
+        if self._count(axes) == 0:
+            raise ShapeError(
+                f"{name}: there are no elements along {axes} of the shape {self.shape}, "
+                f"and {name} of nothing is not defined"
+            )
+
+
+def _sum_dtype(dtype: DType) -> DType:
+    if dtype.is_float:
+        return dtype
+    return uint64 if dtype.kind == "uint" else int64

@@ -1,0 +1,101 @@
+"""Between host data and buffers: Python lists, numbers and NumPy arrays in, buffers out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from rulegrad.errors import DtypeError, ShapeError
+from rulegrad.ir.dtype import DType, as_dtype, float32
+from rulegrad.runtime.buffer import Buffer
+from rulegrad.runtime.devices import canonical
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[Any]
+
+#: What `Tensor([1.5])`, `Tensor.zeros(3)` and the like have when no dtype is given.
+default_float: Final = float32
+
+Scalar: TypeAlias = bool | int | float
+
+
+def is_weak_scalar(value: object) -> bool:
+    """Whether `value` is a Python number, which takes the dtype of what it meets (NEP 50)."""
+    # np.float64 is a float too, but it has a dtype of its own.
+    return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
+
+
+def scalar_dtype(value: Scalar) -> DType:
+    """The dtype of a Python number that stands alone: bool, int64 or float32."""
+    if isinstance(value, bool):
+        return as_dtype("bool")
+    if isinstance(value, int):
+        return as_dtype("int64")
+    return default_float
+
+
+def host_array(data: Any, dtype: DType | None) -> Array:
+    """`data` as a C-contiguous NumPy array of a dtype that tensors can have.
+
+    An array keeps its dtype; lists of Python floats become float32, of ints int64, unless `dtype` is given.
+    Raises ShapeError for ragged lists and DtypeError for values that no dtype, or not `dtype`, can hold.
+    """
+    had_dtype = hasattr(data, "dtype")
+    try:
+        array = np.asarray(data)
+    except ValueError as error:
+        raise ShapeError(f"Tensor(data): the nested lists have no common shape ({error})") from None
+    if array.dtype.kind in "cOSUMmV" and array.dtype.name not in (
+        "bfloat16",
+        "float8_e4m3fn",
+        "float8_e5m2",
+    ):
+        raise DtypeError(
+            f"Tensor(data): values of type {array.dtype} cannot be in a tensor; give numbers or bools"
+        )
+    if dtype is None:
+        dtype = as_dtype(array.dtype)
+        if dtype.is_float and not had_dtype:
+            dtype = default_float
+    if dtype.is_integer and not had_dtype and array.size and array.dtype.kind in "iu":
+        check_range(int(array.min()), dtype, "Tensor(data)")
+        check_range(int(array.max()), dtype, "Tensor(data)")
+    return np.ascontiguousarray(array.astype(dtype.numpy, copy=False)).reshape(array.shape)
+
+
+def _limits(dtype: DType) -> tuple[int, int]:
+    """The smallest and the largest value of an integer dtype."""
+    if dtype.kind == "uint":
+        return 0, (1 << dtype.bits) - 1
+    return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
+
+
+def fits(value: int, dtype: DType) -> bool:
+    """Whether an integer dtype can hold the Python int `value`."""
+    low, high = _limits(dtype)
+    return low <= value <= high
+
+
+def check_range(value: int, dtype: DType, operation: str) -> None:
+    """Raises DtypeError when an integer dtype cannot hold the Python int `value`."""
+    if not fits(value, dtype):
+        low, high = _limits(dtype)
+        raise DtypeError(
+            f"{operation}: the number {value} does not fit {dtype} ({low} to {high}); "
+            "cast to a wider dtype first"
+        )
+
+
+def device_name(device: str | None) -> str:
+    """The full name of a device, such as opencl:0 for opencl; "" for None. Raises DeviceError."""
+    return canonical(device) if device else ""
+
+
+def upload(array: Array, device: str) -> Buffer:
+    """A new buffer on `device` ("" for the default device) with the values of `array`."""
+    buffer = Buffer(array.shape, as_dtype(array.dtype), device or None)
+    buffer.copy_in(array)
+    return buffer

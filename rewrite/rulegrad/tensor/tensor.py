@@ -1,0 +1,33 @@
+"""`Tensor`: an array whose operations build a graph, which is compiled and run when its values are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rulegrad.tensor.autograd import Autograd
+from rulegrad.tensor.realize import Realize
+
+
+class Tensor(Autograd, Realize):
+    """A lazy array on a device, with NumPy's operations and PyTorch's gradients.
+
+    Operations build a graph of nodes (`.uop`); `realize`, `numpy`, `item`, `print` and the like compute it.
+
+    >>> from rulegrad import Tensor
+    >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> (x @ x.T).sum(axis=0).tolist()
+    [16.0, 36.0]
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    @contextmanager
+    def train(cls, mode: bool = True) -> Iterator[None]:
+        """`with Tensor.train():` switches dropout on (off with False)."""
+        before, cls.training = cls.training, mode
+        try:
+            yield
+        finally:
+            cls.training = before
