@@ -331,11 +331,11 @@ def _items(cursor: Cursor, closing: str, annotations: bool) -> tuple[tuple[synta
 
 
 def _item(cursor: Cursor, annotations: bool) -> syntax.Expression:
-    """An expression, `xs...`, `(pattern)...`, or a comprehension."""
+    """An expression, `xs...`, `(pattern)...`, or a comprehension over one of these."""
     first = cursor.token
     expression = parse_expression(cursor, annotations)
     if cursor.accept("..."):
-        return syntax.Splice(cursor.span_from(first), expression)
+        expression = syntax.Splice(cursor.span_from(first), expression)
     if not cursor.accept("for"):
         return expression
     variables = [cursor.name("a variable").text]

@@ -1,0 +1,62 @@
+"""The checker: names, arities, types, duplicates and cycles in a set of rule files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rulegrad.lang import syntax
+from rulegrad.lang.checker.declarations import (
+    check_definition,
+    check_duplicates,
+    check_extern,
+    check_function,
+    check_pass,
+    check_pipeline,
+    check_ruleset,
+    check_target,
+)
+from rulegrad.lang.checker.op_table import check_class, check_dtype, check_op
+from rulegrad.lang.checker.world import World
+from rulegrad.lang.diagnostics import Diagnostic
+
+__all__ = ["check"]
+
+
+def check(files: Sequence[syntax.File]) -> list[Diagnostic]:
+    """The errors and warnings of a set of rule files, by file and place.
+
+    The files are checked together: pass the op table and everything that they refer to. Filter by
+    `diagnostic.span.file` for those of one file, by `diagnostic.is_error` for those that matter.
+    """
+    world = World(files)
+    check_duplicates(world)
+    for declaration in world.declarations:
+        _check(world, declaration)
+    order = {file.path: number for number, file in enumerate(files)}
+    return sorted(
+        dict.fromkeys(world.diagnostics),
+        key=lambda d: (order.get(d.span.file, 0), d.span.line, d.span.column),
+    )
+
+
+def _check(world: World, declaration: syntax.Declaration) -> None:
+    if isinstance(declaration, syntax.DtypeDeclaration):
+        check_dtype(world, declaration)
+    elif isinstance(declaration, syntax.ClassDeclaration):
+        check_class(world, declaration)
+    elif isinstance(declaration, syntax.OpDeclaration):
+        check_op(world, declaration)
+    elif isinstance(declaration, syntax.Ruleset):
+        check_ruleset(world, declaration)
+    elif isinstance(declaration, syntax.Pass):
+        check_pass(world, declaration)
+    elif isinstance(declaration, syntax.Function):
+        check_function(world, declaration)
+    elif isinstance(declaration, syntax.Definition):
+        check_definition(world, declaration)
+    elif isinstance(declaration, syntax.Extern):
+        check_extern(world, declaration)
+    elif isinstance(declaration, syntax.Target):
+        check_target(world, declaration)
+    else:
+        check_pipeline(world, declaration)

@@ -1,0 +1,178 @@
+"""Declarations as wholes: duplicates, unions, passes, functions, definitions, externs, targets, pipelines."""
+
+from __future__ import annotations
+
+from rulegrad.lang import syntax
+from rulegrad.lang.builtins import BUILTINS
+from rulegrad.lang.checker.calls import ATTRIBUTE_TYPES, attribute_type, check_literal
+from rulegrad.lang.checker.expressions import GUARD, TEMPLATE, ExpressionChecker
+from rulegrad.lang.checker.rules import Setting, check_rules, check_test
+from rulegrad.lang.checker.scope import LET, PARAMETER, VALUE, Binding, Scope
+from rulegrad.lang.checker.world import World, first_declared
+from rulegrad.lang.diagnostics import did_you_mean
+from rulegrad.lang.walk import calls_in
+
+EXTERN_TYPES = (*ATTRIBUTE_TYPES, "node")
+_SPACES: dict[type, str] = {
+    syntax.DtypeDeclaration: "op table",
+    syntax.ClassDeclaration: "op table",
+    syntax.OpDeclaration: "op table",
+    syntax.Function: "function",
+    syntax.Definition: "function",
+    syntax.Extern: "function",
+}
+
+
+def check_duplicates(world: World) -> None:
+    """Names declared twice; functions must not hide built-ins or ops."""
+    seen: dict[tuple[str, str], syntax.Declaration] = {}
+    for declaration in world.declarations:
+        space = _SPACES.get(type(declaration), type(declaration).__name__)
+        name = declaration.name
+        first = seen.setdefault((space, name), declaration)
+        if first is not declaration:
+            message = f"`{name}` is declared already"
+            notes = first_declared(first.span)
+            world.report("duplicate-declaration", message, declaration.span, notes=notes)
+        elif space == "function" and (name in BUILTINS or name in world.table.by_function_name):
+            what = "a built-in function" if name in BUILTINS else "an op"
+            message = f"`{name}` is {what}"
+            world.report("duplicate-declaration", message, declaration.span, "take another name")
+
+
+def check_ruleset(world: World, ruleset: syntax.Ruleset) -> None:
+    """Its rules; or the sets of its union, none of which may contain it."""
+    check_rules(world, ruleset.rules, Setting("ruleset", walk=True))
+    for name in ruleset.union:
+        if name not in world.rulesets:
+            world.report_unknown("unknown-ruleset", "rule set", name, ruleset.span, world.rulesets)
+    if _contains(world, ruleset.name, ruleset.union):
+        message = f"the rule set `{ruleset.name}` contains itself"
+        world.report("cyclic-union", message, ruleset.span)
+
+
+def _contains(world: World, name: str, union: tuple[str, ...]) -> bool:
+    waiting, seen = list(union), set[str]()
+    while waiting:
+        part = waiting.pop()
+        if part == name:
+            return True
+        if part in world.rulesets and part not in seen:
+            seen.add(part)
+            waiting.extend(world.rulesets[part].union)
+    return False
+
+
+def check_pass(world: World, declaration: syntax.Pass) -> None:
+    """What it uses exists; its rules and priorities are right."""
+    for name in declaration.uses:
+        if declaration.kind == "reverse":
+            if name not in world.functions:
+                what = "function on nodes"
+                world.report_unknown("unknown-function", what, name, declaration.span, world.functions)
+        elif name not in world.rulesets:
+            world.report_unknown("unknown-ruleset", "rule set", name, declaration.span, world.rulesets)
+    for op, _ in declaration.prefixes:
+        if op not in world.table.ops:
+            world.report_unknown("unknown-op", "op", op, declaration.span, world.table.ops)
+    for priority in declaration.priorities:
+        _check_priority(world, priority)
+    setting = Setting(declaration.kind, walk=declaration.direction == "walk")
+    check_rules(world, declaration.rules, setting)
+
+
+def _check_priority(world: World, priority: syntax.Priority) -> None:
+    ops = world.table.resolve_ops(priority.op)
+    if ops is None:
+        known = [*world.table.ops, *world.table.op_classes]
+        world.report_unknown("unknown-op", "op", priority.op, priority.span, known)
+        return
+    for attribute in priority.attributes:
+        typed = attribute_type(world, ops, attribute, alone=len(priority.attributes) == 1)
+        if typed is not None:
+            check_literal(world, *typed, attribute.value)
+
+
+def check_function(world: World, function: syntax.Function) -> None:
+    """The rules of a function on nodes."""
+    check_rules(world, function.rules, Setting("function", function.parameters[1:]))
+
+
+def check_definition(world: World, definition: syntax.Definition) -> None:
+    """Its names; it must not expand to itself."""
+    scope = Scope()
+    for parameter in definition.parameters:
+        if scope.find(parameter) is not None:
+            world.report("rebound-name", f"`{parameter}` is declared already", definition.span)
+        scope.bind(Binding(parameter, PARAMETER, VALUE, definition.span))
+    for clause in definition.lets:
+        if clause.expression is not None:
+            ExpressionChecker(world, scope, GUARD).check(clause.expression)
+        for name in clause.names:
+            scope.bind(Binding(name, LET, VALUE, clause.span))
+    ExpressionChecker(world, scope, TEMPLATE).check(definition.body)
+    for binding in scope.bindings.values():
+        if not binding.uses:
+            message = f"the {binding.source} `{binding.name}` is not used"
+            world.report("unused-name", message, binding.span, "leave it out")
+    cycle = _expansion_cycle(world, definition)
+    if cycle:
+        message = f"`{definition.name}` expands to itself: {' -> '.join(cycle)}"
+        hint = "an abbreviation cannot be recursive: write a `function`"
+        world.report("cyclic-definition", message, definition.span, hint)
+
+
+def _expansion_cycle(world: World, start: syntax.Definition) -> list[str]:
+    """A chain of definitions that leads back to `start`."""
+    waiting: list[tuple[syntax.Definition, list[str]]] = [(start, [start.name])]
+    seen: set[str] = set()
+    while waiting:
+        definition, path = waiting.pop()
+        bodies = [definition.body, *(c.expression for c in definition.lets if c.expression is not None)]
+        for name in sorted({name for body in bodies for name in calls_in(body)}):
+            if name == start.name:
+                return [*path, name]
+            if name in world.definitions and name not in seen:
+                seen.add(name)
+                waiting.append((world.definitions[name], [*path, name]))
+    return []
+
+
+def check_extern(world: World, extern: syntax.Extern) -> None:
+    """Known types, and at least one test."""
+    for kind in (*(kind for _, kind in extern.parameters), *extern.result):
+        if kind not in EXTERN_TYPES:
+            hint = did_you_mean(kind, EXTERN_TYPES) or "one of " + ", ".join(EXTERN_TYPES)
+            world.report("unknown-type", f"there is no type `{kind}`", extern.span, hint)
+    if not extern.tests:
+        message = f"the extern `{extern.name}` has no test"
+        hint = f"add lines `test {extern.name}(...) -> ...` below"
+        world.report("untested-extern", message, extern.span, hint)
+    for test in extern.tests:
+        check_test(world, test)
+
+
+def check_target(world: World, target: syntax.Target) -> None:
+    """Its ops, dtypes and render pass exist."""
+    table = world.table
+    for name in sorted(target.ops):
+        if table.resolve_ops(name) is None:
+            known = [*table.ops, *table.op_classes]
+            world.report_unknown("unknown-op", "op", name, target.spans[name], known)
+    suffixes = {key.split(" ")[1] for key in target.literals if key.startswith("suffix ")}
+    for name in sorted(target.dtypes | target.types.keys() | suffixes):
+        if table.resolve_dtypes(name) is None:
+            known = [*table.dtypes, *table.dtype_classes]
+            world.report_unknown("unknown-dtype", "dtype", name, target.spans[name], known)
+    if target.render:
+        renders = [name for name, declared in world.passes.items() if declared.kind == "render"]
+        if target.render not in renders:
+            span = target.spans[target.render]
+            world.report_unknown("unknown-pass", "render pass", target.render, span, renders)
+
+
+def check_pipeline(world: World, pipeline: syntax.Pipeline) -> None:
+    """Its steps are passes."""
+    for step in pipeline.steps:
+        if step not in world.passes:
+            world.report_unknown("unknown-pass", "pass", step, pipeline.span, world.passes)

@@ -1,0 +1,123 @@
+"""What can be said for certain about the dtype of a pattern or a template: a set of dtypes, or None."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rulegrad.lang import syntax
+from rulegrad.lang.checker.scope import Names, Scope
+from rulegrad.lang.checker.world import World
+from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS, Op
+
+
+def dtypes_of(world: World, scope: Scope, expression: syntax.Expression) -> Names | None:
+    """The dtypes that a node written like this can have; None when anything is possible.
+
+    Reports ops whose sources can have no dtype that the op takes.
+    """
+    if isinstance(expression, syntax.Name):
+        return _of_name(world, scope, expression)
+    if isinstance(expression, syntax.Capture):
+        return dtypes_of(world, scope, expression.pattern)
+    if isinstance(expression, syntax.Conditional):
+        return _either(world, scope, expression)
+    parts = op_and_sources(world, scope, expression)
+    if parts is None:
+        return None
+    op, sources = parts
+    result = _of_op(world, scope, op, sources, expression.span)
+    if op.explicit and isinstance(expression, syntax.OpCall):
+        return _explicit(world, scope, expression)
+    return result
+
+
+def op_and_sources(
+    world: World, scope: Scope, expression: syntax.Expression
+) -> tuple[Op, Sequence[syntax.Expression]] | None:
+    """The op that an expression builds or matches, when it is a single known one, and its sources."""
+    name, sources = "", []
+    if isinstance(expression, syntax.Infix):
+        name = INFIX_OPS.get(expression.operator, "") or SWAPPED_OPS.get(expression.operator, "")
+        sources = [expression.left, expression.right]
+    elif isinstance(expression, syntax.Prefix):
+        name, sources = PREFIX_OPS.get(expression.operator, ""), [expression.operand]
+    elif isinstance(expression, syntax.OpCall):
+        name, sources = expression.op, list(expression.arguments)
+    elif isinstance(expression, syntax.Call) and not _is_function(world, expression.function):
+        name = world.table.by_function_name.get(expression.function, "")
+        sources = list(expression.arguments)
+    if scope.find(name) is not None or name not in world.table.ops:
+        return None
+    return world.table.ops[name], sources
+
+
+def _is_function(world: World, name: str) -> bool:
+    return name in world.functions or name in world.definitions or name in world.externs
+
+
+def _of_name(world: World, scope: Scope, name: syntax.Name) -> Names | None:
+    if name.bounds is not None:
+        return frozenset(("index",))
+    if name.dtype is not None:
+        variable = scope.find(name.dtype)
+        return variable.dtypes if variable is not None else world.table.resolve_dtypes(name.dtype)
+    binding = scope.find(name.name)
+    return binding.dtypes if binding is not None and binding.kind == "node" else None
+
+
+def _either(world: World, scope: Scope, expression: syntax.Conditional) -> Names | None:
+    then = dtypes_of(world, scope, expression.then)
+    otherwise = dtypes_of(world, scope, expression.otherwise)
+    return None if then is None or otherwise is None else then | otherwise
+
+
+def _explicit(world: World, scope: Scope, call: syntax.OpCall) -> Names | None:
+    """The dtype in brackets of CAST[T](x)."""
+    for attribute in call.attributes:
+        if attribute.name in (None, "dtype") and isinstance(attribute.value, syntax.Name):
+            variable = scope.find(attribute.value.name)
+            if variable is not None:
+                return variable.dtypes
+            return world.table.resolve_dtypes(attribute.value.name)
+    return None
+
+
+def _of_op(
+    world: World, scope: Scope, op: Op, sources: Sequence[syntax.Expression], span: syntax.Span
+) -> Names | None:
+    """The result's dtypes, from the declared parameter types and the sources' dtypes."""
+    declaration = op.declaration
+    variables: dict[str, Names | None] = {}
+    for variable, name in declaration.where.items():
+        variables[variable] = world.table.resolve_dtypes(name)
+    for index, source in enumerate(sources):
+        if isinstance(source, (syntax.Splice, syntax.Comprehension)):
+            break
+        parameter = op.parameters[min(index, len(op.parameters) - 1)] if op.parameters else None
+        found = dtypes_of(world, scope, source)
+        if parameter is None or parameter.type is None or found is None:
+            continue
+        is_variable = world.table.resolve_dtypes(parameter.type) is None
+        allowed = variables.get(parameter.type) if is_variable else world.table.resolve_dtypes(parameter.type)
+        both = found if allowed is None else found & allowed
+        if not both and allowed is not None:
+            _report(world, op, parameter.name, found, allowed, source.span)
+            return None
+        if is_variable:
+            variables[parameter.type] = both
+    if declaration.result in variables:
+        return variables[declaration.result]
+    return world.table.resolve_dtypes(declaration.result)
+
+
+def _report(world: World, op: Op, parameter: str, found: Names, allowed: Names, span: syntax.Span) -> None:
+    message = f"`{parameter}` of {op.name} is {describe(world, found)} here, but must be "
+    world.report("dtype-mismatch", message + describe(world, allowed), span)
+
+
+def describe(world: World, dtypes: Names) -> str:
+    """A set of dtypes as a class's name, or as a list."""
+    for name, members in world.table.dtype_classes.items():
+        if members == dtypes:
+            return f"`{name}`"
+    return " or ".join(f"`{name}`" for name in world.table.declared_order(dtypes))

@@ -1,0 +1,370 @@
+"""Templates, guards, text fields, tests and the op table's expressions: names, calls and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rulegrad.lang import syntax
+from rulegrad.lang.builtins import BUILTINS, OP_TABLE, RENDER, RULE
+from rulegrad.lang.checker.calls import (
+    attribute_type,
+    check_arity,
+    check_literal,
+    check_reference,
+    is_reference,
+    is_sequence,
+    ops_of,
+    require_generic,
+)
+from rulegrad.lang.checker.scope import (
+    DTYPE,
+    NODE,
+    OP,
+    SEQUENCE,
+    VALUE,
+    VARIABLE,
+    Binding,
+    Names,
+    Scope,
+)
+from rulegrad.lang.checker.world import World
+from rulegrad.lang.diagnostics import did_you_mean
+from rulegrad.lang.optable import INFIX_OPS, SWAPPED_OPS
+
+DTYPE_FIELDS = ("bits", "mantissa", "exponent", "bias", "min", "max")
+MODIFIERS = ("", "bare")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an expression stands: which built-ins it may call, whether it builds nodes, and what binds names."""
+
+    builtins: str  # a scope of builtins.py
+    builds: bool = False  # operators build nodes (templates and tests), outside `{...}`
+    is_test: bool = False  # `i:range(4)` binds a variable
+    has_uses: bool = False  # `uses(n)` may be called
+
+
+TEMPLATE = Place(RULE, builds=True)
+GUARD = Place(RULE)
+TEST = Place(RULE, builds=True, is_test=True)
+TEXT = Place(RENDER)
+OPS = Place(OP_TABLE)
+
+
+class ExpressionChecker:
+    """Checks expressions in one scope."""
+
+    def __init__(self, world: World, scope: Scope, place: Place) -> None:
+        self.world = world
+        self.scope = scope
+        self.place = place
+
+    def check(self, expression: syntax.Expression) -> None:
+        """One expression and everything in it."""
+        if isinstance(expression, syntax.Name):
+            self._name(expression)
+        elif isinstance(expression, syntax.OpCall):
+            self._op_call(expression)
+        elif isinstance(expression, syntax.Call):
+            self._call(expression)
+        elif isinstance(expression, syntax.Infix):
+            self._infix(expression)
+        elif isinstance(expression, syntax.Compute):
+            self._inside_braces(expression)
+        elif isinstance(expression, syntax.Comprehension):
+            self._comprehension(expression)
+        elif isinstance(expression, syntax.Member):
+            self._member(expression)
+        elif isinstance(expression, syntax.Text):
+            self._text(expression)
+        elif isinstance(expression, syntax.Capture):
+            message = "`name@pattern` stands in patterns only"
+            self.world.report("misplaced-expression", message, expression.span, "name it with `let`")
+        else:
+            for part in _parts(expression):
+                self.check(part)
+
+    def _inside(self, scope: Scope | None = None, builds: bool | None = None) -> ExpressionChecker:
+        place = self.place
+        if builds is not None and builds != place.builds:
+            place = Place(place.builtins, builds, place.is_test, place.has_uses)
+        return ExpressionChecker(self.world, scope or self.scope, place)
+
+    def _inside_braces(self, compute: syntax.Compute) -> None:
+        self._inside(builds=False).check(compute.inner)
+
+    # ---- names ----
+
+    def _name(self, name: syntax.Name) -> None:
+        annotated = name.dtype is not None or name.bounds is not None or name.is_const or name.one
+        if annotated:
+            self._annotated(name)
+            return
+        if self.scope.use(name.name) is not None:
+            self._require_bound(name)
+            return
+        table = self.world.table
+        if table.resolve_ops(name.name) is None and table.resolve_dtypes(name.name) is None:
+            self._unbound(name.name, name.span)
+
+    def _require_bound(self, name: syntax.Name) -> None:
+        binding = self.scope.find(name.name)
+        if binding is not None and not binding.bound:
+            message = f"the variable `{name.name}` is not in the pattern, so nothing gives it a value"
+            self.world.report("unbound-name", message, name.span)
+            binding.bound = True
+
+    def _unbound(self, name: str, span: syntax.Span) -> None:
+        if name == "_":
+            message, hint = "`_` has no value: it matches and binds nothing", "give it a name"
+        else:
+            message, hint = f"nothing binds `{name}`", did_you_mean(name, self.scope.names())
+        if self.place.is_test and not hint:
+            hint = f"give it a kind where it stands first: `{name}:int32`, `{name}:range(8)`"
+        self.world.report("unbound-name", message, span, hint)
+
+    def _annotated(self, name: syntax.Name) -> None:
+        if not self.place.is_test:
+            message = "a kind stands in patterns and tests only"
+            self.world.report("misplaced-annotation", message, name.span)
+            self.scope.use(name.name)
+            return
+        if name.is_const or name.one:
+            word = "const" if name.is_const else "one"
+            message = f"a variable of a test cannot be `{word}`"
+            self.world.report("misplaced-annotation", message, name.span, "write a number, or a dtype")
+            return
+        dtypes = frozenset(("index",))
+        if name.dtype is not None:
+            if name.dtype not in self.world.table.dtypes:
+                what = "dtype"
+                known = self.world.table.dtypes
+                self.world.report_unknown("unknown-dtype", what, name.dtype, name.span, known)
+            dtypes = frozenset((name.dtype,))
+        self.scope.bind(Binding(name.name, VARIABLE, NODE, name.span, dtypes=dtypes))
+
+    # ---- operators ----
+
+    def _infix(self, infix: syntax.Infix) -> None:
+        self.check(infix.left)
+        self.check(infix.right)
+        is_op = infix.operator in INFIX_OPS or infix.operator in SWAPPED_OPS
+        if self.place.builds and is_op:
+            self._refuse_sequences((infix.left, infix.right))
+
+    def _refuse_sequences(self, sources: Sequence[syntax.Expression]) -> None:
+        for source in sources:
+            if isinstance(source, syntax.Name):
+                binding = self.scope.find(source.name)
+                if binding is not None and binding.kind == SEQUENCE:
+                    message = f"`{source.name}` is a sequence, but a node is wanted"
+                    hint = f"write `{source.name}...` among an op's sources, or a comprehension"
+                    self.world.report("missing-splice", message, source.span, hint)
+
+    # ---- calls ----
+
+    def _op_call(self, call: syntax.OpCall) -> None:
+        ops, _ = ops_of(self.world, self.scope, call.op, call.span)
+        self._require_bound(syntax.Name(call.span, call.op))
+        check_arity(self.world, ops, call.arguments, call.span, call.op)
+        alone = sum(attribute.name != ".." for attribute in call.attributes) == 1
+        for attribute in call.attributes:
+            self._attribute(ops, attribute, alone)
+        if len(ops) == 1:
+            self._require_attributes(call, next(iter(ops)))
+        self._sources(call.arguments, nodes="CONST" not in ops)
+
+    def _sources(self, arguments: Sequence[syntax.Expression], nodes: bool = True) -> None:
+        for argument in arguments:
+            self.check(argument)
+        if nodes:
+            self._refuse_sequences([a for a in arguments if not is_sequence(a)])
+
+    def _attribute(self, ops: Names, attribute: syntax.Attribute, alone: bool) -> None:
+        if attribute.name == "..":
+            self.check(attribute.value)
+            return
+        typed = attribute_type(self.world, ops, attribute, alone)
+        value = attribute.value
+        name, kind = typed or ("", "")
+        if isinstance(value, syntax.Name) and is_reference(self.world, self.scope, value, kind):
+            check_reference(self.world, self.scope, value, kind)
+            self._require_bound(value)
+            return
+        if typed is not None:
+            check_literal(self.world, name, kind, value)
+        self._inside(builds=False).check(value)
+
+    def _require_attributes(self, call: syntax.OpCall, name: str) -> None:
+        """Every attribute without a default is given, or taken from another node."""
+        given = {attribute.name for attribute in call.attributes}
+        op = self.world.table.ops[name]
+        if ".." in given or name == "CONST":
+            return
+        declared = list(op.attributes.values())
+        if None in given and not op.explicit:
+            declared = declared[1:]
+        missing = [f"`{a.name}`" for a in declared if a.default is None and a.name not in given]
+        if missing:
+            message = f"{name} is built without its attribute {', '.join(missing)}"
+            hint = "write `name=value`, or `..n` for the attributes of a node n"
+            self.world.report("missing-attribute", message, call.span, hint)
+
+    def _call(self, call: syntax.Call) -> None:
+        name = call.function
+        variable = self.scope.find(name)
+        if variable is not None and variable.kind == OP:
+            variable.uses += 1
+            require_generic(self.world, variable, call.span)
+            self._require_bound(syntax.Name(call.span, name))
+            check_arity(self.world, variable.ops or frozenset(), call.arguments, call.span, name)
+            self._sources(call.arguments)
+            return
+        count = self._user_function(name)
+        if count is not None:
+            self._check_count(call, count, count, f"`{name}`")
+        elif not self._op_by_function_name(call):
+            self._builtin(call)
+        for argument in call.arguments:
+            self.check(argument)
+
+    def _user_function(self, name: str) -> int | None:
+        """The number of parameters of a function on nodes, a `def` or an extern."""
+        if self.place.builtins == OP_TABLE:
+            return None
+        world = self.world
+        if name in world.functions:
+            return len(world.functions[name].parameters)
+        if name in world.definitions:
+            return len(world.definitions[name].parameters)
+        if name in world.externs:
+            return len(world.externs[name].parameters)
+        return None
+
+    def _op_by_function_name(self, call: syntax.Call) -> bool:
+        """Whether `where(a, b, c)` builds an op here; a built-in of the same name comes first on values."""
+        name = self.world.table.by_function_name.get(call.function)
+        if name is None or self.place.builtins == OP_TABLE:
+            return False
+        if call.function in BUILTINS and not self._prefers_op(call.function):
+            return False
+        check_arity(self.world, frozenset((name,)), call.arguments, call.span, name)
+        self._refuse_sequences([a for a in call.arguments if not is_sequence(a)])
+        return True
+
+    def _prefers_op(self, name: str) -> bool:
+        return self.place.builds or self.place.builtins not in BUILTINS[name].scopes
+
+    def _builtin(self, call: syntax.Call) -> None:
+        builtin = BUILTINS.get(call.function)
+        if builtin is None:
+            self._unknown_function(call)
+        elif self.place.builtins not in builtin.scopes:
+            where = " and ".join(_WHERE[scope] for scope in builtin.scopes)
+            message = f"`{builtin.name}` can be called in {where} only"
+            self.world.report("misplaced-function", message, call.span)
+        elif builtin.name == "uses" and not self.place.has_uses:
+            message = "`uses` can be called in `walk` passes only"
+            self.world.report("misplaced-function", message, call.span)
+        elif not any(is_sequence(argument) for argument in call.arguments) or builtin.maximum is not None:
+            self._check_count(call, builtin.minimum, builtin.maximum, f"`{builtin.signature}`")
+
+    def _check_count(self, call: syntax.Call, low: int, high: int | None, head: str) -> None:
+        count = len(call.arguments)
+        if any(isinstance(argument, syntax.Splice) for argument in call.arguments):
+            return
+        if count < low or (high is not None and count > high):
+            wanted = f"{low}" if low == high else f"at least {low}" if high is None else f"{low} to {high}"
+            noun = "argument" if wanted == "1" else "arguments"
+            message = f"{head} takes {wanted} {noun}, not {count}"
+            self.world.report("wrong-argument-count", message, call.span)
+
+    def _unknown_function(self, call: syntax.Call) -> None:
+        world = self.world
+        known = [name for name, builtin in BUILTINS.items() if self.place.builtins in builtin.scopes]
+        if self.place.builtins != OP_TABLE:
+            known += [*world.table.by_function_name, *world.functions, *world.definitions, *world.externs]
+        world.report_unknown("unknown-function", "function", call.function, call.span, known)
+
+    # ---- the rest ----
+
+    def _comprehension(self, comprehension: syntax.Comprehension) -> None:
+        self.check(comprehension.iterable)
+        scope = Scope(self.scope)
+        for name in comprehension.variables:
+            scope.bind(Binding(name, VARIABLE, VALUE, comprehension.span))
+        inner = self._inside(scope)
+        inner.check(comprehension.body)
+        if comprehension.condition is not None:
+            inner._inside(builds=False).check(comprehension.condition)
+
+    def _member(self, member: syntax.Member) -> None:
+        self.check(member.owner)
+        if self._is_dtype(member.owner):
+            if member.name not in DTYPE_FIELDS:
+                message = f"a dtype has no field `{member.name}`"
+                hint = did_you_mean(member.name, DTYPE_FIELDS) or "one of " + ", ".join(DTYPE_FIELDS)
+                self.world.report("unknown-field", message, member.span, hint)
+            return
+        if not isinstance(member.owner, syntax.Name):
+            return
+        binding = self.scope.find(member.owner.name)
+        if binding is None or binding.kind == VALUE:
+            return
+        ops = binding.ops if binding.kind == NODE else None
+        known = self.world.attribute_names
+        if ops:
+            known = {name for op in ops for name in self.world.table.ops[op].attributes}
+        if member.name not in known | {"dtype"}:
+            what = f"attribute of `{member.owner.name}` called"
+            self.world.report_unknown("unknown-attribute", what, member.name, member.span, known)
+
+    def _is_dtype(self, owner: syntax.Expression) -> bool:
+        if isinstance(owner, syntax.Call):
+            return owner.function == "dtype"
+        if not isinstance(owner, syntax.Name):
+            return False
+        binding = self.scope.find(owner.name)
+        if binding is not None:
+            return binding.kind == DTYPE
+        return owner.name in self.world.table.dtypes
+
+    def _text(self, text: syntax.Text) -> None:
+        fields = ExpressionChecker(self.world, self.scope, TEXT)
+        for part in (*text.parts, *text.close):
+            if isinstance(part, str):
+                continue
+            expression, modifier = part
+            fields.check(expression)
+            if modifier not in MODIFIERS:
+                message = f"there is no modifier `{modifier}`"
+                hint = did_you_mean(modifier, MODIFIERS) or "the only modifier is `bare`"
+                self.world.report("unknown-modifier", message, expression.span, hint)
+
+
+_WHERE = {
+    RULE: "rules",
+    OP_TABLE: "the op table",
+    RENDER: "text templates",
+    "needs": "`needs`",
+}
+
+
+def _parts(expression: syntax.Expression) -> list[syntax.Expression]:
+    """The expressions right inside one that adds nothing of its own."""
+    if isinstance(expression, syntax.Prefix):
+        return [expression.operand]
+    if isinstance(expression, syntax.Splice):
+        return [expression.inner]
+    if isinstance(expression, (syntax.Sequence, syntax.SetLiteral)):
+        return list(expression.items)
+    if isinstance(expression, syntax.Subscript):
+        return [expression.sequence, expression.index]
+    if isinstance(expression, syntax.Slice):
+        ends = [end for end in (expression.start, expression.stop) if end is not None]
+        return [expression.sequence, *ends]
+    if isinstance(expression, syntax.Conditional):
+        return [expression.condition, expression.then, expression.otherwise]
+    return []

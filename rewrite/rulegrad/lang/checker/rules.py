@@ -1,0 +1,180 @@
+"""Rules: the pattern binds, the clauses add, the template uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rulegrad.lang import syntax
+from rulegrad.lang.checker.dtypes import describe, dtypes_of
+from rulegrad.lang.checker.expressions import GUARD, TEMPLATE, TEST, ExpressionChecker, Place
+from rulegrad.lang.checker.needs import check_needs
+from rulegrad.lang.checker.patterns import PatternChecker
+from rulegrad.lang.checker.scope import (
+    DTYPE,
+    GENERIC,
+    LET,
+    OP,
+    PARAMETER,
+    VALUE,
+    VARIABLE,
+    Binding,
+    Scope,
+)
+from rulegrad.lang.checker.world import World, first_declared
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What surrounds a rule: `kind` is ruleset, rewrite, render or function."""
+
+    kind: str
+    parameters: tuple[str, ...] = ()  # of a function, after the first
+    walk: bool = False  # `uses` may be called
+
+
+def check_rules(world: World, rules: Sequence[syntax.Rule], setting: Setting) -> None:
+    """All rules of a set, a pass or a function."""
+    names: dict[str, syntax.Rule] = {}
+    for rule in rules:
+        first = names.setdefault(rule.name, rule)
+        if first is not rule:
+            message = f"there are two rules `{rule.name}`"
+            world.report("duplicate-rule", message, _head(rule), notes=first_declared(first.span))
+    for rule in rules:
+        _RuleChecker(world, setting, rule).check()
+        _check_order(world, rule, names)
+        if setting.kind in ("ruleset", "rewrite") and not rule.tests:
+            message = f"the rule `{rule.name}` has no test"
+            world.report("untested-rule", message, _head(rule), "add `test left -> right`")
+    if setting.kind == "function" and rules and not any(rule.tests for rule in rules):
+        hint = "add `test left -> right` to one of its rules"
+        world.report("untested-rule", "no rule of this function has a test", _head(rules[0]), hint)
+
+
+def _head(rule: syntax.Rule) -> syntax.Span:
+    """The rule's name."""
+    start = rule.span
+    return syntax.Span(start.file, start.line, start.column, start.line, start.column + len(rule.name))
+
+
+def _check_order(world: World, rule: syntax.Rule, names: dict[str, syntax.Rule]) -> None:
+    """`before` and `after` name rules of this set, or `set.rule`."""
+    known = set(names)
+    for name, ruleset in world.rulesets.items():
+        known.update(f"{name}.{other.name}" for other in ruleset.rules)
+    for clause in rule.clauses:
+        if clause.keyword in ("before", "after"):
+            for name in clause.names:
+                if name not in known:
+                    world.report_unknown("unknown-rule", "rule in this set called", name, clause.span, known)
+
+
+class _RuleChecker:
+    def __init__(self, world: World, setting: Setting, rule: syntax.Rule) -> None:
+        self.world = world
+        self.setting = setting
+        self.rule = rule
+        self.scope = Scope()
+
+    def check(self) -> None:
+        rule = self.rule
+        for parameter in self.setting.parameters:
+            self.scope.bind(Binding(parameter, PARAMETER, VALUE, rule.span, uses=1))
+        for generic in rule.generics:
+            self._generic(generic)
+        PatternChecker(self.world, self.scope).check_rule(rule.pattern)
+        for clause in rule.clauses:
+            self._clause(clause)
+        self._template(rule.template)
+        if self.setting.kind in ("ruleset", "rewrite"):
+            self._dtypes()
+        self._unused()
+        for test in rule.tests:
+            check_test(self.world, test)
+
+    def _generic(self, generic: syntax.Generic) -> None:
+        table = self.world.table
+        kind, members = table.resolve_generic(generic.classes)
+        resolve = table.resolve_ops if kind == "op" else table.resolve_dtypes
+        for name in generic.classes:
+            if resolve(name) is None:
+                known = [*table.ops, *table.op_classes, *table.dtypes, *table.dtype_classes]
+                what = f"{kind} or {kind} class" if len(generic.classes) > 1 else "class, op or dtype"
+                self.world.report_unknown("unknown-class", what, name, generic.span, known)
+        if self.scope.find(generic.name) is not None:
+            self.world.report("rebound-name", f"`{generic.name}` is declared already", generic.span)
+        is_op = kind == "op"
+        self.scope.bind(
+            Binding(
+                generic.name,
+                GENERIC,
+                OP if is_op else DTYPE,
+                generic.span,
+                ops=members if is_op else None,
+                dtypes=None if is_op else members,
+                bound=False,
+            )
+        )
+
+    def _place(self, place: Place) -> Place:
+        if not self.setting.walk:
+            return place
+        return Place(place.builtins, place.builds, place.is_test, has_uses=True)
+
+    def _clause(self, clause: syntax.Clause) -> None:
+        if clause.keyword == "needs" and clause.expression is not None:
+            check_needs(self.world, self.scope, clause.expression)
+        elif clause.keyword != "ulp" and clause.expression is not None:
+            ExpressionChecker(self.world, self.scope, self._place(GUARD)).check(clause.expression)
+        if clause.keyword == "let":
+            self._let(clause)
+
+    def _let(self, clause: syntax.Clause) -> None:
+        for name in clause.names:
+            if name == "_":
+                continue
+            binding = self.scope.find(name)
+            if binding is not None:
+                hint = "compare with `if`, or take another name"
+                message = f"`{name}` is a {binding.source} already"
+                self.world.report("rebound-name", message, clause.span, hint)
+            else:
+                self.scope.bind(Binding(name, LET, VALUE, clause.span))
+
+    def _template(self, template: syntax.Expression) -> None:
+        is_text = isinstance(template, syntax.Text)
+        if is_text != (self.setting.kind == "render"):
+            if is_text:
+                message, hint = "a text template stands in a render pass only", ""
+            else:
+                message = "a rule of a render pass gives a text"
+                hint = 'write `expr "..."`, `inline "..."`, `stmt "..."` or `block "..." close "..."`'
+            self.world.report("misplaced-text", message, template.span, hint)
+            return
+        ExpressionChecker(self.world, self.scope, self._place(TEMPLATE)).check(template)
+
+    def _dtypes(self) -> None:
+        """The template's dtype must be able to be the pattern's."""
+        pattern = dtypes_of(self.world, self.scope, self.rule.pattern)
+        template = dtypes_of(self.world, self.scope, self.rule.template)
+        if pattern is not None and template is not None and not pattern & template:
+            found, wanted = describe(self.world, template), describe(self.world, pattern)
+            message = f"the template is {found}, but the pattern is {wanted}"
+            self.world.report("dtype-mismatch", message, self.rule.template.span)
+
+    def _unused(self) -> None:
+        for binding in self.scope.bindings.values():
+            if binding.uses or binding.source == VARIABLE:
+                continue
+            hint = "write `_`" if binding.source in ("capture", LET) else "leave it out"
+            message = f"the {binding.source} `{binding.name}` is not used"
+            self.world.report("unused-name", message, binding.span, hint)
+
+
+def check_test(world: World, test: syntax.RuleTest) -> None:
+    """The two sides of a test share their variables."""
+    checker = ExpressionChecker(world, Scope(), TEST)
+    checker.check(test.left)
+    if test.right is not None:
+        checker.check(test.right)

@@ -1,0 +1,73 @@
+"""Names that are bound while a rule is checked, and how often each is used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rulegrad.lang.syntax import Span
+
+CAPTURE = "capture"
+GENERIC = "generic"
+LET = "`let`"
+PARAMETER = "parameter"
+VARIABLE = "variable"  # of a comprehension or a test: never reported as unused
+
+NODE = "node"
+SEQUENCE = "sequence"
+OP = "op"
+DTYPE = "dtype"
+VALUE = "value"
+
+Names = frozenset[str]
+
+
+@dataclass(slots=True)
+class Binding:
+    """One bound name.
+
+    `ops`: the ops that a node or an op variable may have; `dtypes`: the dtypes of a node or a dtype variable;
+    None when nothing is known.
+    """
+
+    name: str
+    source: str  # CAPTURE, GENERIC, LET, PARAMETER, VARIABLE
+    kind: str  # NODE, SEQUENCE, OP, DTYPE, VALUE
+    span: Span
+    ops: Names | None = None
+    dtypes: Names | None = None
+    uses: int = 0
+    bound: bool = True  # a generic is bound only once the pattern has it
+
+
+class Scope:
+    """Bound names; a comprehension opens a scope inside another."""
+
+    def __init__(self, outer: Scope | None = None) -> None:
+        self.outer = outer
+        self.bindings: dict[str, Binding] = {}
+
+    def bind(self, binding: Binding) -> Binding:
+        """Adds a name to this scope."""
+        self.bindings[binding.name] = binding
+        return binding
+
+    def find(self, name: str) -> Binding | None:
+        """The binding of a name, here or outside; it does not count as a use."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.bindings:
+                return scope.bindings[name]
+            scope = scope.outer
+        return None
+
+    def use(self, name: str) -> Binding | None:
+        """The binding of a name, with one more use."""
+        binding = self.find(name)
+        if binding is not None:
+            binding.uses += 1
+        return binding
+
+    def names(self) -> list[str]:
+        """All names in sight, for hints."""
+        outer = self.outer.names() if self.outer is not None else []
+        return [*self.bindings, *outer]

@@ -1,0 +1,64 @@
+"""Everything that a set of rule files declares, by name, and the diagnostics found in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rulegrad.lang import syntax
+from rulegrad.lang.diagnostics import Diagnostic, did_you_mean, place
+from rulegrad.lang.optable import OpTable
+
+
+class World:
+    """The declarations of all files: the first of a name counts, later ones are reported by `declarations`."""
+
+    def __init__(self, files: Sequence[syntax.File]) -> None:
+        self.declarations = [d for file in files for d in file.declarations]
+        self.table = OpTable.from_declarations(self.declarations)
+        self.diagnostics: list[Diagnostic] = []
+        self._lines = {file.path: file.text.split("\n") for file in files}
+        self.rulesets: dict[str, syntax.Ruleset] = {}
+        self.passes: dict[str, syntax.Pass] = {}
+        self.functions: dict[str, syntax.Function] = {}
+        self.definitions: dict[str, syntax.Definition] = {}
+        self.externs: dict[str, syntax.Extern] = {}
+        self.targets: dict[str, syntax.Target] = {}
+        self.pipelines: dict[str, syntax.Pipeline] = {}
+        for declaration in self.declarations:
+            self._index(declaration)
+        self.attribute_names = {a for op in self.table.ops.values() for a in op.attributes}
+
+    def _index(self, declaration: syntax.Declaration) -> None:
+        if isinstance(declaration, syntax.Ruleset):
+            self.rulesets.setdefault(declaration.name, declaration)
+        elif isinstance(declaration, syntax.Pass):
+            self.passes.setdefault(declaration.name, declaration)
+        elif isinstance(declaration, syntax.Function):
+            self.functions.setdefault(declaration.name, declaration)
+        elif isinstance(declaration, syntax.Definition):
+            self.definitions.setdefault(declaration.name, declaration)
+        elif isinstance(declaration, syntax.Extern):
+            self.externs.setdefault(declaration.name, declaration)
+        elif isinstance(declaration, syntax.Target):
+            self.targets.setdefault(declaration.name, declaration)
+        elif isinstance(declaration, syntax.Pipeline):
+            self.pipelines.setdefault(declaration.name, declaration)
+
+    def report(
+        self, code: str, message: str, span: syntax.Span, hint: str = "", notes: tuple[str, ...] = ()
+    ) -> None:
+        """Records a diagnostic with its source line."""
+        lines = self._lines.get(span.file, [])
+        line = lines[span.line - 1] if 0 < span.line <= len(lines) else ""
+        self.diagnostics.append(Diagnostic(code, message, span, hint, notes, line))
+
+    def report_unknown(
+        self, code: str, what: str, name: str, span: syntax.Span, known: Iterable[str]
+    ) -> None:
+        """Records `there is no WHAT NAME`, with the closest known name."""
+        self.report(code, f"there is no {what} `{name}`", span, did_you_mean(name, known))
+
+
+def first_declared(span: syntax.Span) -> tuple[str, ...]:
+    """The note of a duplicate."""
+    return (f"first declared at {place(span)}",)
