@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rulegrad.lang import syntax
 from rulegrad.lang.checker.scope import DTYPE, GENERIC, OP, VALUE, Binding, Names, Scope
 from rulegrad.lang.checker.world import World
+from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.lang.optable import Op
 
 ATTRIBUTE_TYPES = ("int", "float", "bool", "str", "dtype", "op", "ints", "scalar", "tuple")
@@ -142,33 +143,38 @@ def check_reference(world: World, scope: Scope, name: syntax.Name, kind: str) ->
     if kind == "op" and name.name not in world.table.ops:
         world.report_unknown("unknown-op", "op", name.name, name.span, world.table.ops)
     if kind == "dtype" and name.name not in world.table.dtypes:
-        known = [*world.table.dtypes, *scope.names()]
-        world.report_unknown("unknown-dtype", "dtype", name.name, name.span, known)
+        report_unknown_dtype(world, scope, name.name, name.span)
+
+
+def report_unknown_dtype(world: World, scope: Scope, name: str, span: syntax.Span) -> None:
+    """A name that is no dtype, class or variable: a short capital one is taken for a variable."""
+    known = [*world.table.dtypes, *world.table.dtype_classes, *scope.names(), "const"]
+    hint = did_you_mean(name, known)
+    if not hint and len(name) <= 2 and name[0].isupper():
+        hint = f"declare a dtype variable: `rule[{name}]: ...`"
+    world.report("unknown-dtype", f"there is no dtype `{name}`", span, hint)
 
 
 def check_literal(world: World, name: str, kind: str, value: syntax.Expression) -> None:
     """A literal as the value of an attribute of type `kind`."""
+    wrong: list[syntax.Expression] = []
     if isinstance(value, syntax.Sequence):
         if kind not in ("ints", "tuple"):
-            _wrong_type(world, name, kind, value.span)
+            wrong = [value]
         elif kind == "ints":
-            for item in value.items:
-                check_literal(world, name, "int", item)
-        return
-    if not isinstance(value, syntax.Literal):
-        return
-    literal = value.value
+            wrong = [v for v in value.items if isinstance(v, syntax.Literal) and not _fits_type("int", v.value)]
+    elif isinstance(value, syntax.Literal) and not _fits_type(kind, value.value):
+        wrong = [value]
+    for part in wrong:
+        world.report("wrong-attribute-type", f"the attribute `{name}` is of type {kind}", part.span)
+
+
+def _fits_type(kind: str, literal: object) -> bool:
     is_bool = isinstance(literal, bool)
-    fitting = {
+    return {
         "int": isinstance(literal, int) and not is_bool,
         "float": isinstance(literal, (int, float)) and not is_bool,
         "bool": is_bool,
         "str": isinstance(literal, str),
         "scalar": isinstance(literal, (int, float)),
     }.get(kind, False)
-    if not fitting:
-        _wrong_type(world, name, kind, value.span)
-
-
-def _wrong_type(world: World, name: str, kind: str, span: syntax.Span) -> None:
-    world.report("wrong-attribute-type", f"the attribute `{name}` is of type {kind}", span)

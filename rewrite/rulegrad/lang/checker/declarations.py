@@ -45,7 +45,8 @@ def check_ruleset(world: World, ruleset: syntax.Ruleset) -> None:
     check_rules(world, ruleset.rules, Setting("ruleset", walk=True))
     for name in ruleset.union:
         if name not in world.rulesets:
-            world.report_unknown("unknown-ruleset", "rule set", name, ruleset.span, world.rulesets)
+            span = world.locate(ruleset.span, name)
+            world.report_unknown("unknown-ruleset", "rule set", name, span, world.rulesets)
     if _contains(world, ruleset.name, ruleset.union):
         message = f"the rule set `{ruleset.name}` contains itself"
         world.report("cyclic-union", message, ruleset.span)
@@ -66,15 +67,17 @@ def _contains(world: World, name: str, union: tuple[str, ...]) -> bool:
 def check_pass(world: World, declaration: syntax.Pass) -> None:
     """What it uses exists; its rules and priorities are right."""
     for name in declaration.uses:
+        span = world.locate(declaration.span, name)
         if declaration.kind == "reverse":
             if name not in world.functions:
                 what = "function on nodes"
-                world.report_unknown("unknown-function", what, name, declaration.span, world.functions)
+                world.report_unknown("unknown-function", what, name, span, world.functions)
         elif name not in world.rulesets:
-            world.report_unknown("unknown-ruleset", "rule set", name, declaration.span, world.rulesets)
+            world.report_unknown("unknown-ruleset", "rule set", name, span, world.rulesets)
     for op, _ in declaration.prefixes:
         if op not in world.table.ops:
-            world.report_unknown("unknown-op", "op", op, declaration.span, world.table.ops)
+            span = world.locate(declaration.span, op)
+            world.report_unknown("unknown-op", "op", op, span, world.table.ops)
     for priority in declaration.priorities:
         _check_priority(world, priority)
     setting = Setting(declaration.kind, walk=declaration.direction == "walk")
@@ -143,7 +146,8 @@ def check_extern(world: World, extern: syntax.Extern) -> None:
     for kind in (*(kind for _, kind in extern.parameters), *extern.result):
         if kind not in EXTERN_TYPES:
             hint = did_you_mean(kind, EXTERN_TYPES) or "one of " + ", ".join(EXTERN_TYPES)
-            world.report("unknown-type", f"there is no type `{kind}`", extern.span, hint)
+            span = world.locate(extern.span, kind)
+            world.report("unknown-type", f"there is no type `{kind}`", span, hint)
     if not extern.tests:
         message = f"the extern `{extern.name}` has no test"
         hint = f"add lines `test {extern.name}(...) -> ...` below"
@@ -175,4 +179,5 @@ def check_pipeline(world: World, pipeline: syntax.Pipeline) -> None:
     """Its steps are passes."""
     for step in pipeline.steps:
         if step not in world.passes:
-            world.report_unknown("unknown-pass", "pass", step, pipeline.span, world.passes)
+            span = world.locate(pipeline.span, step)
+            world.report_unknown("unknown-pass", "pass", step, span, world.passes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rulegrad.lang import syntax
-from rulegrad.lang.checker.scope import Names, Scope
+from rulegrad.lang.checker.scope import NODE, Names, Scope
 from rulegrad.lang.checker.world import World
 from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS, Op
 
@@ -56,13 +56,13 @@ def _is_function(world: World, name: str) -> bool:
 
 
 def _of_name(world: World, scope: Scope, name: syntax.Name) -> Names | None:
-    if name.bounds is not None:
-        return frozenset(("index",))
-    if name.dtype is not None:
-        variable = scope.find(name.dtype)
-        return variable.dtypes if variable is not None else world.table.resolve_dtypes(name.dtype)
     binding = scope.find(name.name)
-    return binding.dtypes if binding is not None and binding.kind == "node" else None
+    if binding is not None:
+        return binding.dtypes if binding.kind == NODE else None
+    if name.dtype is None:
+        return None
+    variable = scope.find(name.dtype)
+    return variable.dtypes if variable is not None else world.table.resolve_dtypes(name.dtype)
 
 
 def _either(world: World, scope: Scope, expression: syntax.Conditional) -> Names | None:

@@ -270,6 +270,14 @@ class ExpressionChecker:
             self.world.report("misplaced-function", message, call.span)
         elif not any(is_sequence(argument) for argument in call.arguments) or builtin.maximum is not None:
             self._check_count(call, builtin.minimum, builtin.maximum, f"`{builtin.signature}`")
+        if call.function == "limit" and len(call.arguments) == 1:
+            self._check_limit(call.arguments[0])
+
+    def _check_limit(self, name: syntax.Expression) -> None:
+        limits = {limit for target in self.world.targets.values() for limit in target.limits}
+        if self.world.targets and isinstance(name, syntax.Literal) and name.value not in limits:
+            what = "target with a limit"
+            self.world.report_unknown("unknown-flag", what, str(name.value), name.span, limits)
 
     def _check_count(self, call: syntax.Call, low: int, high: int | None, head: str) -> None:
         count = len(call.arguments)
@@ -277,7 +285,7 @@ class ExpressionChecker:
             return
         if count < low or (high is not None and count > high):
             wanted = f"{low}" if low == high else f"at least {low}" if high is None else f"{low} to {high}"
-            noun = "argument" if wanted == "1" else "arguments"
+            noun = "argument" if (low if high is None else high) == 1 else "arguments"
             message = f"{head} takes {wanted} {noun}, not {count}"
             self.world.report("wrong-argument-count", message, call.span)
 

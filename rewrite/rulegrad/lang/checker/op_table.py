@@ -24,7 +24,8 @@ def check_dtype(world: World, dtype: syntax.DtypeDeclaration) -> None:
     for name in dtype.properties:
         if name not in DTYPE_PROPERTIES:
             hint = did_you_mean(name, DTYPE_PROPERTIES) or "one of " + ", ".join(DTYPE_PROPERTIES)
-            world.report("unknown-field", f"a dtype has no property `{name}`", dtype.span, hint)
+            span = world.locate(dtype.span, name)
+            world.report("unknown-field", f"a dtype has no property `{name}`", span, hint)
     for name in ("kind", "bits"):
         if name not in dtype.properties:
             message = f"the dtype `{dtype.name}` is declared without `{name}`"
@@ -35,7 +36,7 @@ def check_dtype(world: World, dtype: syntax.DtypeDeclaration) -> None:
 def _check_word(world: World, what: str, word: str, known: tuple[str, ...], span: syntax.Span) -> None:
     if word not in known:
         hint = did_you_mean(word, known) or "one of " + ", ".join(known)
-        world.report("unknown-word", f"there is no {what} `{word}`", span, hint)
+        world.report("unknown-word", f"there is no {what} `{word}`", world.locate(span, word), hint)
 
 
 def check_class(world: World, declaration: syntax.ClassDeclaration) -> None:
@@ -47,7 +48,8 @@ def check_class(world: World, declaration: syntax.ClassDeclaration) -> None:
         if not known:
             names = [*table.dtypes, *table.dtype_classes, *table.ops, *table.op_classes]
             what = "dtype, op or class"
-            world.report_unknown("unknown-class", what, member, declaration.span, names)
+            span = world.locate(declaration.span, member)
+            world.report_unknown("unknown-class", what, member, span, names)
     if _reaches_itself(declaration.name, classes):
         message = f"the class `{declaration.name}` contains itself"
         world.report("cyclic-union", message, declaration.span)
@@ -115,11 +117,12 @@ def _check_types(world: World, op: syntax.OpDeclaration) -> None:
         if table.resolve_dtypes(name) is None:
             what = f"dtype class (of `{variable}`)"
             known = [*table.dtypes, *table.dtype_classes]
-            world.report_unknown("unknown-class", what, name, op.span, known)
+            world.report_unknown("unknown-class", what, name, world.locate(op.span, name), known)
     if op.result != "explicit" and op.result not in variables and op.result not in table.dtypes:
         message = f"the result `{op.result}` is no dtype, and no variable of a source"
         known = [*table.dtypes, *variables, "explicit"]
-        world.report("unknown-dtype", message, op.span, did_you_mean(op.result, known))
+        span = world.locate(op.span, f"-> {op.result}")
+        world.report("unknown-dtype", message, span, did_you_mean(op.result, known))
 
 
 def _check_expressions(world: World, op: syntax.OpDeclaration) -> None:

@@ -14,12 +14,12 @@ from rulegrad.lang.checker.calls import (
     is_reference,
     is_sequence,
     ops_of,
+    report_unknown_dtype,
     require_generic,
 )
 from rulegrad.lang.checker.expressions import GUARD, ExpressionChecker
 from rulegrad.lang.checker.scope import CAPTURE, DTYPE, NODE, OP, SEQUENCE, VALUE, Binding, Names, Scope
 from rulegrad.lang.checker.world import World
-from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS
 
 _NOT_IN_PATTERNS = {
@@ -113,12 +113,7 @@ class PatternChecker:
             return variable.dtypes
         dtypes = self.world.table.resolve_dtypes(name.dtype)
         if dtypes is None:
-            known = [*self.world.table.dtypes, *self.world.table.dtype_classes, *self.scope.names()]
-            hint = did_you_mean(name.dtype, [*known, "const"])
-            if len(name.dtype) <= 2 and name.dtype[0].isupper() and not hint:
-                hint = f"declare a dtype variable: `rule[{name.dtype}]: ...`"
-            message = f"there is no dtype `{name.dtype}`"
-            self.world.report("unknown-dtype", message, name.span, hint)
+            report_unknown_dtype(self.world, self.scope, name.dtype, name.span)
         return dtypes
 
     def _bind(

@@ -67,7 +67,8 @@ def _check_order(world: World, rule: syntax.Rule, names: dict[str, syntax.Rule])
         if clause.keyword in ("before", "after"):
             for name in clause.names:
                 if name not in known:
-                    world.report_unknown("unknown-rule", "rule in this set called", name, clause.span, known)
+                    span = world.locate(clause.span, name)
+                    world.report_unknown("unknown-rule", "rule in this set called", name, span, known)
 
 
 class _RuleChecker:
@@ -78,7 +79,7 @@ class _RuleChecker:
         self.scope = Scope()
 
     def check(self) -> None:
-        rule = self.rule
+        rule, reported = self.rule, len(self.world.diagnostics)
         for parameter in self.setting.parameters:
             self.scope.bind(Binding(parameter, PARAMETER, VALUE, rule.span, uses=1))
         for generic in rule.generics:
@@ -89,19 +90,23 @@ class _RuleChecker:
         self._template(rule.template)
         if self.setting.kind in ("ruleset", "rewrite"):
             self._dtypes()
-        self._unused()
+        if not any(d.is_error for d in self.world.diagnostics[reported:]):
+            self._unused()
         for test in rule.tests:
             check_test(self.world, test)
 
     def _generic(self, generic: syntax.Generic) -> None:
         table = self.world.table
         kind, members = table.resolve_generic(generic.classes)
+        if generic.classes and not members:
+            kind = "op" if generic.name.islower() else "dtype"
         resolve = table.resolve_ops if kind == "op" else table.resolve_dtypes
         for name in generic.classes:
             if resolve(name) is None:
                 known = [*table.ops, *table.op_classes, *table.dtypes, *table.dtype_classes]
-                what = f"{kind} or {kind} class" if len(generic.classes) > 1 else "class, op or dtype"
-                self.world.report_unknown("unknown-class", what, name, generic.span, known)
+                what = f"{kind} or {kind} class" if members else "class, op or dtype"
+                span = self.world.locate(generic.span, name)
+                self.world.report_unknown("unknown-class", what, name, span, known)
         if self.scope.find(generic.name) is not None:
             self.world.report("rebound-name", f"`{generic.name}` is declared already", generic.span)
         is_op = kind == "op"
@@ -112,7 +117,7 @@ class _RuleChecker:
                 OP if is_op else DTYPE,
                 generic.span,
                 ops=members if is_op else None,
-                dtypes=None if is_op else members,
+                dtypes=None if is_op or not members else members,
                 bound=False,
             )
         )

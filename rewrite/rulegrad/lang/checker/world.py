@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from rulegrad.lang import syntax
@@ -57,6 +58,20 @@ class World:
     ) -> None:
         """Records `there is no WHAT NAME`, with the closest known name."""
         self.report(code, f"there is no {what} `{name}`", span, did_you_mean(name, known))
+
+
+    def locate(self, span: syntax.Span, word: str) -> syntax.Span:
+        """The first place of a word in the declaration that starts at `span`; the span itself if there is none."""
+        lines = self._lines.get(span.file, [])
+        for number in range(span.line - 1, len(lines)):
+            text = lines[number]
+            if number >= span.line and text[:1] not in ("", " ", "#"):
+                break
+            start = span.column if number == span.line - 1 else 0
+            found = re.compile(rf"(?<![\w.]){re.escape(word)}(?!\w)").search(text.split("#")[0], start)
+            if found is not None:
+                return syntax.Span(span.file, number + 1, found.start(), number + 1, found.end())
+        return span
 
 
 def first_declared(span: syntax.Span) -> tuple[str, ...]:

@@ -1,0 +1,103 @@
+"""Each diagnostic has a small file that it is found in, and its message beside it.
+
+After a message has been changed on purpose, write the `.expected` files anew:
+
+    python tests/lang/test_diagnostics.py
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rulegrad.errors import RuleError
+from rulegrad.lang.checker import check
+from rulegrad.lang.diagnostics import CODES, Diagnostic, did_you_mean, report
+from rulegrad.lang.parser import parse_file
+from rulegrad.lang.syntax import File, Span
+
+HERE = Path(__file__).parent
+OP_TABLE = HERE.parents[1] / "rules" / "ops.rules"
+PASS = sorted((HERE / "pass").glob("*.rules"))
+FAIL = sorted((HERE / "fail").glob("*.rules"))
+# found by the compiler, see its own tests
+NOT_HERE = {"cannot-compile"}
+
+
+def op_table() -> File:
+    return parse_file(OP_TABLE.read_text(encoding="utf-8"), "ops.rules")
+
+
+def diagnostics_of(path: Path) -> list[Diagnostic]:
+    """What the parser, or else the checker, says about one file beside the op table."""
+    try:
+        file = parse_file(path.read_text(encoding="utf-8"), path.name)
+    except RuleError as error:
+        return list(error.diagnostics)
+    return [d for d in check([op_table(), file]) if d.span.file == path.name]
+
+
+@pytest.mark.parametrize("path", PASS, ids=lambda path: path.stem)
+def test_pass(path: Path) -> None:
+    assert report(diagnostics_of(path)) == ""
+
+
+@pytest.mark.parametrize("path", FAIL, ids=lambda path: path.stem)
+def test_fail(path: Path) -> None:
+    expected = path.with_suffix(".expected").read_text(encoding="utf-8")
+    assert report(diagnostics_of(path)) + "\n" == expected
+
+
+@pytest.mark.parametrize("code", sorted(CODES.keys() - NOT_HERE))
+def test_every_code_has_an_example(code: str) -> None:
+    path = HERE / "fail" / f"{code}.rules"
+    assert code in {d.code for d in diagnostics_of(path)}
+
+
+def test_the_op_table_is_clean() -> None:
+    assert report(check([op_table()])) == ""
+
+
+def test_several_errors_at_once() -> None:
+    text = "ruleset r:\n    a: x + -> x\n    b: x -> (y\n    c: x -> y z\n"
+    with pytest.raises(RuleError) as caught:
+        parse_file(text, "t.rules")
+    assert [d.span.line for d in caught.value.diagnostics] == [2, 3, 4]
+    assert "t.rules:2:12: error[expected]" in str(caught.value)
+
+
+def test_a_diagnostic_shows_its_place() -> None:
+    span = Span("a.rules", 3, 4, 3, 7)
+    shown = str(Diagnostic("unknown-op", "there is no op `ADX`", span, "did you mean `ADD`?", ("so",), "x + ADX"))
+    assert shown.split("\n") == [
+        "a.rules:3:5: error[unknown-op]: there is no op `ADX`",
+        "    x + ADX",
+        "        ^^^",
+        "    hint: did you mean `ADD`?",
+        "    note: so",
+    ]
+
+
+def test_a_long_line_is_cut_around_the_carets() -> None:
+    line = "a" * 500 + "BAD" + "b" * 500
+    shown = str(Diagnostic("expected", "m", Span("f", 1, 500, 1, 503), source_line=line)).split("\n")
+    start = shown[2].index("^")
+    assert shown[1][start : start + 3] == "BAD"
+    assert len(shown[1]) < 200
+
+
+def test_unknown_codes_are_refused() -> None:
+    with pytest.raises(ValueError, match="unknown code"):
+        Diagnostic("no-such-code", "m", Span("f", 1, 0, 1, 1))
+
+
+def test_did_you_mean() -> None:
+    assert did_you_mean("rnage", ["range", "const"]) == "did you mean `range`?"
+    assert did_you_mean("add", ["ADD", "MUL"]) == "did you mean `ADD`?"
+    assert did_you_mean("zzz", ["range"]) == ""
+
+
+if __name__ == "__main__":
+    for failing in FAIL:
+        failing.with_suffix(".expected").write_text(report(diagnostics_of(failing)) + "\n", encoding="utf-8")
