@@ -73,6 +73,7 @@ class Source:
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.text = self.text.removeprefix("\ufeff")  # the mark that some editors put first
         self.physical = self.text.split("\n")
 
     def span(self, first: Token, last: Token | None = None) -> Span:
@@ -108,8 +109,7 @@ class _Lexer:
     def run(self) -> list[Line]:
         line, line_start = 1, 0
         at_start = True  # nothing but space so far on this physical line
-        text = self.source.text
-        for match in _TOKEN.finditer(text, 1 if text.startswith("\ufeff") else 0):
+        for match in _TOKEN.finditer(self.source.text):
             kind = match.lastgroup
             if kind == "space":
                 continue

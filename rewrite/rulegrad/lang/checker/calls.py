@@ -77,9 +77,7 @@ def _fits(op: Op, at_least: int, exact: bool, builds: bool) -> bool:
     return not exact or at_least >= op.minimum
 
 
-def attribute_type(
-    world: World, ops: Names, attribute: syntax.Attribute, alone: bool
-) -> tuple[str, str] | None:
+def attribute_type(world: World, ops: Names, attribute: syntax.Attribute, alone: bool) -> tuple[str, str] | None:
     """The name and type of an attribute of every one of these ops; reports one that is unknown."""
     if attribute.name is None:
         return _unnamed(world, ops, attribute, alone)
@@ -98,9 +96,7 @@ def attribute_type(
     return None
 
 
-def _unnamed(
-    world: World, ops: Names, attribute: syntax.Attribute, alone: bool
-) -> tuple[str, str] | None:
+def _unnamed(world: World, ops: Names, attribute: syntax.Attribute, alone: bool) -> tuple[str, str] | None:
     if not alone:
         message = "several attributes, of which one has no name"
         world.report("unnamed-attribute", message, attribute.span, "write `name=value`")

@@ -82,9 +82,7 @@ def _explicit(world: World, scope: Scope, call: syntax.OpCall) -> Names | None:
     return None
 
 
-def _of_op(
-    world: World, scope: Scope, op: Op, sources: Sequence[syntax.Expression], span: syntax.Span
-) -> Names | None:
+def _of_op(world: World, scope: Scope, op: Op, sources: Sequence[syntax.Expression], span: syntax.Span) -> Names | None:
     """The result's dtypes, from the declared parameter types and the sources' dtypes."""
     declaration = op.declaration
     variables: dict[str, Names | None] = {}

@@ -45,20 +45,15 @@ class World:
         elif isinstance(declaration, syntax.Pipeline):
             self.pipelines.setdefault(declaration.name, declaration)
 
-    def report(
-        self, code: str, message: str, span: syntax.Span, hint: str = "", notes: tuple[str, ...] = ()
-    ) -> None:
+    def report(self, code: str, message: str, span: syntax.Span, hint: str = "", notes: tuple[str, ...] = ()) -> None:
         """Records a diagnostic with its source line."""
         lines = self._lines.get(span.file, [])
         line = lines[span.line - 1] if 0 < span.line <= len(lines) else ""
         self.diagnostics.append(Diagnostic(code, message, span, hint, notes, line))
 
-    def report_unknown(
-        self, code: str, what: str, name: str, span: syntax.Span, known: Iterable[str]
-    ) -> None:
+    def report_unknown(self, code: str, what: str, name: str, span: syntax.Span, known: Iterable[str]) -> None:
         """Records `there is no WHAT NAME`, with the closest known name."""
         self.report(code, f"there is no {what} `{name}`", span, did_you_mean(name, known))
-
 
     def locate(self, span: syntax.Span, word: str) -> syntax.Span:
         """The first place of a word in the declaration that starts at `span`; the span itself if there is none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from rulegrad.lang.lexer import Line, Source, Token
+from rulegrad.lang.lexer import STRING, Line, Source, Token
 from rulegrad.lang.parser.cursor import Cursor, Problem
 from rulegrad.lang.syntax import Span
 
@@ -38,7 +38,10 @@ def joined(line: Line, deeper: list[Line]) -> Line:
 
 
 def join_head(line: Line, deeper: list[Line]) -> tuple[Line, list[Line]]:
-    """A rule's head with the lines that finish it: after `:`, `->` or `=`, or starting with `->`."""
+    """A rule's head with the lines that finish it.
+
+    They come after `:`, `->` or `=`, or start with `->`, `close` or a string.
+    """
     count = 0
     last = line
     while count < len(deeper) and _goes_on(last, deeper[count]):
@@ -50,7 +53,8 @@ def join_head(line: Line, deeper: list[Line]) -> tuple[Line, list[Line]]:
 def _goes_on(line: Line, following: Line) -> bool:
     if not line.tokens or not following.tokens:
         return False
-    return line.tokens[-1].text in (":", "->", "=") or following.tokens[0].text == "->"
+    first = following.tokens[0]
+    return line.tokens[-1].text in (":", "->", "=") or first.text in ("->", "close") or first.kind == STRING
 
 
 def attempt(source: Source, line: Line, read: Callable[[Cursor], Result]) -> Result | None:

@@ -177,9 +177,7 @@ def parse_parameters(cursor: Cursor) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _function_rule(
-    source: Source, rule: syntax.Rule, name: str, parameters: tuple[str, ...]
-) -> syntax.Rule | None:
+def _function_rule(source: Source, rule: syntax.Rule, name: str, parameters: tuple[str, ...]) -> syntax.Rule | None:
     """The rule with the pattern of the first argument; the other arguments must be the parameters."""
     written = f"{name}({', '.join(['PATTERN', *parameters[1:]])})"
     call = rule.pattern

@@ -82,7 +82,7 @@ def _item(cursor: Cursor, items: _Items) -> None:
     elif cursor.token.kind == STRING:
         _put(cursor, items.templates, key, cursor.string())
     else:
-        hint = "has, dtypes, type, suffix, literal, limit, flag, render, or a template: `kernel \"...\"`"
+        hint = 'has, dtypes, type, suffix, literal, limit, flag, render, or a template: `kernel "..."`'
         raise cursor.expected(f"a text in quotes after `{key}`", hint)
 
 
