@@ -1,0 +1,81 @@
+"""The `numpy` backend: the reference interpreter as a device. It always works."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rulegrad.errors import DeviceError
+from rulegrad.ir import UOp
+from rulegrad.ir.dtype import as_dtype
+from rulegrad.runtime.device import Discovery, Found
+from rulegrad.runtime.interpreter import KernelProgram
+from rulegrad.runtime.kernel import Kernel
+
+__all__ = ["ONE_DEVICE", "Device", "discover"]
+
+ONE_DEVICE = True
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+def discover() -> Discovery:
+    return Discovery((Found(0, f"the reference interpreter, NumPy {np.__version__}", "interpreter"),))
+
+
+class Device:
+    """The host. Handles are arrays of bytes."""
+
+    name = "numpy"
+    target = "numpy"
+    interprets = True
+    memory = 0
+
+    def __init__(self, number: int = 0) -> None:
+        pass
+
+    def allocate(self, nbytes: int) -> Bytes:
+        try:
+            return np.empty(nbytes, np.uint8)
+        except MemoryError:
+            raise DeviceError(
+                f"numpy cannot allocate {nbytes:,} bytes; use smaller batches, or let go of tensors that "
+                "are no longer needed"
+            ) from None
+
+    def free(self, handle: Bytes) -> None:
+        """Nothing to do: the last one who holds the array lets it go."""
+
+    def copy_in(self, handle: Bytes, array: np.ndarray[Any, Any]) -> None:
+        handle[: array.nbytes] = array.reshape(-1).view(np.uint8)
+
+    def copy_out(self, handle: Bytes, array: np.ndarray[Any, Any]) -> None:
+        array.reshape(-1).view(np.uint8)[...] = handle[: array.nbytes]
+
+    def compile(self, kernels: Sequence[Kernel]) -> list[_Executable]:
+        return [_Executable(kernel) for kernel in kernels]
+
+    def synchronize(self) -> None:
+        """Nothing to do: a launch returns when it has ended."""
+
+
+class _Executable:
+    """A kernel's graph, planned."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._program = KernelProgram(kernel.graph, kernel.name)
+
+    def __call__(self, handles: Sequence[Bytes], wait: bool = False) -> float | None:
+        start = time.perf_counter()
+        self._program.run(lambda node: _typed(handles[node.attrs["slot"]], node))
+        return time.perf_counter() - start if wait else None
+
+
+def _typed(handle: Bytes, node: UOp) -> np.ndarray[Any, Any]:
+    """The memory as the array that a PARAM stands for."""
+    dtype = as_dtype(node.dtype).numpy
+    count = int(np.prod(node.shape, dtype=np.int64))
+    return handle[: count * dtype.itemsize].view(dtype).reshape(node.shape)

@@ -1,0 +1,222 @@
+"""NumPy functions for the ops, made from the `eval` lines of the op table.
+
+>>> import numpy as np
+>>> table = evaluators()
+>>> table.evaluate("FLOORDIV", "int32", [np.array([7, -7, 1], np.int32), np.array([2, 2, 0], np.int32)])
+array([ 3, -4,  0], dtype=int32)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, reduce
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rulegrad.errors import DeviceError, RuleError
+from rulegrad.ir.dtype import DType, as_dtype
+from rulegrad.lang import syntax
+from rulegrad.runtime.numerics import INDEX_PRIMITIVES, PRIMITIVES, Array, bitcast, convert, threefry
+from rulegrad.runtime.paths import data_folder
+
+
+class _Operands(NamedTuple):
+    """What an evaluator reads: the sources as they are and as they are computed with, and the dtypes."""
+
+    given: dict[str, Array]
+    working: dict[str, Array]
+    literals: np.dtype[Any]
+    source: DType
+    result: DType
+
+
+_Code = Callable[[_Operands], Any]
+
+#: Floats that NumPy computes poorly or not at all: computed in float32, and the result rounded.
+_SMALL_FLOATS = frozenset({"float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"})
+
+
+class Evaluators:
+    """The evaluators of a set of op declarations."""
+
+    def __init__(self, declarations: Iterable[syntax.OpDeclaration]) -> None:
+        self._declarations = {declaration.name: declaration for declaration in declarations}
+        self._bound: dict[tuple[str, ...], Callable[..., Array]] = {}
+
+    def __contains__(self, op: str) -> bool:
+        """Whether the op computes one element from one element of each source."""
+        declaration = self._declarations.get(op)
+        return op == "THREEFRY" or (declaration is not None and declaration.evaluator is not None)
+
+    def bind(self, op: str, result: str, sources: Sequence[str]) -> Callable[..., Array]:
+        """The op as a function of arrays that broadcast, for these dtypes of the result and the sources.
+
+        Raises DeviceError for an op without an evaluator.
+        """
+        key = (op, str(result), *map(str, sources))
+        if key not in self._bound:
+            self._bound[key] = self._bind(op, as_dtype(result), [as_dtype(source) for source in sources])
+        return self._bound[key]
+
+    def evaluate(self, op: str, result: str, arrays: Sequence[Array]) -> Array:
+        """The op on arrays that broadcast. Raises DeviceError for an op without an evaluator."""
+        return np.asarray(self.bind(op, result, [as_dtype(array.dtype) for array in arrays])(*arrays))
+
+    def reduce(self, op: str, dtype: str, array: Array, axes: tuple[int, ...]) -> Array:
+        """The array reduced by a binary op over the axes, which stay with size 1.
+
+        Small floats are accumulated in float32. Raises DeviceError for an op that cannot reduce.
+        """
+        ufunc = self._ufunc(op)
+        if not axes:
+            return array
+        target = as_dtype(dtype)
+        working = _widened(array)
+        options: dict[str, Any] = {}
+        if not all(array.shape[axis] for axis in axes):
+            options["initial"] = self.identity(op, dtype).astype(working.dtype)[()]
+        value = ufunc.reduce(working, axis=axes, dtype=working.dtype, keepdims=True, **options)
+        return np.asarray(value, target.numpy)
+
+    def identity(self, op: str, dtype: str) -> Array:
+        """The value e with op(e, x) = x, as an array without axes. Raises DeviceError when it has none."""
+        declaration = self._declarations.get(op)
+        if declaration is None or declaration.identity is None:
+            raise DeviceError(f"the op {op} cannot reduce: the op table gives it no identity")
+        value, target = _constant(declaration.identity, as_dtype(dtype)), as_dtype(dtype)
+        if target.kind == "bool":
+            return np.asarray(value != 0)
+        return np.asarray(value).astype(target.numpy)
+
+    def _ufunc(self, op: str) -> np.ufunc:
+        """The NumPy ufunc that computes the op from its two sources."""
+        declaration = self._declarations.get(op)
+        expression = declaration.evaluator if declaration else None
+        if isinstance(expression, syntax.Infix):
+            found = PRIMITIVES.get(expression.operator)
+        elif isinstance(expression, syntax.Call):
+            found = PRIMITIVES.get(expression.function)
+        else:
+            found = None
+        if not isinstance(found, np.ufunc) or found.nin != 2:
+            raise DeviceError(f"the op {op} cannot reduce; use one of the class Reduction, such as ADD")
+        return found
+
+    def _bind(self, op: str, result: DType, sources: list[DType]) -> Callable[..., Array]:
+        if op == "THREEFRY":
+            return threefry
+        declaration = self._declarations.get(op)
+        if declaration is None or declaration.evaluator is None:
+            raise DeviceError(f"the interpreter cannot run {op}: the op table has no `eval` line for it")
+        source = sources[-1]  # a WHERE's first source is a bool, the others are what is computed with
+        table = INDEX_PRIMITIVES if source.kind == "index" else PRIMITIVES
+        names = [parameter.name for parameter in declaration.parameters]
+        small = source in _SMALL_FLOATS
+        if not small and (direct := _direct(declaration.evaluator, names, table)) is not None:
+            return direct
+        code = _translate(declaration.evaluator, table)
+        literals = np.dtype(np.float32) if small else source.numpy
+
+        def operation(*arrays: Array) -> Array:
+            given = dict(zip(names, arrays, strict=True))
+            working = {name: _widened(array) for name, array in given.items()} if small else given
+            value = np.asarray(code(_Operands(given, working, literals, source, result)))
+            return value if value.dtype == result.numpy else value.astype(result.numpy)
+
+        return operation
+
+
+def load(paths: Iterable[Path]) -> Evaluators:
+    """The evaluators of the ops that rule files declare. Raises RuleError."""
+    from rulegrad.lang.parser import parse_file
+
+    files = [parse_file(path.read_text(encoding="utf-8"), str(path)) for path in paths]
+    return Evaluators(d for file in files for d in file.declarations if isinstance(d, syntax.OpDeclaration))
+
+
+@cache
+def evaluators() -> Evaluators:
+    """Those of rules/ops.rules."""
+    return load([data_folder("rules") / "ops.rules"])
+
+
+def _widened(array: Array) -> Array:
+    return array.astype(np.float32) if array.dtype.name in _SMALL_FLOATS else array
+
+
+# ---- from syntax to functions ----
+
+
+def _translate(expression: syntax.Expression, table: dict[str, Callable[..., Any]]) -> _Code:
+    """A function that computes the expression. Raises RuleError for what an `eval` line may not contain."""
+    match expression:
+        case syntax.Name(name=name):
+            return lambda operands: operands.working[name]
+        case syntax.Literal(value=value):
+            return lambda operands: np.asarray(value).astype(operands.literals)
+        case syntax.Conditional(condition=condition, then=then, otherwise=otherwise):
+            return _apply(np.where, [_translate(e, table) for e in (condition, then, otherwise)])
+        case syntax.Prefix(operator=operator, operand=operand):
+            return _apply(table["negate" if operator == "-" else operator], [_translate(operand, table)])
+        case syntax.Infix(operator=operator, left=left, right=right) if operator in table:
+            return _apply(table[operator], [_translate(left, table), _translate(right, table)])
+        case syntax.Call(function="convert" | "bitcast" as function, arguments=(syntax.Name(name=name),)):
+            return _cast(convert if function == "convert" else bitcast, name)
+        case syntax.Call(function=function, arguments=arguments) if function in table:
+            return _apply(table[function], [_translate(argument, table) for argument in arguments])
+    span = expression.span
+    raise RuleError(f"{span.file}:{span.line}: the interpreter has no meaning for this part of an `eval` line")
+
+
+def _direct(
+    expression: syntax.Expression, names: list[str], table: dict[str, Callable[..., Any]]
+) -> Callable[..., Any] | None:
+    """The one NumPy function that the expression is, if it is one function of the sources in order."""
+    match expression:
+        case syntax.Infix(operator=function, left=left, right=right):
+            arguments: tuple[syntax.Expression, ...] = (left, right)
+        case syntax.Call(function=function, arguments=arguments):
+            pass
+        case _:
+            return None
+    given = [argument.name if isinstance(argument, syntax.Name) else None for argument in arguments]
+    return table.get(function) if given == names else None
+
+
+def _apply(function: Callable[..., Any], arguments: list[_Code]) -> _Code:
+    if len(arguments) == 1:
+        (only,) = arguments
+        return lambda operands: function(only(operands))
+    if len(arguments) > 2 and isinstance(function, np.ufunc):  # max(a, b, c)
+        return lambda operands: reduce(function, [argument(operands) for argument in arguments])
+    return lambda operands: function(*[argument(operands) for argument in arguments])
+
+
+def _cast(function: Callable[[Array, DType, DType], Array], name: str) -> _Code:
+    return lambda operands: function(operands.given[name], operands.source, operands.result)
+
+
+def _constant(expression: syntax.Expression, dtype: DType) -> Any:
+    """The value of an `identity` line."""
+    match expression:
+        case syntax.Literal(value=value):
+            return value
+        case syntax.Prefix(operator="-", operand=operand):
+            return -_constant(operand, dtype)
+        case syntax.Call(function="dtype_min" | "dtype_max" as end):
+            return _extreme(dtype, end == "dtype_max")
+    span = expression.span
+    raise RuleError(f"{span.file}:{span.line}: an identity must be a number, dtype_min() or dtype_max()")
+
+
+def _extreme(dtype: DType, largest: bool) -> Any:
+    if dtype.kind == "bool":
+        return int(largest)
+    if dtype == "float8_e4m3fn":  # has no infinity
+        return 448.0 if largest else -448.0
+    if dtype.is_float:
+        return np.inf if largest else -np.inf
+    limits = np.iinfo(dtype.numpy)
+    return limits.max if largest else limits.min

@@ -1,0 +1,110 @@
+"""The reference interpreter: runs graphs with NumPy, by the evaluators of the op table.
+
+What it computes is what a graph means; every other device is compared with it. It runs tensor graphs and
+the graphs of kernels before they are lowered to loops.
+
+>>> import numpy as np
+>>> from rulegrad.ir import UOp
+>>> a = UOp("BUFFER", (), "float32", id=7, shape=(2, 3), device="numpy")
+>>> evaluate(UOp("REDUCE", (a,), op="ADD", axes=(1,)), {a: np.ones((2, 3), np.float32)})
+array([[3.],
+       [3.]], dtype=float32)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rulegrad.errors import DeviceError, GraphError
+from rulegrad.ir.dtype import as_dtype
+from rulegrad.runtime.evaluators import Evaluators, evaluators
+from rulegrad.runtime.numerics import Array
+from rulegrad.runtime.plan import Plan
+from rulegrad.runtime.planner import Planner
+
+if TYPE_CHECKING:
+    from rulegrad.ir import UOp
+
+Arrays = Mapping[Any, Array]
+
+
+def evaluate(
+    uop: UOp,
+    arrays: Arrays | None = None,
+    loops: Sequence[UOp] = (),
+    table: Evaluators | None = None,
+) -> Array:
+    """The value of a node.
+
+    `arrays` has the contents of its BUFFER and PARAM nodes, by node or by the id of a BUFFER. `loops` are
+    the RANGE nodes that are open in it: the result then has an axis for each, in this order, before its
+    own. Raises DeviceError when an array is missing or does not fit, for an index out of bounds, and for
+    a graph that cannot be interpreted.
+    """
+    if as_dtype(uop.dtype).kind == "void":
+        raise GraphError(f"{uop.op} has no value; evaluate takes a node that has one, run_kernel a SINK")
+    planner = Planner([uop], loops, table or evaluators(), "evaluate")
+    plan = planner.plan
+    (value,) = plan.run(lambda node: _given(node, arrays or {}), [planner.slot(uop)])
+    if any(size != 1 for size in value.shape[len(loops) : len(plan.extents)]):
+        raise GraphError("a RANGE is open in the graph; name it in `loops`, or reduce over it")
+    extents = plan.extents[: len(loops)]
+    shape = (*extents, *(1,) * (len(plan.extents) - len(loops)), *uop.shape)
+    return np.array(np.broadcast_to(value, shape)).reshape((*extents, *uop.shape))
+
+
+class KernelProgram:
+    """A kernel's graph, ready to run."""
+
+    def __init__(self, graph: UOp, name: str = "kernel", table: Evaluators | None = None) -> None:
+        self.name = name
+        self._plans: list[Plan] = []
+        for loops, stores in _stores_by_loops(graph).items():
+            self._plans.append(Planner(stores, loops, table or evaluators(), name).plan)
+
+    def run(self, storage: Callable[[UOp], Array]) -> None:
+        """Runs it; `storage` gives the array of a PARAM or BUFFER node, which is written in place."""
+        for plan in self._plans:
+            plan.run(storage)
+
+
+def run_kernel(graph: UOp, arrays: Sequence[Array], name: str = "kernel") -> None:
+    """Runs a kernel's graph; PARAM slot k is `arrays[k]`. Raises DeviceError, as `evaluate` does."""
+    slots = dict(enumerate(arrays))
+    KernelProgram(graph, name).run(lambda node: _fitting(node, slots.get(node.attrs.get("slot"))))
+
+
+def _stores_by_loops(graph: UOp) -> dict[tuple[UOp, ...], list[UOp]]:
+    """The stores below a SINK, in order, by the loops that are closed around them."""
+    found: dict[tuple[UOp, ...], list[UOp]] = {}
+    stack: list[tuple[UOp, tuple[UOp, ...]]] = [(graph, ())]
+    while stack:
+        node, loops = stack.pop()
+        if node.op == "STORE":
+            found.setdefault(loops, []).append(node)
+        elif node.op == "END":
+            stack.append((node.src[0], (*loops, *node.src[1:])))
+        elif node.op in ("SINK", "BARRIER"):
+            stack.extend((source, loops) for source in reversed(node.src))
+        else:
+            raise DeviceError(f"the interpreter expects stores below a {graph.op}, not {node.op}")
+    return found
+
+
+def _given(node: UOp, arrays: Arrays) -> Array:
+    found = arrays.get(node)
+    return _fitting(node, arrays.get(node.attrs.get("id")) if found is None else found)
+
+
+def _fitting(node: UOp, array: Array | None) -> Array:
+    if array is None:
+        raise DeviceError(f"no array was given for {node}")
+    if array.shape != node.shape or array.dtype != as_dtype(node.dtype).numpy:
+        raise DeviceError(
+            f"{node} was given an array of shape {array.shape} and dtype {array.dtype}; "
+            f"it needs {node.shape} and {node.dtype}"
+        )
+    return array

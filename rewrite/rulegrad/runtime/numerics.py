@@ -1,0 +1,187 @@
+"""What the built-in functions of the op table's `eval` lines mean on NumPy arrays.
+
+Integers wrap around. Division by zero gives 0 for integers. Functions here take and give arrays of one
+dtype; `convert` and `bitcast` change it. Call them under `np.errstate(all="ignore")`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rulegrad.errors import GraphError
+from rulegrad.ir.dtype import DType
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Primitive = Callable[..., Any]
+
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+
+
+def convert(array: Array, source: DType, target: DType) -> Array:
+    """Value conversion: floats to integers truncate, integers wrap, anything to bool is != 0.
+
+    A float outside int64 (or nan) gives the smallest int64, which then wraps, as the engine computes it.
+    Raises GraphError when an index does not fit in 64 bits.
+    """
+    if source == target:
+        return array
+    if target.kind == "bool":
+        return np.asarray(array != 0)
+    if source.is_float and target.is_integer:
+        return _integer_from_float(array.astype(np.float64), target)
+    if source == "uint64" and target.kind == "index" and np.any(array > np.uint64(_INT64_MAX)):
+        raise GraphError("an index does not fit in 64 bits")
+    return array.astype(target.numpy)
+
+
+def bitcast(array: Array, source: DType, target: DType) -> Array:
+    """The same bits as another dtype of the same size."""
+    if source.kind == "bool":
+        array = array.astype(np.uint8)
+    if target.kind == "bool":
+        return np.asarray(array.view(np.uint8) != 0)
+    return np.asarray(array.view(target.numpy))
+
+
+def _integer_from_float(array: Array, target: DType) -> Array:
+    whole = np.trunc(array)
+    fits = (whole >= -(2.0**63)) & (whole < 2.0**63)
+    result = np.where(fits, whole, 0.0).astype(np.int64)
+    result = np.where(fits, result, np.int64(_INT64_MIN)).astype(target.numpy)
+    if target == "uint64":
+        high = (whole >= 2.0**63) & (whole < 2.0**64)
+        result = np.where(high, np.where(high, whole, 0.0).astype(np.uint64), result)
+    return result
+
+
+# ---- integer division and shifts ----
+
+
+def trunc_divide(a: Array, b: Array) -> Array:
+    """a / b towards zero, as in C; by zero: 0."""
+    quotient = np.floor_divide(a, b)
+    inexact = (np.remainder(a, b) != 0) & ((a < 0) != (b < 0))
+    return np.asarray(quotient + inexact.astype(quotient.dtype))
+
+
+def shift_left(a: Array, b: Array) -> Array:
+    """a * 2**b for 0 <= b < bits; otherwise 0."""
+    inside = (b >= 0) & (b < _bits(a))
+    return np.where(inside, np.left_shift(a, np.where(inside, b, 0).astype(b.dtype)), 0).astype(a.dtype)
+
+
+def shift_right(a: Array, b: Array) -> Array:
+    """a // 2**b; where b is not in 0..bits-1, what shifting by all bits would give: 0 or -1."""
+    inside = (b >= 0) & (b < _bits(a))
+    sign = np.where(a < 0, -1, 0)
+    return np.where(inside, np.right_shift(a, np.where(inside, b, 0).astype(b.dtype)), sign).astype(a.dtype)
+
+
+def power(a: Array, b: Array) -> Array:
+    """a ** b. An integer with a negative exponent gives 1 / a**-b towards zero (0 for a = 0)."""
+    if a.dtype.kind not in "iu":
+        return np.asarray(np.power(a, b))
+    negative = b < 0
+    whole = np.power(a, np.where(negative, 0, b).astype(b.dtype))
+    if not np.any(negative):
+        return np.asarray(whole)
+    odd = (b & 1).astype(bool)
+    reciprocal = np.where(a == 1, 1, np.where(a == -1, np.where(odd, -1, 1), 0))
+    return np.where(negative, reciprocal, whole).astype(a.dtype)
+
+
+def _bits(a: Array) -> int:
+    return a.dtype.itemsize * 8
+
+
+# ---- index integers: an overflow is an error ----
+
+
+def _checked(ufunc: np.ufunc) -> Primitive:
+    """The ufunc on int64 arrays; raises GraphError where the exact result does not fit."""
+
+    def operation(*operands: Array) -> Any:
+        if all(operand.size for operand in operands):
+            ends = [(int(operand.min()), int(operand.max())) for operand in operands]
+            # The extreme results of +, - and * are at the ends of the operands' intervals.
+            pairs = [(x, y) for x in ends[0] for y in (ends[1] if len(ends) == 2 else (0,))]
+            exact = [_EXACT[ufunc.__name__](x, y) for x, y in pairs]
+            if min(exact) < _INT64_MIN or max(exact) > _INT64_MAX:
+                _check_exactly(ufunc, operands)
+        return ufunc(*operands)
+
+    return operation
+
+
+_EXACT: dict[str, Callable[[int, int], int]] = {
+    "add": lambda x, y: x + y,
+    "subtract": lambda x, y: x - y,
+    "multiply": lambda x, y: x * y,
+    "negative": lambda x, y: -x,
+}
+
+
+def _check_exactly(ufunc: np.ufunc, operands: tuple[Array, ...]) -> None:
+    exact = ufunc(*(operand.astype(object) for operand in operands))
+    if np.any((exact < _INT64_MIN) | (exact > _INT64_MAX)):
+        raise GraphError(f"an index does not fit in 64 bits (in {ufunc.__name__}); make the tensor smaller")
+
+
+# ---- random numbers ----
+
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+
+
+def threefry(counter: Array, key: Array) -> Array:
+    """Threefry-2x32 with 20 rounds (Salmon et al., SC 2011) on uint64 arrays.
+
+    Word 0 of the counter, of the key and of the result is in the low 32 bits, word 1 in the high 32 bits.
+    """
+    keys = [_low(key), _high(key)]
+    keys.append(keys[0] ^ keys[1] ^ np.uint32(0x1BD11BDA))
+    x, y = _low(counter) + keys[0], _high(counter) + keys[1]
+    for group in range(5):
+        for rotation in _ROTATIONS[group % 2]:
+            x = x + y
+            y = x ^ (y << np.uint32(rotation) | y >> np.uint32(32 - rotation))
+        x = x + keys[(group + 1) % 3]
+        y = y + keys[(group + 2) % 3] + np.uint32(group + 1)
+    return np.asarray(y.astype(np.uint64) << np.uint64(32) | x.astype(np.uint64))
+
+
+def _low(array: Array) -> Array:
+    return np.asarray(array.astype(np.uint32))
+
+
+def _high(array: Array) -> Array:
+    return np.asarray((array >> np.uint64(32)).astype(np.uint32))
+
+
+# ---- the tables by name ----
+
+#: Operators and functions of the rule language, for every dtype but index.
+PRIMITIVES: dict[str, Primitive] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.true_divide, "negate": np.negative,
+    "//": np.floor_divide, "%": np.remainder, "**": power,
+    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
+    "==": np.equal, "!=": np.not_equal, "and": np.logical_and, "or": np.logical_or, "not": np.logical_not,
+    "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor, "~": np.invert,
+    "<<": shift_left, ">>": shift_right,
+    "bit_and": np.bitwise_and, "bit_or": np.bitwise_or, "bit_xor": np.bitwise_xor, "bit_not": np.invert,
+    "shift_left": shift_left, "shift_right": shift_right, "trunc_div": trunc_divide, "trunc_mod": np.fmod,
+    "pow": power, "max": np.maximum, "min": np.minimum, "abs": np.abs,
+    "sqrt": np.sqrt, "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2,
+    "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
+    "trunc": np.trunc, "floor": np.floor, "ceil": np.ceil, "round_even": np.rint,
+}  # fmt: skip
+
+#: The same for index integers.
+INDEX_PRIMITIVES: dict[str, Primitive] = PRIMITIVES | {
+    "+": _checked(np.add),
+    "-": _checked(np.subtract),
+    "*": _checked(np.multiply),
+    "negate": _checked(np.negative),
+}

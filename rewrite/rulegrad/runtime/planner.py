@@ -1,0 +1,328 @@
+"""Making plans: from a graph to steps on arrays, one array axis for each RANGE."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rulegrad.errors import DeviceError
+from rulegrad.ir.dtype import as_dtype
+from rulegrad.runtime import movement
+from rulegrad.runtime.contract import sum_of_products
+from rulegrad.runtime.evaluators import Evaluators
+from rulegrad.runtime.gather import read, write
+from rulegrad.runtime.numerics import Array
+from rulegrad.runtime.plan import Plan, Step
+
+if TYPE_CHECKING:
+    from rulegrad.ir import UOp
+
+_LOOPS = ("RANGE", "SPECIAL")
+_SAME_VALUE = ("STAGE", "DETACH", "COPY", "AFTER")
+_NO_VALUE = ("END", "SINK", "BARRIER", "STORE")
+
+
+class Planner:
+    """Builds the plan of one graph, or of the stores of a kernel that share their loops.
+
+    `loops` are the RANGE nodes that are open in the roots, in the order of the array axes wanted.
+    Raises DeviceError for a graph that cannot be interpreted.
+    """
+
+    def __init__(
+        self, roots: Sequence[UOp], loops: Sequence[UOp], evaluators: Evaluators, what: str
+    ) -> None:
+        self._evaluators = evaluators
+        self._what = what
+        self._axes: dict[UOp, int] = {}
+        self._slot: dict[UOp, int] = {}
+        self._valid: dict[UOp, int] = {}  # masks of the values that depend on INVALID
+        self._slot_loops: list[frozenset[int]] = []
+        self._stores: list[UOp] = []
+        nodes = _postorder(roots)
+        for loop in [*loops, *(node for node in nodes if node.op in _LOOPS)]:
+            self._axes.setdefault(loop, len(self._axes))
+        # A graph that says what comes after a store has its stores in their places, any other at the end.
+        self._stores_wait = not any(node.op == "AFTER" for node in nodes)
+        self.plan = Plan([_extent(loop) for loop in self._axes], len(loops))
+        self._rank = len(self._axes)
+        for node in nodes:
+            self._emit(node)
+        self._finish_stores()
+
+    def slot(self, node: UOp) -> int:
+        """Where the plan leaves the value of a root."""
+        return self._slot[node]
+
+    # ---- slots and steps ----
+
+    def _new_slot(self, loops: Iterable[int] = ()) -> int:
+        self._slot_loops.append(frozenset(loops))
+        self.plan.slots += 1
+        return self.plan.slots - 1
+
+    def _add(
+        self, function: Callable[..., Any], inputs: Sequence[int], elements: int, closed: Iterable[int] = ()
+    ) -> int:
+        loops = frozenset[int]().union(*(self._slot_loops[slot] for slot in inputs)) - frozenset(closed)
+        output = self._new_slot(loops)
+        self.plan.steps.append(Step(function, tuple(inputs), output, loops, elements))
+        return output
+
+    def _constant(self, value: Any, dtype: Any) -> int:
+        slot = self._new_slot()
+        self.plan.constants.append((slot, np.asarray(value).astype(dtype).reshape((1,) * self._rank)))
+        return slot
+
+    def _emit(self, node: UOp) -> None:
+        op = node.op
+        if op in self._evaluators:
+            self._elementwise(node)
+        elif op in _SAME_VALUE:
+            self._alias(node)
+        elif op in movement.OPS:
+            function = movement.function(node, self._rank)
+            self._slot[node] = self._add(function, [self._slot[node.src[0]]], math.prod(node.shape))
+        elif (method := _METHODS.get(op)) is not None:
+            method(self, node)
+        elif op not in _NO_VALUE:
+            raise DeviceError(f"{self._what}: the interpreter cannot run {op}")
+
+    def _alias(self, node: UOp) -> None:
+        self._slot[node] = self._slot[node.src[0]]
+
+    # ---- leaves ----
+
+    def _const(self, node: UOp) -> None:
+        self._slot[node] = self._constant(node.attrs["value"], as_dtype(node.dtype).numpy)
+
+    def _invalid(self, node: UOp) -> None:
+        self._slot[node] = self._constant(0, as_dtype(node.dtype).numpy)
+        self._valid[node] = self._constant(False, np.bool_)
+
+    def _loop(self, node: UOp) -> None:
+        slot = self._new_slot([self._axes[node]])
+        self.plan.counters.append((slot, self._axes[node]))
+        self._slot[node] = slot
+
+    def _storage(self, node: UOp) -> None:
+        if node.attrs.get("space", "global") != "global":
+            raise DeviceError(f"{self._what}: the interpreter has no {node.attrs['space']} memory")
+        self._slot[node] = self._new_slot()
+        self.plan.storage.append((self._slot[node], node))
+
+    # ---- one element from one element ----
+
+    def _elementwise(self, node: UOp) -> None:
+        function = self._evaluators.bind(node.op, node.dtype, [source.dtype for source in node.src])
+        rank, elements = len(node.shape), math.prod(node.shape)
+        slots = [self._aligned(source, rank) for source in node.src]
+        self._slot[node] = self._add(function, slots, elements)
+        masks = [self._valid.get(source) for source in node.src]
+        if any(mask is not None for mask in masks):
+            self._valid[node] = self._mask_of(node, masks)
+
+    def _aligned(self, source: UOp, rank: int) -> int:
+        """The source's slot; a scalar among tensors of that rank gets axes of size 1."""
+        slot = self._slot[source]
+        missing = (1,) * (rank - len(source.shape))
+        if not missing:
+            return slot
+        return self._add(lambda array: array.reshape(array.shape + missing), [slot], 1)
+
+    def _mask_of(self, node: UOp, masks: list[int | None]) -> int:
+        """Where the value of an elementwise node can be used: where those of its sources that it takes can."""
+        slots = [self._constant(True, np.bool_) if mask is None else mask for mask in masks]
+        if node.op == "WHERE":
+            condition = self._slot[node.src[0]]
+            return self._add(lambda c, v, a, b: v & np.where(c, a, b), [condition, *slots], 1)
+        return self._add(lambda *given: np.logical_and.reduce(np.broadcast_arrays(*given)), slots, 1)
+
+    # ---- reductions ----
+
+    def _reduce(self, node: UOp) -> None:
+        loops = [self._axis(loop) for loop in node.src[1:]]
+        axes = (*loops, *(self._rank + k for k in node.attrs["axes"]))
+        source, op, dtype, table = node.src[0], node.attrs["op"], node.dtype, self._evaluators
+        spread = self._spreader(loops, len(source.shape))
+        if _is_product(node):
+            factors = [self._aligned(factor, len(source.shape)) for factor in source.src]
+            multiply = table.bind("MUL", source.dtype, [factor.dtype for factor in source.src])
+
+            def sum_products(a: Array, b: Array) -> Array:
+                a = spread(a)
+                found = sum_of_products(a, b, axes)
+                return table.reduce(op, dtype, multiply(a, b), axes) if found is None else found
+
+            self._slot[node] = self._add(sum_products, factors, math.prod(node.shape), loops)
+        else:
+            slot = self._slot[source]
+            self._slot[node] = self._add(
+                lambda array: table.reduce(op, dtype, spread(array), axes), [slot], math.prod(node.shape), loops
+            )
+
+    def _spreader(self, loops: list[int], source_rank: int) -> Callable[[Array], Array]:
+        """Gives an array its full size along the reduced loops: it may not depend on all of them."""
+        extents = {loop: self.plan.extents[loop] for loop in loops}
+
+        def spread(array: Array) -> Array:
+            shape = tuple(extents.get(axis, size) for axis, size in enumerate(array.shape))
+            return array if shape == array.shape else np.broadcast_to(array, shape)
+
+        return spread
+
+    def _axis(self, loop: UOp) -> int:
+        if loop not in self._axes:
+            raise DeviceError(f"{self._what}: a REDUCE names {loop.op} as a range; it takes RANGE nodes")
+        return self._axes[loop]
+
+    # ---- memory ----
+
+    def _index(self, node: UOp) -> None:
+        self._read(node, node, None, None)
+
+    def _load(self, node: UOp) -> None:
+        otherwise = node.src[1] if len(node.src) > 1 else None
+        gate = node.src[2] if len(node.src) > 2 else None
+        self._read(node, self._address(node), otherwise, gate)
+
+    def _read(self, node: UOp, address: UOp, otherwise: UOp | None, gate: UOp | None) -> None:
+        rank, what = self._rank, f"{self._what}, reading {_describe(address.src[0])}"
+        indices = [self._slot[index] for index in address.src[1:]]
+        count, mask = len(indices), self._access_mask(address, gate)
+        inputs = [self._slot[address.src[0]], *indices]
+        if mask is None:
+            function: Callable[..., Array] = lambda x, *i: read(x, rank, i, None, what)  # noqa: E731
+        else:
+            inputs.append(mask)
+            function = lambda x, *i: read(x, rank, i[:count], i[count], what)  # noqa: E731
+        slot = self._add(function, inputs, 1)
+        if not self._stores_wait:
+            slot = self._add(_copy_of_view, [slot], 1)
+        if otherwise is not None and mask is not None:
+            slot = self._add(np.where, [mask, slot, self._slot[otherwise]], 1)
+        self._slot[node] = slot
+
+    def _store(self, node: UOp) -> None:
+        if self._stores_wait:
+            self._stores.append(node)
+        else:
+            self._store_now(node, self._slot[node.src[1]])
+
+    def _finish_stores(self) -> None:
+        """All stores that wait. None may change what another is about to store, so views are copied first."""
+        values = [self._slot[node.src[1]] for node in self._stores]
+        if len(values) > 1:
+            values = [self._add(_copy_of_view, [value], 1) for value in values]
+        for node, value in zip(self._stores, values, strict=True):
+            self._store_now(node, value)
+
+    def _store_now(self, node: UOp, value: int) -> None:
+        rank, target = self._rank, node.src[0]
+        if target.op != "INDEX":
+            # In the tensor graph: all of the value.
+            self._add(lambda storage, array: np.copyto(storage, array), [self._slot[target], value], 1)
+            return
+        what = f"{self._what}, writing {_describe(target.src[0])}"
+        indices = [self._slot[index] for index in target.src[1:]]
+        mask = self._access_mask(target, node.src[2] if len(node.src) > 2 else None)
+        count = len(indices)
+
+        def store(storage: Array, array: Array, *rest: Array) -> None:
+            own = storage.reshape(storage.shape[rank:])
+            write(own, rank, rest[:count], array, rest[count] if mask is not None else None, what)
+
+        masks = [] if mask is None else [mask]
+        self._add(store, [self._slot[target.src[0]], value, *indices, *masks], 1)
+
+    def _address(self, node: UOp) -> UOp:
+        if node.src[0].op != "INDEX":
+            raise DeviceError(f"{self._what}: the address of a {node.op} must be an INDEX, not {node.src[0].op}")
+        return node.src[0]
+
+    def _access_mask(self, address: UOp, gate: UOp | None) -> int | None:
+        """Where an access happens: where its gate is true and no index is INVALID; None for everywhere."""
+        masks = [self._valid[index] for index in address.src[1:] if index in self._valid]
+        if gate is not None:
+            masks.append(self._slot[gate])
+        if not masks:
+            return None
+        return self._add(lambda *given: np.logical_and.reduce(np.broadcast_arrays(*given)), masks, 1)
+
+    def _stack(self, node: UOp) -> None:
+        slots = [self._slot[source] for source in node.src]
+        self._slot[node] = self._add(
+            lambda *parts: np.stack(np.broadcast_arrays(*parts), axis=-1), slots, len(slots)
+        )
+
+
+_METHODS: dict[str, Callable[[Planner, Any], None]] = {
+    "CONST": Planner._const,
+    "INVALID": Planner._invalid,
+    "RANGE": Planner._loop,
+    "SPECIAL": Planner._loop,
+    "BUFFER": Planner._storage,
+    "PARAM": Planner._storage,
+    "REDUCE": Planner._reduce,
+    "INDEX": Planner._index,
+    "LOAD": Planner._load,
+    "STORE": Planner._store,
+    "STACK": Planner._stack,
+}
+
+
+def _copy_of_view(array: Array) -> Array:
+    return array if array.flags.owndata else array.copy()
+
+
+def _needed(node: UOp) -> tuple[UOp, ...]:
+    """The nodes whose values a node is computed from, in the order in which they are wanted."""
+    src = node.src
+    if node.op in _LOOPS:
+        return ()  # the extent is a constant
+    if node.op in ("LOAD", "STORE") and src and src[0].op == "INDEX":
+        return (*src[0].src, *src[1:])  # the address itself is not read
+    if node.op == "REDUCE" and _is_product(node):
+        return (*src[1:], *src[0].src)
+    return (*src[1:], src[0]) if node.op == "AFTER" else src
+
+
+def _is_product(node: UOp) -> bool:
+    """A sum of products that can be made as a matrix product: not of the floats that NumPy widens."""
+    source = node.src[0]
+    if node.attrs["op"] != "ADD" or source.op != "MUL":
+        return False
+    dtype = as_dtype(source.dtype)
+    return dtype in ("float32", "float64") or dtype.kind in ("int", "uint")
+
+
+def _postorder(roots: Sequence[UOp]) -> list[UOp]:
+    """All nodes whose values are needed, each after those that it needs."""
+    order: dict[UOp, None] = {}
+    stack: list[tuple[UOp, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        node, ready = stack.pop()
+        if node in order:
+            continue
+        if ready:
+            order[node] = None
+            continue
+        stack.append((node, True))
+        stack.extend((needed, False) for needed in reversed(_needed(node)) if needed not in order)
+    return list(order)
+
+
+def _extent(loop: UOp) -> int:
+    if loop.op not in _LOOPS or loop.src[0].op != "CONST":
+        raise DeviceError(f"the interpreter needs loops of a constant extent, not {loop}")
+    return int(loop.src[0].attrs["value"])
+
+
+def _describe(storage: UOp) -> str:
+    while storage.op in _SAME_VALUE:
+        storage = storage.src[0]
+    number = storage.attrs.get("slot", storage.attrs.get("id", ""))
+    return f"{storage.op} {number}".strip()
