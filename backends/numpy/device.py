@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rulegrad.errors import DeviceError
-from rulegrad.ir import UOp
-from rulegrad.ir.dtype import as_dtype
 from rulegrad.runtime.device import Discovery, Found
-from rulegrad.runtime.interpreter import KernelProgram
 from rulegrad.runtime.kernel import Kernel
+
+if TYPE_CHECKING:
+    from rulegrad.ir import UOp
 
 __all__ = ["ONE_DEVICE", "Device", "discover"]
 
@@ -66,6 +66,9 @@ class _Executable:
     """A kernel's graph, planned."""
 
     def __init__(self, kernel: Kernel) -> None:
+        # Not at the top: saying what devices there are needs no engine.
+        from rulegrad.runtime.interpreter import KernelProgram
+
         self._program = KernelProgram(kernel.graph, kernel.name)
 
     def __call__(self, handles: Sequence[Bytes], wait: bool = False) -> float | None:
@@ -76,6 +79,8 @@ class _Executable:
 
 def _typed(handle: Bytes, node: UOp) -> np.ndarray[Any, Any]:
     """The memory as the array that a PARAM stands for."""
+    from rulegrad.ir.dtype import as_dtype
+
     dtype = as_dtype(node.dtype).numpy
     count = int(np.prod(node.shape, dtype=np.int64))
     return handle[: count * dtype.itemsize].view(dtype).reshape(node.shape)

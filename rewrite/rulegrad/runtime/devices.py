@@ -16,7 +16,7 @@ from rulegrad.runtime.allocator import Allocator
 from rulegrad.runtime.backends import Backend, all_backends, backend, load_backend
 from rulegrad.runtime.device import KINDS, Device, Discovery, Found
 
-__all__ = ["Report", "allocator", "canonical", "default", "get", "load_backend", "reports", "target_of"]
+__all__ = ["Report", "allocator", "canonical", "default", "get", "load_backend", "report", "target_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +104,8 @@ def default() -> str:
     return _best
 
 
-def reports(fresh: bool = False) -> list[Report]:
-    """All devices of all backends; with `fresh`, each is tried again."""
-    return [_report(one, fresh) for one in all_backends()]
-
-
-def _report(owner: Backend, fresh: bool = False) -> Report:
+def report(owner: Backend, fresh: bool = False) -> Report:
+    """What is known about a backend's devices; with `fresh`, each is tried again. Raises DeviceError."""
     with _lock:
         if fresh or owner.name not in _reports:
             _reports[owner.name] = Report(owner, probe.discover(owner, fresh))
@@ -118,15 +114,15 @@ def _report(owner: Backend, fresh: bool = False) -> Report:
 
 def _open_device(name: str) -> Device:
     base, _, digits = name.partition(":")
-    report = _report(backend(base))
-    found = {f.number: f for f in report.discovery.devices}.get(int(digits or 0))
-    advice = f". {report.discovery.advice}" if report.discovery.advice else ""
+    known_of = report(backend(base))
+    found = {f.number: f for f in known_of.discovery.devices}.get(int(digits or 0))
+    advice = f". {known_of.discovery.advice}" if known_of.discovery.advice else ""
     if found is None:
-        known = ", ".join(map(report.name, report.discovery.devices)) or f"no {base} device was found"
+        known = ", ".join(map(known_of.name, known_of.discovery.devices)) or f"no {base} device was found"
         raise DeviceError(f"there is no device {name!r}; {known}{advice}")
     if found.problem:
         raise DeviceError(f"{name} ({found.description}) cannot be used: {found.problem}{advice}")
-    device: Device = report.backend.module.Device(found.number)
+    device: Device = known_of.backend.module.Device(found.number)
     return device
 
 
@@ -134,13 +130,13 @@ def _choose() -> str:
     candidates: list[tuple[int, str, Found, Report]] = []
     for one in all_backends():
         try:
-            report = _report(one)
+            known = report(one)
         except DeviceError as error:
-            _say(f"the backend {one.name} is left out: {error}")
+            _say(f"the backend {one.name} is left out: {str(error).splitlines()[0]}")
             continue
-        for found in report.discovery.devices:
+        for found in known.discovery.devices:
             if found.kind in KINDS[:-1]:
-                candidates.append((KINDS.index(found.kind), report.name(found), found, report))
+                candidates.append((KINDS.index(found.kind), known.name(found), found, known))
     candidates.sort(key=lambda c: c[0])
     working = [c for c in candidates if not c[2].problem]
     if not working:
@@ -148,8 +144,8 @@ def _choose() -> str:
     rank, name, found, _ = working[0]
     broken = [c for c in candidates if c[2].problem and c[0] < rank]
     if broken:
-        _, other, why, report = broken[0]
-        advice = f" {report.discovery.advice}" if report.discovery.advice else ""
+        _, other, why, known = broken[0]
+        advice = f" {known.discovery.advice}" if known.discovery.advice else ""
         _say(f"{other} ({why.description}) cannot be used: {why.problem}; using {name}.{advice}")
     elif found.kind == "interpreter":
         _say(f"no device was found to compile for; using {name}, which is slow. "

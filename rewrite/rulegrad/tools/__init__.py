@@ -1,0 +1,1 @@
+"""The tools for people: `python -m rulegrad TOOL`."""
