@@ -661,10 +661,21 @@ bool kind_signed(const DtypeInfo& d) { return d.kind == Kind::Float || d.kind ==
 bool kind_integer(const DtypeInfo& d) { return d.kind == Kind::Int || d.kind == Kind::Uint || d.kind == Kind::Index; }
 
 bool f_substitute(Machine& m, Arguments a, uint32_t, Value& r) {
-  Node *e, *from;
-  if (!node_of(a[0], e) || !node_of(a[1], from)) return false;
-  Node* to = m.lift(a[2], from->dtype);
-  std::unordered_map<Node*, Node*> done{{from, to}};
+  Node* e;
+  if (!node_of(a[0], e)) return false;
+  std::unordered_map<Node*, Node*> done;
+  auto pair = [&](const Value& from, const Value& to) {
+    if (from.tag != Tag::Node) return false;
+    done[from.n] = m.lift(to, from.n->dtype);
+    return true;
+  };
+  if (a[1].tag == Tag::Seq) {  // several at once
+    if (a[2].tag != Tag::Seq || a[2].q.size != a[1].q.size) return false;
+    for (uint32_t k = 0; k < a[1].q.size; k++)
+      if (!pair(a[1].q.items[k], a[2].q.items[k])) return false;
+  } else if (!pair(a[1], a[2])) {
+    return false;
+  }
   for (Node* n : toposort({e})) {
     if (done.count(n)) continue;
     std::vector<Node*> src(n->src, n->src + n->nsrc);

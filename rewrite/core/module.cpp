@@ -206,17 +206,20 @@ Ref operand(nb::handle h, Node* like) {
   return Ref(make_const(value_of(h, storage, AttributeType::Scalar), like->dtype));
 }
 
-nb::object infix(const char* name, Node* a, nb::handle b, bool swapped) {
+nb::object infix(uint32_t op, Node* a, nb::handle b, bool swapped) {
   Ref other = operand(b, a);
   Node* src[2] = {swapped ? other.n : a, swapped ? a : other.n};
-  Ref made(build_node(uint32_t(find_op(name)), -1, src, 2, nullptr, 0));
+  Ref made(build_node(op, -1, src, 2, nullptr, 0));
   shape_of(made.n);
   return nb::cast(Handle{made});
 }
 
-struct Extern {
-  PyObject* function;
-};
+// An operator's op, looked up once: the table is loaded before the first node exists.
+#define OP_NUMBER(name)                                 \
+  [] {                                                  \
+    static const uint32_t k = uint32_t(find_op(name));  \
+    return k;                                           \
+  }()
 
 Value call_host(void* handle, const Value* arguments, uint32_t count, Machine& machine) {
   nb::gil_scoped_acquire gil;
@@ -372,6 +375,11 @@ class PyProgram {
     for (auto& r : program_.rules) out.emplace_back(r.name->text, r.place->text);
     return out;
   }
+  std::vector<std::string> extern_list() const {
+    std::vector<std::string> out;
+    for (auto& e : program_.extern_names) out.push_back(e->text);
+    return out;
+  }
   std::vector<std::string> passes() const {
     std::vector<std::string> out;
     for (auto& p : program_.passes) out.push_back(p.name->text);
@@ -523,14 +531,14 @@ NB_MODULE(_core, m) {
   });
   cls.def("__hash__", [](const Handle& h) { return Py_hash_t(reinterpret_cast<uintptr_t>(h.ref.n) >> 4); });
 #define INFIX(python, op)                                                                                             \
-  cls.def("__" python "__", [](const Handle& a, nb::handle b) { return infix(op, a.ref.n, b, false); }, nb::is_operator()); \
-  cls.def("__r" python "__", [](const Handle& a, nb::handle b) { return infix(op, a.ref.n, b, true); }, nb::is_operator());
+  cls.def("__" python "__", [](const Handle& a, nb::handle b) { return infix(OP_NUMBER(op), a.ref.n, b, false); }, nb::is_operator()); \
+  cls.def("__r" python "__", [](const Handle& a, nb::handle b) { return infix(OP_NUMBER(op), a.ref.n, b, true); }, nb::is_operator());
   INFIX("add", "ADD") INFIX("sub", "SUB") INFIX("mul", "MUL") INFIX("truediv", "DIV") INFIX("floordiv", "FLOORDIV") INFIX("mod", "FLOORMOD")
   INFIX("and", "AND") INFIX("or", "OR") INFIX("xor", "XOR") INFIX("lshift", "SHL") INFIX("rshift", "SHR") INFIX("pow", "POW")
-  cls.def("__lt__", [](const Handle& a, nb::handle b) { return infix("CMPLT", a.ref.n, b, false); });
-  cls.def("__le__", [](const Handle& a, nb::handle b) { return infix("CMPLE", a.ref.n, b, false); });
-  cls.def("__gt__", [](const Handle& a, nb::handle b) { return infix("CMPLT", a.ref.n, b, true); });
-  cls.def("__ge__", [](const Handle& a, nb::handle b) { return infix("CMPLE", a.ref.n, b, true); });
+  cls.def("__lt__", [](const Handle& a, nb::handle b) { return infix(OP_NUMBER("CMPLT"), a.ref.n, b, false); });
+  cls.def("__le__", [](const Handle& a, nb::handle b) { return infix(OP_NUMBER("CMPLE"), a.ref.n, b, false); });
+  cls.def("__gt__", [](const Handle& a, nb::handle b) { return infix(OP_NUMBER("CMPLT"), a.ref.n, b, true); });
+  cls.def("__ge__", [](const Handle& a, nb::handle b) { return infix(OP_NUMBER("CMPLE"), a.ref.n, b, true); });
   cls.def("__neg__", [](const Handle& a) {
     Node* n = a.ref.n;
     return wrap(build_node(uint32_t(find_op("NEG")), -1, &n, 1, nullptr, 0));
@@ -552,6 +560,7 @@ NB_MODULE(_core, m) {
       .def("disable", &PyProgram::disable, nb::arg("rule"), nb::arg("off") = true)
       .def("set_extern", &PyProgram::set_extern, nb::arg("name"), nb::arg("function"))
       .def_prop_ro("rules", &PyProgram::rules)
+      .def_prop_ro("externs", &PyProgram::extern_list)
       .def_prop_ro("passes", &PyProgram::passes);
 
   nb::list opcodes, binary, unary;

@@ -165,11 +165,9 @@ class _Lexer:
 
     def _number(self, token: Token, line: Line) -> None:
         line.tokens.append(token)
-        if not _NUMBER_SHAPE.fullmatch(token.text):
-            hint = "a name cannot start with a digit"
-            self._error("bad-number", f"`{token.text}` is not a number", token, hint)
-        elif len(token.text) > _MAX_NUMBER_LENGTH or number_value(token.text) == float("inf"):
-            self._error("bad-number", "this number is too large", token, "write `inf` for infinity")
+        problem = number_problem(token.text)
+        if problem:
+            self._error("bad-number", problem, token)
 
     def _symbol(self, token: Token, line: Line) -> None:
         line.tokens.append(token)
@@ -205,6 +203,15 @@ class _Lexer:
         if self.current is not None:
             self.current.broken = True
         self.source.report(code, message, self.source.span(token), hint)
+
+
+def number_problem(text: str) -> str:
+    """What is wrong with a number token, or ""."""
+    if not _NUMBER_SHAPE.fullmatch(text):
+        return f"`{text}` is not a number; a name cannot start with a digit"
+    if len(text) > _MAX_NUMBER_LENGTH or number_value(text) == float("inf"):
+        return "this number is too large; `inf` is infinity"
+    return ""
 
 
 def number_value(text: str) -> int | float:

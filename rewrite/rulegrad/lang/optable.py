@@ -118,6 +118,7 @@ class OpTable:
             for name in op.declaration.classes:
                 stated.setdefault(name, set()).add(op.name)
         op_classes = {name: frozenset(members) for name, members in stated.items()}
+        op_classes["Op"] = frozenset(ops)  # every op
         dtype_classes: dict[str, frozenset[str]] = {}
         for name in classes:
             members = _members(name, classes, op_classes, ops.keys() | dtypes.keys(), frozenset())

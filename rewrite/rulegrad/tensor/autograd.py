@@ -66,19 +66,13 @@ def _start(root: TensorCore, gradient: TensorCore | None) -> UOp:
             )
         return filled(root.shape, 1.0, root.dtype)
     if gradient.shape != root.shape:
-        raise ShapeError(
-            f"backward: a gradient of shape {gradient.shape} for a tensor of shape {root.shape}"
-        )
+        raise ShapeError(f"backward: a gradient of shape {gradient.shape} for a tensor of shape {root.shape}")
     if gradient.dtype != root.dtype:
-        raise DtypeError(
-            f"backward: a gradient of {gradient.dtype} for a tensor of {root.dtype}; cast it first"
-        )
+        raise DtypeError(f"backward: a gradient of {gradient.dtype} for a tensor of {root.dtype}; cast it first")
     return gradient.uop
 
 
-def _leaf_gradients(
-    root: TensorCore, start: UOp, history: History
-) -> list[tuple[TensorCore, UOp, History]]:
+def _leaf_gradients(root: TensorCore, start: UOp, history: History) -> list[tuple[TensorCore, UOp, History]]:
     """The leaves behind `root`, each with the gradient and the history of the gradient."""
     from rulegrad.compile import backward
 
@@ -95,9 +89,7 @@ def _leaf_gradients(
 
     def differentiate(graph: UOp, gradient: UOp, behind: History) -> None:
         points = gradient_points(behind)
-        for point, part in zip(
-            points, backward(graph, gradient, [p.uop for p in points]), strict=True
-        ):
+        for point, part in zip(points, backward(graph, gradient, [p.uop for p in points]), strict=True):
             if part is not None:
                 add(point, part)
 

@@ -19,9 +19,7 @@ def whole_number(value: Any, operation: str) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise ShapeError(
-            f"{operation}: {value!r} is not a whole number; give ints for axes and shapes"
-        ) from None
+        raise ShapeError(f"{operation}: {value!r} is not a whole number; give ints for axes and shapes") from None
 
 
 def integers(values: Sequence[Any], operation: str) -> tuple[int, ...]:
@@ -49,26 +47,18 @@ def several_axes(axes: Any, rank: int, operation: str) -> tuple[int, ...]:
     numbers = axes if isinstance(axes, Iterable) else (axes,)
     found = [one_axis(axis, rank, operation) for axis in numbers]
     if len(set(found)) != len(found):
-        raise ShapeError(
-            f"{operation}: the axes {tuple(found)} name one axis twice; name each once"
-        )
+        raise ShapeError(f"{operation}: the axes {tuple(found)} name one axis twice; name each once")
     return tuple(sorted(found))
 
 
-def complete_shape(
-    shape: tuple[int, ...], source: tuple[int, ...], operation: str
-) -> tuple[int, ...]:
+def complete_shape(shape: tuple[int, ...], source: tuple[int, ...], operation: str) -> tuple[int, ...]:
     """`shape` with its -1 replaced by what is left of the elements of `source`. Raises ShapeError."""
     size, known = math.prod(source), math.prod(n for n in shape if n != -1)
     unknown = shape.count(-1)
     if unknown > 1 or min(shape, default=0) < -1:
-        raise ShapeError(
-            f"{operation}: {shape} is not a shape; use sizes of 0 or more, and at most one -1"
-        )
+        raise ShapeError(f"{operation}: {shape} is not a shape; use sizes of 0 or more, and at most one -1")
     if unknown and known and size % known == 0:
         shape = tuple(size // known if n == -1 else n for n in shape)
     if math.prod(shape) != size or -1 in shape:
-        raise ShapeError(
-            f"{operation}: a tensor of shape {source} has {size} elements and does not fit {shape}"
-        )
+        raise ShapeError(f"{operation}: a tensor of shape {source} has {size} elements and does not fit {shape}")
     return shape

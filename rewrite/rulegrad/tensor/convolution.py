@@ -38,12 +38,7 @@ class Convolution(Products):
         weight: (outputs, channels / groups, kernel height, kernel width); bias: (outputs,). float16 adds up in
         float32. Raises ShapeError.
         """
-        if (
-            self.ndim != 4
-            or weight.ndim != 4
-            or self.shape[1] != weight.shape[1] * groups
-            or weight.shape[0] % groups
-        ):
+        if self.ndim != 4 or weight.ndim != 4 or self.shape[1] != weight.shape[1] * groups or weight.shape[0] % groups:
             raise ShapeError(
                 f"conv2d: images of shape {self.shape} and weights of shape {weight.shape} with groups={groups}; "
                 "they need (batch, channels, height, width) and (outputs, channels / groups, height, width)"
@@ -53,17 +48,13 @@ class Convolution(Products):
         outputs, channels, high, wide_kernel = weight.shape
         rows, columns = _pair(padding, "padding")
         padded = self.pad([(0, 0), (0, 0), (rows, rows), (columns, columns)])
-        windows = padded._windows(
-            (high, wide_kernel), _pair(stride, "stride"), _pair(dilation, "dilation")
-        )
+        windows = padded._windows((high, wide_kernel), _pair(stride, "stride"), _pair(dilation, "dilation"))
         batch, _, height, width = windows.shape[:4]
         # (batch, group, 1, height, width, channel, kernel row, kernel column) * the weights of the group's outputs
         images = windows.reshape(batch, groups, channels, height, width, high, wide_kernel)
         images = images.permute(0, 1, 3, 4, 2, 5, 6).unsqueeze(2)
         kernels = weight.reshape(1, groups, outputs // groups, 1, 1, channels, high, wide_kernel)
-        total = (
-            (images.cast(wide) * kernels.cast(wide)).sum(axis=(-3, -2, -1), dtype=wide).cast(result)
-        )
+        total = (images.cast(wide) * kernels.cast(wide)).sum(axis=(-3, -2, -1), dtype=wide).cast(result)
         total = total.reshape(batch, outputs, height, width)
         return total if bias is None else total + bias.reshape(1, -1, 1, 1)
 
@@ -77,15 +68,11 @@ class Convolution(Products):
 
     def _pooled(self, kernel: Pair, stride: Pair | None, name: str) -> Self:
         if self.ndim < 2:
-            raise ShapeError(
-                f"{name}: the shape {self.shape} has no height and width; give at least two axes"
-            )
+            raise ShapeError(f"{name}: the shape {self.shape} has no height and width; give at least two axes")
         size = _pair(kernel, "kernel")
         return self._windows(size, size if stride is None else _pair(stride, "stride"), (1, 1))
 
-    def _windows(
-        self, kernel: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int]
-    ) -> Self:
+    def _windows(self, kernel: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int]) -> Self:
         """(…, height, width) as (…, out height, out width, kernel height, kernel width), a view."""
         view = self._windows_along(self.ndim - 1, kernel[1], stride[1], dilation[1])
         view = view._windows_along(self.ndim - 2, kernel[0], stride[0], dilation[0])
@@ -107,22 +94,14 @@ class Convolution(Products):
         # starts `dilation` later than the one before.
         width = max(-(-(count * stride - dilation) // extent), 1) * extent + dilation
         view = self._along(axis, extent, -(-kernel * width // extent) * extent, (kernel, width))
-        view = (
-            view._limited(axis + 1, count * stride)
-            ._split(axis + 1, (count, stride))
-            ._limited(axis + 2, 1)
-        )
+        view = view._limited(axis + 1, count * stride)._split(axis + 1, (count, stride))._limited(axis + 2, 1)
         return view.squeeze(axis + 2).transpose(axis, axis + 1)
 
     def _separate_windows(self, axis: int, kernel: int, stride: int, count: int) -> Self:
         """Windows that do not overlap: a reshape."""
         missing = max(count * stride - self.shape[axis], 0)
         padded = self.pad([(0, missing if k == axis else 0) for k in range(self.ndim)])
-        return (
-            padded._limited(axis, count * stride)
-            ._split(axis, (count, stride))
-            ._limited(axis + 1, kernel)
-        )
+        return padded._limited(axis, count * stride)._split(axis, (count, stride))._limited(axis + 1, kernel)
 
     def _along(self, axis: int, extent: int, whole: int, parts: tuple[int, int]) -> Self:
         """The axis repeated to `whole` elements, of which the first are taken as a matrix of shape `parts`."""

@@ -179,9 +179,7 @@ class TensorCore:
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         if value and not self.dtype.is_float:
-            raise DtypeError(
-                f"requires_grad: a tensor of dtype {self.dtype} has no gradient; cast it to a float first"
-            )
+            raise DtypeError(f"requires_grad: a tensor of dtype {self.dtype} has no gradient; cast it to a float first")
         if value and not self._requires_grad:
             self._requires_grad = self._leaf = True
             self._claim()
@@ -237,9 +235,7 @@ class TensorCore:
 
 def _common_device(uop: UOp, first: str, second: str) -> str:
     if first and second and first != second:
-        raise DeviceError(
-            f"{uop.op.lower()}: the operands are on {first} and {second}; move one with .to({first!r})"
-        )
+        raise DeviceError(f"{uop.op.lower()}: the operands are on {first} and {second}; move one with .to({first!r})")
     return first or second
 
 
@@ -248,7 +244,5 @@ def _from_graph(cls: type[TensorCore], uop: UOp) -> TensorCore:
     buffers = tuple(Buffer.of(node) for node in uop.toposort() if node.op == "BUFFER")
     devices = {buffer.device for buffer in buffers}
     if len(devices) > 1:
-        raise DeviceError(
-            f"Tensor(uop): the graph reads buffers on {' and '.join(sorted(devices))}; use one device"
-        )
+        raise DeviceError(f"Tensor(uop): the graph reads buffers on {' and '.join(sorted(devices))}; use one device")
     return cls._new(uop, buffers, devices.pop() if devices else "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 #: The numbers 0 … 255 that all number ranges are made of, one buffer a device.
 _DIGITS = 256
 _digits: dict[str, Buffer] = {}
+
+
+T = TypeVar("T", bound=Joining)
 
 
 class Creation(Joining):
@@ -136,7 +139,7 @@ class Creation(Joining):
         values = _shifted(places.cast(exact), step, start)
         if number > 1:
             # start + step * (number - 1) is stop only up to rounding.
-            values = (places == number - 1).where(stop, values)
+            values = places.equal(number - 1).where(stop, values)
         return values.cast(wanted)
 
     @classmethod
@@ -170,7 +173,7 @@ class Creation(Joining):
         return cls._new(buffer.uop, buffer, buffer.device)
 
 
-def _shifted(numbers: Any, step: Scalar, start: Scalar) -> Any:
+def _shifted(numbers: T, step: Scalar, start: Scalar) -> T:
     """`start + step * numbers`, without the operations that change nothing."""
     scaled = numbers if step == 1 else numbers * step
     return scaled if start == 0 else scaled + start

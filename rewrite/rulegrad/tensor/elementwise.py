@@ -35,9 +35,7 @@ class Elementwise(Casts):
     def _unary(self, op: str) -> Self:
         return self._result(UOp(op, (self.uop,)))
 
-    def _binary(
-        self, op: str, other: Operand, name: str, swapped: bool = False, dtype: DType | None = None
-    ) -> Self:
+    def _binary(self, op: str, other: Operand, name: str, swapped: bool = False, dtype: DType | None = None) -> Self:
         """`self op other`, or `other op self` when `swapped`."""
         other = as_operand(self, other, name)
         pair = (other, self) if swapped else (self, other)
@@ -54,9 +52,7 @@ class Elementwise(Casts):
         """`self - other` (`other - self` when `swapped`). Raises DtypeError for two bools, as NumPy does."""
         other = as_operand(self, other, "sub")
         if result_dtype(self, other) == bool_:
-            raise DtypeError(
-                "sub: bools cannot be subtracted; use ^ (xor), or cast to an integer first"
-            )
+            raise DtypeError("sub: bools cannot be subtracted; use ^ (xor), or cast to an integer first")
         return self._binary("SUB", other, "sub", swapped)
 
     def mul(self, other: Operand) -> Self:
@@ -93,7 +89,8 @@ class Elementwise(Casts):
         if not dtype.is_float:
             return self._binary("FLOORMOD", other, "remainder", swapped)
         quotient = self.floor_divide(other, swapped)
-        return (quotient * self).sub(other, swapped=True) if swapped else self.sub(quotient * other)
+        product = quotient.mul(self if swapped else other)
+        return product.sub(other, swapped=True) if swapped else self.sub(product)
 
     def pow(self, exponent: Operand, swapped: bool = False) -> Self:
         """`self ** exponent`. Whole exponents up to 4 are multiplications, 0.5 is a square root.
@@ -108,9 +105,7 @@ class Elementwise(Casts):
             return self._binary("POW", exponent, "pow", swapped, dtype)
         value: Any = exponent
         if not dtype.is_float and value < 0:
-            raise DtypeError(
-                f"pow: {self.dtype} to the power {value} is not an integer; cast to a float first"
-            )
+            raise DtypeError(f"pow: {self.dtype} to the power {value} is not an integer; cast to a float first")
         base = self.cast(dtype)
         if abs(value) <= _LARGEST_UNROLLED_POWER and value == int(value):
             return base._whole_power(int(value))
@@ -124,15 +119,13 @@ class Elementwise(Casts):
         if exponent == 1:
             return self
         half = self._whole_power(exponent // 2)
-        square = half * half
-        return square * self if exponent % 2 else square
+        square = half.mul(half)
+        return square.mul(self) if exponent % 2 else square
 
     def neg(self) -> Self:
         """`-self`. Raises DtypeError for bools, as NumPy does."""
         if self.dtype == bool_:
-            raise DtypeError(
-                "neg: a bool has no negative; use ~ (not), or cast to an integer first"
-            )
+            raise DtypeError("neg: a bool has no negative; use ~ (not), or cast to an integer first")
         return self._unary("NEG")
 
     def maximum(self, other: Operand) -> Self:
@@ -228,9 +221,7 @@ class Elementwise(Casts):
     def bitwise_not(self) -> Self:
         """`~self`; logical not of bools. Raises DtypeError for floats."""
         if self.dtype.is_float:
-            raise DtypeError(
-                f"bitwise_not: {self.dtype} has no bits to invert; cast to an integer or bool first"
-            )
+            raise DtypeError(f"bitwise_not: {self.dtype} has no bits to invert; cast to an integer or bool first")
         return self._unary("NOT")
 
     def logical_not(self) -> Self:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from rulegrad.tensor.elementwise import Elementwise
 from rulegrad.tensor.operands import float_dtype
+from rulegrad.tensor.operators import Operators
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _GELU_SCALE: Final = math.sqrt(2.0 / math.pi)
 
 
-class Functions(Elementwise):
+class Functions(Operators):
     """exp, log, sqrt, …: one result for each element."""
 
     __slots__ = ()
@@ -77,10 +77,13 @@ class Functions(Elementwise):
         """The absolute value."""
         return self if self.dtype.kind in ("bool", "uint") else self._unary("ABS")
 
+    def __abs__(self) -> Self:
+        return self.abs()
+
     def sign(self) -> Self:
         """-1, 0 or 1; nan for nan."""
         if self.dtype.kind in ("bool", "uint"):
-            return (self != 0).cast(self.dtype)
+            return self.not_equal(0).cast(self.dtype)
         return (self > 0).where(1, (self < 0).where(-1, self))
 
     def _rounded(self, op: str) -> Self:
@@ -112,7 +115,7 @@ class Functions(Elementwise):
         """Whether an element is infinite, of either sign."""
         if not self.dtype.is_float:
             return self != self
-        return self.abs() == math.inf
+        return self.abs().equal(math.inf)
 
     def isfinite(self) -> Self:
         """Whether an element is neither infinite nor nan."""

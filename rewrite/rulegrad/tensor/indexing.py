@@ -59,22 +59,16 @@ class Indexing(Movement):
         counts = [-(-extent // stride) for extent, stride in zip(view.shape, strides)]
         view = view.pad([(0, n * s - extent) for n, s, extent in zip(counts, strides, view.shape)])
         view = view.reshape([part for pair in zip(counts, strides) for part in pair])
-        return view.shrink(*[part for count in counts for part in ((0, count), (0, 1))]).reshape(
-            counts
-        )
+        return view.shrink(*[part for count in counts for part in ((0, count), (0, 1))]).reshape(counts)
 
     def __len__(self) -> int:
         if not self.ndim:
-            raise ShapeError(
-                "len: a scalar tensor has no length; use .size for the number of elements"
-            )
+            raise ShapeError("len: a scalar tensor has no length; use .size for the number of elements")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Self]:
         if not self.ndim:
-            raise ShapeError(
-                "iteration: a scalar tensor cannot be iterated over; use .item() for its value"
-            )
+            raise ShapeError("iteration: a scalar tensor cannot be iterated over; use .item() for its value")
         return (self[k] for k in range(self.shape[0]))
 
 
@@ -85,9 +79,7 @@ def _complete(items: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]
     if ellipses > 1:
         raise IndexRangeError("index: more than one Ellipsis; use one, and ':' for single axes")
     if named > len(shape):
-        raise IndexRangeError(
-            f"index: {named} indices for a tensor of shape {shape}, which has {len(shape)} axes"
-        )
+        raise IndexRangeError(f"index: {named} indices for a tensor of shape {shape}, which has {len(shape)} axes")
     rest = (slice(None),) * (len(shape) - named)
     if not ellipses:
         return items + rest
@@ -95,21 +87,17 @@ def _complete(items: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]
     return items[:at] + rest + items[at + 1 :]
 
 
-def _bounds(
-    item: Any, extent: int, axis: int, shape: tuple[int, ...]
-) -> tuple[int, int, int, bool]:
+def _bounds(item: Any, extent: int, axis: int, shape: tuple[int, ...]) -> tuple[int, int, int, bool]:
     """Begin and end (in increasing order), step, and whether the axis stays, for one index of one axis."""
     if isinstance(item, slice):
         return _slice_bounds(item, extent)
-    if isinstance(item, bool) or not hasattr(item, "__index__") or getattr(item, "ndim", 0):
+    if isinstance(item, bool) or not hasattr(item, "__index__") or getattr(item, "ndim", False):
         raise IndexRangeError(
             f"index: {type(item).__name__} at axis {axis}; a tensor is indexed by ints, slices, None and ..."
         )
     number = operator.index(item)
     if not -extent <= number < extent:
-        raise IndexRangeError(
-            f"index: {number} is out of range for axis {axis} of size {extent} (shape {shape})"
-        )
+        raise IndexRangeError(f"index: {number} is out of range for axis {axis} of size {extent} (shape {shape})")
     number %= extent
     return number, number + 1, 1, False
 
@@ -118,9 +106,7 @@ def _slice_bounds(item: slice, extent: int) -> tuple[int, int, int, bool]:
     try:
         places = range(*item.indices(extent))
     except (ValueError, TypeError) as error:
-        raise IndexRangeError(
-            f"index: {item} cannot be used ({error}); use ints, and a step other than 0"
-        ) from None
+        raise IndexRangeError(f"index: {item} cannot be used ({error}); use ints, and a step other than 0") from None
     if not places:
         return 0, 0, 1, True
     # A backward slice is the same elements taken from the other end.

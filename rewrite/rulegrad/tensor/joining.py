@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from rulegrad.errors import ShapeError
 from rulegrad.ir import UOp
@@ -16,33 +16,34 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+T = TypeVar("T", bound="Joining")
+
+
 class Joining(Indexing):
     """cat, stack, split, chunk, repeat, roll."""
 
     __slots__ = ()
 
-    def cat(self: Any, *others: Self, axis: int = 0, dim: int | None = None) -> Self:
+    def cat(self: T | Sequence[T], *others: T, axis: int = 0, dim: int | None = None) -> T:
         """The tensors one after the other along `axis`; `Tensor.cat([a, b])` as well. Dtypes are promoted.
 
         Every element is copied exactly: -0.0, nan and infinities as well.
         """
-        tensors: list[Self] = [*(self if isinstance(self, Sequence) else [self]), *others]
+        tensors = [*_listed(self), *others]
         first = tensors[0]
         place = one_axis(axis if dim is None else dim, first.ndim, "cat")
         without = [t.shape[:place] + t.shape[place + 1 :] for t in tensors]
         if any(rest != without[0] for rest in without):
             shapes = ", ".join(str(t.shape) for t in tensors)
-            raise ShapeError(
-                f"cat: the shapes {shapes} differ in an axis other than {place}; they must agree there"
-            )
+            raise ShapeError(f"cat: the shapes {shapes} differ in an axis other than {place}; they must agree there")
         dtype = result_dtype(*tensors)
         parts = [t for t in tensors if t.shape[place]] or tensors[:1]
         uop = _cat_nodes([cast_to(t.uop, dtype) for t in parts], place)
         return first._result(uop, *tensors[1:])
 
-    def stack(self: Any, *others: Self, axis: int = 0, dim: int | None = None) -> Self:
+    def stack(self: T | Sequence[T], *others: T, axis: int = 0, dim: int | None = None) -> T:
         """The tensors, of one shape, along a new axis; `Tensor.stack([a, b])` as well."""
-        tensors: list[Self] = [*(self if isinstance(self, Sequence) else [self]), *others]
+        tensors = [*_listed(self), *others]
         if any(t.shape != tensors[0].shape for t in tensors):
             shapes = ", ".join(str(t.shape) for t in tensors)
             raise ShapeError(f"stack: the shapes {shapes} differ; they must all be the same")
@@ -50,9 +51,7 @@ class Joining(Indexing):
         parts = [t.unsqueeze(place) for t in tensors]
         return type(parts[0]).cat(parts, axis=place)
 
-    def split(
-        self, sizes: int | Sequence[int], axis: int = 0, dim: int | None = None
-    ) -> tuple[Self, ...]:
+    def split(self, sizes: int | Sequence[int], axis: int = 0, dim: int | None = None) -> tuple[Self, ...]:
         """Parts of the given sizes along `axis`; one number for parts of that size (the last may be smaller)."""
         place = one_axis(axis if dim is None else dim, self.ndim, "split")
         extent = self.shape[place]
@@ -62,9 +61,7 @@ class Joining(Indexing):
                 raise ShapeError(f"split: parts of size {size}; use a size of 1 or more")
             sizes = [min(size, extent - begin) for begin in range(0, extent, size)]
         if sum(sizes) != extent:
-            raise ShapeError(
-                f"split: the sizes {tuple(sizes)} do not add up to {extent}, axis {place} of {self.shape}"
-            )
+            raise ShapeError(f"split: the sizes {tuple(sizes)} do not add up to {extent}, axis {place} of {self.shape}")
         parts, begin = [], 0
         for size in sizes:
             bounds: list[tuple[int, int] | None] = [None] * self.ndim
@@ -82,9 +79,7 @@ class Joining(Indexing):
         """The whole tensor `counts[k]` times along axis k, as `numpy.tile`; further counts are new axes in front."""
         shape = (1,) * (len(counts) - self.ndim) + self.shape
         if len(counts) != len(shape):
-            raise ShapeError(
-                f"repeat: {len(counts)} counts for the shape {self.shape}; give one for each axis"
-            )
+            raise ShapeError(f"repeat: {len(counts)} counts for the shape {self.shape}; give one for each axis")
         split = tuple(n for extent in shape for n in (1, extent))
         grown = tuple(n for count, extent in zip(counts, shape) for n in (count, extent))
         whole = tuple(count * extent for count, extent in zip(counts, shape))
@@ -99,6 +94,10 @@ class Joining(Indexing):
             return self
         first, second = self.split([cut, extent - cut], place)
         return second.cat(first, axis=place)
+
+
+def _listed(tensors: T | Sequence[T]) -> list[T]:
+    return list(tensors) if isinstance(tensors, Sequence) else [tensors]
 
 
 def _cat_nodes(parts: list[UOp], axis: int) -> UOp:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.tensor.axes import one_axis
@@ -12,6 +12,7 @@ from rulegrad.tensor.operands import as_operand
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+T = TypeVar("T", bound=Convolution)
 Reduction = Literal["mean", "sum", "none"]
 
 
@@ -81,16 +82,14 @@ class Losses(Convolution):
 
     def binary_cross_entropy_with_logits(self, target: Self, reduction: Reduction = "mean") -> Self:
         """The cross entropy of `target` (0 … 1) and `sigmoid(self)`, without overflow."""
-        return _reduced(
-            self.softplus() - self * target, reduction, "binary_cross_entropy_with_logits"
-        )
+        return _reduced(self.softplus() - self * target, reduction, "binary_cross_entropy_with_logits")
 
     def mse_loss(self, target: Self, reduction: Reduction = "mean") -> Self:
         """The squared differences from `target`."""
         return _reduced((self - target).square(), reduction, "mse_loss")
 
 
-def _reduced(losses: Losses, reduction: Reduction, name: str) -> Any:
+def _reduced(losses: T, reduction: Reduction, name: str) -> T:
     if reduction == "mean":
         return losses.mean()
     if reduction == "sum":

@@ -10,8 +10,8 @@ from rulegrad.errors import ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import bool_
 from rulegrad.tensor.axes import complete_shape, integers, one_axis, several_axes, whole_number
+from rulegrad.tensor.functions import Functions
 from rulegrad.tensor.operands import cast_to, constant, expand_to, filled, result_dtype
-from rulegrad.tensor.operators import Operators
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rulegrad.tensor.storage import Scalar
 
 
-class Movement(Operators):
+class Movement(Functions):
     """reshape, permute, expand, pad, shrink, flip, and what is made of them."""
 
     __slots__ = ()
@@ -51,14 +51,9 @@ class Movement(Operators):
         """Broadcast to `shape`: axes of size 1 are repeated, new axes come first, -1 keeps an extent."""
         new, own = integers(shape, "expand"), self.shape
         padded = (1,) * (len(new) - len(own)) + own
-        new = tuple(
-            n if e == -1 and at >= len(new) - len(own) else e
-            for at, (e, n) in enumerate(zip(new, padded))
-        )
+        new = tuple(n if e == -1 and at >= len(new) - len(own) else e for at, (e, n) in enumerate(zip(new, padded)))
         if len(padded) != len(new) or any(n not in (1, e) or e < 0 for e, n in zip(new, padded)):
-            raise ShapeError(
-                f"expand: the shape {own} cannot be expanded to {new}; only axes of size 1 can grow"
-            )
+            raise ShapeError(f"expand: the shape {own} cannot be expanded to {new}; only axes of size 1 can grow")
         if new == own:
             return self
         uop = self.uop
@@ -73,9 +68,7 @@ class Movement(Operators):
     def shrink(self, *bounds: tuple[int, int] | None) -> Self:
         """The part from `begin` to `end` of each axis; None keeps an axis whole."""
         if len(bounds) != self.ndim:
-            raise ShapeError(
-                f"shrink: {len(bounds)} bounds for {self.ndim} axes of shape {self.shape}; give one each"
-            )
+            raise ShapeError(f"shrink: {len(bounds)} bounds for {self.ndim} axes of shape {self.shape}; give one each")
         pairs = [(0, n) if bound is None else bound for bound, n in zip(bounds, self.shape)]
         begin = tuple(whole_number(pair[0], "shrink") for pair in pairs)
         end = tuple(whole_number(pair[1], "shrink") for pair in pairs)
@@ -169,9 +162,7 @@ class Movement(Operators):
         a, b = (one_axis(axis, self.ndim, "flatten") for axis in (start, end))
         if a > b:
             raise ShapeError(f"flatten: axis {a} comes after axis {b}; give the first axis first")
-        return self.reshape(
-            self.shape[:a] + (math.prod(self.shape[a : b + 1]),) + self.shape[b + 1 :]
-        )
+        return self.reshape(self.shape[:a] + (math.prod(self.shape[a : b + 1]),) + self.shape[b + 1 :])
 
     def contiguous(self) -> Self:
         """The same values, kept in memory: what comes before and what comes after are not one kernel."""

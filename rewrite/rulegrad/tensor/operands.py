@@ -31,12 +31,10 @@ def result_dtype(*operands: Any) -> DType:
     >>> result_dtype(Tensor([1], dtype="int8"), 2), result_dtype(Tensor([1.0]), 2.5)
     ('int8', 'float32')
     """
-    strong = [
-        x.dtype if isinstance(x, TensorCore) else x for x in operands if not is_weak_scalar(x)
-    ]
+    strong = [x.dtype if isinstance(x, TensorCore) else x for x in operands if not is_weak_scalar(x)]
     weak = [x for x in operands if is_weak_scalar(x)]
     if not strong:
-        return promote(*map(scalar_dtype, weak))
+        return max(map(scalar_dtype, weak), key=lambda dtype: (dtype.is_float, dtype.is_integer))
     dtype = strong[0] if len(strong) == 1 else promote(*strong)
     for value in weak:
         if isinstance(value, float) and not dtype.is_float:
@@ -119,14 +117,10 @@ def as_operand(like: TensorCore, value: Any, operation: str) -> Any:
         return value
     if hasattr(value, "__array__") or isinstance(value, (list, tuple)):
         return type(like)(value, device=like._device or None)
-    raise DtypeError(
-        f"{operation}: an operand is a {type(value).__name__}; use a tensor, a NumPy array or a number"
-    )
+    raise DtypeError(f"{operation}: an operand is a {type(value).__name__}; use a tensor, a NumPy array or a number")
 
 
-def unified(
-    operation: str, *operands: Any, dtype: DType | None = None, keep_first: bool = False
-) -> list[UOp]:
+def unified(operation: str, *operands: Any, dtype: DType | None = None, keep_first: bool = False) -> list[UOp]:
     """The nodes of tensors and Python numbers, of one dtype (the promoted one, or `dtype`) and one shape.
 
     With `keep_first` the first operand (the condition of a `where`) keeps its dtype.
@@ -134,11 +128,7 @@ def unified(
     if dtype is None:
         dtype = result_dtype(*operands)
     shapes = [x.shape for x in operands if isinstance(x, TensorCore)]
-    shape = (
-        shapes[0]
-        if shapes.count(shapes[0]) == len(shapes)
-        else broadcast_shapes(operation, *shapes)
-    )
+    shape = shapes[0] if shapes.count(shapes[0]) == len(shapes) else broadcast_shapes(operation, *shapes)
     nodes = []
     for position, x in enumerate(operands):
         if isinstance(x, TensorCore):

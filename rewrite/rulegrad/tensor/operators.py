@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rulegrad.tensor.functions import Functions
+from rulegrad.tensor.elementwise import Elementwise
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from rulegrad.tensor.operands import Operand
 
 
-class Operators(Functions):
-    """`+ - * / // % ** & | ^ ~ << >> == != < <= > >= abs()`."""
+class Operators(Elementwise):
+    """`+ - * / // % ** & | ^ ~ << >> == != < <= > >=`."""
 
     __slots__ = ()
 
@@ -64,9 +64,6 @@ class Operators(Functions):
 
     def __pos__(self) -> Self:
         return self
-
-    def __abs__(self) -> Self:
-        return self.abs()
 
     def __and__(self, other: Operand) -> Self:
         return self.bitwise_and(other)

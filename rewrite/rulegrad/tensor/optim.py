@@ -27,9 +27,7 @@ class Optimizer:
         unique = {id(tensor): tensor for tensor in parameters}
         self.parameters = [tensor for tensor in unique.values() if tensor.requires_grad]
         if not self.parameters:
-            raise RulegradError(
-                "optimizer: no parameter requires a gradient; pass nn.state.get_parameters(model)"
-            )
+            raise RulegradError("optimizer: no parameter requires a gradient; pass nn.state.get_parameters(model)")
         self.device = self.parameters[0].device
         self.lr = lr
 
@@ -57,9 +55,7 @@ class Optimizer:
         """
         moved = [(k, p) for k, p in enumerate(self.parameters) if p.grad is not None]
         if not moved:
-            raise RulegradError(
-                "optimizer.step: no parameter has a gradient; call loss.backward() first"
-            )
+            raise RulegradError("optimizer.step: no parameter has a gradient; call loss.backward() first")
         results = [*self._roots(), *others, *self._begin_step()]
         changes = [(p, self._change(k, p, p.grad, results)) for k, p in moved if p.grad is not None]
         for parameter, value in changes:

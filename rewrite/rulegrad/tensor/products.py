@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rulegrad.errors import ShapeError
 from rulegrad.ir.dtype import bool_
@@ -31,12 +31,12 @@ class Products(Reduce):
         >>> (Tensor([[1, 2], [3, 4]]) @ Tensor([1, 1])).tolist()
         [3, 7]
         """
-        right = as_operand(self, other, "matmul")
+        right: Self = as_operand(self, other, "matmul")
         if not isinstance(right, TensorCore) or not self.ndim or not right.ndim:
             raise ShapeError("matmul: an operand is a scalar; use * to scale a tensor")
         return self._matmul(right)
 
-    def _matmul(self, right: Any) -> Self:
+    def _matmul(self, right: Self) -> Self:
         inner = right.shape[-2] if right.ndim > 1 else right.shape[0]
         if self.shape[-1] != inner:
             raise ShapeError(
@@ -74,9 +74,7 @@ class Products(Reduce):
     def outer(self, other: Self) -> Self:
         """All products of an element of this vector and one of the other."""
         if self.ndim != 1 or other.ndim != 1:
-            raise ShapeError(
-                f"outer: the shapes are {self.shape} and {other.shape}; both must be vectors"
-            )
+            raise ShapeError(f"outer: the shapes are {self.shape} and {other.shape}; both must be vectors")
         return self.unsqueeze(1) * other
 
     def linear(self, weight: Self, bias: Self | None = None) -> Self:

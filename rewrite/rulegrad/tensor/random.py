@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from rulegrad.tensor.storage import default_float, fits, upload
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+T = TypeVar("T", bound=Losses)
 _SEED_BITS: Final = (1 << 64) - 1
 
 
@@ -131,9 +132,7 @@ class Random(Losses):
         return new.requires_grad_() if requires_grad else new
 
     @classmethod
-    def randint(
-        cls, *shape: Any, low: int = 0, high: int, dtype: Any = int64, device: str | None = None
-    ) -> Self:
+    def randint(cls, *shape: Any, low: int = 0, high: int, dtype: Any = int64, device: str | None = None) -> Self:
         """Integers from `low` up to, not including, `high`: at most 2**32 different ones. Bit-equal everywhere."""
         extents = _extents(shape, "randint")
         wanted = as_dtype(dtype)
@@ -142,9 +141,7 @@ class Random(Losses):
             whole_number(high, "randint") - whole_number(low, "randint"),
         )
         if not 0 < count <= 1 << 32:
-            raise ShapeError(
-                f"randint: low={low} and high={high}; high must be above low by 1 to 2**32"
-            )
+            raise ShapeError(f"randint: low={low} and high={high}; high must be above low by 1 to 2**32")
         if not wanted.is_integer or not fits(first, wanted) or not fits(high - 1, wanted):
             raise DtypeError(f"randint: {wanted} cannot hold the integers from {low} to {high - 1}")
         bits = cls._random_bits(math.prod(extents), device)
@@ -190,7 +187,7 @@ def _float(dtype: Any, operation: str) -> DType:
     return wanted
 
 
-def _unit(bits: Any, dtype: DType) -> Any:
+def _unit(bits: T, dtype: DType) -> T:
     """Random bits (uint64) as numbers in [0, 1) that the dtype holds exactly: its leading bits, scaled."""
     digits = dtype.mantissa + 1
     if dtype == float64:

@@ -111,9 +111,7 @@ class Realize(TensorCore):
 
     def __index__(self) -> int:
         if self.dtype.is_float:
-            raise TypeError(
-                f"a tensor of dtype {self.dtype} is not an integer; cast it to one first"
-            )
+            raise TypeError(f"a tensor of dtype {self.dtype} is not an integer; cast it to one first")
         return int(self.item())
 
     def to(self, device: str) -> Self:
@@ -133,13 +131,9 @@ class Realize(TensorCore):
         A leaf with a gradient stays one. Graphs that were built on the old values keep them.
         """
         if value.shape != self.shape:
-            raise ShapeError(
-                f"assign: the shapes {self.shape} and {value.shape} differ; reshape or expand first"
-            )
+            raise ShapeError(f"assign: the shapes {self.shape} and {value.shape} differ; reshape or expand first")
         if value.dtype != self.dtype:
-            raise DtypeError(
-                f"assign: a {value.dtype} tensor into a {self.dtype} one; cast it first"
-            )
+            raise DtypeError(f"assign: a {value.dtype} tensor into a {self.dtype} one; cast it first")
         self._replace(value)
         return self
 

@@ -37,19 +37,11 @@ class Reduce(Creation):
             result = self._new(filled(kept, 0, self.dtype), None, self._device)
         elif any(n != 1 for k, n in enumerate(self.shape) if k in axes):
             result = self._result(UOp("REDUCE", (self.uop,), op=op, axes=axes))
-        return (
-            result
-            if keepdims
-            else result.reshape(tuple(n for k, n in enumerate(kept) if k not in axes))
-        )
+        return result if keepdims else result.reshape(tuple(n for k, n in enumerate(kept) if k not in axes))
 
-    def _accumulate(
-        self, op: str, identity: int, axes: tuple[int, ...], keepdims: bool, dtype: Any
-    ) -> Self:
+    def _accumulate(self, op: str, identity: int, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Self:
         result = as_dtype(dtype) if dtype is not None else _sum_dtype(self.dtype)
-        shape = tuple(
-            1 if k in axes else n for k, n in enumerate(self.shape) if k not in axes or keepdims
-        )
+        shape = tuple(1 if k in axes else n for k, n in enumerate(self.shape) if k not in axes or keepdims)
         if self.size == 0:
             return self._new(filled(shape, identity, result), None, self._device)
         return self.cast(accumulation_dtype(result))._reduce(op, axes, keepdims).cast(result)
@@ -86,9 +78,7 @@ class Reduce(Creation):
         """The product over `axis`, with the dtypes of `sum`."""
         return self._accumulate("MUL", 1, self._axes(axis, dim, "prod"), keepdims or keepdim, dtype)
 
-    def mean(
-        self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False
-    ) -> Self:
+    def mean(self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Self:
         """The mean over `axis`; of integers it is float64, as in NumPy."""
         axes = self._axes(axis, dim, "mean")
         result = self.dtype if self.dtype.is_float else float64
@@ -124,37 +114,25 @@ class Reduce(Creation):
         """The standard deviation, the square root of `var`."""
         return self.var(axis, keepdims, correction, dim=dim, keepdim=keepdim).sqrt()
 
-    def max(
-        self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False
-    ) -> Self:
+    def max(self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Self:
         """The largest element along `axis`; nan when one is nan. Raises ShapeError for no elements."""
         axes = self._axes(axis, dim, "max")
         self._need_elements(axes, "max")
         return self._reduce("MAX", axes, keepdims or keepdim)
 
-    def min(
-        self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False
-    ) -> Self:
+    def min(self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Self:
         """The smallest element along `axis`; nan when one is nan. Raises ShapeError for no elements."""
         axes = self._axes(axis, dim, "min")
         self._need_elements(axes, "min")
         return self._reduce("MIN", axes, keepdims or keepdim)
 
-    def any(
-        self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False
-    ) -> Self:
+    def any(self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Self:
         """Whether an element along `axis` is true (not zero)."""
-        return self.cast("bool")._accumulate(
-            "OR", False, self._axes(axis, dim, "any"), keepdims or keepdim, bool_
-        )
+        return self.cast("bool")._accumulate("OR", False, self._axes(axis, dim, "any"), keepdims or keepdim, bool_)
 
-    def all(
-        self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False
-    ) -> Self:
+    def all(self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Self:
         """Whether all elements along `axis` are true (not zero)."""
-        return self.cast("bool")._accumulate(
-            "AND", True, self._axes(axis, dim, "all"), keepdims or keepdim, bool_
-        )
+        return self.cast("bool")._accumulate("AND", True, self._axes(axis, dim, "all"), keepdims or keepdim, bool_)
 
     # ---- places ----
 

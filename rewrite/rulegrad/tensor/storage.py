@@ -53,9 +53,7 @@ def host_array(data: Any, dtype: DType | None) -> Array:
         "float8_e4m3fn",
         "float8_e5m2",
     ):
-        raise DtypeError(
-            f"Tensor(data): values of type {array.dtype} cannot be in a tensor; give numbers or bools"
-        )
+        raise DtypeError(f"Tensor(data): values of type {array.dtype} cannot be in a tensor; give numbers or bools")
     if dtype is None:
         dtype = as_dtype(array.dtype)
         if dtype.is_float and not had_dtype:
@@ -84,8 +82,7 @@ def check_range(value: int, dtype: DType, operation: str) -> None:
     if not fits(value, dtype):
         low, high = _limits(dtype)
         raise DtypeError(
-            f"{operation}: the number {value} does not fit {dtype} ({low} to {high}); "
-            "cast to a wider dtype first"
+            f"{operation}: the number {value} does not fit {dtype} ({low} to {high}); cast to a wider dtype first"
         )
 
 

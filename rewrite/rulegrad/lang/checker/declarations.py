@@ -42,7 +42,8 @@ def check_duplicates(world: World) -> None:
 
 def check_ruleset(world: World, ruleset: syntax.Ruleset) -> None:
     """Its rules; or the sets of its union, none of which may contain it."""
-    check_rules(world, ruleset.rules, Setting("ruleset", walk=True))
+    texts = any(isinstance(rule.template, syntax.Text) for rule in ruleset.rules)
+    check_rules(world, ruleset.rules, Setting("render" if texts else "ruleset", walk=True))
     for name in ruleset.union:
         if name not in world.rulesets:
             span = world.locate(ruleset.span, name)

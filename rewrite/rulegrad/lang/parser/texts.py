@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rulegrad.lang import syntax
-from rulegrad.lang.lexer import NAME, NUMBER, STRING, SYMBOL, Token, field_tokens
+from rulegrad.lang.lexer import NAME, NUMBER, STRING, SYMBOL, Token, field_tokens, number_problem
 from rulegrad.lang.parser.cursor import Cursor, Problem
 from rulegrad.lang.parser.expressions import parse_expression, parse_integer
 
@@ -96,6 +96,10 @@ def _field(cursor: Cursor, string: Token, opening: int) -> tuple[tuple[syntax.Ex
             hint = "inside a field write strings in the other quotes"
             raise _bad_text(cursor, string, index, f"no token starts with {terminator.text[0]!r}", hint)
         raise _bad_text(cursor, string, opening, "this field has no closing `}`", "write `{{` for a brace")
+    for token in tokens:
+        problem = number_problem(token.text) if token.kind == NUMBER else ""
+        if problem:
+            raise cursor.problem("bad-number", problem, cursor.source.span(token))
     if len(tokens) == 1:
         raise _bad_text(cursor, string, opening, "an empty field", "write `{{` for a brace")
     inner = Cursor(cursor.source, tokens[:-1])

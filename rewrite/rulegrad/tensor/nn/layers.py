@@ -19,9 +19,7 @@ def _uniform(shape: tuple[int, ...], inputs: int, device: str | None) -> Tensor:
 class Linear:
     """`x @ weight.T + bias`, from (…, inputs) to (…, outputs); weight: (outputs, inputs), bias: (outputs,)."""
 
-    def __init__(
-        self, inputs: int, outputs: int, bias: bool = True, device: str | None = None
-    ) -> None:
+    def __init__(self, inputs: int, outputs: int, bias: bool = True, device: str | None = None) -> None:
         self.weight = _uniform((outputs, inputs), inputs, device)
         self.bias = _uniform((outputs,), inputs, device) if bias else None
 
@@ -57,9 +55,7 @@ class Conv2d:
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
 
     def __call__(self, x: Tensor) -> Tensor:
-        return x.conv2d(
-            self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
-        )
+        return x.conv2d(self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
 
 
 class LayerNorm:
@@ -83,9 +79,7 @@ class LayerNorm:
         axes = tuple(range(-len(self.shape), 0))
         centred = x - x.mean(axes, keepdims=True)
         result = centred * (centred.square().mean(axes, keepdims=True) + self.epsilon).rsqrt()
-        return (
-            result if self.weight is None or self.bias is None else result * self.weight + self.bias
-        )
+        return result if self.weight is None or self.bias is None else result * self.weight + self.bias
 
 
 class Dropout:

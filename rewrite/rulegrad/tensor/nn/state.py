@@ -33,8 +33,7 @@ def load_state_dict(model: Any, state: Mapping[str, Any], strict: bool = True) -
     missing, unknown = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())
     if strict and (missing or unknown):
         raise RulegradError(
-            f"load_state_dict: missing names {missing}, unknown names {unknown}; "
-            "use strict=False to load what there is"
+            f"load_state_dict: missing names {missing}, unknown names {unknown}; use strict=False to load what there is"
         )
     for name, tensor in own.items():
         if name in state:

@@ -1,0 +1,160 @@
+"""The compiler: from checked declarations to the bytes that the engine loads.
+
+`compile_op_table` makes the program that installs the op table; `compile_program` makes the program of all rule sets,
+functions and passes for one target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rulegrad.lang import syntax
+from rulegrad.lang.compiler.assembler import Alternative, Assembler, CompiledFunction, CompiledPass, DtypeName, OpName
+from rulegrad.lang.compiler.op_code import OpTableCompiler
+from rulegrad.lang.compiler.rules import RuleCompiler, TargetFacts
+from rulegrad.lang.compiler.scope import Library, problem
+from rulegrad.lang.optable import OpTable
+
+PASS_KINDS = {"children_first": 0, "parents_first": 1, "walk": 2, "order": 3, "render": 4, "reverse": 5}
+
+
+def library_of(files: Sequence[syntax.File]) -> Library:
+    """All declarations of the files, by name."""
+    declarations = [d for f in files for d in f.declarations]
+    return Library(
+        OpTable.from_declarations(declarations),
+        {d.name: d for d in declarations if isinstance(d, syntax.Function)},
+        {d.name: d for d in declarations if isinstance(d, syntax.Definition)},
+        {d.name: d for d in declarations if isinstance(d, syntax.Extern)},
+    )
+
+
+def compile_op_table(files: Sequence[syntax.File]) -> bytes:
+    """The program that installs the op table of these files."""
+    return OpTableCompiler(library_of(files)).compile()
+
+
+def compile_program(files: Sequence[syntax.File], target: syntax.Target | None = None, strict: bool = False) -> bytes:
+    """The program of all passes and functions in these files for a target; `strict` leaves unsound rules out.
+
+    Raises RuleError for what only the compiler can find, such as a pattern with too many orders.
+    """
+    return ProgramCompiler(files, target, strict).compile()
+
+
+class ProgramCompiler:
+    """Compiles the declarations of all files into one program."""
+
+    def __init__(self, files: Sequence[syntax.File], target: syntax.Target | None, strict: bool) -> None:
+        self.library = library_of(files)
+        self.target = target
+        self.assembler = Assembler()
+        self.rules = RuleCompiler(self.library, self.assembler, TargetFacts.of(target), strict)
+        declarations = [d for f in files for d in f.declarations]
+        self.rulesets = {d.name: d for d in declarations if isinstance(d, syntax.Ruleset)}
+        self.passes = [d for d in declarations if isinstance(d, syntax.Pass)]
+
+    def compile(self) -> bytes:
+        for function in self.library.functions.values():
+            self.assembler.functions.append(CompiledFunction(function.name, len(function.parameters)))
+        for compiled, function in zip(self.assembler.functions, self.library.functions.values(), strict=True):
+            for rule in in_order(function.rules):
+                compiled.alternatives.extend(self.rules.compile(function.name, rule, function.parameters[1:]))
+        for declaration in self.passes:
+            self.assembler.passes.append(self._pass(declaration))
+        if self.target is not None:
+            self._spellings(self.target)
+        return self.assembler.serialize()
+
+    def _spellings(self, target: syntax.Target) -> None:
+        self.assembler.types = dict(target.types)
+        self.assembler.limits = dict(target.limits)
+        for key, text in target.literals.items():
+            kind, _, name = key.partition(" ")
+            self.assembler.limits[f"suffix.{name}" if kind == "suffix" and name else f"literal.{key}"] = text
+
+    def rules_of(self, name: str, span: syntax.Span, above: tuple[str, ...] = ()) -> list[tuple[str, syntax.Rule]]:
+        """The rules of a rule set, with the names of the sets that they come from; each set once."""
+        if name not in self.rulesets:
+            raise problem(f"no rule set is called `{name}`", span)
+        if name in above:
+            raise problem(f"rule set `{name}` contains itself", span)
+        ruleset = self.rulesets[name]
+        found = [(name, rule) for rule in ruleset.rules]
+        for part in ruleset.union:
+            found.extend(self.rules_of(part, ruleset.span, (*above, name)))
+        return list(dict.fromkeys(found))
+
+    def _pass(self, d: syntax.Pass) -> CompiledPass:
+        kind = PASS_KINDS[d.direction if d.kind == "rewrite" else d.kind]
+        if d.kind == "reverse":
+            return CompiledPass(d.name, kind, self.assembler.function_number(d.uses[0]), [], [], [])
+        pairs: list[tuple[str, syntax.Rule]] = [(d.name, rule) for rule in d.rules]
+        for name in d.uses:
+            pairs.extend(self.rules_of(name, d.span))
+        owners = {id(rule): owner for owner, rule in pairs}
+        alternatives: list[Alternative] = []
+        for rule in in_order([rule for _, rule in dict.fromkeys(pairs)]):
+            alternatives.extend(self.rules.compile(owners[id(rule)], rule))
+        if d.kind == "render":
+            alternatives.extend(self._default_spellings())
+        priorities = [self._priority(p) for p in d.priorities]
+        return CompiledPass(d.name, kind, -1, alternatives, priorities, list(d.prefixes))
+
+    def _default_spellings(self) -> list[Alternative]:
+        """An op with a `c` spelling in the op table needs no rule in a render pass."""
+        found: list[Alternative] = []
+        for op in self.library.table.ops.values():
+            d = op.declaration
+            if d.spelling is None:
+                continue
+            arguments = tuple(syntax.Name(d.span, p.name) for p in d.parameters)
+            pattern = syntax.OpCall(d.span, op.name, (), arguments)
+            rule = syntax.Rule(op.name, (), pattern, d.spelling, (), (), d.span)
+            found.extend(self._unswapped(self.rules.compile("ops", rule)))
+        return found
+
+    @staticmethod
+    def _unswapped(alternatives: list[Alternative]) -> list[Alternative]:
+        return alternatives[:1]
+
+    def _priority(self, p: syntax.Priority) -> tuple[str, int, object, int]:
+        if not p.attributes:
+            return p.op, -1, None, p.value
+        attribute = p.attributes[0]
+        declared = list(self.library.table.ops[p.op].attributes)
+        value = attribute.value
+        if not isinstance(value, (syntax.Literal, syntax.Name)):
+            raise problem("a priority's attribute must be a literal, an op or a dtype", attribute.span)
+        constant: object = value.value if isinstance(value, syntax.Literal) else None
+        if isinstance(value, syntax.Name):
+            constant = OpName(value.name) if value.name in self.library.table.ops else DtypeName(value.name)
+        return p.op, declared.index(attribute.name or declared[0]), constant, p.value
+
+
+def in_order(rules: Sequence[syntax.Rule]) -> list[syntax.Rule]:
+    """File order, with `before` and `after` respected and `fallback` rules last."""
+    order = [r for r in rules if not _has(r, "fallback")] + [r for r in rules if _has(r, "fallback")]
+    follows: dict[str, set[str]] = {r.name: set() for r in order}
+    for rule in order:
+        for clause in rule.clauses:
+            for name in clause.names:
+                if clause.keyword == "after" and name in follows:
+                    follows[rule.name].add(name)
+                elif clause.keyword == "before" and name in follows:
+                    follows[name].add(rule.name)
+    done: set[str] = set()
+    result: list[syntax.Rule] = []
+    while order:
+        names = {r.name for r in order}
+        ready = next((r for r in order if not (follows[r.name] & names - {r.name})), None)
+        if ready is None:
+            raise problem("`before` and `after` contradict each other among " + ", ".join(sorted(names)), order[0].span)
+        order.remove(ready)
+        done.add(ready.name)
+        result.append(ready)
+    return result
+
+
+def _has(rule: syntax.Rule, keyword: str) -> bool:
+    return any(clause.keyword == keyword for clause in rule.clauses)

@@ -1,0 +1,223 @@
+"""Compiled programs as bytes: what `rewrite/core/program.cpp` reads."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from rulegrad import _core
+
+OPCODES: dict[str, int] = {name: number for number, (name, _) in enumerate(_core.OPCODES)}
+BINARY: dict[str, int] = {name: number for number, name in enumerate(_core.BINARY_OPERATORS)}
+UNARY: dict[str, int] = {name: number for number, name in enumerate(_core.UNARY_OPERATORS)}
+
+
+@dataclass(frozen=True, slots=True)
+class DtypeName:
+    """A dtype as a constant."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpName:
+    """An op as a constant."""
+
+    name: str
+
+
+class Writer:
+    """Little-endian 32-bit integers, strings and tagged values."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+
+    def number(self, value: int) -> None:
+        self.parts.append(struct.pack("<I", value & 0xFFFFFFFF))
+
+    def numbers(self, values: Iterable[int]) -> None:
+        for value in values:
+            self.number(value)
+
+    def text(self, value: str) -> None:
+        data = value.encode()
+        self.number(len(data))
+        self.parts.append(data)
+
+    def value(self, value: Any) -> None:
+        """A constant: none, bool, int, float, str, DtypeName, OpName or a tuple of them."""
+        if value is None:
+            self.number(0)
+        elif isinstance(value, bool):
+            self.numbers((1, int(value)))
+        elif isinstance(value, int):
+            self.number(2)
+            self.text(str(value))
+        elif isinstance(value, float):
+            self.number(3)
+            self.parts.append(struct.pack("<d", value))
+        elif isinstance(value, str):
+            self.number(4)
+            self.text(value)
+        elif isinstance(value, DtypeName):
+            self.number(5)
+            self.text(value.name)
+        elif isinstance(value, OpName):
+            self.number(6)
+            self.text(value.name)
+        elif isinstance(value, tuple):
+            self.numbers((7, len(value)))
+            for item in value:
+                self.value(item)
+        else:
+            raise TypeError(f"not a constant of a rule program: {value!r}")
+
+    def bytes(self) -> bytes:
+        return b"".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One way to match a rule; commutative patterns have several."""
+
+    rule: int
+    code: int
+    dtypes: int  # mask
+    minimum: int
+    maximum: int
+    root: int  # op set
+    children: tuple[int, int, int]  # op sets, -1: any
+
+
+@dataclass(slots=True)
+class CompiledPass:
+    name: str
+    kind: int
+    function: int
+    alternatives: list[Alternative]
+    priorities: list[tuple[str, int, Any, int]]
+    prefixes: list[tuple[str, str]]
+
+
+@dataclass(slots=True)
+class CompiledFunction:
+    name: str
+    parameters: int
+    alternatives: list[Alternative] = field(default_factory=list)
+
+
+class Assembler:
+    """Collects the pools of a program; equal constants and op sets are stored once."""
+
+    def __init__(self) -> None:
+        self.constants: list[Any] = []
+        self._constant_numbers: dict[Any, int] = {}
+        self.sets: list[tuple[str, ...]] = []
+        self._set_numbers: dict[frozenset[str], int] = {}
+        self.builtins: list[str] = []
+        self.externs: list[str] = []
+        self.rules: list[tuple[str, str]] = []
+        self.codes: list[list[int]] = []
+        self.functions: list[CompiledFunction] = []
+        self.passes: list[CompiledPass] = []
+        self.types: dict[str, str] = {}
+        self.limits: dict[str, Any] = {}
+
+    def constant(self, value: Any) -> int:
+        key = (type(value).__name__, repr(value))
+        if key not in self._constant_numbers:
+            self._constant_numbers[key] = len(self.constants)
+            self.constants.append(value)
+        return self._constant_numbers[key]
+
+    def op_set(self, names: frozenset[str]) -> int:
+        if names not in self._set_numbers:
+            self._set_numbers[names] = len(self.sets)
+            self.sets.append(tuple(sorted(names)))
+        return self._set_numbers[names]
+
+    def builtin(self, name: str) -> int:
+        if name not in self.builtins:
+            self.builtins.append(name)
+        return self.builtins.index(name)
+
+    def extern(self, name: str) -> int:
+        if name not in self.externs:
+            self.externs.append(name)
+        return self.externs.index(name)
+
+    def code(self, words: list[int]) -> int:
+        self.codes.append(words)
+        return len(self.codes) - 1
+
+    def function_number(self, name: str) -> int:
+        return next(k for k, f in enumerate(self.functions) if f.name == name)
+
+    def serialize(self, op_table: bytes | None = None) -> bytes:
+        """The program; `op_table` is the serialized op table of the program that installs it."""
+        w = Writer()
+        w.text("rulegrad 1")
+        w.number(int(op_table is not None))
+        if op_table is not None:
+            w.parts.append(op_table)
+        w.number(len(self.constants))
+        for value in self.constants:
+            w.value(value)
+        w.number(len(self.sets))
+        for names in self.sets:
+            w.number(len(names))
+            for name in names:
+                w.text(name)
+        for texts in (self.builtins, self.externs):
+            w.number(len(texts))
+            for text in texts:
+                w.text(text)
+        w.number(len(self.rules))
+        for name, place in self.rules:
+            w.text(name)
+            w.text(place)
+        w.number(len(self.codes))
+        for code in self.codes:
+            w.number(len(code))
+            w.parts.append(struct.pack(f"<{len(code)}i", *code))
+        w.number(len(self.functions))
+        for function in self.functions:
+            w.text(function.name)
+            w.number(function.parameters)
+        for function in self.functions:
+            self._alternatives(w, function.alternatives)
+        w.number(len(self.passes))
+        for compiled in self.passes:
+            self._pass(w, compiled)
+        w.number(len(self.types))
+        for dtype, text in self.types.items():
+            w.text(dtype)
+            w.text(text)
+        w.number(len(self.limits))
+        for name, value in self.limits.items():
+            w.text(name)
+            w.value(value)
+        return w.bytes()
+
+    @staticmethod
+    def _alternatives(w: Writer, alternatives: list[Alternative]) -> None:
+        w.number(len(alternatives))
+        for a in alternatives:
+            w.numbers((a.rule, a.code, a.dtypes, a.minimum, a.maximum, a.root, *a.children))
+
+    def _pass(self, w: Writer, compiled: CompiledPass) -> None:
+        w.text(compiled.name)
+        w.numbers((compiled.kind, compiled.function))
+        self._alternatives(w, compiled.alternatives)
+        w.number(len(compiled.priorities))
+        for op, attribute, value, priority in compiled.priorities:
+            w.text(op)
+            w.number(attribute)
+            w.value(value)
+            w.number(priority)
+        w.number(len(compiled.prefixes))
+        for op, prefix in compiled.prefixes:
+            w.text(op)
+            w.text(prefix)

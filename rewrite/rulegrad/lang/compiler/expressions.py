@@ -1,0 +1,397 @@
+"""Expressions to bytecode: templates, guards, `let`, `{...}`, and the op table's evaluators, intervals and shapes.
+
+In a *template* (`build=True`) operators build nodes and a `const` capture is its node. When *computing*, operators work on
+values and a `const` capture is its value. The machine decides by the kinds of the operands; only comparison differs in code.
+"""
+
+from __future__ import annotations
+
+from rulegrad.lang import syntax
+from rulegrad.lang.builtins import BUILTINS
+from rulegrad.lang.compiler.assembler import BINARY, UNARY, DtypeName, OpName
+from rulegrad.lang.compiler.scope import Binding, Emitter, problem, with_names
+from rulegrad.lang.optable import INFIX_OPS, SWAPPED_OPS
+
+# Built-ins whose arguments are nodes even where a name would be taken for its constant's value.
+_TAKES_NODES = frozenset(
+    "dtype shape rank size op srcs src attr is_const is_op ranges key contains uses slot terms factors clauses base "
+    "exact_div divides fits substitute literal".split()
+)
+_COMPARISONS = frozenset(("==", "!="))
+
+
+def compile_expression(e: Emitter, x: syntax.Expression, build: bool) -> int:
+    """Emits code for an expression; the register of its value. Temporaries are given back."""
+    start = e.next_register
+    register = _dispatch(e, x, build)
+    if register >= start:  # a temporary: keep it in the lowest register of its own
+        if register != start:
+            e.emit("MOVE", start, register)
+        e.next_register = start + 1
+        return start
+    e.next_register = start
+    return register
+
+
+def _dispatch(e: Emitter, x: syntax.Expression, build: bool) -> int:
+    match x:
+        case syntax.Literal():
+            return e.constant(x.value, x.span)
+        case syntax.Name():
+            return _name(e, x, build)
+        case syntax.Compute():
+            return compile_expression(e, x.inner, False)
+        case syntax.Infix():
+            return _infix(e, x, build)
+        case syntax.Prefix():
+            return _prefix(e, x, build)
+        case syntax.OpCall():
+            return _op_call(e, x, build)
+        case syntax.Call():
+            return _call(e, x, build)
+        case syntax.Sequence():
+            return _sequence(e, x.items, build, x.span)
+        case syntax.Comprehension():
+            return _sequence(e, (x,), build, x.span)
+        case syntax.SetLiteral():
+            return _set(e, x)
+        case syntax.Conditional():
+            return _conditional(e, x, build)
+        case syntax.Subscript():
+            return _subscript(e, x)
+        case syntax.Slice():
+            return _slice(e, x)
+        case syntax.Member():
+            return _member(e, x)
+        case syntax.Text():
+            return _text(e, x)
+    raise problem("this cannot stand in an expression", x.span)
+
+
+def _constant_name(e: Emitter, name: str) -> object | None:
+    """Ops, dtypes and classes by name."""
+    table = e.library.table
+    if name in table.ops:
+        return OpName(name)
+    if name in table.dtypes:
+        return DtypeName(name)
+    if name in table.op_classes:
+        return tuple(OpName(n) for n in table.declared_order(table.op_classes[name]))
+    if name in table.dtype_classes:
+        return tuple(DtypeName(n) for n in table.declared_order(table.dtype_classes[name]))
+    return None
+
+
+def _name(e: Emitter, x: syntax.Name, build: bool) -> int:
+    binding = e.names.get(x.name)
+    if binding is None:
+        value = _constant_name(e, x.name)
+        if value is None:
+            raise problem(f"`{x.name}` is not bound here", x.span)
+        return e.constant(value, x.span)
+    if not build and binding.kind in ("const", "consts"):
+        register = e.register(x.span)
+        e.emit("GET_VALUE", register, binding.register)
+        return register
+    return binding.register
+
+
+def _argument(e: Emitter, x: syntax.Expression, as_node: bool, build: bool = False) -> int:
+    """An argument of a built-in or function: a plain `const` name is its node when a node is wanted."""
+    if as_node and isinstance(x, syntax.Name) and x.name in e.names:
+        return e.names[x.name].register
+    if isinstance(x, syntax.Comprehension):
+        return _sequence(e, (x,), build, x.span)
+    return compile_expression(e, x, build)
+
+
+def _infix(e: Emitter, x: syntax.Infix, build: bool) -> int:
+    start = e.next_register
+    if x.operator in ("and", "or"):
+        return _logic(e, x)
+    if x.operator in ("in", "not in", "not-in"):
+        left = compile_expression(e, x.left, False)
+        right = compile_expression(e, x.right, False)
+        register = e.result(start, x.span)
+        e.emit("BINARY", register, BINARY["IN" if x.operator == "in" else "NOT_IN"], 0, left, right)
+        return register
+    left = compile_expression(e, x.left, build)
+    right = compile_expression(e, x.right, build)
+    operator = INFIX_OPS.get(x.operator)
+    if operator is None:
+        operator = SWAPPED_OPS[x.operator]
+        left, right = right, left
+    register = e.result(start, x.span)
+    e.emit("BINARY", register, BINARY[operator], int(build), left, right)
+    return register
+
+
+def _logic(e: Emitter, x: syntax.Infix) -> int:
+    result = e.register(x.span)
+    left = compile_expression(e, x.left, False)
+    e.emit("MOVE", result, left)
+    leave = e.emit("JUMP_FALSE" if x.operator == "and" else "JUMP_TRUE", result, 0)
+    right = compile_expression(e, x.right, False)
+    e.emit("MOVE", result, right)
+    e.patch(leave)
+    return result
+
+
+def _prefix(e: Emitter, x: syntax.Prefix, build: bool) -> int:
+    if x.operator == "-" and isinstance(x.operand, syntax.Literal) and isinstance(x.operand.value, (int, float)):
+        return e.constant(-x.operand.value, x.span)
+    start = e.next_register
+    logical = x.operator == "not"
+    operand = compile_expression(e, x.operand, build and not logical)
+    register = e.result(start, x.span)
+    e.emit("UNARY", register, UNARY["LOGICAL_NOT" if logical else "NEG" if x.operator == "-" else "NOT"], operand)
+    return register
+
+
+def _conditional(e: Emitter, x: syntax.Conditional, build: bool) -> int:
+    result = e.register(x.span)
+    condition = compile_expression(e, x.condition, False)
+    otherwise = e.emit("JUMP_FALSE", condition, 0)
+    then = compile_expression(e, x.then, build)
+    e.emit("MOVE", result, then)
+    end = e.emit("JUMP", 0)
+    e.patch(otherwise)
+    other = compile_expression(e, x.otherwise, build)
+    e.emit("MOVE", result, other)
+    e.patch(end)
+    return result
+
+
+def _sequence(e: Emitter, items: tuple[syntax.Expression, ...], build: bool, span: syntax.Span) -> int:
+    e.emit("BEGIN")
+    mark = e.next_register
+    for item in items:
+        if isinstance(item, syntax.Splice):
+            e.emit("EXTEND", compile_expression(e, item.inner, build))
+        elif isinstance(item, syntax.Comprehension):
+            _loop(e, item, build)
+        else:
+            e.emit("APPEND", compile_expression(e, item, build))
+        e.next_register = mark
+    register = e.register(span)
+    e.emit("FINISH", register)
+    return register
+
+
+def _loop(e: Emitter, x: syntax.Comprehension, build: bool) -> None:
+    """Appends the body's value for each element to the sequence under construction."""
+    iterable = compile_expression(e, x.iterable, build=False)
+    counter = e.constant(0, x.span)
+    item = e.register(x.span)
+    start = len(e.words)
+    leave = e.emit("ITERATE", counter, item, iterable, 0)
+    names = dict(e.names)
+    if len(x.variables) == 1:
+        names[x.variables[0]] = Binding(item)
+    else:
+        registers = [e.register(x.span) for _ in x.variables]
+        e.emit("UNPACK", item, len(registers), *registers)
+        names.update({name: Binding(r) for name, r in zip(x.variables, registers, strict=True)})
+    outer = with_names(e, names)
+    skip = None
+    if x.condition is not None:
+        skip = e.emit("JUMP_FALSE", compile_expression(e, x.condition, False), 0)
+    if isinstance(x.body, syntax.Splice):
+        e.emit("EXTEND", compile_expression(e, x.body.inner, build))
+    else:
+        e.emit("APPEND", compile_expression(e, x.body, build))
+    if skip is not None:
+        e.patch(skip)
+    e.emit("JUMP", start)
+    e.patch(leave)
+    e.names = outer
+
+
+def _set(e: Emitter, x: syntax.SetLiteral) -> int:
+    values: list[object] = []
+    for item in x.items:
+        value = item.value if isinstance(item, syntax.Literal) else None
+        if isinstance(item, syntax.Name) and item.name not in e.names:
+            value = _constant_name(e, item.name)
+        if value is None:
+            return _sequence(e, x.items, False, x.span)
+        values.extend(value if isinstance(value, tuple) else (value,))
+    return e.constant(tuple(values), x.span)
+
+
+def _subscript(e: Emitter, x: syntax.Subscript) -> int:
+    start = e.next_register
+    sequence = _argument(e, x.sequence, True)
+    index = compile_expression(e, x.index, False)
+    register = e.result(start, x.span)
+    e.emit("SUBSCRIPT", register, sequence, index)
+    return register
+
+
+def _slice(e: Emitter, x: syntax.Slice) -> int:
+    base = e.next_register
+    sequence = _argument(e, x.sequence, True)
+    start = compile_expression(e, x.start, False) if x.start is not None else -1
+    stop = compile_expression(e, x.stop, False) if x.stop is not None else -1
+    register = e.result(base, x.span)
+    e.emit("SLICE", register, sequence, start, stop)
+    return register
+
+
+def _member(e: Emitter, x: syntax.Member) -> int:
+    start = e.next_register
+    owner = _argument(e, x.owner, True)
+    register = e.result(start, x.span)
+    e.emit("GET_MEMBER", register, owner, e.assembler.constant(x.name))
+    return register
+
+
+def _call(e: Emitter, x: syntax.Call, build: bool) -> int:
+    library, name = e.library, x.function
+    if name in e.generics.ops:
+        return _build(e, None, name, (), x.arguments, build, x.span)
+    op = library.table.by_function_name.get(name)
+    known = name in library.functions or name in library.definitions or name in library.externs or name in BUILTINS
+    if op is not None and (build or not known):
+        return _build(e, op, None, (), x.arguments, build, x.span)
+    if name in library.definitions:
+        return _definition(e, library.definitions[name], x, build)
+    if name in library.functions or name in library.externs:
+        start = e.next_register
+        arguments = [_argument(e, a, name in library.functions) for a in x.arguments]
+        register = e.result(start, x.span)
+        if name in library.functions:
+            e.emit("FUNCTION", register, e.assembler.function_number(name), len(arguments), *arguments)
+        else:
+            e.emit("EXTERN", register, e.assembler.extern(name), len(arguments), *arguments)
+        return register
+    if name in BUILTINS:
+        return _builtin(e, x)
+    raise problem(f"no function, op or definition is called `{name}`", x.span)
+
+
+def _builtin(e: Emitter, x: syntax.Call) -> int:
+    # In the op table's intervals, lo(a) and hi(a) are registers of their own.
+    if x.function in ("lo", "hi") and isinstance(x.arguments[0], syntax.Name):
+        return e.names[f"{x.function} {x.arguments[0].name}"].register
+    start = e.next_register
+    arguments = [_argument(e, a, x.function in _TAKES_NODES) for a in x.arguments]
+    register = e.result(start, x.span)
+    e.emit("BUILTIN", register, e.assembler.builtin(x.function), len(arguments), *arguments)
+    return register
+
+
+def _definition(e: Emitter, definition: syntax.Definition, x: syntax.Call, build: bool) -> int:
+    """Expands a `def`: its arguments are evaluated once, its `let` lines in the mode of the place where it is used."""
+    if len(definition.parameters) != len(x.arguments):
+        raise problem(f"`{definition.name}` takes {len(definition.parameters)} arguments", x.span)
+    names: dict[str, Binding] = {}
+    for parameter, argument in zip(definition.parameters, x.arguments, strict=True):
+        kind = e.names[argument.name].kind if isinstance(argument, syntax.Name) and argument.name in e.names else "value"
+        names[parameter] = Binding(_argument(e, argument, build, build), kind if build else "value")
+    outer = with_names(e, names)
+    for clause in definition.lets:
+        compile_let(e, clause, build)
+    register = compile_expression(e, definition.body, build)
+    e.names = outer
+    return register
+
+
+def compile_let(e: Emitter, clause: syntax.Clause, build: bool = False) -> None:
+    """`let name = expression` or `let (a, b) = expression`."""
+    assert clause.expression is not None
+    register = compile_expression(e, clause.expression, build)
+    if len(clause.names) == 1:
+        e.names = {**e.names, clause.names[0]: Binding(register)}
+        return
+    registers = [e.register(clause.span) for _ in clause.names]
+    e.emit("UNPACK", register, len(registers), *registers)
+    e.names = {**e.names, **{n: Binding(r) for n, r in zip(clause.names, registers, strict=True)}}
+
+
+def _op_call(e: Emitter, x: syntax.OpCall, build: bool) -> int:
+    if x.op in e.generics.ops:
+        return _build(e, None, x.op, x.attributes, x.arguments, build, x.span)
+    return _build(e, x.op, None, x.attributes, x.arguments, build, x.span)
+
+
+def _build(
+    e: Emitter,
+    op: str | None,
+    variable: str | None,
+    attributes: tuple[syntax.Attribute, ...],
+    arguments: tuple[syntax.Expression, ...],
+    build: bool,
+    span: syntax.Span,
+) -> int:
+    """BUILD: op or op variable, dtype, node whose attributes are taken, attributes, sources."""
+    start = e.next_register
+    op_register = e.names[variable].register if variable is not None else -1
+    declared = list(e.library.table.ops[op].attributes) if op is not None else []
+    dtype = spread = -1
+    given: list[int] = []
+    for attribute in attributes:
+        if attribute.name == "..":
+            spread = _argument(e, attribute.value, True)
+            continue
+        register = compile_expression(e, attribute.value, False)
+        positional_dtype = attribute.name is None and op is not None and e.library.table.ops[op].explicit
+        if attribute.name == "dtype" and "dtype" not in declared or positional_dtype:
+            dtype = register
+            continue
+        name = attribute.name if attribute.name is not None else declared[0] if declared else None
+        if name not in declared:
+            raise problem(f"{op or variable} has no attribute `{name}`", attribute.span)
+        given.extend((declared.index(name), register))
+    if op == "CONST" and len(arguments) == 1:  # CONST[T](v)
+        given.extend((declared.index("value"), compile_expression(e, arguments[0], False)))
+        arguments = ()
+    sources: list[int] = []
+    for argument in arguments:
+        if isinstance(argument, syntax.Splice):
+            sources.append(-(compile_expression(e, argument.inner, build) + 1))
+        elif isinstance(argument, syntax.Comprehension):
+            sources.append(-(compile_expression(e, argument, build) + 1))
+        else:
+            sources.append(compile_expression(e, argument, build))
+    register = e.result(start, span)
+    number = e.library.table.ops[op].number if op is not None else -1
+    e.emit("BUILD", register, number, op_register, dtype, spread, len(given) // 2, *given, len(sources), *sources)
+    return register
+
+
+def _text(e: Emitter, x: syntax.Text) -> int:
+    """A render template: (kind, precedence, parts, closing parts); a field is (value, modifier)."""
+
+    def parts(pieces: tuple[str | tuple[syntax.Expression, str], ...]) -> int:
+        e.emit("BEGIN")
+        mark = e.next_register
+        for piece in pieces:
+            if isinstance(piece, str):
+                e.emit("APPEND", e.constant(piece, x.span))
+            else:
+                value = _argument(e, piece[0], True)
+                modifier = e.constant(piece[1], x.span)
+                e.emit("BEGIN")
+                e.emit("APPEND", value)
+                e.emit("APPEND", modifier)
+                pair = e.register(x.span)
+                e.emit("FINISH", pair)
+                e.emit("APPEND", pair)
+            e.next_register = mark
+        register = e.register(x.span)
+        e.emit("FINISH", register)
+        return register
+
+    registers = [
+        e.constant(x.kind, x.span),
+        e.constant(x.precedence, x.span),
+        parts(x.parts),
+        parts(x.close),
+    ]
+    e.emit("BEGIN")
+    for register in registers:
+        e.emit("APPEND", register)
+    result = e.register(x.span)
+    e.emit("FINISH", result)
+    return result

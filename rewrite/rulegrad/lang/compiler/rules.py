@@ -1,0 +1,183 @@
+"""Rules to alternatives: head for the dispatch, code for the rest; `needs` is decided here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from rulegrad.lang import syntax
+from rulegrad.lang.compiler.assembler import Alternative, Assembler
+from rulegrad.lang.compiler.expressions import compile_expression, compile_let
+from rulegrad.lang.compiler.patterns import ANY, PatternCompiler, head_of, orders
+from rulegrad.lang.compiler.scope import Binding, Emitter, Generics, Library, problem
+
+ALL_DTYPES = 0xFFFFFFFF
+MANY = 0x7FFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFacts:
+    """What `needs` asks about. Without a target everything is there, so nothing is lowered."""
+
+    ops: frozenset[str] | None = None
+    dtypes: frozenset[str] | None = None
+    flags: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, target: syntax.Target | None) -> TargetFacts:
+        return cls() if target is None else cls(target.ops, target.dtypes, target.flags)
+
+
+@dataclass(slots=True)
+class RuleCompiler:
+    library: Library
+    assembler: Assembler
+    facts: TargetFacts
+    strict: bool = False
+    _numbers: dict[tuple[str, str, int], int] = field(default_factory=dict)
+
+    def compile(self, owner: str, rule: syntax.Rule, parameters: tuple[str, ...] = ()) -> list[Alternative]:
+        """The alternatives of a rule; empty when the target lacks what it needs. `parameters`: a function's further arguments."""
+        generics = self.generics(rule)
+        if generics is None or (self.strict and any(c.keyword == "unsound" for c in rule.clauses)):
+            return []
+        number = self.number(owner, rule)
+        return [self._alternative(rule, number, generics, swapped, parameters) for swapped in self._orders(rule, generics)]
+
+    def number(self, owner: str, rule: syntax.Rule) -> int:
+        key = (owner, rule.name, rule.span.line)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.assembler.rules)
+            self.assembler.rules.append((f"{owner}.{rule.name}", f"{rule.span.file}:{rule.span.line}"))
+        return self._numbers[key]
+
+    def _orders(self, rule: syntax.Rule, generics: Generics) -> Iterable[dict[int, bool]]:
+        return orders(Emitter(self.library, self.assembler, generics), rule.pattern)
+
+    def generics(self, rule: syntax.Rule) -> Generics | None:
+        """The rule's op and dtype variables, narrowed to what `needs` admits; None when nothing is left."""
+        result = Generics()
+        for generic in rule.generics:
+            kind, names = self.library.table.resolve_generic(generic.classes)
+            (result.ops if kind == "op" else result.dtypes)[generic.name] = names
+        for clause in rule.clauses:
+            if clause.keyword != "needs":
+                continue
+            assert clause.expression is not None
+            mentioned = [g.name for g in rule.generics if _mentions(clause.expression, g.name)]
+            if not mentioned:
+                if not self._holds(clause.expression, {}):
+                    return None
+                continue
+            if len(mentioned) > 1:
+                raise problem("`needs` can speak of one variable at a time", clause.span, "write one `needs` line for each")
+            pool = result.ops if mentioned[0] in result.ops else result.dtypes
+            kept = frozenset(v for v in pool[mentioned[0]] if self._holds(clause.expression, {mentioned[0]: v}))
+            if not kept:
+                return None
+            pool[mentioned[0]] = kept
+        return result
+
+    def _holds(self, x: syntax.Expression, bound: dict[str, str]) -> bool:
+        match x:
+            case syntax.Infix(operator="and"):
+                return self._holds(x.left, bound) and self._holds(x.right, bound)
+            case syntax.Infix(operator="or"):
+                return self._holds(x.left, bound) or self._holds(x.right, bound)
+            case syntax.Prefix(operator="not"):
+                return not self._holds(x.operand, bound)
+            case syntax.Call(function="has", arguments=(syntax.Name(name=name),)):
+                return self.facts.ops is None or bound.get(name, name) in self.facts.ops
+            case syntax.Call(function="supports", arguments=(syntax.Name(name=name),)):
+                return self.facts.dtypes is None or bound.get(name, name) in self.facts.dtypes
+            case syntax.Call(function="flag", arguments=(syntax.Name(name=name),)):
+                return name in self.facts.flags
+        raise problem("`needs` takes has(OP), supports(DTYPE), flag(NAME) with and, or, not", x.span)
+
+    def _alternative(
+        self, rule: syntax.Rule, number: int, generics: Generics, swapped: dict[int, bool], parameters: tuple[str, ...]
+    ) -> Alternative:
+        e = Emitter(self.library, self.assembler, generics)
+        e.next_register = 1 + len(parameters)
+        e.names = {name: Binding(1 + k, "node") for k, name in enumerate(parameters)}
+        compiler = PatternCompiler(e, swapped)
+        root = rule.pattern
+        compiler.match(root, 0, tested=True)
+        for clause in rule.clauses:
+            if clause.keyword == "let":
+                compile_let(e, clause)
+            elif clause.keyword == "if":
+                assert clause.expression is not None
+                mark = e.next_register
+                e.emit("GUARD", compile_expression(e, clause.expression, False))
+                e.next_register = mark
+        e.emit("RETURN", compile_expression(e, rule.template, True))
+        return self._with_head(rule, number, e, compiler)
+
+    def _with_head(self, rule: syntax.Rule, number: int, e: Emitter, compiler: PatternCompiler) -> Alternative:
+        pattern = rule.pattern
+        while isinstance(pattern, syntax.Capture):
+            pattern = pattern.pattern
+        code = self.assembler.code(e.words)
+        every = self.assembler.op_set(frozenset(self.library.table.ops))
+        head = head_of(e, pattern)
+        if head is None:
+            dtypes = ALL_DTYPES
+            if isinstance(pattern, syntax.Name) and pattern.dtype is not None:
+                dtypes = self._mask(e, pattern.dtype)
+            only = self.assembler.op_set(frozenset(("CONST",))) if not isinstance(pattern, syntax.Name) or pattern.is_const else every
+            return Alternative(number, code, dtypes, 0, MANY, only, (ANY, ANY, ANY))
+        arguments = compiler.arguments(pattern, head)
+        splice = next((k for k, a in enumerate(arguments) if isinstance(a, syntax.Splice)), None)
+        children = [ANY, ANY, ANY]
+        for k, argument in enumerate(arguments[: 3 if splice is None else min(3, splice)]):
+            children[k] = self._child(e, argument)
+        minimum = len(arguments) - (splice is not None)
+        maximum = len(arguments) if splice is None else MANY
+        dtypes = self._root_dtypes(e, head.ops, arguments, splice)
+        root = self.assembler.op_set(head.ops)
+        return Alternative(number, code, dtypes, minimum, maximum, root, (children[0], children[1], children[2]))
+
+    def _child(self, e: Emitter, x: syntax.Expression) -> int:
+        while isinstance(x, syntax.Capture):
+            x = x.pattern
+        head = head_of(e, x)
+        if head is not None:
+            return self.assembler.op_set(head.ops)
+        if isinstance(x, syntax.Name) and not x.is_const:
+            return ANY
+        return self.assembler.op_set(frozenset(("CONST",)))
+
+    def _mask(self, e: Emitter, name: str) -> int:
+        names = e.generics.dtypes.get(name)
+        if names is None:
+            names = self.library.table.resolve_dtypes(name) or frozenset()
+        return e.dtype_mask(names)
+
+    def _root_dtypes(
+        self, e: Emitter, ops: frozenset[str], arguments: tuple[syntax.Expression, ...], splice: int | None
+    ) -> int:
+        """Where the result's dtype is that of a source whose dtype the pattern states, the dispatch can look at it."""
+        if len(ops) != 1 or splice is not None:
+            return ALL_DTYPES
+        declaration = self.library.table.ops[next(iter(ops))].declaration
+        mask = ALL_DTYPES
+        for argument, parameter in zip(arguments, declaration.parameters, strict=False):
+            while isinstance(argument, syntax.Capture):
+                argument = argument.pattern
+            if isinstance(argument, syntax.Name) and argument.dtype is not None and parameter.type == declaration.result:
+                mask &= self._mask(e, argument.dtype)
+        return mask
+
+
+def _mentions(x: syntax.Expression, name: str) -> bool:
+    match x:
+        case syntax.Name():
+            return x.name == name
+        case syntax.Infix():
+            return _mentions(x.left, name) or _mentions(x.right, name)
+        case syntax.Prefix():
+            return _mentions(x.operand, name)
+        case syntax.Call():
+            return any(_mentions(a, name) for a in x.arguments)
+    return False

@@ -1,0 +1,97 @@
+"""What the parts of the compiler share: names in scope, registers, code under construction, errors with a place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rulegrad.errors import RuleError
+from rulegrad.lang import syntax
+from rulegrad.lang.compiler.assembler import OPCODES, Assembler
+from rulegrad.lang.diagnostics import Diagnostic
+from rulegrad.lang.optable import OpTable
+
+REGISTERS = 250
+
+
+def problem(message: str, span: syntax.Span, hint: str = "") -> RuleError:
+    """An error at a place in a rule file that only the compiler finds."""
+    diagnostic = Diagnostic("cannot-compile", message, span, hint)
+    return RuleError(str(diagnostic), (diagnostic,))
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A name's register. kind: node, const (a CONST node), consts (a sequence of them), value."""
+
+    register: int
+    kind: str = "value"
+
+
+@dataclass(slots=True)
+class Library:
+    """All declarations that rules may refer to."""
+
+    table: OpTable
+    functions: Mapping[str, syntax.Function]
+    definitions: Mapping[str, syntax.Definition]
+    externs: Mapping[str, syntax.Extern]
+
+
+@dataclass(slots=True)
+class Generics:
+    """The op and dtype variables of a rule: what they range over."""
+
+    ops: dict[str, frozenset[str]] = field(default_factory=dict)
+    dtypes: dict[str, frozenset[str]] = field(default_factory=dict)
+
+
+class Emitter:
+    """Code of one alternative: instructions, registers and names."""
+
+    def __init__(self, library: Library, assembler: Assembler, generics: Generics | None = None) -> None:
+        self.library = library
+        self.assembler = assembler
+        self.generics = generics or Generics()
+        self.words: list[int] = []
+        self.names: dict[str, Binding] = {}
+        self.next_register = 0
+
+    def emit(self, opcode: str, *operands: int) -> int:
+        """Appends an instruction; the place of its last operand (a jump target to be patched)."""
+        self.words.append(OPCODES[opcode])
+        self.words.extend(operands)
+        return len(self.words) - 1
+
+    def patch(self, place: int) -> None:
+        """Lets the jump at `place` lead here."""
+        self.words[place] = len(self.words)
+
+    def register(self, span: syntax.Span) -> int:
+        if self.next_register >= REGISTERS:
+            raise problem("this needs more registers than the machine has", span, "split it into several rules")
+        self.next_register += 1
+        return self.next_register - 1
+
+    def result(self, start: int, span: syntax.Span) -> int:
+        """The register `start`, with everything above it given back: an instruction reads its operands before it writes."""
+        self.next_register = start
+        return self.register(span)
+
+    def constant(self, value: Any, span: syntax.Span) -> int:
+        register = self.register(span)
+        self.emit("CONSTANT", register, self.assembler.constant(value))
+        return register
+
+    def dtype_mask(self, names: frozenset[str]) -> int:
+        return sum(1 << k for k, name in enumerate(self.library.table.dtypes) if name in names)
+
+
+def with_names(emitter: Emitter, names: dict[str, Binding]) -> dict[str, Binding]:
+    """Replaces the names in scope; the old ones are returned, to be put back."""
+    old, emitter.names = emitter.names, names
+    return old
+
+
+__all__ = ["Binding", "Emitter", "Generics", "Library", "problem", "with_names"]

@@ -1,0 +1,334 @@
+"""Loaded rules: which files there are, the compiled program of each target, and running a named pass.
+
+Compiled programs are cached on disk under the hash of all rule text, so that rules are parsed only when they change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import pickle
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, NamedTuple, overload
+
+from rulegrad import _core
+from rulegrad.config import config
+from rulegrad.errors import RewriteError, RuleError
+from rulegrad.lang import syntax
+from rulegrad.runtime.diskcache import DiskCache
+from rulegrad.runtime.paths import data_folder
+
+UOp = _core.UOp
+_cache = DiskCache("rules.sqlite")
+
+
+class Firing(NamedTuple):
+    """One rule that fired: its name, its file and line, the node before and after."""
+
+    rule: str
+    place: str
+    before: UOp
+    after: UOp
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What passes did since they were last asked for: seconds and counts."""
+
+    passes: dict[str, dict[str, float]] = field(default_factory=dict)
+    rules: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+_statistics = Statistics()
+_extra: list[Path] = []  # rule files of the user, in the order in which they were loaded
+_targets: dict[str, Path] = {}  # target files of backends outside the distribution
+
+
+def _rule_paths() -> list[Path]:
+    """Ours (the op table first), the targets', the user's."""
+    ours = sorted(data_folder("rules").rglob("*.rules"), key=lambda p: (p.name != "ops.rules", str(p)))
+    targets = sorted(data_folder("backends").glob("*/*.rules"))
+    return [*ours, *targets, *_targets.values(), *_extra]
+
+
+def _shown(path: Path) -> str:
+    """How messages call a file: relative to the folder that holds `rules`, or in full."""
+    for base in (data_folder("rules").parent, data_folder("backends").parent):
+        if path.is_relative_to(base):
+            return path.relative_to(base).as_posix()
+    return str(path)
+
+
+@dataclass(slots=True)
+class Sources:
+    """The text of all rule files, and what follows from it."""
+
+    texts: list[tuple[str, str]]
+    user: frozenset[str]
+    _files: list[syntax.File] | None = None
+
+    @property
+    def key(self) -> str:
+        h = hashlib.sha256(_engine_version().encode())
+        for path, text in self.texts:
+            h.update(f"{path}\0{path in self.user}\0{text}\0".encode())
+        return h.hexdigest()
+
+    @property
+    def files(self) -> list[syntax.File]:
+        """The checked syntax trees; rule sets of user files are merged into ours. Raises RuleError."""
+        if self._files is None:
+            from rulegrad.lang.checker import check
+            from rulegrad.lang.diagnostics import report
+            from rulegrad.lang.merging import merge
+            from rulegrad.lang.parser import parse_file
+
+            parsed = [parse_file(text, path) for path, text in self.texts]
+            merged = merge(parsed, self.user)
+            errors = tuple(d for d in check(merged) if d.is_error)
+            if errors:
+                raise RuleError(report(list(errors)), errors)
+            self._files = merged
+        return self._files
+
+
+@cache
+def _engine_version() -> str:
+    """Changes when the compiler or the instruction set does."""
+    folder = Path(__file__).parent
+    stamps = [(p.name, p.stat().st_mtime_ns, p.stat().st_size) for p in sorted(folder.rglob("*.py"))]
+    return repr((_core.OPCODES, stamps))
+
+
+@dataclass(slots=True)
+class Loaded:
+    """Everything that is kept of one set of rule files."""
+
+    sources: Sources
+    programs: dict[tuple[str, bool], _core.Program] = field(default_factory=dict)
+    summary: dict[str, Any] | None = None
+
+
+_loaded: Loaded | None = None
+
+
+def loaded() -> Loaded:
+    """The rule files as they are now; read once, and again after load_rules."""
+    global _loaded
+    if _loaded is None:
+        texts = []
+        for path in _rule_paths():
+            try:
+                texts.append((_shown(path), path.read_text(encoding="utf-8")))
+            except (OSError, UnicodeDecodeError) as error:
+                raise RuleError(f"the rule file {path} cannot be read: {error}") from None
+        _loaded = Loaded(Sources(texts, frozenset(_shown(p) for p in _extra)))
+    return _loaded
+
+
+def _cached(kind: str, make: Any) -> bytes:
+    """Compiled bytes from the disk cache, or made and put there."""
+    key = loaded().sources.key
+    found = _cache.get(kind, key)
+    if found is None:
+        found = make()
+        _cache.put(kind, key, found)
+    return found
+
+
+def install_op_table() -> None:
+    """Gives the engine its ops; done once, before the first node is made."""
+    if _core.table_loaded():
+        return
+
+    def make() -> bytes:
+        from rulegrad.lang.compiler import compile_op_table
+
+        return compile_op_table(loaded().sources.files)
+
+    _core.Program(_cached("op table", make), op_table=True)
+
+
+def summary() -> dict[str, Any]:
+    """Pipelines (name to steps), targets (name to syntax.Target) and externs of the loaded files."""
+    state = loaded()
+    if state.summary is None:
+
+        def make() -> bytes:
+            declarations = [d for f in state.sources.files for d in f.declarations]
+            return pickle.dumps(
+                {
+                    "pipelines": {d.name: d.steps for d in declarations if isinstance(d, syntax.Pipeline)},
+                    "targets": {d.name: d for d in declarations if isinstance(d, syntax.Target)},
+                    "externs": {d.name: d.location for d in declarations if isinstance(d, syntax.Extern)},
+                }
+            )
+
+        state.summary = pickle.loads(_cached("summary", make))
+    return state.summary
+
+
+def target(name: str) -> syntax.Target:
+    """A target by name. Raises RuleError when no rule file declares it."""
+    targets = summary()["targets"]
+    if name not in targets:
+        raise RuleError(f"no target is called `{name}`; there are: {', '.join(sorted(targets)) or 'none'}")
+    found: syntax.Target = targets[name]
+    return found
+
+
+def pipeline(name: str) -> tuple[str, ...]:
+    """The passes of a pipeline, in order."""
+    pipelines = summary()["pipelines"]
+    if name not in pipelines:
+        raise RuleError(f"no pipeline is called `{name}`; there are: {', '.join(sorted(pipelines)) or 'none'}")
+    steps: tuple[str, ...] = pipelines[name]
+    return steps
+
+
+def program(target_name: str | None = None, strict: bool = False) -> _core.Program:
+    """The compiled rules for a target (None: no target, nothing is lowered)."""
+    install_op_table()
+    state = loaded()
+    key = (target_name or "", strict)
+    if key not in state.programs:
+
+        def make() -> bytes:
+            from rulegrad.lang.compiler import compile_program
+
+            chosen = target(target_name) if target_name else None
+            return compile_program(state.sources.files, chosen, strict)
+
+        found = _core.Program(_cached(f"program {target_name} {strict}", make))
+        for name, location in summary()["externs"].items():
+            if name in found.externs:
+                found.set_extern(name, _extern(name, location))
+        for rule in config.rules_off:
+            found.disable(rule)
+        state.programs[key] = found
+    return state.programs[key]
+
+
+def _extern(name: str, location: str) -> Any:
+    module, _, function = location.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise RuleError(f"the extern `{name}` is not at {location!r}: {error}") from None
+
+
+@overload
+def rewrite(uop: UOp, name: str, target: str | None = None, trace: Literal[False] = False) -> UOp: ...
+@overload
+def rewrite(uop: UOp, name: str, target: str | None = None, *, trace: Literal[True]) -> tuple[UOp, list[Firing]]: ...
+def rewrite(uop: UOp, name: str, target: str | None = None, trace: bool = False) -> UOp | tuple[UOp, list[Firing]]:
+    """Runs a named pass (or rule set, children first) on a graph; with `trace`, also every firing in order.
+
+    Raises RewriteError when the pass is unknown, does not end, or a rule breaks what it must keep.
+
+    >>> from rulegrad import UOp, rewrite
+    >>> print(rewrite(UOp.const(2, "int32") + 3, "symbolic"))
+    %0 = CONST[value=5]:int32()
+    """
+    result, info = run(uop, name, target, trace=trace)
+    if not trace:
+        return result
+    return result, [Firing(*firing) for firing in info["firings"]]
+
+
+def run(uop: UOp, name: str, target: str | None = None, trace: bool = False) -> tuple[UOp, dict[str, Any]]:
+    """A pass, and what it did: firings, counts, visited, fired, slots."""
+    start = time.perf_counter()
+    count = config.debug >= 5
+    result, info = program(target).rewrite(name, uop, trace=trace, check=config.check >= 1, count=count)
+    record = _statistics.passes.setdefault(name, {"seconds": 0.0, "count": 0, "visited": 0, "fired": 0})
+    record["seconds"] += time.perf_counter() - start
+    record["count"] += 1
+    record["visited"] += info["visited"]
+    record["fired"] += info["fired"]
+    for rule, tried, fired, nanoseconds in info["counts"]:
+        of_rule = _statistics.rules.setdefault(rule, {"seconds": 0.0, "count": 0, "tried": 0})
+        of_rule["seconds"] += nanoseconds * 1e-9
+        of_rule["count"] += fired
+        of_rule["tried"] += tried
+    return result, info
+
+
+def statistics() -> dict[str, dict[str, dict[str, float]]]:
+    """Seconds and counts of each pass (and, at DEBUG=5, of each rule) since the last call."""
+    global _statistics
+    found, _statistics = _statistics, Statistics()
+    return {"passes": found.passes, "rules": found.rules}
+
+
+class LoadedRules:
+    """Rule files that are in force; as a context manager, until its end."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = list(paths)
+
+    def unload(self) -> None:
+        """Takes the files out again."""
+        for path in self._paths:
+            if path in _extra:
+                _extra.remove(path)
+        forget()
+
+    def __enter__(self) -> LoadedRules:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.unload()
+
+
+def load_rules(*paths: str | Path) -> LoadedRules:
+    """Adds rule files: a rule set (or function) that exists gains their rules, and a rule of the same name is replaced.
+
+    Returns a context manager that takes them out again. Raises RuleError, with the place of each mistake; then nothing
+    has changed.
+    """
+    found = [Path(p).resolve() for p in paths]
+    for path in found:
+        if not path.is_file():
+            raise RuleError(f"the rule file {path} does not exist")
+    before = list(_extra)
+    _extra.extend(p for p in found if p not in _extra)
+    forget()
+    try:
+        _ = loaded().sources.files
+        program(None)
+    except BaseException:
+        _extra[:] = before
+        forget()
+        raise
+    return LoadedRules(found)
+
+
+def load_target(path: Path) -> None:
+    """Adds the target file of a backend outside the distribution."""
+    _targets[path.parent.name] = path
+    forget()
+
+
+def forget() -> None:
+    """Reads the rule files again when they are next needed, and lets go of kernels made by the old ones."""
+    global _loaded
+    _loaded = None
+    for listener in _listeners:
+        listener()
+
+
+_listeners: list[Any] = []
+
+
+def on_change(listener: Any) -> None:
+    """Calls `listener()` whenever the rules in force change."""
+    _listeners.append(listener)
+
+
+__all__ = ["Firing", "LoadedRules", "RewriteError", "load_rules", "pipeline", "program", "rewrite", "run", "statistics", "target"]
