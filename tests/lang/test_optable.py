@@ -79,7 +79,7 @@ op MUL(a: T) -> T
 """
     table = OpTable.from_declarations(parse_file(text, "t.rules").declarations)
     assert table.dtype_classes == {"Outer": {"int8", "int16"}, "Inner": {"int8", "int16"}}
-    assert table.op_classes == {"Unary": {"NEG"}, "Steps": {"NEG", "MUL"}}
+    assert table.op_classes == {"Unary": {"NEG"}, "Steps": {"NEG", "MUL"}, "Op": {"NEG", "MUL"}}
     assert table.ops["MUL"].minimum == 2
 
 

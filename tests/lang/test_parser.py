@@ -122,6 +122,8 @@ def expression(text: str) -> str:
         ("[a, xs...]", "[a, xs...]"),
         ("f(g(x)... for x, y in zip(xs, ys) if x < y)", "f(<g(x)... for x, y in zip(xs, ys) if (x < y)>)"),
         ("[a if b else c for a in xs]", "[<(a if b else c) for a in xs>]"),
+        ("f(a, (g(x) for x in xs))", "f(a, <g(x) for x in xs>)"),
+        ("f(a, [g(x) for x in xs])", "f(a, [<g(x) for x in xs>])"),
         ("CAST[T](x)", "CAST[T](x)"),
         ("f[..n, k=v + 1](xs...)", "f[..n, k=(v + 1)](xs...)"),
         ("xs[i]", "xs[i]"),
@@ -370,10 +372,11 @@ def never_fails(text: str) -> None:
 
 FRAGMENTS = [
     "ruleset r:", "pass p rewrite walk:", "pass p render:", "function f(n):", "target t:", "op A(a: T) -> T",
-    "def d(x) =", "extern pure e(n: int) -> int =", "class C =", "dtype d:", "pipeline p:", "\n", "\n    ", "\n        ",
+    "def d(x) =", "extern pure e(n: int) -> int =", "class C =", "dtype d:", "pipeline p:", "\n", "\n    ",
+    "\n        ",
     "a:", "->", "x", "c:const", "...", "..", "(", ")", "[", "]", "{", "}", ",", "+", "-", "*", "//", "<", "==",
-    "not", "in", "if", "else", "for", "and", "let", "test", "fails", "needs", "before", "1", "1.5", '"{x}"', '"', "'", "@",
-    ":", "=", "ordered", "one", "ADD", "CAST", "expr", "block", "close", "#", ".", "|", "\t", "\\", "é", "\x00",
+    "not", "in", "if", "else", "for", "and", "let", "test", "fails", "needs", "before", "1", "1.5", '"{x}"', '"', "'",
+    "@", ":", "=", "ordered", "one", "ADD", "CAST", "expr", "block", "close", "#", ".", "|", "\t", "\\", "é", "\x00",
 ]  # fmt: skip
 
 

@@ -42,8 +42,8 @@ def check_duplicates(world: World) -> None:
 
 def check_ruleset(world: World, ruleset: syntax.Ruleset) -> None:
     """Its rules; or the sets of its union, none of which may contain it."""
-    texts = any(isinstance(rule.template, syntax.Text) for rule in ruleset.rules)
-    check_rules(world, ruleset.rules, Setting("render" if texts else "ruleset", walk=True))
+    kind = "render" if _gives_texts(world, ruleset.name) else "ruleset"
+    check_rules(world, ruleset.rules, Setting(kind, walk=True))
     for name in ruleset.union:
         if name not in world.rulesets:
             span = world.locate(ruleset.span, name)
@@ -75,6 +75,10 @@ def check_pass(world: World, declaration: syntax.Pass) -> None:
                 world.report_unknown("unknown-function", what, name, span, world.functions)
         elif name not in world.rulesets:
             world.report_unknown("unknown-ruleset", "rule set", name, span, world.rulesets)
+        elif _gives_texts(world, name) not in (None, declaration.kind == "render"):
+            what = "texts, but this is no" if declaration.kind != "render" else "no texts, but this is a"
+            message = f"the rules of `{name}` give {what} render pass"
+            world.report("misplaced-text", message, span)
     for op, _ in declaration.prefixes:
         if op not in world.table.ops:
             span = world.locate(declaration.span, op)
@@ -83,6 +87,12 @@ def check_pass(world: World, declaration: syntax.Pass) -> None:
         _check_priority(world, priority)
     setting = Setting(declaration.kind, walk=declaration.direction == "walk")
     check_rules(world, declaration.rules, setting)
+
+
+def _gives_texts(world: World, name: str) -> bool | None:
+    """Whether a rule set is for a render pass; None when it has no rules of its own."""
+    rules = world.rulesets[name].rules
+    return any(isinstance(rule.template, syntax.Text) for rule in rules) if rules else None
 
 
 def _check_priority(world: World, priority: syntax.Priority) -> None:

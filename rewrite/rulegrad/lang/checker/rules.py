@@ -11,6 +11,7 @@ from rulegrad.lang.checker.expressions import GUARD, TEMPLATE, TEST, ExpressionC
 from rulegrad.lang.checker.needs import check_needs
 from rulegrad.lang.checker.patterns import PatternChecker
 from rulegrad.lang.checker.scope import (
+    CAPTURE,
     DTYPE,
     GENERIC,
     LET,
@@ -172,7 +173,7 @@ class _RuleChecker:
         for binding in self.scope.bindings.values():
             if binding.uses or binding.source == VARIABLE:
                 continue
-            hint = "write `_`" if binding.source in ("capture", LET) else "leave it out"
+            hint = "write `_` in its place" if binding.source in (CAPTURE, LET) else "leave it out"
             message = f"the {binding.source} `{binding.name}` is not used"
             self.world.report("unused-name", message, binding.span, hint)
 

@@ -213,7 +213,7 @@ def _call(
 ) -> syntax.Expression:
     is_op = bool(attributes) or cursor.previous.text == "]" or _CAPITALS.fullmatch(name.text) is not None
     cursor.expect("(", f"an op's sources: `{name.text}[...](...)`" if is_op else "")
-    arguments, _ = _items(cursor, ")", annotations)
+    arguments, _ = _items(cursor, ")", annotations, splice=True)
     cursor.expect(")")
     span = cursor.span_from(name)
     if is_op:
@@ -316,12 +316,22 @@ def _parenthesised(cursor: Cursor, annotations: bool) -> syntax.Expression:
     return syntax.Sequence(cursor.span_from(first), items)
 
 
-def _items(cursor: Cursor, closing: str, annotations: bool) -> tuple[tuple[syntax.Expression, ...], bool]:
-    """The items up to a closing bracket, and whether there was a comma."""
+def _items(
+    cursor: Cursor, closing: str, annotations: bool, splice: bool = False
+) -> tuple[tuple[syntax.Expression, ...], bool]:
+    """The items up to a closing bracket, and whether there was a comma.
+
+    `splice`: a comprehension in parentheses is one without, as among a call's arguments.
+    """
     items: list[syntax.Expression] = []
     comma = False
     while not cursor.at(closing):
-        items.append(_item(cursor, annotations))
+        parenthesised = cursor.at("(")
+        item = _item(cursor, annotations)
+        if splice and parenthesised and isinstance(item, syntax.Sequence) and len(item.items) == 1:
+            inner = item.items[0]
+            item = inner if isinstance(inner, syntax.Comprehension) else item
+        items.append(item)
         if not cursor.accept(","):
             break
         comma = True

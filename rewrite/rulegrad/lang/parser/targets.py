@@ -72,7 +72,7 @@ def _item(cursor: Cursor, items: _Items) -> None:
     elif key == "suffix":
         _spellings(cursor, items.literals, "suffix ", items)
     elif key == "literal":
-        _spellings(cursor, items.literals, "", items)
+        _spellings(cursor, items.literals, "", items, several=True)
     elif key == "limit":
         _limits(cursor, items)
     elif key == "render":
@@ -93,11 +93,11 @@ def _names(cursor: Cursor, into: set[str], items: _Items) -> None:
         items.spans.setdefault(token.text, cursor.source.span(token))
 
 
-def _spellings(cursor: Cursor, into: dict[str, str], prefix: str, items: _Items) -> None:
-    """`float32 "f", float16 "h"`; several words before the string make one key."""
+def _spellings(cursor: Cursor, into: dict[str, str], prefix: str, items: _Items, several: bool = False) -> None:
+    """`float32 "f", float16 "h"`; `several`: the words before a string make one key, as in `float64 nan "NAN"`."""
     while True:
         words = [cursor.name("what is spelled")]
-        while cursor.token.kind == NAME:
+        while several and cursor.token.kind == NAME:
             words.append(cursor.advance())
         for word in words:
             items.spans.setdefault(word.text, cursor.source.span(word))
