@@ -93,10 +93,12 @@ def _leaf_gradients(root: TensorCore, start: UOp, history: History) -> list[tupl
             if part is not None:
                 add(point, part)
 
-    if isinstance(root._history, GradientPoint):
+    graph = root.uop
+    if graph.op == "BUFFER":
+        # A leaf, or realized: a history that is one point and the root itself.
         add(root._history, start)
     else:
-        differentiate(root.uop, start, root._history)
+        differentiate(graph, start, root._history)
     while waiting:
         _, point = heapq.heappop(waiting)
         gradient = gradients.pop(point.number)

@@ -12,7 +12,7 @@ from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor import lines
 from rulegrad.tensor.gradient_mode import gradients_enabled
-from rulegrad.tensor.history import GradientPoint, History, join
+from rulegrad.tensor.history import GradientPoint, History, gradient_points, join
 from rulegrad.tensor.storage import host_array, is_weak_scalar, scalar_dtype, upload
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class TensorCore:
     @property
     def uop(self) -> UOp:
         """The node of the graph that computes this tensor. A leaf with a gradient is put into a buffer first."""
-        if self._leaf and not isinstance(self._history, GradientPoint):
+        if self._leaf and id(self) in pending_leaves:
             from rulegrad.tensor.realize import settle_leaves
 
             settle_leaves()
@@ -211,18 +211,26 @@ class TensorCore:
         uop, history = self._uop, self._history
         if self._leaf:
             pending_leaves.pop(id(self), None)
-            if _leaf_of_buffer.get(buffer.id, self) is not self:
-                buffer = upload(buffer.numpy(), buffer.device)
+        if self._requires_grad and self._is_taken(buffer):
+            buffer = upload(buffer.numpy(), buffer.device)
         self._uop, self._history, self._device = buffer.uop, buffer, buffer.device
         if self._leaf:
             self._claim()
         elif self._requires_grad:
             self._history = GradientPoint(buffer.uop, buffer, source=uop, source_history=history)
 
+    def _is_taken(self, buffer: Buffer) -> bool:
+        """Whether `buffer` (the result of a graph that changes nothing) stands for another tensor with a gradient."""
+        if self._leaf:
+            return _leaf_of_buffer.get(buffer.id, self) is not self
+        return any(point.buffer is buffer for point in gradient_points(self._history))
+
     def _replace(self, value: TensorCore) -> None:
         """Take the value of `value`, without its gradient."""
-        if isinstance(self._history, GradientPoint):
-            _leaf_of_buffer.pop(self._history.buffer.id, None)
+        if self._leaf and self._uop.op == "BUFFER":
+            number = self._uop.attrs["id"]
+            if _leaf_of_buffer.get(number) is self:
+                del _leaf_of_buffer[number]
         uop = value.uop
         if value._requires_grad:
             uop = UOp("DETACH", (uop,))

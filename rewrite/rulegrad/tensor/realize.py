@@ -42,8 +42,8 @@ def _realize_group(tensors: list[TensorCore]) -> None:
             lines.note(tensor._uop)
     filled = [tensor for tensor in tensors if tensor.size]
     results = compile.realize([tensor._uop for tensor in filled]) if filled else []
-    for tensor, uop in zip(filled, results, strict=True):
-        tensor._settle(Buffer.of(uop))
+    for tensor, buffer in zip(filled, results, strict=True):
+        tensor._settle(buffer)
     for tensor in tensors:
         if not tensor.size:
             tensor._settle(upload(np.empty(tensor.shape, tensor.dtype.numpy), tensor._device))

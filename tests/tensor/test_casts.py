@@ -1,0 +1,37 @@
+"""Conversions between dtypes."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+from rulegrad import Tensor
+
+FLOATS = np.array([-1.75, -0.5, 0.0, 0.5, 1.75, 100.25], np.float32)
+INTS = np.array([-129, -1, 0, 1, 255, 70000], np.int32)
+
+
+def test_casts(device, check):
+    x, n = Tensor(FLOATS), Tensor(INTS)
+    check(
+        (x.cast("int32"), FLOATS.astype(np.int32)),
+        (x.astype(np.float64), FLOATS.astype(np.float64)),
+        (x.bool(), FLOATS.astype(np.bool_)),
+        (x.half(), FLOATS.astype(np.float16)),
+        (x.bfloat16(), FLOATS.astype(ml_dtypes.bfloat16)),
+        (x.cast("float8_e5m2"), FLOATS.astype(ml_dtypes.float8_e5m2)),
+        (n.cast("int8"), INTS.astype(np.int8)),
+        (n.cast("uint16"), INTS.astype(np.uint16)),
+        (n.float(), INTS.astype(np.float32)),
+        (n.double(), INTS.astype(np.float64)),
+        (n.long(), INTS.astype(np.int64)),
+        (Tensor(FLOATS > 0).int(), (FLOATS > 0).astype(np.int32)),
+        (x.bitcast("int32"), FLOATS.view(np.int32)),
+        (n.bitcast("uint32"), INTS.view(np.uint32)),
+    )
+
+
+def test_a_cast_to_the_same_dtype_is_the_tensor_itself():
+    x = Tensor.ones(2)
+    assert x.cast("float32") is x
+    assert x.bitcast("float32") is x
