@@ -96,6 +96,7 @@ Node* Machine::build(uint32_t op, int dtype, const Value* attrs, uint32_t nattrs
       uint32_t wanted = like;
       if (p.variable < 0) {
         if (p.mask && !(p.mask & (p.mask - 1))) wanted = uint32_t(__builtin_ctz(p.mask));
+        else if (p.mask != ~0u && (p.mask >> known_dtypes.index & 1)) wanted = known_dtypes.index;
       } else {
         for (uint32_t j = 0; j < count; j++) {
           const ParameterInfo& q = o.parameters[std::min<size_t>(j, o.parameters.size() - 1)];

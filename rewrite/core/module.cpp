@@ -258,12 +258,13 @@ class PyProgram {
     return program_.passes[found->second];
   }
 
-  nb::object rewrite_one(const std::string& name, const Handle& root, bool trace, bool check, bool count, uint64_t fuel) {
+  nb::object rewrite_one(const std::string& name, const Handle& root, bool trace, bool check, bool count, uint64_t fuel, std::vector<Handle> follow) {
     Options options;
     options.trace = trace;
     options.check_shapes = check;
     options.count = count;
     if (fuel) options.fuel = fuel;
+    for (auto& h : follow) options.follow.push_back(h.ref.n);
     Outcome out;
     Ref hold = root.ref;
     const Pass& p = pass(name);
@@ -397,6 +398,12 @@ class PyProgram {
     for (size_t k = 0; k < out.counts.size(); k++)
       if (out.counts[k].tried) counts.append(nb::make_tuple(program_.rules[k].name->text, out.counts[k].tried, out.counts[k].fired, out.counts[k].nanoseconds));
     d["counts"] = counts;
+    nb::list followed;
+    for (auto& r : out.followed) {
+      if (r.n) followed.append(nb::cast(Handle{r}));
+      else followed.append(nb::none());
+    }
+    d["followed"] = followed;
     d["visited"] = out.visited;
     d["fired"] = out.fired;
     nb::dict slots;
@@ -477,13 +484,20 @@ NB_MODULE(_core, m) {
   });
 
   auto cls = nb::class_<Handle>(m, "UOp", "An immutable node: op, dtype, sources, attributes. Equal nodes are the same node.");
+  // Positional op, src, dtype; by name dtype and the attributes (an attribute may be called op).
   cls.def(
       "__init__",
-      [](Handle* self, nb::handle op, nb::handle src, nb::object dtype, nb::kwargs attributes) {
-        Node* n = build_from_python(op, src, dtype, attributes);
-        new (self) Handle{Ref(n)};
+      [](Handle* self, nb::args args, nb::kwargs attributes) {
+        size_t n = args.size();
+        if (n < 1 || n > 3) throw GraphError("UOp(op, src=(), dtype=None, **attributes) takes an op, sources and a dtype");
+        nb::object src = n > 1 ? nb::object(args[1]) : nb::object(nb::make_tuple()), dtype = n > 2 ? nb::object(args[2]) : nb::none();
+        if (attributes.contains("dtype")) {
+          dtype = attributes["dtype"];
+          nb::del(attributes["dtype"]);
+        }
+        new (self) Handle{Ref(build_from_python(args[0], src, dtype, attributes))};
       },
-      nb::arg("op"), nb::arg("src") = nb::make_tuple(), nb::arg("dtype") = nb::none(), nb::arg("attributes"));
+      nb::arg("args"), nb::arg("attributes"));
   cls.def_static(
       "const",
       [](nb::handle value, nb::handle dtype) {
@@ -551,7 +565,7 @@ NB_MODULE(_core, m) {
   nb::class_<PyProgram>(m, "Program", "Compiled rules.")
       .def(nb::init<nb::bytes, bool>(), nb::arg("data"), nb::arg("op_table") = false)
       .def("rewrite", &PyProgram::rewrite_one, nb::arg("pass_name"), nb::arg("root"), nb::arg("trace") = false, nb::arg("check") = false,
-           nb::arg("count") = false, nb::arg("fuel") = 0)
+           nb::arg("count") = false, nb::arg("fuel") = 0, nb::arg("follow") = nb::list())
       .def("rewrite_many", &PyProgram::rewrite_many, nb::arg("pass_name"), nb::arg("roots"))
       .def("reverse", &PyProgram::reverse_pass, nb::arg("pass_name"), nb::arg("root"), nb::arg("seed"), nb::arg("targets"))
       .def("call", &PyProgram::call, nb::arg("function"), nb::arg("arguments"))

@@ -46,6 +46,10 @@ class Rewriter {
       }
     }
     out_.root = Ref::share(result_of(root));
+    for (Node* n : options_.follow) {
+      Mark* m = marks_->find(n);
+      out_.followed.push_back(m && m->state == kDone ? Ref::share(m->result) : Ref());
+    }
     for (auto& [name, slots] : machine_.slots) {
       out_.slots.emplace_back(name, std::vector<Ref>());
       for (Node* n : slots.order) out_.slots.back().second.push_back(Ref::share(n));

@@ -13,6 +13,7 @@ struct Options {
   bool trace = false;
   bool check_shapes = false;
   bool count = false;
+  std::vector<Node*> follow;        // nodes of the graph whose results are asked for
   uint64_t fuel = 20'000'000;      // firings in one run
   uint32_t longest_chain = 10'000;  // firings on one node
 };
@@ -21,6 +22,7 @@ struct Outcome {
   Ref root;
   std::vector<Firing> firings;
   std::vector<RuleCount> counts;
+  std::vector<Ref> followed;  // as Options::follow; null where a node was not visited
   std::vector<std::pair<const Str*, std::vector<Ref>>> slots;  // what `slot` numbered, in order
   uint64_t visited = 0, fired = 0;
 };

@@ -241,11 +241,13 @@ def rewrite(uop: UOp, name: str, target: str | None = None, trace: bool = False)
     return result, [Firing(*firing) for firing in info["firings"]]
 
 
-def run(uop: UOp, name: str, target: str | None = None, trace: bool = False) -> tuple[UOp, dict[str, Any]]:
-    """A pass, and what it did: firings, counts, visited, fired, slots."""
+def run(
+    uop: UOp, name: str, target: str | None = None, trace: bool = False, follow: Sequence[UOp] = ()
+) -> tuple[UOp, dict[str, Any]]:
+    """A pass, and what it did: firings, counts, visited, fired, slots, and what became of the nodes in `follow`."""
     start = time.perf_counter()
     count = config.debug >= 5
-    result, info = program(target).rewrite(name, uop, trace=trace, check=config.check >= 1, count=count)
+    result, info = program(target).rewrite(name, uop, trace=trace, check=config.check >= 1, count=count, follow=list(follow))
     record = _statistics.passes.setdefault(name, {"seconds": 0.0, "count": 0, "visited": 0, "fired": 0})
     record["seconds"] += time.perf_counter() - start
     record["count"] += 1

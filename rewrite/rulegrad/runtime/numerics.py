@@ -76,8 +76,9 @@ def shift_left(a: Array, b: Array) -> Array:
 def shift_right(a: Array, b: Array) -> Array:
     """a // 2**b; where b is not in 0..bits-1, what shifting by all bits would give: 0 or -1."""
     inside = (b >= 0) & (b < _bits(a))
-    sign = np.where(a < 0, -1, 0)
-    return np.where(inside, np.right_shift(a, np.where(inside, b, 0).astype(b.dtype)), sign).astype(a.dtype)
+    # All but one of the bits, and then the last one, gives the sign.
+    most = np.right_shift(a, np.where(inside, b, _bits(a) - 1).astype(b.dtype))
+    return np.asarray(np.where(inside, most, np.right_shift(most, np.ones_like(b))))
 
 
 def power(a: Array, b: Array) -> Array:

@@ -119,8 +119,10 @@ class PatternCompiler:
     def arguments(self, x: syntax.Expression, head: Head) -> tuple[syntax.Expression, ...]:
         return tuple(reversed(head.arguments)) if self.swapped.get(id(x)) else head.arguments
 
-    def match(self, x: syntax.Expression, register: int, tested: bool = False) -> None:
-        """Tests that the node in a register matches; `tested`: the dispatch has looked at its op already."""
+    def match(self, x: syntax.Expression, register: int, tested: bool = False, counted: bool = False) -> None:
+        """Tests that the node in a register matches; the dispatch has looked at its op (`tested`) and at how many sources
+        it has (`counted`) already.
+        """
         match x:
             case syntax.Name():
                 self._name(x, register)
@@ -130,14 +132,14 @@ class PatternCompiler:
                 self._computed(x, register)
             case syntax.Capture():
                 self._bind(x.name, register, "node", x.span)
-                self.match(x.pattern, register, tested)
+                self.match(x.pattern, register, tested, counted)
             case syntax.Prefix(operand=syntax.Literal(value=value)) if isinstance(value, (int, float)):
                 self.e.emit("CONST_IS", register, self.e.assembler.constant(-value))
             case _:
                 head = head_of(self.e, x)
                 if head is None:
                     raise problem("this cannot stand in a pattern", x.span)
-                self._head(x, head, register, tested)
+                self._head(x, head, register, tested, counted)
 
     def _bind(self, name: str, register: int, kind: str, span: syntax.Span) -> None:
         bound = self.e.names.get(name)
@@ -174,7 +176,7 @@ class PatternCompiler:
         wanted = compile_expression(self.e, x.inner, False)
         self.e.emit("SAME", value, wanted)
 
-    def _head(self, x: syntax.Expression, head: Head, register: int, tested: bool) -> None:
+    def _head(self, x: syntax.Expression, head: Head, register: int, tested: bool, counted: bool) -> None:
         e = self.e
         if not tested:
             if len(head.ops) == 1:
@@ -187,7 +189,7 @@ class PatternCompiler:
             self._bind(head.variable, op, "value", head.span)
         for attribute in head.attributes:
             self._attribute(attribute, head, register)
-        self._sources(self.arguments(x, head), register, tested)
+        self._sources(self.arguments(x, head), register, counted)
 
     def _attribute(self, attribute: syntax.Attribute, head: Head, register: int) -> None:
         e = self.e
@@ -232,13 +234,13 @@ class PatternCompiler:
         else:
             e.emit("SAME", found, compile_expression(e, x, False))
 
-    def _sources(self, arguments: tuple[syntax.Expression, ...], register: int, tested: bool) -> None:
+    def _sources(self, arguments: tuple[syntax.Expression, ...], register: int, counted: bool) -> None:
         """Fixed sources first, so that what a sequence's pattern refers to is bound."""
         e = self.e
         splice = next((k for k, a in enumerate(arguments) if isinstance(a, syntax.Splice)), None)
         before = len(arguments) if splice is None else splice
         after = 0 if splice is None else len(arguments) - splice - 1
-        if not tested:
+        if not counted:
             e.emit("SOURCES" if splice is None else "SOURCES_MIN", register, before + after)
         pending: list[tuple[syntax.Expression, int, bool]] = []
         for position, argument in enumerate(arguments):
@@ -249,7 +251,7 @@ class PatternCompiler:
                 e.emit("SOURCE", source, register, position)
             else:
                 e.emit("SOURCE_END", source, register, len(arguments) - position)
-            pending.append((argument, source, tested and position < min(before, 3)))
+            pending.append((argument, source, counted and position < min(before, 3)))
         for argument, source, known in sorted(pending, key=lambda p: _cost(p[0])):
             self.match(argument, source, known and head_of(e, _bare(argument)) is not None)
         if splice is not None:

@@ -102,7 +102,7 @@ class RuleCompiler:
         e.names = {name: Binding(1 + k, "node") for k, name in enumerate(parameters)}
         compiler = PatternCompiler(e, swapped)
         root = rule.pattern
-        compiler.match(root, 0, tested=True)
+        compiler.match(root, 0, tested=True, counted=True)
         for clause in rule.clauses:
             if clause.keyword == "let":
                 compile_let(e, clause)

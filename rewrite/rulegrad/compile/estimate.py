@@ -1,0 +1,34 @@
+"""What one launch of a kernel computes and moves: for the profile, not for decisions."""
+
+from __future__ import annotations
+
+import math
+
+from rulegrad.ir import UOp
+from rulegrad.ir.dtype import as_dtype
+
+_FREE = frozenset(("CAST", "BITCAST", "WHERE"))
+
+
+def estimate(indexed: UOp) -> tuple[int, int]:
+    """(operations, bytes) of an indexed kernel: arithmetic on values once for each combination of the loops around it, and
+    each buffer once.
+    """
+    operations = 0
+    buffers: dict[int, int] = {}
+    for node in indexed.toposort():
+        if node.op == "PARAM":
+            buffers[node.attrs["slot"]] = math.prod(node.shape) * as_dtype(node.dtype).itemsize
+        elif node.op == "REDUCE":
+            operations += _trips(node.src[0])
+        elif len(node.src) in (1, 2, 3) and node.dtype not in ("index", "void", "bool") and node.op not in _FREE and not _is_access(node):
+            operations += _trips(node)
+    return operations, sum(buffers.values())
+
+
+def _is_access(node: UOp) -> bool:
+    return node.op in ("LOAD", "INDEX", "STORE", "AFTER", "END", "SINK")
+
+
+def _trips(node: UOp) -> int:
+    return math.prod(r.src[0].attrs["value"] for r in node.ranges)

@@ -1,0 +1,84 @@
+"""One kernel: from the graph of its tensors to what a device takes, by the passes of the pipelines `kernel` and `program`."""
+
+from __future__ import annotations
+
+from rulegrad.compile.estimate import estimate
+from rulegrad.ir import UOp
+from rulegrad.lang import engine
+from rulegrad.runtime.kernel import Kernel
+
+_kernels: dict[tuple[UOp, str, bool], Kernel] = {}
+
+
+def forget_kernels() -> None:
+    """Lets go of all compiled kernels and schedules, so that the next use compiles again."""
+    _kernels.clear()
+    for listener in _also_forget:
+        listener()
+
+
+_also_forget: list[object] = []  # callables of modules that keep what was made from kernels
+engine.on_change(forget_kernels)
+
+
+def compile_kernel(graph: UOp, target: str, source: bool) -> Kernel:
+    """The kernel of a numbered SINK(STORE(...)) graph; `source`: for a device that compiles text.
+
+    Equal graphs are one kernel. Raises RewriteError when a rule is missing or wrong.
+    """
+    key = (graph, target, source)
+    found = _kernels.get(key)
+    if found is None:
+        found = _kernels[key] = _compile(graph, target, source)
+    return found
+
+
+def _compile(graph: UOp, target: str, source: bool) -> Kernel:
+    slots = 1 + max(n.attrs["slot"] for n in graph.toposort() if n.op == "PARAM")
+    indexed = graph
+    for name in engine.pipeline("kernel"):
+        if name not in ("isolate", "number"):
+            indexed = engine.rewrite(indexed, name, target)
+    flops, nbytes = estimate(indexed)
+    name = _name(indexed)
+    text, grid = "", ()
+    if source:
+        program = indexed
+        for step in engine.pipeline("program"):
+            program = engine.rewrite(program, step, target)
+        text = render(program, target, name, slots)
+        grid = launch_grid(program)
+    return Kernel(name, indexed, text, grid, (), slots, flops, nbytes)
+
+
+def launch_grid(program: UOp) -> tuple[int, ...]:
+    """Work-items along each axis of the grid, the fastest axis first."""
+    sizes = {n.attrs["axis"]: n.src[0].attrs["value"] for n in program.toposort() if n.op == "SPECIAL"}
+    return tuple(sizes.get(axis, 1) for axis in range(max(sizes, default=0) + 1))
+
+
+def render(program: UOp, target: str, name: str, slots: int) -> str:
+    """Source text of a lowered kernel. The body is by rules; the target's templates make the signature."""
+    facts = engine.target(target)
+    body, parameters = engine.program(target).source("linearize", facts.render, program)
+    by_slot = {slot: (text, dtype) for slot, text, dtype in parameters}
+    signature = ", ".join(
+        facts.templates["param"].format(name=by_slot[k][0], type=by_slot[k][1])
+        if k in by_slot
+        else facts.templates["param"].format(name=f"unused{k}", type="void")
+        for k in range(slots)
+    )
+    return facts.templates["kernel"].format(name=name, params=signature) + "\n" + body + "}\n"
+
+
+def _name(indexed: UOp) -> str:
+    """What the kernel is, for people: reduce or map, the sizes of the result, then of the reductions; and a short hash."""
+    nodes = indexed.toposort()
+    sizes = {kind: [n.src[0].attrs["value"] for n in nodes if n.op == "RANGE" and n.attrs["kind"] == kind] for kind in ("output", "reduce")}
+    word = "reduce" if any(n.op == "REDUCE" for n in nodes) else "map"
+    shape = "x".join(map(str, sizes["output"])) or "1"
+    inner = "_" + "x".join(map(str, sizes["reduce"])) if sizes["reduce"] else ""
+    return f"{word}_{shape}{inner}_{indexed.key & 0xFFFFFF:06x}"
+
+
+__all__ = ["compile_kernel", "forget_kernels", "launch_grid", "render"]

@@ -1,0 +1,86 @@
+"""From a tensor graph to kernels: which buffers each reads and writes, in the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rulegrad.ir import UOp
+from rulegrad.lang import engine
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One kernel: its graph as `isolate` and `number` left it, and the plan's buffers behind its slots."""
+
+    graph: UOp
+    buffers: tuple[int, ...]
+    user_line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Kernels in order. Buffers are numbered: the inputs first, then those that the schedule makes."""
+
+    inputs: int
+    made: tuple[tuple[tuple[int, ...], str], ...]  # shape and dtype
+    steps: tuple[Step, ...]
+    outputs: tuple[int, ...]
+
+    def last_uses(self) -> list[list[int]]:
+        """For each step, the made buffers that nobody needs after it."""
+        last = {number: place for place, step in enumerate(self.steps) for number in step.buffers}
+        free: list[list[int]] = [[] for _ in self.steps]
+        for number, place in last.items():
+            if number >= self.inputs and number not in self.outputs:
+                free[place].append(number)
+        return free
+
+
+def number_buffers(graph: UOp) -> tuple[UOp, list[UOp]]:
+    """The graph with its buffers as parameters, and the buffers by slot."""
+    numbered, info = engine.run(graph, "number")
+    return numbered, info["slots"].get("", [])
+
+
+def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -> Schedule:
+    """Splits a numbered SINK of tensors into kernels by the `schedule` pipeline's passes.
+
+    lines: the user's source line of nodes of the graph, for those that are known.
+    """
+    for name in engine.pipeline("schedule"):
+        if name == "number":
+            continue
+        nodes = list(lines)
+        graph, info = engine.run(graph, name, target, follow=nodes)
+        lines = {new: lines[old] for old, new in zip(nodes, info["followed"], strict=True) if new is not None}
+    numbers: dict[UOp, int] = {}
+    made: list[tuple[tuple[int, ...], str]] = []
+    steps: list[Step] = []
+    for node in graph.toposort():
+        if node.op == "STORE":
+            isolated, _ = engine.run(UOp("SINK", (node,)), "isolate", target)
+            kernel, slots = number_buffers(isolated)
+            for slot in slots:
+                if slot.op == "BUFFER" and slot not in numbers:
+                    numbers[slot] = inputs + len(made)
+                    made.append((slot.shape, slot.dtype))
+            line = lines.get(node.src[1], "")
+            steps.append(Step(kernel, tuple(_number(slot, numbers) for slot in slots), line))
+    outputs = tuple(_number(result.src[0] if result.op == "AFTER" else result, numbers) for result in graph.src)
+    return Schedule(inputs, tuple(made), tuple(steps), outputs)
+
+
+def _number(slot: UOp, numbers: dict[UOp, int]) -> int:
+    number: int = slot.attrs["slot"] if slot.op == "PARAM" else numbers[slot]
+    return number
+
+
+def find_lines(graphs: Sequence[UOp]) -> dict[UOp, str]:
+    """The user's lines of a graph's nodes, where somebody records them."""
+    from rulegrad.tensor import lines
+
+    if not lines.recording():
+        return {}
+    found = {node: lines.line_of(node) for graph in graphs for node in graph.toposort()}
+    return {node: line for node, line in found.items() if line}
