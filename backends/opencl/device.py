@@ -108,8 +108,7 @@ class _Executable:
             raise DeviceError(f"the source of {kernel.name!r} defines no such kernel: {error}") from None
         if self._kernel.num_args != kernel.slots:
             raise DeviceError(
-                f"kernel {kernel.name!r} has {self._kernel.num_args} parameters in its source, but "
-                f"{kernel.slots} slots"
+                f"kernel {kernel.name!r} has {self._kernel.num_args} parameters in its source, but {kernel.slots} slots"
             )
         self._grid = kernel.grid or (1,)
         self._local = kernel.local or None
@@ -169,6 +168,4 @@ def _bytes_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.uint8]
 
 def _refuse_after_fork() -> None:
     if _process == -1:
-        raise DeviceError(
-            "OpenCL drivers do not survive a fork; start processes with multiprocessing's 'spawn' method"
-        )
+        raise DeviceError("OpenCL drivers do not survive a fork; start processes with multiprocessing's 'spawn' method")

@@ -33,9 +33,7 @@ class Programs:
         self._built: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()  # by source
         self._lock = threading.Lock()
         self._builds_are_kept = device.platform.name == "Portable Computing Language"
-        self._identity = "|".join(
-            (device.platform.name, device.platform.version, device.name, device.driver_version)
-        )
+        self._identity = "|".join((device.platform.name, device.platform.version, device.name, device.driver_version))
 
     def build(self, kernels: Sequence[Kernel]) -> list[Any]:
         """The program that has each kernel; those not built before are built together.

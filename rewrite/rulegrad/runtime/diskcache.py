@@ -117,9 +117,7 @@ class DiskCache:
         db.execute("insert or replace into entries values (?, ?, ?, ?, ?)", row)
         size = db.execute("select sum(length(value)) from entries").fetchone()[0]
         while size is not None and size > self.most_bytes:
-            oldest = db.execute(
-                "select kind, key, length(value) from entries order by used limit 1"
-            ).fetchone()
+            oldest = db.execute("select kind, key, length(value) from entries order by used limit 1").fetchone()
             db.execute("delete from entries where kind = ? and key = ?", oldest[:2])
             size -= oldest[2]
 

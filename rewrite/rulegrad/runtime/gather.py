@@ -30,9 +30,7 @@ def read(value: Array, rank: int, indices: Sequence[Array], mask: Array | None, 
     return taken if mask is None else np.where(mask, taken, np.zeros((), value.dtype))
 
 
-def write(
-    storage: Array, rank: int, indices: Sequence[Array], value: Array, mask: Array | None, what: str
-) -> None:
+def write(storage: Array, rank: int, indices: Sequence[Array], value: Array, mask: Array | None, what: str) -> None:
     """Stores `value` into `storage`, which has no loop axes, at the indices; not where `mask` is false.
 
     Raises DeviceError, naming `what`, for an index that is out of bounds where it is used.
@@ -87,9 +85,7 @@ def _run(index: Array) -> tuple[int, int, int] | None:
     return loops[0], first, index.size
 
 
-def _flat(
-    shape: tuple[int, ...], rank: int, indices: Sequence[Array], mask: Array | None, what: str
-) -> Array:
+def _flat(shape: tuple[int, ...], rank: int, indices: Sequence[Array], mask: Array | None, what: str) -> Array:
     """Positions in the flattened array, with every index checked where `mask` is true."""
     position = np.zeros((1,) * rank, np.int64)
     steps = [1]

@@ -32,9 +32,7 @@ class Planner:
     Raises DeviceError for a graph that cannot be interpreted.
     """
 
-    def __init__(
-        self, roots: Sequence[UOp], loops: Sequence[UOp], evaluators: Evaluators, what: str
-    ) -> None:
+    def __init__(self, roots: Sequence[UOp], loops: Sequence[UOp], evaluators: Evaluators, what: str) -> None:
         self._evaluators = evaluators
         self._what = what
         self._axes: dict[UOp, int] = {}
@@ -254,9 +252,7 @@ class Planner:
 
     def _stack(self, node: UOp) -> None:
         slots = [self._slot[source] for source in node.src]
-        self._slot[node] = self._add(
-            lambda *parts: np.stack(np.broadcast_arrays(*parts), axis=-1), slots, len(slots)
-        )
+        self._slot[node] = self._add(lambda *parts: np.stack(np.broadcast_arrays(*parts), axis=-1), slots, len(slots))
 
 
 _METHODS: dict[str, Callable[[Planner, Any], None]] = {

@@ -1,0 +1,116 @@
+"""Dtypes: facts, names, promotion."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from rulegrad.errors import DtypeError
+from rulegrad.ir import dtype as d
+from rulegrad.lang.parser import parse_file
+from rulegrad.lang.syntax import DtypeDeclaration
+from rulegrad.runtime.paths import data_folder
+
+NUMPY_DTYPES = [x for x in d.ALL if x not in ("bfloat16", "float8_e4m3fn", "float8_e5m2")]
+ML_DTYPES = [x for x in d.ALL if x not in NUMPY_DTYPES]
+
+
+def test_a_dtype_is_its_name() -> None:
+    assert d.float32 == "float32" and d.as_dtype("float32") is d.float32
+    assert {d.int8: 1}["int8"] == 1
+    assert isinstance(pickle.loads(pickle.dumps(d.float32)), d.DType)
+
+
+def test_facts_are_those_of_the_op_table() -> None:
+    path = data_folder("rules") / "ops.rules"
+    declared = {
+        x.name: x.properties
+        for x in parse_file(path.read_text(), str(path)).declarations
+        if isinstance(x, DtypeDeclaration)
+    }
+    assert set(declared) == {*d.ALL, "void", "index"}
+    for name, properties in declared.items():
+        dtype = d.DType(name)
+        facts = {"kind": dtype.kind, "bits": dtype.bits}
+        if dtype.is_float:
+            facts |= {"exponent": dtype.exponent, "mantissa": dtype.mantissa}
+        assert facts == properties
+
+
+@pytest.mark.parametrize(("a", "b"), list(itertools.product(NUMPY_DTYPES, repeat=2)))
+def test_promotion_is_numpys(a: d.DType, b: d.DType) -> None:
+    assert d.promote(a, b) == np.promote_types(a.numpy, b.numpy).name
+
+
+@pytest.mark.parametrize(("a", "b"), list(itertools.product(d.ALL, repeat=2)))
+def test_promotion_commutes_and_keeps_values(a: d.DType, b: d.DType) -> None:
+    result = d.promote(a, b)
+    assert result == d.promote(b, a)
+    if result != "float64":
+        assert d.lossless(a, result) and d.lossless(b, result)
+    for source in (a, b):
+        if source.bits <= 16 and result != "float64" and source.kind != "bool":
+            bits = np.arange(2**source.bits, dtype=np.uint64).astype(f"uint{source.bits}")
+            values = bits.view(source.numpy)
+            with np.errstate(all="ignore"):
+                there = values.astype(result.numpy).astype(np.float64)
+                here = values.astype(np.float64)
+            np.testing.assert_array_equal(there, here)
+
+
+def test_promotion_of_small_floats() -> None:
+    assert d.promote("float16", "bfloat16") == "float32"
+    assert d.promote("float8_e4m3fn", "float8_e5m2") == "float16"
+    assert d.promote("bfloat16", "int8") == "bfloat16"
+    assert d.promote("bool", "int8", "uint8", "float32") == "float32"
+
+
+def test_promotion_of_index() -> None:
+    assert d.promote("index", "int32") == d.promote("bool", "index") == "index"
+    with pytest.raises(DtypeError, match="cast the index first"):
+        d.promote("index", "float32")
+    with pytest.raises(DtypeError, match="void has no values"):
+        d.promote("void", "int8")
+    with pytest.raises(DtypeError, match="at least one"):
+        d.promote()
+
+
+@pytest.mark.parametrize("dtype", d.ALL)
+def test_numpy_and_back(dtype: d.DType) -> None:
+    assert d.as_dtype(dtype.numpy) is dtype
+    assert d.as_dtype(dtype.numpy.type) is dtype
+    assert dtype.numpy.itemsize == dtype.itemsize
+
+
+def test_what_as_dtype_takes() -> None:
+    assert d.as_dtype(bool) == "bool" and d.as_dtype(int) == "int64" and d.as_dtype(float) == "float64"
+    assert d.as_dtype(np.float16) == "float16" and d.as_dtype(ml_dtypes.bfloat16) == "bfloat16"
+    assert d.as_dtype("index") is d.index
+    assert d.index.numpy == np.int64
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("flaot32", "did you mean float32"),
+        ("Int32", "did you mean int32"),
+        ("quaternion", "use one of"),
+        (np.complex64, "unknown dtype 'complex64'"),
+        (None, "unknown dtype 'None'"),
+        (3, "unknown dtype '3'"),
+        (object, "unknown dtype 'object'"),
+        (np.dtype("V8"), "unknown dtype"),
+    ],
+)
+def test_unknown_dtypes(wrong: object, message: str) -> None:
+    with pytest.raises(DtypeError, match=message):
+        d.as_dtype(wrong)
+
+
+def test_void_has_no_numpy_dtype() -> None:
+    with pytest.raises(DtypeError, match="void has no values"):
+        _ = d.void.numpy

@@ -1,0 +1,123 @@
+"""Settings: from the environment, in code, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rulegrad.config import SETTINGS, Config, config, default_cache_folder, read_environment
+from rulegrad.errors import ConfigError
+
+
+def test_defaults() -> None:
+    values = read_environment({})
+    assert set(values) == set(SETTINGS)
+    assert values["device"] == "" and values["debug"] == values["check"] == 0
+    assert values["rules_off"] == values["backends"] == ()
+    assert values["cache"] == default_cache_folder()
+
+
+def test_the_environment_is_read() -> None:
+    values = read_environment(
+        {
+            "RULEGRAD_DEVICE": " numpy ",
+            "DEBUG": "2",
+            "CHECK": "1",
+            "RULES_OFF": "zero, simple.one,",
+            "RULEGRAD_CACHE": "~/somewhere",
+            "RULEGRAD_BACKENDS": os.pathsep.join(["a", "b/c"]),
+            "OTHER": "ignored",
+        }
+    )
+    assert values["device"] == "numpy" and values["debug"] == 2 and values["check"] == 1
+    assert values["rules_off"] == ("zero", "simple.one")
+    assert values["cache"] == Path.home() / "somewhere"
+    assert values["backends"] == ("a", "b/c")
+
+
+def test_an_empty_variable_is_no_setting() -> None:
+    assert read_environment({"DEBUG": ""})["debug"] == 0
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"DEBUG": "6"}, r"environment variable DEBUG is '6'; it takes a number from 0 to 5"),
+        ({"DEBUG": "yes"}, "DEBUG is 'yes'"),
+        ({"CHECK": "-1"}, "it takes 0, 1 or 2"),
+        ({"RULEGRAD_DEVCE": "numpy"}, "unknown environment variable 'RULEGRAD_DEVCE'; did you mean RULEGRAD_DEVICE"),
+    ],
+)
+def test_a_wrong_environment(environment: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read_environment(environment)
+
+
+def test_settings_for_a_block() -> None:
+    settings = config(debug=2, rules_off=["a", "b"])
+    before = config.debug
+    with settings as inside:
+        assert inside is config and config.debug == 2 and config.rules_off == ("a", "b")
+        with config(debug=3), settings:
+            assert config.debug == 2
+        assert config.debug == 2
+    assert config.debug == before
+
+
+def test_the_block_ends_with_an_error_too() -> None:
+    before = config.check
+    with pytest.raises(KeyError), config(check=2):
+        raise KeyError
+    assert config.check == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"debg": 2}, "unknown setting 'debg'; did you mean debug"),
+        ({"xyzzy": 2}, "the known ones are device"),
+        ({"debug": "loud"}, "setting debug is 'loud'; it takes a number from 0 to 5"),
+        ({"debug": 1.5}, "setting debug is 1.5"),
+        ({"device": 3}, "setting device is 3; it takes a device name"),
+        ({"cache": ""}, "it takes a folder"),
+        ({"backends": [3]}, "it takes folders"),
+    ],
+)
+def test_wrong_settings_are_refused_at_once(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        config(**settings)
+
+
+def test_setting_for_good() -> None:
+    own = Config()
+    own.debug = 4
+    assert own.debug == 4
+    with pytest.raises(ConfigError, match="unknown setting 'verbose'"):
+        own.verbose = True
+    with pytest.raises(ConfigError, match="setting check is 7"):
+        own.check = 7
+    with pytest.raises(ConfigError, match="unknown setting 'chek'; did you mean check"):
+        _ = own.chek
+    assert "debug=4" in repr(own)
+
+
+def test_a_wrong_environment_does_not_stop_the_import() -> None:
+    code = "import rulegrad\ntry: rulegrad.config.debug\nexcept rulegrad.errors.ConfigError as e: print(e)"
+    environment = {**os.environ, "DEBUG": "no"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0 and "environment variable DEBUG is 'no'" in done.stdout
+
+
+def test_the_platforms_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/x")
+    assert default_cache_folder() == Path("/x/rulegrad")
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert default_cache_folder().parts[-3:] == ("Library", "Caches", "rulegrad")
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", "/local")
+    assert default_cache_folder() == Path("/local/rulegrad")
