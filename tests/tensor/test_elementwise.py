@@ -113,8 +113,8 @@ def test_bools(device, check):
         (a | b, BOOLS | other),
         (a ^ b, BOOLS ^ other),
         (a & True, BOOLS & True),
-        (a == b, BOOLS == other),
-        (a < b, BOOLS < other),
+        (a == b, other == BOOLS),
+        (a < b, other > BOOLS),
         (a + 1, BOOLS + 1),
         (a << 2, BOOLS << 2),
     )

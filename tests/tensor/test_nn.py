@@ -70,7 +70,7 @@ def test_state(any_device):
     for name, tensor in nn.state.get_state_dict(other).items():
         assert tensor.tolist() == state[name].tolist()
         assert tensor.requires_grad == state[name].requires_grad
-    with pytest.raises(RulegradError, match="missing names .*scale.*unknown names .*extra"):
+    with pytest.raises(RulegradError, match=r"missing names .*scale.*unknown names .*extra"):
         nn.state.load_state_dict(other, {"extra": state["scale"]})
     nn.state.load_state_dict(other, {"scale": Tensor([3.0])}, strict=False)
     assert other.scale.item() == 3.0

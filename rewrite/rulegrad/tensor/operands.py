@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir import UOp
-from rulegrad.ir.dtype import DType, bool_, float16, float32, float64, int64, promote
+from rulegrad.ir.dtype import DType, as_dtype, bool_, float16, float32, float64, int64, promote
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.storage import Scalar, check_range, fits, is_weak_scalar, scalar_dtype
 
@@ -31,11 +31,16 @@ def result_dtype(*operands: Any) -> DType:
     >>> result_dtype(Tensor([1], dtype="int8"), 2), result_dtype(Tensor([1.0]), 2.5)
     ('int8', 'float32')
     """
-    strong = [x.dtype if isinstance(x, TensorCore) else x for x in operands if not is_weak_scalar(x)]
-    weak = [x for x in operands if is_weak_scalar(x)]
-    if not strong:
-        return max(map(scalar_dtype, weak), key=lambda dtype: (dtype.is_float, dtype.is_integer))
-    dtype = strong[0] if len(strong) == 1 else promote(*strong)
+    dtype: DType | None = None
+    weak = []
+    for x in operands:
+        if is_weak_scalar(x):
+            weak.append(x)
+        else:
+            own = x.dtype if isinstance(x, TensorCore) else as_dtype(x)
+            dtype = own if dtype is None or dtype == own else promote(dtype, own)
+    if dtype is None:
+        return max(map(scalar_dtype, weak), key=lambda kind: (kind.is_float, kind.is_integer))
     for value in weak:
         if isinstance(value, float) and not dtype.is_float:
             dtype = float64
@@ -93,15 +98,12 @@ def cast_to(uop: UOp, dtype: DType) -> UOp:
 
 def constant(value: Scalar, dtype: DType, operation: str) -> UOp:
     """The CONST of a Python number in an operation whose operands have `dtype`."""
-    if isinstance(value, int) and not isinstance(value, bool) and dtype.is_integer:
-        check_range(value, dtype, operation)
     if dtype.is_float:
-        value = _as_float(value)
-    elif dtype == bool_:
-        value = bool(value)
-    else:
-        value = int(value)
-    return UOp.const(value, dtype)
+        return UOp.const(_as_float(value), dtype)
+    if dtype == bool_:
+        return UOp.const(bool(value), dtype)
+    check_range(int(value), dtype, operation)
+    return UOp.const(int(value), dtype)
 
 
 def _as_float(value: Scalar) -> float:
@@ -127,8 +129,8 @@ def unified(operation: str, *operands: Any, dtype: DType | None = None, keep_fir
     """
     if dtype is None:
         dtype = result_dtype(*operands)
-    shapes = [x.shape for x in operands if isinstance(x, TensorCore)]
-    shape = shapes[0] if shapes.count(shapes[0]) == len(shapes) else broadcast_shapes(operation, *shapes)
+    shapes = {x.shape: None for x in operands if isinstance(x, TensorCore)}
+    shape = broadcast_shapes(operation, *shapes) if len(shapes) > 1 else next(iter(shapes))
     nodes = []
     for position, x in enumerate(operands):
         if isinstance(x, TensorCore):

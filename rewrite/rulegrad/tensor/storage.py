@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 default_float: Final = float32
 
 Scalar: TypeAlias = bool | int | float
+_NUMBERS: Final = frozenset({bool, int, float})
 
 
 def is_weak_scalar(value: object) -> bool:
     """Whether `value` is a Python number, which takes the dtype of what it meets (NEP 50)."""
-    # np.float64 is a float too, but it has a dtype of its own.
-    return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
+    # The first test is the usual case. np.float64 is a float too, but it has a dtype of its own.
+    return type(value) in _NUMBERS or (isinstance(value, (int, float)) and not isinstance(value, np.generic))
 
 
 def scalar_dtype(value: Scalar) -> DType:
