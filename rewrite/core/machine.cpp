@@ -126,6 +126,7 @@ bool Machine::binary(int op, bool nodes, const Value& a, const Value& b, Value& 
   }
   bool any_node = a.tag == Tag::Node || b.tag == Tag::Node;
   if (op == B_CMPEQ || op == B_CMPNE) {
+    if (a.tag == Tag::None || b.tag == Tag::None) return false;  // an unknown bound equals nothing
     if (!(nodes && any_node)) {
       result = Value::boolean(equal(a, b) == (op == B_CMPEQ));
       return true;

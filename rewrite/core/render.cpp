@@ -71,7 +71,7 @@ class Renderer {
     auto found = texts_.find(v.n);
     if (found == texts_.end()) throw RewriteError("the text of " + describe(self) + " uses " + describe(v.n) + ", which has none");
     const Text& t = found->second;
-    return !bare && t.precedence <= precedence ? "(" + t.text + ")" : t.text;
+    return !bare && t.precedence < 16 && t.precedence <= precedence ? "(" + t.text + ")" : t.text;
   }
 
   std::string join(Node* self, const Value& parts, int precedence) {
