@@ -137,7 +137,7 @@ class TensorCore:
         if self._leaf and id(self) in pending_leaves:
             from rulegrad.tensor.realize import settle_leaves
 
-            settle_leaves()
+            settle_leaves(self.device)
         return self._uop
 
     @property

@@ -26,11 +26,11 @@ def realize_all(tensors: list[TensorCore]) -> None:
     waiting = {id(tensor): tensor for tensor in tensors if needs_buffer(tensor)}
     groups: dict[str, list[TensorCore]] = {}
     for tensor in waiting.values():
-        # A graph without buffers does not say where it is wanted.
-        wish = tensor._device if tensor._history is None else ""
-        groups.setdefault(wish, []).append(tensor)
-    for wish, group in groups.items():
-        with config(device=wish) if wish else nullcontext():
+        groups.setdefault(tensor.device, []).append(tensor)
+    for device, group in groups.items():
+        # A graph without buffers does not say where it is wanted, so that is the default meanwhile.
+        silent = any(tensor._history is None for tensor in group)
+        with config(device=device) if silent else nullcontext():
             _realize_group(group)
 
 
@@ -54,12 +54,12 @@ def needs_buffer(tensor: TensorCore) -> bool:
     return tensor._uop.op != "BUFFER" or id(tensor) in pending_leaves
 
 
-def settle_leaves() -> None:
-    """Compute all leaves with gradients that are not in buffers yet: together, so that it is one compilation.
+def settle_leaves(device: str) -> None:
+    """Compute the leaves with gradients that are not in buffers yet: together, so that it is one compilation.
 
     A leaf needs a buffer before it is used: two equal graphs are one node, and their gradients would be too.
     """
-    realize_all(list(pending_leaves.values()))
+    realize_all([leaf for leaf in pending_leaves.values() if leaf.device == device])
 
 
 class Realize(TensorCore):
