@@ -87,7 +87,8 @@ def _advice(found: tuple[Found, ...]) -> str:
             "install a driver: python -m pip install 'pyopencl[pocl]' (CPU, Linux x86-64), or "
             "rulegrad[intel], or the driver of your GPU"
         )
-    if any("Portable Computing" in device.description for device in found) and not shutil.which("ld"):
+    pocl = any("Portable Computing" in device.description for device in found)
+    if pocl and not (shutil.which("ld") and _compiler_libraries()):
         return (
             "PoCL needs a linker: install gcc (Debian: apt-get install gcc), or another driver, or set "
             "RULEGRAD_DEVICE=numpy to choose it without this message"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import threading
 import time
 import warnings
@@ -68,7 +69,7 @@ class Programs:
     def _from_source(self, source: str) -> Any:
         cl = opencl()
         if config.debug >= 4:
-            print(source)
+            print(source, file=sys.stderr)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", cl.CompilerWarning)

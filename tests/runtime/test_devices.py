@@ -1,0 +1,259 @@
+"""Devices by name, the default one, drivers that end the process, and backends of strangers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rulegrad.config import config
+from rulegrad.errors import DeviceError
+from rulegrad.runtime import backends, devices, probe
+from rulegrad.runtime.backends import Backend
+from rulegrad.runtime.paths import data_folder
+
+ABORTING = """
+import os
+from rulegrad.errors import DeviceError
+from rulegrad.runtime.device import Discovery, Found
+
+def discover():
+    kinds = ("gpu", "gpu", "gpu", "gpu")
+    found = tuple(Found(k, f"device {k}", kind) for k, kind in enumerate(kinds))
+    return Discovery(found, ("somewhere",), "buy another one")
+
+def fingerprint():
+    return os.environ.get("TEST_FINGERPRINT", "")
+
+def self_test(number):
+    with open(os.path.join(os.path.dirname(__file__), "tried"), "a") as log:
+        log.write(f"{number}\\n")
+    if number == 1:
+        os.write(2, b"some words\\nfatal error: no linker\\nmore words\\n")
+        os.abort()
+    if number == 2:
+        raise DeviceError("computes nonsense")
+    if number == 3:
+        os._exit(3)
+
+class Device:
+    def __init__(self, number):
+        self.name, self.target, self.interprets, self.memory = f"aborting:{number}", "aborting", False, 0
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A place for backends and a cache of its own; what is loaded in the test is forgotten after it."""
+    for module, name in (
+        (backends, "_loaded"),
+        (devices, "_reports"),
+        (devices, "_open"),
+        (devices, "_canonical"),
+        (devices, "_allocators"),
+    ):
+        monkeypatch.setattr(module, name, {})
+    monkeypatch.setattr(devices, "_best", None)
+    monkeypatch.setattr(backends, "_configured", None)
+    with config(cache=tmp_path / "cache", device="", backends=()):
+        yield tmp_path
+
+
+def write_backend(folder: Path, text: str) -> Path:
+    folder.mkdir()
+    (folder / "device.py").write_text(textwrap.dedent(text))
+    (folder / f"{folder.name}.rules").write_text(f"target {folder.name}:\n    has ADD\n")
+    return folder
+
+
+def simple_backend(kind: str, one: bool = False) -> str:
+    return f"""
+        from rulegrad.runtime.device import Discovery, Found
+        from .helper import DESCRIPTION
+        ONE_DEVICE = {one}
+        def discover():
+            return Discovery((Found(0, DESCRIPTION, "{kind}"),))
+        class Device:
+            def __init__(self, number):
+                self.name, self.target, self.interprets, self.memory = "simple", "simple", False, 0
+        """
+
+
+# ---- names ----
+
+
+def test_canonical_names() -> None:
+    assert devices.canonical("opencl") == devices.canonical("opencl:0") == "opencl:0"
+    assert devices.canonical("opencl:3") == "opencl:3"
+    assert devices.canonical("numpy") == devices.canonical("numpy:0") == "numpy"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("opncl", "there is no device 'opncl'; the backends are numpy, opencl"),
+        ("opencl:first", "write a backend and a number, as in 'opencl:0'"),
+        ("opencl:-1", "is no device name"),
+        ("numpy:1", "numpy has one device, 'numpy'"),
+        ("", "there is no device ''"),
+    ],
+)
+def test_names_that_no_device_has(name: str, message: str) -> None:
+    with pytest.raises(DeviceError, match=message):
+        devices.canonical(name)
+
+
+def test_a_device_is_opened_once() -> None:
+    assert devices.get("numpy") is devices.get("numpy:0")
+    assert devices.get("numpy").interprets and devices.target_of("numpy") == "numpy"
+    with pytest.raises(DeviceError, match="there is no device 'opencl:99'"):
+        devices.get("opencl:99")
+
+
+def test_the_setting_chooses_the_default() -> None:
+    with config(device="numpy:0"):
+        assert devices.default() == "numpy" and devices.get() is devices.get("numpy")
+    with config(device="nowhere"), pytest.raises(DeviceError, match="there is no device 'nowhere'"):
+        devices.default()
+
+
+# ---- drivers that end the process ----
+
+
+def test_devices_are_tried_in_children(own: Path) -> None:
+    backend = backends.load_backend(write_backend(own / "aborting", ABORTING))
+    found = probe.discover(backend)
+    assert found.looked == ("somewhere",)
+    assert [device.problem for device in found.devices] == [
+        "",
+        "the test process ended with SIGABRT: fatal error: no linker",
+        "computes nonsense",
+        "the test process ended with exit status 3",
+    ]
+    assert devices.get("aborting:0").name == "aborting:0"
+    with pytest.raises(DeviceError, match=r"aborting:1 \(device 1\) cannot be used: .*no linker\. buy another"):
+        devices.get("aborting:1")
+
+
+def test_the_answer_is_kept_until_the_fingerprint_changes(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = backends.load_backend(write_backend(own / "aborting", ABORTING))
+    log = backend.folder / "tried"
+    first = probe.discover(backend)
+    assert log.read_text().split() == ["0", "1", "2", "3"]
+    assert probe.discover(backend) == first and len(log.read_text().split()) == 4
+    assert probe.discover(backend, fresh=True) == first and len(log.read_text().split()) == 8
+    monkeypatch.setenv("TEST_FINGERPRINT", "another driver")
+    assert probe.discover(backend) == first and len(log.read_text().split()) == 12
+
+
+def test_listing_that_ends_the_process(own: Path) -> None:
+    text = ABORTING.replace("def discover():", "def discover():\n    os.abort()")
+    found = probe.discover(backends.load_backend(write_backend(own / "aborting", text)))
+    assert found.devices == () and "listing the devices failed: the test process ended with SIGABRT" in found.advice
+
+
+def test_the_next_best_device_is_used_with_one_line(own: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = ABORTING.replace("if number == 1:", "if number < 2:")
+    backends.load_backend(write_backend(own / "aborting", text))
+    chosen = devices.default()
+    assert chosen in ("opencl:0", "numpy") and devices.default() == chosen
+    lines = [line for line in capfd.readouterr().err.splitlines() if "aborting" in line]
+    assert len(lines) == 1
+    assert lines[0].startswith("rulegrad: aborting:0 (device 0) cannot be used: ")
+    assert f"using {chosen}. buy another one" in lines[0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="PoCL's wheel is for Linux")
+def test_opencl_without_a_linker(own: Path) -> None:
+    """PoCL aborts the process when it finds no linker: numpy is used, and one line says why."""
+    code = "from rulegrad.runtime import devices\nprint(devices.default())\nprint(devices.get().allocate(8).nbytes)\n"
+    environment = {**os.environ, "PATH": "/nonexistent", "RULEGRAD_CACHE": str(own / "cache")}
+    for _ in range(2):  # the second time from what is kept
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        if done.stdout.splitlines()[0] != "numpy":
+            pytest.skip("another driver than PoCL works here")
+        lines = [line for line in done.stderr.splitlines() if line]
+        assert len(lines) == 1 and "using numpy" in lines[0] and lines[0].startswith("rulegrad: ")
+
+
+def test_opencl_without_a_driver(own: Path) -> None:
+    code = "from rulegrad.runtime import devices\nprint(devices.default())\ndevices.get('opencl')"
+    environment = {**os.environ, "OCL_ICD_VENDORS": str(own), "RULEGRAD_CACHE": str(own / "cache")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.stdout == "numpy\n"
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("rulegrad: no device was found to compile for; using numpy")
+    assert "there is no device 'opencl:0'; no opencl device was found. install a driver" in lines[-1]
+
+
+def test_importing_rulegrad_does_not_import_opencl() -> None:
+    code = "import sys, rulegrad, rulegrad.runtime.devices\nassert 'pyopencl' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_named_device_that_is_not_opencl_does_not_import_opencl() -> None:
+    code = (
+        "import sys\nfrom rulegrad.runtime import devices\ndevices.get('numpy')\nassert 'pyopencl' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# ---- backends of strangers ----
+
+
+def test_a_folder_becomes_a_device(own: Path) -> None:
+    folder = write_backend(own / "simple", simple_backend("cpu", one=True))
+    (folder / "helper.py").write_text("DESCRIPTION = 'from its neighbour'\n")
+    loaded = backends.load_backend(str(folder))
+    assert loaded.name == "simple" and loaded.rules == folder / "simple.rules"
+    assert devices.canonical("simple:0") == "simple" and devices.target_of("simple") == "simple"
+    assert devices.report(loaded).discovery.devices[0].description == "from its neighbour"
+
+
+def test_folders_from_the_setting(own: Path) -> None:
+    (own / "several").mkdir()
+    for name in ("one", "two"):
+        folder = write_backend(own / "several" / name, simple_backend("simulator"))
+        (folder / "helper.py").write_text("DESCRIPTION = ''\n")
+    with config(backends=[str(own / "several")]):
+        assert {"one", "two", "numpy", "opencl"} <= {b.name for b in backends.all_backends()}
+        assert devices.default() not in ("one:0", "two:0")
+    with config(backends=[str(own)]), pytest.raises(DeviceError, match=r"is no backend: it has no device\.py"):
+        backends.all_backends()
+
+
+def test_a_gpu_is_preferred_and_a_simulator_is_not(own: Path) -> None:
+    for name, kind in (("pretend", "simulator"), ("fast", "gpu")):
+        folder = write_backend(own / name, simple_backend(kind))
+        (folder / "helper.py").write_text("DESCRIPTION = ''\n")
+        backends.load_backend(folder)
+    assert devices.default() == "fast:0"
+
+
+def test_folders_that_are_no_backends(own: Path) -> None:
+    with pytest.raises(DeviceError, match=r"it has no device\.py"):
+        backends.load_backend(own)
+    folder = write_backend(own / "named", "")
+    (folder / "named.rules").unlink()
+    with pytest.raises(DeviceError, match=r"it has no named\.rules"):
+        backends.load_backend(folder)
+    with pytest.raises(DeviceError, match="two backends are called 'numpy'"):
+        backends.load_backend(write_backend(own / "numpy", ""))
+
+
+def test_a_backend_that_cannot_be_loaded(own: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    backends.load_backend(write_backend(own / "broken", "import no_such_module"))
+    with pytest.raises(DeviceError, match=r"device\.py cannot be loaded: ModuleNotFoundError"):
+        devices.get("broken")
+    assert devices.default() in ("opencl:0", "numpy")
+    assert "the backend broken is left out" in capfd.readouterr().err
+
+
+def test_ours_are_found_once() -> None:
+    assert Backend(data_folder("backends") / "numpy") in backends.all_backends()

@@ -1,0 +1,196 @@
+"""The OpenCL device with kernels written by hand."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rulegrad.config import config
+from rulegrad.errors import DeviceError
+from rulegrad.ir import UOp
+from rulegrad.runtime import devices
+from rulegrad.runtime.buffer import Buffer
+from rulegrad.runtime.diskcache import shared
+from rulegrad.runtime.kernel import Kernel
+
+try:
+    devices.get("opencl:0")
+except DeviceError as problem:
+    pytest.skip(str(problem), allow_module_level=True)
+
+GRAPH = UOp("SINK", ())
+
+
+def scale(name: str, factor: float, size: int, local: tuple[int, ...] = (1,)) -> Kernel:
+    """out[i] = in[i] * factor"""
+    source = (
+        f"__kernel void {name}(__global float* out, __global const float* in)\n"
+        f"{{ int i = get_global_id(0); out[i] = in[i] * {factor!r}f; }}"
+    )
+    return Kernel(name, GRAPH, source, (size,), local, 2, size, 8 * size)
+
+
+def buffers(size: int) -> tuple[Buffer, Buffer]:
+    out, given = Buffer((size,), "float32", "opencl"), Buffer((size,), "float32", "opencl:0")
+    given.copy_in(np.arange(size, dtype=np.float32))
+    return out, given
+
+
+def compile_here(kernels: Sequence[Kernel]) -> list[Any]:
+    return list(devices.get("opencl:0").compile(kernels))
+
+
+@pytest.mark.parametrize("local", [(), (1,), (8,)])
+def test_compile_launch_and_read(local: tuple[int, ...]) -> None:
+    out, given = buffers(64)
+    (executable,) = compile_here([scale("scale", 2.5, 64, local)])
+    assert executable([out.handle, given.handle]) is None
+    np.testing.assert_array_equal(out.numpy(), np.arange(64) * 2.5)
+
+
+def test_time() -> None:
+    out, given = buffers(1 << 16)
+    (executable,) = compile_here([scale("timed", 1.5, 1 << 16)])
+    seconds = executable([out.handle, given.handle], wait=True)
+    assert 0 < seconds < 10
+    devices.get("opencl:0").synchronize()
+
+
+def test_several_kernels_in_one_program() -> None:
+    out, given = buffers(8)
+    kernels = [scale(f"several_{k}", k + 0.5, 8) for k in range(3)]
+    for k, executable in enumerate(compile_here([*kernels, kernels[0]])[:3]):
+        executable([out.handle, given.handle])
+        np.testing.assert_array_equal(out.numpy(), np.arange(8) * (k + 0.5))
+    with pytest.raises(DeviceError, match="two different kernels are called 'several_0'"):
+        compile_here([kernels[0], scale("several_0", 9.0, 8)])
+
+
+def test_launches_run_in_order_and_arguments_change() -> None:
+    a, b = buffers(4)
+    twice = compile_here([scale("twice", 2.0, 4)])[0]
+    for source, target in ((b, a), (a, b), (b, a)):
+        twice([target.handle, source.handle])
+    np.testing.assert_array_equal(a.numpy(), np.arange(4) * 8)
+    np.testing.assert_array_equal(b.numpy(), np.arange(4) * 4)
+
+
+def test_threads_share_an_executable() -> None:
+    (executable,) = compile_here([scale("shared", 3.0, 16)])
+    failures: list[int] = []
+
+    def work(number: int) -> None:
+        for _ in range(50):
+            out, given = Buffer((16,), "float32", "opencl:0"), Buffer((16,), "float32", "opencl:0")
+            given.copy_in(np.full(16, number, np.float32))
+            executable([out.handle, given.handle])
+            if not (out.numpy() == 3 * number).all():
+                failures.append(number)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_programs_are_kept_as_binaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that was built often enough is not built from its source any more."""
+    device: Any = devices.get("opencl:0")
+    built: list[str] = []
+    original = device._programs._from_source
+    monkeypatch.setattr(device._programs, "_from_source", lambda s: built.append(s) or original(s))
+    kernel = scale("kept", 4.0, 8)
+    with config(cache=tmp_path):
+        for attempt in range(12):
+            device._programs._built.clear()
+            out, given = buffers(8)
+            compile_here([kernel])[0]([out.handle, given.handle])
+            np.testing.assert_array_equal(out.numpy(), np.arange(8) * 4)
+            if len(built) <= attempt:
+                break
+        assert 1 <= len(built) < 12
+        assert {kind for kind, *_ in shared().entries()} >= {"opencl binary"}
+
+
+def test_a_binary_that_the_driver_refuses_is_built_again(tmp_path: Path) -> None:
+    device: Any = devices.get("opencl:0")
+    kernel = scale("refused", 5.0, 8)
+    with config(cache=tmp_path):
+        for _ in range(12):
+            device._programs._built.clear()
+            compile_here([kernel])
+        for kind, key, *_ in shared().entries():
+            if kind == "opencl binary":
+                shared().put(kind, key, b"no program at all")
+        device._programs._built.clear()
+        out, given = buffers(8)
+        compile_here([kernel])[0]([out.handle, given.handle])
+        np.testing.assert_array_equal(out.numpy(), np.arange(8) * 5)
+
+
+def test_no_warning_from_the_compiler_reaches_the_user() -> None:
+    source = "__kernel void unused(__global float* out) { int nothing; out[0] = 1; }"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compile_here([Kernel("unused", GRAPH, source, (1,), (1,), 1)])
+
+
+def test_a_source_that_does_not_compile() -> None:
+    source = "__kernel void wrong(__global float* out)\n{ out[0] = missing; }"
+    with pytest.raises(DeviceError) as caught:
+        compile_here([Kernel("wrong", GRAPH, source, (1,), (1,), 1)])
+    text = str(caught.value)
+    assert "undeclared identifier 'missing'" in text and "   2  { out[0] = missing; }" in text
+
+
+def test_a_kernel_that_the_source_does_not_have() -> None:
+    kernel = scale("present", 1.0, 8)
+    with pytest.raises(DeviceError, match="'absent' defines no such kernel"):
+        compile_here([Kernel("absent", GRAPH, kernel.source, (8,), (), 2)])
+    with pytest.raises(DeviceError, match="has 2 parameters in its source, but 3 slots"):
+        compile_here([Kernel("present", GRAPH, kernel.source, (8,), (), 3)])
+
+
+def test_a_launch_that_the_driver_refuses() -> None:
+    out, given = buffers(10)
+    (executable,) = compile_here([scale("uneven", 1.0, 10, (3,))])
+    with pytest.raises(DeviceError, match="kernel 'uneven' on opencl:0 cannot run"):
+        executable([out.handle, given.handle])
+
+
+def test_more_memory_than_there_is() -> None:
+    with pytest.raises(DeviceError, match=r"cannot allocate 4,503,599,627,370,496 bytes.*smaller batches"):
+        _ = Buffer((1 << 50,), "float32", "opencl:0").handle
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_after_a_fork_there_is_an_error_and_no_hang() -> None:
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    out, given = buffers(8)
+    (executable,) = compile_here([scale("forked", 1.0, 8)])
+
+    def work() -> None:
+        for attempt in (lambda: executable([out.handle, given.handle]), given.numpy):
+            try:
+                attempt()
+            except DeviceError as error:
+                answers.put(str(error))
+
+    process = context.Process(target=work)
+    process.start()
+    process.join(30)
+    assert process.exitcode == 0
+    for _ in range(2):
+        assert "do not survive a fork" in answers.get()
