@@ -106,8 +106,10 @@ def _pyopencl_folder() -> Path | None:
 
 def _vendor_places() -> list[Path]:
     """Where the OpenCL loader looks: folders of .icd files, or what OCL_ICD_VENDORS names."""
-    if os.environ.get("OCL_ICD_VENDORS"):
-        return [Path(os.environ["OCL_ICD_VENDORS"])]
+    setting = os.environ.get("OCL_ICD_VENDORS")
+    # The loader passes over a folder that has no .icd files.
+    if setting and (not Path(setting).is_dir() or _libraries(Path(setting))):
+        return [Path(setting)]
     places = [_SYSTEM_VENDORS]
     folder = _pyopencl_folder()
     if folder is not None:

@@ -184,7 +184,7 @@ def test_opencl_without_a_linker(own: Path) -> None:
 
 def test_opencl_without_a_driver(own: Path) -> None:
     code = "from rulegrad.runtime import devices\nprint(devices.default())\ndevices.get('opencl')"
-    environment = {**os.environ, "OCL_ICD_VENDORS": str(own), "RULEGRAD_CACHE": str(own / "cache")}
+    environment = {**os.environ, "OCL_ICD_VENDORS": str(own / "nothing"), "RULEGRAD_CACHE": str(own / "cache")}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.stdout == "numpy\n"
     lines = done.stderr.splitlines()
