@@ -1,4 +1,4 @@
-"""examples/digits.py: the same losses on every device, and a network that reads."""
+"""examples/digits.py: the same losses on every device. (That it learns to read, the test of all examples shows.)"""
 
 from __future__ import annotations
 
@@ -34,13 +34,6 @@ def test_losses_are_the_same_on_all_devices(tmp_path):
     assert reference.shape == (12,)
     assert reference[-1] < reference[0]
     np.testing.assert_allclose(losses, reference, 1e-5)
-
-
-def test_the_network_learns_to_read(tmp_path):
-    status, output, losses = _run("opencl", 400, tmp_path / "losses.json")
-    assert status == 0, output
-    assert "held-out images are right" in output
-    assert losses[-20:].mean() < 0.1
 
 
 def test_too_few_steps_are_a_failure(tmp_path):

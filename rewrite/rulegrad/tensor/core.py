@@ -61,6 +61,7 @@ class TensorCore:
         float32, ints int64. device: such as "opencl:0" or "numpy"; by default `data`'s or the default device.
         Raises ShapeError for ragged lists, DtypeError for values that do not fit, DeviceError.
 
+        >>> from rulegrad import Tensor
         >>> Tensor([[1, 2], [3, 4]], dtype="float32").shape
         (2, 2)
         """
