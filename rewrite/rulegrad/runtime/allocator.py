@@ -77,4 +77,4 @@ class Allocator:
 
 
 def _rounded(nbytes: int) -> int:
-    return max(1, -(-nbytes // _GRAIN)) * _GRAIN
+    return -(-nbytes // _GRAIN) * _GRAIN or _GRAIN

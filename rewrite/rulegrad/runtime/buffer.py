@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rulegrad.ir import UOp
 
 _next_id = itertools.count(1)
-_live: weakref.WeakValueDictionary[int, Buffer] = weakref.WeakValueDictionary()
+_live: dict[int, weakref.ref[Buffer]] = {}
 
 
 class Buffer:
@@ -38,24 +38,25 @@ class Buffer:
     __slots__ = ("__weakref__", "_handle", "_uop", "device", "dtype", "id", "nbytes", "shape")
 
     def __init__(self, shape: Sequence[int], dtype: Any, device: str | None = None) -> None:
+        self.id: int = next(_next_id)
         self._handle: Handle = None
         self._uop: UOp | None = None
-        self.id: int = next(_next_id)
         self.shape: tuple[int, ...] = tuple(shape)
         self.dtype: DType = as_dtype(dtype)
         self.device: str = devices.default() if device is None else devices.canonical(device)
         if self.dtype.kind in ("void", "index"):
             raise DtypeError(f"{self.dtype} cannot be stored; cast it to a dtype with a size, such as int64")
-        if any(size < 0 for size in self.shape):
+        if self.shape and min(self.shape) < 0:
             raise ShapeError(f"a shape has no negative sizes, but this one is {self.shape}")
         self.nbytes: int = math.prod(self.shape) * self.dtype.itemsize
-        _live[self.id] = self
+        _live[self.id] = weakref.ref(self)
 
     @staticmethod
     def of(uop: UOp) -> Buffer:
         """The live buffer of a BUFFER node. Raises DeviceError when nobody holds it any more."""
         number = uop.attrs["id"]
-        found = _live.get(number)
+        reference = _live.get(number)
+        found = reference() if reference is not None else None
         if found is None:
             raise DeviceError(
                 f"buffer {number} is gone: nothing holds it any more. Keep the Tensor (or the Buffer) that "
@@ -110,7 +111,8 @@ class Buffer:
         return f"Buffer(id={self.id}, shape={self.shape}, dtype={self.dtype}, device={self.device!r})"
 
     def __del__(self) -> None:
-        handle = getattr(self, "_handle", None)
         # At the end of the interpreter modules are taken apart, and the process gives back its memory.
-        if handle is not None and devices is not None:
-            devices.allocator(self.device).free(handle, self.nbytes)
+        if _live is not None:
+            _live.pop(self.id, None)
+            if self._handle is not None:
+                devices.allocator(self.device).free(self._handle, self.nbytes)

@@ -63,7 +63,8 @@ def _view(value: Array, rank: int, indices: Sequence[Array]) -> Array | None:
         slices.append(slice(start, start + length))
         if loop >= 0:
             loops.append(loop)
-    chosen = value.reshape(value.shape[rank:])[(*slices, ...)]  # "..." so that 0 axes give a view too
+    cuts = (*slices, ...)  # "..." so that no axes give a view too
+    chosen = value.reshape(value.shape[rank:])[cuts]
     # Axes that a loop runs along go to that loop's place, the others (of size 1) disappear.
     kept = [position for position, index in enumerate(indices) if index.size > 1]
     chosen = chosen.reshape([chosen.shape[position] for position in kept])
