@@ -607,8 +607,14 @@ bool f_convert(Machine& m, Arguments a, uint32_t count, Value& r) {
   return true;
 }
 
-bool f_bitcast(Machine& m, Arguments a, uint32_t, Value& r) {
-  r = bitcast_value(a[0], m.argument_dtype, m.current_dtype);
+bool f_bitcast(Machine& m, Arguments a, uint32_t count, Value& r) {
+  if (count == 1) {
+    r = bitcast_value(a[0], m.argument_dtype, m.current_dtype);
+    return true;
+  }
+  if (count != 3 || a[1].tag != Tag::Dtype || a[2].tag != Tag::Dtype) return false;
+  if (a[0].tag != Tag::Int && a[0].tag != Tag::Float && a[0].tag != Tag::Bool) return false;
+  r = bitcast_value(a[0], a[1].u, a[2].u);
   return true;
 }
 

@@ -123,7 +123,9 @@ Value convert_value(const Value& v, uint32_t dtype) {
   switch (d.kind) {
     case Kind::Void: throw GraphError("a constant cannot have dtype void");
     case Kind::Bool: return Value::boolean(v.tag == Tag::Float ? v.f != 0 : v.tag == Tag::Int ? v.i != 0 : v.b);
-    case Kind::Float: return Value::number(round_float(real, d));
+    case Kind::Float:
+      if (v.tag == Tag::Int && d.bits == 32) return Value::number(double(float(v.i)));  // rounded once, not to double first
+      return Value::number(round_float(real, d));
     default: break;
   }
   if (v.tag == Tag::Float) {

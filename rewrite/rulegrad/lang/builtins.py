@@ -133,5 +133,5 @@ BUILTINS: dict[str, Builtin] = _table(
     ("tanh(a)", 1, 1, _O, "hyperbolic tangent"),
     ("trunc(a)", 1, 1, _O, "rounded towards zero"),
     ("round_even(a)", 1, 1, _O, "rounded to the nearest integer, halves to even"),
-    ("bitcast(a)", 1, 1, _O, "the same bits as the result's dtype"),
+    ("bitcast(v, A, B)", 1, 3, _RO, "the bits of v as dtype A stores it, read as B; in the op table, of a source"),
 )
