@@ -592,6 +592,12 @@ NB_MODULE(_core, m) {
   m.attr("UNARY_OPERATORS") = unary;
   m.def("live_nodes", &live_nodes, "Number of nodes that are alive.");
   m.def("table_loaded", &table_loaded);
+  m.def("verify", [](const Handle& root, const std::string& stage) {
+    static const std::pair<const char*, uint32_t> stages[] = {{"tensor", 1}, {"kernel", 2}, {"program", 4}};
+    for (auto& [name, bit] : stages)
+      if (stage == name) return verify(root.ref.n, bit);
+    throw GraphError("there is no stage called " + stage);
+  }, nb::arg("root"), nb::arg("stage"), "What is wrong with a graph at a stage (tensor, kernel, program); empty when nothing is.");
   m.def("evaluate", [](const std::string& op, const std::string& dtype, nb::args args) -> nb::object {
     Storage storage;
     std::vector<Value> values;

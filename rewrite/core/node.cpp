@@ -613,6 +613,21 @@ std::vector<Node*> toposort(const std::vector<Node*>& roots) {
   return order;
 }
 
+std::string verify(Node* root, uint32_t stage) {
+  for (Node* n : toposort({root})) {
+    const OpInfo& o = g_ops[n->op];
+    if (!(o.stages & stage)) return describe(n) + " may not stand here any more";
+    try {
+      Ref again(build_node(n->op, n->dtype, n->src, n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0));
+      if (again.n != n) return describe(n) + " is not in its canonical form";
+      shape_of(n);
+    } catch (const GraphError& e) {
+      return e.what();
+    }
+  }
+  return "";
+}
+
 std::string describe(const Node* n) {
   const OpInfo& o = g_ops[n->op];
   std::string s = o.name->text;

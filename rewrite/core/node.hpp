@@ -127,6 +127,8 @@ int64_t element_count(const Shape* s);
 void dtype_bounds(uint32_t dtype, int64_t& low, int64_t& high);
 
 std::vector<Node*> toposort(const std::vector<Node*>& roots);
+// Empty, or what is wrong with the graph below n: shapes, dtypes and the stage (bit) that each op may stand in.
+std::string verify(Node* root, uint32_t stage);
 std::string describe(const Node* n);  // one line: op, attributes, dtype
 size_t live_nodes();
 uint32_t id_limit();  // ids are below this

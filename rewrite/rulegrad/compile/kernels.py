@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rulegrad.compile.estimate import estimate
+from rulegrad.config import config
 from rulegrad.ir import UOp
 from rulegrad.lang import engine
 from rulegrad.runtime.kernel import Kernel
@@ -35,20 +38,31 @@ def compile_kernel(graph: UOp, target: str, source: bool) -> Kernel:
 
 def _compile(graph: UOp, target: str, source: bool) -> Kernel:
     slots = 1 + max(n.attrs["slot"] for n in graph.toposort() if n.op == "PARAM")
+    run = _runner(graph, target)
     indexed = graph
     for name in engine.pipeline("kernel"):
         if name not in ("isolate", "number"):
-            indexed = engine.rewrite(indexed, name, target)
+            indexed = run(indexed, name, "kernel")
     flops, nbytes = estimate(indexed)
     name = _name(indexed)
     text, grid = "", ()
     if source:
         program = indexed
         for step in engine.pipeline("program"):
-            program = engine.rewrite(program, step, target)
+            program = run(program, step, "program")
         text = render(program, target, name, slots)
         grid = launch_grid(program)
     return Kernel(name, indexed, text, grid, (), slots, flops, nbytes)
+
+
+def _runner(graph: UOp, target: str) -> Callable[[UOp, str, str], UOp]:
+    """How passes are run on this kernel: plainly, or checked as the setting `check` says."""
+    if config.check == 0:
+        return lambda before, name, stage: engine.rewrite(before, name, target)
+    from rulegrad.compile.checking import checked, sample_arrays
+
+    level, arrays = config.check, sample_arrays(graph) if config.check >= 2 else []
+    return lambda before, name, stage: checked(before, name, target, stage, level, arrays)
 
 
 def launch_grid(program: UOp) -> tuple[int, ...]:
