@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -70,17 +71,27 @@ class _Executable:
         from rulegrad.runtime.interpreter import KernelProgram
 
         self._program = KernelProgram(kernel.graph, kernel.name)
+        self._layouts: dict[UOp, _Layout] = {}
 
     def __call__(self, handles: Sequence[Bytes], wait: bool = False) -> float | None:
         start = time.perf_counter()
-        self._program.run(lambda node: _typed(handles[node.attrs["slot"]], node))
+        self._program.run(lambda node: self._array(handles, node))
         return time.perf_counter() - start if wait else None
 
+    def _array(self, handles: Sequence[Bytes], node: UOp) -> np.ndarray[Any, Any]:
+        """The memory as the array that a PARAM stands for."""
+        layout = self._layouts.get(node)
+        if layout is None:
+            layout = self._layouts[node] = _layout(node)
+        slot, nbytes, dtype, shape = layout
+        return handles[slot][:nbytes].view(dtype).reshape(shape)
 
-def _typed(handle: Bytes, node: UOp) -> np.ndarray[Any, Any]:
-    """The memory as the array that a PARAM stands for."""
+
+_Layout = tuple[int, int, "np.dtype[Any]", tuple[int, ...]]  # slot, bytes, dtype, shape
+
+
+def _layout(node: UOp) -> _Layout:
     from rulegrad.ir.dtype import as_dtype
 
     dtype = as_dtype(node.dtype).numpy
-    count = int(np.prod(node.shape, dtype=np.int64))
-    return handle[: count * dtype.itemsize].view(dtype).reshape(node.shape)
+    return node.attrs["slot"], math.prod(node.shape) * dtype.itemsize, dtype, node.shape

@@ -7,19 +7,24 @@ whose other axes are the node's own shape; an axis of a loop that the value does
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from rulegrad.errors import DeviceError
 from rulegrad.runtime.numerics import Array
 
+Loops = Sequence[int | None]
 
-def read(value: Array, rank: int, indices: Sequence[Array], mask: Array | None, what: str) -> Array:
+
+def read(value: Array, rank: int, indices: Sequence[Array], loops: Loops, mask: Array | None, what: str) -> Array:
     """The elements of `value` at one index for each axis of its own; 0 where `mask` is false.
 
-    Raises DeviceError, naming `what`, for an index that is out of bounds where it is used.
+    `loops` says for each index what is known of it before: the loop that it is the counter of, -1 for a
+    constant, None for any other. Raises DeviceError, naming `what`, for an index that is out of bounds
+    where it is used.
     """
-    view = _view(value, rank, indices) if mask is None else None
+    view = _view(value, rank, indices, loops) if mask is None else None
     if view is not None:
         return view
     if mask is not None and not mask.any():
@@ -30,13 +35,21 @@ def read(value: Array, rank: int, indices: Sequence[Array], mask: Array | None, 
     return taken if mask is None else np.where(mask, taken, np.zeros((), value.dtype))
 
 
-def write(storage: Array, rank: int, indices: Sequence[Array], value: Array, mask: Array | None, what: str) -> None:
+def write(
+    storage: Array,
+    rank: int,
+    indices: Sequence[Array],
+    loops: Loops,
+    value: Array,
+    mask: Array | None,
+    what: str,
+) -> None:
     """Stores `value` into `storage`, which has no loop axes, at the indices; not where `mask` is false.
 
     Raises DeviceError, naming `what`, for an index that is out of bounds where it is used.
     """
     whole = storage.reshape((1,) * rank + storage.shape)
-    view = _view(whole, rank, indices) if mask is None else None
+    view = _view(whole, rank, indices, loops) if mask is None else None
     if view is not None and np.broadcast_shapes(view.shape, value.shape) == view.shape:
         view[...] = value
         return
@@ -49,41 +62,22 @@ def write(storage: Array, rank: int, indices: Sequence[Array], value: Array, mas
     storage.reshape(-1)[flat] = value
 
 
-def _view(value: Array, rank: int, indices: Sequence[Array]) -> Array | None:
-    """The elements as a view, when each index is a constant or runs along a loop of its own in steps of 1."""
-    if any(size != 1 for size in value.shape[:rank]):
+def _view(value: Array, rank: int, indices: Sequence[Array], loops: Loops) -> Array | None:
+    """The elements as a view, when each index is a constant or the counter of a loop of its own."""
+    counted = [loop for loop in loops if loop is not None and loop >= 0]
+    if None in loops or len(set(counted)) < len(counted) or any(size != 1 for size in value.shape[:rank]):
         return None
-    slices: list[slice] = []
-    loops: list[int] = []
-    for index, size in zip(indices, value.shape[rank:], strict=True):
-        run = _run(index)
-        if run is None or run[1] < 0 or run[1] + run[2] > size or run[0] in loops:
+    cuts: list[Any] = []
+    for index, loop, size in zip(indices, loops, value.shape[rank:], strict=True):
+        if not index.size or not 0 <= (start := int(index.flat[0])) <= size - index.size:
             return None
-        loop, start, length = run
-        slices.append(slice(start, start + length))
-        if loop >= 0:
-            loops.append(loop)
-    cuts = (*slices, ...)  # "..." so that no axes give a view too
-    chosen = value.reshape(value.shape[rank:])[cuts]
-    # Axes that a loop runs along go to that loop's place, the others (of size 1) disappear.
-    kept = [position for position, index in enumerate(indices) if index.size > 1]
-    chosen = chosen.reshape([chosen.shape[position] for position in kept])
-    chosen = chosen.transpose(np.argsort(loops)) if loops else chosen
-    sizes = dict(zip(sorted(loops), chosen.shape, strict=True))
+        cuts.append(start if loop == -1 else slice(start, start + index.size))
+    positions = (*cuts, ...)  # "..." so that no axes give a view too
+    chosen = value.reshape(value.shape[rank:])[positions]
+    if counted != sorted(counted):  # the axis of each counter goes to its loop's place
+        chosen = chosen.transpose(sorted(range(len(counted)), key=counted.__getitem__))
+    sizes = dict(zip(sorted(counted), chosen.shape, strict=True))
     return np.asarray(chosen.reshape([sizes.get(loop, 1) for loop in range(rank)]))
-
-
-def _run(index: Array) -> tuple[int, int, int] | None:
-    """(loop, start, length) of an index that counts up by 1 along one loop; loop -1 for a constant."""
-    if index.size == 0:
-        return None
-    first = int(index.flat[0])
-    if index.size == 1:
-        return -1, first, 1
-    loops = [axis for axis, size in enumerate(index.shape) if size > 1]
-    if len(loops) != 1 or not np.array_equal(index.ravel(), np.arange(first, first + index.size)):
-        return None
-    return loops[0], first, index.size
 
 
 def _flat(shape: tuple[int, ...], rank: int, indices: Sequence[Array], mask: Array | None, what: str) -> Array:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -44,33 +44,43 @@ class Plan:
     counters: list[tuple[int, int]] = field(default_factory=list)  # (slot, loop)
     steps: list[Step] = field(default_factory=list)
     slots: int = 0
+    _prepared: _Prepared | None = None
 
     def run(self, storage: Storage, results: Sequence[int] = ()) -> list[Array]:
         """Runs all steps; `storage` gives the array of a BUFFER or PARAM. Returns the values in `results`.
 
         With `results`, nothing is run in windows.
         """
-        values: list[Any] = [None] * self.slots
-        rank = len(self.extents)
-        for slot, array in self.constants:
-            values[slot] = array
+        prepared = self._prepare(results)
+        values = list(prepared.values)
+        ones = (1,) * len(self.extents)
         for slot, node in self.storage:
             array = storage(node)
-            values[slot] = array.reshape((1,) * rank + array.shape)
-        windows = {} if results else self._windows()
-        once = [step for step in self.steps if step.loops.isdisjoint(windows)]
-        often = [step for step in self.steps if not step.loops.isdisjoint(windows)]
-        for slot, loop in self.counters:
-            if loop not in windows:
-                values[slot] = self._counter(loop, 0, self.extents[loop])
+            values[slot] = array.reshape(ones + array.shape)
         with np.errstate(all="ignore"):
-            _execute(once, values, keep={*results, *(slot for step in often for slot in step.inputs)})
-            for window in self._each(windows) if windows else ():
+            _execute(prepared.once, values)
+            for window in self._each(prepared.windows) if prepared.windows else ():
                 for slot, loop in self.counters:
                     if loop in window:
                         values[slot] = self._counter(loop, *window[loop])
-                _execute(often, values, keep=set())
+                _execute(prepared.often, values)
         return [values[slot] for slot in results]
+
+    def _prepare(self, results: Sequence[int]) -> _Prepared:
+        """What is the same in every run, worked out at the first."""
+        if self._prepared is None or results:
+            windows = {} if results else self._windows()
+            once = [step for step in self.steps if step.loops.isdisjoint(windows)]
+            often = [step for step in self.steps if not step.loops.isdisjoint(windows)]
+            values: list[Any] = [None] * self.slots
+            for slot, array in self.constants:
+                values[slot] = array
+            for slot, loop in self.counters:
+                if loop not in windows:
+                    values[slot] = self._counter(loop, 0, self.extents[loop])
+            kept = {*results, *(slot for step in often for slot in step.inputs)}
+            self._prepared = _Prepared(windows, _with_last_uses(once, kept), _with_last_uses(often), values)
+        return self._prepared
 
     def _counter(self, loop: int, start: int, stop: int) -> Array:
         shape = [1] * len(self.extents)
@@ -100,15 +110,29 @@ class Plan:
             yield dict(combination)
 
 
-def _execute(steps: list[Step], values: list[Any], keep: set[int]) -> None:
-    """Runs the steps in order; a value goes after its last use, unless it is to be kept."""
+_Scheduled = list[tuple[Step, tuple[int, ...]]]  # each with the slots that are not needed after it
+
+
+class _Prepared(NamedTuple):
+    windows: dict[int, int]
+    once: _Scheduled
+    often: _Scheduled
+    values: list[Any]  # with constants and counters in their slots
+
+
+def _with_last_uses(steps: list[Step], kept: Iterable[int] = ()) -> _Scheduled:
+    """A value goes after its last use, unless it is kept."""
     last = {slot: number for number, step in enumerate(steps) for slot in step.inputs}
-    made = {step.output for step in steps}
+    made = {step.output for step in steps} - set(kept)
     ends: list[list[int]] = [[] for _ in steps]
     for slot, number in last.items():
-        if slot in made and slot not in keep:
+        if slot in made:
             ends[number].append(slot)
-    for step, dying in zip(steps, ends, strict=True):
+    return [(step, tuple(dying)) for step, dying in zip(steps, ends, strict=True)]
+
+
+def _execute(steps: _Scheduled, values: list[Any]) -> None:
+    for step, dying in steps:
         values[step.output] = step.function(*[values[slot] for slot in step.inputs])
         for slot in dying:
             values[slot] = None

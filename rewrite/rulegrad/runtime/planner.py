@@ -145,7 +145,7 @@ class Planner:
         loops = [self._axis(loop) for loop in node.src[1:]]
         axes = (*loops, *(self._rank + k for k in node.attrs["axes"]))
         source, op, dtype, table = node.src[0], node.attrs["op"], node.dtype, self._evaluators
-        spread = self._spreader(loops, len(source.shape))
+        spread = self._spreader(loops)
         if _is_product(node):
             factors = [self._aligned(factor, len(source.shape)) for factor in source.src]
             multiply = table.bind("MUL", source.dtype, [factor.dtype for factor in source.src])
@@ -155,15 +155,23 @@ class Planner:
                 found = sum_of_products(a, b, axes)
                 return table.reduce(op, dtype, multiply(a, b), axes) if found is None else found
 
-            self._slot[node] = self._add(sum_products, factors, math.prod(node.shape), loops)
+            elements = math.prod(node.shape)
+            if not self._is_matrix_product(factors, loops):  # then the product is made in full
+                elements = math.prod((*source.shape, *(self.plan.extents[loop] for loop in loops)))
+            self._slot[node] = self._add(sum_products, factors, elements, loops)
         else:
             slot = self._slot[source]
             self._slot[node] = self._add(
                 lambda array: table.reduce(op, dtype, spread(array), axes), [slot], math.prod(node.shape), loops
             )
 
-    def _spreader(self, loops: list[int], source_rank: int) -> Callable[[Array], Array]:
-        """Gives an array its full size along the reduced loops: it may not depend on all of them."""
+    def _is_matrix_product(self, factors: list[int], summed: list[int]) -> bool:
+        """Whether the loops alone make it one: both factors vary along a summed loop, one along another."""
+        a, b = (self._slot_loops[factor] for factor in factors)
+        return bool(a & b & set(summed)) and bool((a ^ b) - set(summed))
+
+    def _spreader(self, loops: list[int]) -> Callable[[Array], Array]:
+        """Gives an array its full size along the reduced loops: it may not vary along all of them."""
         extents = {loop: self.plan.extents[loop] for loop in loops}
 
         def spread(array: Array) -> Array:
@@ -190,13 +198,13 @@ class Planner:
     def _read(self, node: UOp, address: UOp, otherwise: UOp | None, gate: UOp | None) -> None:
         rank, what = self._rank, f"{self._what}, reading {_describe(address.src[0])}"
         indices = [self._slot[index] for index in address.src[1:]]
-        count, mask = len(indices), self._access_mask(address, gate)
+        count, loops, mask = len(indices), self._known_loops(address), self._access_mask(address, gate)
         inputs = [self._slot[address.src[0]], *indices]
         if mask is None:
-            function: Callable[..., Array] = lambda x, *i: read(x, rank, i, None, what)  # noqa: E731
+            function: Callable[..., Array] = lambda x, *i: read(x, rank, i, loops, None, what)  # noqa: E731
         else:
             inputs.append(mask)
-            function = lambda x, *i: read(x, rank, i[:count], i[count], what)  # noqa: E731
+            function = lambda x, *i: read(x, rank, i[:count], loops, i[count], what)  # noqa: E731
         slot = self._add(function, inputs, 1)
         if not self._stores_wait:
             slot = self._add(_copy_of_view, [slot], 1)
@@ -227,14 +235,21 @@ class Planner:
         what = f"{self._what}, writing {_describe(target.src[0])}"
         indices = [self._slot[index] for index in target.src[1:]]
         mask = self._access_mask(target, node.src[2] if len(node.src) > 2 else None)
-        count = len(indices)
+        count, loops = len(indices), self._known_loops(target)
 
         def store(storage: Array, array: Array, *rest: Array) -> None:
             own = storage.reshape(storage.shape[rank:])
-            write(own, rank, rest[:count], array, rest[count] if mask is not None else None, what)
+            write(own, rank, rest[:count], loops, array, rest[count] if mask is not None else None, what)
 
         masks = [] if mask is None else [mask]
         self._add(store, [self._slot[target.src[0]], value, *indices, *masks], 1)
+
+    def _known_loops(self, address: UOp) -> list[int | None]:
+        """For each index of an address: its loop if it is a loop's counter, -1 if it is a constant."""
+        known: list[int | None] = []
+        for index in address.src[1:]:
+            known.append(self._axes[index] if index.op in _LOOPS else -1 if index.op == "CONST" else None)
+        return known
 
     def _address(self, node: UOp) -> UOp:
         if node.src[0].op != "INDEX":
