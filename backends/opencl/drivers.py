@@ -28,7 +28,7 @@ def opencl() -> Any:
 
 @cache
 def raw_devices() -> list[Any]:
-    """All OpenCL devices, GPUs first: the position is the number in `opencl:NUMBER`."""
+    """All OpenCL devices, the best first: the position is the number in `opencl:NUMBER`."""
     cl = opencl()
     try:
         platforms = cl.get_platforms()
@@ -45,7 +45,8 @@ def raw_devices() -> list[Any]:
         except cl.Error:
             continue
     order = ("gpu", "accelerator", "cpu", "simulator")
-    return sorted(devices, key=lambda device: order.index(_kind(device)))
+    # PoCL comes with the install, so that any other driver was asked for.
+    return sorted(devices, key=lambda device: (order.index(_kind(device)), _is_pocl(device.platform.name)))
 
 
 def discover() -> Discovery:
@@ -77,6 +78,10 @@ def _kind(device: Any) -> str:
     return "accelerator" if device.type & kinds.ACCELERATOR else "cpu"
 
 
+def _is_pocl(name: str) -> bool:
+    return name.startswith("Portable Computing Language")
+
+
 def _describe(device: Any) -> str:
     return f"{device.platform.name}, {device.name.strip()}"
 
@@ -87,8 +92,7 @@ def _advice(found: tuple[Found, ...]) -> str:
             "install a driver: python -m pip install 'pyopencl[pocl]' (CPU, Linux x86-64), or "
             "rulegrad[intel], or the driver of your GPU"
         )
-    pocl = any("Portable Computing" in device.description for device in found)
-    if pocl and not (shutil.which("ld") and _compiler_libraries()):
+    if any(_is_pocl(device.description) for device in found) and not (shutil.which("ld") and _compiler_libraries()):
         return (
             "PoCL needs a linker: install gcc (Debian: apt-get install gcc), or another driver, or set "
             "RULEGRAD_DEVICE=numpy to choose it without this message"
@@ -165,5 +169,7 @@ def _show_intel_driver() -> None:
         icd = vendors / f"{library.name}.icd"
         text = f"{library}\n"
         if library.is_file() and not (icd.is_file() and icd.read_text(encoding="utf-8") == text):
-            icd.write_text(text, encoding="utf-8")
+            temporary = icd.with_suffix(f".{os.getpid()}")
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(icd)  # at once: another process may be reading it
     os.environ["OCL_ICD_VENDORS"] = str(vendors)

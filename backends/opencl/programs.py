@@ -72,15 +72,19 @@ class Programs:
             print(source, file=sys.stderr)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", cl.CompilerWarning)
-                return cl.Program(self._context, source).build()
+                warnings.simplefilter("ignore")  # what the compiler remarks about a program that it builds
+                program = cl.Program(self._context, source)
+                program.get_info(cl.program_info.NUM_DEVICES)  # keeps pyopencl's own cache out of it
+                return program.build()
         except cl.Error as error:
             raise DeviceError(_build_failure(self._name, str(error), source)) from None
 
     def _from_binary(self, binary: bytes) -> Any | None:
         cl = opencl()
         try:
-            return cl.Program(self._context, [self._device], [binary]).build()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return cl.Program(self._context, [self._device], [binary]).build()
         except cl.Error:  # not of this driver after all: the source is at hand
             return None
 

@@ -171,12 +171,12 @@ def test_the_next_best_device_is_used_with_one_line(own: Path, capfd: pytest.Cap
 @pytest.mark.skipif(sys.platform != "linux", reason="PoCL's wheel is for Linux")
 def test_opencl_without_a_linker(own: Path) -> None:
     """PoCL aborts the process when it finds no linker: numpy is used, and one line says why."""
-    code = "from rulegrad.runtime import devices\nprint(devices.default())\nprint(devices.get().allocate(8).nbytes)\n"
+    code = "from rulegrad.runtime import devices\nprint(devices.default(), devices.get().name)"
     environment = {**os.environ, "PATH": "/nonexistent", "RULEGRAD_CACHE": str(own / "cache")}
     for _ in range(2):  # the second time from what is kept
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
         assert done.returncode == 0, done.stderr
-        if done.stdout.splitlines()[0] != "numpy":
+        if done.stdout.split() != ["numpy", "numpy"]:
             pytest.skip("another driver than PoCL works here")
         lines = [line for line in done.stderr.splitlines() if line]
         assert len(lines) == 1 and "using numpy" in lines[0] and lines[0].startswith("rulegrad: ")
