@@ -192,6 +192,49 @@ bool f_uses(Machine& m, Arguments a, uint32_t, Value& r) {
   return true;
 }
 
+// Whether all ways from a node to the end of the graph lead through one elementwise node, over elementwise nodes only: the
+// immediate post-dominator, as the lowest common ancestor of the consumers in the post-dominator tree.
+void find_meetings(Machine& m) {
+  static const std::vector<bool> elementwise = [] {
+    std::vector<bool> is(op_count());
+    for (size_t k = 0; k < is.size(); k++) is[k] = op_info(uint32_t(k)).shape_rule == ShapeRule::Elementwise;
+    return is;
+  }();
+  struct Place { const Node* parent; uint32_t depth; };
+  std::unordered_map<const Node*, Place> tree;
+  std::unordered_map<const Node*, std::vector<const Node*>> consumers;
+  for (Node* n : *m.graph)
+    for (uint32_t k = 0; k < n->nsrc; k++) consumers[n->src[k]].push_back(n);
+  for (auto at = m.graph->rbegin(); at != m.graph->rend(); ++at) {
+    const Node* n = *at;
+    const Node* join = nullptr;  // null: the end of the graph
+    bool first = true;
+    for (const Node* c : consumers[n]) {
+      if (!elementwise[c->op]) { join = nullptr; first = false; break; }
+      if (first) { join = c; first = false; continue; }
+      const Node* other = c;
+      while (join != other && join && other) {
+        if (tree[join].depth >= tree[other].depth) join = tree[join].parent;
+        else other = tree[other].parent;
+      }
+      if (join != other) join = nullptr;
+      if (!join) break;
+    }
+    tree[n] = {join, join ? tree[join].depth + 1 : 0};
+    m.meeting[n] = join != nullptr;
+  }
+}
+
+bool f_meets(Machine& m, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  if (!m.graph) return false;
+  if (m.meeting.empty()) find_meetings(m);
+  const Node* asked = m.registers[0].tag == Tag::Node && m.registers[0].n == n && m.original ? m.original : n;
+  auto found = m.meeting.find(asked);
+  r = Value::boolean(found != m.meeting.end() && found->second);
+  return true;
+}
+
 bool f_slot(Machine& m, Arguments a, uint32_t count, Value& r) {
   NODE_ARGUMENT(0);
   static const Str* unnamed = intern("");
@@ -828,7 +871,7 @@ struct Entry {
 const Entry kBuiltins[] = {
     {"vmin", f_vmin}, {"vmax", f_vmax}, {"dtype", f_dtype}, {"shape", f_shape}, {"rank", f_rank}, {"size", f_size}, {"op", f_op},
     {"srcs", f_srcs}, {"src", f_src}, {"attr", f_attr}, {"is_const", f_is_const}, {"value", f_value}, {"is_op", f_is_op},
-    {"ranges", f_ranges}, {"key", f_key}, {"contains", f_contains}, {"uses", f_uses}, {"slot", f_slot}, {"terms", f_terms},
+    {"ranges", f_ranges}, {"key", f_key}, {"contains", f_contains}, {"uses", f_uses}, {"meets", f_meets}, {"slot", f_slot}, {"terms", f_terms},
     {"factors", f_factors}, {"clauses", f_clauses}, {"sum", f_sum}, {"prod", f_prod}, {"all_of", f_all_of},
     {"const_factor", f_const_factor}, {"base", f_base}, {"divides", f_divides}, {"exact_div", f_exact_div}, {"gcd", f_gcd},
     {"abs", f_abs}, {"min", f_min}, {"max", f_max}, {"floor", f_round<std::floor>}, {"ceil", f_round<std::ceil>}, {"ceildiv", f_ceildiv},

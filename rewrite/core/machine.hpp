@@ -54,6 +54,8 @@ struct Machine {
   std::unordered_map<const Str*, Slots> slots;
   SideTable<uint32_t>* uses = nullptr;
   const Node* original = nullptr;
+  const std::vector<Node*>* graph = nullptr;   // the graph of a walk, sources first
+  std::unordered_map<const Node*, bool> meeting;  // of `meets`, computed when first asked for
 
   Status run(const Code& code, Value& result);
   // Tries the alternatives in order on n; the index of the one that fired, or -1. Function calls are evaluated on the way.

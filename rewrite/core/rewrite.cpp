@@ -234,6 +234,7 @@ class Rewriter {
     for (Node* n : order)
       for (uint32_t k = 0; k < n->nsrc; k++) uses[n->src[k]]++;
     machine_.uses = &uses;
+    machine_.graph = &order;
     for (Node* n : order) {
       Node* m = rebuild(n);
       machine_.original = n;

@@ -21,6 +21,10 @@ def layer_norm(x: Tensor) -> Tensor:
     return centred * ((centred * centred).mean(-1, keepdims=True) + 1e-5).rsqrt()
 
 
+def twice(x: Tensor) -> list[Tensor]:
+    return [x * 2, x + 1]
+
+
 CASES: dict[str, tuple[Callable[[], list[Tensor]], int]] = {
     "elementwise chain": (lambda: [((rows() * 2 + 1).exp() - 3).abs()], 1),
     "reduction with work before and after": (lambda: [(rows() * rows()).sum(-1).sqrt() + 1], 1),
@@ -30,7 +34,7 @@ CASES: dict[str, tuple[Callable[[], list[Tensor]], int]] = {
     "layer norm": (lambda: [layer_norm(rows())], 1),
     "a sum over everything after rows": (lambda: [rows().softmax(-1).sum()], 2),
     "two matmuls": (lambda: [(rows() @ rows().T).relu() @ rows()], 2),
-    "a reduction that two results use": (lambda: [rows().sum(-1) * 2, rows().sum(-1) + 1], 3),
+    "a reduction that two results use": (lambda: twice(rows().sum(-1)), 3),
     "an input alone": (lambda: [rows().reshape(10, 64)], 1),
 }
 

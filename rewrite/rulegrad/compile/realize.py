@@ -10,6 +10,7 @@ from rulegrad.compile.kernels import compile_kernel
 from rulegrad.compile.schedule import Schedule, find_lines, make_schedule, number_buffers
 from rulegrad.errors import DeviceError
 from rulegrad.ir import UOp
+from rulegrad.lang import engine
 from rulegrad.runtime import devices, profile
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.device import Executable
@@ -65,8 +66,6 @@ def _make_plan(graph: UOp, buffers: Sequence[Buffer], device: str, uops: list[UO
     target = devices.target_of(device)
     lines = find_lines(uops)
     if lines:  # the lines are known of the graph with buffers
-        from rulegrad.lang import engine
-
         nodes = list(lines)
         _, info = engine.run(UOp("SINK", tuple(uops)), "number", follow=nodes)
         lines = {new: lines[old] for old, new in zip(nodes, info["followed"], strict=True) if new is not None}
@@ -100,7 +99,8 @@ def _launch(plan: Plan, inputs: Sequence[Buffer], device: str) -> list[Buffer]:
 
 
 def compile_graph(uops: Sequence[UOp], target: str = "opencl") -> list[Kernel]:
-    """The kernels of tensor graphs for a target, with their sources; nothing is built or run."""
+    """The kernels of tensor graphs for a target, with their sources if it renders any; nothing is built or run."""
     graph, inputs = number_buffers(UOp("SINK", tuple(uops)))
     schedule = make_schedule(graph, len(inputs), target, {})
-    return [compile_kernel(step.graph, target, True) for step in schedule.steps]
+    source = bool(engine.target(target).render)
+    return [compile_kernel(step.graph, target, source) for step in schedule.steps]

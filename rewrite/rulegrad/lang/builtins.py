@@ -134,4 +134,5 @@ BUILTINS: dict[str, Builtin] = _table(
     ("trunc(a)", 1, 1, _O, "rounded towards zero"),
     ("round_even(a)", 1, 1, _O, "rounded to the nearest integer, halves to even"),
     ("bitcast(v, A, B)", 1, 3, _RO, "the bits of v as dtype A stores it, read as B; in the op table, of a source"),
+    ("meets(n)", 1, 1, _R, "all uses of the matched node meet again in one elementwise node (walk passes)"),
 )

@@ -14,7 +14,7 @@ from rulegrad.lang.optable import INFIX_OPS, SWAPPED_OPS
 
 # Built-ins whose arguments are nodes even where a name would be taken for its constant's value.
 _TAKES_NODES = frozenset(
-    "dtype shape rank size op srcs src attr is_const is_op ranges key contains uses slot terms factors clauses base "
+    "dtype shape rank size op srcs src attr is_const is_op ranges key contains uses meets slot terms factors clauses base "
     "exact_div divides fits substitute literal".split()
 )
 _COMPARISONS = frozenset(("==", "!="))
