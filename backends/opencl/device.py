@@ -147,7 +147,7 @@ def self_test(number: int) -> None:
         "__kernel void rulegrad_self_test(__global int* out, __global const int* in)\n"
         f"{{ int i = get_global_id(0); out[i] = in[i] + {salt}; }}"
     )
-    kernel = Kernel("rulegrad_self_test", None, source, (64,), (), 2)  # type: ignore[arg-type]
+    kernel = Kernel("rulegrad_self_test", None, source, (64,), (), 2)
     given, got = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
     try:
         device = Device(number)

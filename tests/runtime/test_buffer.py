@@ -117,7 +117,7 @@ class FakeDevice:
 
 def make_allocator(memory: int) -> tuple[Allocator, FakeDevice]:
     device = FakeDevice(memory)
-    return Allocator(device), device  # type: ignore[arg-type]
+    return Allocator(device), device
 
 
 def test_sizes_that_are_nearly_equal_share_blocks() -> None:

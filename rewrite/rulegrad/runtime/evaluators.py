@@ -62,7 +62,8 @@ class Evaluators:
 
     def evaluate(self, op: str, result: str, arrays: Sequence[Array]) -> Array:
         """The op on arrays that broadcast. Raises DeviceError for an op without an evaluator."""
-        return np.asarray(self.bind(op, result, [as_dtype(array.dtype) for array in arrays])(*arrays))
+        with np.errstate(all="ignore"):
+            return np.asarray(self.bind(op, result, [as_dtype(array.dtype) for array in arrays])(*arrays))
 
     def reduce(self, op: str, dtype: str, array: Array, axes: tuple[int, ...]) -> Array:
         """The array reduced by a binary op over the axes, which stay with size 1.
