@@ -47,7 +47,7 @@ def meaning(graph: UOp, arrays: list[Array]) -> Array:
     if store.op == "STORE" and store.src[0].op == "PARAM":
         values = {n: arrays[n.attrs["slot"]] for n in graph.toposort() if n.op == "PARAM"}
         return evaluate(store.src[1], values)
-    copies = [array.copy() for array in arrays]
+    copies: list[Array] = [array.copy() for array in arrays]
     run_kernel(graph, copies)
     return copies[0]
 

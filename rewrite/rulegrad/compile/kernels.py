@@ -20,7 +20,7 @@ def forget_kernels() -> None:
         listener()
 
 
-_also_forget: list[object] = []  # callables of modules that keep what was made from kernels
+_also_forget: list[Callable[[], None]] = []  # callables of modules that keep what was made from kernels
 engine.on_change(forget_kernels)
 
 
@@ -45,7 +45,8 @@ def _compile(graph: UOp, target: str, source: bool) -> Kernel:
             indexed = run(indexed, name, "kernel")
     flops, nbytes = estimate(indexed)
     name = _name(indexed)
-    text, grid = "", ()
+    text = ""
+    grid: tuple[int, ...] = ()
     if source:
         program = indexed
         for step in engine.pipeline("program"):

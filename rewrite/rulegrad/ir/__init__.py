@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rulegrad._core import UOp
-from rulegrad.ir.text import format_uop, parse_uop
+from rulegrad.ir.text import format_uop, parse_uop, repr_uop
 from rulegrad.lang.engine import install_op_table
 
 install_op_table()
 UOp.__str__ = format_uop  # type: ignore[method-assign, assignment]
-UOp.__repr__ = lambda self: f"<UOp {self.describe()}>"  # type: ignore[method-assign, assignment]
-UOp.parse = staticmethod(parse_uop)  # type: ignore[attr-defined]
+UOp.__repr__ = repr_uop  # type: ignore[method-assign, assignment]
+UOp.parse = staticmethod(parse_uop)  # type: ignore[method-assign]
 
 __all__ = ["UOp"]

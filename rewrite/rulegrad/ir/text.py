@@ -36,6 +36,16 @@ def format_uop(uop: UOp) -> str:
     return "\n".join(lines)
 
 
+def repr_uop(uop: UOp) -> str:
+    """One line: the node without its sources.
+
+    >>> from rulegrad import UOp
+    >>> UOp.const(1, "int32")
+    <UOp CONST[value=1]:int32>
+    """
+    return f"<UOp {uop.describe()}>"
+
+
 def parse_uop(text: str) -> UOp:
     """The node that a text describes: the last line's. Raises GraphError with the line's number.
 

@@ -243,7 +243,7 @@ def rewrite(uop: UOp, name: str, target: str | None = None, trace: bool = False)
 
 def run(
     uop: UOp, name: str, target: str | None = None, trace: bool = False, follow: Sequence[UOp] = ()
-) -> tuple[UOp, dict[str, Any]]:
+) -> tuple[UOp, _core.Information]:
     """A pass, and what it did: firings, counts, visited, fired, slots, and what became of the nodes in `follow`."""
     start = time.perf_counter()
     count = config.debug >= 5

@@ -210,7 +210,7 @@ def _loop(e: Emitter, x: syntax.Comprehension, build: bool) -> None:
 def _set(e: Emitter, x: syntax.SetLiteral) -> int:
     values: list[object] = []
     for item in x.items:
-        value = item.value if isinstance(item, syntax.Literal) else None
+        value: object = item.value if isinstance(item, syntax.Literal) else None
         if isinstance(item, syntax.Name) and item.name not in e.names:
             value = _constant_name(e, item.name)
         if value is None:

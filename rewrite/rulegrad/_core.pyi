@@ -1,0 +1,172 @@
+"""The engine: hash-consed nodes and compiled rules (C++, rewrite/core)."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypedDict
+
+#: (name, operand kinds) of each instruction, in the order of their numbers.
+OPCODES: list[tuple[str, str]]
+#: Operators of the instruction BINARY, in the order of their numbers.
+BINARY_OPERATORS: list[str]
+#: Operators of the instruction UNARY, in the order of their numbers.
+UNARY_OPERATORS: list[str]
+
+class Information(TypedDict):
+    """What a rewriting pass did."""
+
+    firings: list[tuple[str, str, UOp, UOp]]  # rule, place, before, after; empty without `trace`
+    counts: list[tuple[str, int, int, int]]  # rule, tried, fired, nanoseconds; empty without `count`
+    followed: list[UOp | None]  # what became of the nodes in `follow`; None where one was not visited
+    visited: int
+    fired: int
+    slots: dict[str, list[UOp]]  # the nodes that `slot` numbered, in order, by the slot's name
+
+class UOp:
+    """An immutable node: op, dtype, sources, attributes. Equal nodes are the same node.
+
+    >>> from rulegrad import UOp
+    >>> i = UOp("RANGE", (UOp.const(4, "index"),), id=0, kind="output")
+    >>> (i * 2 + 1).vmax
+    7
+    """
+
+    def __init__(self, op: str, src: Iterable[UOp] = ..., dtype: str | None = ..., /, **attributes: Any) -> None:
+        """Raises GraphError where the op table does not admit the node."""
+
+    @staticmethod
+    def const(value: Any, dtype: str) -> UOp:
+        """A CONST of that dtype; integers wrap, floats are rounded."""
+
+    @staticmethod
+    def parse(text: str) -> UOp:
+        """The node that str(node) describes. Raises GraphError with the line's number."""
+
+    @property
+    def op(self) -> str: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def src(self) -> tuple[UOp, ...]: ...
+    @property
+    def attrs(self) -> dict[str, Any]: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def vmin(self) -> int | None:
+        """The lower end of the interval; None when it is unbounded, or the dtype has none."""
+
+    @property
+    def vmax(self) -> int | None:
+        """The upper end of the interval; None when it is unbounded, or the dtype has none."""
+
+    @property
+    def key(self) -> int:
+        """A hash of the structure: the same in every process."""
+
+    @property
+    def ranges(self) -> list[UOp]:
+        """The open RANGE nodes that this node depends on, by id."""
+
+    def toposort(self) -> list[UOp]:
+        """Every node below, sources first, this node last."""
+
+    def count_nodes(self) -> int:
+        """Number of distinct nodes below, itself included."""
+
+    def replace(self, src: Iterable[UOp] | None = None, **attributes: Any) -> UOp:
+        """The same node with other sources or attributes. Raises GraphError."""
+
+    def describe(self) -> str:
+        """One line: op, attributes, dtype."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __add__(self, other: Any, /) -> UOp: ...
+    def __radd__(self, other: Any, /) -> UOp: ...
+    def __sub__(self, other: Any, /) -> UOp: ...
+    def __rsub__(self, other: Any, /) -> UOp: ...
+    def __mul__(self, other: Any, /) -> UOp: ...
+    def __rmul__(self, other: Any, /) -> UOp: ...
+    def __truediv__(self, other: Any, /) -> UOp: ...
+    def __rtruediv__(self, other: Any, /) -> UOp: ...
+    def __floordiv__(self, other: Any, /) -> UOp: ...
+    def __rfloordiv__(self, other: Any, /) -> UOp: ...
+    def __mod__(self, other: Any, /) -> UOp: ...
+    def __rmod__(self, other: Any, /) -> UOp: ...
+    def __pow__(self, other: Any, /) -> UOp: ...
+    def __rpow__(self, other: Any, /) -> UOp: ...
+    def __and__(self, other: Any, /) -> UOp: ...
+    def __rand__(self, other: Any, /) -> UOp: ...
+    def __or__(self, other: Any, /) -> UOp: ...
+    def __ror__(self, other: Any, /) -> UOp: ...
+    def __xor__(self, other: Any, /) -> UOp: ...
+    def __rxor__(self, other: Any, /) -> UOp: ...
+    def __lshift__(self, other: Any, /) -> UOp: ...
+    def __rlshift__(self, other: Any, /) -> UOp: ...
+    def __rshift__(self, other: Any, /) -> UOp: ...
+    def __rrshift__(self, other: Any, /) -> UOp: ...
+    def __lt__(self, other: Any, /) -> UOp: ...
+    def __le__(self, other: Any, /) -> UOp: ...
+    def __gt__(self, other: Any, /) -> UOp: ...
+    def __ge__(self, other: Any, /) -> UOp: ...
+    def __neg__(self) -> UOp: ...
+    def __invert__(self) -> UOp: ...
+
+class Program:
+    """Compiled rules. Every method raises RewriteError for an unknown name and for a rule that goes wrong."""
+
+    def __init__(self, data: bytes, op_table: bool = False) -> None:
+        """Raises RuleError for bytes that are not a program."""
+
+    def rewrite(
+        self,
+        pass_name: str,
+        root: UOp,
+        trace: bool = False,
+        check: bool = False,
+        count: bool = False,
+        fuel: int = 0,
+        follow: Sequence[UOp] = ...,
+    ) -> tuple[UOp, Information]:
+        """A pass on one graph. `check`: a firing must keep the shape too; `fuel`: most firings (0: the default)."""
+
+    def rewrite_many(self, pass_name: str, roots: Sequence[UOp]) -> list[UOp]:
+        """A pass on several graphs, in parallel."""
+
+    def reverse(self, pass_name: str, root: UOp, seed: UOp, targets: Sequence[UOp]) -> list[UOp | None]:
+        """Gradients of root with respect to targets, from the gradient of root; None where root does not depend on one."""
+
+    def call(self, function: str, *arguments: Any) -> Any:
+        """A function that rules define, on a node and up to two more arguments; None when no rule matches."""
+
+    def order(self, pass_name: str, root: UOp) -> list[tuple[UOp, bool]]:
+        """A kernel in linear order: (node, whether its loop closes here)."""
+
+    def source(self, order_pass: str, render_pass: str, root: UOp) -> tuple[str, list[tuple[int, str, str]]]:
+        """A kernel's body as text, and its parameters: (slot, name, type)."""
+
+    def disable(self, rule: str, off: bool = True) -> None:
+        """Switches a rule off, or on again: by name, or as SET.RULE."""
+
+    def set_extern(self, name: str, function: Callable[..., Any]) -> None:
+        """The implementation of a host function."""
+
+    @property
+    def rules(self) -> list[tuple[str, str]]:
+        """(SET.RULE, file:line) of each rule."""
+
+    @property
+    def externs(self) -> list[str]: ...
+    @property
+    def passes(self) -> list[str]: ...
+
+def live_nodes() -> int:
+    """Number of nodes that are alive."""
+
+def table_loaded() -> bool:
+    """Whether the op table has been installed."""
+
+def verify(root: UOp, stage: str) -> str:
+    """What is wrong with a graph of the stage `tensor`, `kernel` or `program`; empty when nothing is."""
+
+def evaluate(op: str, dtype: str, *arguments: Any) -> Any:
+    """The op table's evaluator on constants, the result as dtype stores it; None where it is undefined."""
