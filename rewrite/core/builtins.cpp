@@ -793,20 +793,22 @@ bool f_limit(Machine& m, Arguments a, uint32_t, Value& r) {
 // ---- the op table's own ----
 
 bool f_dtype_min(Machine& m, Arguments, uint32_t, Value& r) {
-  if (dtype_info(m.current_dtype).kind == Kind::Float) {
+  static const Str* name = intern("min");
+  const DtypeInfo& d = dtype_info(m.current_dtype);
+  if (d.kind == Kind::Float && !std::isnan(round_float(INFINITY, d))) {  // e4m3fn has no infinity
     r = Value::number(-INFINITY);
     return true;
   }
-  static const Str* name = intern("min");
   return m.member(Value::dtype(m.current_dtype), name, r);
 }
 
 bool f_dtype_max(Machine& m, Arguments, uint32_t, Value& r) {
-  if (dtype_info(m.current_dtype).kind == Kind::Float) {
+  static const Str* name = intern("max");
+  const DtypeInfo& d = dtype_info(m.current_dtype);
+  if (d.kind == Kind::Float && !std::isnan(round_float(INFINITY, d))) {  // e4m3fn has no infinity
     r = Value::number(INFINITY);
     return true;
   }
-  static const Str* name = intern("max");
   return m.member(Value::dtype(m.current_dtype), name, r);
 }
 
