@@ -6,6 +6,7 @@ the nodes: it changes neither their identity nor what is compiled.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING, Final
@@ -42,7 +43,8 @@ def line_of(uop: UOp) -> str:
 def user_line() -> str:
     """`file.py:12` of the innermost frame outside rulegrad; "" when there is none."""
     frame = sys._getframe(1)
-    while frame.f_code.co_filename.startswith(_PACKAGE):
+    # `contextlib` stands between a function of ours and its caller where a context manager decorates it.
+    while frame.f_code.co_filename.startswith(_PACKAGE) or frame.f_code.co_filename == contextlib.__file__:
         if frame.f_back is None:
             return ""
         frame = frame.f_back
