@@ -48,6 +48,7 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
 
     lines: the user's source line of nodes of the graph, for those that are known.
     """
+    fallback = lines.get(graph.src[0], next(iter(lines.values()), ""))
     for name in engine.pipeline("schedule"):
         if name == "number":
             continue
@@ -65,10 +66,23 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
                 if slot.op == "BUFFER" and slot not in numbers:
                     numbers[slot] = inputs + len(made)
                     made.append((slot.shape, slot.dtype))
-            line = lines.get(node.src[1], "")
-            steps.append(Step(kernel, tuple(_number(slot, numbers) for slot in slots), line))
+            buffers = tuple(_number(slot, numbers) for slot in slots)
+            steps.append(Step(kernel, buffers, _line_of(node.src[1], lines) or fallback))
     outputs = tuple(_number(result.src[0] if result.op == "AFTER" else result, numbers) for result in graph.src)
     return Schedule(inputs, tuple(made), tuple(steps), outputs)
+
+
+def _line_of(value: UOp, lines: dict[UOp, str]) -> str:
+    """The user's line of a kernel: of the value that it stores, or of the nearest node below it that has one."""
+    waiting = [value] if lines else []
+    seen = set(waiting)
+    for node in waiting:
+        if node in lines:
+            return lines[node]
+        sources = [source for source in node.src if source.op != "AFTER" and source not in seen]
+        seen.update(sources)
+        waiting.extend(sources)
+    return ""
 
 
 def _number(slot: UOp, numbers: dict[UOp, int]) -> int:
