@@ -75,7 +75,7 @@ class Programs:
                 warnings.simplefilter("ignore")  # what the compiler remarks about a program that it builds
                 program = cl.Program(self._context, source)
                 program.get_info(cl.program_info.NUM_DEVICES)  # keeps pyopencl's own cache out of it
-                return program.build()
+                return program.build(["-w"])  # remarks on style, such as a & b | c without parentheses
         except cl.Error as error:
             raise DeviceError(_build_failure(self._name, str(error), source)) from None
 

@@ -93,7 +93,7 @@ def _name(indexed: UOp) -> str:
     word = "reduce" if any(n.op == "REDUCE" for n in nodes) else "map"
     shape = "x".join(map(str, sizes["output"])) or "1"
     inner = "_" + "x".join(map(str, sizes["reduce"])) if sizes["reduce"] else ""
-    return f"{word}_{shape}{inner}_{indexed.key & 0xFFFFFF:06x}"
+    return f"{word}_{shape}{inner}_{indexed.key & 0xFFFFFFFF:08x}"
 
 
 __all__ = ["compile_kernel", "forget_kernels", "launch_grid", "render"]
