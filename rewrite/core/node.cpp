@@ -1,5 +1,9 @@
 #include "node.hpp"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include <algorithm>
 #include <mutex>
 #include <thread>
@@ -92,6 +96,8 @@ struct IdPool {
     }
   }
 } g_ids;
+
+constexpr size_t kManyNodes = 50'000;
 
 // ---- attributes: one allocation, nested sequences behind the items ----
 
@@ -214,6 +220,10 @@ void release(Node* n) {
   }
   g_live.fetch_sub(ids.size(), std::memory_order_relaxed);
   g_ids.give(ids);
+#ifdef __GLIBC__
+  // A large graph is gone: glibc keeps small free blocks to itself unless it is told to look.
+  if (ids.size() > kManyNodes) malloc_trim(0);
+#endif
 }
 
 size_t live_nodes() { return g_live.load(); }
