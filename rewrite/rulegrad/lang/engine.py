@@ -14,17 +14,26 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from rulegrad import _core
 from rulegrad.config import config
 from rulegrad.errors import RewriteError, RuleError
-from rulegrad.lang import syntax
 from rulegrad.runtime.diskcache import DiskCache
 from rulegrad.runtime.paths import data_folder
 
+if TYPE_CHECKING:
+    from rulegrad.lang import syntax
+
 UOp = _core.UOp
 _cache = DiskCache("rules.sqlite")
+
+
+class TargetFacts(NamedTuple):
+    """What the drivers need to know of a target; the rest is in its compiled rules."""
+
+    render: str  # its render pass; empty for a device that interprets
+    templates: dict[str, str]  # kernel, param
 
 
 class Firing(NamedTuple):
@@ -155,31 +164,42 @@ def install_op_table() -> None:
 
 
 def summary() -> dict[str, Any]:
-    """Pipelines (name to steps), targets (name to syntax.Target) and externs of the loaded files."""
+    """Pipelines (name to steps), targets (name to facts) and externs (name to place) of the loaded files."""
     state = loaded()
     if state.summary is None:
 
         def make() -> bytes:
-            declarations = [d for f in state.sources.files for d in f.declarations]
-            return pickle.dumps(
-                {
-                    "pipelines": {d.name: d.steps for d in declarations if isinstance(d, syntax.Pipeline)},
-                    "targets": {d.name: d for d in declarations if isinstance(d, syntax.Target)},
-                    "externs": {d.name: d.location for d in declarations if isinstance(d, syntax.Extern)},
-                }
-            )
+            from rulegrad.lang import syntax
+
+            found: dict[str, dict[str, Any]] = {"pipelines": {}, "targets": {}, "externs": {}}
+            for declaration in (d for f in state.sources.files for d in f.declarations):
+                if isinstance(declaration, syntax.Pipeline):
+                    found["pipelines"][declaration.name] = declaration.steps
+                elif isinstance(declaration, syntax.Target):
+                    found["targets"][declaration.name] = (declaration.render, declaration.templates)
+                elif isinstance(declaration, syntax.Extern):
+                    found["externs"][declaration.name] = declaration.location
+            return pickle.dumps(found)
 
         state.summary = pickle.loads(_cached("summary", make))
     return state.summary
 
 
-def target(name: str) -> syntax.Target:
+def target(name: str) -> TargetFacts:
     """A target by name. Raises RuleError when no rule file declares it."""
     targets = summary()["targets"]
     if name not in targets:
         raise RuleError(f"no target is called `{name}`; there are: {', '.join(sorted(targets)) or 'none'}")
-    found: syntax.Target = targets[name]
-    return found
+    return TargetFacts(*targets[name])
+
+
+def _declaration(name: str) -> syntax.Target:
+    """The target's declaration, with everything that compiling for it needs."""
+    from rulegrad.lang import syntax
+
+    target(name)
+    declarations = [d for f in loaded().sources.files for d in f.declarations]
+    return next(d for d in declarations if isinstance(d, syntax.Target) and d.name == name)
 
 
 def pipeline(name: str) -> tuple[str, ...]:
@@ -201,7 +221,7 @@ def program(target_name: str | None = None, strict: bool = False) -> _core.Progr
         def make() -> bytes:
             from rulegrad.lang.compiler import compile_program
 
-            chosen = target(target_name) if target_name else None
+            chosen = _declaration(target_name) if target_name else None
             return compile_program(state.sources.files, chosen, strict)
 
         found = _core.Program(_cached(f"program {target_name} {strict}", make))
