@@ -1,9 +1,9 @@
-"""From a tensor expression to a kernel, one pass at a time: what each pass does to `(a + b).sum()`, and which rules fired.
+"""From a tensor expression to a kernel: what each pass does to `(a + b).sum()`, and which rules fired.
 
     python examples/from_scratch.py [--target opencl]
 
-Nothing here is special to this example: the passes are those that rules/pipeline.rules lists, and every line that a pass
-changes was changed by a rule that you can open at the file and line printed beside it.
+Nothing here is special to this example: the passes are those that rules/pipeline.rules lists, and every line
+that a pass changes was changed by a rule that you can open at the file and line printed beside it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rulegrad.lang.engine import Firing, pipeline
 
 
 def tensor_graph() -> UOp:
-    """(a + b).sum() for two 4×8 tensors in memory: buffers, an addition, a reduction, and a view without the axes of size 1."""
+    """(a + b).sum() for two 4×8 tensors in memory; the view at the end drops the axes of size 1."""
     a = UOp("BUFFER", (), "float32", id=1, shape=(4, 8))
     b = UOp("BUFFER", (), "float32", id=2, shape=(4, 8))
     total = UOp("REDUCE", (UOp("ADD", (a, b)),), op="ADD", axes=(0, 1))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from hypothesis import strategies as st
+
 from rulegrad.ir import UOp
 from rulegrad.runtime.buffer import Buffer
 
@@ -35,7 +36,18 @@ class Graphs:
         return self.draw(st.sampled_from(self.nodes))
 
     def step(self) -> UOp:
-        choices = [self.binary, self.unary, self.reshape, self.permute, self.expand, self.pad, self.shrink, self.flip, self.reduce, self.where]
+        choices = [
+            self.binary,
+            self.unary,
+            self.reshape,
+            self.permute,
+            self.expand,
+            self.pad,
+            self.shrink,
+            self.flip,
+            self.reduce,
+            self.where,
+        ]
         return self.draw(st.sampled_from(choices))(self.pick())
 
     def unary(self, x: UOp) -> UOp:

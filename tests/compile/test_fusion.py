@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+
 from rulegrad import Tensor
 from rulegrad.compile import compile_graph
 

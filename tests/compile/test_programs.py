@@ -6,6 +6,7 @@ import numpy as np
 from graphs import programs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from rulegrad import config
 from rulegrad.compile import forget_kernels, realize
 from rulegrad.ir import UOp

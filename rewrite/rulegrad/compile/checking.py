@@ -21,7 +21,10 @@ TOLERANCE = 1e-3
 
 
 def checked(before: UOp, name: str, target: str, stage: str, level: int, arrays: list[Array]) -> UOp:
-    """Runs a pass on a kernel, and checks what it leaves. Raises RewriteError that names the pass and the rules that fired."""
+    """Runs a pass on a kernel, and checks what it leaves.
+
+    Raises RewriteError that names the pass and the rules that fired.
+    """
     after, info = engine.run(before, name, target, trace=level >= 1)
     fired = ", ".join(dict.fromkeys(rule for rule, *_ in info["firings"])) or "none"
     problem = _core.verify(after, stage)
@@ -29,7 +32,9 @@ def checked(before: UOp, name: str, target: str, stage: str, level: int, arrays:
         raise RewriteError(f"pass {name} leaves a graph that is not valid: {problem}; rules that fired: {fired}")
     if level >= 2 and stage == "kernel" and after != before:
         wanted, found = meaning(before, arrays), meaning(after, arrays)
-        if not np.allclose(wanted.astype("float64"), found.astype("float64"), rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
+        if not np.allclose(
+            wanted.astype("float64"), found.astype("float64"), rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True
+        ):
             raise RewriteError(f"pass {name} changes what the kernel computes; rules that fired: {fired}")
     return after
 
@@ -50,4 +55,3 @@ def meaning(graph: UOp, arrays: list[Array]) -> Array:
     copies: list[Array] = [array.copy() for array in arrays]
     run_kernel(graph, copies)
     return copies[0]
-

@@ -11,8 +11,9 @@ _FREE = frozenset(("CAST", "BITCAST", "WHERE"))
 
 
 def estimate(indexed: UOp) -> tuple[int, int]:
-    """(operations, bytes) of an indexed kernel: arithmetic on values once for each combination of the loops around it, and
-    each buffer once.
+    """(operations, bytes) of an indexed kernel.
+
+    Arithmetic on values counts once for each combination of the loops around it, a buffer counts once.
     """
     operations = 0
     buffers: dict[int, int] = {}
@@ -21,7 +22,12 @@ def estimate(indexed: UOp) -> tuple[int, int]:
             buffers[node.attrs["slot"]] = math.prod(node.shape) * as_dtype(node.dtype).itemsize
         elif node.op == "REDUCE":
             operations += _trips(node.src[0])
-        elif len(node.src) in (1, 2, 3) and node.dtype not in ("index", "void", "bool") and node.op not in _FREE and not _is_access(node):
+        elif (
+            len(node.src) in (1, 2, 3)
+            and node.dtype not in ("index", "void", "bool")
+            and node.op not in _FREE
+            and not _is_access(node)
+        ):
             operations += _trips(node)
     return operations, sum(buffers.values())
 

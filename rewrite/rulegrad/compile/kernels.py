@@ -1,4 +1,4 @@
-"""One kernel: from the graph of its tensors to what a device takes, by the passes of the pipelines `kernel` and `program`."""
+"""One kernel: from its tensors to what a device takes, by the pipelines `kernel` and `program`."""
 
 from __future__ import annotations
 
@@ -87,9 +87,12 @@ def render(program: UOp, target: str, name: str, slots: int) -> str:
 
 
 def _name(indexed: UOp) -> str:
-    """What the kernel is, for people: reduce or map, the sizes of the result, then of the reductions; and a short hash."""
+    """What the kernel is, for people: reduce or map, the sizes of its result and reductions; and a short hash."""
     nodes = indexed.toposort()
-    sizes = {kind: [n.src[0].attrs["value"] for n in nodes if n.op == "RANGE" and n.attrs["kind"] == kind] for kind in ("output", "reduce")}
+    sizes = {
+        kind: [n.src[0].attrs["value"] for n in nodes if n.op == "RANGE" and n.attrs["kind"] == kind]
+        for kind in ("output", "reduce")
+    }
     word = "reduce" if any(n.op == "REDUCE" for n in nodes) else "map"
     shape = "x".join(map(str, sizes["output"])) or "1"
     inner = "_" + "x".join(map(str, sizes["reduce"])) if sizes["reduce"] else ""

@@ -40,9 +40,10 @@ kernels._also_forget.append(_forget)
 
 
 def realize(uops: Sequence[UOp]) -> list[Buffer]:
-    """Computes tensor graphs; buffers of the same shapes and dtypes, on the device of the graphs' buffers.
+    """Computes tensor graphs: buffers of their shapes and dtypes, on the device of the buffers that they read.
 
-    Graphs without a buffer are computed on the default device. Raises DeviceError when the buffers are on several devices, or a device fails.
+    Graphs without a buffer are computed on the default device. Raises DeviceError when the buffers are on several
+    devices, or a device fails.
     """
     if not uops:
         return []
@@ -58,7 +59,9 @@ def realize(uops: Sequence[UOp]) -> list[Buffer]:
 def _device_of(buffers: Sequence[Buffer]) -> str:
     names = sorted({buffer.device for buffer in buffers})
     if len(names) > 1:
-        raise DeviceError(f"the tensors of one computation are on {' and '.join(names)}; copy them to one device with .to()")
+        raise DeviceError(
+            f"the tensors of one computation are on {' and '.join(names)}; copy them to one device with .to()"
+        )
     return names[0] if names else devices.default()
 
 

@@ -1,7 +1,7 @@
 """The text form of a graph: one line a node, sources first. Parsing it gives the same node back.
 
-    %0 = CONST[value=4]:index
-    %1 = RANGE[id=0, kind="output"]:index(%0)
+%0 = CONST[value=4]:index
+%1 = RANGE[id=0, kind="output"]:index(%0)
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import Any
 from rulegrad._core import UOp
 from rulegrad.errors import GraphError
 
-_LINE = re.compile(r"\s*%(?P<name>\w+) = (?P<op>\w+)(?:\[(?P<attributes>.*)\])?:(?P<dtype>\w+)\((?P<sources>[^()]*)\)\s*$")
+_LINE = re.compile(
+    r"\s*%(?P<name>\w+) = (?P<op>\w+)(?:\[(?P<attributes>.*)\])?:(?P<dtype>\w+)\((?P<sources>[^()]*)\)\s*$"
+)
 _WORDS = {"true": "True", "false": "False", "none": "None"}
 _SPECIAL = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 

@@ -74,7 +74,9 @@ class KernelProgram:
 def run_kernel(graph: UOp, arrays: Sequence[Array], name: str = "kernel") -> None:
     """Runs a kernel's graph; PARAM slot k is `arrays[k]`. Raises DeviceError, as `evaluate` does."""
     slots = dict(enumerate(arrays))
-    KernelProgram(graph, name).run(lambda node: _fitting(node, slots.get(node.attrs.get("slot"))))
+    KernelProgram(graph, name).run(
+        lambda node: _fitting(node, slots.get(node.attrs["slot"]) if "slot" in node.attrs else None)
+    )
 
 
 def _stores_by_loops(graph: UOp) -> dict[tuple[UOp, ...], list[UOp]]:
