@@ -63,6 +63,10 @@ Node* Machine::lift(const Value& v, uint32_t dtype) {
   if (v.tag == Tag::Node) return v.n;
   if (v.tag != Tag::Int && v.tag != Tag::Float && v.tag != Tag::Bool)
     throw RewriteError("a template needs a node here, not " + show(v));
+  if (dtype == known_dtypes.void_) {  // the place says nothing about the dtype
+    static const uint32_t real = uint32_t(find_dtype("float32"));
+    dtype = v.tag == Tag::Bool ? known_dtypes.bool_ : v.tag == Tag::Int ? known_dtypes.index : real;
+  }
   return keep(make_const(v, dtype));
 }
 

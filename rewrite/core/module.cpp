@@ -322,6 +322,15 @@ class PyProgram {
     return result;
   }
 
+  // The pass's rules on one node, once, and not below it; None when none fires.
+  nb::object apply(const std::string& name, const Handle& root) {
+    const Pass& p = pass(name);
+    Machine machine(program_);
+    Value v;
+    if (machine.match(p.dispatch, root.ref.n, nullptr, 0, v) < 0) return nb::none();
+    return nb::cast(Handle{Ref::share(machine.lift(v, root.ref.n->dtype))});
+  }
+
   nb::object call(const std::string& name, nb::args args) {
     Storage storage;
     std::vector<Value> values;
@@ -568,6 +577,7 @@ NB_MODULE(_core, m) {
            nb::arg("count") = false, nb::arg("fuel") = 0, nb::arg("follow") = nb::list())
       .def("rewrite_many", &PyProgram::rewrite_many, nb::arg("pass_name"), nb::arg("roots"))
       .def("reverse", &PyProgram::reverse_pass, nb::arg("pass_name"), nb::arg("root"), nb::arg("seed"), nb::arg("targets"))
+      .def("apply", &PyProgram::apply, nb::arg("pass_name"), nb::arg("root"))
       .def("call", &PyProgram::call, nb::arg("function"), nb::arg("arguments"))
       .def("order", &PyProgram::order, nb::arg("pass_name"), nb::arg("root"))
       .def("source", &PyProgram::source, nb::arg("order_pass"), nb::arg("render_pass"), nb::arg("root"))

@@ -135,6 +135,9 @@ class Program:
     def reverse(self, pass_name: str, root: UOp, seed: UOp, targets: Sequence[UOp]) -> list[UOp | None]:
         """Gradients of root with respect to targets, from the gradient of root; None where root does not depend on one."""
 
+    def apply(self, pass_name: str, root: UOp) -> UOp | None:
+        """The pass's rules on one node, once, and not below it; None when none fires."""
+
     def call(self, function: str, *arguments: Any) -> Any:
         """A function that rules define, on a node and up to two more arguments; None when no rule matches."""
 

@@ -1,0 +1,175 @@
+"""The `test` lines of rules: the rule, and no other, is applied to the left side and must give the right side.
+
+Both sides are built by the engine, as templates are. A name with a kind is a variable: `i:range(100)` an index,
+`x:float32` a scalar, `x:float32[4, 8]` a tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rulegrad._core import Program
+from rulegrad.errors import RuleError, RulegradError
+from rulegrad.ir import UOp
+from rulegrad.lang import syntax
+from rulegrad.lang.compiler import ProgramCompiler
+from rulegrad.lang.compiler.assembler import Alternative, CompiledPass
+from rulegrad.lang.compiler.expressions import compile_expression
+from rulegrad.lang.compiler.rules import RuleCompiler
+from rulegrad.lang.compiler.scope import Binding, Emitter
+from rulegrad.lang.walk import expressions_in
+
+WALK = 2
+_MANY = 0x7FFFFFFF
+
+
+class _EveryNeedMet(RuleCompiler):
+    """A rule is tested whatever the target has."""
+
+    def _holds(self, x: syntax.Expression, bound: dict[str, str]) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test line: the rule's full name, whether it belongs to a function, the line, and its number in the program."""
+
+    owner: str
+    rule: syntax.Rule
+    test: syntax.RuleTest
+    number: int
+    function: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.owner}.{self.rule.name}"
+
+    @property
+    def place(self) -> str:
+        return f"{self.test.span.file}:{self.test.span.line}"
+
+
+def owners(files: Sequence[syntax.File]) -> Iterator[tuple[str, str, tuple[syntax.Rule, ...]]]:
+    """(name, function or "", rules) of each declaration with rules that are not texts."""
+    for declaration in (d for f in files for d in f.declarations):
+        if isinstance(declaration, syntax.Function):
+            yield declaration.name, declaration.name, declaration.rules
+        elif isinstance(declaration, syntax.Ruleset | syntax.Pass):
+            rules = tuple(r for r in declaration.rules if not isinstance(r.template, syntax.Text))
+            yield declaration.name, "", rules
+
+
+@dataclass(slots=True)
+class RuleTests:
+    """All test lines of some rule files, compiled into one program.
+
+    limits: what `limit("name")` gives while testing.
+    """
+
+    files: Sequence[syntax.File]
+    limits: dict[str, int] = field(default_factory=dict)
+    cases: list[Case] = field(default_factory=list)
+    _program: Program | None = None
+
+    def __post_init__(self) -> None:
+        compiler = ProgramCompiler(self.files, None, False)
+        compiler.rules = _EveryNeedMet(compiler.library, compiler.assembler, compiler.rules.facts)
+        compiler.compile()
+        sides: list[list[Alternative]] = [[], []]
+        for owner, function, rules in owners(self.files):
+            for rule in rules:
+                for test in rule.tests:
+                    case = Case(owner, rule, test, len(self.cases), function)
+                    self.cases.append(case)
+                    alternatives = [] if function else compiler.rules.compile(owner, rule)
+                    compiler.assembler.passes.append(CompiledPass(f"rule {case.number}", WALK, -1, alternatives, [], []))
+                    for side, expression in zip(sides, (test.left, test.right), strict=True):
+                        if expression is not None:
+                            side.append(_builder(compiler, case, expression))
+        for name, side in zip(("left", "right"), sides, strict=True):
+            compiler.assembler.passes.append(CompiledPass(name, WALK, -1, side, [], []))
+        compiler.assembler.limits.update(self.limits)
+        self._program = Program(compiler.assembler.serialize())
+
+    def run(self, case: Case) -> str:
+        """Empty, or what is wrong: the rule did not fire, fired where it must not, or gave something else."""
+        assert self._program is not None
+        try:
+            left = self._build("left", case)
+            right = self._build("right", case, left[0]) if case.test.right is not None else None
+            if case.function:
+                same = right is not None and len(left) == len(right) and all(map(_equal, left, right))
+                return "" if same else f"gives {_shown(left)}, not {_shown(right or ())}"
+            found = self._program.apply(f"rule {case.number}", left[0])
+        except RulegradError as error:
+            return str(error)
+        if right is None:
+            return "" if found is None else f"fires and gives\n{found}"
+        if found is None:
+            return f"does not fire on\n{left[0]}"
+        return "" if _equal(found, right[0]) else f"gives\n{found}\nnot\n{right[0]}"
+
+    def _build(self, side: str, case: Case, like: UOp | None = None) -> tuple[UOp, ...]:
+        """The nodes of one side: several when it is a tuple. A bare number takes the dtype of `like`."""
+        assert self._program is not None
+        variables = [_variable(k, name) for k, name in enumerate(_variables(case).values())]
+        number = UOp.const(case.number, "index")
+        made = self._program.apply(side, UOp("AFTER", (number if like is None else like, number, *variables)))
+        if made is None:
+            raise RuleError("cannot be computed: a built-in or a function of it has no value here")
+        return made.src
+
+
+def _variables(case: Case) -> dict[str, syntax.Name]:
+    """The names with a kind, on either side, in order."""
+    found: dict[str, syntax.Name] = {}
+    for side in (case.test.left, case.test.right):
+        for item in reversed(list(expressions_in(side))) if side is not None else ():
+            if isinstance(item, syntax.Name) and (item.bounds or item.dtype or item.shape):
+                found.setdefault(item.name, item)
+    return found
+
+
+def _variable(number: int, name: syntax.Name) -> UOp:
+    if name.bounds is not None:
+        low, high = name.bounds
+        counter = UOp("RANGE", (UOp.const(high - low, "index"),), id=500 + number, kind="test")
+        return counter + low if low else counter
+    return UOp("PARAM", (), name.dtype or "float32", slot=500 + number, shape=name.shape or ())
+
+
+def _builder(compiler: ProgramCompiler, case: Case, expression: syntax.Expression) -> Alternative:
+    """A rule AFTER(like, number, variables...) -> SINK(expression), so that the engine builds the expression."""
+    assembler = compiler.assembler
+    e = Emitter(compiler.library, assembler)
+    variables = list(_variables(case))
+    e.register(expression.span)  # 0, the node
+    number = e.register(expression.span)
+    e.emit("SOURCE", number, 0, 1)
+    e.emit("CONST_IS", number, assembler.constant(case.number))
+    for k, name in enumerate(variables):
+        register = e.register(expression.span)
+        e.emit("SOURCE", register, 0, k + 2)
+        e.names = {**e.names, name: Binding(register, "node")}
+    value = compile_expression(e, expression, True)
+    result = e.register(expression.span)
+    is_tuple = isinstance(expression, syntax.Sequence)
+    sink = compiler.library.table.ops["SINK"].number
+    e.emit("BUILD", result, sink, -1, -1, -1, 0, 1, -(value + 1) if is_tuple else value)
+    e.emit("RETURN", result)
+    if not assembler.rules:
+        assembler.rules.append(("test", case.place))
+    root = assembler.op_set(frozenset(("AFTER",)))
+    return Alternative(0, assembler.code(e.words), 0xFFFFFFFF, 2, _MANY, root, (-1, -1, -1))
+
+
+def _equal(found: UOp, wanted: UOp) -> bool:
+    """The same node; a constant on the right side takes the dtype of what it is compared with."""
+    if found.op == wanted.op == "CONST":
+        return bool(found.attrs["value"] == wanted.attrs["value"])
+    return found == wanted
+
+
+def _shown(nodes: Sequence[UOp]) -> str:
+    return "(" + ", ".join(str(n) for n in nodes) + ")"
