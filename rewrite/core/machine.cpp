@@ -61,6 +61,7 @@ Value Machine::persistent(const Value& v) {
 
 Node* Machine::lift(const Value& v, uint32_t dtype) {
   if (v.tag == Tag::Node) return v.n;
+  if (v.tag == Tag::None && dtype == known_dtypes.void_) return keep(make_node(known_ops.INVALID, dtype, nullptr, 0, nullptr, 0));
   if (v.tag != Tag::Int && v.tag != Tag::Float && v.tag != Tag::Bool)
     throw RewriteError("a template needs a node here, not " + show(v));
   if (dtype == known_dtypes.void_) {  // the place says nothing about the dtype

@@ -328,7 +328,9 @@ class PyProgram {
     Machine machine(program_);
     Value v;
     if (machine.match(p.dispatch, root.ref.n, nullptr, 0, v) < 0) return nb::none();
-    return nb::cast(Handle{Ref::share(machine.lift(v, root.ref.n->dtype))});
+    Node* result = machine.lift(v, root.ref.n->dtype);
+    if (result == root.ref.n) return nb::none();
+    return nb::cast(Handle{Ref::share(result)});
   }
 
   nb::object call(const std::string& name, nb::args args) {

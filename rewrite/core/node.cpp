@@ -273,6 +273,8 @@ Node* make_node(uint32_t op, uint32_t dtype, Node* const* src, uint32_t nsrc, co
 
 namespace {
 
+bool plain(Tag t) { return t == Tag::Int || t == Tag::Float || t == Tag::Bool || t == Tag::Str; }
+
 bool fits_type(const Value& v, AttributeType type) {
   switch (type) {
     case AttributeType::Int: return v.tag == Tag::Int;
@@ -282,7 +284,11 @@ bool fits_type(const Value& v, AttributeType type) {
     case AttributeType::Dtype: return v.tag == Tag::Dtype;
     case AttributeType::Op: return v.tag == Tag::Op;
     case AttributeType::Scalar: return v.tag == Tag::Int || v.tag == Tag::Float || v.tag == Tag::Bool;
-    case AttributeType::Tuple: return v.tag == Tag::Seq;
+    case AttributeType::Tuple:
+      if (v.tag != Tag::Seq) return false;
+      for (uint32_t k = 0; k < v.q.size; k++)
+        if (v.q.items[k].tag == Tag::Seq ? !fits_type(v.q.items[k], type) : !plain(v.q.items[k].tag)) return false;
+      return true;
     case AttributeType::Ints:
       if (v.tag != Tag::Seq) return false;
       for (uint32_t k = 0; k < v.q.size; k++)
@@ -293,7 +299,7 @@ bool fits_type(const Value& v, AttributeType type) {
 }
 
 const char* type_name(AttributeType t) {
-  static const char* names[] = {"an int", "a float", "a bool", "a str", "a dtype", "an op", "a tuple of ints", "a number or bool", "a tuple"};
+  static const char* names[] = {"an int", "a float", "a bool", "a str", "a dtype", "an op", "a tuple of ints", "a number or bool", "a tuple of numbers, bools, strings and tuples"};
   return names[int(t)];
 }
 
@@ -343,6 +349,13 @@ Node* build_node(uint32_t op, int dtype, Node* const* src, uint32_t nsrc, const 
     Value v = convert_value(attrs[0], uint32_t(result));
     return make_node(op, uint32_t(result), src, nsrc, &v, 1);
   }
+  for (uint32_t k = 0; k < nattrs; k++) {
+    if (o.attributes[k].type != AttributeType::Float || attrs[k].tag != Tag::Int) continue;
+    std::vector<Value> stored(attrs, attrs + nattrs);  // 1 and 1.0 are one attribute
+    for (uint32_t j = k; j < nattrs; j++)
+      if (o.attributes[j].type == AttributeType::Float && stored[j].tag == Tag::Int) stored[j] = Value::number(double(stored[j].i));
+    return make_node(op, uint32_t(result), src, nsrc, stored.data(), nattrs);
+  }
   return make_node(op, uint32_t(result), src, nsrc, attrs, nattrs);
 }
 
@@ -373,6 +386,29 @@ Machine& table_machine() {
   return machine;
 }
 
+// Runs code of the op table on a node; what it allocates is given back at the end of the scope.
+class TableRun {
+ public:
+  TableRun(Node* n, int code) : mark_(table_machine().arena.mark()) {
+    Machine& m = table_machine();
+    m.registers[0] = Value::node(n);
+    m.current_dtype = n->dtype;
+    try {
+      done = m.run(op_table_program().codes[size_t(code)], value) == Status::Done;
+    } catch (const RewriteError& e) {
+      table_machine().arena.reset(mark_);
+      throw GraphError(describe(n) + ": " + e.what());
+    }
+  }
+  ~TableRun() { table_machine().arena.reset(mark_); }
+  TableRun(const TableRun&) = delete;
+  bool done = false;
+  Value value;
+
+ private:
+  Arena::Mark mark_;
+};
+
 std::string show_shape(const Shape* s) {
   std::string t = "(";
   for (uint32_t k = 0; k < s->rank; k++) t += (k ? ", " : "") + std::to_string(s->dims[k]);
@@ -382,15 +418,9 @@ std::string show_shape(const Shape* s) {
 Shape* compute_shape(Node* n) {
   const OpInfo& o = g_ops[n->op];
   if (!o.checks.empty()) {
-    Machine& m = table_machine();
     for (auto& [code, message] : o.checks) {
-      auto mark = m.arena.mark();
-      m.registers[0] = Value::node(n);
-      m.current_dtype = n->dtype;
-      Value ok;
-      Status status = m.run(op_table_program().codes[code], ok);
-      m.arena.reset(mark);
-      if (status != Status::Done || ok.tag != Tag::Bool || !ok.b) {
+      TableRun check(n, code);
+      if (!check.done || check.value.tag != Tag::Bool || !check.value.b) {
         std::string shapes;
         for (uint32_t k = 0; k < n->nsrc; k++) shapes += (k ? ", " : "") + show_shape(n->src[k]->shape.load());
         throw GraphError(describe(n) + ": " + message->text + (n->nsrc ? "; source shapes: " + shapes : ""));
@@ -411,21 +441,15 @@ Shape* compute_shape(Node* n) {
     found->refs.fetch_add(1, std::memory_order_relaxed);
     return found;
   }
-  Machine& m = table_machine();
-  auto mark = m.arena.mark();
-  m.registers[0] = Value::node(n);
-  m.current_dtype = n->dtype;
-  Value v;
-  Status status = m.run(op_table_program().codes[o.code_shape], v);
-  bool ok = status == Status::Done && v.tag == Tag::Seq;
+  TableRun run(n, o.code_shape);
+  const Value& v = run.value;
+  bool ok = run.done && v.tag == Tag::Seq;
   for (uint32_t k = 0; ok && k < v.q.size; k++) ok = v.q.items[k].tag == Tag::Int && v.q.items[k].i >= 0 && v.q.items[k].i == int64_t(v.q.items[k].i);
   if (!ok) {
-    m.arena.reset(mark);
     throw GraphError(describe(n) + ": its shape cannot be computed; a size is negative or too large, or the attributes do not fit the source");
   }
   Shape* s = new_shape(v.q.size);
   for (uint32_t k = 0; k < v.q.size; k++) s->dims[k] = int64_t(v.q.items[k].i);
-  m.arena.reset(mark);
   return s;
 }
 
@@ -440,11 +464,17 @@ void compute_interval(Node* n) {
     const Value& v = const_value(n);
     if (v.tag == Tag::Bool) low = high = v.b;
     if (v.tag == Tag::Int && v.i == int64_t(v.i)) low = high = int64_t(v.i);
+  } else if (n->op == known_ops.CAST && kind == Kind::Bool) {  // a != 0
+    int64_t a = n->src[0]->low.load(std::memory_order_relaxed), b = n->src[0]->high.load(std::memory_order_relaxed);
+    Kind source = g_dtypes[n->src[0]->dtype].kind;
+    if (source != Kind::Float && (a > 0 || b < 0)) low = 1;
+    if (source != Kind::Float && a == 0 && b == 0) high = 0;
   } else if (o.code_low >= 0 && kind != Kind::Float && kind != Kind::Void) {
     Machine& m = table_machine();
     auto mark = m.arena.mark();
     auto place = [&] {
-      for (uint32_t k = 0; k < n->nsrc && k < 4; k++) {
+      for (size_t k = n->nsrc; k < o.parameters.size(); k++) m.registers[2 * k] = m.registers[2 * k + 1] = Value::none();
+      for (uint32_t k = 0; k < n->nsrc && k < o.parameters.size(); k++) {
         int64_t a = n->src[k]->low.load(std::memory_order_relaxed), b = n->src[k]->high.load(std::memory_order_relaxed);
         bool known = n->src[k]->facts.load(std::memory_order_acquire) & kInterval;
         bool truth = n->src[k]->dtype == known_dtypes.bool_;

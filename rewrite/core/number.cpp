@@ -21,7 +21,7 @@ Int checked_mul(Int a, Int b) {
   return r;
 }
 Int floor_div(Int a, Int b) {
-  if (b == 0) throw Undefined{};
+  if (b == 0) throw RewriteError("division by zero in a computed constant");
   if (a == int64_t(a) && b == int64_t(b) && b != -1) {
     int64_t x = int64_t(a), y = int64_t(b), q = x / y;
     return q - ((x % y != 0) && ((x < 0) != (y < 0)));
@@ -31,7 +31,7 @@ Int floor_div(Int a, Int b) {
   return q - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 Int floor_mod(Int a, Int b) {
-  if (b == 0) throw Undefined{};
+  if (b == 0) throw RewriteError("division by zero in a computed constant");
   if (b == -1) return 0;
   return a - floor_div(a, b) * b;
 }
@@ -115,17 +115,26 @@ static Int wrap_int(Int v, const DtypeInfo& d) {
   }
 }
 
+// A large integer as a double that any shorter float rounds to what the integer itself rounds to: the bits that are lost are
+// kept in the last one.
+static double to_odd(Int v) {
+  unsigned __int128 u = v < 0 ? -(unsigned __int128)v : (unsigned __int128)v;
+  int shift = 0;
+  bool lost = false;
+  for (; u >> 53; u >>= 1, shift++) lost |= u & 1;
+  double magnitude = std::ldexp(double(uint64_t(u) | lost), shift);
+  return v < 0 ? -magnitude : magnitude;
+}
+
 Value convert_value(const Value& v, uint32_t dtype) {
   const DtypeInfo& d = dtype_info(dtype);
-  double real = v.tag == Tag::Float ? v.f : v.tag == Tag::Int ? double(v.i) : double(v.b);
   if (v.tag != Tag::Float && v.tag != Tag::Int && v.tag != Tag::Bool)
     throw GraphError("a constant must be a number or a bool, not " + show(v));
+  double real = v.tag == Tag::Float ? v.f : v.tag == Tag::Int ? (d.bits < 64 ? to_odd(v.i) : double(v.i)) : double(v.b);
   switch (d.kind) {
     case Kind::Void: throw GraphError("a constant cannot have dtype void");
     case Kind::Bool: return Value::boolean(v.tag == Tag::Float ? v.f != 0 : v.tag == Tag::Int ? v.i != 0 : v.b);
-    case Kind::Float:
-      if (v.tag == Tag::Int && d.bits == 32) return Value::number(double(float(v.i)));  // rounded once, not to double first
-      return Value::number(round_float(real, d));
+    case Kind::Float: return Value::number(round_float(real, d));
     default: break;
   }
   if (v.tag == Tag::Float) {

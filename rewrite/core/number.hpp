@@ -4,9 +4,6 @@
 
 namespace rulegrad {
 
-// Not a failure of the program but of a guard: the rule does not fire.
-struct Undefined {};
-
 double round_float(double v, const DtypeInfo& d);
 uint64_t encode_float(double v, const DtypeInfo& d);
 double decode_float(uint64_t bits, const DtypeInfo& d);

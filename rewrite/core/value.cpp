@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -54,12 +55,12 @@ bool equal(const Value& a, const Value& b) {
     return true;
   }
   if (!numeric(a) || !numeric(b)) return identical(a, b);
-  if (a.tag == Tag::Float || b.tag == Tag::Float) {
-    auto real = [](const Value& v) { return v.tag == Tag::Float ? v.f : v.tag == Tag::Int ? double(v.i) : double(v.b); };
-    return real(a) == real(b);
-  }
-  Int x = a.tag == Tag::Int ? a.i : Int(a.b), y = b.tag == Tag::Int ? b.i : Int(b.b);
-  return x == y;
+  if (a.tag == Tag::Float && b.tag == Tag::Float) return a.f == b.f;
+  auto whole = [](const Value& v) { return v.tag == Tag::Int ? v.i : Int(v.b); };
+  if (a.tag != Tag::Float && b.tag != Tag::Float) return whole(a) == whole(b);
+  double f = a.tag == Tag::Float ? a.f : b.f;
+  Int i = whole(a.tag == Tag::Float ? b : a);
+  return std::fabs(f) < 0x1p126 && f == std::trunc(f) && Int(f) == i;  // exact: 2**53 + 1 is no float64
 }
 
 uint64_t hash_value(const Value& v) {
@@ -108,6 +109,12 @@ static std::string quote(const std::string& text) {
   for (char c : text) {
     if (c == '"' || c == '\\') s += '\\';
     if (c == '\n') { s += "\\n"; continue; }
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      char hex[8];
+      std::snprintf(hex, sizeof hex, "\\x%02x", unsigned(c));
+      s += hex;
+      continue;
+    }
     s += c;
   }
   return s + "\"";

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -24,10 +25,12 @@ struct Str {
 };
 const Str* intern(std::string_view text);
 
+// depth: 1 for a sequence of plain values, one more for each level of nesting.
 struct Seq {
-  uint32_t size;
+  uint32_t size, depth;
   const Value* items;
 };
+constexpr uint32_t kDeepest = 64;  // nested sequences are compared, hashed and copied by recursion
 
 struct Value {
   Tag tag = Tag::None;
@@ -44,12 +47,20 @@ struct Value {
   static Value none() { return {}; }
   static Value boolean(bool v) { Value r; r.tag = Tag::Bool; r.b = v; return r; }
   static Value integer(Int v) { Value r; r.tag = Tag::Int; r.i = v; return r; }
-  static Value number(double v) { Value r; r.tag = Tag::Float; r.f = v; return r; }
+  static Value number(double v) { Value r; r.tag = Tag::Float; r.f = v == v ? v : std::numeric_limits<double>::quiet_NaN(); return r; }  // one nan
   static Value text(const Str* v) { Value r; r.tag = Tag::Str; r.s = v; return r; }
   static Value dtype(uint32_t v) { Value r; r.tag = Tag::Dtype; r.u = v; return r; }
   static Value opcode(uint32_t v) { Value r; r.tag = Tag::Op; r.u = v; return r; }
   static Value node(Node* v) { Value r; r.tag = Tag::Node; r.n = v; return r; }
-  static Value seq(const Value* items, uint32_t size) { Value r; r.tag = Tag::Seq; r.q = {size, items}; return r; }
+  static Value seq(const Value* items, uint32_t size) {
+    Value r;
+    r.tag = Tag::Seq;
+    uint32_t deepest = 0;
+    for (uint32_t k = 0; k < size; k++)
+      if (items[k].tag == Tag::Seq && items[k].q.depth > deepest) deepest = items[k].q.depth;
+    r.q = {size, deepest + 1, items};
+    return r;
+  }
 };
 
 // Identity: same kind, same value; floats by their bits, so nan equals nan and 0.0 differs from -0.0.

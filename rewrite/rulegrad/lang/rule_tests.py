@@ -97,7 +97,7 @@ class RuleTests:
         assert self._program is not None
         try:
             left = self._build("left", case)
-            right = self._build("right", case, left[0]) if case.test.right is not None else None
+            right = self._build("right", case, left[0] if left else None) if case.test.right is not None else None
             if case.function:
                 same = right is not None and len(left) == len(right) and all(map(_equal, left, right))
                 return "" if same else f"gives {_shown(left)}, not {_shown(right or ())}"
@@ -115,7 +115,8 @@ class RuleTests:
         assert self._program is not None
         variables = [_variable(k, name) for k, name in enumerate(_variables(case).values())]
         number = UOp.const(case.number, "index")
-        made = self._program.apply(side, UOp("AFTER", (number if like is None else like, number, *variables)))
+        nothing = UOp("SINK") if like is None else like
+        made = self._program.apply(side, UOp("AFTER", (nothing, number, *variables)))
         if made is None:
             raise RuleError("cannot be computed: a built-in or a function of it has no value here")
         return made.src
@@ -125,8 +126,9 @@ def _variables(case: Case) -> dict[str, syntax.Name]:
     """The names with a kind, on either side, in order."""
     found: dict[str, syntax.Name] = {}
     for side in (case.test.left, case.test.right):
-        for item in reversed(list(expressions_in(side))) if side is not None else ():
-            if isinstance(item, syntax.Name) and (item.bounds or item.dtype or item.shape):
+        items = [item for item in expressions_in(side) if isinstance(item, syntax.Name)] if side is not None else []
+        for item in sorted(items, key=lambda item: (item.span.line, item.span.column)):
+            if item.bounds or item.dtype or item.shape:
                 found.setdefault(item.name, item)
     return found
 
@@ -154,7 +156,7 @@ def _builder(compiler: ProgramCompiler, case: Case, expression: syntax.Expressio
         e.names = {**e.names, name: Binding(register, "node")}
     value = compile_expression(e, expression, True)
     result = e.register(expression.span)
-    is_tuple = isinstance(expression, syntax.Sequence)
+    is_tuple = isinstance(case.test.right, syntax.Sequence)
     sink = compiler.library.table.ops["SINK"].number
     e.emit("BUILD", result, sink, -1, -1, -1, 0, 1, -(value + 1) if is_tuple else value)
     e.emit("RETURN", result)
