@@ -24,7 +24,7 @@ def _run(device: str, steps: int, losses: Path) -> tuple[int, str, np.ndarray]:
         pytest.skip(str(error))
     command = [sys.executable, str(EXAMPLE), "--device", device, "--steps", str(steps), "--losses", str(losses)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=240)
-    assert result.returncode in (0, 1), result.stderr
+    assert losses.exists(), result.stderr
     return result.returncode, result.stdout, np.array(json.loads(losses.read_text()))
 
 

@@ -94,8 +94,13 @@ class Random(Losses):
         device: str | None = None,
         requires_grad: bool = False,
     ) -> Self:
-        """Uniform in [low, high)."""
-        new = cls.rand(*shape, dtype=dtype, device=device) * (high - low) + low
+        """Uniform in [low, high), up to rounding at the upper end. Bit-equal on every device, but for float64."""
+        extents = _extents(shape, "uniform")
+        wanted = _float(dtype, "uniform")
+        bits = cls._random_bits(math.prod(extents), device)
+        span = high - low
+        steps = _unit(bits, wanted) * span if wanted == float64 else _scaled(bits, span)
+        new = (steps + low).cast(wanted).reshape(extents)
         return new.requires_grad_() if requires_grad else new
 
     @classmethod
@@ -185,6 +190,18 @@ def _float(dtype: Any, operation: str) -> DType:
     if not wanted.is_float:
         raise DtypeError(f"{operation}: {wanted} is not a float dtype; use randint for integers")
     return wanted
+
+
+def _scaled(bits: T, span: float) -> T:
+    """Random bits (uint64) as float32 numbers from 0 to `span`, exactly: all that is rounded is `span` itself.
+
+    A product that is rounded would differ where a device fuses it with the addition that follows.
+    """
+    fraction, exponent = math.frexp(np.float32(span))
+    # span is digits * 2**(exponent - 24), and so are the results, with a random number below `digits`.
+    digits = int(abs(fraction) * 2**24)
+    numbers = ((bits >> 32) * digits) >> 32
+    return numbers.cast(uint32).cast(float32) * math.copysign(2.0 ** (exponent - 24), span)
 
 
 def _unit(bits: T, dtype: DType) -> T:
