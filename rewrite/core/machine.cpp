@@ -2,12 +2,13 @@
 
 #include <chrono>
 #include <cmath>
+#include <unordered_set>
 
 namespace rulegrad {
 
 // ---- memory ----
 
-Value* Arena::allocate(uint32_t count) {
+Value* Arena::allocate(uint64_t count) {
   constexpr size_t kBlock = 4096;
   while (block_ < blocks_.size() && used_ + count > blocks_[block_].second) {
     block_++;
@@ -39,12 +40,22 @@ size_t CallHash::operator()(const CallKey& k) const {
   return h;
 }
 
+// Sequences are what takes memory in a run that does not end.
+constexpr uint64_t kValueCost = 4, kNodeCost = 16;
+// Calls of functions that wait for each other, and that are remembered, before they are taken for endless.
+constexpr size_t kDeepestCall = 2'000'000, kMostCalls = 2'000'000;
+
+Value* Machine::allocate(uint64_t count) {
+  spend(count * kValueCost);
+  return arena.allocate(count);
+}
+
 Machine::~Machine() {
   for (Node* n : kept) release(n);
 }
 
 Value Machine::sequence(const Value* items, uint32_t count) {
-  Value* copy = arena.allocate(count);
+  Value* copy = allocate(count);
   std::copy(items, items + count, copy);
   return Value::seq(copy, count);
 }
@@ -77,10 +88,12 @@ static int infix_op(int op) {
       RULEGRAD_BINARY(X)
 #undef X
   };
+  if (op < 0 || op >= B_IN || ops[op] < 0) throw RewriteError("there is no op for an operator on nodes");
   return ops[op];
 }
 
 Node* Machine::build(uint32_t op, int dtype, const Value* attrs, uint32_t nattrs, const Value* sources, uint32_t count) {
+  spend(kNodeCost + count);
   Node* small[8];
   std::vector<Node*> large;
   Node** src = small;
@@ -125,6 +138,7 @@ bool Machine::binary(int op, bool nodes, const Value& a, const Value& b, Value& 
   if (op == B_IN || op == B_NOT_IN) {
     if (b.tag != Tag::Seq) return false;
     bool found = false;
+    spend(b.q.size);
     for (uint32_t k = 0; k < b.q.size && !found; k++) found = equal(a, b.q.items[k]);
     result = Value::boolean(found == (op == B_IN));
     return true;
@@ -143,7 +157,8 @@ bool Machine::binary(int op, bool nodes, const Value& a, const Value& b, Value& 
     return true;
   }
   if (a.tag == Tag::Seq && b.tag == Tag::Seq && (op == B_ADD || op == B_SUB)) {
-    Value* items = arena.allocate(a.q.size + b.q.size);
+    Value* items = allocate(uint64_t(a.q.size) + b.q.size);
+    if (op == B_SUB) spend(uint64_t(a.q.size) * b.q.size);
     uint32_t n = 0;
     for (uint32_t k = 0; k < a.q.size; k++) {
       bool drop = false;
@@ -316,11 +331,19 @@ Status Machine::run(const Code& code, Value& result) {
   const int32_t* const base = code.data();
   const int32_t* pc = base;
   Value* const r = registers;
-  const size_t bottom = bottoms.size(), height = building.size();
-  auto leave = [&](Status s) {
-    bottoms.resize(bottom);
-    building.resize(height);
-    return s;
+  budget = kBudget;
+  const size_t bottom = bottoms.size();
+  struct Leave {  // sequences that were not finished are dropped, however the code ends
+    Machine& m;
+    size_t bottom, height;
+    ~Leave() {
+      m.bottoms.resize(bottom);
+      m.building.resize(height);
+    }
+  } leave{*this, bottom, building.size()};
+  auto jump = [&](int32_t to) {
+    if (base + to <= pc) spend(1);
+    pc = base + to;
   };
 #define NODE(k) (r[k].tag == Tag::Node ? r[k].n : nullptr)
 #define REQUIRE(condition) \
@@ -369,7 +392,7 @@ Status Machine::run(const Code& code, Value& result) {
         Node* n = NODE(pc[2]);
         REQUIRE(n && pc[3] + pc[4] <= int(n->nsrc));
         uint32_t count = n->nsrc - uint32_t(pc[3] + pc[4]);
-        Value* items = arena.allocate(count);
+        Value* items = allocate(count);
         for (uint32_t k = 0; k < count; k++) items[k] = Value::node(n->src[pc[3] + k]);
         r[pc[1]] = Value::seq(items, count);
         pc += 5;
@@ -435,7 +458,7 @@ Status Machine::run(const Code& code, Value& result) {
       case I_GET_VALUE: {
         if (r[pc[2]].tag == Tag::Seq) {
           Value s = r[pc[2]];
-          Value* items = arena.allocate(s.q.size);
+          Value* items = allocate(s.q.size);
           for (uint32_t k = 0; k < s.q.size; k++) {
             REQUIRE(s.q.items[k].tag == Tag::Node && is_const(s.q.items[k].n));
             items[k] = const_value(s.q.items[k].n);
@@ -465,15 +488,17 @@ Status Machine::run(const Code& code, Value& result) {
         pc += 3;
         break;
       case I_JUMP:
-        pc = base + pc[1];
+        jump(pc[1]);
         break;
       case I_JUMP_FALSE:
         REQUIRE(r[pc[1]].tag == Tag::Bool);
-        pc = r[pc[1]].b ? pc + 3 : base + pc[2];
+        if (r[pc[1]].b) pc += 3;
+        else jump(pc[2]);
         break;
       case I_JUMP_TRUE:
         REQUIRE(r[pc[1]].tag == Tag::Bool);
-        pc = r[pc[1]].b ? base + pc[2] : pc + 3;
+        if (r[pc[1]].b) jump(pc[2]);
+        else pc += 3;
         break;
       case I_GUARD:
         REQUIRE(r[pc[1]].tag == Tag::Bool && r[pc[1]].b);
@@ -483,19 +508,22 @@ Status Machine::run(const Code& code, Value& result) {
         goto failed;
       case I_RETURN:
         result = r[pc[1]];
-        return leave(Status::Done);
+        return Status::Done;
       case I_BEGIN:
+        spend(1);
         bottoms.push_back(uint32_t(building.size()));
         pc += 1;
         break;
       case I_APPEND:
         REQUIRE(bottoms.size() > bottom);
+        spend(kValueCost);
         building.push_back(r[pc[1]]);
         pc += 2;
         break;
       case I_EXTEND: {
         const Value& s = r[pc[1]];
         REQUIRE(s.tag == Tag::Seq && bottoms.size() > bottom);
+        spend(uint64_t(s.q.size) * kValueCost);
         building.insert(building.end(), s.q.items, s.q.items + s.q.size);
         pc += 2;
         break;
@@ -504,8 +532,10 @@ Status Machine::run(const Code& code, Value& result) {
         REQUIRE(bottoms.size() > bottom);
         uint32_t from = bottoms.back();
         bottoms.pop_back();
-        r[pc[1]] = sequence(building.data() + from, uint32_t(building.size() - from));
+        Value made = sequence(building.data() + from, uint32_t(building.size() - from));
         building.resize(from);
+        REQUIRE(made.q.depth <= kDeepest);
+        r[pc[1]] = made;
         pc += 2;
         break;
       }
@@ -513,7 +543,7 @@ Status Machine::run(const Code& code, Value& result) {
         Value &at = r[pc[1]], &s = r[pc[3]];
         REQUIRE(at.tag == Tag::Int && s.tag == Tag::Seq && at.i >= 0);
         if (at.i >= Int(s.q.size)) {
-          pc = base + pc[4];
+          jump(pc[4]);
         } else {
           Value item = s.q.items[uint32_t(at.i)];
           at.i += 1;
@@ -592,7 +622,7 @@ Status Machine::run(const Code& code, Value& result) {
         REQUIRE(n <= 16);
         for (int32_t k = 0; k < n; k++) arguments[k] = r[pc[4 + k]];
         Value v;
-        REQUIRE(builtin(program.builtins[pc[2]], arguments, uint32_t(n), v));
+        REQUIRE(builtin(program.builtins[pc[2]], arguments, uint32_t(n), v) && (v.tag != Tag::Seq || v.q.depth <= kDeepest));
         r[pc[1]] = v;
         pc += 4 + n;
         break;
@@ -606,7 +636,7 @@ Status Machine::run(const Code& code, Value& result) {
         if (found == memo.end()) {
           for (uint32_t k = 0; k < key.count; k++) key.arguments[k] = persistent(key.arguments[k]);
           needed = key;
-          return leave(Status::Need);
+          return Status::Need;
         }
         REQUIRE(found->second.tag != Tag::None);
         r[pc[1]] = found->second;
@@ -678,6 +708,7 @@ Status Machine::run(const Code& code, Value& result) {
           if (p[k] >= 0) { sources.push_back(r[p[k]]); continue; }
           const Value& s = r[-(p[k] + 1)];
           REQUIRE(s.tag == Tag::Seq);
+          spend(uint64_t(s.q.size) * kValueCost);
           sources.insert(sources.end(), s.q.items, s.q.items + s.q.size);
         }
         r[d] = Value::node(build(op, dtype, attrs, nattrs, sources.data(), uint32_t(sources.size())));
@@ -689,9 +720,23 @@ Status Machine::run(const Code& code, Value& result) {
     }
   }
 failed:
-  return leave(Status::Failed);
+  return Status::Failed;
 #undef NODE
 #undef REQUIRE
+}
+
+Status Machine::run_rule(const Alternative& a, Node* n, Value& result) {
+  auto blamed = [&](const std::exception& e) {
+    const Rule& rule = program.rules[a.rule];
+    return RewriteError("rule " + rule.name->text + " (" + rule.place->text + ") on " + describe(n) + ": " + e.what());
+  };
+  try {
+    return run(program.codes[a.code], result);
+  } catch (const GraphError& e) {
+    throw blamed(e);
+  } catch (const RewriteError& e) {
+    throw blamed(e);
+  }
 }
 
 int Machine::match(const Dispatch& dispatch, Node* n, const Value* extra, uint32_t extra_count, Value& result, std::vector<RuleCount>* counts) {
@@ -703,21 +748,13 @@ int Machine::match(const Dispatch& dispatch, Node* n, const Value* extra, uint32
     const Alternative& a = dispatch.alternatives[*at];
     if (!(a.dtypes >> n->dtype & 1) || n->nsrc < a.min_sources || n->nsrc > a.max_sources) continue;
     if (program.disabled[a.rule]) continue;
-    const Code& code = program.codes[a.code];
     std::chrono::steady_clock::time_point start;
     if (counts) start = std::chrono::steady_clock::now();
     for (;;) {
       like = n->dtype;
       registers[0] = Value::node(n);
       for (uint32_t k = 0; k < extra_count; k++) registers[1 + k] = extra[k];
-      Status status;
-      try {
-        status = run(code, result);
-      } catch (const GraphError& e) {
-        throw RewriteError("rule " + program.rules[a.rule].name->text + " (" + program.rules[a.rule].place->text + ") on " + describe(n) + ": " + e.what());
-      } catch (const RewriteError& e) {
-        throw RewriteError("rule " + program.rules[a.rule].name->text + " (" + program.rules[a.rule].place->text + ") on " + describe(n) + ": " + e.what());
-      }
+      Status status = run_rule(a, n, result);
       if (status == Status::Need) {
         CallKey key = needed;
         call(key);
@@ -738,12 +775,23 @@ int Machine::match(const Dispatch& dispatch, Node* n, const Value* extra, uint32
   return -1;
 }
 
+// The last call of the stack asked for `needed`, which waits for it.
+void Machine::needs_itself(const std::vector<CallKey>& stack) const {
+  size_t from = stack.size();
+  while (from > 0 && !(stack[from - 1] == needed)) from--;
+  std::string chain;
+  size_t shown = 0;
+  for (size_t k = from ? from - 1 : 0; k < stack.size() && shown < kLongestChain; k++, shown++)
+    chain += program.functions[stack[k].function].name->text + "(" + describe(stack[k].arguments[0].n) + ") -> ";
+  throw RewriteError("function " + program.functions[needed.function].name->text + " needs its own result: " + chain +
+                     (shown == kLongestChain ? "… -> " : "") + program.functions[needed.function].name->text + "(" + describe(needed.arguments[0].n) + ")");
+}
+
 // Calls that depend on other calls are put on a stack of our own: when the machine says that it needs a result, that call is made
 // first and the rule is tried again.
 void Machine::call(const CallKey& first) {
   std::vector<CallKey> stack{first};
-  std::unordered_map<CallKey, bool, CallHash> open;
-  open[first] = true;
+  std::unordered_set<CallKey, CallHash> open{first};
   while (!stack.empty()) {
     CallKey key = stack.back();
     const RuleFunction& f = program.functions[key.function];
@@ -760,16 +808,15 @@ void Machine::call(const CallKey& first) {
       if (!(a.dtypes >> n->dtype & 1) || n->nsrc < a.min_sources || n->nsrc > a.max_sources || program.disabled[a.rule]) continue;
       like = n->dtype;
       for (uint32_t k = 0; k < key.count; k++) registers[k] = key.arguments[k];
-      Status status = run(program.codes[a.code], result);
+      Status status = run_rule(a, n, result);
       done = status == Status::Done;
       waiting = status == Status::Need;
     }
     if (waiting) {
-      if (!open.emplace(needed, true).second) {
-        std::string chain;
-        for (auto& k : stack) chain += program.functions[k.function].name->text + "(" + describe(k.arguments[0].n) + ") ";
-        throw RewriteError("function " + f.name->text + " needs its own result: " + chain);
-      }
+      if (!open.insert(needed).second) needs_itself(stack);
+      if (stack.size() > kDeepestCall || memo.size() > kMostCalls + 8 * live_nodes())
+        throw RewriteError("function " + f.name->text + " does not end: " + std::to_string(stack.size()) + " calls wait for each other, " +
+                           std::to_string(memo.size()) + " are done");
       stack.push_back(needed);
     } else {
       memo[key] = done ? persistent(result) : Value::none();

@@ -10,7 +10,7 @@ enum class Status : uint8_t { Failed, Done, Need };
 // Memory that lives until the machine is reset to a mark.
 class Arena {
  public:
-  Value* allocate(uint32_t count);
+  Value* allocate(uint64_t count);
   struct Mark { size_t block, used; };
   Mark mark() const { return {block_, used_}; }
   void reset(Mark m) { block_ = m.block; used_ = m.used; }
@@ -19,6 +19,8 @@ class Arena {
   std::vector<std::pair<std::unique_ptr<Value[]>, size_t>> blocks_;
   size_t block_ = 0, used_ = 0;
 };
+
+constexpr size_t kLongestChain = 16;  // names in a message
 
 struct CallKey {
   uint32_t function;
@@ -57,11 +59,20 @@ struct Machine {
   const std::vector<Node*>* graph = nullptr;   // the graph of a walk, sources first
   std::unordered_map<const Node*, bool> meeting;  // of `meets`, computed when first asked for
 
+  // One match or call may not run for ever, whatever its code says: loops, memory and visited nodes are paid for.
+  static constexpr int64_t kBudget = int64_t(1) << 26;
+  int64_t budget = kBudget;
+  void spend(uint64_t work) {
+    if ((budget -= int64_t(work)) < 0) throw RewriteError("it does more than " + std::to_string(kBudget) + " steps, or makes sequences that are too long");
+  }
+
+  // Runs code whose inputs are in the first registers.
   Status run(const Code& code, Value& result);
   // Tries the alternatives in order on n; the index of the one that fired, or -1. Function calls are evaluated on the way.
   int match(const Dispatch& dispatch, Node* n, const Value* extra, uint32_t extra_count, Value& result, std::vector<RuleCount>* counts = nullptr);
   void call(const CallKey& key);     // fills memo, never recursive
 
+  Value* allocate(uint64_t count);   // values that live until the arena is reset
   Node* keep(Node* owned) { kept.push_back(owned); return owned; }
   Node* lift(const Value& v, uint32_t dtype);
   Value sequence(const Value* items, uint32_t count);
@@ -74,6 +85,8 @@ struct Machine {
   Value persistent(const Value& v);  // sequences copied out of the arena
 
  private:
+  Status run_rule(const Alternative& a, Node* n, Value& result);  // errors name the rule
+  [[noreturn]] void needs_itself(const std::vector<CallKey>& stack) const;
   std::deque<std::vector<Value>> persistent_;
 };
 
