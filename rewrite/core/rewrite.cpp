@@ -106,8 +106,10 @@ class Rewriter {
     return result;
   }
 
+  std::string with_place(uint32_t rule) const { return program_.rules[rule].name->text + " (" + program_.rules[rule].place->text + ")"; }
+
   [[noreturn]] void fail(uint32_t rule, Node* n, const std::string& what) {
-    throw RewriteError("rule " + program_.rules[rule].name->text + " (" + program_.rules[rule].place->text + ") on " + describe(n) + ": " + what);
+    throw RewriteError("rule " + with_place(rule) + " on " + describe(n) + ": " + what);
   }
 
   void check_shape(uint32_t rule, Node* before, Node* after) {
@@ -121,7 +123,7 @@ class Rewriter {
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return fired_[a] > fired_[b]; });
     std::string top;
     for (size_t k = 0; k < 3 && k < order.size() && fired_[order[k]]; k++)
-      top += (k ? ", " : "") + program_.rules[order[k]].name->text + " (" + std::to_string(fired_[order[k]]) + " times)";
+      top += (k ? ", " : "") + with_place(order[k]) + " " + std::to_string(fired_[order[k]]) + " times";
     throw RewriteError("pass " + pass_.name->text + " did not end after " + std::to_string(out_.fired) + " firings; most often fired: " + top +
                        ". A rule must make progress: see docs/language.md, Passes");
   }
@@ -132,8 +134,8 @@ class Rewriter {
     size_t from = stack_.size();
     while (from > 0 && stack_[from - 1].node != n && stack_[from - 1].current != n) from--;
     for (size_t k = from ? from - 1 : 0; k < stack_.size(); k++)
-      if (stack_[k].rule != kNoRule && (k >= from)) names += program_.rules[stack_[k].rule].name->text + " -> ";
-    if (last != kNoRule) names += program_.rules[last].name->text;
+      if (stack_[k].rule != kNoRule && (k >= from)) names += with_place(stack_[k].rule) + " -> ";
+    if (last != kNoRule) names += with_place(last);
     else if (names.size() >= 4) names.resize(names.size() - 4);
     throw RewriteError("pass " + pass_.name->text + " does not end: the rules lead from " + describe(n) + " back to it: " + names);
   }
