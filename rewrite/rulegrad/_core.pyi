@@ -133,7 +133,7 @@ class Program:
         """A pass on several graphs, in parallel."""
 
     def reverse(self, pass_name: str, root: UOp, seed: UOp, targets: Sequence[UOp]) -> list[UOp | None]:
-        """Gradients of root with respect to targets, from the gradient of root; None where root does not depend on one."""
+        """Gradients of root with respect to targets, from that of root; None where root does not depend on one."""
 
     def apply(self, pass_name: str, root: UOp) -> UOp | None:
         """The pass's rules on one node, once, and not below it; None when none fires."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from rulegrad.lang import engine, syntax
 from rulegrad.lang.rule_tests import Case, RuleTests, owners
 from rulegrad.lang.walk import calls_in

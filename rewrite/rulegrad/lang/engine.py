@@ -267,7 +267,9 @@ def run(
     """A pass, and what it did: firings, counts, visited, fired, slots, and what became of the nodes in `follow`."""
     start = time.perf_counter()
     count = config.debug >= 5
-    result, info = program(target).rewrite(name, uop, trace=trace, check=config.check >= 1, count=count, follow=list(follow))
+    result, info = program(target).rewrite(
+        name, uop, trace=trace, check=config.check >= 1, count=count, follow=list(follow)
+    )
     record = _statistics.passes.setdefault(name, {"seconds": 0.0, "count": 0, "visited": 0, "fired": 0})
     record["seconds"] += time.perf_counter() - start
     record["count"] += 1
@@ -304,7 +306,9 @@ class LoadedRules:
     def __enter__(self) -> LoadedRules:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.unload()
 
 
@@ -353,4 +357,15 @@ def on_change(listener: Any) -> None:
     _listeners.append(listener)
 
 
-__all__ = ["Firing", "LoadedRules", "RewriteError", "load_rules", "pipeline", "program", "rewrite", "run", "statistics", "target"]
+__all__ = [
+    "Firing",
+    "LoadedRules",
+    "RewriteError",
+    "load_rules",
+    "pipeline",
+    "program",
+    "rewrite",
+    "run",
+    "statistics",
+    "target",
+]

@@ -13,7 +13,7 @@ _Extendable = syntax.Ruleset | syntax.Function | syntax.Pass
 def merge(files: Sequence[syntax.File], user: frozenset[str]) -> list[syntax.File]:
     """The files, with the rule sets, functions and passes of user files put into ours of the same name.
 
-    A rule of the same name takes the place of ours; others are tried before ours. What has no counterpart stays where it is.
+    A rule of the same name takes the place of ours; others are tried before ours. What has no counterpart stays.
     """
     base = [f for f in files if f.path not in user]
     result = list(base)

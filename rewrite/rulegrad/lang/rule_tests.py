@@ -33,7 +33,7 @@ class _EveryNeedMet(RuleCompiler):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One test line: the rule's full name, whether it belongs to a function, the line, and its number in the program."""
+    """One test line: its rule, the set or function that has it, and its number in the program."""
 
     owner: str
     rule: syntax.Rule
@@ -83,7 +83,9 @@ class RuleTests:
                     case = Case(owner, rule, test, len(self.cases), function)
                     self.cases.append(case)
                     alternatives = [] if function else compiler.rules.compile(owner, rule)
-                    compiler.assembler.passes.append(CompiledPass(f"rule {case.number}", WALK, -1, alternatives, [], []))
+                    compiler.assembler.passes.append(
+                        CompiledPass(f"rule {case.number}", WALK, -1, alternatives, [], [])
+                    )
                     for side, expression in zip(sides, (test.left, test.right), strict=True):
                         if expression is not None:
                             side.append(_builder(compiler, case, expression))

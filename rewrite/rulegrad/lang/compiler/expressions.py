@@ -1,7 +1,8 @@
 """Expressions to bytecode: templates, guards, `let`, `{...}`, and the op table's evaluators, intervals and shapes.
 
-In a *template* (`build=True`) operators build nodes and a `const` capture is its node. When *computing*, operators work on
-values and a `const` capture is its value. The machine decides by the kinds of the operands; only comparison differs in code.
+In a *template* (`build=True`) operators build nodes and a `const` capture is its node. When *computing*, operators
+work on values and a `const` capture is its value. The machine decides by the kinds of the operands; only comparison
+differs in code.
 """
 
 from __future__ import annotations
@@ -14,8 +15,33 @@ from rulegrad.lang.optable import INFIX_OPS, SWAPPED_OPS
 
 # Built-ins whose arguments are nodes even where a name would be taken for its constant's value.
 _TAKES_NODES = frozenset(
-    "dtype shape rank size op srcs src attr is_const is_op ranges key contains uses meets slot terms factors clauses base "
-    "exact_div divides fits substitute literal".split()
+    [
+        "dtype",
+        "shape",
+        "rank",
+        "size",
+        "op",
+        "srcs",
+        "src",
+        "attr",
+        "is_const",
+        "is_op",
+        "ranges",
+        "key",
+        "contains",
+        "uses",
+        "meets",
+        "slot",
+        "terms",
+        "factors",
+        "clauses",
+        "base",
+        "exact_div",
+        "divides",
+        "fits",
+        "substitute",
+        "literal",
+    ]
 )
 _COMPARISONS = frozenset(("==", "!="))
 
@@ -287,7 +313,9 @@ def _definition(e: Emitter, definition: syntax.Definition, x: syntax.Call, build
         raise problem(f"`{definition.name}` takes {len(definition.parameters)} arguments", x.span)
     names: dict[str, Binding] = {}
     for parameter, argument in zip(definition.parameters, x.arguments, strict=True):
-        kind = e.names[argument.name].kind if isinstance(argument, syntax.Name) and argument.name in e.names else "value"
+        kind = (
+            e.names[argument.name].kind if isinstance(argument, syntax.Name) and argument.name in e.names else "value"
+        )
         names[parameter] = Binding(_argument(e, argument, build, build), kind if build else "value")
     outer = with_names(e, names)
     for clause in definition.lets:
@@ -336,7 +364,7 @@ def _build(
             continue
         register = compile_expression(e, attribute.value, False)
         positional_dtype = attribute.name is None and op is not None and e.library.table.ops[op].explicit
-        if attribute.name == "dtype" and "dtype" not in declared or positional_dtype:
+        if (attribute.name == "dtype" and "dtype" not in declared) or positional_dtype:
             dtype = register
             continue
         name = attribute.name if attribute.name is not None else declared[0] if declared else None

@@ -58,7 +58,11 @@ class OpTableCompiler:
             raise problem(f"`{d.result}` is not a dtype or a variable of {op.name}", d.span)
         w.number(names.index(d.result) if d.result in names else -1)
         for k in range(4):
-            w.number(self._mask(d.where[variables[k]], d.span) if k < len(variables) and variables[k] in d.where else 0xFFFFFFFF)
+            w.number(
+                self._mask(d.where[variables[k]], d.span)
+                if k < len(variables) and variables[k] in d.where
+                else 0xFFFFFFFF
+            )
         w.number(int(op.commutative))
         shape_rule, shape_code = self._shape(op)
         w.numbers((shape_rule, shape_code))
@@ -132,7 +136,7 @@ class OpTableCompiler:
         return self._code(op, x, prepare)
 
     def _on_node(self, op: Op, x: syntax.Expression) -> int:
-        """A shape or a check: the node is in register 0; its sources and attributes have their names, its dtype is `T`."""
+        """A shape or a check: the node is in register 0; sources and attributes have their names, its dtype is `T`."""
 
         def prepare(e: Emitter) -> None:
             e.next_register = 1

@@ -120,8 +120,9 @@ class PatternCompiler:
         return tuple(reversed(head.arguments)) if self.swapped.get(id(x)) else head.arguments
 
     def match(self, x: syntax.Expression, register: int, tested: bool = False, counted: bool = False) -> None:
-        """Tests that the node in a register matches; the dispatch has looked at its op (`tested`) and at how many sources
-        it has (`counted`) already.
+        """Tests that the node in a register matches.
+
+        The dispatch has looked at its op (`tested`) and at how many sources it has (`counted`) already.
         """
         match x:
             case syntax.Name():
@@ -196,10 +197,12 @@ class PatternCompiler:
         if attribute.name == "..":
             raise problem("`..` copies attributes; it stands in templates only", attribute.span)
         if len(head.ops) != 1:
-            raise problem("attributes of an op variable cannot be matched", attribute.span, "use `n.attribute` in a guard")
+            raise problem(
+                "attributes of an op variable cannot be matched", attribute.span, "use `n.attribute` in a guard"
+            )
         op = e.library.table.ops[next(iter(head.ops))]
         declared = list(op.attributes)
-        is_dtype = attribute.name == "dtype" and "dtype" not in declared or (attribute.name is None and op.explicit)
+        is_dtype = (attribute.name == "dtype" and "dtype" not in declared) or (attribute.name is None and op.explicit)
         if is_dtype:
             if not isinstance(attribute.value, syntax.Name):
                 raise problem("a dtype is expected here", attribute.span)
@@ -244,7 +247,9 @@ class PatternCompiler:
             e.emit("SOURCES" if splice is None else "SOURCES_MIN", register, before + after)
         pending: list[tuple[syntax.Expression, int, bool]] = []
         for position, argument in enumerate(arguments):
-            if position == splice or (isinstance(argument, syntax.Name) and argument == syntax.Name(argument.span, "_")):
+            if position == splice or (
+                isinstance(argument, syntax.Name) and argument == syntax.Name(argument.span, "_")
+            ):
                 continue
             source = e.register(argument.span)
             if position < before:
@@ -270,7 +275,11 @@ class PatternCompiler:
                 self._each(syntax.Name(inner.span, "_", inner.is_const, inner.dtype), sequence, None, x.span)
             self._bind(inner.name, sequence, "consts" if inner.is_const else "node", x.span)
             return
-        lifted = [n for n in _bound_names(inner) if n[0] not in e.names and n[0] not in e.generics.dtypes and n[0] not in e.generics.ops]
+        lifted = [
+            n
+            for n in _bound_names(inner)
+            if n[0] not in e.names and n[0] not in e.generics.dtypes and n[0] not in e.generics.ops
+        ]
         self._each(inner, sequence, None, x.span)
         for name, is_const, one in lifted:
             values = self._each(inner, sequence, name, x.span)

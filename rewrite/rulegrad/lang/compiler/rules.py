@@ -37,12 +37,17 @@ class RuleCompiler:
     _numbers: dict[tuple[str, str, int], int] = field(default_factory=dict)
 
     def compile(self, owner: str, rule: syntax.Rule, parameters: tuple[str, ...] = ()) -> list[Alternative]:
-        """The alternatives of a rule; empty when the target lacks what it needs. `parameters`: a function's further arguments."""
+        """The alternatives of a rule; empty when the target lacks what it needs.
+
+        parameters: the further arguments of a function.
+        """
         generics = self.generics(rule)
         if generics is None or (self.strict and any(c.keyword == "unsound" for c in rule.clauses)):
             return []
         number = self.number(owner, rule)
-        return [self._alternative(rule, number, generics, swapped, parameters) for swapped in self._orders(rule, generics)]
+        return [
+            self._alternative(rule, number, generics, swapped, parameters) for swapped in self._orders(rule, generics)
+        ]
 
     def number(self, owner: str, rule: syntax.Rule) -> int:
         key = (owner, rule.name, rule.span.line)
@@ -70,7 +75,9 @@ class RuleCompiler:
                     return None
                 continue
             if len(mentioned) > 1:
-                raise problem("`needs` can speak of one variable at a time", clause.span, "write one `needs` line for each")
+                raise problem(
+                    "`needs` can speak of one variable at a time", clause.span, "write one `needs` line for each"
+                )
             pool = result.ops if mentioned[0] in result.ops else result.dtypes
             kept = frozenset(v for v in pool[mentioned[0]] if self._holds(clause.expression, {mentioned[0]: v}))
             if not kept:
@@ -125,7 +132,11 @@ class RuleCompiler:
             dtypes = ALL_DTYPES
             if isinstance(pattern, syntax.Name) and pattern.dtype is not None:
                 dtypes = self._mask(e, pattern.dtype)
-            only = self.assembler.op_set(frozenset(("CONST",))) if not isinstance(pattern, syntax.Name) or pattern.is_const else every
+            only = (
+                self.assembler.op_set(frozenset(("CONST",)))
+                if not isinstance(pattern, syntax.Name) or pattern.is_const
+                else every
+            )
             return Alternative(number, code, dtypes, 0, MANY, only, (ANY, ANY, ANY))
         arguments = compiler.arguments(pattern, head)
         splice = next((k for k, a in enumerate(arguments) if isinstance(a, syntax.Splice)), None)
@@ -165,7 +176,11 @@ class RuleCompiler:
         for argument, parameter in zip(arguments, declaration.parameters, strict=False):
             while isinstance(argument, syntax.Capture):
                 argument = argument.pattern
-            if isinstance(argument, syntax.Name) and argument.dtype is not None and parameter.type == declaration.result:
+            if (
+                isinstance(argument, syntax.Name)
+                and argument.dtype is not None
+                and parameter.type == declaration.result
+            ):
                 mask &= self._mask(e, argument.dtype)
         return mask
 

@@ -75,7 +75,7 @@ class Emitter:
         return self.next_register - 1
 
     def result(self, start: int, span: syntax.Span) -> int:
-        """The register `start`, with everything above it given back: an instruction reads its operands before it writes."""
+        """The register `start`, with everything above it given back: instructions read before they write."""
         self.next_register = start
         return self.register(span)
 
