@@ -75,7 +75,7 @@ bool f_dtype(Machine&, Arguments a, uint32_t, Value& r) {
 bool f_shape(Machine& m, Arguments a, uint32_t, Value& r) {
   NODE_ARGUMENT(0);
   const Shape* s = shape_of(n);
-  Value* items = m.arena.allocate(s->rank);
+  Value* items = m.allocate(s->rank);
   for (uint32_t k = 0; k < s->rank; k++) items[k] = Value::integer(s->dims[k]);
   r = Value::seq(items, s->rank);
   return true;
@@ -104,7 +104,7 @@ bool f_srcs(Machine& m, Arguments a, uint32_t count, Value& r) {
   if (count == 0) n = m.registers[0].tag == Tag::Node ? m.registers[0].n : nullptr;
   else if (!node_of(a[0], n)) return false;
   if (!n) return false;
-  Value* items = m.arena.allocate(n->nsrc);
+  Value* items = m.allocate(n->nsrc);
   for (uint32_t k = 0; k < n->nsrc; k++) items[k] = Value::node(n->src[k]);
   r = Value::seq(items, n->nsrc);
   return true;
@@ -145,22 +145,28 @@ bool f_is_op(Machine&, Arguments a, uint32_t, Value& r) {
 bool f_ranges(Machine& m, Arguments a, uint32_t, Value& r) {
   NODE_ARGUMENT(0);
   const RangeSet* s = ranges_of(n);
-  Value* items = m.arena.allocate(s->size);
+  Value* items = m.allocate(s->size);
   for (uint32_t k = 0; k < s->size; k++) items[k] = Value::node(s->items[k]);
   r = Value::seq(items, s->size);
   return true;
 }
 
-// Loop counters first, by id; everything else by a hash of its structure, which is the same in every run.
+// Loop counters first, by id; constants last; everything else by a hash of its structure, which is the same in every run.
+Int key_of(const Node* n) {
+  if (n->op == known_ops.RANGE) {
+    uint64_t id = uint64_t(n->attrs->items[0].i) ^ (uint64_t(1) << 63);
+    return (Int(id) << 32) + Int(n->hash >> 32);
+  }
+  return ((is_const(n) ? Int(2) : Int(1)) << 96) + Int(n->hash);
+}
+
 bool f_key(Machine&, Arguments a, uint32_t, Value& r) {
   NODE_ARGUMENT(0);
-  if (n->op == known_ops.RANGE) r = Value::integer(n->attrs->items[0].i);
-  else if (is_const(n)) r = Value::integer((Int(3) << 64) + Int(n->hash));
-  else r = Value::integer((Int(1) << 64) + Int(n->hash));
+  r = Value::integer(key_of(n));
   return true;
 }
 
-bool f_contains(Machine&, Arguments a, uint32_t count, Value& r) {
+bool f_contains(Machine& m, Arguments a, uint32_t count, Value& r) {
   if (a[0].tag != Tag::Op) return false;
   static thread_local SideTable<uint8_t> seen;
   seen.begin();
@@ -176,6 +182,7 @@ bool f_contains(Machine&, Arguments a, uint32_t count, Value& r) {
     stack.pop_back();
     if (seen.has(n)) continue;
     seen[n] = 1;
+    m.spend(1);
     if (n->op == a[0].u) { r = Value::boolean(true); return true; }
     stack.insert(stack.end(), n->src, n->src + n->nsrc);
   }
@@ -186,7 +193,7 @@ bool f_contains(Machine&, Arguments a, uint32_t count, Value& r) {
 bool f_uses(Machine& m, Arguments a, uint32_t, Value& r) {
   NODE_ARGUMENT(0);
   if (!m.uses) return false;
-  const Node* asked = m.registers[0].tag == Tag::Node && m.registers[0].n == n && m.original ? m.original : n;
+  const Node* asked = n == m.matched ? m.original : n;
   uint32_t* found = m.uses->find(asked);
   r = Value::integer(found ? *found : 0);
   return true;
@@ -229,7 +236,7 @@ bool f_meets(Machine& m, Arguments a, uint32_t, Value& r) {
   NODE_ARGUMENT(0);
   if (!m.graph) return false;
   if (m.meeting.empty()) find_meetings(m);
-  const Node* asked = m.registers[0].tag == Tag::Node && m.registers[0].n == n && m.original ? m.original : n;
+  const Node* asked = n == m.matched ? m.original : n;
   auto found = m.meeting.find(asked);
   r = Value::boolean(found != m.meeting.end() && found->second);
   return true;
@@ -247,11 +254,13 @@ bool f_slot(Machine& m, Arguments a, uint32_t count, Value& r) {
 
 // ---- sums and products ----
 
-void flatten(Node* n, uint32_t op, std::vector<Node*>& out) {
+// The leaves of a chain: as many as there are ways to them, so that sharing may make it very long.
+void flatten(Machine& m, Node* n, uint32_t op, std::vector<Node*>& out) {
   std::vector<Node*> stack{n};
   while (!stack.empty()) {
     Node* x = stack.back();
     stack.pop_back();
+    m.spend(1);
     if (x->op != op) { out.push_back(x); continue; }
     for (uint32_t k = x->nsrc; k--;) stack.push_back(x->src[k]);
   }
@@ -260,8 +269,8 @@ void flatten(Node* n, uint32_t op, std::vector<Node*>& out) {
 bool chain(Machine& m, Arguments a, uint32_t op, Value& r) {
   NODE_ARGUMENT(0);
   std::vector<Node*> parts;
-  flatten(n, op, parts);
-  Value* items = m.arena.allocate(uint32_t(parts.size()));
+  flatten(m, n, op, parts);
+  Value* items = m.allocate(uint32_t(parts.size()));
   for (size_t k = 0; k < parts.size(); k++) items[k] = Value::node(parts[k]);
   r = Value::seq(items, uint32_t(parts.size()));
   return true;
@@ -289,8 +298,8 @@ bool f_prod(Machine& m, Arguments a, uint32_t, Value& r) { return fold(m, a, B_M
 bool f_all_of(Machine& m, Arguments a, uint32_t, Value& r) { return fold(m, a, B_AND, Value::boolean(true), r); }
 
 Int gcd_of(Int x, Int y) {
-  if (x < 0) x = -x;
-  if (y < 0) y = -y;
+  if (x < 0) x = checked_sub(0, x);
+  if (y < 0) y = checked_sub(0, y);
   while (y) {
     Int t = x % y;
     x = y;
@@ -313,12 +322,12 @@ Int term_factor(const Node* n) {
   return 1;
 }
 
-bool f_const_factor(Machine&, Arguments a, uint32_t, Value& r) {
+bool f_const_factor(Machine& m, Arguments a, uint32_t, Value& r) {
   if (a[0].tag == Tag::Int) { r = a[0]; return true; }
   NODE_ARGUMENT(0);
   if (n->op != known_ops.ADD) { r = Value::integer(term_factor(n)); return true; }
   std::vector<Node*> parts;
-  flatten(n, known_ops.ADD, parts);
+  flatten(m, n, known_ops.ADD, parts);
   Int g = 0;
   for (Node* p : parts) g = gcd_of(g, term_factor(p));
   r = Value::integer(g);
@@ -336,6 +345,7 @@ bool f_base(Machine& m, Arguments a, uint32_t, Value& r) {
 
 // x / k when every term is a multiple of k, with a bound on nesting; null when it is not.
 Node* exact_quotient(Machine& m, Node* n, Int k, int depth) {
+  m.spend(1);
   if (k == 1) return n;
   Int v;
   if (const_int(n, v)) return v % k == 0 ? m.lift(Value::integer(v / k), n->dtype) : nullptr;
@@ -350,7 +360,7 @@ Node* exact_quotient(Machine& m, Node* n, Int k, int depth) {
   }
   if (n->op != known_ops.ADD) return nullptr;
   std::vector<Node*> parts;
-  flatten(n, known_ops.ADD, parts);
+  flatten(m, n, known_ops.ADD, parts);
   Node* total = nullptr;
   for (Node* p : parts) {
     Node* q = exact_quotient(m, p, k, depth + 1);
@@ -360,26 +370,27 @@ Node* exact_quotient(Machine& m, Node* n, Int k, int depth) {
   return total;
 }
 
-bool is_multiple(Node* n, Int k, int depth) {
+bool is_multiple(Machine& m, Node* n, Int k, int depth) {
   Int v;
+  m.spend(1);
   if (k == 1) return true;
   if (const_int(n, v)) return v % k == 0;
   if (depth > 16) return false;
   if (n->op == known_ops.MUL) {
     if (const_int(n->src[1], v) && v % k == 0) return true;
-    return is_multiple(n->src[0], k, depth + 1) || is_multiple(n->src[1], k, depth + 1);
+    return is_multiple(m, n->src[0], k, depth + 1) || is_multiple(m, n->src[1], k, depth + 1);
   }
   if (n->op != known_ops.ADD) return false;
   std::vector<Node*> parts;
-  flatten(n, known_ops.ADD, parts);
-  return std::all_of(parts.begin(), parts.end(), [&](Node* p) { return is_multiple(p, k, depth + 1); });
+  flatten(m, n, known_ops.ADD, parts);
+  return std::all_of(parts.begin(), parts.end(), [&](Node* p) { return is_multiple(m, p, k, depth + 1); });
 }
 
-bool f_divides(Machine&, Arguments a, uint32_t, Value& r) {
+bool f_divides(Machine& m, Arguments a, uint32_t, Value& r) {
   Int k;
   if (!int_of(a[0], k) || k == 0) return false;
   NODE_ARGUMENT(1);
-  r = Value::boolean(is_multiple(n, k, 0));
+  r = Value::boolean(is_multiple(m, n, k, 0));
   return true;
 }
 
@@ -417,7 +428,7 @@ bool f_gcd(Machine&, Arguments a, uint32_t count, Value& r) {
 
 bool f_abs(Machine&, Arguments a, uint32_t, Value& r) {
   if (a[0].tag == Tag::Float) r = Value::number(std::fabs(a[0].f));
-  else if (a[0].tag == Tag::Int) r = Value::integer(a[0].i < 0 ? -a[0].i : a[0].i);
+  else if (a[0].tag == Tag::Int) r = Value::integer(a[0].i < 0 ? checked_sub(0, a[0].i) : a[0].i);
   else return false;
   return true;
 }
@@ -474,7 +485,7 @@ bool f_round(Machine&, Arguments a, uint32_t, Value& r) {
 bool f_ceildiv(Machine&, Arguments a, uint32_t, Value& r) {
   Int x, y;
   if (!int_of(a[0], x) || !int_of(a[1], y) || y == 0) return false;
-  r = Value::integer(-floor_div(-x, y));
+  r = Value::integer(checked_sub(0, floor_div(checked_sub(0, x), y)));
   return true;
 }
 
@@ -516,7 +527,7 @@ constexpr Int kLongest = 1 << 20;
 bool f_iota(Machine& m, Arguments a, uint32_t, Value& r) {
   Int n;
   if (!int_of(a[0], n) || n < 0 || n > kLongest) return false;
-  Value* items = m.arena.allocate(uint32_t(n));
+  Value* items = m.allocate(uint32_t(n));
   for (uint32_t k = 0; k < uint32_t(n); k++) items[k] = Value::integer(k);
   r = Value::seq(items, uint32_t(n));
   return true;
@@ -527,13 +538,13 @@ bool f_product(Machine& m, Arguments a, uint32_t, Value& r) {
   Int total = 1, v;
   uint32_t rank = a[0].q.size;
   for (uint32_t k = 0; k < rank; k++) {
-    if (!int_of(a[0].q.items[k], v) || v < 0) return false;
+    if (!int_of(a[0].q.items[k], v) || v < 0 || v > kLongest) return false;
     total *= v;
-    if (total > kLongest) return false;
+    if (total * std::max<uint32_t>(rank, 1) > kLongest) return false;
   }
-  Value* all = m.arena.allocate(uint32_t(total));
+  Value* all = m.allocate(uint32_t(total));
   for (uint32_t k = 0; k < uint32_t(total); k++) {
-    Value* index = m.arena.allocate(rank);
+    Value* index = m.allocate(rank);
     Int rest = k;
     for (uint32_t j = rank; j--;) {
       int_of(a[0].q.items[j], v);
@@ -555,12 +566,13 @@ bool f_len(Machine&, Arguments a, uint32_t, Value& r) {
 }
 
 bool f_zip(Machine& m, Arguments a, uint32_t count, Value& r) {
+  if (count == 0) return false;
   for (uint32_t k = 0; k < count; k++)
     if (a[k].tag != Tag::Seq || a[k].q.size != a[0].q.size) return false;
   uint32_t n = a[0].q.size;
-  Value* all = m.arena.allocate(n);
+  Value* all = m.allocate(n);
   for (uint32_t j = 0; j < n; j++) {
-    Value* tuple = m.arena.allocate(count);
+    Value* tuple = m.allocate(count);
     for (uint32_t k = 0; k < count; k++) tuple[k] = a[k].q.items[j];
     all[j] = Value::seq(tuple, count);
   }
@@ -575,13 +587,18 @@ bool f_reversed(Machine& m, Arguments a, uint32_t, Value& r) {
   return true;
 }
 
-bool less(const Value& x, const Value& y) {
-  if (x.tag == Tag::Node && y.tag == Tag::Node) {
-    bool rx = x.n->op == known_ops.RANGE, ry = y.n->op == known_ops.RANGE;
-    if (rx != ry) return rx;
-    if (rx && !(x.n->attrs->items[0].i == y.n->attrs->items[0].i)) return x.n->attrs->items[0].i < y.n->attrs->items[0].i;
-    return x.n->hash < y.n->hash;
+// Nodes with nodes, by key; numbers with numbers.
+bool sortable(const Seq& s) {
+  bool nodes = s.size && s.items[0].tag == Tag::Node;
+  for (uint32_t k = 0; k < s.size; k++) {
+    double x;
+    if (nodes ? s.items[k].tag != Tag::Node : !real_of(s.items[k], x) || std::isnan(x)) return false;
   }
+  return true;
+}
+
+bool less(const Value& x, const Value& y) {
+  if (x.tag == Tag::Node) return key_of(x.n) < key_of(y.n);
   if (x.tag == Tag::Int && y.tag == Tag::Int) return x.i < y.i;
   double p = 0, q = 0;
   real_of(x, p);
@@ -590,19 +607,19 @@ bool less(const Value& x, const Value& y) {
 }
 
 bool f_sorted(Machine& m, Arguments a, uint32_t, Value& r) {
-  if (a[0].tag != Tag::Seq) return false;
+  if (a[0].tag != Tag::Seq || !sortable(a[0].q)) return false;
   r = m.sequence(a[0].q.items, a[0].q.size);
   std::stable_sort(const_cast<Value*>(r.q.items), const_cast<Value*>(r.q.items) + r.q.size, less);
   return true;
 }
 
 bool f_argsort(Machine& m, Arguments a, uint32_t, Value& r) {
-  if (a[0].tag != Tag::Seq) return false;
+  if (a[0].tag != Tag::Seq || !sortable(a[0].q)) return false;
   std::vector<uint32_t> order(a[0].q.size);
   std::iota(order.begin(), order.end(), 0u);
   const Value* items = a[0].q.items;
   std::stable_sort(order.begin(), order.end(), [&](uint32_t x, uint32_t y) { return less(items[x], items[y]); });
-  Value* out = m.arena.allocate(a[0].q.size);
+  Value* out = m.allocate(a[0].q.size);
   for (uint32_t k = 0; k < order.size(); k++) out[k] = Value::integer(order[k]);
   r = Value::seq(out, a[0].q.size);
   return true;
@@ -625,7 +642,7 @@ bool f_all(Machine&, Arguments a, uint32_t, Value& r) { return quantify(a, true,
 bool f_strides(Machine& m, Arguments a, uint32_t, Value& r) {
   if (a[0].tag != Tag::Seq) return false;
   uint32_t n = a[0].q.size;
-  Value* items = m.arena.allocate(n);
+  Value* items = m.allocate(n);
   Int stride = 1, v;
   for (uint32_t k = n; k--;) {
     if (!int_of(a[0].q.items[k], v)) return false;
@@ -651,12 +668,12 @@ bool f_convert(Machine& m, Arguments a, uint32_t count, Value& r) {
 }
 
 bool f_bitcast(Machine& m, Arguments a, uint32_t count, Value& r) {
+  if (a[0].tag != Tag::Int && a[0].tag != Tag::Float && a[0].tag != Tag::Bool) return false;
   if (count == 1) {
     r = bitcast_value(a[0], m.argument_dtype, m.current_dtype);
     return true;
   }
   if (count != 3 || a[1].tag != Tag::Dtype || a[2].tag != Tag::Dtype) return false;
-  if (a[0].tag != Tag::Int && a[0].tag != Tag::Float && a[0].tag != Tag::Bool) return false;
   r = bitcast_value(a[0], a[1].u, a[2].u);
   return true;
 }
@@ -715,7 +732,10 @@ bool f_substitute(Machine& m, Arguments a, uint32_t, Value& r) {
   std::unordered_map<Node*, Node*> done;
   auto pair = [&](const Value& from, const Value& to) {
     if (from.tag != Tag::Node) return false;
-    done[from.n] = m.lift(to, from.n->dtype);
+    Node* by = m.lift(to, from.n->dtype);
+    if (by->dtype != from.n->dtype)
+      throw RewriteError("substitute changes the dtype of " + describe(from.n) + " to " + dtype_info(by->dtype).name->text);
+    done[from.n] = by;
     return true;
   };
   if (a[1].tag == Tag::Seq) {  // several at once
@@ -727,6 +747,7 @@ bool f_substitute(Machine& m, Arguments a, uint32_t, Value& r) {
   }
   for (Node* n : toposort({e})) {
     if (done.count(n)) continue;
+    m.spend(1 + n->nsrc);
     std::vector<Node*> src(n->src, n->src + n->nsrc);
     bool changed = false;
     for (auto& s : src) {
@@ -837,14 +858,14 @@ bool f_shift_right(Machine&, Arguments a, uint32_t, Value& r) {
 bool f_trunc_div(Machine&, Arguments a, uint32_t, Value& r) {
   Int x, y;
   if (!int_of(a[0], x) || !int_of(a[1], y)) return false;
-  r = Value::integer(y == 0 ? 0 : x / y);
+  r = Value::integer(y == 0 ? 0 : y == -1 ? checked_sub(0, x) : x / y);
   return true;
 }
 
 bool f_trunc_mod(Machine&, Arguments a, uint32_t, Value& r) {
   Int x, y;
   if (!int_of(a[0], x) || !int_of(a[1], y)) return false;
-  r = Value::integer(y == 0 ? 0 : x % y);
+  r = Value::integer(y == 0 || y == -1 ? 0 : x % y);
   return true;
 }
 

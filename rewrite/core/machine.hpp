@@ -55,7 +55,8 @@ struct Machine {
   struct Slots { std::unordered_map<const Node*, int64_t> number; std::vector<Node*> order; };
   std::unordered_map<const Str*, Slots> slots;
   SideTable<uint32_t>* uses = nullptr;
-  const Node* original = nullptr;
+  const Node* original = nullptr;              // the node of the graph that the rules are tried on in a walk,
+  const Node* matched = nullptr;               // and that node with final sources
   const std::vector<Node*>* graph = nullptr;   // the graph of a walk, sources first
   std::unordered_map<const Node*, bool> meeting;  // of `meets`, computed when first asked for
 

@@ -147,8 +147,9 @@ Value convert_value(const Value& v, uint32_t dtype) {
   return Value::integer(wrap_int(v.tag == Tag::Int ? v.i : Int(v.b), d));
 }
 
-Value bitcast_value(const Value& v, uint32_t from, uint32_t to) {
+Value bitcast_value(const Value& value, uint32_t from, uint32_t to) {
   const DtypeInfo &a = dtype_info(from), &b = dtype_info(to);
+  Value v = convert_value(value, from);
   uint64_t bits = a.kind == Kind::Float ? encode_float(v.f, a) : v.tag == Tag::Bool ? uint64_t(v.b) : uint64_t(v.i);
   if (a.bits < 64) bits &= (1ULL << a.bits) - 1;
   if (b.kind == Kind::Float) return Value::number(decode_float(bits, b));

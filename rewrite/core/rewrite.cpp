@@ -18,20 +18,45 @@ struct Frame {
   Node* current;  // with final sources, or as parents-first rules made it
   uint32_t next;  // source to visit
   uint32_t rule;  // that made this node, or kNoRule
-  uint32_t chain; // firings that led here
+  uint32_t chain; // firings that led here, to this node or to one that it is a source of
   bool waiting;   // for the frame above, whose result is this one's
 };
 
 constexpr uint32_t kNoRule = ~0u;
+constexpr uint64_t kFuelPerNode = 50;  // of the graph that is given
+
+// Rewriting may be nested in one thread (an extern that rewrites), so side tables are taken from a pool, and given back.
+template <typename T>
+class Lease {
+ public:
+  Lease() {
+    if (pool().empty()) {
+      table_ = std::make_unique<T>();
+    } else {
+      table_ = std::move(pool().back());
+      pool().pop_back();
+    }
+  }
+  ~Lease() { pool().push_back(std::move(table_)); }
+  Lease(const Lease&) = delete;
+  T& operator*() { return *table_; }
+  T* operator->() { return table_.get(); }
+
+ private:
+  static std::vector<std::unique_ptr<T>>& pool() {
+    static thread_local std::vector<std::unique_ptr<T>> tables;
+    return tables;
+  }
+  std::unique_ptr<T> table_;
+};
 
 class Rewriter {
  public:
   Rewriter(const Program& program, const Pass& pass, const Options& options, Outcome& out)
-      : program_(program), pass_(pass), options_(options), out_(out), machine_(program), marks_(acquire()) {
+      : program_(program), pass_(pass), options_(options), out_(out), machine_(program) {
     if (options.count) out.counts.resize(program.rules.size());
     fired_.resize(program.rules.size());
   }
-  ~Rewriter() { pool().push_back(std::move(marks_)); }
 
   void run(Node* root) {
     marks_->begin();
@@ -50,27 +75,17 @@ class Rewriter {
       Mark* m = marks_->find(n);
       out_.followed.push_back(m && m->state == kDone ? Ref::share(m->result) : Ref());
     }
-    for (auto& [name, slots] : machine_.slots) {
+    std::vector<const Str*> names;
+    for (auto& [name, slots] : machine_.slots) names.push_back(name);
+    std::sort(names.begin(), names.end(), [](const Str* a, const Str* b) { return a->text < b->text; });
+    for (const Str* name : names) {
+      auto& slots = machine_.slots[name];
       out_.slots.emplace_back(name, std::vector<Ref>());
       for (Node* n : slots.order) out_.slots.back().second.push_back(Ref::share(n));
     }
   }
 
  private:
-  using Marks = SideTable<Mark>;
-  // Rewriting may be nested in one thread (an extern that rewrites), so side tables are taken from a pool.
-  static std::vector<std::unique_ptr<Marks>>& pool() {
-    static thread_local std::vector<std::unique_ptr<Marks>> tables;
-    return tables;
-  }
-  static std::unique_ptr<Marks> acquire() {
-    auto& tables = pool();
-    if (tables.empty()) return std::make_unique<Marks>();
-    auto t = std::move(tables.back());
-    tables.pop_back();
-    return t;
-  }
-
   Node* result_of(Node* n) { return (*marks_)[n].result; }
 
   void finish(Node* n, Node* result) {
@@ -99,7 +114,7 @@ class Rewriter {
         if (options_.check_shapes) check_shape(rule, n, result);
         if (options_.trace) out_.firings.push_back({rule, Ref::share(n), Ref::share(result)});
         fired_[rule]++;
-        if (++out_.fired > options_.fuel) out_of_fuel();
+        if (++out_.fired > options_.fuel + kFuelPerNode * given_) out_of_fuel();
       }
     }
     machine_.arena.reset(mark);
@@ -130,13 +145,15 @@ class Rewriter {
 
   // n is pending already: the rules lead back to it.
   [[noreturn]] void cycle(Node* n, uint32_t last) {
-    std::string names;
     size_t from = stack_.size();
     while (from > 0 && stack_[from - 1].node != n && stack_[from - 1].current != n) from--;
-    for (size_t k = from ? from - 1 : 0; k < stack_.size(); k++)
-      if (stack_[k].rule != kNoRule && (k >= from)) names += with_place(stack_[k].rule) + " -> ";
-    if (last != kNoRule) names += with_place(last);
-    else if (names.size() >= 4) names.resize(names.size() - 4);
+    std::vector<uint32_t> rules;
+    for (size_t k = from; k < stack_.size(); k++)
+      if (stack_[k].rule != kNoRule) rules.push_back(stack_[k].rule);
+    if (last != kNoRule) rules.push_back(last);
+    std::string names;
+    for (size_t k = 0; k < rules.size() && k < kLongestChain; k++) names += (k ? " -> " : "") + with_place(rules[k]);
+    if (rules.size() > kLongestChain) names += " -> … (" + std::to_string(rules.size()) + " firings)";
     throw RewriteError("pass " + pass_.name->text + " does not end: the rules lead from " + describe(n) + " back to it: " + names);
   }
 
@@ -180,6 +197,7 @@ class Rewriter {
       return true;
     }
     m.state = kGrey;
+    given_ += chain == 0;
     stack_.push_back({n, n, 0, rule, chain, false});
     return false;
   }
@@ -188,7 +206,7 @@ class Rewriter {
     Frame& f = stack_.back();
     Node* n = f.node;
     while (f.next < n->nsrc)
-      if (!enter(n->src[f.next++], kNoRule, 0)) return;  // f is invalid after a push
+      if (!enter(n->src[f.next++], kNoRule, f.chain)) return;  // f is invalid after a push
     Node* m = rebuild(n);
     if (m != n) {
       Mark& mark = (*marks_)[m];
@@ -223,23 +241,23 @@ class Rewriter {
       if (r) return continue_with(r, rule);
     }
     while (f.next < n->nsrc)
-      if (!enter(n->src[f.next++], kNoRule, 0)) {
-        return;
-      }
+      if (!enter(n->src[f.next++], kNoRule, f.chain)) return;
     resolve(rebuild(n));
   }
 
   void walk(Node* root) {
     std::vector<Node*> order = toposort({root});
-    static thread_local SideTable<uint32_t> uses;
-    uses.begin();
+    Lease<SideTable<uint32_t>> uses;
+    uses->begin();
     for (Node* n : order)
-      for (uint32_t k = 0; k < n->nsrc; k++) uses[n->src[k]]++;
-    machine_.uses = &uses;
+      for (uint32_t k = 0; k < n->nsrc; k++) (*uses)[n->src[k]]++;
+    machine_.uses = &*uses;
     machine_.graph = &order;
+    given_ = order.size();
     for (Node* n : order) {
       Node* m = rebuild(n);
       machine_.original = n;
+      machine_.matched = m;
       uint32_t rule = kNoRule;
       Node* r = fire(m, rule);
       finish(n, r ? r : m);
@@ -251,7 +269,8 @@ class Rewriter {
   const Options& options_;
   Outcome& out_;
   Machine machine_;
-  std::unique_ptr<Marks> marks_;
+  Lease<SideTable<Mark>> marks_;
+  uint64_t given_ = 1;  // nodes of the graph that was given, as far as they are known
   std::vector<Frame> stack_;
   std::vector<uint64_t> fired_;
 };

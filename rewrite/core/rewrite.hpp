@@ -14,8 +14,8 @@ struct Options {
   bool check_shapes = false;
   bool count = false;
   std::vector<Node*> follow;        // nodes of the graph whose results are asked for
-  uint64_t fuel = 20'000'000;      // firings in one run
-  uint32_t longest_chain = 10'000;  // firings on one node
+  uint64_t fuel = 2'000'000;         // firings in one run, beside those that a large graph may need
+  uint32_t longest_chain = 100'000;  // firings that lead from one to the next
 };
 
 struct Outcome {
