@@ -4,27 +4,11 @@
 #include <cmath>
 #include <numeric>
 
-#include "machine.hpp"
+#include "builtins.hpp"
 
 namespace rulegrad {
 
 namespace {
-
-using Arguments = const Value*;
-using Function = bool (*)(Machine&, Arguments, uint32_t, Value&);
-
-bool node_of(const Value& v, Node*& n) {
-  if (v.tag != Tag::Node) return false;
-  n = v.n;
-  return true;
-}
-
-bool int_of(const Value& v, Int& i) {
-  if (v.tag == Tag::Int) i = v.i;
-  else if (v.tag == Tag::Bool) i = v.b;
-  else return false;
-  return true;
-}
 
 bool real_of(const Value& v, double& f) {
   if (v.tag == Tag::Float) f = v.f;
@@ -33,10 +17,6 @@ bool real_of(const Value& v, double& f) {
   else return false;
   return true;
 }
-
-#define NODE_ARGUMENT(k) \
-  Node* n;               \
-  if (!node_of(a[k], n)) return false
 
 // ---- facts of a node ----
 
@@ -151,14 +131,8 @@ bool f_ranges(Machine& m, Arguments a, uint32_t, Value& r) {
   return true;
 }
 
-// Loop counters first, by id; constants last; everything else by a hash of its structure, which is the same in every run.
-Int key_of(const Node* n) {
-  if (n->op == known_ops.RANGE) {
-    uint64_t id = uint64_t(n->attrs->items[0].i) ^ (uint64_t(1) << 63);
-    return (Int(id) << 32) + Int(n->hash >> 32);
-  }
-  return ((is_const(n) ? Int(2) : Int(1)) << 96) + Int(n->hash);
-}
+// The order of structure that the hash is, which is the same in every run; constants last.
+Int key_of(const Node* n) { return (is_const(n) ? Int(1) << 64 : 0) + Int(n->hash); }
 
 bool f_key(Machine&, Arguments a, uint32_t, Value& r) {
   NODE_ARGUMENT(0);
@@ -249,158 +223,6 @@ bool f_slot(Machine& m, Arguments a, uint32_t count, Value& r) {
   auto found = table.number.emplace(n, int64_t(table.order.size()));
   if (found.second) table.order.push_back(n);
   r = Value::integer(found.first->second);
-  return true;
-}
-
-// ---- sums and products ----
-
-// The leaves of a chain: as many as there are ways to them, so that sharing may make it very long.
-void flatten(Machine& m, Node* n, uint32_t op, std::vector<Node*>& out) {
-  std::vector<Node*> stack{n};
-  while (!stack.empty()) {
-    Node* x = stack.back();
-    stack.pop_back();
-    m.spend(1);
-    if (x->op != op) { out.push_back(x); continue; }
-    for (uint32_t k = x->nsrc; k--;) stack.push_back(x->src[k]);
-  }
-}
-
-bool chain(Machine& m, Arguments a, uint32_t op, Value& r) {
-  NODE_ARGUMENT(0);
-  std::vector<Node*> parts;
-  flatten(m, n, op, parts);
-  Value* items = m.allocate(uint32_t(parts.size()));
-  for (size_t k = 0; k < parts.size(); k++) items[k] = Value::node(parts[k]);
-  r = Value::seq(items, uint32_t(parts.size()));
-  return true;
-}
-
-bool f_terms(Machine& m, Arguments a, uint32_t, Value& r) { return chain(m, a, known_ops.ADD, r); }
-bool f_factors(Machine& m, Arguments a, uint32_t, Value& r) { return chain(m, a, known_ops.MUL, r); }
-bool f_clauses(Machine& m, Arguments a, uint32_t, Value& r) { return chain(m, a, known_ops.AND, r); }
-
-bool fold(Machine& m, Arguments a, int op, const Value& empty, Value& r) {
-  if (a[0].tag != Tag::Seq) return false;
-  if (a[0].q.size == 0) { r = empty; return true; }
-  Value total = a[0].q.items[0];
-  for (uint32_t k = 1; k < a[0].q.size; k++) {
-    Value next;
-    if (!m.binary(op, true, total, a[0].q.items[k], next)) return false;
-    total = next;
-  }
-  r = total;
-  return true;
-}
-
-bool f_sum(Machine& m, Arguments a, uint32_t, Value& r) { return fold(m, a, B_ADD, Value::integer(0), r); }
-bool f_prod(Machine& m, Arguments a, uint32_t, Value& r) { return fold(m, a, B_MUL, Value::integer(1), r); }
-bool f_all_of(Machine& m, Arguments a, uint32_t, Value& r) { return fold(m, a, B_AND, Value::boolean(true), r); }
-
-Int gcd_of(Int x, Int y) {
-  if (x < 0) x = checked_sub(0, x);
-  if (y < 0) y = checked_sub(0, y);
-  while (y) {
-    Int t = x % y;
-    x = y;
-    y = t;
-  }
-  return x;
-}
-
-bool const_int(const Node* n, Int& v) {
-  if (!is_const(n) || const_value(n).tag != Tag::Int) return false;
-  v = const_value(n).i;
-  return true;
-}
-
-// The constant of a single term.
-Int term_factor(const Node* n) {
-  Int v;
-  if (const_int(n, v)) return v;
-  if (n->op == known_ops.MUL && const_int(n->src[1], v)) return v;
-  return 1;
-}
-
-bool f_const_factor(Machine& m, Arguments a, uint32_t, Value& r) {
-  if (a[0].tag == Tag::Int) { r = a[0]; return true; }
-  NODE_ARGUMENT(0);
-  if (n->op != known_ops.ADD) { r = Value::integer(term_factor(n)); return true; }
-  std::vector<Node*> parts;
-  flatten(m, n, known_ops.ADD, parts);
-  Int g = 0;
-  for (Node* p : parts) g = gcd_of(g, term_factor(p));
-  r = Value::integer(g);
-  return true;
-}
-
-bool f_base(Machine& m, Arguments a, uint32_t, Value& r) {
-  NODE_ARGUMENT(0);
-  Int v;
-  if (const_int(n, v)) r = Value::node(m.lift(Value::integer(1), n->dtype));
-  else if (n->op == known_ops.MUL && const_int(n->src[1], v)) r = Value::node(n->src[0]);
-  else r = a[0];
-  return true;
-}
-
-// x / k when every term is a multiple of k, with a bound on nesting; null when it is not.
-Node* exact_quotient(Machine& m, Node* n, Int k, int depth) {
-  m.spend(1);
-  if (k == 1) return n;
-  Int v;
-  if (const_int(n, v)) return v % k == 0 ? m.lift(Value::integer(v / k), n->dtype) : nullptr;
-  if (depth > 16) return nullptr;
-  if (n->op == known_ops.MUL) {
-    if (const_int(n->src[1], v) && v % k == 0)
-      return v / k == 1 ? n->src[0] : m.build_infix(known_ops.MUL, Value::node(n->src[0]), Value::integer(v / k));
-    for (uint32_t j = 0; j < 2; j++)
-      if (Node* q = exact_quotient(m, n->src[j], k, depth + 1))
-        return m.build_infix(known_ops.MUL, Value::node(j ? n->src[0] : q), Value::node(j ? q : n->src[1]));
-    return nullptr;
-  }
-  if (n->op != known_ops.ADD) return nullptr;
-  std::vector<Node*> parts;
-  flatten(m, n, known_ops.ADD, parts);
-  Node* total = nullptr;
-  for (Node* p : parts) {
-    Node* q = exact_quotient(m, p, k, depth + 1);
-    if (!q) return nullptr;
-    total = total ? m.build_infix(known_ops.ADD, Value::node(total), Value::node(q)) : q;
-  }
-  return total;
-}
-
-bool is_multiple(Machine& m, Node* n, Int k, int depth) {
-  Int v;
-  m.spend(1);
-  if (k == 1) return true;
-  if (const_int(n, v)) return v % k == 0;
-  if (depth > 16) return false;
-  if (n->op == known_ops.MUL) {
-    if (const_int(n->src[1], v) && v % k == 0) return true;
-    return is_multiple(m, n->src[0], k, depth + 1) || is_multiple(m, n->src[1], k, depth + 1);
-  }
-  if (n->op != known_ops.ADD) return false;
-  std::vector<Node*> parts;
-  flatten(m, n, known_ops.ADD, parts);
-  return std::all_of(parts.begin(), parts.end(), [&](Node* p) { return is_multiple(m, p, k, depth + 1); });
-}
-
-bool f_divides(Machine& m, Arguments a, uint32_t, Value& r) {
-  Int k;
-  if (!int_of(a[0], k) || k == 0) return false;
-  NODE_ARGUMENT(1);
-  r = Value::boolean(is_multiple(m, n, k, 0));
-  return true;
-}
-
-bool f_exact_div(Machine& m, Arguments a, uint32_t, Value& r) {
-  Int k;
-  if (!int_of(a[1], k) || k == 0) return false;
-  NODE_ARGUMENT(0);
-  Node* q = exact_quotient(m, n, k, 0);
-  if (!q) return false;
-  r = Value::node(q);
   return true;
 }
 
@@ -503,7 +325,9 @@ bool f_log2(Machine&, Arguments a, uint32_t, Value& r) {
 
 bool f_is_pow2(Machine&, Arguments a, uint32_t, Value& r) {
   Int n;
-  r = Value::boolean(power_of_two(a[0], n));
+  int exponent;
+  if (a[0].tag == Tag::Float) r = Value::boolean(std::frexp(a[0].f, &exponent) == 0.5);
+  else r = Value::boolean(power_of_two(a[0], n));
   return true;
 }
 
@@ -656,8 +480,17 @@ bool f_strides(Machine& m, Arguments a, uint32_t, Value& r) {
 // ---- dtypes and constants ----
 
 bool f_eval(Machine&, Arguments a, uint32_t, Value& r) {
-  if (a[0].tag != Tag::Op || a[1].tag != Tag::Dtype || a[2].tag != Tag::Seq) return false;
-  return evaluate_op(a[0].u, a[1].u, a[2].q.items, a[2].q.size, a[1].u, r);
+  if (a[0].tag != Tag::Op || a[1].tag != Tag::Dtype || a[2].tag != Tag::Seq || a[2].q.size > 8) return false;
+  Value values[8];
+  uint32_t from = a[1].u;  // of the arguments, as far as they say
+  for (uint32_t k = 0; k < a[2].q.size; k++) {
+    values[k] = a[2].q.items[k];
+    if (values[k].tag != Tag::Node) continue;
+    if (!is_const(values[k].n)) return false;
+    from = values[k].n->dtype;
+    values[k] = const_value(values[k].n);
+  }
+  return evaluate_op(a[0].u, a[1].u, values, a[2].q.size, from, r);
 }
 
 bool f_convert(Machine& m, Arguments a, uint32_t count, Value& r) {
@@ -896,7 +729,8 @@ const Entry kBuiltins[] = {
     {"srcs", f_srcs}, {"src", f_src}, {"attr", f_attr}, {"is_const", f_is_const}, {"value", f_value}, {"is_op", f_is_op},
     {"ranges", f_ranges}, {"key", f_key}, {"contains", f_contains}, {"uses", f_uses}, {"meets", f_meets}, {"slot", f_slot}, {"terms", f_terms},
     {"factors", f_factors}, {"clauses", f_clauses}, {"sum", f_sum}, {"prod", f_prod}, {"all_of", f_all_of},
-    {"const_factor", f_const_factor}, {"base", f_base}, {"divides", f_divides}, {"exact_div", f_exact_div}, {"gcd", f_gcd},
+    {"const_factor", f_const_factor}, {"base", f_base}, {"divides", f_divides}, {"exact_div", f_exact_div}, {"gcd", f_gcd}, {"ordered_sum", f_ordered_sum},
+    {"joined_sum", f_joined_sum}, {"split_sum", f_split_sum}, {"split_sum_below", f_split_sum_below}, {"residue", f_residue},
     {"abs", f_abs}, {"min", f_min}, {"max", f_max}, {"floor", f_round<std::floor>}, {"ceil", f_round<std::ceil>}, {"ceildiv", f_ceildiv},
     {"log2", f_log2}, {"is_pow2", f_is_pow2}, {"is_int", f_is_int}, {"sign", f_sign}, {"iota", f_iota}, {"product", f_product},
     {"total", f_total}, {"len", f_len}, {"zip", f_zip}, {"reversed", f_reversed}, {"sorted", f_sorted}, {"argsort", f_argsort},

@@ -755,6 +755,8 @@ int Machine::match(const Dispatch& dispatch, Node* n, const Value* extra, uint32
       registers[0] = Value::node(n);
       for (uint32_t k = 0; k < extra_count; k++) registers[1 + k] = extra[k];
       Status status = run_rule(a, n, result);
+      // A template that gives the matched node itself is no firing: later rules have their turn.
+      if (status == Status::Done && result.tag == Tag::Node && result.n == n) status = Status::Failed;
       if (status == Status::Need) {
         CallKey key = needed;
         call(key);

@@ -236,9 +236,14 @@ Node* make_node(uint32_t op, uint32_t dtype, Node* const* src, uint32_t nsrc, co
     swapped[1] = src[0];
     src = swapped;
   }
-  uint64_t hash = mix(g_ops[op].name->hash, dtype);
-  for (uint32_t k = 0; k < nsrc; k++) hash = mix(hash, src[k]->hash);
+  uint64_t hash = mix(g_ops[op].name->hash, dtype), rank = 0;
+  for (uint32_t k = 0; k < nsrc; k++) {
+    hash = mix(hash, src[k]->hash);
+    rank = std::max(rank, src[k]->hash >> kRankShift);
+  }
   for (uint32_t k = 0; k < nattrs; k++) hash = mix(hash, hash_value(attrs[k]));
+  if (op == known_ops.RANGE && nattrs && attrs[0].i >= 0) rank = uint64_t(std::min<Int>(attrs[0].i + 1, kMostRank));
+  hash = (hash & ((1ULL << kRankShift) - 1)) | rank << kRankShift;
   Shard& shard = g_shards[hash & 63];
   std::lock_guard<SpinLock> hold(shard.lock);
   for (Node* n = shard.buckets[shard.place(hash)]; n; n = n->chain)

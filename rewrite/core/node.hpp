@@ -83,6 +83,11 @@ struct RangeSet {
   Node* items[];  // by RANGE id; held alive by the node that has the set
 };
 
+// A node's hash is a total order that does not depend on the run: its first bits are the largest id of the loop counters below
+// it, so that in a sorted sum what is constant in the inner loops comes first.
+constexpr int kRankShift = 48;
+constexpr uint64_t kMostRank = 0xffff;
+
 constexpr int64_t kUnboundedLow = INT64_MIN, kUnboundedHigh = INT64_MAX;
 
 enum Fact : uint8_t { kInterval = 1, kRanges = 2 };

@@ -1,0 +1,53 @@
+// What the files of built-in functions share. A function that cannot answer returns false: the guard or rule does not fire.
+#pragma once
+#include "machine.hpp"
+
+namespace rulegrad {
+
+using Arguments = const Value*;
+using Function = bool (*)(Machine&, Arguments, uint32_t, Value&);
+
+inline bool node_of(const Value& v, Node*& n) {
+  if (v.tag != Tag::Node) return false;
+  n = v.n;
+  return true;
+}
+
+inline bool int_of(const Value& v, Int& i) {
+  if (v.tag == Tag::Int) i = v.i;
+  else if (v.tag == Tag::Bool) i = v.b;
+  else if (v.tag == Tag::Node && is_const(v.n)) return int_of(const_value(v.n), i);
+  else return false;
+  return true;
+}
+
+#define NODE_ARGUMENT(k) \
+  Node* n;               \
+  if (!node_of(a[k], n)) return false
+
+Int gcd_of(Int x, Int y);
+// The elements combined by an infix operator, from the left; `empty` when there are none.
+bool fold(Machine& m, Arguments a, int op, const Value& empty, Value& r);
+
+// ---- sums.cpp: chains of one op ----
+
+bool f_terms(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_factors(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_clauses(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_sum(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_prod(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_all_of(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_const_factor(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_base(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_divides(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_exact_div(Machine& m, Arguments a, uint32_t count, Value& r);
+
+// ---- linear.cpp: sums as factor * base + ... + constant ----
+
+bool f_ordered_sum(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_joined_sum(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_split_sum(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_split_sum_below(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_residue(Machine& m, Arguments a, uint32_t count, Value& r);
+
+}  // namespace rulegrad

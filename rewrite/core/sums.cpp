@@ -1,0 +1,158 @@
+// Built-in functions on chains of one op: sums, products, conjunctions, and divisibility.
+#include <algorithm>
+
+#include "builtins.hpp"
+
+namespace rulegrad {
+
+// The leaves of a chain: as many as there are ways to them, so that sharing may make it very long.
+static void flatten(Machine& m, Node* n, uint32_t op, std::vector<Node*>& out) {
+  std::vector<Node*> stack{n};
+  while (!stack.empty()) {
+    Node* x = stack.back();
+    stack.pop_back();
+    m.spend(1);
+    if (x->op != op) { out.push_back(x); continue; }
+    for (uint32_t k = x->nsrc; k--;) stack.push_back(x->src[k]);
+  }
+}
+
+static bool chain(Machine& m, Arguments a, uint32_t op, Value& r) {
+  NODE_ARGUMENT(0);
+  std::vector<Node*> parts;
+  flatten(m, n, op, parts);
+  Value* items = m.allocate(uint32_t(parts.size()));
+  for (size_t k = 0; k < parts.size(); k++) items[k] = Value::node(parts[k]);
+  r = Value::seq(items, uint32_t(parts.size()));
+  return true;
+}
+
+bool f_terms(Machine& m, Arguments a, uint32_t, Value& r) { return chain(m, a, known_ops.ADD, r); }
+bool f_factors(Machine& m, Arguments a, uint32_t, Value& r) { return chain(m, a, known_ops.MUL, r); }
+bool f_clauses(Machine& m, Arguments a, uint32_t, Value& r) { return chain(m, a, known_ops.AND, r); }
+
+bool fold(Machine& m, Arguments a, int op, const Value& empty, Value& r) {
+  if (a[0].tag != Tag::Seq) return false;
+  if (a[0].q.size == 0) { r = empty; return true; }
+  Value total = a[0].q.items[0];
+  for (uint32_t k = 1; k < a[0].q.size; k++) {
+    Value next;
+    if (!m.binary(op, true, total, a[0].q.items[k], next)) return false;
+    total = next;
+  }
+  r = total;
+  return true;
+}
+
+bool f_sum(Machine& m, Arguments a, uint32_t, Value& r) { return fold(m, a, B_ADD, Value::integer(0), r); }
+bool f_prod(Machine& m, Arguments a, uint32_t, Value& r) { return fold(m, a, B_MUL, Value::integer(1), r); }
+bool f_all_of(Machine& m, Arguments a, uint32_t, Value& r) { return fold(m, a, B_AND, Value::boolean(true), r); }
+
+Int gcd_of(Int x, Int y) {
+  if (x < 0) x = checked_sub(0, x);
+  if (y < 0) y = checked_sub(0, y);
+  while (y) {
+    Int t = x % y;
+    x = y;
+    y = t;
+  }
+  return x;
+}
+
+static bool const_int(const Node* n, Int& v) {
+  if (!is_const(n) || const_value(n).tag != Tag::Int) return false;
+  v = const_value(n).i;
+  return true;
+}
+
+// The constant of a single term.
+static Int term_factor(const Node* n) {
+  Int v;
+  if (const_int(n, v)) return v;
+  if (n->op == known_ops.MUL && const_int(n->src[1], v)) return v;
+  return 1;
+}
+
+bool f_const_factor(Machine& m, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag == Tag::Int) { r = a[0]; return true; }
+  NODE_ARGUMENT(0);
+  if (n->op != known_ops.ADD) { r = Value::integer(term_factor(n)); return true; }
+  std::vector<Node*> parts;
+  flatten(m, n, known_ops.ADD, parts);
+  Int g = 0;
+  for (Node* p : parts) g = gcd_of(g, term_factor(p));
+  r = Value::integer(g);
+  return true;
+}
+
+bool f_base(Machine& m, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  Int v;
+  if (const_int(n, v)) r = Value::node(m.lift(Value::integer(1), n->dtype));
+  else if (n->op == known_ops.MUL && const_int(n->src[1], v)) r = Value::node(n->src[0]);
+  else r = a[0];
+  return true;
+}
+
+// x / k when every term is a multiple of k, with a bound on nesting; null when it is not.
+static Node* exact_quotient(Machine& m, Node* n, Int k, int depth) {
+  m.spend(1);
+  if (k == 1) return n;
+  Int v;
+  if (const_int(n, v)) return v % k == 0 ? m.lift(Value::integer(v / k), n->dtype) : nullptr;
+  if (depth > 16) return nullptr;
+  if (n->op == known_ops.MUL) {
+    if (const_int(n->src[1], v) && v % k == 0)
+      return v / k == 1 ? n->src[0] : m.build_infix(known_ops.MUL, Value::node(n->src[0]), Value::integer(v / k));
+    for (uint32_t j = 0; j < 2; j++)
+      if (Node* q = exact_quotient(m, n->src[j], k, depth + 1))
+        return m.build_infix(known_ops.MUL, Value::node(j ? n->src[0] : q), Value::node(j ? q : n->src[1]));
+    return nullptr;
+  }
+  if (n->op != known_ops.ADD) return nullptr;
+  std::vector<Node*> parts;
+  flatten(m, n, known_ops.ADD, parts);
+  Node* total = nullptr;
+  for (Node* p : parts) {
+    Node* q = exact_quotient(m, p, k, depth + 1);
+    if (!q) return nullptr;
+    total = total ? m.build_infix(known_ops.ADD, Value::node(total), Value::node(q)) : q;
+  }
+  return total;
+}
+
+static bool is_multiple(Machine& m, Node* n, Int k, int depth) {
+  Int v;
+  m.spend(1);
+  if (k == 1) return true;
+  if (const_int(n, v)) return v % k == 0;
+  if (depth > 16) return false;
+  if (n->op == known_ops.MUL) {
+    if (const_int(n->src[1], v) && v % k == 0) return true;
+    return is_multiple(m, n->src[0], k, depth + 1) || is_multiple(m, n->src[1], k, depth + 1);
+  }
+  if (n->op != known_ops.ADD) return false;
+  std::vector<Node*> parts;
+  flatten(m, n, known_ops.ADD, parts);
+  return std::all_of(parts.begin(), parts.end(), [&](Node* p) { return is_multiple(m, p, k, depth + 1); });
+}
+
+bool f_divides(Machine& m, Arguments a, uint32_t, Value& r) {
+  Int k;
+  if (!int_of(a[0], k) || k == 0) return false;
+  NODE_ARGUMENT(1);
+  r = Value::boolean(is_multiple(m, n, k, 0));
+  return true;
+}
+
+bool f_exact_div(Machine& m, Arguments a, uint32_t, Value& r) {
+  Int k;
+  if (!int_of(a[1], k) || k == 0) return false;
+  NODE_ARGUMENT(0);
+  Node* q = exact_quotient(m, n, k, 0);
+  if (!q) return false;
+  r = Value::node(q);
+  return true;
+}
+
+}  // namespace rulegrad
