@@ -297,9 +297,10 @@ bool Machine::member(const Value& owner, const Str* name, Value& result) {
 
 bool evaluate_op(uint32_t op, uint32_t dtype, const Value* arguments, uint32_t count, uint32_t argument_dtype, Value& result) {
   const OpInfo& o = op_info(op);
-  if (o.code_eval < 0 || count > 8) return false;
+  if (o.code_eval < 0 || count < o.min_sources || count > o.max_sources || o.parameters.size() > 8) return false;
   static thread_local Machine machine(op_table_program());
-  auto mark = machine.arena.mark();
+  machine.arena.reset({0, 0});  // of the last run
+  for (size_t k = count; k < o.parameters.size(); k++) machine.registers[k] = Value::none();
   for (uint32_t k = 0; k < count; k++) {
     if (arguments[k].tag != Tag::Int && arguments[k].tag != Tag::Float && arguments[k].tag != Tag::Bool) return false;
     machine.registers[k] = arguments[k];
@@ -308,7 +309,6 @@ bool evaluate_op(uint32_t op, uint32_t dtype, const Value* arguments, uint32_t c
   machine.argument_dtype = argument_dtype;
   Value v;
   bool ok = machine.run(op_table_program().codes[o.code_eval], v) == Status::Done;
-  machine.arena.reset(mark);
   if (!ok || v.tag == Tag::None || v.tag == Tag::Seq) return false;
   result = convert_value(v, dtype);
   return true;

@@ -71,6 +71,10 @@ Value value_of(nb::handle h, Storage& storage, AttributeType type, int depth = 0
     long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
     if (!overflow) return Value::integer(v);
     nb::object digits = nb::steal(PyObject_Str(o));
+    if (!digits.is_valid()) {  // Python itself refuses to print it
+      PyErr_Clear();
+      throw GraphError("an integer does not fit in 128 bits");
+    }
     Int big = 0;
     std::string s(text_of(digits, "an int"));
     bool negative = s[0] == '-';
@@ -97,7 +101,11 @@ Value value_of(nb::handle h, Storage& storage, AttributeType type, int depth = 0
     return Value::seq(storage.back().data(), uint32_t(storage.back().size()));
   }
   if (nb::isinstance<Handle>(h)) return Value::node(nb::cast<Handle&>(h).ref.n);
-  if (PyIndex_Check(o)) return value_of(nb::steal(PyNumber_Index(o)), storage, type, depth + 1);
+  if (PyIndex_Check(o)) {
+    nb::object i = nb::steal(PyNumber_Index(o));
+    if (i.is_valid()) return value_of(i, storage, type, depth + 1);
+    PyErr_Clear();  // an array has __index__ too, but only some can use it
+  }
   if (PyNumber_Check(o) && !PyComplex_Check(o)) {
     nb::object f = nb::steal(PyNumber_Float(o));
     if (f.is_valid()) return Value::number(PyFloat_AS_DOUBLE(f.ptr()));
@@ -221,6 +229,16 @@ nb::object infix(uint32_t op, Node* a, nb::handle b, bool swapped) {
     return k;                                           \
   }()
 
+// The machine holds the nodes that a host function gave, as long as it runs.
+void keep_nodes(const Value& v, Machine& machine) {
+  if (v.tag == Tag::Node) {
+    retain(v.n);
+    machine.keep(v.n);
+  } else if (v.tag == Tag::Seq) {
+    for (uint32_t k = 0; k < v.q.size; k++) keep_nodes(v.q.items[k], machine);
+  }
+}
+
 Value call_host(void* handle, const Value* arguments, uint32_t count, Machine& machine) {
   nb::gil_scoped_acquire gil;
   nb::object args = nb::steal(PyTuple_New(count));
@@ -232,7 +250,7 @@ Value call_host(void* handle, const Value* arguments, uint32_t count, Machine& m
   }
   Storage storage;
   Value v = value_of(result, storage, AttributeType::Tuple);
-  if (v.tag == Tag::Node) machine.keep(Ref::share(v.n).n), retain(v.n);
+  keep_nodes(v, machine);
   return machine.persistent(v);
 }
 
@@ -451,8 +469,13 @@ Node* replaced(Node* n, nb::object src, nb::kwargs attributes) {
   const OpInfo& o = op_info(n->op);
   std::vector<Node*> nodes(n->src, n->src + n->nsrc);
   if (!src.is_none()) {
+    src = nb::tuple(src);  // holds what an iterator gives
     nodes.clear();
-    for (nb::handle h : src) nodes.push_back(nb::cast<Handle&>(h).ref.n);
+    for (nb::handle h : src) {
+      Handle* source;
+      if (!nb::try_cast<Handle*>(h, source) || !source) throw GraphError(o.name->text + ": source " + std::to_string(nodes.size()) + " is not a UOp");
+      nodes.push_back(source->ref.n);
+    }
   }
   Value attrs[16];
   Storage storage;
@@ -554,7 +577,7 @@ NB_MODULE(_core, m) {
     Handle* other;
     return nb::try_cast<Handle*>(b, other) && other && other->ref.n == a.ref.n;
   });
-  cls.def("__hash__", [](const Handle& h) { return Py_hash_t(reinterpret_cast<uintptr_t>(h.ref.n) >> 4); });
+  cls.def("__hash__", [](const Handle& h) { return Py_hash_t(h.ref.n->hash); });  // the same in every process
 #define INFIX(python, op)                                                                                             \
   cls.def("__" python "__", [](const Handle& a, nb::handle b) { return infix(OP_NUMBER(op), a.ref.n, b, false); }, nb::is_operator()); \
   cls.def("__r" python "__", [](const Handle& a, nb::handle b) { return infix(OP_NUMBER(op), a.ref.n, b, true); }, nb::is_operator());

@@ -202,6 +202,20 @@ void install_table(std::vector<DtypeInfo> dtypes, std::vector<OpInfo> ops) {
     return uint32_t(k);
   };
   known_dtypes = {need_dtype("void"), need_dtype("bool"), need_dtype("index")};
+  // What the engine takes for granted of these ops.
+  auto first = [](uint32_t op, AttributeType type) { return !g_ops[op].attributes.empty() && g_ops[op].attributes[0].type == type; };
+  const OpInfo& constant = g_ops[known_ops.CONST];
+  if (!first(known_ops.CONST, AttributeType::Scalar) || constant.attributes.size() != 1 || constant.variadic || constant.max_sources != 0 ||
+      constant.result_variable >= 0 || constant.result_dtype >= 0)
+    throw BytecodeError("CONST must be CONST[value: scalar]() -> explicit");
+  if (!first(known_ops.RANGE, AttributeType::Int) || !first(known_ops.PARAM, AttributeType::Int))
+    throw BytecodeError("the first attribute of RANGE and of PARAM must be an int");
+  if (g_ops[known_ops.MUL].min_sources != 2) throw BytecodeError("MUL must have two sources");
+}
+
+void remove_table() {
+  g_ops.clear();
+  g_dtypes.clear();
 }
 
 void retain(Node* n) { n->refs.fetch_add(1, std::memory_order_relaxed); }

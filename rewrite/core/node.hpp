@@ -70,6 +70,7 @@ int find_dtype(std::string_view name);
 bool table_loaded();
 // Set once, when the op table is loaded; extended by targets that declare ops of their own.
 void install_table(std::vector<DtypeInfo> dtypes, std::vector<OpInfo> ops);
+void remove_table();  // when the rest of its program turned out to be malformed
 
 struct Shape {
   std::atomic<uint32_t> refs;

@@ -17,6 +17,23 @@ const char* kOperands[] = {
 
 Program g_op_table;
 
+constexpr Int kLargest = (Int(1) << 126) / 10;  // of the digits so far
+
+bool is_utf8(std::string_view s) {
+  for (size_t k = 0; k < s.size();) {
+    auto byte = [&](size_t j) { return static_cast<unsigned char>(s[j]); };
+    unsigned char c = byte(k);
+    size_t more = c < 0x80 ? 0 : c >= 0xc2 && c < 0xe0 ? 1 : c >= 0xe0 && c < 0xf0 ? 2 : c >= 0xf0 && c < 0xf5 ? 3 : 4;
+    if (more == 4 || k + more >= s.size()) return false;
+    for (size_t j = 1; j <= more; j++)
+      if ((byte(k + j) & 0xc0) != 0x80) return false;
+    if ((c == 0xe0 && byte(k + 1) < 0xa0) || (c == 0xed && byte(k + 1) > 0x9f) || (c == 0xf0 && byte(k + 1) < 0x90) || (c == 0xf4 && byte(k + 1) > 0x8f))
+      return false;  // too long, a surrogate, or beyond the last character
+    k += more + 1;
+  }
+  return true;
+}
+
 // Reads the serialized form: little-endian 32-bit integers, strings and tagged values.
 class Reader {
  public:
@@ -37,6 +54,7 @@ class Reader {
     uint32_t n = count();
     need(n);
     std::string_view s(reinterpret_cast<const char*>(at_), n);
+    if (!is_utf8(s)) throw BytecodeError("a text is not UTF-8");
     at_ += n;
     return s;
   }
@@ -63,8 +81,8 @@ class Reader {
         bool negative = !s.empty() && s[0] == '-';
         Int v = 0;
         for (char c : s.substr(negative)) {
-          if (c < '0' || c > '9') throw BytecodeError("a malformed integer");
-          v = checked_add(checked_mul(v, 10), c - '0');
+          if (c < '0' || c > '9' || v > kLargest) throw BytecodeError("a malformed integer");
+          v = v * 10 + (c - '0');
         }
         return Value::integer(negative ? -v : v);
       }
@@ -115,12 +133,17 @@ void read_ops(Reader& r) {
     d.bits = r.number();
     d.exponent = r.number();
     d.mantissa = r.number();
+    bool sized = d.bits == 8 || d.bits == 16 || d.bits == 32 || d.bits == 64;
+    check(d.kind == Kind::Void || d.kind == Kind::Bool ? d.bits >= 0 && d.bits <= 8 : sized, "a dtype has an odd size");
+    check(d.kind != Kind::Index || d.bits == 64, "an index has 64 bits");
+    check(d.kind == Kind::Float ? d.exponent >= 2 && d.exponent <= 11 && d.mantissa >= 1 && 1 + d.exponent + d.mantissa == d.bits
+                                : d.exponent == 0 && d.mantissa == 0, "a float's exponent and mantissa do not fill it");
     dtypes.push_back(d);
   }
   check(dtypes.size() <= 32, "more than 32 dtypes");
   std::vector<OpInfo> ops;
   n = r.count();
-  check(n <= kMaxOps, "too many ops");
+  check(n >= 1 && n <= kMaxOps, "no ops, or too many");
   for (uint32_t k = 0; k < n; k++) {
     OpInfo o;
     o.name = r.text();
@@ -136,7 +159,9 @@ void read_ops(Reader& r) {
     o.min_sources = uint32_t(r.number());
     o.max_sources = uint32_t(r.number());
     o.variadic = r.number() != 0;
+    check(parameters <= 64, "an op has too many parameters");
     check(o.variadic || o.max_sources <= o.parameters.size(), "an op has more sources than parameters");
+    check(o.min_sources <= o.max_sources, "an op has fewer sources than it must have");
     check(!o.variadic || !o.parameters.empty(), "a variadic op needs a parameter");
     o.result_variable = r.number();
     o.result_dtype = r.number();
@@ -159,6 +184,7 @@ void read_ops(Reader& r) {
     }
     o.stages = uint32_t(r.number());
     uint32_t attributes = r.count();
+    check(attributes <= 16, "an op has too many attributes");
     for (uint32_t j = 0; j < attributes; j++) {
       AttributeInfo a{};
       a.name = r.text();
@@ -207,102 +233,147 @@ void check_op_codes(const Program& p) {
 
 const Program& op_table_program() { return g_op_table; }
 
-void validate(const Program& p, const Code& code) {
-  std::vector<bool> starts(code.size() + 1, false);
-  std::vector<size_t> targets;
-  size_t at = 0;
-  int depth_hint = 0;
-  auto next = [&]() -> int32_t {
-    check(at < code.size(), "an instruction is cut off");
-    return code[at++];
-  };
-  auto reg = [&](int32_t v) { check(v >= 0 && v < kRegisters, "a register is out of range"); };
-  int32_t last = -1;
-  while (at < code.size()) {
-    starts[at] = true;
-    last = next();
-    check(last >= 0 && last < I_COUNT, "an unknown instruction");
-    if (last == I_BEGIN) depth_hint++;
-    for (const char* o = kOperands[last]; *o; o++) {
-      switch (*o) {
-        case 'd':
-        case 'r': reg(next()); break;
-        case 'R': {
-          int32_t v = next();
-          if (v != -1) reg(v);
-          break;
-        }
-        case 'k': {
-          int32_t v = next();
-          check(v >= 0 && v < int(p.constants.size()), "a constant is out of range");
-          if (last == I_GET_MEMBER) check(p.constants[v].tag == Tag::Str, "a member's name must be text");
-          break;
-        }
-        case 'n': {
-          int32_t v = next();
-          check(last == I_DTYPE_IN || v >= 0, "a number is negative");
-          if (last == I_UNARY) check(v < U_COUNT, "an unknown operator");
-          break;
-        }
-        case 'j': targets.push_back(size_t(next())); break;
-        case 's': {
-          int32_t v = next();
-          check(v >= 0 && v < int(p.sets.size()), "an op set is out of range");
-          break;
-        }
-        case 'o':
-        case 'O': {
-          int32_t v = next();
-          check(v >= (*o == 'O' ? -1 : 0) && v < int(op_count()), "an op is out of range");
-          break;
-        }
-        case 'b': {
-          int32_t v = next();
-          check(v >= 0 && v < int(p.builtins.size()), "a built-in is out of range");
-          break;
-        }
-        case 'f': {
-          int32_t v = next();
-          check(v >= 0 && v < int(p.functions.size()), "a function is out of range");
-          break;
-        }
-        case 'x': {
-          int32_t v = next();
-          check(v >= 0 && v < int(p.extern_names.size()), "an extern is out of range");
-          break;
-        }
-        case 'v':
-        case 'V': {
-          int32_t n = next();
-          check(n >= 0 && n < kRegisters, "too many operands");
-          check(last != I_FUNCTION || (n >= 1 && n <= 3), "a function takes one to three arguments");
-          while (n--) reg(next());
-          break;
-        }
-        case 'a': {
-          int32_t n = next();
-          check(n >= 0 && n < 64, "too many attributes");
-          while (n--) {
-            int32_t k = next();
-            check(k >= 0 && k < 64, "an attribute is out of range");
-            reg(next());
-          }
-          break;
-        }
-        case 'w': {
-          int32_t n = next();
-          check(n >= 0 && n < kRegisters, "too many sources");
-          while (n--) {
-            int32_t v = next();
-            reg(v < 0 ? -(v + 1) : v);
-          }
-          break;
-        }
+namespace {
+
+using Registers = std::bitset<kRegisters>;
+
+// One instruction, taken apart and checked against the program's pools.
+struct Instruction {
+  int32_t opcode = -1;
+  std::vector<int32_t> reads, writes;
+  int32_t target = -1;  // where it may jump to
+};
+
+class Decoder {
+ public:
+  Decoder(const Program& p, const Code& code) : p_(p), code_(code) {}
+  bool more() const { return at_ < code_.size(); }
+  size_t at() const { return at_; }
+
+  Instruction take() {
+    Instruction i;
+    i.opcode = next();
+    check(i.opcode >= 0 && i.opcode < I_COUNT, "an unknown instruction");
+    for (const char* o = kOperands[i.opcode]; *o; o++) operand(i, *o);
+    if (i.opcode == I_ITERATE) i.reads.push_back(i.writes[0]);
+    return i;
+  }
+
+ private:
+  int32_t next() {
+    check(at_ < code_.size(), "an instruction is cut off");
+    return code_[at_++];
+  }
+  int32_t below(size_t limit, const char* what) {
+    int32_t v = next();
+    check(v >= 0 && size_t(v) < limit, what);
+    return v;
+  }
+  int32_t reg(int32_t v) {
+    check(v >= 0 && v < kRegisters, "a register is out of range");
+    return v;
+  }
+  void constant(const Instruction& i) {
+    int32_t v = below(p_.constants.size(), "a constant is out of range");
+    check(i.opcode != I_GET_MEMBER || p_.constants[size_t(v)].tag == Tag::Str, "a member's name must be text");
+  }
+  void number(const Instruction& i) {
+    int32_t v = next();
+    if (i.opcode == I_DTYPE_IN) return;  // a mask
+    check(v >= 0 && v < 1 << 16, "a number is out of range");
+    check(i.opcode != I_UNARY || v < U_COUNT, "an unknown operator");
+    check(i.opcode != I_BINARY || v < B_COUNT, "an unknown operator");
+  }
+
+  void operand(Instruction& i, char kind) {
+    switch (kind) {
+      case 'd': i.writes.push_back(reg(next())); break;
+      case 'r': i.reads.push_back(reg(next())); break;
+      case 'R':
+        if (int32_t v = next(); v != -1) i.reads.push_back(reg(v));
+        break;
+      case 'k': constant(i); break;
+      case 'n': number(i); break;
+      case 'j': i.target = below(code_.size(), "a jump leads out of the code"); break;
+      case 's': below(p_.sets.size(), "an op set is out of range"); break;
+      case 'o': below(op_count(), "an op is out of range"); break;
+      case 'O':
+        if (code_.size() > at_ && code_[at_] == -1) next();
+        else below(op_count(), "an op is out of range");
+        break;
+      case 'b': below(p_.builtins.size(), "a built-in is out of range"); break;
+      case 'f': below(p_.functions.size(), "a function is out of range"); break;
+      case 'x': below(p_.extern_names.size(), "an extern is out of range"); break;
+      case 'v': {
+        int32_t n = below(kRegisters, "too many operands");
+        check(i.opcode != I_FUNCTION || (n >= 1 && n <= 3), "a function takes one to three arguments");
+        while (n--) i.reads.push_back(reg(next()));
+        break;
       }
+      case 'V':
+        for (int32_t n = below(kRegisters, "too many operands"); n--;) i.writes.push_back(reg(next()));
+        break;
+      case 'a':
+        for (int32_t n = below(64, "too many attributes"); n--;) {
+          below(64, "an attribute is out of range");
+          i.reads.push_back(reg(next()));
+        }
+        break;
+      case 'w':
+        for (int32_t n = below(kRegisters, "too many sources"); n--;) {
+          int32_t v = next();
+          i.reads.push_back(reg(v < 0 ? -(v + 1) : v));
+        }
+        break;
     }
   }
-  check(last == I_RETURN || last == I_FAIL || last == I_JUMP, "the code does not end");
-  for (size_t t : targets) check(t < code.size() && starts[t], "a jump leads into the middle of an instruction");
+
+  const Program& p_;
+  const Code& code_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+// One pass over the code: what is written before each instruction, on every way to it. A jump back must find at its target no
+// more than what it has itself.
+void validate(const Program& p, const Code& code, uint32_t inputs) {
+  std::vector<bool> starts(code.size(), false);
+  std::map<size_t, Registers> before, arriving;
+  Registers written;
+  for (uint32_t k = 0; k < inputs && k < kRegisters; k++) written.set(k);
+  std::vector<size_t> targets;
+  bool reached = true;
+  Decoder decoder(p, code);
+  while (decoder.more()) {
+    size_t place = decoder.at();
+    if (auto found = arriving.find(place); found != arriving.end()) {
+      written = reached ? written & found->second : found->second;
+      reached = true;
+    }
+    if (!reached) written.set();  // never run
+    starts[place] = true;
+    before[place] = written;
+    Instruction i = decoder.take();
+    for (int32_t r : i.reads) check(written[size_t(r)], "a register is read before it is written");
+    Registers after = written;
+    for (int32_t r : i.writes) after.set(size_t(r));
+    if (i.target >= 0) {
+      size_t to = size_t(i.target);
+      const Registers& carried = i.opcode == I_ITERATE ? written : after;  // at its end there is no item
+      if (to > place) {
+        auto [found, first] = arriving.emplace(to, carried);
+        if (!first) found->second &= carried;
+      } else {
+        check(starts[to] && (before[to] & ~carried).none(), "a jump back leads to code that needs more registers");
+      }
+      targets.push_back(to);
+    }
+    written = after;
+    reached = i.opcode != I_RETURN && i.opcode != I_FAIL && i.opcode != I_JUMP;
+  }
+  check(!code.empty() && !reached, "the code does not end");
+  for (size_t t : targets) check(starts[t], "a jump leads into the middle of an instruction");
 }
 
 void Dispatch::compile(const std::deque<OpSet>& sets, size_t count) {
@@ -352,7 +423,9 @@ void Dispatch::compile(const std::deque<OpSet>& sets, size_t count) {
   }
 }
 
-void load_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) {
+namespace {
+
+void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) {
   Reader r(bytes, size, p);
   check(r.bytes() == "rulegrad 1", "not a compiled rule program of this version");
   check((r.number() != 0) == op_table, "an op table was expected, or was not");
@@ -437,11 +510,41 @@ void load_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
     p.limits[name] = r.value();
   }
   check(r.done(), "there is something after the program's end");
-  for (auto& code : p.codes) validate(p, code);
+  std::vector<uint32_t> inputs(p.codes.size(), kRegisters);  // by code: how many registers hold something when it starts
+  auto runs = [&](int code, size_t count) {
+    if (code >= 0) inputs[size_t(code)] = std::min(inputs[size_t(code)], uint32_t(count));
+  };
+  for (auto& pass : p.passes)
+    for (auto& a : pass.dispatch.alternatives) runs(int(a.code), 1);
+  for (auto& f : p.functions)
+    for (auto& a : f.dispatch.alternatives) runs(int(a.code), f.parameters);
   if (op_table) {
     check_op_codes(p);
-    g_op_table = std::move(p);
+    for (size_t k = 0; k < op_count(); k++) {
+      const OpInfo& o = op_info(uint32_t(k));
+      runs(o.code_shape, 1);
+      for (auto& c : o.checks) runs(c.first, 1);
+      runs(o.code_eval, o.parameters.size());
+      runs(o.code_low, 2 * o.parameters.size());
+      runs(o.code_high, 2 * o.parameters.size());
+      runs(o.code_identity, 0);
+    }
   }
+  for (size_t k = 0; k < p.codes.size(); k++) validate(p, p.codes[k], inputs[k]);
+}
+
+}  // namespace
+
+void load_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) {
+  if (!op_table) return read_program(p, bytes, size, false);
+  if (table_loaded()) throw BytecodeError("the op table is loaded already");
+  try {
+    read_program(p, bytes, size, true);
+  } catch (...) {
+    remove_table();
+    throw;
+  }
+  g_op_table = std::move(p);
 }
 
 }  // namespace rulegrad

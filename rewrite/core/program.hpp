@@ -136,8 +136,9 @@ struct Program {
   std::vector<bool> disabled;                           // by rule
 };
 
-// Throws BytecodeError when the code is malformed.
-void validate(const Program& p, const Code& code);
+// Throws BytecodeError when the code is malformed: it may only read registers that are written before, of which the first
+// `inputs` are when it starts.
+void validate(const Program& p, const Code& code, uint32_t inputs);
 void load_program(Program& p, const uint8_t* bytes, size_t size, bool op_table);
 const Program& op_table_program();
 

@@ -37,7 +37,7 @@ class Renderer {
       if (l.closes) {
         indent_--;
         line(closing_.back());
-        closing_.pop_back();
+        closing_.pop_back();  // node() sees to it that every loop opens a block
       } else {
         node(l.node);
       }
@@ -92,6 +92,8 @@ class Renderer {
     if (v.tag != Tag::Seq || v.q.size != 4 || v.q.items[0].tag != Tag::Str || v.q.items[1].tag != Tag::Int || v.q.items[2].tag != Tag::Seq || v.q.items[3].tag != Tag::Seq)
       throw RewriteError("rule " + program_.rules[pass_.dispatch.alternatives[which].rule].name->text + " does not give a text");
     const std::string& kind = v.q.items[0].s->text;
+    if ((kind == "block") != (n->op == known_ops.RANGE))
+      throw RewriteError("rule " + program_.rules[pass_.dispatch.alternatives[size_t(which)].rule].name->text + " on " + describe(n) + ": a loop must be a block, and nothing else can be one");
     int precedence = int(v.q.items[1].i);
     std::string text = join(n, v.q.items[2], precedence);
     if (kind == "inline") {
@@ -114,7 +116,7 @@ class Renderer {
         indent_++;
       }
     }
-    if (n->op == known_ops.PARAM) out_.parameters.push_back({int64_t(n->attrs->items[0].i), {texts_[n].text, type_of(n)}});
+    if (n->op == known_ops.PARAM && n->attrs->items[0].i == int64_t(n->attrs->items[0].i)) out_.parameters.push_back({int64_t(n->attrs->items[0].i), {texts_[n].text, type_of(n)}});
     machine_.arena.reset(mark);
   }
 

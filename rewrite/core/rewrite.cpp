@@ -285,6 +285,10 @@ void rewrite(const Program& program, const Pass& pass, Node* root, const Options
 std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, Node* seed, const std::vector<Node*>& targets) {
   const RuleFunction& f = program.functions[pass.function];
   Machine machine(program);
+  if (f.parameters != 2) throw RewriteError("function " + f.name->text + " must take a node and its gradient");
+  const Shape *given = shape_of(seed), *result_shape = shape_of(root);
+  if (seed->dtype != root->dtype || given->rank != result_shape->rank || !std::equal(given->dims, given->dims + given->rank, result_shape->dims))
+    throw RewriteError("the gradient of " + describe(root) + " that was given has another dtype or shape than the node");
   std::vector<Node*> order = toposort({root});
   SideTable<uint8_t> wanted;
   SideTable<Node*> gradients;
@@ -302,9 +306,7 @@ std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, N
     for (uint32_t j = 0; j < n->nsrc; j++) needed |= wanted.has(n->src[j]);
     if (!needed) continue;
     Value d = Value::node(gradients[n]), result;
-    if (f.parameters != 2) throw RewriteError("function " + f.name->text + " must take a node and its gradient");
-    Value arguments[2] = {Value::node(n), d};
-    CallKey key{pass.function >= 0 ? uint32_t(pass.function) : 0, 2, {arguments[0], arguments[1], {}}};
+    CallKey key{uint32_t(pass.function), 2, {Value::node(n), d, {}}};
     machine.call(key);
     result = machine.memo[key];
     if (result.tag != Tag::Seq || result.q.size != n->nsrc)
