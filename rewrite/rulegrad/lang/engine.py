@@ -193,7 +193,7 @@ def target(name: str) -> TargetFacts:
     return TargetFacts(*targets[name])
 
 
-def _declaration(name: str) -> syntax.Target:
+def target_declaration(name: str) -> syntax.Target:
     """The target's declaration, with everything that compiling for it needs."""
     from rulegrad.lang import syntax
 
@@ -221,7 +221,7 @@ def program(target_name: str | None = None, strict: bool = False) -> _core.Progr
         def make() -> bytes:
             from rulegrad.lang.compiler import compile_program
 
-            chosen = _declaration(target_name) if target_name else None
+            chosen = target_declaration(target_name) if target_name else None
             return compile_program(state.sources.files, chosen, strict)
 
         found = _core.Program(_cached(f"program {target_name} {strict}", make))
