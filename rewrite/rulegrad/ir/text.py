@@ -1,12 +1,11 @@
 """The text form of a graph: one line a node, sources first. Parsing it gives the same node back.
 
-%0 = CONST[value=4]:index
-%1 = RANGE[id=0, kind="output"]:index(%0)
+    %0 = CONST[value=4]:index()
+    %1 = RANGE[id=0, kind="output"]:index(%0)
 """
 
 from __future__ import annotations
 
-import ast
 import re
 from typing import Any
 
@@ -16,8 +15,13 @@ from rulegrad.errors import GraphError
 _LINE = re.compile(
     r"\s*%(?P<name>\w+) = (?P<op>\w+)(?:\[(?P<attributes>.*)\])?:(?P<dtype>\w+)\((?P<sources>[^()]*)\)\s*$"
 )
-_WORDS = {"true": "True", "false": "False", "none": "None"}
-_SPECIAL = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+_TOKEN = re.compile(
+    r'(?P<string>"(?:[^"\\]|\\.)*")|(?P<float>-?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf\b|nan\b))'
+    r"|(?P<int>-?\d+)|(?P<name>[A-Za-z_]\w*)|(?P<mark>[()=,])"
+)
+_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|(.))", re.DOTALL)
+_WORDS = {"true": True, "false": False}
+_DEEPEST = 64  # nested tuples
 
 
 def format_uop(uop: UOp) -> str:
@@ -58,65 +62,99 @@ def parse_uop(text: str) -> UOp:
     """
     nodes: dict[str, UOp] = {}
     last: UOp | None = None
-    for number, line in enumerate(text.splitlines(), 1):
+    # Not splitlines: a string may hold any other character that ends lines.
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
-        found = _LINE.match(line)
-        if found is None:
-            raise GraphError(f"line {number}: expected `%name = OP[attributes]:dtype(sources)`, found {line.strip()!r}")
-        sources = [s.strip().removeprefix("%") for s in found["sources"].split(",") if s.strip()]
-        for source in sources:
-            if source not in nodes:
-                raise GraphError(f"line {number}: %{source} is not defined above")
         try:
-            attributes = _attributes(found["attributes"] or "")
-            last = _node(found["op"], tuple(nodes[s] for s in sources), found["dtype"], attributes)
-        except (GraphError, ValueError, SyntaxError) as error:
+            name, last = _parse_line(line, nodes)
+        except (GraphError, ValueError) as error:  # ValueError: an integer with thousands of digits
             raise GraphError(f"line {number}: {error}") from None
-        nodes[found["name"]] = last
+        nodes[name] = last
     if last is None:
         raise GraphError("the text has no node")
     return last
 
 
-def _node(op: str, sources: tuple[UOp, ...], dtype: str, attributes: dict[str, Any]) -> UOp:
-    node = UOp(op, sources, dtype, **attributes)
-    return node
+def _parse_line(line: str, nodes: dict[str, UOp]) -> tuple[str, UOp]:
+    found = _LINE.match(line)
+    if found is None:
+        raise GraphError(f"expected `%name = OP[attributes]:dtype(sources)`, found {line.strip()!r}")
+    if found["name"] in nodes:
+        raise GraphError(f"%{found['name']} is defined twice")
+    sources = []
+    for source in found["sources"].split(",") if found["sources"].strip() else ():
+        name = source.strip()
+        if not name.startswith("%"):
+            raise GraphError(f"expected `%name`, found {name!r}: a source is written `%name`")
+        if name[1:] not in nodes:
+            raise GraphError(f"{name} is not defined above")
+        sources.append(nodes[name[1:]])
+    attributes = _Attributes(found["attributes"] or "").parse()
+    return found["name"], UOp(found["op"], tuple(sources), found["dtype"], **attributes)
 
 
-def _attributes(text: str) -> dict[str, Any]:
+class _Attributes:
     """`a=1, b="x", shape=(2, 3)` as a dictionary; names of ops and dtypes stay text."""
-    found: dict[str, Any] = {}
-    for part in _split(text):
-        name, _, value = part.partition("=")
-        found[name.strip()] = _value(value.strip())
-    return found
 
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
 
-def _split(text: str) -> list[str]:
-    """At the commas outside brackets and quotes."""
-    parts, depth, start, quoted, escaped = [], 0, 0, False, False
-    for place, character in enumerate(text):
-        if quoted:
-            quoted = escaped or character != '"'
-            escaped = character == "\\" and not escaped
-        elif character == '"':
-            quoted = True
-        elif character in "([":
-            depth += 1
-        elif character in ")]":
-            depth -= 1
-        elif character == "," and depth == 0:
-            parts.append(text[start:place])
-            start = place + 1
-    return [p for p in (*parts, text[start:]) if p.strip()]
+    def parse(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        while self._skip_spaces():
+            kind, name = self._take()
+            if kind != "name" or not self._accept("="):
+                raise GraphError(f"expected `attribute=value` in {self._text!r}")
+            if name in found:
+                raise GraphError(f"the attribute {name} is given twice")
+            found[name] = self._value(0)
+            if self._skip_spaces() and not self._accept(","):
+                raise self._unexpected("`,`")
+        return found
 
+    def _value(self, depth: int) -> Any:
+        kind, token = self._take()
+        if kind == "string":
+            return _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else "\n" if m[2] == "n" else m[2], token[1:-1])
+        if kind == "int":
+            return int(token)
+        if kind == "float":
+            return float(token)
+        if kind == "name":
+            return _WORDS.get(token, token)
+        if token != "(" or depth == _DEEPEST:
+            raise self._unexpected("a value")
+        items = []
+        while not self._accept(")"):
+            items.append(self._value(depth + 1))
+            if not self._accept(","):
+                if not self._accept(")"):
+                    raise self._unexpected("`,` or `)`")
+                break
+        return tuple(items)
 
-def _value(text: str) -> Any:
-    if text in _SPECIAL:
-        return _SPECIAL[text]
-    if text.startswith("("):
-        return tuple(_value(part.strip()) for part in _split(text[1:-1]))
-    if re.fullmatch(r"[A-Za-z_]\w*", text) and text not in _WORDS:
-        return text
-    return ast.literal_eval(_WORDS.get(text, text))
+    def _skip_spaces(self) -> bool:
+        """Whether anything is left."""
+        while self._text[self._at : self._at + 1] == " ":
+            self._at += 1
+        return self._at < len(self._text)
+
+    def _take(self) -> tuple[str, str]:
+        self._skip_spaces()
+        found = _TOKEN.match(self._text, self._at)
+        if found is None:
+            raise self._unexpected("a value")
+        self._at = found.end()
+        return str(found.lastgroup), found[0]
+
+    def _accept(self, mark: str) -> bool:
+        self._skip_spaces()
+        if not self._text.startswith(mark, self._at):
+            return False
+        self._at += 1
+        return True
+
+    def _unexpected(self, what: str) -> GraphError:
+        return GraphError(f"expected {what}, found {self._text[self._at : self._at + 20]!r} in the attributes")
