@@ -29,6 +29,31 @@ Int gcd_of(Int x, Int y);
 // The elements combined by an infix operator, from the left; `empty` when there are none.
 bool fold(Machine& m, Arguments a, int op, const Value& empty, Value& r);
 
+// What orders nodes: constants last, else by a hash of their structure, which is the same in every run.
+Int key_of(const Node* n);
+
+// ---- node_builtins.cpp: facts of a node ----
+
+bool f_vmin(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_vmax(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_dtype(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_shape(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_rank(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_size(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_op(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_srcs(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_src(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_attr(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_is_const(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_value(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_is_op(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_ranges(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_key(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_contains(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_uses(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_meets(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_slot(Machine& m, Arguments a, uint32_t count, Value& r);
+
 // ---- sums.cpp: chains of one op ----
 
 bool f_terms(Machine& m, Arguments a, uint32_t count, Value& r);

@@ -5,6 +5,9 @@
 
 namespace rulegrad {
 
+// Sequences are what takes memory in a run that does not end.
+constexpr uint64_t kValueCost = 4, kNodeCost = 16;
+
 enum class Status : uint8_t { Failed, Done, Need };
 
 // Memory that lives until the machine is reset to a mark.

@@ -114,6 +114,8 @@ struct Node {
   Node* src[];
 };
 
+void drop_shape(Shape* s);
+void drop_ranges(RangeSet* s);
 void retain(Node* n);
 void release(Node* n);
 

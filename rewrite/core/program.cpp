@@ -144,6 +144,8 @@ void read_ops(Reader& r) {
   std::vector<OpInfo> ops;
   n = r.count();
   check(n >= 1 && n <= kMaxOps, "no ops, or too many");
+  struct Default { uint32_t op, attribute; const Str* name; };
+  std::vector<Default> names;  // of ops and dtypes, which are looked up when all are known
   for (uint32_t k = 0; k < n; k++) {
     OpInfo o;
     o.name = r.text();
@@ -192,10 +194,21 @@ void read_ops(Reader& r) {
       check(type >= 0 && type <= int(AttributeType::Tuple), "an unknown attribute type");
       a.type = AttributeType(type);
       a.has_default = r.number() != 0;
-      if (a.has_default) a.fallback = r.value();
+      if (a.has_default && (a.type == AttributeType::Op || a.type == AttributeType::Dtype)) names.push_back({k, j, r.text()});
+      else if (a.has_default) a.fallback = r.value();
       o.attributes.push_back(a);
     }
     ops.push_back(std::move(o));
+  }
+  for (const Default& d : names) {
+    AttributeInfo& a = ops[d.op].attributes[d.attribute];
+    auto place = [&](auto& all) {
+      size_t at = 0;
+      while (at < all.size() && all[at].name != d.name) at++;
+      check(at < all.size(), "an attribute's default is unknown");
+      return uint32_t(at);
+    };
+    a.fallback = a.type == AttributeType::Op ? Value::opcode(place(ops)) : Value::dtype(place(dtypes));
   }
   install_table(std::move(dtypes), std::move(ops));
 }

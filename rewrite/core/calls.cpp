@@ -1,0 +1,116 @@
+// Trying rules on a node, and calling functions on nodes without recursion.
+#include "machine.hpp"
+
+#include <chrono>
+#include <unordered_set>
+
+namespace rulegrad {
+
+// Calls of functions that wait for each other, and that are remembered, before they are taken for endless.
+constexpr size_t kDeepestCall = 2'000'000, kMostCalls = 2'000'000;
+
+Status Machine::run_rule(const Alternative& a, Node* n, Value& result) {
+  auto blamed = [&](const std::exception& e) {
+    const Rule& rule = program.rules[a.rule];
+    return RewriteError("rule " + rule.name->text + " (" + rule.place->text + ") on " + describe(n) + ": " + e.what());
+  };
+  try {
+    return run(program.codes[a.code], result);
+  } catch (const GraphError& e) {
+    throw blamed(e);
+  } catch (const RewriteError& e) {
+    throw blamed(e);
+  }
+}
+
+int Machine::match(const Dispatch& dispatch, Node* n, const Value* extra, uint32_t extra_count, Value& result, std::vector<RuleCount>* counts) {
+  const uint32_t *at, *end;
+  dispatch.candidates(n, at, end);
+  if (at == end) return -1;
+  auto mark = arena.mark();
+  for (; at != end; at++) {
+    const Alternative& a = dispatch.alternatives[*at];
+    if (!(a.dtypes >> n->dtype & 1) || n->nsrc < a.min_sources || n->nsrc > a.max_sources) continue;
+    if (program.disabled[a.rule]) continue;
+    std::chrono::steady_clock::time_point start;
+    if (counts) start = std::chrono::steady_clock::now();
+    for (;;) {
+      like = n->dtype;
+      registers[0] = Value::node(n);
+      for (uint32_t k = 0; k < extra_count; k++) registers[1 + k] = extra[k];
+      Status status = run_rule(a, n, result);
+      // A template that gives the matched node itself is no firing: later rules have their turn.
+      if (status == Status::Done && result.tag == Tag::Node && result.n == n) status = Status::Failed;
+      if (status == Status::Need) {
+        CallKey key = needed;
+        call(key);
+        arena.reset(mark);
+        continue;
+      }
+      if (counts) {
+        auto& c = (*counts)[a.rule];
+        c.tried++;
+        c.nanoseconds += uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count());
+        if (status == Status::Done) c.fired++;
+      }
+      if (status == Status::Done) return int(*at);
+      break;
+    }
+    arena.reset(mark);
+  }
+  return -1;
+}
+
+// The last call of the stack asked for `needed`, which waits for it.
+void Machine::needs_itself(const std::vector<CallKey>& stack) const {
+  size_t from = stack.size();
+  while (from > 0 && !(stack[from - 1] == needed)) from--;
+  std::string chain;
+  size_t shown = 0;
+  for (size_t k = from ? from - 1 : 0; k < stack.size() && shown < kLongestChain; k++, shown++)
+    chain += program.functions[stack[k].function].name->text + "(" + describe(stack[k].arguments[0].n) + ") -> ";
+  throw RewriteError("function " + program.functions[needed.function].name->text + " needs its own result: " + chain +
+                     (shown == kLongestChain ? "… -> " : "") + program.functions[needed.function].name->text + "(" + describe(needed.arguments[0].n) + ")");
+}
+
+// Calls that depend on other calls are put on a stack of our own: when the machine says that it needs a result, that call is made
+// first and the rule is tried again.
+void Machine::call(const CallKey& first) {
+  std::vector<CallKey> stack{first};
+  std::unordered_set<CallKey, CallHash> open{first};
+  while (!stack.empty()) {
+    CallKey key = stack.back();
+    const RuleFunction& f = program.functions[key.function];
+    if (key.count != f.parameters || key.arguments[0].tag != Tag::Node)
+      throw RewriteError("function " + f.name->text + " takes a node and " + std::to_string(f.parameters - 1) + " more arguments");
+    Node* n = key.arguments[0].n;
+    auto mark = arena.mark();
+    const uint32_t *at, *end;
+    f.dispatch.candidates(n, at, end);
+    Value result;
+    bool waiting = false, done = false;
+    for (; at != end && !done && !waiting; at++) {
+      const Alternative& a = f.dispatch.alternatives[*at];
+      if (!(a.dtypes >> n->dtype & 1) || n->nsrc < a.min_sources || n->nsrc > a.max_sources || program.disabled[a.rule]) continue;
+      like = n->dtype;
+      for (uint32_t k = 0; k < key.count; k++) registers[k] = key.arguments[k];
+      Status status = run_rule(a, n, result);
+      done = status == Status::Done;
+      waiting = status == Status::Need;
+    }
+    if (waiting) {
+      if (!open.insert(needed).second) needs_itself(stack);
+      if (stack.size() > kDeepestCall || memo.size() > kMostCalls + 8 * live_nodes())
+        throw RewriteError("function " + f.name->text + " does not end: " + std::to_string(stack.size()) + " calls wait for each other, " +
+                           std::to_string(memo.size()) + " are done");
+      stack.push_back(needed);
+    } else {
+      memo[key] = done ? persistent(result) : Value::none();
+      open.erase(key);
+      stack.pop_back();
+    }
+    arena.reset(mark);
+  }
+}
+
+}  // namespace rulegrad

@@ -1,0 +1,212 @@
+// Built-in functions: facts of a node.
+#include "builtins.hpp"
+
+namespace rulegrad {
+
+bool f_vmin(Machine&, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag == Tag::Int) { r = a[0]; return true; }
+  NODE_ARGUMENT(0);
+  Kind kind = dtype_info(n->dtype).kind;
+  if (kind == Kind::Float || kind == Kind::Void) return false;
+  if (is_const(n) && const_value(n).tag == Tag::Int) { r = const_value(n); return true; }
+  int64_t low, high;
+  interval_of(n, low, high);
+  if (low == kUnboundedLow) return false;
+  r = Value::integer(low);
+  return true;
+}
+
+bool f_vmax(Machine&, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag == Tag::Int) { r = a[0]; return true; }
+  NODE_ARGUMENT(0);
+  Kind kind = dtype_info(n->dtype).kind;
+  if (kind == Kind::Float || kind == Kind::Void) return false;
+  if (is_const(n) && const_value(n).tag == Tag::Int) { r = const_value(n); return true; }
+  int64_t low, high;
+  interval_of(n, low, high);
+  if (high == kUnboundedHigh) return false;
+  r = Value::integer(high);
+  return true;
+}
+
+bool f_dtype(Machine&, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  r = Value::dtype(n->dtype);
+  return true;
+}
+
+bool f_shape(Machine& m, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  const Shape* s = shape_of(n);
+  Value* items = m.allocate(s->rank);
+  for (uint32_t k = 0; k < s->rank; k++) items[k] = Value::integer(s->dims[k]);
+  r = Value::seq(items, s->rank);
+  return true;
+}
+
+bool f_rank(Machine&, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  r = Value::integer(shape_of(n)->rank);
+  return true;
+}
+
+bool f_size(Machine&, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  r = Value::integer(element_count(shape_of(n)));
+  return true;
+}
+
+bool f_op(Machine&, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  r = Value::opcode(n->op);
+  return true;
+}
+
+bool f_srcs(Machine& m, Arguments a, uint32_t count, Value& r) {
+  Node* n = nullptr;
+  if (count == 0) n = m.registers[0].tag == Tag::Node ? m.registers[0].n : nullptr;
+  else if (!node_of(a[0], n)) return false;
+  if (!n) return false;
+  Value* items = m.allocate(n->nsrc);
+  for (uint32_t k = 0; k < n->nsrc; k++) items[k] = Value::node(n->src[k]);
+  r = Value::seq(items, n->nsrc);
+  return true;
+}
+
+bool f_src(Machine&, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  Int k;
+  if (!int_of(a[1], k)) return false;
+  if (k < 0) k += n->nsrc;
+  if (k < 0 || k >= Int(n->nsrc)) return false;
+  r = Value::node(n->src[uint32_t(k)]);
+  return true;
+}
+
+bool f_attr(Machine& m, Arguments a, uint32_t, Value& r) { return a[1].tag == Tag::Str && a[0].tag == Tag::Node && m.member(a[0], a[1].s, r); }
+
+bool f_is_const(Machine&, Arguments a, uint32_t, Value& r) {
+  r = Value::boolean(a[0].tag == Tag::Node ? is_const(a[0].n) : a[0].tag != Tag::Seq);
+  return true;
+}
+
+bool f_value(Machine&, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag == Tag::Int || a[0].tag == Tag::Float || a[0].tag == Tag::Bool) { r = a[0]; return true; }
+  NODE_ARGUMENT(0);
+  if (!is_const(n)) return false;
+  r = const_value(n);
+  return true;
+}
+
+bool f_is_op(Machine&, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  if (a[1].tag != Tag::Op) return false;
+  r = Value::boolean(n->op == a[1].u);
+  return true;
+}
+
+bool f_ranges(Machine& m, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  const RangeSet* s = ranges_of(n);
+  Value* items = m.allocate(s->size);
+  for (uint32_t k = 0; k < s->size; k++) items[k] = Value::node(s->items[k]);
+  r = Value::seq(items, s->size);
+  return true;
+}
+
+// The order of structure that the hash is, which is the same in every run; constants last.
+Int key_of(const Node* n) { return (is_const(n) ? Int(1) << 64 : 0) + Int(n->hash); }
+
+bool f_key(Machine&, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  r = Value::integer(key_of(n));
+  return true;
+}
+
+bool f_contains(Machine& m, Arguments a, uint32_t count, Value& r) {
+  if (a[0].tag != Tag::Op) return false;
+  static thread_local SideTable<uint8_t> seen;
+  seen.begin();
+  std::vector<Node*> stack;
+  for (uint32_t k = 1; k < count; k++) {
+    if (a[k].tag == Tag::Node) stack.push_back(a[k].n);
+    else if (a[k].tag == Tag::Seq)
+      for (uint32_t j = 0; j < a[k].q.size; j++)
+        if (a[k].q.items[j].tag == Tag::Node) stack.push_back(a[k].q.items[j].n);
+  }
+  while (!stack.empty()) {
+    Node* n = stack.back();
+    stack.pop_back();
+    if (seen.has(n)) continue;
+    seen[n] = 1;
+    m.spend(1);
+    if (n->op == a[0].u) { r = Value::boolean(true); return true; }
+    stack.insert(stack.end(), n->src, n->src + n->nsrc);
+  }
+  r = Value::boolean(false);
+  return true;
+}
+
+bool f_uses(Machine& m, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  if (!m.uses) return false;
+  const Node* asked = n == m.matched ? m.original : n;
+  uint32_t* found = m.uses->find(asked);
+  r = Value::integer(found ? *found : 0);
+  return true;
+}
+
+// Whether all ways from a node to the end of the graph lead through one elementwise node, over elementwise nodes only: the
+// immediate post-dominator, as the lowest common ancestor of the consumers in the post-dominator tree.
+static void find_meetings(Machine& m) {
+  static const std::vector<bool> elementwise = [] {
+    std::vector<bool> is(op_count());
+    for (size_t k = 0; k < is.size(); k++) is[k] = op_info(uint32_t(k)).shape_rule == ShapeRule::Elementwise;
+    return is;
+  }();
+  struct Place { const Node* parent; uint32_t depth; };
+  std::unordered_map<const Node*, Place> tree;
+  std::unordered_map<const Node*, std::vector<const Node*>> consumers;
+  for (Node* n : *m.graph)
+    for (uint32_t k = 0; k < n->nsrc; k++) consumers[n->src[k]].push_back(n);
+  for (auto at = m.graph->rbegin(); at != m.graph->rend(); ++at) {
+    const Node* n = *at;
+    const Node* join = nullptr;  // null: the end of the graph
+    bool first = true;
+    for (const Node* c : consumers[n]) {
+      if (!elementwise[c->op]) { join = nullptr; first = false; break; }
+      if (first) { join = c; first = false; continue; }
+      const Node* other = c;
+      while (join != other && join && other) {
+        if (tree[join].depth >= tree[other].depth) join = tree[join].parent;
+        else other = tree[other].parent;
+      }
+      if (join != other) join = nullptr;
+      if (!join) break;
+    }
+    tree[n] = {join, join ? tree[join].depth + 1 : 0};
+    m.meeting[n] = join != nullptr;
+  }
+}
+
+bool f_meets(Machine& m, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  if (!m.graph) return false;
+  if (m.meeting.empty()) find_meetings(m);
+  const Node* asked = n == m.matched ? m.original : n;
+  auto found = m.meeting.find(asked);
+  r = Value::boolean(found != m.meeting.end() && found->second);
+  return true;
+}
+
+bool f_slot(Machine& m, Arguments a, uint32_t count, Value& r) {
+  NODE_ARGUMENT(0);
+  static const Str* unnamed = intern("");
+  auto& table = m.slots[count > 1 && a[1].tag == Tag::Str ? a[1].s : unnamed];
+  auto found = table.number.emplace(n, int64_t(table.order.size()));
+  if (found.second) table.order.push_back(n);
+  r = Value::integer(found.first->second);
+  return true;
+}
+
+}  // namespace rulegrad

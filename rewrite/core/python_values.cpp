@@ -1,0 +1,126 @@
+#include "python_values.hpp"
+
+namespace rulegrad {
+
+std::vector<PyObject*> g_op_names, g_dtype_names;  // interned, one each
+std::unordered_map<PyObject*, int> g_op_by_object, g_dtype_by_object;
+
+std::string_view text_of(nb::handle h, const char* what) {
+  Py_ssize_t n;
+  const char* s = PyUnicode_Check(h.ptr()) ? PyUnicode_AsUTF8AndSize(h.ptr(), &n) : nullptr;
+  if (!s) {
+    PyErr_Clear();
+    throw GraphError(std::string(what) + " must be given by name, as a str");
+  }
+  return {s, size_t(n)};
+}
+
+// Names that are interned by Python (literals) are found by address.
+uint32_t op_of(nb::handle h) {
+  auto known = g_op_by_object.find(h.ptr());
+  if (known != g_op_by_object.end()) return uint32_t(known->second);
+  auto name = text_of(h, "an op");
+  int k = find_op(name);
+  if (k < 0) throw GraphError("there is no op called " + std::string(name));
+  if (PyUnicode_CHECK_INTERNED(h.ptr())) {
+    Py_INCREF(h.ptr());
+    g_op_by_object[h.ptr()] = k;
+  }
+  return uint32_t(k);
+}
+
+uint32_t dtype_of(nb::handle h) {
+  auto known = g_dtype_by_object.find(h.ptr());
+  if (known != g_dtype_by_object.end()) return uint32_t(known->second);
+  auto name = text_of(h, "a dtype");
+  int k = find_dtype(name);
+  if (k < 0) throw GraphError("there is no dtype called " + std::string(name));
+  if (PyUnicode_CheckExact(h.ptr()) && PyUnicode_CHECK_INTERNED(h.ptr())) {
+    Py_INCREF(h.ptr());
+    g_dtype_by_object[h.ptr()] = k;
+  }
+  return uint32_t(k);
+}
+
+Value value_of(nb::handle h, Storage& storage, AttributeType type, int depth) {
+  PyObject* o = h.ptr();
+  if (PyBool_Check(o)) return Value::boolean(o == Py_True);
+  if (PyLong_Check(o)) {
+    int overflow;
+    long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (!overflow) return Value::integer(v);
+    nb::object digits = nb::steal(PyObject_Str(o));
+    if (!digits.is_valid()) {  // Python itself refuses to print it
+      PyErr_Clear();
+      throw GraphError("an integer does not fit in 128 bits");
+    }
+    Int big = 0;
+    std::string s(text_of(digits, "an int"));
+    bool negative = s[0] == '-';
+    for (char c : s.substr(negative)) {
+      try {
+        big = checked_add(checked_mul(big, 10), c - '0');
+      } catch (const RewriteError&) {
+        throw GraphError("the integer " + s + " does not fit in 128 bits");
+      }
+    }
+    return Value::integer(negative ? -big : big);
+  }
+  if (PyFloat_Check(o)) return Value::number(PyFloat_AS_DOUBLE(o));
+  if (PyUnicode_Check(o)) {
+    if (type == AttributeType::Op) return Value::opcode(op_of(h));
+    if (type == AttributeType::Dtype) return Value::dtype(dtype_of(h));
+    return Value::text(intern(text_of(h, "text")));
+  }
+  if (PyTuple_Check(o) || PyList_Check(o)) {
+    if (depth > 32) throw GraphError("an attribute is nested too deeply");
+    std::vector<Value> items;
+    for (nb::handle x : nb::borrow<nb::object>(h)) items.push_back(value_of(x, storage, type, depth + 1));
+    storage.push_back(std::move(items));
+    return Value::seq(storage.back().data(), uint32_t(storage.back().size()));
+  }
+  if (nb::isinstance<Handle>(h)) return Value::node(nb::cast<Handle&>(h).ref.n);
+  if (PyIndex_Check(o)) {
+    nb::object i = nb::steal(PyNumber_Index(o));
+    if (i.is_valid()) return value_of(i, storage, type, depth + 1);
+    PyErr_Clear();  // an array has __index__ too, but only some can use it
+  }
+  if (PyNumber_Check(o) && !PyComplex_Check(o)) {
+    nb::object f = nb::steal(PyNumber_Float(o));
+    if (f.is_valid()) return Value::number(PyFloat_AS_DOUBLE(f.ptr()));
+    PyErr_Clear();
+  }
+  throw GraphError("an attribute must be an int, float, bool, str, dtype, op or a tuple of them, not " + std::string(nb::repr(h).c_str()));
+}
+
+nb::object wrap(Node* owned) {
+  Handle h;
+  h.ref = Ref(owned);
+  return nb::cast(std::move(h));
+}
+
+nb::object python_int(Int v) {
+  if (v == (long long)v) return nb::steal(PyLong_FromLongLong((long long)v));
+  return nb::steal(PyLong_FromString(show_int(v).c_str(), nullptr, 10));
+}
+
+nb::object python_of(const Value& v) {
+  switch (v.tag) {
+    case Tag::None: return nb::none();
+    case Tag::Bool: return nb::bool_(v.b);
+    case Tag::Int: return python_int(v.i);
+    case Tag::Float: return nb::float_(v.f);
+    case Tag::Str: return nb::str(v.s->text.c_str(), v.s->text.size());
+    case Tag::Dtype: return nb::borrow(g_dtype_names[v.u]);
+    case Tag::Op: return nb::borrow(g_op_names[v.u]);
+    case Tag::Node: retain(v.n); return wrap(v.n);
+    case Tag::Seq: {
+      nb::object t = nb::steal(PyTuple_New(v.q.size));
+      for (uint32_t k = 0; k < v.q.size; k++) PyTuple_SET_ITEM(t.ptr(), k, python_of(v.q.items[k]).release().ptr());
+      return t;
+    }
+  }
+  return nb::none();
+}
+
+}  // namespace rulegrad

@@ -1,0 +1,28 @@
+// Values and nodes between Python and the engine.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include "rewrite.hpp"
+
+namespace nb = nanobind;
+
+namespace rulegrad {
+
+struct Handle {
+  Ref ref;
+};
+
+using Storage = std::deque<std::vector<Value>>;  // of the sequences in a value from Python
+
+extern std::vector<PyObject*> g_op_names, g_dtype_names;  // interned, one each
+extern std::unordered_map<PyObject*, int> g_op_by_object, g_dtype_by_object;
+
+std::string_view text_of(nb::handle h, const char* what);
+uint32_t op_of(nb::handle h);
+uint32_t dtype_of(nb::handle h);
+// Throws GraphError for what no attribute can be.
+Value value_of(nb::handle h, Storage& storage, AttributeType type, int depth = 0);
+nb::object wrap(Node* owned);
+nb::object python_of(const Value& v);
+
+}  // namespace rulegrad
