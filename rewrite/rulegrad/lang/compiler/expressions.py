@@ -8,7 +8,6 @@ differs in code.
 from __future__ import annotations
 
 from rulegrad.lang import syntax
-from rulegrad.lang.builtins import BUILTINS
 from rulegrad.lang.compiler.assembler import BINARY, UNARY, DtypeName, OpName
 from rulegrad.lang.compiler.scope import Binding, Emitter, problem, with_names
 from rulegrad.lang.optable import INFIX_OPS, SWAPPED_OPS
@@ -277,7 +276,8 @@ def _call(e: Emitter, x: syntax.Call, build: bool) -> int:
     if name in e.generics.ops:
         return _build(e, None, name, (), x.arguments, build, x.span)
     op = library.table.by_function_name.get(name)
-    known = name in library.functions or name in library.definitions or name in library.externs or name in BUILTINS
+    declared = name in library.functions or name in library.definitions or name in library.externs
+    known = declared or e.has_builtin(name)
     if op is not None and (build or not known):
         return _build(e, op, None, (), x.arguments, build, x.span)
     if name in library.definitions:
@@ -291,7 +291,7 @@ def _call(e: Emitter, x: syntax.Call, build: bool) -> int:
         else:
             e.emit("EXTERN", register, e.assembler.extern(name), len(arguments), *arguments)
         return register
-    if name in BUILTINS:
+    if e.has_builtin(name):
         return _builtin(e, x)
     raise problem(f"no function, op or definition is called `{name}`", x.span)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from rulegrad.errors import RuleError
 from rulegrad.lang import syntax
+from rulegrad.lang.builtins import OP_TABLE
 from rulegrad.lang.compiler.assembler import Assembler, Writer
 from rulegrad.lang.compiler.expressions import compile_expression
 from rulegrad.lang.compiler.scope import Binding, Emitter, Library, problem
@@ -86,8 +87,14 @@ class OpTableCompiler:
             w.text(a.name)
             w.number(ATTRIBUTE_TYPES[a.type])
             w.number(int(a.default is not None))
-            if a.default is not None:
+            if a.default is None:
+                continue
+            if a.type not in ("op", "dtype"):
                 w.value(_constant(a.default))
+            elif isinstance(a.default, syntax.Name):
+                w.text(a.default.name)  # not a value: the engine has no numbers for ops yet
+            else:
+                raise problem(f"the default of `{a.name}` must be the name of {a.type} of the table", a.span)
 
     def _variables(self, op: Op) -> list[str]:
         known = self.library.table.resolve_dtypes
@@ -111,7 +118,7 @@ class OpTableCompiler:
     def _code(self, op: Op, x: syntax.Expression | None, prepare: Callable[[Emitter], None]) -> int:
         if x is None:
             return -1
-        e = Emitter(self.library, self.assembler)
+        e = Emitter(self.library, self.assembler, scopes=(OP_TABLE,))
         prepare(e)
         e.emit("RETURN", compile_expression(e, x, False))
         return self.assembler.code(e.words)

@@ -8,6 +8,7 @@ from typing import Any
 
 from rulegrad.errors import RuleError
 from rulegrad.lang import syntax
+from rulegrad.lang.builtins import BUILTINS, RENDER, RULE
 from rulegrad.lang.compiler.assembler import OPCODES, Assembler
 from rulegrad.lang.diagnostics import Diagnostic
 from rulegrad.lang.optable import OpTable
@@ -50,13 +51,24 @@ class Generics:
 class Emitter:
     """Code of one alternative: instructions, registers and names."""
 
-    def __init__(self, library: Library, assembler: Assembler, generics: Generics | None = None) -> None:
+    def __init__(
+        self,
+        library: Library,
+        assembler: Assembler,
+        generics: Generics | None = None,
+        scopes: tuple[str, ...] = (RULE, RENDER),
+    ) -> None:
         self.library = library
         self.assembler = assembler
         self.generics = generics or Generics()
+        self.scopes = scopes  # whose built-in functions can be called
         self.words: list[int] = []
         self.names: dict[str, Binding] = {}
         self.next_register = 0
+
+    def has_builtin(self, name: str) -> bool:
+        """Whether a built-in function of this name can be called here."""
+        return name in BUILTINS and any(scope in self.scopes for scope in BUILTINS[name].scopes)
 
     def emit(self, opcode: str, *operands: int) -> int:
         """Appends an instruction; the place of its last operand (a jump target to be patched)."""
