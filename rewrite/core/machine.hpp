@@ -53,6 +53,7 @@ struct Machine {
   uint32_t like = 0;                 // dtype that a bare value takes
   uint32_t current_dtype = 0;        // of the op whose evaluator runs
   uint32_t argument_dtype = 0;
+  bool wraps = false;                // that dtype is a fixed-width integer: only the lower bits of a result count
   std::unordered_map<CallKey, Value, CallHash> memo;
   CallKey needed;                    // when run() says Need
   struct Slots { std::unordered_map<const Node*, int64_t> number; std::vector<Node*> order; };

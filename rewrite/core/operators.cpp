@@ -135,17 +135,19 @@ bool Machine::binary(int op, bool nodes, const Value& a, const Value& b, Value& 
     }
   }
   Int x = a.tag == Tag::Int ? a.i : Int(a.b), y = b.tag == Tag::Int ? b.i : Int(b.b);
+  using Bits = unsigned __int128;
   switch (op) {
-    case B_ADD: result = Value::integer(checked_add(x, y)); return true;
-    case B_SUB: result = Value::integer(checked_sub(x, y)); return true;
-    case B_MUL: result = Value::integer(checked_mul(x, y)); return true;
+    case B_ADD: result = Value::integer(wraps ? Int(Bits(x) + Bits(y)) : checked_add(x, y)); return true;
+    case B_SUB: result = Value::integer(wraps ? Int(Bits(x) - Bits(y)) : checked_sub(x, y)); return true;
+    case B_MUL: result = Value::integer(wraps ? Int(Bits(x) * Bits(y)) : checked_mul(x, y)); return true;
     case B_DIV: result = Value::number(double(x) / double(y)); return y != 0;
     case B_FLOORDIV: if (y == 0) return false; result = Value::integer(floor_div(x, y)); return true;
     case B_FLOORMOD: if (y == 0) return false; result = Value::integer(floor_mod(x, y)); return true;
     case B_POW: {
       if (y < 0 || y > 127) return false;
       Int r = 1;
-      for (Int k = 0; k < y; k++) r = checked_mul(r, x);
+      for (Int k = 0; k < y; k++)
+        if (__builtin_mul_overflow(r, x, &r)) return false;
       result = Value::integer(r);
       return true;
     }
@@ -154,7 +156,9 @@ bool Machine::binary(int op, bool nodes, const Value& a, const Value& b, Value& 
     case B_XOR: result = Value::integer(x ^ y); return true;
     case B_SHL: {
       if (y < 0 || y > 126) return false;
-      result = Value::integer(checked_mul(x, Int(1) << int(y)));
+      Int exact;
+      if (__builtin_mul_overflow(x, Int(1) << int(y), &exact)) return false;
+      result = Value::integer(exact);
       return true;
     }
     case B_SHR: if (y < 0) return false; result = Value::integer(y > 126 ? (x < 0 ? -1 : 0) : x >> int(y)); return true;
@@ -244,6 +248,7 @@ bool evaluate_op(uint32_t op, uint32_t dtype, const Value* arguments, uint32_t c
   }
   machine.current_dtype = dtype;
   machine.argument_dtype = argument_dtype;
+  machine.wraps = dtype_info(dtype).kind == Kind::Int || dtype_info(dtype).kind == Kind::Uint;
   Value v;
   bool ok = machine.run(op_table_program().codes[o.code_eval], v) == Status::Done;
   if (!ok || v.tag == Tag::None || v.tag == Tag::Seq) return false;
