@@ -1,9 +1,22 @@
 // Facts of nodes: shape, interval, open ranges. Computed when first asked for, sources first, and kept with the node.
 #include <algorithm>
 
-#include "machine.hpp"
+#include "facts.hpp"
 
 namespace rulegrad {
+
+Machine& table_machine() {
+  static thread_local Machine machine(op_table_program());
+  return machine;
+}
+
+void drop_shape(Shape* s) {
+  if (s && s->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) ::operator delete(s);
+}
+
+void drop_ranges(RangeSet* s) {
+  if (s && s->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) ::operator delete(s);
+}
 
 namespace {
 
@@ -18,11 +31,6 @@ Shape* scalar_shape() {
   static Shape* s = new_shape(0);
   s->refs.fetch_add(1, std::memory_order_relaxed);
   return s;
-}
-
-Machine& table_machine() {
-  static thread_local Machine machine(op_table_program());
-  return machine;
 }
 
 // Runs code of the op table on a node; what it allocates is given back at the end of the scope.
@@ -90,60 +98,6 @@ Shape* compute_shape(Node* n) {
   Shape* s = new_shape(v.q.size);
   for (uint32_t k = 0; k < v.q.size; k++) s->dims[k] = int64_t(v.q.items[k].i);
   return s;
-}
-
-void compute_interval(Node* n) {
-  int64_t type_low, type_high, low, high;
-  dtype_bounds(n->dtype, type_low, type_high);
-  low = type_low;
-  high = type_high;
-  const OpInfo& o = op_info(n->op);
-  Kind kind = dtype_info(n->dtype).kind;
-  if (is_const(n)) {
-    const Value& v = const_value(n);
-    if (v.tag == Tag::Bool) low = high = v.b;
-    if (v.tag == Tag::Int && v.i == int64_t(v.i)) low = high = int64_t(v.i);
-  } else if (n->op == known_ops.CAST && kind == Kind::Bool) {  // a != 0
-    int64_t a = n->src[0]->low.load(std::memory_order_relaxed), b = n->src[0]->high.load(std::memory_order_relaxed);
-    Kind source = dtype_info(n->src[0]->dtype).kind;
-    if (source != Kind::Float && (a > 0 || b < 0)) low = 1;
-    if (source != Kind::Float && a == 0 && b == 0) high = 0;
-  } else if (o.code_low >= 0 && kind != Kind::Float && kind != Kind::Void) {
-    Machine& m = table_machine();
-    auto mark = m.arena.mark();
-    auto place = [&] {
-      for (size_t k = n->nsrc; k < o.parameters.size(); k++) m.registers[2 * k] = m.registers[2 * k + 1] = Value::none();
-      for (uint32_t k = 0; k < n->nsrc && k < o.parameters.size(); k++) {
-        int64_t a = n->src[k]->low.load(std::memory_order_relaxed), b = n->src[k]->high.load(std::memory_order_relaxed);
-        bool known = n->src[k]->facts.load(std::memory_order_acquire) & kInterval;
-        bool truth = n->src[k]->dtype == known_dtypes.bool_;
-        m.registers[2 * k] = !known || a == kUnboundedLow ? Value::none() : truth ? Value::boolean(a) : Value::integer(a);
-        m.registers[2 * k + 1] = !known || b == kUnboundedHigh ? Value::none() : truth ? Value::boolean(b) : Value::integer(b);
-      }
-      m.current_dtype = n->dtype;
-    };
-    auto bound = [&](int code, int64_t& result) {
-      place();
-      Value v;
-      if (m.run(op_table_program().codes[code], v) != Status::Done) return false;
-      if (v.tag == Tag::Bool) v = Value::integer(v.b);
-      if (v.tag != Tag::Int || v.i <= kUnboundedLow || v.i >= kUnboundedHigh) return false;
-      result = int64_t(v.i);
-      return true;
-    };
-    int64_t a = low, b = high;
-    bool has_low = bound(o.code_low, a), has_high = bound(o.code_high, b);
-    // A fixed-width result that may leave its dtype may wrap: then nothing is known.
-    bool wraps = kind != Kind::Index && kind != Kind::Bool && (!has_low || !has_high || a < type_low || b > type_high);
-    if (!wraps && (has_low || kind == Kind::Bool)) low = a;
-    if (!wraps && (has_high || kind == Kind::Bool)) high = b;
-    if (kind == Kind::Bool) { low = std::max<int64_t>(low, 0); high = std::min<int64_t>(high, 1); }
-    if (low > high) { low = type_low; high = type_high; }  // an empty range: a loop that does not run
-    m.arena.reset(mark);
-  }
-  n->low.store(low, std::memory_order_relaxed);
-  n->high.store(high, std::memory_order_relaxed);
-  n->facts.fetch_or(kInterval, std::memory_order_release);
 }
 
 RangeSet* new_ranges(uint32_t size) {

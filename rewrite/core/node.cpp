@@ -1,12 +1,6 @@
 #include "node.hpp"
 
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-
 #include <algorithm>
-#include <mutex>
-#include <thread>
 
 #include "machine.hpp"
 
@@ -20,152 +14,7 @@ namespace {
 std::vector<DtypeInfo> g_dtypes;
 std::vector<OpInfo> g_ops;
 
-// ---- intern table: 64 shards, each a hash table with chains behind a spin lock ----
-
-struct SpinLock {
-  std::atomic_flag flag = ATOMIC_FLAG_INIT;
-  void lock() {
-    for (int k = 0; flag.test_and_set(std::memory_order_acquire); k++)
-      if (k > 64) std::this_thread::yield();
-  }
-  void unlock() { flag.clear(std::memory_order_release); }
-};
-
-struct Shard {
-  SpinLock lock;
-  std::vector<Node*> buckets = std::vector<Node*>(64, nullptr);
-  size_t count = 0;
-  size_t place(uint64_t hash) const { return (hash >> 6) & (buckets.size() - 1); }
-  void grow() {
-    std::vector<Node*> old(buckets.size() * 2, nullptr);
-    old.swap(buckets);
-    for (Node* n : old)
-      while (n) {
-        Node* rest = n->chain;
-        Node*& head = buckets[place(n->hash)];
-        n->chain = head;
-        head = n;
-        n = rest;
-      }
-  }
-  void unlink(Node* n) {
-    Node** at = &buckets[place(n->hash)];
-    while (*at != n) at = &(*at)->chain;
-    *at = n->chain;
-    count--;
-    if (buckets.size() > 64 && count * 8 < buckets.size()) shrink();
-  }
-  void shrink() {
-    std::vector<Node*> old(buckets.size() / 4, nullptr);
-    old.swap(buckets);
-    for (Node* n : old)
-      while (n) {
-        Node* rest = n->chain;
-        Node*& head = buckets[place(n->hash)];
-        n->chain = head;
-        head = n;
-        n = rest;
-      }
-  }
-};
-
-Shard g_shards[64];
-std::atomic<size_t> g_live{0};
-
-// Ids are dense: freed ones are handed out again, so that side arrays stay small.
-struct IdPool {
-  SpinLock lock;
-  std::vector<uint32_t> free;
-  std::atomic<uint32_t> limit{0};
-  uint32_t take() {
-    std::lock_guard<SpinLock> hold(lock);
-    if (!free.empty()) {
-      uint32_t id = free.back();
-      free.pop_back();
-      return id;
-    }
-    return limit.fetch_add(1, std::memory_order_relaxed);
-  }
-  void give(const std::vector<uint32_t>& ids) {
-    std::lock_guard<SpinLock> hold(lock);
-    free.insert(free.end(), ids.begin(), ids.end());
-    if (free.size() == limit) {  // nothing is alive: give the memory back
-      free.clear();
-      free.shrink_to_fit();
-      limit = 0;
-    }
-  }
-} g_ids;
-
-constexpr size_t kManyNodes = 50'000;
-
-// ---- attributes: one allocation, nested sequences behind the items ----
-
-size_t nested_items(const Value& v) {
-  if (v.tag != Tag::Seq) return 0;
-  size_t n = v.q.size;
-  for (uint32_t k = 0; k < v.q.size; k++) n += nested_items(v.q.items[k]);
-  return n;
-}
-
-void copy_value(Value& to, const Value& from, Value*& storage) {
-  to = from;
-  if (from.tag != Tag::Seq) return;
-  Value* items = storage;
-  storage += from.q.size;
-  for (uint32_t k = 0; k < from.q.size; k++) copy_value(items[k], from.q.items[k], storage);
-  to.q.items = items;
-}
-
-Attrs* copy_attrs(const Value* items, uint32_t size) {
-  if (size == 0) return nullptr;
-  size_t total = size;
-  for (uint32_t k = 0; k < size; k++) total += nested_items(items[k]);
-  auto* a = static_cast<Attrs*>(::operator new(sizeof(Attrs) + total * sizeof(Value) + 16, std::align_val_t(16)));
-  a->size = size;
-  Value* storage = a->items + size;
-  for (uint32_t k = 0; k < size; k++) copy_value(a->items[k], items[k], storage);
-  return a;
-}
-
-bool same(const Node* n, uint64_t hash, uint32_t op, uint32_t dtype, Node* const* src, uint32_t nsrc, const Value* attrs, uint32_t nattrs) {
-  if (n->hash != hash || n->op != op || n->dtype != dtype || n->nsrc != nsrc) return false;
-  for (uint32_t k = 0; k < nsrc; k++)
-    if (n->src[k] != src[k]) return false;
-  if ((n->attrs ? n->attrs->size : 0) != nattrs) return false;
-  for (uint32_t k = 0; k < nattrs; k++)
-    if (!identical(n->attrs->items[k], attrs[k])) return false;
-  return true;
-}
-
-
-void destroy(Node* n) {
-  if (n->attrs) ::operator delete(n->attrs, std::align_val_t(16));
-  drop_shape(n->shape.load(std::memory_order_relaxed));
-  drop_ranges(n->ranges.load(std::memory_order_relaxed));
-  ::operator delete(n);
-}
-
-// Gives one reference back; true when the node is now unlinked and must be destroyed.
-bool drop_reference(Node* n) {
-  uint32_t refs = n->refs.load(std::memory_order_relaxed);
-  while (refs > 1)
-    if (n->refs.compare_exchange_weak(refs, refs - 1, std::memory_order_acq_rel)) return false;
-  Shard& shard = g_shards[n->hash & 63];
-  std::lock_guard<SpinLock> hold(shard.lock);  // nobody can find the node in the table meanwhile
-  if (n->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
-  shard.unlink(n);
-  return true;
-}
-
 }  // namespace
-
-void drop_shape(Shape* s) {
-  if (s && s->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) ::operator delete(s);
-}
-void drop_ranges(RangeSet* s) {
-  if (s && s->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) ::operator delete(s);
-}
 
 const DtypeInfo& dtype_info(uint32_t dtype) { return g_dtypes[dtype]; }
 const OpInfo& op_info(uint32_t op) { return g_ops[op]; }
@@ -214,79 +63,14 @@ void install_table(std::vector<DtypeInfo> dtypes, std::vector<OpInfo> ops) {
   if (g_ops[known_ops.MUL].min_sources != 2) throw BytecodeError("MUL must have two sources");
 }
 
+void set_intervals(uint32_t op, IntervalCode low, IntervalCode high) {
+  g_ops[op].low = std::move(low);
+  g_ops[op].high = std::move(high);
+}
+
 void remove_table() {
   g_ops.clear();
   g_dtypes.clear();
-}
-
-void retain(Node* n) { n->refs.fetch_add(1, std::memory_order_relaxed); }
-
-void release(Node* n) {
-  if (!drop_reference(n)) return;
-  std::vector<Node*> dead{n};
-  std::vector<uint32_t> ids;
-  while (!dead.empty()) {
-    Node* d = dead.back();
-    dead.pop_back();
-    for (uint32_t k = 0; k < d->nsrc; k++)
-      if (drop_reference(d->src[k])) dead.push_back(d->src[k]);
-    ids.push_back(d->id);
-    destroy(d);
-  }
-  g_live.fetch_sub(ids.size(), std::memory_order_relaxed);
-  g_ids.give(ids);
-#ifdef __GLIBC__
-  // A large graph is gone: glibc keeps small free blocks to itself unless it is told to look.
-  if (ids.size() > kManyNodes) malloc_trim(0);
-#endif
-}
-
-size_t live_nodes() { return g_live.load(); }
-uint32_t id_limit() { return g_ids.limit.load(); }
-
-Node* make_node(uint32_t op, uint32_t dtype, Node* const* src, uint32_t nsrc, const Value* attrs, uint32_t nattrs) {
-  Node* swapped[2];
-  if (nsrc == 2 && g_ops[op].commutative && is_const(src[0]) && !is_const(src[1])) {
-    swapped[0] = src[1];  // a commutative node keeps its constant last
-    swapped[1] = src[0];
-    src = swapped;
-  }
-  uint64_t hash = mix(g_ops[op].name->hash, dtype), rank = 0;
-  for (uint32_t k = 0; k < nsrc; k++) {
-    hash = mix(hash, src[k]->hash);
-    rank = std::max(rank, src[k]->hash >> kRankShift);
-  }
-  for (uint32_t k = 0; k < nattrs; k++) hash = mix(hash, hash_value(attrs[k]));
-  if (op == known_ops.RANGE && nattrs && attrs[0].i >= 0) rank = uint64_t(std::min<Int>(attrs[0].i + 1, kMostRank));
-  hash = (hash & ((1ULL << kRankShift) - 1)) | rank << kRankShift;
-  Shard& shard = g_shards[hash & 63];
-  std::lock_guard<SpinLock> hold(shard.lock);
-  for (Node* n = shard.buckets[shard.place(hash)]; n; n = n->chain)
-    if (same(n, hash, op, dtype, src, nsrc, attrs, nattrs)) {
-      retain(n);
-      return n;
-    }
-  auto* n = static_cast<Node*>(::operator new(sizeof(Node) + nsrc * sizeof(Node*)));
-  n->refs.store(1, std::memory_order_relaxed);
-  n->id = g_ids.take();
-  n->hash = hash;
-  n->op = uint16_t(op);
-  n->dtype = uint8_t(dtype);
-  n->facts.store(0, std::memory_order_relaxed);
-  n->nsrc = nsrc;
-  n->attrs = copy_attrs(attrs, nattrs);
-  n->shape.store(nullptr, std::memory_order_relaxed);
-  n->ranges.store(nullptr, std::memory_order_relaxed);
-  for (uint32_t k = 0; k < nsrc; k++) {
-    n->src[k] = src[k];
-    retain(src[k]);
-  }
-  if (++shard.count > shard.buckets.size()) shard.grow();
-  Node*& head = shard.buckets[shard.place(hash)];
-  n->chain = head;
-  head = n;
-  g_live.fetch_add(1, std::memory_order_relaxed);
-  return n;
 }
 
 // ---- checked construction ----

@@ -35,6 +35,16 @@ struct AttributeInfo {
 // How a fact of an op is computed: by a named rule that is common enough to be native, or by code.
 enum class ShapeRule : uint8_t { Scalar, Elementwise, Code };
 
+// One end of an interval by the op table's code, translated to steps on 64-bit integers (interval.cpp); empty where it cannot be.
+struct IntervalCode {
+  struct Step {
+    uint8_t action, to, a, b;
+    int32_t place;
+    int64_t value;
+  };
+  std::vector<Step> steps;
+};
+
 struct OpInfo {
   const Str* name;
   std::vector<ParameterInfo> parameters;
@@ -47,6 +57,7 @@ struct OpInfo {
   bool commutative = false;
   ShapeRule shape_rule = ShapeRule::Scalar;
   int code_shape = -1, code_eval = -1, code_low = -1, code_high = -1, code_identity = -1;
+  IntervalCode low, high;         // code_low and code_high on 64-bit integers
   std::vector<std::pair<int, const Str*>> checks;
   uint32_t stages = 7;            // bit 0 tensor, 1 kernel, 2 program
 };
@@ -70,6 +81,7 @@ int find_dtype(std::string_view name);
 bool table_loaded();
 // Set once, when the op table is loaded; extended by targets that declare ops of their own.
 void install_table(std::vector<DtypeInfo> dtypes, std::vector<OpInfo> ops);
+void set_intervals(uint32_t op, IntervalCode low, IntervalCode high);
 void remove_table();  // when the rest of its program turned out to be malformed
 
 struct Shape {
@@ -95,6 +107,7 @@ enum Fact : uint8_t { kInterval = 1, kRanges = 2 };
 
 struct Attrs {
   uint32_t size;
+  uint32_t values;  // those of nested sequences included
   Value items[];
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "interval.hpp"
 #include "machine.hpp"
 
 namespace rulegrad {
@@ -558,6 +559,12 @@ void load_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
     throw;
   }
   g_op_table = std::move(p);
+  for (uint32_t k = 0; k < op_count(); k++) {
+    const OpInfo& o = op_info(k);
+    if (o.code_low >= 0 && o.code_high >= 0)
+      set_intervals(k, translate_interval(g_op_table, g_op_table.codes[size_t(o.code_low)]),
+                    translate_interval(g_op_table, g_op_table.codes[size_t(o.code_high)]));
+  }
 }
 
 }  // namespace rulegrad
