@@ -43,8 +43,27 @@ Value* Machine::allocate(uint64_t count) {
   return arena.allocate(count);
 }
 
+static std::vector<std::unique_ptr<Workspace>>& workspaces() {
+  static thread_local std::vector<std::unique_ptr<Workspace>> pool;
+  return pool;
+}
+
+static std::unique_ptr<Workspace> take_workspace() {
+  auto& pool = workspaces();
+  if (pool.empty()) return std::make_unique<Workspace>();
+  auto w = std::move(pool.back());
+  pool.pop_back();
+  return w;
+}
+
+Machine::Machine(const Program& program)
+    : program(program), workspace(take_workspace()), registers(workspace->registers), arena(workspace->arena) {}
+
 Machine::~Machine() {
   for (Node* n : kept) release(n);
+  arena.reset({0, 0});
+  arena.trim();
+  workspaces().push_back(std::move(workspace));
 }
 
 Value Machine::sequence(const Value* items, uint32_t count) {

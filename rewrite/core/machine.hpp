@@ -17,6 +17,7 @@ class Arena {
   struct Mark { size_t block, used; };
   Mark mark() const { return {block_, used_}; }
   void reset(Mark m) { block_ = m.block; used_ = m.used; }
+  void trim() { if (blocks_.size() > 4) blocks_.resize(4); }  // what one large run needed is not kept
 
  private:
   std::vector<std::pair<std::unique_ptr<Value[]>, size_t>> blocks_;
@@ -39,14 +40,22 @@ struct RuleCount {
   uint64_t tried = 0, fired = 0, nanoseconds = 0;
 };
 
+// What is costly to set up: taken from a pool of the thread, for a run on a small graph takes less time than its making.
+// Registers keep what an earlier run left; code is verified to read only what it has written.
+struct Workspace {
+  Value registers[kRegisters];
+  Arena arena;
+};
+
 struct Machine {
-  explicit Machine(const Program& program) : program(program) {}
+  explicit Machine(const Program& program);
   ~Machine();
   Machine(const Machine&) = delete;
 
   const Program& program;
-  Value registers[kRegisters];
-  Arena arena;
+  std::unique_ptr<Workspace> workspace;
+  Value* const registers;
+  Arena& arena;
   std::vector<Value> building;       // the sequences under construction, one stack
   std::vector<uint32_t> bottoms;
   std::vector<Node*> kept;           // nodes made in this run, one reference each

@@ -55,7 +55,6 @@ class Rewriter {
   Rewriter(const Program& program, const Pass& pass, const Options& options, Outcome& out)
       : program_(program), pass_(pass), options_(options), out_(out), machine_(program) {
     if (options.count) out.counts.resize(program.rules.size());
-    fired_.resize(program.rules.size());
   }
 
   void run(Node* root) {
@@ -113,6 +112,7 @@ class Rewriter {
           fail(rule, n, "it changes the dtype from " + dtype_info(n->dtype).name->text + " to " + dtype_info(result->dtype).name->text);
         if (options_.check_shapes) check_shape(rule, n, result);
         if (options_.trace) out_.firings.push_back({rule, Ref::share(n), Ref::share(result)});
+        if (fired_.empty()) fired_.resize(program_.rules.size());
         fired_[rule]++;
         if (++out_.fired > options_.fuel + kFuelPerNode * given_) out_of_fuel();
       }
