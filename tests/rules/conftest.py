@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from rulegrad.ir import UOp
-from rulegrad.lang import engine, syntax
-from rulegrad.lang.parser import parse_file
+from rulegrad.lang import engine
 from rulegrad.runtime.interpreter import evaluate
 
 Array = np.ndarray

@@ -8,12 +8,12 @@ import pytest
 from rulegrad.ir import UOp
 from rulegrad.lang import engine, syntax
 
-FUNCTIONS = {"EXP": np.exp, "EXP2": np.exp2, "LOG": np.log, "LOG2": np.log2, "TANH": np.tanh, "SIN": np.sin, "COS": np.cos}
+FUNCTIONS = {op: getattr(np, op.lower()) for op in ("EXP", "EXP2", "LOG", "LOG2", "TANH", "SIN", "COS")}
 FLOATS = ("float32", "float64")
 COUNT = 60_000
 # The exact value of a float64 function needs more digits than float64 has.
 EXACT = np.longdouble
-needs_long_double = pytest.mark.skipif(np.finfo(EXACT).nmant <= 52, reason="long double has no more digits than float64 here")
+needs_long_double = pytest.mark.skipif(np.finfo(EXACT).nmant <= 52, reason="long double is float64 here")
 
 
 def stated_ulp(op: str) -> float:
@@ -58,7 +58,7 @@ def ulps(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
 def arguments(dtype: str) -> np.ndarray:
     """Special values, every magnitude, near 0, near 1, and where the exponential neither overflows nor vanishes."""
     generator, limits = np.random.default_rng(0), np.finfo(dtype)
-    special = [0, 1, 0.5, 2, 3, 10, np.inf, np.nan, limits.tiny, limits.smallest_subnormal, limits.max, 1e-10, np.pi / 4]
+    special = [0, 1, 0.5, 2, 3, 10, np.inf, np.nan, limits.tiny, limits.smallest_subnormal, limits.max, 1e-10]
     magnitudes = np.exp2(generator.uniform(limits.minexp - limits.nmant, limits.maxexp, COUNT))
     near_one = 1 + np.exp2(-generator.uniform(0, limits.nmant, COUNT)) * generator.choice([-1, 1], COUNT)
     moderate = generator.uniform(-1, 1, 2 * COUNT) * 1.1 * limits.maxexp
@@ -107,7 +107,8 @@ def test_error_of_powers(lower, compute, variable, dtype):
 def test_special_powers(lower, compute, variable, dtype):
     """Every pair of special values, as C's pow has them."""
     limits = np.finfo(dtype)
-    sizes = [0.0, 1.0, 2.0, 3.0, 0.5, 1.5, np.inf, limits.tiny, limits.smallest_subnormal, limits.max, 2.0**24 + 1, 2.0**53 - 1]
+    sizes = [0.0, 1.0, 2.0, 3.0, 0.5, 1.5, 2.0**24 + 1, 2.0**53 - 1, np.inf, limits.max]
+    sizes += [limits.tiny, limits.smallest_subnormal]
     values = np.array([np.nan, *sizes, *(-s for s in sizes)], dtype)
     a, b = (side.ravel() for side in np.meshgrid(values, values))
     leaves = variable(0, a), variable(1, b)

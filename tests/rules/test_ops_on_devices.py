@@ -1,0 +1,182 @@
+"""Every elementwise op with every dtype on every device, against the op table's evaluators."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rulegrad.compile import realize
+from rulegrad.ir import UOp
+from rulegrad.ir.dtype import ALL, DType
+from rulegrad.runtime.buffer import Buffer
+from rulegrad.runtime.interpreter import evaluate
+
+DTYPES = [d for d in ALL if d.kind not in ("void", "index")]
+COMPARISONS = ("CMPLT", "CMPLE", "CMPEQ", "CMPNE")
+BOOL_OPS = ("ADD", "MUL", "MAX", "MIN", "AND", "OR", "XOR")
+INTEGER_OPS = (*BOOL_OPS, "SUB", "FLOORDIV", "FLOORMOD", "TRUNCDIV", "TRUNCMOD", "POW", "SHL", "SHR")
+FLOAT_OPS = ("ADD", "SUB", "MUL", "DIV", "POW", "MAX", "MIN")
+FUNCTIONS = ("EXP", "EXP2", "LOG", "LOG2", "SIN", "COS", "TANH")
+UNARY = {
+    "bool": ("NOT",),
+    "integer": ("NEG", "NOT", "ABS"),
+    "float": ("NEG", "ABS", "RECIPROCAL", "SQRT", *FUNCTIONS, "TRUNC", "FLOOR", "CEIL", "ROUND"),
+}
+# What a device may compute with a few units in the last place; everything else is exact.
+INEXACT = frozenset(("DIV", "POW", "RECIPROCAL", "SQRT", *FUNCTIONS))
+MANTISSA = {"float32": 23, "float64": 52, "float16": 10, "bfloat16": 7, "float8_e4m3fn": 3, "float8_e5m2": 2}
+
+
+def kind(dtype: DType) -> str:
+    return "bool" if dtype.kind == "bool" else "float" if dtype.is_float else "integer"
+
+
+def special_values(dtype: DType) -> np.ndarray:
+    if dtype.kind == "bool":
+        return np.array([False, True])
+    if dtype.is_integer:
+        limits = np.iinfo(dtype.numpy)
+        near = {
+            *range(-8, 9),
+            13,
+            31,
+            32,
+            63,
+            64,
+            100,
+            127,
+            -100,
+            limits.min,
+            limits.min + 1,
+            limits.max,
+            limits.max - 1,
+        }
+        return np.array(sorted({v for v in near if limits.min <= v <= limits.max}), dtype.numpy)
+    sizes = [
+        0.0,
+        0.1,
+        0.5,
+        1.0,
+        1.5,
+        2.5,
+        3.0,
+        7.25,
+        100.0,
+        448.0,
+        65504.0,
+        2.0**24 + 2,
+        3e38,
+        np.inf,
+        1e-3,
+        1e-5,
+        1e-40,
+    ]
+    with np.errstate(all="ignore"):
+        return np.array([np.nan, *sizes, *(-s for s in sizes)], dtype.numpy)
+
+
+def operands(dtype: DType) -> list[np.ndarray]:
+    """Every pair of special values, and random bits."""
+    pairs = np.meshgrid(special_values(dtype), special_values(dtype))
+    generator = np.random.default_rng(0)
+    if dtype.kind == "bool":
+        return [side.ravel() for side in pairs]
+    bits = generator.integers(0, 256, (2, 1000 * dtype.numpy.itemsize), dtype=np.uint8).view(dtype.numpy)
+    return [np.concatenate([side.ravel(), more]) for side, more in zip(pairs, bits, strict=True)]
+
+
+def on_device(device: str, *arrays: np.ndarray) -> list[Buffer]:
+    found = []
+    for array in arrays:
+        buffer = Buffer(array.shape, DType(array.dtype.name), device)
+        buffer.copy_in(array)
+        found.append(buffer)
+    return found
+
+
+def stacked(values: list[UOp], rows: UOp) -> UOp:
+    """One tensor of several of one shape, which one kernel computes; `rows` has the row's number everywhere."""
+    result = None
+    for k, value in enumerate(values):
+        row = UOp("EXPAND", (UOp("RESHAPE", (value,), shape=(1, *value.shape)),), shape=rows.shape)
+        result = row if result is None else UOp("WHERE", (UOp("CMPEQ", (rows, UOp.const(k, "int32"))), row, result))
+    return result
+
+
+def compare(found: np.ndarray, wanted: np.ndarray, dtype: DType, what: str, sources: list[np.ndarray]) -> None:
+    if not dtype.is_float:
+        wrong = found != wanted
+    else:
+        with np.errstate(all="ignore"):
+            a, b = found.astype(np.longdouble), wanted.astype(np.longdouble)
+            same = (a == b) & (np.signbit(a) == np.signbit(b)) | np.isnan(a) & np.isnan(b)
+            near = np.abs(a - b) <= 4 * 2.0 ** -MANTISSA[dtype] * np.maximum(np.abs(b), 1e-37)
+        # which zero is the larger is open
+        zeros = (a == 0) & (b == 0) if what in ("MAX", "MIN") else np.zeros(a.shape, bool)
+        wrong = ~(same | near) if what in INEXACT else ~(same | zeros)
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        arguments = ", ".join(repr(source[k]) for source in sources)
+        pytest.fail(f"{what}({arguments}) is {found[k]!r}, not {wanted[k]!r}; {wrong.sum()} of {wrong.size} differ")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_op(device, dtype):
+    arrays = operands(dtype)
+    buffers = on_device(device, *arrays)
+    leaves = [buffer.uop for buffer in buffers]
+    given = dict(zip(leaves, arrays, strict=True))
+    binary = {"bool": BOOL_OPS, "integer": INTEGER_OPS, "float": FLOAT_OPS}[kind(dtype)]
+    groups = [(dtype, [*((op, 2) for op in binary), *((op, 1) for op in UNARY[kind(dtype)])])]
+    groups.append((DType("bool"), [(op, 2) for op in COMPARISONS]))
+    kernels, graphs, kept = [], [], []
+    for _, ops in groups:
+        graphs.append([UOp(op, tuple(leaves[:count])) for op, count in ops])
+        rows = np.repeat(np.arange(len(ops), dtype=np.int32), arrays[0].size).reshape(len(ops), -1)
+        kept.extend(on_device(device, rows))
+        kernels.append(stacked(graphs[-1], kept[-1].uop))
+    for (result, ops), graph, buffer in zip(groups, graphs, realize(kernels), strict=True):
+        found = buffer.numpy()
+        for (op, count), node, row in zip(ops, graph, found, strict=True):
+            with np.errstate(all="ignore"):
+                wanted = evaluate(node, given)
+            compare(row, wanted, result, op, arrays[:count])
+
+
+@pytest.mark.parametrize("source", DTYPES)
+@pytest.mark.parametrize("op", ["CAST", "BITCAST"])
+def test_every_cast(device, op, source):
+    array = operands(source)[0]
+    targets = [d for d in DTYPES if d != source and (op == "CAST" or d.bits == source.bits)]
+    rows = np.repeat(np.arange(len(targets), dtype=np.int32), array.size).reshape(len(targets), -1)
+    buffer, counts = on_device(device, array, rows)
+    graphs = [UOp(op, (buffer.uop,), target) for target in targets]
+    # one kernel for all: the bits of the results
+    bits = [UOp("BITCAST", (g,), f"uint{t.bits}") for t, g in zip(targets, graphs, strict=True)]
+    (result,) = realize([stacked([UOp("CAST", (b,), "uint64") for b in bits], counts.uop)])
+    for target, graph, row in zip(targets, graphs, result.numpy(), strict=True):
+        with np.errstate(all="ignore"):
+            wanted = evaluate(graph, {buffer.uop: array})
+        found = row.astype(f"uint{target.bits}").view(target.numpy)
+        compare(found, wanted, target, f"{op}[{target}]", [array])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_sums_of_small_floats(device, dtype):
+    array = np.random.default_rng(0).normal(size=(8, 500)).astype(DType(dtype).numpy)
+    (buffer,) = on_device(device, array)
+    graph = UOp("REDUCE", (buffer.uop,), op="ADD", axes=(1,))
+    exact = array.astype(np.float64).sum(1, keepdims=True).astype(np.float32)
+    found = realize([graph])[0].numpy().astype(np.float32)
+    # the sum is rounded once, at the end
+    np.testing.assert_allclose(found, exact.astype(array.dtype).astype(np.float32), rtol=2.0 ** -MANTISSA[dtype])
+
+
+@pytest.mark.parametrize("op", ["FLOORDIV", "FLOORMOD", "TRUNCDIV", "TRUNCMOD", "SHL", "SHR"])
+def test_every_pair_of_int8(device, op):
+    values = np.arange(-128, 128).astype(np.int8)
+    arrays = [side.ravel() for side in np.meshgrid(values, values)]
+    buffers = on_device(device, *arrays)
+    graph = UOp(op, tuple(buffer.uop for buffer in buffers))
+    wanted = evaluate(graph, {buffer.uop: array for buffer, array in zip(buffers, arrays, strict=True)})
+    compare(realize([graph])[0].numpy(), wanted, DType("int8"), op, arrays)
