@@ -23,7 +23,7 @@ struct Frame {
 };
 
 constexpr uint32_t kNoRule = ~0u;
-constexpr uint64_t kFuelPerNode = 50;  // of the graph that is given
+constexpr uint64_t kFuelPerNode = 50, kChainPerNode = 8;  // of the graph that is given
 
 // Rewriting may be nested in one thread (an extern that rewrites), so side tables are taken from a pool, and given back.
 template <typename T>
@@ -53,11 +53,12 @@ class Lease {
 class Rewriter {
  public:
   Rewriter(const Program& program, const Pass& pass, const Options& options, Outcome& out)
-      : program_(program), pass_(pass), options_(options), out_(out), machine_(program) {
+      : program_(program), pass_(pass), options_(options), out_(out), machine_(program), fuel_(options.fuel), longest_chain_(options.longest_chain) {
     if (options.count) out.counts.resize(program.rules.size());
   }
 
   void run(Node* root) {
+    root_ = root;
     marks_->begin();
     if (pass_.kind == PassKind::Walk) {
       walk(root);
@@ -114,7 +115,7 @@ class Rewriter {
         if (options_.trace) out_.firings.push_back({rule, Ref::share(n), Ref::share(result)});
         if (fired_.empty()) fired_.resize(program_.rules.size());
         fired_[rule]++;
-        if (++out_.fired > options_.fuel + kFuelPerNode * given_) out_of_fuel();
+        if (++out_.fired > fuel_) need_more(fuel_, options_.fuel, kFuelPerNode, out_.fired);
       }
     }
     machine_.arena.reset(mark);
@@ -130,6 +131,12 @@ class Rewriter {
   void check_shape(uint32_t rule, Node* before, Node* after) {
     const Shape *a = shape_of(before), *b = shape_of(after);
     if (a->rank != b->rank || !std::equal(a->dims, a->dims + a->rank, b->dims)) fail(rule, before, "it changes the shape");
+  }
+
+  // A limit is reached: is it the one of a graph of this size?
+  void need_more(uint64_t& limit, uint64_t base, uint64_t per_node, uint64_t wanted) {
+    limit = base + per_node * toposort({root_}).size();
+    if (wanted > limit) out_of_fuel();
   }
 
   [[noreturn]] void out_of_fuel() {
@@ -197,7 +204,6 @@ class Rewriter {
       return true;
     }
     m.state = kGrey;
-    given_ += chain == 0;
     stack_.push_back({n, n, 0, rule, chain, false});
     return false;
   }
@@ -224,7 +230,7 @@ class Rewriter {
   void continue_with(Node* r, uint32_t rule) {
     Frame& f = stack_.back();
     uint32_t chain = f.chain + 1;
-    if (chain > options_.longest_chain) out_of_fuel();
+    if (chain > longest_chain_) need_more(longest_chain_, options_.longest_chain, kChainPerNode, chain);
     f.waiting = true;
     if (enter(r, rule, chain)) {
       stack_.back().waiting = false;
@@ -253,7 +259,6 @@ class Rewriter {
       for (uint32_t k = 0; k < n->nsrc; k++) (*uses)[n->src[k]]++;
     machine_.uses = &*uses;
     machine_.graph = &order;
-    given_ = order.size();
     for (Node* n : order) {
       Node* m = rebuild(n);
       machine_.original = n;
@@ -270,7 +275,8 @@ class Rewriter {
   Outcome& out_;
   Machine machine_;
   Lease<SideTable<Mark>> marks_;
-  uint64_t given_ = 1;  // nodes of the graph that was given, as far as they are known
+  Node* root_ = nullptr;
+  uint64_t fuel_, longest_chain_;
   std::vector<Frame> stack_;
   std::vector<uint64_t> fired_;
 };

@@ -14,8 +14,9 @@ struct Options {
   bool check_shapes = false;
   bool count = false;
   std::vector<Node*> follow;        // nodes of the graph whose results are asked for
-  uint64_t fuel = 2'000'000;         // firings in one run, beside those that a large graph may need
-  uint32_t longest_chain = 100'000;  // firings that lead from one to the next
+  // Firings in one run, and firings that lead from one to the next; a large graph may have more of both.
+  uint64_t fuel = 2'000'000;
+  uint64_t longest_chain = 100'000;
 };
 
 struct Outcome {

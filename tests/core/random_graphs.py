@@ -123,12 +123,18 @@ def assignments(draw: st.DrawFn, root: UOp) -> dict[UOp, Any]:
             found[node] = const(draw(st.floats()), node.dtype).attrs["value"]
         else:
             low, high = limits(node.dtype)
-            value = draw(st.one_of(st.integers(low, high), st.integers(max(low, -20), min(high, 20)), st.sampled_from([low, high])))
+            value = draw(
+                st.one_of(
+                    st.integers(low, high), st.integers(max(low, -20), min(high, 20)), st.sampled_from([low, high])
+                )
+            )
             found[node] = bool(value) if node.dtype == "bool" else value
     return found
 
 
-TEXTS = st.text(max_size=6) | st.sampled_from(['"', "\\", '"\\"', "a\nb", "\r", "\x00", "]:int32(%0)", "\u2028", "é", ", ", "'"])
+TEXTS = st.text(max_size=6) | st.sampled_from(
+    ['"', "\\", '"\\"', "a\nb", "\r", "\x00", "]:int32(%0)", "\u2028", "é", ", ", "'"]
+)
 SHAPES = st.lists(st.integers(0, 3), max_size=3).map(tuple)
 
 
@@ -152,7 +158,9 @@ def graphs(draw: st.DrawFn) -> UOp:
     nodes = [draw(leaves()) for _ in range(draw(st.integers(1, 4)))]
     for _ in range(draw(st.integers(0, 8))):
         x = draw(st.sampled_from(nodes))
-        kind = draw(st.sampled_from(["stage", "copy", "cast", "reduce", "sink", "after", "flip", "index", "load", "twice"]))
+        kind = draw(
+            st.sampled_from(["stage", "copy", "cast", "reduce", "sink", "after", "flip", "index", "load", "twice"])
+        )
         if x.dtype == "void" and kind not in ("sink", "after"):
             continue
         if kind == "stage":

@@ -21,6 +21,7 @@ from rulegrad.errors import GraphError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import ALL
 
+
 def settled() -> int:
     """Number of live nodes once the garbage of earlier tests is gone."""
     gc.collect()
@@ -203,9 +204,7 @@ def test_default_attributes() -> None:
 def test_operators_build_nodes() -> None:
     x, y = var(0), var(1)
     built = [x + y, x - y, x * y, x // y, x % y, x & y, x | y, x ^ y, x << y, x >> y, x**y, x < y, x <= y, -x, ~x]
-    assert " ".join(n.op for n in built) == (
-        "ADD SUB MUL FLOORDIV FLOORMOD AND OR XOR SHL SHR POW CMPLT CMPLE NEG NOT"
-    )
+    assert " ".join(n.op for n in built) == ("ADD SUB MUL FLOORDIV FLOORMOD AND OR XOR SHL SHR POW CMPLT CMPLE NEG NOT")
     assert (x > y) == (y < x) and (x >= y) == (y <= x)
     assert (1 - x).src == (const(1), x) and (x / 2 if x.dtype == "float32" else 2**x).src[0] == const(2)
     assert (var(0, "float32") / 2).op == "DIV"

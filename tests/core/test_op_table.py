@@ -118,7 +118,15 @@ def test_unary_integers(dtype: str) -> None:
 
 @pytest.mark.parametrize(("a", "b"), list(itertools.product([False, True], repeat=2)))
 def test_bools(a: bool, b: bool) -> None:
-    expected = {"AND": a and b, "OR": a or b, "XOR": a != b, "ADD": a or b, "MUL": a and b, "MAX": a or b, "MIN": a and b}
+    expected = {
+        "AND": a and b,
+        "OR": a or b,
+        "XOR": a != b,
+        "ADD": a or b,
+        "MUL": a and b,
+        "MAX": a or b,
+        "MIN": a and b,
+    }
     for op, value in expected.items():
         assert _core.evaluate(op, "bool", a, b) is value
     comparisons = {"CMPLT": a < b, "CMPLE": a <= b, "CMPEQ": a == b, "CMPNE": a != b}
@@ -148,7 +156,9 @@ def rounded(value: float, dtype: str) -> float:
     place = int(np.searchsorted(table, abs(value)))
     if place == len(table):  # above the greatest finite value: halfway to the next it rounds up
         gap = table[-1] - table[-2]
-        below = abs(value) < table[-1] + gap / 2 or (abs(value) == table[-1] + gap / 2 and is_even(dtype, len(table) - 1))
+        below = abs(value) < table[-1] + gap / 2 or (
+            abs(value) == table[-1] + gap / 2 and is_even(dtype, len(table) - 1)
+        )
         top = table[-1] if below else (math.nan if dtype == "float8_e4m3fn" else math.inf)
         return math.copysign(float(top), value)
     if table[place] == abs(value):
@@ -278,7 +288,11 @@ def test_unary_floats(op: str, dtype: str) -> None:
         with np.errstate(all="ignore"):
             expected = rounded(float(UNARY[op](np.float64(x))), dtype)
         found = _core.evaluate(op, dtype, x)
-        if op in ("EXP", "EXP2", "LOG", "LOG2", "SIN", "COS", "TANH") and math.isfinite(expected) and math.isfinite(found):
+        if (
+            op in ("EXP", "EXP2", "LOG", "LOG2", "SIN", "COS", "TANH")
+            and math.isfinite(expected)
+            and math.isfinite(found)
+        ):
             assert found == pytest.approx(expected, rel=2.0 ** -as_dtype(dtype).mantissa, abs=1e-300), x
         else:
             assert same_value(found, expected), x
@@ -351,7 +365,9 @@ def test_identity_elements(op: str, dtype: str) -> None:
         return  # the op does not take this dtype
     program = f"p[f: {{{op}}}]: n@f(_, _) -> {{identity(f, dtype(n))}}"
     identity = rewritten(program, UOp(op, (x, x))).attrs["value"]
-    low_high: list[Any] = [-3.5, 2.0, 0.0] if dtype in FLOATS else [False, True] if dtype == "bool" else [*limits(dtype), 0, 3]
+    low_high: list[Any] = (
+        [-3.5, 2.0, 0.0] if dtype in FLOATS else [False, True] if dtype == "bool" else [*limits(dtype), 0, 3]
+    )
     for value in [*low_high, *([math.inf, -math.inf] if dtype in FLOATS else [])]:
         stored = const(value, dtype).attrs["value"]
         assert same_value(_core.evaluate(op, dtype, stored, identity), stored) or stored == 0
@@ -367,7 +383,9 @@ def test_dtypes_of_results() -> None:
     assert UOp("REDUCE", (var(0, "bfloat16", (3,)),), op="ADD", axes=(0,)).dtype == "bfloat16"
 
 
-@pytest.mark.parametrize(("op", "arguments"), [("ADD", (1,)), ("ADD", (1, 2, 3)), ("NEG", ()), ("WHERE", (True, 1)), ("SINK", (1,))])
+@pytest.mark.parametrize(
+    ("op", "arguments"), [("ADD", (1,)), ("ADD", (1, 2, 3)), ("NEG", ()), ("WHERE", (True, 1)), ("SINK", (1,))]
+)
 def test_wrong_numbers_of_arguments_have_no_value(op: str, arguments: tuple[Any, ...]) -> None:
     assert _core.evaluate(op, "int32", *arguments) is None
 
