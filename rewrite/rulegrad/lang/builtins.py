@@ -69,10 +69,10 @@ BUILTINS: dict[str, Builtin] = _table(
     ("base(x)", 1, 1, _R, "of a term b * c: b, else x"),
     ("divides(k, x)", 2, 2, _R, "every term of x is a multiple of k"),
     ("exact_div(x, k)", 2, 2, _R, "x / k as a node, when divides(k, x)"),
-    ("ordered_sum(x)", 1, 1, _R, "an integer sum with like terms added up, in the order of their keys, the constant last"),
+    ("ordered_sum(x)", 1, 1, _R, "an integer sum with like terms added up, ordered by key, the constant last"),
     ("joined_sum(x)", 1, 1, _R, "an index sum with (b % c) * f + (b // c) * (c * f) put together to b * f"),
     ("split_sum(x, c)", 2, 2, _R, "(d, q, r) with x == d * q + r and d a divisor of c; fails when nothing is gained"),
-    ("split_sum_below(x, c)", 2, 2, _R, "(d, q, r) with x == d * q + r, where x < c does not depend on r within its interval"),
+    ("split_sum_below(x, c)", 2, 2, _R, "(d, q, r) with x == d * q + r, where x < c does not depend on r"),
     ("residue(x, c)", 2, 2, _R, "a simpler sum that is congruent to x modulo c; fails when x is the simplest"),
     # ---- numbers ----
     ("gcd(a, ...)", 1, None, _RO, "greatest common divisor"),
