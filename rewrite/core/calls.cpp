@@ -7,7 +7,7 @@
 namespace rulegrad {
 
 // Calls of functions that wait for each other, and that are remembered, before they are taken for endless.
-constexpr size_t kDeepestCall = 2'000'000, kMostCalls = 2'000'000;
+constexpr size_t kDeepestCall = 200'000, kMostCalls = 1'000'000, kCallsPerNode = 8;
 
 Status Machine::run_rule(const Alternative& a, Node* n, Value& result) {
   auto blamed = [&](const std::exception& e) {
@@ -100,7 +100,7 @@ void Machine::call(const CallKey& first) {
     }
     if (waiting) {
       if (!open.insert(needed).second) needs_itself(stack);
-      if (stack.size() > kDeepestCall || memo.size() > kMostCalls + 8 * live_nodes())
+      if (stack.size() > kDeepestCall + kCallsPerNode * live_nodes() || memo.size() > kMostCalls + kCallsPerNode * live_nodes())
         throw RewriteError("function " + f.name->text + " does not end: " + std::to_string(stack.size()) + " calls wait for each other, " +
                            std::to_string(memo.size()) + " are done");
       stack.push_back(needed);

@@ -79,7 +79,7 @@ def test_growth_in_breadth() -> None:
             if k < 2 ** 40
     """
     message = error_of(rules, loop(1, 5), fuel=100_000)
-    assert "did not end after 1000" in message and "p.split" in message
+    assert "did not end after 100" in message and "p.split" in message
 
 
 def test_fuel_names_the_rules_that_fired_most() -> None:
@@ -139,7 +139,7 @@ def test_a_function_that_counts_for_ever() -> None:
 def test_a_match_that_never_ends() -> None:
     rules = """
         a: n@NEG(x) -> x
-            if len([i + j + k for i, j, k in product((100, 100, 100))]) > 0
+            if len([i + j + k for i, j, k in product((100, 100, 10))]) > 0
             if all(len([i + j for j in iota(10000)]) > 0 for i in iota(100000))
     """
     message = error_of(rules, -var(0))
