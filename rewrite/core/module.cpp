@@ -118,7 +118,7 @@ Value call_host(void* handle, const Value* arguments, uint32_t count, Machine& m
   nb::object result = nb::steal(PyObject_CallObject(static_cast<PyObject*>(handle), args.ptr()));
   if (!result.is_valid()) {
     nb::python_error e;
-    throw RewriteError(std::string("an extern failed: ") + e.what());
+    throw RewriteError(std::string(nb::str(e.type().attr("__name__")).c_str()) + ": " + nb::str(e.value()).c_str());
   }
   Storage storage;
   Value v = value_of(result, storage, AttributeType::Tuple);
