@@ -30,8 +30,7 @@ int Machine::match(const Dispatch& dispatch, Node* n, const Value* extra, uint32
   auto mark = arena.mark();
   for (; at != end; at++) {
     const Alternative& a = dispatch.alternatives[*at];
-    if (!(a.dtypes >> n->dtype & 1) || n->nsrc < a.min_sources || n->nsrc > a.max_sources) continue;
-    if (program.disabled[a.rule]) continue;
+    if (n->nsrc < a.min_sources || n->nsrc > a.max_sources || program.disabled[a.rule]) continue;
     std::chrono::steady_clock::time_point start;
     if (counts) start = std::chrono::steady_clock::now();
     for (;;) {
@@ -91,7 +90,7 @@ void Machine::call(const CallKey& first) {
     bool waiting = false, done = false;
     for (; at != end && !done && !waiting; at++) {
       const Alternative& a = f.dispatch.alternatives[*at];
-      if (!(a.dtypes >> n->dtype & 1) || n->nsrc < a.min_sources || n->nsrc > a.max_sources || program.disabled[a.rule]) continue;
+      if (n->nsrc < a.min_sources || n->nsrc > a.max_sources || program.disabled[a.rule]) continue;
       like = n->dtype;
       for (uint32_t k = 0; k < key.count; k++) registers[k] = key.arguments[k];
       Status status = run_rule(a, n, result);

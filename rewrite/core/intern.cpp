@@ -149,6 +149,14 @@ bool same(const Node* n, uint64_t hash, uint32_t op, uint32_t dtype, Node* const
   return true;
 }
 
+uint32_t symbol_of(uint32_t op, const Value* attrs, uint32_t nattrs) {
+  if (op != known_ops.CONST || nattrs != 1) return op;
+  const Value& v = attrs[0];
+  double x = v.tag == Tag::Int ? (v.i == int8_t(v.i) ? double(v.i) : 2.0) : v.tag == Tag::Float ? v.f : double(v.b);
+  uint32_t first = uint32_t(op_count());
+  return x == 0 ? first : x == 1 ? first + 1 : x == -1 ? first + 2 : op;
+}
+
 Node* new_node(uint64_t hash, uint32_t op, uint32_t dtype, Node* const* src, uint32_t nsrc, const Value* attrs, uint32_t nattrs) {
   uint32_t values = 0;
   for (uint32_t k = 0; k < nattrs; k++) values += stored_values(attrs[k]);
@@ -159,6 +167,7 @@ Node* new_node(uint64_t hash, uint32_t op, uint32_t dtype, Node* const* src, uin
   n->dtype = uint8_t(dtype);
   n->facts.store(0, std::memory_order_relaxed);
   n->nsrc = nsrc;
+  n->symbol = symbol_of(op, attrs, nattrs);
   n->attrs = nullptr;
   n->shape.store(nullptr, std::memory_order_relaxed);
   n->ranges.store(nullptr, std::memory_order_relaxed);

@@ -103,6 +103,9 @@ constexpr uint64_t kMostRank = 0xffff;
 
 constexpr int64_t kUnboundedLow = INT64_MIN, kUnboundedHigh = INT64_MAX;
 
+// CONST nodes of the values 0, 1 and -1 have symbols of their own, above the ops.
+constexpr size_t kConstSymbols = 3;
+
 enum Fact : uint8_t { kInterval = 1, kRanges = 2 };
 
 struct Attrs {
@@ -119,6 +122,7 @@ struct Node {
   uint8_t dtype;
   std::atomic<uint8_t> facts;
   uint32_t nsrc;
+  uint32_t symbol;  // for the dispatch of rules: the op, or which constant it is
   Node* chain;  // next in the intern table's bucket
   Attrs* attrs;
   std::atomic<int64_t> low, high;

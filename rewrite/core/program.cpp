@@ -144,7 +144,7 @@ void read_ops(Reader& r) {
   check(dtypes.size() <= 32, "more than 32 dtypes");
   std::vector<OpInfo> ops;
   n = r.count();
-  check(n >= 1 && n <= kMaxOps, "no ops, or too many");
+  check(n >= 1 && n + kConstSymbols <= kMaxOps, "no ops, or too many");
   struct Default { uint32_t op, attribute; const Str* name; };
   std::vector<Default> names;  // of ops and dtypes, which are looked up when all are known
   for (uint32_t k = 0; k < n; k++) {
@@ -390,54 +390,19 @@ void validate(const Program& p, const Code& code, uint32_t inputs) {
   for (size_t t : targets) check(starts[t], "a jump leads into the middle of an instruction");
 }
 
-void Dispatch::compile(const std::deque<OpSet>& sets, size_t count) {
-  ops.assign(count, {});
-  std::map<std::vector<uint32_t>, std::pair<uint32_t, uint32_t>> shared;
-  for (size_t op = 0; op < count; op++) {
-    PerOp& p = ops[op];
-    std::vector<uint32_t> mine;
-    for (uint32_t k = 0; k < alternatives.size(); k++)
-      if (sets[alternatives[k].root][op]) mine.push_back(k);
-    p.empty = mine.empty();
-    // Ops at a source position are in one class when they admit the same alternatives.
-    std::vector<std::vector<bool>> members[3];
-    for (int position = 0; position < 3; position++) {
-      std::map<std::vector<bool>, uint8_t> numbers;
-      p.classes[position].resize(count + 1);
-      for (size_t child = 0; child <= count; child++) {
-        std::vector<bool> admits(mine.size());
-        for (size_t k = 0; k < mine.size(); k++) {
-          int set = alternatives[mine[k]].children[position];
-          admits[k] = set < 0 || (child < count && sets[set][child]);
-        }
-        auto found = numbers.find(admits);
-        if (found == numbers.end()) {
-          if (numbers.size() == 255) throw BytecodeError("too many kinds of sources for one op");
-          found = numbers.emplace(admits, uint8_t(numbers.size())).first;
-          members[position].push_back(admits);
-        }
-        p.classes[position][child] = found->second;
-      }
-      p.counts[position] = uint32_t(numbers.size());
-    }
-    for (auto& a : members[0])
-      for (auto& b : members[1])
-        for (auto& c : members[2]) {
-          std::vector<uint32_t> list;
-          for (size_t k = 0; k < mine.size(); k++)
-            if (a[k] && b[k] && c[k]) list.push_back(mine[k]);
-          auto found = shared.find(list);
-          if (found == shared.end()) {
-            std::pair<uint32_t, uint32_t> span{uint32_t(lists.size()), uint32_t(lists.size() + list.size())};
-            lists.insert(lists.end(), list.begin(), list.end());
-            found = shared.emplace(list, span).first;
-          }
-          p.table.push_back(found->second);
-        }
-  }
-}
-
 namespace {
+
+// An op, or "CONST 0", "CONST 1", "CONST -1": a constant of that value.
+void read_member(std::string_view name, OpSet& set) {
+  static const std::string_view constants[kConstSymbols] = {"CONST 0", "CONST 1", "CONST -1"};
+  for (size_t k = 0; k < kConstSymbols; k++)
+    if (name == constants[k]) { set.set(op_count() + k); return; }
+  int op = find_op(name);
+  if (op < 0) throw BytecodeError("unknown op " + std::string(name));
+  set.set(size_t(op));
+  if (uint32_t(op) == known_ops.CONST)
+    for (size_t k = 0; k < kConstSymbols; k++) set.set(op_count() + k);
+}
 
 void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) {
   Reader r(bytes, size, p);
@@ -451,7 +416,7 @@ void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
   for (uint32_t k = 0; k < n; k++) {
     OpSet set;
     uint32_t members = r.count();
-    for (uint32_t j = 0; j < members; j++) set.set(r.op());
+    for (uint32_t j = 0; j < members; j++) read_member(r.bytes(), set);
     p.sets.push_back(set);
   }
   n = r.count();

@@ -51,7 +51,7 @@ enum UnaryOperator : int32_t {
 };
 
 using Code = std::vector<int32_t>;
-using OpSet = std::bitset<kMaxOps>;
+using OpSet = std::bitset<kMaxOps>;  // of ops, and above them of symbols of constants
 
 struct Alternative {
   uint32_t rule, code;
@@ -66,29 +66,37 @@ struct Rule {
   const Str* place;  // file:line
 };
 
-// Dispatch: root op, then the classes of up to three sources, then the alternatives that are left, in file order.
-struct Dispatch {
-  struct PerOp {
-    bool empty = true;
-    std::vector<uint8_t> classes[3];  // by op, last entry: no such source
-    uint32_t counts[3] = {1, 1, 1};
-    std::vector<std::pair<uint32_t, uint32_t>> table;  // start, end in lists
-  };
+// The alternatives that are left for a node, in order, by its op and dtype and by the symbols of its first three sources.
+class Dispatch {
+ public:
   std::vector<Alternative> alternatives;
-  std::vector<PerOp> ops;
-  std::vector<uint32_t> lists;
+
   void compile(const std::deque<OpSet>& sets, size_t op_count);
+  bool empty(uint32_t op) const { return empty_[op]; }
   void candidates(const Node* n, const uint32_t*& begin, const uint32_t*& end) const {
-    const PerOp& p = ops[n->op];
-    uint32_t at = 0;
-    size_t missing = ops.size();
-    for (int k = 0; k < 3; k++) {
-      if (p.counts[k] == 1) continue;
-      at = at * p.counts[k] + p.classes[k][k < int(n->nsrc) ? n->src[k]->op : missing];
-    }
-    begin = lists.data() + p.table[at].first;
-    end = lists.data() + p.table[at].second;
+    const Table& t = tables_[of_op_[n->op]];
+    size_t at = t.of_dtype[n->dtype];
+    for (uint32_t k = 0; k < 3; k++)
+      if (t.counts[k] > 1) at = at * t.counts[k] + t.of_symbol[k][k < n->nsrc ? n->src[k]->symbol : symbols_];
+    begin = lists_.data() + t.spans[at].begin;
+    end = lists_.data() + t.spans[at].end;
   }
+
+ private:
+  struct Span { uint32_t begin, end; };  // in lists_
+  // Symbols (and dtypes) that admit the same alternatives are of one class; the last symbol is: no such source.
+  struct Table {
+    uint8_t of_dtype[32];
+    std::vector<uint8_t> of_symbol[3];
+    uint32_t counts[3] = {1, 1, 1};
+    std::vector<Span> spans;
+  };
+  Table table(const std::deque<OpSet>& sets, const std::vector<uint32_t>& mine);
+
+  std::vector<Table> tables_;
+  std::vector<uint32_t> of_op_, lists_;
+  std::vector<bool> empty_;
+  size_t symbols_ = 0;
 };
 
 struct RuleFunction {

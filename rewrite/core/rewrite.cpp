@@ -97,7 +97,7 @@ class Rewriter {
   // Tries the rules; null when none fires. Checks what every firing must keep.
   Node* fire(Node* n, uint32_t& rule) {
     out_.visited++;
-    if (pass_.dispatch.ops[n->op].empty) return nullptr;
+    if (pass_.dispatch.empty(n->op)) return nullptr;
     auto mark = machine_.arena.mark();
     Value v;
     Node* result = nullptr;
@@ -198,7 +198,7 @@ class Rewriter {
     Mark& m = (*marks_)[n];
     if (m.state == kDone) return true;
     if (m.state == kGrey) cycle(n, rule);
-    if (n->nsrc == 0 && pass_.dispatch.ops[n->op].empty) {
+    if (n->nsrc == 0 && pass_.dispatch.empty(n->op)) {
       m.state = kDone;
       m.result = n;
       return true;

@@ -70,6 +70,23 @@ def _constant(x: syntax.Expression) -> bool:
     return False
 
 
+def constant_symbol(x: syntax.Expression) -> str:
+    """What the dispatch calls the constants that a pattern matches: `CONST`, or `CONST 0`, `CONST 1`, `CONST -1`."""
+    value = _literal(x)
+    if isinstance(value, (int, float)) and value in (0, 1, -1):
+        return f"CONST {int(value)}"
+    return "CONST"
+
+
+def _literal(x: syntax.Expression) -> int | float | bool | str | None:
+    match x:
+        case syntax.Literal(value=value):
+            return value
+        case syntax.Prefix(operator="-", operand=syntax.Literal(value=value)) if isinstance(value, (int, float)):
+            return -value
+    return None
+
+
 def swappable(e: Emitter, head: Head) -> bool:
     """Whether both orders of the sources must be tried."""
     if not head.commutes or any(isinstance(a, syntax.Splice) for a in head.arguments):
@@ -126,7 +143,9 @@ class PatternCompiler:
         """
         match x:
             case syntax.Name():
-                self._name(x, register)
+                self._name(x, register, tested)
+            case syntax.Literal() | syntax.Prefix(operand=syntax.Literal()) if tested and constant_symbol(x) != "CONST":
+                return
             case syntax.Literal():
                 self.e.emit("CONST_IS", register, self.e.assembler.constant(x.value))
             case syntax.Compute():
@@ -149,8 +168,8 @@ class PatternCompiler:
         elif name != "_":
             self.e.names = {**self.e.names, name: Binding(register, kind)}
 
-    def _name(self, x: syntax.Name, register: int) -> None:
-        if x.is_const:
+    def _name(self, x: syntax.Name, register: int, tested: bool = False) -> None:
+        if x.is_const and not tested:
             self.e.emit("IS_CONST", register)
         if x.dtype is not None:
             self._dtype(x.dtype, register, x.span)
@@ -258,7 +277,9 @@ class PatternCompiler:
                 e.emit("SOURCE_END", source, register, len(arguments) - position)
             pending.append((argument, source, counted and position < min(before, 3)))
         for argument, source, known in sorted(pending, key=lambda p: _cost(p[0])):
-            self.match(argument, source, known and head_of(e, _bare(argument)) is not None)
+            bare = _bare(argument)
+            seen = head_of(e, bare) is not None or (_constant(bare) and not isinstance(bare, syntax.Compute))
+            self.match(argument, source, known and seen)
         if splice is not None:
             inner = arguments[splice]
             assert isinstance(inner, syntax.Splice)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.assembler import Alternative, Assembler
 from rulegrad.lang.compiler.expressions import compile_expression, compile_let
-from rulegrad.lang.compiler.patterns import ANY, PatternCompiler, head_of, orders
+from rulegrad.lang.compiler.patterns import ANY, PatternCompiler, constant_symbol, head_of, orders
 from rulegrad.lang.compiler.scope import Binding, Emitter, Generics, Library, problem
 
 ALL_DTYPES = 0xFFFFFFFF
@@ -157,7 +157,7 @@ class RuleCompiler:
             return self.assembler.op_set(head.ops)
         if isinstance(x, syntax.Name) and not x.is_const:
             return ANY
-        return self.assembler.op_set(frozenset(("CONST",)))
+        return self.assembler.op_set(frozenset((constant_symbol(x),)))
 
     def _mask(self, e: Emitter, name: str) -> int:
         names = e.generics.dtypes.get(name)
