@@ -522,7 +522,7 @@ const Entry kBuiltins[] = {
     {"ranges", f_ranges}, {"key", f_key}, {"contains", f_contains}, {"uses", f_uses}, {"meets", f_meets}, {"slot", f_slot}, {"terms", f_terms},
     {"factors", f_factors}, {"clauses", f_clauses}, {"sum", f_sum}, {"prod", f_prod}, {"all_of", f_all_of},
     {"const_factor", f_const_factor}, {"base", f_base}, {"divides", f_divides}, {"exact_div", f_exact_div}, {"gcd", f_gcd}, {"ordered_sum", f_ordered_sum},
-    {"joined_sum", f_joined_sum}, {"split_sum", f_split_sum}, {"split_sum_below", f_split_sum_below}, {"residue", f_residue},
+    {"joined_sum", f_joined_sum}, {"split_sum", f_split_sum}, {"quotient_sum", f_quotient_sum}, {"take_multiples", f_take_multiples}, {"split_sum_below", f_split_sum_below}, {"residue", f_residue},
     {"abs", f_abs}, {"min", f_min}, {"max", f_max}, {"floor", f_round<std::floor>}, {"ceil", f_round<std::ceil>}, {"ceildiv", f_ceildiv},
     {"log2", f_log2}, {"is_pow2", f_is_pow2}, {"is_int", f_is_int}, {"sign", f_sign}, {"iota", f_iota}, {"product", f_product},
     {"total", f_total}, {"len", f_len}, {"zip", f_zip}, {"reversed", f_reversed}, {"sorted", f_sorted}, {"argsort", f_argsort},

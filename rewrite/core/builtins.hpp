@@ -71,6 +71,8 @@ bool f_exact_div(Machine& m, Arguments a, uint32_t count, Value& r);
 
 bool f_ordered_sum(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_joined_sum(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_quotient_sum(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_take_multiples(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_split_sum(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_split_sum_below(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_residue(Machine& m, Arguments a, uint32_t count, Value& r);

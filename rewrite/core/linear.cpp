@@ -193,8 +193,9 @@ Bounds bounds_of(Node* n) {
   return b;
 }
 
-// Tries to give each term of x a factor congruent to its own modulo d such that the sum stays in one period of d.
-bool one_period(const Linear& x, const Bounds* bounds, int64_t d, int64_t* rest) {
+// Tries to give each term of x a factor congruent to its own modulo d such that the sum stays in one period of d, and says in
+// which.
+bool one_period(const Linear& x, const Bounds* bounds, int64_t d, int64_t* rest, int64_t& period) {
   Int width = 0;
   uint32_t flexible[4], choices = 0;
   uint32_t inexact = 0;
@@ -224,7 +225,11 @@ bool one_period(const Linear& x, const Bounds* bounds, int64_t d, int64_t* rest)
       low += Int(rest[k]) * (rest[k] > 0 ? bounds[k].low : bounds[k].high);
       high += Int(rest[k]) * (rest[k] > 0 ? bounds[k].high : bounds[k].low);
     }
-    if (floor_div(low, d) == floor_div(high, d)) return true;
+    Int at = floor_div(low, d);
+    if (at == floor_div(high, d) && at == int32_t(at)) {
+      period = int64_t(at);
+      return true;
+    }
     if (choice + 1 == 1u << choices) return false;
     for (uint32_t j = 0; j < choices; j++)  // count in binary: the sign of each flexible term is a digit
       if ((choice ^ (choice + 1)) >> j & 1) rest[flexible[j]] += rest[flexible[j]] < 0 ? d : -d;
@@ -265,22 +270,30 @@ bool split_by(const Linear& x, int64_t c, Split& out) {
   if (c <= 1) return false;
   Bounds bounds[kMostTerms];
   for (uint32_t k = 0; k < x.size; k++) bounds[k] = bounds_of(x.terms[k].base);
-  int64_t divisors[kMostTerms], rest[kMostTerms];
+  int64_t divisors[kMostTerms], rest[kMostTerms], period;
   uint32_t n = candidates(x, c, divisors);
   for (uint32_t j = 0; j < n; j++) {
-    if (!one_period(x, bounds, divisors[j], rest)) continue;
+    if (!one_period(x, bounds, divisors[j], rest, period)) continue;
     divide(x, rest, divisors[j], out);
+    // From the period in which the rest lies to 0 <= rest < d.
+    if (__builtin_add_overflow(out.quotient.constant, period, &out.quotient.constant)) return false;
+    out.rest.constant -= period * divisors[j];
     if (out.quotient.size || out.quotient.constant) return true;
   }
+  return false;
+}
+
+bool take_multiples(const Linear& x, int64_t c, Split& out) {
+  if (c <= 1) return false;
+  int64_t rest[kMostTerms];
   bool gained = x.constant < 0 || x.constant >= c;
   for (uint32_t k = 0; k < x.size; k++) {
     int64_t f = x.terms[k].factor;
     rest[k] = f % c == 0 ? 0 : f == c + 1 ? 1 : f;  // (c + 1) * v has two nodes more than v
     gained |= rest[k] != f;
   }
-  if (!gained) return false;
-  divide(x, rest, c, out);
-  return true;
+  if (gained) divide(x, rest, c, out);
+  return gained;
 }
 
 bool split_below(const Linear& x, int64_t c, Split& out) {

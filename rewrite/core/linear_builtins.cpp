@@ -116,12 +116,6 @@ bool join(Machine& m, Linear& sum, uint32_t i, uint32_t dtype) {
 
 Value node_value(Machine& m, const Linear& x, uint32_t dtype) { return Value::node(build_linear(m, x, dtype)); }
 
-bool split_result(Machine& m, const Split& s, uint32_t dtype, Value& r) {
-  Value parts[3] = {Value::integer(s.divisor), node_value(m, s.quotient, dtype), node_value(m, s.rest, dtype)};
-  r = m.sequence(parts, 3);
-  return true;
-}
-
 }  // namespace
 
 bool f_ordered_sum(Machine& m, Arguments a, uint32_t, Value& r) {
@@ -157,12 +151,26 @@ bool f_joined_sum(Machine& m, Arguments a, uint32_t, Value& r) {
   return true;
 }
 
+bool f_quotient_sum(Machine& m, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  int64_t c;
+  Linear x;
+  Split s;
+  if (!int64_of(a[1], c) || !read_linear(n, x) || !split_by(x, c, s)) return false;
+  Value parts[2] = {Value::integer(s.divisor), node_value(m, s.quotient, n->dtype)};
+  r = m.sequence(parts, 2);
+  return true;
+}
+
 bool f_split_sum(Machine& m, Arguments a, uint32_t, Value& r) {
   NODE_ARGUMENT(0);
   int64_t c;
   Linear x;
   Split s;
-  return int64_of(a[1], c) && read_linear(n, x) && split_by(x, c, s) && split_result(m, s, n->dtype, r);
+  if (!int64_of(a[1], c) || !read_linear(n, x) || !split_by(x, c, s)) return false;
+  Value parts[3] = {Value::integer(s.divisor), node_value(m, s.quotient, n->dtype), node_value(m, s.rest, n->dtype)};
+  r = m.sequence(parts, 3);
+  return true;
 }
 
 bool f_split_sum_below(Machine& m, Arguments a, uint32_t, Value& r) {
@@ -170,7 +178,21 @@ bool f_split_sum_below(Machine& m, Arguments a, uint32_t, Value& r) {
   int64_t c;
   Linear x;
   Split s;
-  return int64_of(a[1], c) && read_linear(n, x) && split_below(x, c, s) && split_result(m, s, n->dtype, r);
+  if (!int64_of(a[1], c) || !read_linear(n, x) || !split_below(x, c, s)) return false;
+  Value parts[3] = {Value::integer(s.divisor), node_value(m, s.quotient, n->dtype), node_value(m, s.rest, n->dtype)};
+  r = m.sequence(parts, 3);
+  return true;
+}
+
+bool f_take_multiples(Machine& m, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  int64_t c;
+  Linear x;
+  Split s;
+  if (!int64_of(a[1], c) || !read_linear(n, x) || !take_multiples(x, c, s)) return false;
+  Value parts[2] = {node_value(m, s.quotient, n->dtype), node_value(m, s.rest, n->dtype)};
+  r = m.sequence(parts, 2);
+  return true;
 }
 
 bool f_residue(Machine& m, Arguments a, uint32_t, Value& r) {
