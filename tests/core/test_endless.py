@@ -162,7 +162,15 @@ def test_deep_sums_are_fine() -> None:
     assert program.rewrite("p", -node)[0].src[1] == const(100_001)
 
 
-@pytest.mark.parametrize("expression", ["iota(2 ** 40)", "product((2 ** 20, 2 ** 20))", "product((2 ** 100, 2 ** 100))", "product([2 for i in iota(2 ** 20)])"])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "iota(2 ** 40)",
+        "product((2 ** 20, 2 ** 20))",
+        "product((2 ** 100, 2 ** 100))",
+        "product([2 for i in iota(2 ** 20)])",
+    ],
+)
 def test_sequences_that_are_too_long_have_no_value(expression: str) -> None:
     program = one_pass(f"a: n@NEG(x) -> x\n    if len({expression}) >= 0")
     assert program.rewrite("p", -var(0))[0] == -var(0)

@@ -1,7 +1,7 @@
 """The text form of a graph: one line a node, sources first. Parsing it gives the same node back.
 
-    %0 = CONST[value=4]:index()
-    %1 = RANGE[id=0, kind="output"]:index(%0)
+%0 = CONST[value=4]:index()
+%1 = RANGE[id=0, kind="output"]:index(%0)
 """
 
 from __future__ import annotations

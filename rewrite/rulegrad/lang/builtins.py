@@ -71,9 +71,15 @@ BUILTINS: dict[str, Builtin] = _table(
     ("exact_div(x, k)", 2, 2, _R, "x / k as a node, when divides(k, x)"),
     ("ordered_sum(x)", 1, 1, _R, "an integer sum with like terms added up, ordered by key, the constant last"),
     ("joined_sum(x)", 1, 1, _R, "an index sum with (b % c) * f + (b // c) * (c * f) put together to b * f"),
-    ("quotient_sum(x, c)", 2, 2, _R, "(d, x // d) for the largest divisor d > 1 of c for which x // d is a sum without division"),
+    ("quotient_sum(x, c)", 2, 2, _R, "(d, x // d), d > 1 the largest divisor of c with x // d a sum without division"),
     ("split_sum(x, c)", 2, 2, _R, "(d, x // d, x % d) likewise"),
-    ("take_multiples(x, c)", 2, 2, _R, "(q, r) with x == c * q + r: q has the terms that are multiples of c; fails without any"),
+    (
+        "take_multiples(x, c)",
+        2,
+        2,
+        _R,
+        "(q, r), x == c * q + r, q the multiples of c among the terms; fails without any",
+    ),
     ("split_sum_below(x, c)", 2, 2, _R, "(d, q, r) with x == d * q + r, where x < c does not depend on r"),
     ("residue(x, c)", 2, 2, _R, "a simpler sum that is congruent to x modulo c; fails when x is the simplest"),
     # ---- numbers ----

@@ -72,13 +72,13 @@ def _constant(x: syntax.Expression) -> bool:
 
 def constant_symbol(x: syntax.Expression) -> str:
     """What the dispatch calls the constants that a pattern matches: `CONST`, or `CONST 0`, `CONST 1`, `CONST -1`."""
-    value = _literal(x)
+    value = literal_value(x)
     if isinstance(value, (int, float)) and value in (0, 1, -1):
         return f"CONST {int(value)}"
     return "CONST"
 
 
-def _literal(x: syntax.Expression) -> int | float | bool | str | None:
+def literal_value(x: syntax.Expression) -> int | float | bool | str | None:
     match x:
         case syntax.Literal(value=value):
             return value

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.assembler import Alternative, Assembler
 from rulegrad.lang.compiler.expressions import compile_expression, compile_let
-from rulegrad.lang.compiler.patterns import ANY, PatternCompiler, constant_symbol, head_of, orders
+from rulegrad.lang.compiler.patterns import ANY, PatternCompiler, constant_symbol, head_of, literal_value, orders
 from rulegrad.lang.compiler.scope import Binding, Emitter, Generics, Library, problem
 
 ALL_DTYPES = 0xFFFFFFFF
@@ -108,8 +108,8 @@ class RuleCompiler:
         e.next_register = 1 + len(parameters)
         e.names = {name: Binding(1 + k, "node") for k, name in enumerate(parameters)}
         compiler = PatternCompiler(e, swapped)
-        root = rule.pattern
-        compiler.match(root, 0, tested=True, counted=True)
+        # The dispatch looks at the root's op, not at the value of a CONST.
+        compiler.match(rule.pattern, 0, tested=literal_value(_without_captures(rule.pattern)) is None, counted=True)
         for clause in rule.clauses:
             if clause.keyword == "let":
                 compile_let(e, clause)
@@ -122,9 +122,7 @@ class RuleCompiler:
         return self._with_head(rule, number, e, compiler)
 
     def _with_head(self, rule: syntax.Rule, number: int, e: Emitter, compiler: PatternCompiler) -> Alternative:
-        pattern = rule.pattern
-        while isinstance(pattern, syntax.Capture):
-            pattern = pattern.pattern
+        pattern = _without_captures(rule.pattern)
         code = self.assembler.code(e.words)
         every = self.assembler.op_set(frozenset(self.library.table.ops))
         head = head_of(e, pattern)
@@ -150,8 +148,7 @@ class RuleCompiler:
         return Alternative(number, code, dtypes, minimum, maximum, root, (children[0], children[1], children[2]))
 
     def _child(self, e: Emitter, x: syntax.Expression) -> int:
-        while isinstance(x, syntax.Capture):
-            x = x.pattern
+        x = _without_captures(x)
         head = head_of(e, x)
         if head is not None:
             return self.assembler.op_set(head.ops)
@@ -174,8 +171,7 @@ class RuleCompiler:
         declaration = self.library.table.ops[next(iter(ops))].declaration
         mask = ALL_DTYPES
         for argument, parameter in zip(arguments, declaration.parameters, strict=False):
-            while isinstance(argument, syntax.Capture):
-                argument = argument.pattern
+            argument = _without_captures(argument)
             if (
                 isinstance(argument, syntax.Name)
                 and argument.dtype is not None
@@ -183,6 +179,12 @@ class RuleCompiler:
             ):
                 mask &= self._mask(e, argument.dtype)
         return mask
+
+
+def _without_captures(x: syntax.Expression) -> syntax.Expression:
+    while isinstance(x, syntax.Capture):
+        x = x.pattern
+    return x
 
 
 def _mentions(x: syntax.Expression, name: str) -> bool:
