@@ -87,15 +87,16 @@ Status Machine::run(const Code& code, Value& result) {
   const int32_t* pc = base;
   Value* const r = registers;
   budget = kBudget;
-  const size_t bottom = bottoms.size();
-  struct Leave {  // sequences that were not finished are dropped, however the code ends
+  const size_t bottom = bottoms.size(), first_choice = choices.size();
+  struct Leave {  // sequences that were not finished and choices that are left are dropped, however the code ends
     Machine& m;
-    size_t bottom, height;
+    size_t bottom, height, choices;
     ~Leave() {
       m.bottoms.resize(bottom);
       m.building.resize(height);
+      m.choices.resize(choices);
     }
-  } leave{*this, bottom, building.size()};
+  } leave{*this, bottom, building.size(), first_choice};
   auto jump = [&](int32_t to) {
     if (base + to <= pc) spend(1);
     pc = base + to;
@@ -474,12 +475,34 @@ Status Machine::run(const Code& code, Value& result) {
         pc = p + n;
         break;
       }
+      case I_TRY:
+        spend(kValueCost);
+        choices.push_back({base + pc[1], building.size(), bottoms.size()});
+        pc += 2;
+        break;
+      case I_MARK:
+        r[pc[1]] = Value::integer(Int(choices.size() - first_choice));
+        pc += 2;
+        break;
+      case I_CUT: {
+        const Value& v = r[pc[1]];
+        REQUIRE(v.tag == Tag::Int && v.i >= 0);
+        if (v.i < Int(choices.size() - first_choice)) choices.resize(first_choice + size_t(v.i));
+        pc += 2;
+        break;
+      }
       default:
         throw BytecodeError("an unknown instruction");
     }
+    continue;
+  failed:
+    if (choices.size() == first_choice) return Status::Failed;
+    spend(1);
+    building.resize(choices.back().building);
+    bottoms.resize(choices.back().bottoms);
+    pc = choices.back().resume;
+    choices.pop_back();
   }
-failed:
-  return Status::Failed;
 #undef NODE
 #undef REQUIRE
 }

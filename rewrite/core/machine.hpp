@@ -59,6 +59,8 @@ struct Machine {
   std::vector<Value> building;       // the sequences under construction, one stack
   std::vector<uint32_t> bottoms;
   std::vector<Node*> kept;           // nodes made in this run, one reference each
+  struct Choice { const int32_t* resume; size_t building, bottoms; };
+  std::vector<Choice> choices;       // where to go on when something fails, the last first
   uint32_t like = 0;                 // dtype that a bare value takes
   uint32_t current_dtype = 0;        // of the op whose evaluator runs
   uint32_t argument_dtype = 0;

@@ -16,6 +16,7 @@ constexpr size_t kMaxOps = 512;
 // X(name, operands). Operands: d destination register, r register, R register or -1, k constant, n number, j jump
 // target, s op set, o op, O op or -1, b built-in, f function, x extern, v counted registers, V counted destination registers,
 // a counted (attribute, register) pairs, w counted registers of which those written as -(r+1) are spliced.
+// TRY: when something fails later, go on at j (once; the last TRY first). CUT drops the TRYs since a MARK.
 #define RULEGRAD_OPCODES(X)                                                                                       \
   X(IS_OP, "ro") X(IN_SET, "rs") X(SOURCES, "rn") X(SOURCES_MIN, "rn") X(SOURCE, "drn") X(SOURCE_END, "drn")      \
   X(SOURCE_SLICE, "drnn") X(DTYPE_IN, "rn") X(IS_CONST, "r") X(CONST_IS, "rk") X(SAME, "rr") X(EQUALS, "rk")      \
@@ -23,7 +24,8 @@ constexpr size_t kMaxOps = 512;
   X(CONSTANT, "dk") X(MOVE, "dr") X(JUMP, "j") X(JUMP_FALSE, "rj") X(JUMP_TRUE, "rj") X(GUARD, "r") X(FAIL, "")   \
   X(RETURN, "r") X(BEGIN, "") X(APPEND, "r") X(EXTEND, "r") X(FINISH, "d") X(ITERATE, "ddrj") X(UNPACK, "rV")     \
   X(SUBSCRIPT, "drr") X(SLICE, "drRR") X(UNARY, "dnr") X(BINARY, "dnnrr") X(BUILTIN, "dbv") X(FUNCTION, "dfv")    \
-  X(EXTERN, "dxv") X(BUILD, "dORRRaw") X(NOT_SAME, "rr")
+  X(EXTERN, "dxv") X(BUILD, "dORRRaw") X(NOT_SAME, "rr")                                                  \
+  X(TRY, "j") X(MARK, "d") X(CUT, "r")
 
 enum Opcode : int32_t {
 #define X(name, operands) I_##name,

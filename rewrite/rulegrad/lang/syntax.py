@@ -109,6 +109,57 @@ class Compute(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class Multiset(Expression):
+    """`sum{a, b, rest...}`, `prod{...}`, `all{...}`: the members of a chain of ADD, MUL or (bool) AND, in any order.
+
+    In a pattern at most one item is a Splice, the rest; in a template items are as in a Sequence.
+    """
+
+    kind: str
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Maybe(Expression):
+    """`maybe CAST[T](x)`: an op around its first source that may be missing; in a template, put back where it was."""
+
+    wrapped: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Negation(Expression):
+    """`not PATTERN`, in a pattern: a node that does not match; binds nothing."""
+
+    pattern: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Must(Expression):
+    """`must(e)`, in a template: e once simplified by the pass's rules.
+
+    The rule fails unless that is a leaf or a node of the matched graph.
+    """
+
+    inner: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Substitution(Expression):
+    """`subst(e, a -> b, c -> d)`: e with nodes (or sequences of nodes) replaced, all at once."""
+
+    inner: Expression
+    pairs: tuple[tuple[Expression, Expression], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh(Expression):
+    """`fresh OP[...](...) for n`, in a template: an op whose `id` is new, derived from n and the rule."""
+
+    node: OpCall
+    of: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class SetLiteral(Expression):
     """`{ADD, MUL}` after `in` / `not in`: names of ops or dtypes, or literals."""
 
@@ -190,8 +241,11 @@ class Generic:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A clause; keyword: if, let, needs, before, after, unsound, assumes, essential, fallback, decreases,
-    grows, ulp."""
+    """A clause; keyword: if, let, for, needs, before, after, unsound, assumes, essential, fallback, decreases,
+    grows, ulp.
+
+    `for NAME in SEQUENCE` (names, expression) tries each item (a row, of a table) until the clauses after it hold.
+    """
 
     keyword: str
     span: Span
@@ -296,8 +350,66 @@ class Priority:
 
 
 @dataclass(frozen=True, slots=True)
+class View:
+    """`view NAME(parameters):` and its cases: a pattern or a template, whichever is wanted; the first that fits."""
+
+    name: str
+    parameters: tuple[str, ...]
+    cases: tuple[ViewCase, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ViewCase:
+    """`t * k:const`, or `t with k = 1`: an expression over the parameters, and values for those that it lacks."""
+
+    expression: Expression
+    values: tuple[tuple[str, Expression], ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`table NAME(column: type, ...):` and its rows, one a line. `NAME[key]` is the row whose first column is key."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[Expression, ...], ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """`fact NAME(keys) = value MERGE: pattern`, with clauses, in a collect pass.
+
+    merge: first, min, max, sum, count, all (the sequence of distinct values) or number (0, 1, 2, … ; no value).
+    """
+
+    name: str
+    keys: tuple[Expression, ...]
+    value: Expression | None
+    merge: str
+    rule: Rule  # its pattern and clauses; the template is the value, or none
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """`state NAME = initial JOIN` in a flow pass; join: first, min, max, sum, any, every, union."""
+
+    name: str
+    initial: Expression
+    join: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Pass:
-    """kind: rewrite, order, render or reverse; direction: children_first, parents_first, walk."""
+    """kind: rewrite, collect, flow, choose, order, render or reverse.
+
+    direction: children_first, parents_first, walk (rewrite); sources_first, consumers_first (flow);
+    first, best (choose).
+    """
 
     name: str
     kind: str
@@ -307,6 +419,11 @@ class Pass:
     span: Span
     priorities: tuple[Priority, ...] = ()
     prefixes: tuple[tuple[str, str], ...] = ()  # render: op -> variable name prefix
+    facts: tuple[Fact, ...] = ()  # collect
+    states: tuple[State, ...] = ()  # flow
+    sends: tuple[Rule, ...] = ()  # flow: what a node gives to its state, or to the states of its sources
+    cost: str = ""  # choose: the function on nodes whose value is to be least
+    fuel: int = 0  # choose: candidates examined at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,17 +479,40 @@ class Pipeline:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class PipelineEdit:
+    """`insert PASS before STEP in PIPELINE`, `insert PASS after …`, `remove STEP from PIPELINE`: a user's change."""
+
+    edit: str  # before, after, remove
+    name: str  # the pass put in, or the step taken out
+    step: str  # the step that is there; "" for remove
+    pipeline: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class RulesOff:
+    """`off SET.RULE, SET.RULE`: rules of other files that are not to fire."""
+
+    names: tuple[str, ...]
+    span: Span
+
+
 Declaration = (
     DtypeDeclaration
     | ClassDeclaration
     | OpDeclaration
     | Ruleset
+    | View
+    | Table
     | Pass
     | Function
     | Definition
     | Extern
     | Target
     | Pipeline
+    | PipelineEdit
+    | RulesOff
 )
 
 

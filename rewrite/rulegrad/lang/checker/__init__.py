@@ -58,5 +58,5 @@ def _check(world: World, declaration: syntax.Declaration) -> None:
         check_extern(world, declaration)
     elif isinstance(declaration, syntax.Target):
         check_target(world, declaration)
-    else:
+    elif isinstance(declaration, syntax.Pipeline):
         check_pipeline(world, declaration)

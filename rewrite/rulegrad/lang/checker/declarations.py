@@ -27,6 +27,8 @@ def check_duplicates(world: World) -> None:
     """Names declared twice; functions must not hide built-ins or ops."""
     seen: dict[tuple[str, str], syntax.Declaration] = {}
     for declaration in world.declarations:
+        if isinstance(declaration, syntax.PipelineEdit | syntax.RulesOff):
+            continue
         space = _SPACES.get(type(declaration), type(declaration).__name__)
         name = declaration.name
         first = seen.setdefault((space, name), declaration)
