@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <thread>
 
 #include "python_values.hpp"
@@ -165,9 +166,12 @@ class PyProgram {
     return outcome(std::move(out));
   }
 
-  nb::list rewrite_many(const std::string& name, std::vector<Handle> roots) {
-    const Pass& p = pass(name);
-    std::vector<Outcome> outs(roots.size());
+  // Each root through all the passes, on all cores; what each pass did, over all roots.
+  nb::tuple rewrite_many(const std::vector<std::string>& names, std::vector<Handle> roots) {
+    struct Work { double seconds = 0; uint64_t visited = 0, fired = 0; };
+    std::vector<const Pass*> steps;
+    for (auto& name : names) steps.push_back(&pass(name));
+    std::vector<std::vector<Work>> works(roots.size(), std::vector<Work>(steps.size()));
     std::vector<std::exception_ptr> errors(roots.size());
     {
       nb::gil_scoped_release release;
@@ -175,7 +179,13 @@ class PyProgram {
       auto work = [&] {
         for (size_t k; (k = next.fetch_add(1)) < roots.size();) {
           try {
-            rewrite(program_, p, roots[k].ref.n, Options{}, outs[k]);
+            for (size_t j = 0; j < steps.size(); j++) {
+              auto start = std::chrono::steady_clock::now();
+              Outcome out;
+              rewrite(program_, *steps[j], roots[k].ref.n, Options{}, out);
+              roots[k] = Handle{out.root};
+              works[k][j] = {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), out.visited, out.fired};
+            }
           } catch (...) {
             errors[k] = std::current_exception();
           }
@@ -189,9 +199,14 @@ class PyProgram {
     }
     for (auto& e : errors)
       if (e) std::rethrow_exception(e);
-    nb::list result;
-    for (auto& o : outs) result.append(nb::cast(Handle{o.root}));
-    return result;
+    nb::list results, did;
+    for (auto& root : roots) results.append(nb::cast(root));
+    for (size_t j = 0; j < steps.size(); j++) {
+      Work sum;
+      for (auto& w : works) sum = {sum.seconds + w[j].seconds, sum.visited + w[j].visited, sum.fired + w[j].fired};
+      did.append(nb::make_tuple(sum.seconds, sum.visited, sum.fired));
+    }
+    return nb::make_tuple(results, did);
   }
 
   nb::list reverse_pass(const std::string& name, const Handle& root, const Handle& seed, std::vector<Handle> targets) {
@@ -472,7 +487,7 @@ NB_MODULE(_core, m) {
       .def(nb::init<nb::bytes, bool>(), nb::arg("data"), nb::arg("op_table") = false)
       .def("rewrite", &PyProgram::rewrite_one, nb::arg("pass_name"), nb::arg("root"), nb::arg("trace") = false, nb::arg("check") = false,
            nb::arg("count") = false, nb::arg("fuel") = 0, nb::arg("follow") = nb::list())
-      .def("rewrite_many", &PyProgram::rewrite_many, nb::arg("pass_name"), nb::arg("roots"))
+      .def("rewrite_many", &PyProgram::rewrite_many, nb::arg("pass_names"), nb::arg("roots"))
       .def("reverse", &PyProgram::reverse_pass, nb::arg("pass_name"), nb::arg("root"), nb::arg("seed"), nb::arg("targets"))
       .def("apply", &PyProgram::apply, nb::arg("pass_name"), nb::arg("root"))
       .def("call", &PyProgram::call, nb::arg("function"), nb::arg("arguments"))

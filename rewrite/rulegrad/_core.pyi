@@ -129,8 +129,10 @@ class Program:
     ) -> tuple[UOp, Information]:
         """A pass on one graph. `check`: a firing must keep the shape too; `fuel`: most firings (0: the default)."""
 
-    def rewrite_many(self, pass_name: str, roots: Sequence[UOp]) -> list[UOp]:
-        """A pass on several graphs, in parallel."""
+    def rewrite_many(
+        self, pass_names: Sequence[str], roots: Sequence[UOp]
+    ) -> tuple[list[UOp], list[tuple[float, int, int]]]:
+        """Passes, one after another, on several graphs in parallel; for each pass: seconds, nodes visited, firings."""
 
     def reverse(self, pass_name: str, root: UOp, seed: UOp, targets: Sequence[UOp]) -> list[UOp | None]:
         """Gradients of root with respect to targets, from that of root; None where root does not depend on one."""

@@ -212,7 +212,7 @@ def test_an_exception_in_an_extern() -> None:
     with pytest.raises(RewriteError, match=r"rule p.a .*the extern host failed: KeyError: 'no such thing'"):
         program.rewrite("p", -X)
     with pytest.raises(RewriteError, match="no such thing"):
-        program.rewrite_many("p", [-X, -var(1), -var(2)])
+        program.rewrite_many(["p"], [-X, -var(1), -var(2)])
 
 
 @pytest.mark.parametrize("value", [None, 1j, object(), {1: 2}, 2**200])
@@ -265,7 +265,7 @@ def test_externs_from_threads() -> None:
     program = host_program('x * {host(attr(x, "id"))}', lambda n: n + 1)
     roots = [-var(k) for k in range(200)]
     results: list[list[UOp]] = []
-    threads = [threading.Thread(target=lambda: results.append(program.rewrite_many("p", roots))) for _ in range(3)]
+    threads = [threading.Thread(target=lambda: results.append(program.rewrite_many(["p"], roots)[0])) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:

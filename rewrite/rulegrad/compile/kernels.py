@@ -1,8 +1,8 @@
-"""One kernel: from its tensors to what a device takes, by the pipelines `kernel` and `program`."""
+"""Kernels: from their tensors to what a device takes, by the pipelines `kernel` and `program`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rulegrad.compile.estimate import estimate
 from rulegrad.config import config
@@ -24,36 +24,44 @@ _also_forget: list[Callable[[], None]] = []  # callables of modules that keep wh
 engine.on_change(forget_kernels)
 
 
-def compile_kernel(graph: UOp, target: str, source: bool) -> Kernel:
-    """The kernel of a numbered SINK(STORE(...)) graph; `source`: for a device that compiles text.
+def compile_kernels(graphs: Sequence[UOp], target: str, source: bool) -> list[Kernel]:
+    """The kernels of numbered SINK(STORE(...)) graphs; `source`: for a device that compiles text.
 
-    Equal graphs are one kernel. Raises RewriteError when a rule is missing or wrong.
+    Equal graphs are one kernel; new ones are compiled in parallel. Raises RewriteError when a rule is missing or wrong.
     """
-    key = (graph, target, source)
-    found = _kernels.get(key)
-    if found is None:
-        found = _kernels[key] = _compile(graph, target, source)
-    return found
+    new = [graph for graph in dict.fromkeys(graphs) if (graph, target, source) not in _kernels]
+    for graph, kernel in zip(new, _compile(new, target, source), strict=True):
+        _kernels[graph, target, source] = kernel
+    return [_kernels[graph, target, source] for graph in graphs]
 
 
-def _compile(graph: UOp, target: str, source: bool) -> Kernel:
+def _compile(graphs: list[UOp], target: str, source: bool) -> list[Kernel]:
+    # A kernel is isolated and numbered when it is cut out of the schedule.
+    steps = [name for name in engine.pipeline("kernel") if name not in ("isolate", "number")]
+    indexed = _lower(graphs, graphs, steps, target, "kernel")
+    programs = _lower(graphs, indexed, engine.pipeline("program"), target, "program") if source else indexed
+    return [_kernel(*stages, target, source) for stages in zip(graphs, indexed, programs, strict=True)]
+
+
+def _kernel(graph: UOp, indexed: UOp, program: UOp, target: str, source: bool) -> Kernel:
     slots = 1 + max(n.attrs["slot"] for n in graph.toposort() if n.op == "PARAM")
-    run = _runner(graph, target)
-    indexed = graph
-    for name in engine.pipeline("kernel"):
-        if name not in ("isolate", "number"):
-            indexed = run(indexed, name, "kernel")
     flops, nbytes = estimate(indexed)
     name = _name(indexed)
-    text = ""
-    grid: tuple[int, ...] = ()
-    if source:
-        program = indexed
-        for step in engine.pipeline("program"):
-            program = run(program, step, "program")
-        text = render(program, target, name, slots)
-        grid = launch_grid(program)
-    return Kernel(name, indexed, text, grid, (), slots, flops, nbytes)
+    text = render(program, target, name, slots) if source else ""
+    return Kernel(name, indexed, text, launch_grid(program) if source else (), (), slots, flops, nbytes)
+
+
+def _lower(graphs: list[UOp], before: list[UOp], steps: Sequence[str], target: str, stage: str) -> list[UOp]:
+    """Runs passes on kernels in parallel; one by one where each is looked at, as the settings say."""
+    if config.check == 0 and config.debug < 5:
+        return engine.run_all(before, steps, target)
+    results = []
+    for graph, root in zip(graphs, before, strict=True):
+        run = _runner(graph, target)
+        for name in steps:
+            root = run(root, name, stage)
+        results.append(root)
+    return results
 
 
 def _runner(graph: UOp, target: str) -> Callable[[UOp, str, str], UOp]:
@@ -99,4 +107,4 @@ def _name(indexed: UOp) -> str:
     return f"{word}_{shape}{inner}_{indexed.key & 0xFFFFFFFF:08x}"
 
 
-__all__ = ["compile_kernel", "forget_kernels", "launch_grid", "render"]
+__all__ = ["compile_kernels", "forget_kernels", "launch_grid", "render"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rulegrad.compile import kernels
-from rulegrad.compile.kernels import compile_kernel
+from rulegrad.compile.kernels import compile_kernels
 from rulegrad.compile.schedule import Schedule, find_lines, make_schedule, number_buffers
 from rulegrad.errors import DeviceError
 from rulegrad.ir import UOp
@@ -74,7 +74,7 @@ def _make_plan(graph: UOp, buffers: Sequence[Buffer], device: str, uops: list[UO
         lines = {new: lines[old] for old, new in zip(nodes, info["followed"], strict=True) if new is not None}
     schedule = make_schedule(graph, len(buffers), target, lines)
     source = not devices.get(device).interprets
-    found = [compile_kernel(step.graph, target, source) for step in schedule.steps]
+    found = compile_kernels([step.graph for step in schedule.steps], target, source)
     executables = _executables_of(found, device)
     named = tuple(replace(kernel, user_line=step.user_line) for kernel, step in zip(found, schedule.steps, strict=True))
     return Plan(schedule, named, executables, schedule.last_uses())
@@ -106,4 +106,4 @@ def compile_graph(uops: Sequence[UOp], target: str = "opencl") -> list[Kernel]:
     graph, inputs = number_buffers(UOp("SINK", tuple(uops)))
     schedule = make_schedule(graph, len(inputs), target, {})
     source = bool(engine.target(target).render)
-    return [compile_kernel(step.graph, target, source) for step in schedule.steps]
+    return compile_kernels([step.graph for step in schedule.steps], target, source)

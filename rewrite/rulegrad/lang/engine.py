@@ -270,17 +270,29 @@ def run(
     result, info = program(target).rewrite(
         name, uop, trace=trace, check=config.check >= 1, count=count, follow=list(follow)
     )
-    record = _statistics.passes.setdefault(name, {"seconds": 0.0, "count": 0, "visited": 0, "fired": 0})
-    record["seconds"] += time.perf_counter() - start
-    record["count"] += 1
-    record["visited"] += info["visited"]
-    record["fired"] += info["fired"]
+    _record(name, time.perf_counter() - start, 1, info["visited"], info["fired"])
     for rule, tried, fired, nanoseconds in info["counts"]:
         of_rule = _statistics.rules.setdefault(rule, {"seconds": 0.0, "count": 0, "tried": 0})
         of_rule["seconds"] += nanoseconds * 1e-9
         of_rule["count"] += fired
         of_rule["tried"] += tried
     return result, info
+
+
+def run_all(uops: Sequence[UOp], names: Sequence[str], target: str | None = None) -> list[UOp]:
+    """Each graph through all the passes; the graphs are done in parallel, so nothing is traced or checked."""
+    results, did = program(target).rewrite_many(list(names), list(uops))
+    for name, (seconds, visited, fired) in zip(names, did, strict=True):
+        _record(name, seconds, len(results), visited, fired)
+    return results
+
+
+def _record(name: str, seconds: float, count: int, visited: int, fired: int) -> None:
+    record = _statistics.passes.setdefault(name, {"seconds": 0.0, "count": 0, "visited": 0, "fired": 0})
+    record["seconds"] += seconds
+    record["count"] += count
+    record["visited"] += visited
+    record["fired"] += fired
 
 
 def statistics() -> dict[str, dict[str, dict[str, float]]]:
