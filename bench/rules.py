@@ -1,0 +1,99 @@
+"""Rules from text to force: parsing, checking and compiling all rule files cold, and loading them from the cache.
+
+    python bench/rules.py [--json] [--quick]
+
+Each figure is the best of some fresh processes. tinygrad's rules are Python: cold is an import without bytecode
+files, warm one with them; both libraries import what they need to compile a kernel, and no device is opened.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from common import BENCH, Row, arguments, find, note, report
+
+REPEATS = 5
+
+IN_FORCE = {
+    "rulegrad": "import rulegrad; from rulegrad.lang import engine; work = lambda: engine.program('opencl')",
+    # what its compile path imports, and with it every pattern matcher
+    "tinygrad": "work = lambda: __import__('tinygrad.codegen') and __import__('tinygrad.engine.realize')",
+}
+
+STAGES = """
+import rulegrad
+from rulegrad.lang import engine
+from rulegrad.lang.checker import check
+from rulegrad.lang.compiler import compile_program
+from rulegrad.lang.merging import merge
+from rulegrad.lang.parser import parse_file
+texts = engine.loaded().sources.texts
+start = clock(); files = [parse_file(text, path) for path, text in texts]; parsed = clock() - start
+merged = merge(files, frozenset())
+start = clock(); check(merged); checked = clock() - start
+target = next(d for f in merged for d in f.declarations if type(d).__name__ == "Target" and d.name == "opencl")
+start = clock(); compile_program(merged, target); compiled = clock() - start
+print(json.dumps({"parse": parsed, "check": checked, "compile": compiled}))
+"""
+
+TIMED = """
+{prepare}
+start = clock(); work(); print(json.dumps({{"seconds": clock() - start}}))
+"""
+
+
+def main() -> None:
+    options = arguments(__doc__).parse_args()
+    repeats = 2 if options.quick else REPEATS
+    rows = [*in_force(repeats), *stages(repeats)]
+    report(rows, options)
+
+
+def in_force(repeats: int) -> list[Row]:
+    """Milliseconds until every rule that a kernel needs can be applied."""
+    cold, warm = Row("all rules in force, caches empty", "ms"), Row("all rules in force, caches warm", "ms")
+    for name, prepare in IN_FORCE.items():
+        if find(name) is None:
+            continue
+        script = TIMED.format(prepare=prepare)
+        with tempfile.TemporaryDirectory() as folder:
+            caches = [Path(folder, str(k)) for k in range(repeats)]
+            cold.put(name, 1000 * min(run(script, cache)["seconds"] for cache in caches))
+            warm.put(name, 1000 * min(run(script, caches[0])["seconds"] for _ in range(repeats)))
+    return [cold, warm]
+
+
+def stages(repeats: int) -> list[Row]:
+    """What the cold start is made of; no peer has rules as text."""
+    with tempfile.TemporaryDirectory() as folder:
+        run(STAGES, Path(folder))
+        found = [run(STAGES, Path(folder)) for _ in range(repeats)]
+    titles = {"parse": "parse all rule files", "check": "check them", "compile": "compile them for one target"}
+    return [Row(title, "ms", 1000 * min(answer[key] for answer in found)) for key, title in titles.items()]
+
+
+def run(script: str, cache: Path) -> dict[str, float]:
+    """What a fresh process prints, with its caches (ours, and Python's bytecode) in a folder."""
+    settings = {"RULEGRAD_CACHE": str(cache / "rules"), "PYTHONPYCACHEPREFIX": str(cache / "python")}
+    path = os.pathsep.join([str(BENCH.parent / "rewrite"), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", "import json, time\nclock = time.perf_counter\n" + script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **settings, "PYTHONPATH": path},
+    )
+    if done.returncode:
+        note(done.stderr)
+        raise SystemExit(1)
+    answer: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    return answer
+
+
+if __name__ == "__main__":
+    main()
