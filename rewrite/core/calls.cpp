@@ -24,6 +24,7 @@ Status Machine::run_rule(const Alternative& a, Node* n, Value& result) {
 }
 
 int Machine::match(const Dispatch& dispatch, Node* n, const Value* extra, uint32_t extra_count, Value& result, std::vector<RuleCount>* counts) {
+  if (explainer && explainer->subject == &dispatch) explain(n, extra, extra_count);
   const uint32_t *at, *end;
   dispatch.candidates(n, at, end);
   if (at == end) return -1;
@@ -104,12 +105,14 @@ void Machine::call(const CallKey& first) {
                            std::to_string(memo.size()) + " are done");
       stack.push_back(needed);
     } else {
+      if (explainer && explainer->subject == &f.dispatch) calls_to_explain_.push_back(key);
       memo[key] = done ? persistent(result) : Value::none();
       open.erase(key);
       stack.pop_back();
     }
     arena.reset(mark);
   }
+  if (!calls_to_explain_.empty()) explain_calls();
 }
 
 }  // namespace rulegrad

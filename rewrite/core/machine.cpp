@@ -82,7 +82,11 @@ Value Machine::persistent(const Value& v) {
 
 // ---- the machine ----
 
-Status Machine::run(const Code& code, Value& result) {
+Status Machine::run(const Code& code, Value& result) { return execute<false>(code, result); }
+Status Machine::run_watched(const Code& code, Value& result) { return execute<true>(code, result); }
+
+template <bool Watched>
+Status Machine::execute(const Code& code, Value& result) {
   const int32_t* const base = code.data();
   const int32_t* pc = base;
   Value* const r = registers;
@@ -105,6 +109,7 @@ Status Machine::run(const Code& code, Value& result) {
 #define REQUIRE(condition) \
   if (!(condition)) goto failed
   for (;;) {
+    if constexpr (Watched) watched.at = int32_t(pc - base);
     switch (*pc) {
       case I_IS_OP: {
         Node* n = NODE(pc[1]);
@@ -496,6 +501,7 @@ Status Machine::run(const Code& code, Value& result) {
     }
     continue;
   failed:
+    if constexpr (Watched) watched.fail(r);
     if (choices.size() == first_choice) return Status::Failed;
     spend(1);
     building.resize(choices.back().building);

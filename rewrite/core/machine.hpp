@@ -1,5 +1,7 @@
 // The register machine that matches patterns, evaluates guards and builds templates.
 #pragma once
+#include <functional>
+
 #include "number.hpp"
 #include "program.hpp"
 
@@ -47,6 +49,35 @@ struct Workspace {
   Arena arena;
 };
 
+// Where code that is watched was, and the furthest place where a test of it failed, with the registers as they were there.
+struct Watched {
+  int32_t at = 0, failed = -1;
+  std::vector<Value> registers;
+  void fail(const Value* now) {
+    if (at <= failed) return;
+    failed = at;
+    registers.assign(now, now + kRegisters);
+  }
+};
+
+// Asked for by someone who wants to know why a rule fires or does not: the rule's alternatives, compiled so that their code
+// tests all of the pattern, are tried on every node that the rules of a pass or a function are tried on.
+struct Explainer {
+  struct Attempt {
+    Node* node;
+    uint32_t alternative;
+    bool done;           // a result was made, else a test failed at pc
+    int32_t pc;
+    Value result;
+    const Value* registers;  // null when the node is not one of `nodes`
+    std::string error;   // what the rule did wrong, at pc
+  };
+  const Dispatch* subject = nullptr;
+  const Dispatch* probe = nullptr;
+  std::unordered_map<const Node*, bool> nodes;  // whose registers are wanted
+  std::function<void(const Attempt&)> report;
+};
+
 struct Machine {
   explicit Machine(const Program& program);
   ~Machine();
@@ -74,6 +105,7 @@ struct Machine {
   const Node* matched = nullptr;               // and that node with final sources
   const std::vector<Node*>* graph = nullptr;   // the graph of a walk, sources first
   std::unordered_map<const Node*, bool> meeting;  // of `meets`, computed when first asked for
+  const Explainer* explainer = nullptr;
 
   // One match or call may not run for ever, whatever its code says: loops, memory and visited nodes are paid for.
   static constexpr int64_t kBudget = int64_t(1) << 26;
@@ -102,8 +134,16 @@ struct Machine {
 
  private:
   Status run_rule(const Alternative& a, Node* n, Value& result);  // errors name the rule
+  template <bool Watched>
+  Status execute(const Code& code, Value& result);
+  Status run_watched(const Code& code, Value& result);
+  void explain(Node* n, const Value* extra, uint32_t extra_count);
+  void explain_calls();
   [[noreturn]] void needs_itself(const std::vector<CallKey>& stack) const;
   std::deque<std::vector<Value>> persistent_;
+  Watched watched;
+  std::deque<CallKey> calls_to_explain_;
+  bool explaining_calls_ = false;
 };
 
 // The op table's evaluator on constants; false when undefined. The result is as the dtype stores it.

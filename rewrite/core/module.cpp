@@ -166,6 +166,41 @@ class PyProgram {
     return outcome(std::move(out));
   }
 
+  // A pass on a graph, watched: what the alternatives of the pass `probe` do on each node that the subject's rules are tried on.
+  nb::tuple explain(const std::string& name, const std::string& probe, const Handle& root, nb::callable report, const std::string& function,
+                    std::vector<Handle> nodes, nb::object seed) {
+    const Pass& p = pass(name);
+    Explainer explainer;
+    explainer.subject = &p.dispatch;
+    for (auto& f : program_.functions)
+      if (f.name->text == function) explainer.subject = &f.dispatch;
+    explainer.probe = &pass(probe).dispatch;
+    for (auto& h : nodes) explainer.nodes[h.ref.n] = true;
+    explainer.report = [&](const Explainer::Attempt& a) {
+      nb::gil_scoped_acquire gil;
+      nb::list registers;
+      for (int k = 0; a.registers && k < kRegisters; k++) registers.append(python_of(a.registers[k]));
+      nb::object result = a.done ? python_of(a.result) : nb::none();
+      report(nb::cast(Handle{Ref::share(a.node)}), a.alternative, a.done, a.pc, result, registers, a.error);
+    };
+    Options options;
+    options.trace = true;
+    options.explainer = &explainer;
+    Outcome out;
+    std::string error;
+    Node* start = seed.is_none() ? nullptr : nb::cast<Handle&>(seed).ref.n;
+    try {
+      nb::gil_scoped_release release;
+      if (p.kind == PassKind::Reverse && start) reverse(program_, p, root.ref.n, start, toposort({root.ref.n}), &explainer);
+      else rewrite(program_, p, root.ref.n, options, out);
+    } catch (const GraphError& e) {
+      error = e.what();
+    } catch (const RewriteError& e) {
+      error = e.what();
+    }
+    return nb::make_tuple(firings(out), error);
+  }
+
   // Each root through all the passes, on all cores; what each pass did, over all roots.
   nb::tuple rewrite_many(const std::vector<std::string>& names, std::vector<Handle> roots) {
     struct Work { double seconds = 0; uint64_t visited = 0, fired = 0; };
@@ -304,12 +339,16 @@ class PyProgram {
   }
 
  private:
+  nb::list firings(const Outcome& out) const {
+    nb::list found;
+    for (auto& f : out.firings)
+      found.append(nb::make_tuple(program_.rules[f.rule].name->text, program_.rules[f.rule].place->text, nb::cast(Handle{f.before}), nb::cast(Handle{f.after})));
+    return found;
+  }
+
   nb::object outcome(Outcome out) {
     nb::dict d;
-    nb::list firings;
-    for (auto& f : out.firings)
-      firings.append(nb::make_tuple(program_.rules[f.rule].name->text, program_.rules[f.rule].place->text, nb::cast(Handle{f.before}), nb::cast(Handle{f.after})));
-    d["firings"] = firings;
+    d["firings"] = firings(out);
     nb::list counts;
     for (size_t k = 0; k < out.counts.size(); k++)
       if (out.counts[k].tried) counts.append(nb::make_tuple(program_.rules[k].name->text, out.counts[k].tried, out.counts[k].fired, out.counts[k].nanoseconds));
@@ -487,6 +526,8 @@ NB_MODULE(_core, m) {
       .def(nb::init<nb::bytes, bool>(), nb::arg("data"), nb::arg("op_table") = false)
       .def("rewrite", &PyProgram::rewrite_one, nb::arg("pass_name"), nb::arg("root"), nb::arg("trace") = false, nb::arg("check") = false,
            nb::arg("count") = false, nb::arg("fuel") = 0, nb::arg("follow") = nb::list())
+      .def("explain", &PyProgram::explain, nb::arg("pass_name"), nb::arg("probe"), nb::arg("root"), nb::arg("report"), nb::arg("function") = "",
+           nb::arg("nodes") = nb::list(), nb::arg("seed") = nb::none())
       .def("rewrite_many", &PyProgram::rewrite_many, nb::arg("pass_names"), nb::arg("roots"))
       .def("reverse", &PyProgram::reverse_pass, nb::arg("pass_name"), nb::arg("root"), nb::arg("seed"), nb::arg("targets"))
       .def("apply", &PyProgram::apply, nb::arg("pass_name"), nb::arg("root"))

@@ -54,6 +54,7 @@ class Rewriter {
  public:
   Rewriter(const Program& program, const Pass& pass, const Options& options, Outcome& out)
       : program_(program), pass_(pass), options_(options), out_(out), machine_(program), fuel_(options.fuel), longest_chain_(options.longest_chain) {
+    machine_.explainer = options.explainer;
     if (options.count) out.counts.resize(program.rules.size());
   }
 
@@ -288,9 +289,10 @@ void rewrite(const Program& program, const Pass& pass, Node* root, const Options
   Rewriter(program, pass, options, out).run(root);
 }
 
-std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, Node* seed, const std::vector<Node*>& targets) {
+std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, Node* seed, const std::vector<Node*>& targets, const Explainer* explainer) {
   const RuleFunction& f = program.functions[pass.function];
   Machine machine(program);
+  machine.explainer = explainer;
   if (f.parameters != 2) throw RewriteError("function " + f.name->text + " must take a node and its gradient");
   const Shape *given = shape_of(seed), *result_shape = shape_of(root);
   if (seed->dtype != root->dtype || given->rank != result_shape->rank || !std::equal(given->dims, given->dims + given->rank, result_shape->dims))

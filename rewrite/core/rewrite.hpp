@@ -14,6 +14,7 @@ struct Options {
   bool check_shapes = false;
   bool count = false;
   std::vector<Node*> follow;        // nodes of the graph whose results are asked for
+  const Explainer* explainer = nullptr;
   // Firings in one run, and firings that lead from one to the next; a large graph may have more of both.
   uint64_t fuel = 2'000'000;
   uint64_t longest_chain = 100'000;
@@ -31,7 +32,8 @@ struct Outcome {
 void rewrite(const Program& program, const Pass& pass, Node* root, const Options& options, Outcome& out);
 
 // Gradients: the function of a reverse pass gives each node's source gradients; consumers first, contributions added up.
-std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, Node* seed, const std::vector<Node*>& targets);
+std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, Node* seed, const std::vector<Node*>& targets,
+                         const Explainer* explainer = nullptr);
 
 // The value of a rule-defined function at a node; sequences are copied into `storage`.
 Value call_function(const Program& program, const std::string& name, const std::vector<Value>& arguments, Machine& machine);

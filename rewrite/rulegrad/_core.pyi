@@ -129,6 +129,24 @@ class Program:
     ) -> tuple[UOp, Information]:
         """A pass on one graph. `check`: a firing must keep the shape too; `fuel`: most firings (0: the default)."""
 
+    def explain(
+        self,
+        pass_name: str,
+        probe: str,
+        root: UOp,
+        report: Callable[[UOp, int, bool, int, Any, list[Any], str], None],
+        function: str = "",
+        nodes: Sequence[UOp] = ...,
+        seed: UOp | None = None,
+    ) -> tuple[list[tuple[str, str, UOp, UOp]], str]:
+        """A pass on a graph, watched: its firings, and the error that it ended with, or "".
+
+        On each node that the pass's rules (or those of `function`) are tried on, the alternatives of the pass `probe`
+        are run too, before them: `report(node, alternative, done, place, result, registers, error)`. `place` is where
+        in the code the furthest test failed, or where the error happened; `registers` are those at that place, and
+        are empty unless the node is one of `nodes`. A reverse pass starts from `seed`.
+        """
+
     def rewrite_many(
         self, pass_names: Sequence[str], roots: Sequence[UOp]
     ) -> tuple[list[UOp], list[tuple[float, int, int]]]:

@@ -48,13 +48,9 @@ _COMPARISONS = frozenset(("==", "!="))
 def compile_expression(e: Emitter, x: syntax.Expression, build: bool) -> int:
     """Emits code for an expression; the register of its value. Temporaries are given back."""
     start = e.next_register
-    register = _dispatch(e, x, build)
-    if register >= start:  # a temporary: keep it in the lowest register of its own
-        if register != start:
-            e.emit("MOVE", start, register)
-        e.next_register = start + 1
-        return start
-    e.next_register = start
+    around, e.here = e.here, x
+    register = e.settle(start, _dispatch(e, x, build))
+    e.here = around
     return register
 
 

@@ -141,6 +141,11 @@ class PatternCompiler:
 
         The dispatch has looked at its op (`tested`) and at how many sources it has (`counted`) already.
         """
+        around, self.e.here = self.e.here, x
+        self._match(x, register, tested, counted)
+        self.e.here = around
+
+    def _match(self, x: syntax.Expression, register: int, tested: bool, counted: bool) -> None:
         match x:
             case syntax.Name():
                 self._name(x, register, tested)

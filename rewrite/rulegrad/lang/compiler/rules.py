@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.assembler import Alternative, Assembler
@@ -35,6 +36,11 @@ class RuleCompiler:
     facts: TargetFacts
     strict: bool = False
     _numbers: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    dispatched: ClassVar[bool] = True  # code need not test what the dispatch has looked at
+
+    def emitter(self, generics: Generics) -> Emitter:
+        """What the code of one alternative is put together with."""
+        return Emitter(self.library, self.assembler, generics)
 
     def compile(self, owner: str, rule: syntax.Rule, parameters: tuple[str, ...] = ()) -> list[Alternative]:
         """The alternatives of a rule; empty when the target lacks what it needs.
@@ -104,13 +110,17 @@ class RuleCompiler:
     def _alternative(
         self, rule: syntax.Rule, number: int, generics: Generics, swapped: dict[int, bool], parameters: tuple[str, ...]
     ) -> Alternative:
-        e = Emitter(self.library, self.assembler, generics)
+        e = self.emitter(generics)
         e.next_register = 1 + len(parameters)
         e.names = {name: Binding(1 + k, "node") for k, name in enumerate(parameters)}
         compiler = PatternCompiler(e, swapped)
         # The dispatch looks at the root's op, not at the value of a CONST.
-        compiler.match(rule.pattern, 0, tested=literal_value(_without_captures(rule.pattern)) is None, counted=True)
+        tested = self.dispatched and literal_value(_without_captures(rule.pattern)) is None
+        e.begin(rule.pattern)
+        compiler.match(rule.pattern, 0, tested, self.dispatched)
         for clause in rule.clauses:
+            if clause.expression is not None:
+                e.begin(clause.expression)
             if clause.keyword == "let":
                 compile_let(e, clause)
             elif clause.keyword == "if":
@@ -118,6 +128,7 @@ class RuleCompiler:
                 mark = e.next_register
                 e.emit("GUARD", compile_expression(e, clause.expression, False))
                 e.next_register = mark
+        e.begin(rule.template)
         e.emit("RETURN", compile_expression(e, rule.template, True))
         return self._with_head(rule, number, e, compiler)
 

@@ -65,6 +65,12 @@ class Emitter:
         self.words: list[int] = []
         self.names: dict[str, Binding] = {}
         self.next_register = 0
+        self.part: syntax.Expression | None = None  # pattern, clause or template that is being compiled
+        self.here: syntax.Expression | None = None  # the expression in it
+
+    def begin(self, part: syntax.Expression) -> None:
+        """The code that follows is of this pattern, clause or template."""
+        self.part = self.here = part
 
     def has_builtin(self, name: str) -> bool:
         """Whether a built-in function of this name can be called here."""
@@ -90,6 +96,13 @@ class Emitter:
         """The register `start`, with everything above it given back: instructions read before they write."""
         self.next_register = start
         return self.register(span)
+
+    def settle(self, start: int, register: int) -> int:
+        """The value of `register` in the lowest register from `start` on; temporaries are given back."""
+        if register >= start and register != start:
+            self.emit("MOVE", start, register)
+        self.next_register = start + (register >= start)
+        return min(start, register)
 
     def constant(self, value: Any, span: syntax.Span) -> int:
         register = self.register(span)
