@@ -70,6 +70,7 @@ class Source:
     text: str
     physical: list[str] = field(default_factory=list)
     comments: dict[int, str] = field(default_factory=dict)  # lines that hold a comment only
+    remarks: dict[int, str] = field(default_factory=dict)  # comments at the ends of other lines
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -120,8 +121,7 @@ class _Lexer:
                 continue
             token = Token(kind or "", match.group(), line, match.start() - line_start)
             if kind == "comment":
-                if at_start:
-                    self.source.comments[line] = token.text
+                (self.source.comments if at_start else self.source.remarks)[line] = token.text
                 continue
             if at_start and kind == "tab":
                 self._indented_by_tab(token)

@@ -1,0 +1,74 @@
+"""The formatter: one form for each rule file, which says the same.
+
+What is kept: every token (but commas before closing brackets), every comment, and single blank lines. What is decided
+here: indentation by four spaces, the spaces between tokens, where lines longer than 120 columns are broken, and the
+columns of the op table and of targets.
+
+>>> print(format_text("ruleset r:\\n  zero : x+0->x # law\\n"), end="")
+ruleset r:
+    zero: x + 0 -> x  # law
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from rulegrad.errors import RuleError
+from rulegrad.lang.formatter.columns import align
+from rulegrad.lang.formatter.entries import Entry, read_entries
+from rulegrad.lang.formatter.layout import INDENT, layout
+from rulegrad.lang.formatter.spacing import space
+from rulegrad.lang.lexer import Source
+from rulegrad.lang.parser import parse_file
+from rulegrad.lang.syntax import File, Span
+
+__all__ = ["format_text", "meaning"]
+
+
+def format_text(text: str, path: str = "") -> str:
+    """The text of a rule file in the one form; formatting that again changes nothing.
+
+    Raises RuleError, with the diagnostics, when the text cannot be parsed.
+    """
+    before = parse_file(text, path)
+    entries = read_entries(Source(path, text))
+    for entry in entries:
+        if not entry.comment:
+            space(entry)
+    align(entries)
+    formatted = _joined(entries)
+    if meaning(parse_file(formatted, path)) != meaning(before):
+        raise RuleError(f"{path}: formatting would change what it says; the file is left as it is")
+    return formatted
+
+
+def _joined(entries: list[Entry]) -> str:
+    lines: list[str] = []
+    for entry in entries:
+        if entry.blank_above and lines:
+            lines.append("")
+        if entry.comment:
+            lines.append(" " * INDENT * entry.level + entry.comment)
+        else:
+            lines.extend(layout(entry))
+    return "".join(line + "\n" for line in lines)
+
+
+def meaning(file: File) -> object:
+    """A syntax tree without places: two texts that say the same have equal ones."""
+    return _without_places(file.declarations)
+
+
+def _without_places(part: object) -> object:
+    if isinstance(part, Span):
+        return None
+    if isinstance(part, tuple | list):
+        return tuple(_without_places(item) for item in part)
+    if isinstance(part, dict):
+        return {key: _without_places(value) for key, value in part.items()}
+    if isinstance(part, float):
+        return repr(part)  # nan is not equal to itself
+    if dataclasses.is_dataclass(part) and not isinstance(part, type):
+        fields = dataclasses.fields(part)
+        return (type(part).__name__, *(_without_places(getattr(part, one.name)) for one in fields))
+    return part
