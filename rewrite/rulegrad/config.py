@@ -54,6 +54,53 @@ def _names(separator: str) -> Callable[[Any], tuple[str, ...]]:
     return parse
 
 
+class _UnusableError(ValueError):
+    """What is wrong with a value, for the message."""
+
+
+def _files(value: Any) -> tuple[Path, ...]:
+    paths = tuple(Path(name).expanduser().resolve() for name in _names(os.pathsep)(value))
+    missing = [path for path in paths if not path.is_file()]
+    if missing:
+        raise _UnusableError(f"{missing[0]} does not exist, or is no file")
+    return paths
+
+
+def _rules_off(value: Any) -> tuple[str, ...]:
+    names = _names(",")(value)
+    for name in names:
+        if name.startswith("random"):
+            random_share(name)
+    return names
+
+
+def random_share(text: str) -> tuple[int, float]:
+    """The seed and the share of `random:SEED` or `random:SEED:SHARE`; the share is 0.2 when it is not given."""
+    word, seed, *share = text.split(":")
+    found = float(share[0]) if share else 0.2
+    if word != "random" or len(share) > 1 or not 0 <= found <= 1:
+        raise ValueError(text)
+    return int(seed), found
+
+
+def _order(value: Any) -> int | None:
+    if value is None or isinstance(value, int):
+        return value
+    word, seed = value.split(":")
+    if word != "random":
+        raise ValueError(value)
+    return int(seed)
+
+
+def _limit(value: Any) -> tuple[str, int] | None:
+    if value is None:
+        return None
+    name, number = value.rsplit(":", 1) if isinstance(value, str) else value
+    if "." not in name or int(number) < 0:
+        raise ValueError(value)
+    return name, int(number)
+
+
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(value)
@@ -102,7 +149,23 @@ SETTINGS: Final[dict[str, Setting]] = {
         ),
         Setting(
             "rules_off", "RULES_OFF", "names of rules, with ',' between them",
-            _names(","), tuple, "rules that are left out",
+            _rules_off, tuple, "rules that are left out; random:SEED or random:SEED:SHARE: a share of them",
+        ),
+        Setting(
+            "rules", "RULEGRAD_RULES", f"rule files, with {os.pathsep!r} between them",
+            _files, tuple, "a user's rule files",
+        ),
+        Setting(
+            "rules_order", "RULES_ORDER", "random:SEED",
+            _order, lambda: None, "tries rules in another order, where they declare none",
+        ),
+        Setting(
+            "rules_strict", "RULES_STRICT", "0 or 1",
+            _level(1), int, "1: rules that are wrong on purpose are left out",
+        ),
+        Setting(
+            "rules_limit", "RULES_LIMIT", "SET.RULE:NUMBER",
+            _limit, lambda: None, "the rule fires this many times at most, in the whole program",
         ),
     )
 }  # fmt: skip
@@ -120,6 +183,10 @@ class Config:
     debug: int
     check: int
     rules_off: tuple[str, ...]
+    rules: tuple[Path, ...]
+    rules_order: int | None
+    rules_strict: int
+    rules_limit: tuple[str, int] | None
 
     def __getattr__(self, name: str) -> Any:
         # Only called while the attribute is missing: the environment has not been read yet.
@@ -134,7 +201,14 @@ class Config:
         if name == "__dict__":
             super().__setattr__(name, value)
         else:
-            self.__dict__[name] = _parse(name, value, f"setting {name}")
+            self._change({name: _parse(name, value, f"setting {name}")})
+
+    def _change(self, values: Mapping[str, Any]) -> None:
+        """Puts checked values in force, and tells those who made something by the old ones."""
+        changed = {name for name, value in values.items() if getattr(self, name) != value}
+        self.__dict__.update(values)
+        for listener in _listeners if changed else ():
+            listener(frozenset(changed))
 
     def __call__(self, **settings: Any) -> _Override:
         """A context manager with these settings in force. Raises ConfigError at once for a wrong one."""
@@ -156,11 +230,19 @@ class _Override:
 
     def __enter__(self) -> Config:
         self._before.append({name: getattr(self._owner, name) for name in self._values})
-        self._owner.__dict__.update(self._values)
+        self._owner._change(self._values)
         return self._owner
 
     def __exit__(self, *_: object) -> None:
-        self._owner.__dict__.update(self._before.pop())
+        self._owner._change(self._before.pop())
+
+
+_listeners: list[Callable[[frozenset[str]], None]] = []
+
+
+def on_change(listener: Callable[[frozenset[str]], None]) -> None:
+    """Calls `listener(names)` whenever settings get another value in code."""
+    _listeners.append(listener)
 
 
 def read_environment(environment: Mapping[str, str]) -> dict[str, Any]:
@@ -183,8 +265,9 @@ def _parse(name: str, value: Any, where: str) -> Any:
     setting = SETTINGS[name]
     try:
         return setting.parse(value)
-    except (ValueError, TypeError):
-        raise ConfigError(f"{where} is {value!r}; it takes {setting.takes} ({setting.help})") from None
+    except (ValueError, TypeError) as error:
+        detail = f": {error}" if isinstance(error, _UnusableError) else ""
+        raise ConfigError(f"{where} is {value!r}; it takes {setting.takes} ({setting.help}){detail}") from None
 
 
 def _unknown(what: str, name: str, known: Mapping[str, Any]) -> str:

@@ -128,9 +128,9 @@ op TESTNAMES[kind: dtype = float16, what: op = ADD, notes: tuple = ()](x: T) -> 
 """
 PROGRAM = """
 import sys
-from rulegrad.lang import engine
+from rulegrad.lang import engine, sources
 from pathlib import Path
-engine._extra.append(Path(sys.argv[1]))
+sources.loaded_files.append(Path(sys.argv[1]))
 from hypothesis import given, settings, strategies as st
 from rulegrad.errors import GraphError
 from rulegrad.ir import UOp

@@ -21,9 +21,9 @@ from rulegrad.errors import RuleError
 from rulegrad.lang import engine, syntax
 from rulegrad.lang.checker import check
 from rulegrad.lang.diagnostics import report
-from rulegrad.lang.engine import Sources
 from rulegrad.lang.parser import parse_file
 from rulegrad.lang.rule_tests import RuleTests
+from rulegrad.lang.sources import Sources
 
 ROOT = Path(__file__).parents[2]
 BASE = ("ops.rules", "views.rules")

@@ -13,6 +13,7 @@ import pytest
 
 from rulegrad.config import config
 from rulegrad.errors import DeviceError
+from rulegrad.lang import sources
 from rulegrad.runtime import backends, devices, probe
 from rulegrad.runtime.backends import Backend
 from rulegrad.runtime.paths import data_folder
@@ -60,6 +61,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.setattr(module, name, {})
     monkeypatch.setattr(devices, "_best", None)
     monkeypatch.setattr(backends, "_configured", None)
+    monkeypatch.setattr(sources, "target_files", [])
     with config(cache=tmp_path / "cache", device="", backends=()):
         yield tmp_path
 

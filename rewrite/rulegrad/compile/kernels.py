@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from rulegrad.compile.estimate import estimate
 from rulegrad.config import config
+from rulegrad.config import on_change as on_setting
 from rulegrad.ir import UOp
 from rulegrad.lang import engine
 from rulegrad.runtime.kernel import Kernel
@@ -22,6 +23,7 @@ def forget_kernels() -> None:
 
 _also_forget: list[Callable[[], None]] = []  # callables of modules that keep what was made from kernels
 engine.on_change(forget_kernels)
+on_setting(lambda names: forget_kernels() if "check" in names else None)
 
 
 def compile_kernels(graphs: Sequence[UOp], target: str, source: bool) -> list[Kernel]:

@@ -5,22 +5,23 @@ Compiled programs are cached on disk under the hash of all rule text, so that ru
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import pickle
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from rulegrad import _core
 from rulegrad.config import config
+from rulegrad.config import on_change as on_setting
 from rulegrad.errors import RewriteError, RuleError
+from rulegrad.lang import sources
+from rulegrad.lang.selection import RuleFacts, facts_of, switched_off
+from rulegrad.lang.sources import Sources
 from rulegrad.runtime.diskcache import DiskCache
-from rulegrad.runtime.paths import data_folder
 
 if TYPE_CHECKING:
     from rulegrad.lang import syntax
@@ -54,64 +55,6 @@ class Statistics:
 
 
 _statistics = Statistics()
-_extra: list[Path] = []  # rule files of the user, in the order in which they were loaded
-_targets: dict[str, Path] = {}  # target files of backends outside the distribution
-
-
-def _rule_paths() -> list[Path]:
-    """Ours (the op table first), the targets', the user's."""
-    ours = sorted(data_folder("rules").rglob("*.rules"), key=lambda p: (p.name != "ops.rules", str(p)))
-    targets = sorted(data_folder("backends").glob("*/*.rules"))
-    return [*ours, *targets, *_targets.values(), *_extra]
-
-
-def _shown(path: Path) -> str:
-    """How messages call a file: relative to the folder that holds `rules`, or in full."""
-    for base in (data_folder("rules").parent, data_folder("backends").parent):
-        if path.is_relative_to(base):
-            return path.relative_to(base).as_posix()
-    return str(path)
-
-
-@dataclass(slots=True)
-class Sources:
-    """The text of all rule files, and what follows from it."""
-
-    texts: list[tuple[str, str]]
-    user: frozenset[str]
-    _files: list[syntax.File] | None = None
-
-    @property
-    def key(self) -> str:
-        h = hashlib.sha256(_engine_version().encode())
-        for path, text in self.texts:
-            h.update(f"{path}\0{path in self.user}\0{text}\0".encode())
-        return h.hexdigest()
-
-    @property
-    def files(self) -> list[syntax.File]:
-        """The checked syntax trees; rule sets of user files are merged into ours. Raises RuleError."""
-        if self._files is None:
-            from rulegrad.lang.checker import check
-            from rulegrad.lang.diagnostics import report
-            from rulegrad.lang.merging import merge
-            from rulegrad.lang.parser import parse_file
-
-            parsed = [parse_file(text, path) for path, text in self.texts]
-            merged = merge(parsed, self.user)
-            errors = tuple(d for d in check(merged) if d.is_error)
-            if errors:
-                raise RuleError(report(list(errors)), errors)
-            self._files = merged
-        return self._files
-
-
-@cache
-def _engine_version() -> str:
-    """Changes when the compiler or the instruction set does."""
-    folder = Path(__file__).parent
-    stamps = [(p.name, p.stat().st_mtime_ns, p.stat().st_size) for p in sorted(folder.rglob("*.py"))]
-    return repr((_core.OPCODES, stamps))
 
 
 @dataclass(slots=True)
@@ -119,8 +62,9 @@ class Loaded:
     """Everything that is kept of one set of rule files."""
 
     sources: Sources
-    programs: dict[tuple[str, bool], _core.Program] = field(default_factory=dict)
+    programs: dict[str | None, _core.Program] = field(default_factory=dict)
     summary: dict[str, Any] | None = None
+    facts: dict[str, RuleFacts] | None = None
 
 
 _loaded: Loaded | None = None
@@ -130,13 +74,7 @@ def loaded() -> Loaded:
     """The rule files as they are now; read once, and again after load_rules."""
     global _loaded
     if _loaded is None:
-        texts = []
-        for path in _rule_paths():
-            try:
-                texts.append((_shown(path), path.read_text(encoding="utf-8")))
-            except (OSError, UnicodeDecodeError) as error:
-                raise RuleError(f"the rule file {path} cannot be read: {error}") from None
-        _loaded = Loaded(Sources(texts, frozenset(_shown(p) for p in _extra)))
+        _loaded = Loaded(sources.read_sources())
     return _loaded
 
 
@@ -172,7 +110,7 @@ def summary() -> dict[str, Any]:
             from rulegrad.lang import syntax
 
             found: dict[str, dict[str, Any]] = {"pipelines": {}, "targets": {}, "externs": {}}
-            for declaration in (d for f in state.sources.files for d in f.declarations):
+            for declaration in state.sources.declarations():
                 if isinstance(declaration, syntax.Pipeline):
                     found["pipelines"][declaration.name] = declaration.steps
                 elif isinstance(declaration, syntax.Target):
@@ -198,7 +136,7 @@ def target_declaration(name: str) -> syntax.Target:
     from rulegrad.lang import syntax
 
     target(name)
-    declarations = [d for f in loaded().sources.files for d in f.declarations]
+    declarations = loaded().sources.declarations()
     return next(d for d in declarations if isinstance(d, syntax.Target) and d.name == name)
 
 
@@ -211,27 +149,40 @@ def pipeline(name: str) -> tuple[str, ...]:
     return steps
 
 
-def program(target_name: str | None = None, strict: bool = False) -> _core.Program:
-    """The compiled rules for a target (None: no target, nothing is lowered)."""
+def rules() -> dict[str, RuleFacts]:
+    """What is known of each rule, by its name `SET.RULE`."""
+    state = loaded()
+    if state.facts is None:
+
+        def make() -> bytes:
+            return pickle.dumps({name: tuple(facts) for name, facts in facts_of(state.sources.declarations()).items()})
+
+        state.facts = {name: RuleFacts(*facts) for name, facts in pickle.loads(_cached("rules", make)).items()}
+    return state.facts
+
+
+def program(target_name: str | None = None) -> _core.Program:
+    """The compiled rules for a target (None: no target, nothing is lowered), as the settings choose them."""
     install_op_table()
     state = loaded()
-    key = (target_name or "", strict)
-    if key not in state.programs:
+    if target_name not in state.programs:
+        strict, seed = bool(config.rules_strict), config.rules_order
 
         def make() -> bytes:
             from rulegrad.lang.compiler import compile_program
 
             chosen = target_declaration(target_name) if target_name else None
-            return compile_program(state.sources.files, chosen, strict)
+            return compile_program(state.sources.files, chosen, strict, seed)
 
-        found = _core.Program(_cached(f"program {target_name} {strict}", make))
+        found = _core.Program(_cached(f"program {target_name} {strict} {seed}", make))
         for name, location in summary()["externs"].items():
             if name in found.externs:
                 found.set_extern(name, _extern(name, location))
-        for rule in config.rules_off:
-            found.disable(rule)
-        state.programs[key] = found
-    return state.programs[key]
+        if config.rules_off:
+            for rule in switched_off(rules()) & {name for name, _ in found.rules}:
+                found.disable(rule)
+        state.programs[target_name] = found
+    return state.programs[target_name]
 
 
 def _extern(name: str, location: str) -> Any:
@@ -311,8 +262,8 @@ class LoadedRules:
     def unload(self) -> None:
         """Takes the files out again."""
         for path in self._paths:
-            if path in _extra:
-                _extra.remove(path)
+            if path in sources.loaded_files:
+                sources.loaded_files.remove(path)
         forget()
 
     def __enter__(self) -> LoadedRules:
@@ -325,23 +276,24 @@ class LoadedRules:
 
 
 def load_rules(*paths: str | Path) -> LoadedRules:
-    """Adds rule files: a rule set (or function) that exists gains their rules, and a rule of the same name is replaced.
+    """Adds rule files: a rule set, function or pass that exists gains their rules; a rule of the same name is replaced.
 
-    Returns a context manager that takes them out again. Raises RuleError, with the place of each mistake; then nothing
-    has changed.
+    `off`, `insert` and `remove` lines in them switch rules off and change pipelines. Returns a context manager that
+    takes the files out again. Raises RuleError, with the place of each mistake, or where files disagree; then nothing
+    has changed. RULEGRAD_RULES and the entry points of installed packages load files too.
     """
     found = [Path(p).resolve() for p in paths]
     for path in found:
         if not path.is_file():
             raise RuleError(f"the rule file {path} does not exist")
-    before = list(_extra)
-    _extra.extend(p for p in found if p not in _extra)
+    before = list(sources.loaded_files)
+    sources.loaded_files.extend(p for p in found if p not in sources.loaded_files)
     forget()
     try:
         _ = loaded().sources.files
         program(None)
     except BaseException:
-        _extra[:] = before
+        sources.loaded_files[:] = before
         forget()
         raise
     return LoadedRules(found)
@@ -349,8 +301,9 @@ def load_rules(*paths: str | Path) -> LoadedRules:
 
 def load_target(path: Path) -> None:
     """Adds the target file of a backend outside the distribution."""
-    _targets[path.parent.name] = path
-    forget()
+    if path not in sources.target_files:
+        sources.target_files.append(path)
+        forget()
 
 
 def forget() -> None:
@@ -361,6 +314,12 @@ def forget() -> None:
         listener()
 
 
+def _setting_changed(names: frozenset[str]) -> None:
+    if names & {"rules", "rules_off", "rules_order", "rules_strict", "rules_limit"}:
+        forget()
+
+
+on_setting(_setting_changed)
 _listeners: list[Any] = []
 
 

@@ -1,29 +1,28 @@
-"""A user's rule files change ours: what they declare again is extended, not declared twice."""
+"""A user's rule files change ours: what they declare again is extended, not declared twice; their edits are made."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from rulegrad.lang import syntax
 
 _Extendable = syntax.Ruleset | syntax.Function | syntax.Pass
+_Item = TypeVar("_Item")
 
 
 def merge(files: Sequence[syntax.File], user: frozenset[str]) -> list[syntax.File]:
     """The files, with the rule sets, functions and passes of user files put into ours of the same name.
 
-    A rule of the same name takes the place of ours; others are tried before ours. What has no counterpart stays.
+    A rule of the same name takes the place of ours; others are tried before ours. What has no counterpart stays, and
+    so do the edits, for `edited` to make when they have been checked.
     """
-    base = [f for f in files if f.path not in user]
-    result = list(base)
+    result = [f for f in files if f.path not in user]
     for file in files:
         if file.path not in user:
             continue
-        own: list[syntax.Declaration] = []
-        for declaration in file.declarations:
-            if not (isinstance(declaration, _Extendable) and _extend(result, declaration)):
-                own.append(declaration)
+        own = [d for d in file.declarations if not (isinstance(d, _Extendable) and _extend(result, d))]
         result.append(replace(file, declarations=tuple(own)))
     return result
 
@@ -31,16 +30,113 @@ def merge(files: Sequence[syntax.File], user: frozenset[str]) -> list[syntax.Fil
 def _extend(files: list[syntax.File], addition: _Extendable) -> bool:
     for number, file in enumerate(files):
         for place, declaration in enumerate(file.declarations):
-            if type(declaration) is type(addition) and declaration.name == addition.name:
-                assert isinstance(declaration, _Extendable)
-                merged = replace(declaration, rules=_merged(declaration.rules, addition.rules))
+            merged = _extended(declaration, addition) if declaration != addition else None
+            if merged is not None:
                 declarations = (*file.declarations[:place], merged, *file.declarations[place + 1 :])
                 files[number] = replace(file, declarations=declarations)
                 return True
     return False
 
 
-def _merged(ours: tuple[syntax.Rule, ...], theirs: tuple[syntax.Rule, ...]) -> tuple[syntax.Rule, ...]:
-    replaced = {rule.name: rule for rule in theirs}
-    known = {rule.name for rule in ours}
-    return (*(r for r in theirs if r.name not in known), *(replaced.get(r.name, r) for r in ours))
+def _extended(ours: syntax.Declaration, theirs: _Extendable) -> syntax.Declaration | None:
+    """Our declaration with theirs of the same name put in; None when they are not of one kind."""
+    if type(ours) is not type(theirs) or getattr(ours, "name", "") != theirs.name:
+        return None
+    if isinstance(ours, syntax.Ruleset) and isinstance(theirs, syntax.Ruleset):
+        union = tuple(dict.fromkeys((*theirs.union, *ours.union)))
+        return replace(ours, rules=_by_name(ours.rules, theirs.rules), union=union)
+    if isinstance(ours, syntax.Function) and isinstance(theirs, syntax.Function):
+        same = len(ours.parameters) == len(theirs.parameters)
+        return replace(ours, rules=_by_name(ours.rules, theirs.rules)) if same else None
+    if isinstance(ours, syntax.Pass) and isinstance(theirs, syntax.Pass):
+        same = (ours.kind, ours.direction) == (theirs.kind, theirs.direction) and ours.kind != "reverse"
+        return _extended_pass(ours, theirs) if same else None
+    return None
+
+
+def _extended_pass(ours: syntax.Pass, theirs: syntax.Pass) -> syntax.Pass:
+    return replace(
+        ours,
+        uses=tuple(dict.fromkeys((*theirs.uses, *ours.uses))),
+        rules=_by_name(ours.rules, theirs.rules),
+        priorities=_merged(ours.priorities, theirs.priorities, priority_key),
+        prefixes=_merged(ours.prefixes, theirs.prefixes, lambda prefix: prefix[0]),
+        facts=_merged(ours.facts, theirs.facts, lambda fact: fact.name),
+        states=_merged(ours.states, theirs.states, lambda state: state.name),
+        sends=_by_name(ours.sends, theirs.sends),
+        cost=theirs.cost or ours.cost,
+        fuel=theirs.fuel or ours.fuel,
+    )
+
+
+def priority_key(priority: syntax.Priority) -> str:
+    """What a `priority` entry is about: the op with its attribute."""
+    values = [getattr(a.value, "value", getattr(a.value, "name", "")) for a in priority.attributes]
+    return " ".join(map(str, (priority.op, *values)))
+
+
+def _by_name(ours: tuple[syntax.Rule, ...], theirs: tuple[syntax.Rule, ...]) -> tuple[syntax.Rule, ...]:
+    return _merged(ours, theirs, lambda rule: rule.name)
+
+
+def _merged(ours: Sequence[_Item], theirs: Sequence[_Item], key: Callable[[_Item], str]) -> tuple[_Item, ...]:
+    """Theirs that are new, then ours, each replaced by theirs with the same key."""
+    replaced = {key(item): item for item in theirs}
+    known = {key(item) for item in ours}
+    return (*(item for item in theirs if key(item) not in known), *(replaced.get(key(item), item) for item in ours))
+
+
+def edited(files: Sequence[syntax.File]) -> list[syntax.File]:
+    """The files with their edits made: steps put in and taken out, rules that are switched off left out."""
+    declarations = [d for file in files for d in file.declarations]
+    edits = [d for d in declarations if isinstance(d, syntax.PipelineEdit)]
+    off = frozenset(name for d in declarations if isinstance(d, syntax.RulesOff) for name in d.names)
+    if not edits and not off:
+        return list(files)
+    return [replace(file, declarations=tuple(_edited(file.declarations, edits, off))) for file in files]
+
+
+def _edited(
+    declarations: Sequence[syntax.Declaration], edits: Sequence[syntax.PipelineEdit], off: frozenset[str]
+) -> Iterable[syntax.Declaration]:
+    for declaration in declarations:
+        if isinstance(declaration, syntax.Pipeline):
+            yield replace(declaration, steps=edited_steps(declaration, edits))
+        elif isinstance(declaration, syntax.Ruleset | syntax.Pass):
+            yield replace(declaration, rules=_without(declaration.name, declaration.rules, off))
+        elif not isinstance(declaration, syntax.PipelineEdit | syntax.RulesOff):
+            yield declaration
+
+
+def _without(owner: str, rules: Sequence[syntax.Rule], off: frozenset[str]) -> tuple[syntax.Rule, ...]:
+    """The rules that are on; what is said about the order with the others is dropped."""
+    kept = [rule for rule in rules if f"{owner}.{rule.name}" not in off]
+    return tuple(replace(rule, clauses=_clauses_without(owner, rule.clauses, off)) for rule in kept)
+
+
+def _clauses_without(owner: str, clauses: Sequence[syntax.Clause], off: frozenset[str]) -> tuple[syntax.Clause, ...]:
+    def kept(clause: syntax.Clause) -> syntax.Clause | None:
+        if clause.keyword not in ("before", "after"):
+            return clause
+        names = tuple(name for name in clause.names if (name if "." in name else f"{owner}.{name}") not in off)
+        return replace(clause, names=names) if names else None
+
+    return tuple(found for found in map(kept, clauses) if found is not None)
+
+
+def edited_steps(pipeline: syntax.Pipeline, edits: Iterable[syntax.PipelineEdit]) -> tuple[str, ...]:
+    """The steps of a pipeline after all edits of it. Several passes at one place stand as they are written."""
+    mine = list(dict.fromkeys((e.edit, e.name, e.step) for e in edits if e.pipeline == pipeline.name))
+    removed = {name for edit, name, _ in mine if edit == "remove"}
+
+    def around(step: str, above: tuple[str, ...]) -> Iterable[str]:
+        if step in above:  # passes that are put in relative to each other only
+            return
+        for side in ("before", "", "after"):
+            if not side and step not in removed:
+                yield step
+            for edit, name, place in mine:
+                if edit == side and place == step:
+                    yield from around(name, (*above, step))
+
+    return tuple(found for step in pipeline.steps for found in around(step, ()))

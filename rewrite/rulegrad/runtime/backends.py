@@ -13,6 +13,7 @@ from typing import Any
 
 from rulegrad.config import config
 from rulegrad.errors import DeviceError
+from rulegrad.installed import BACKENDS, installed
 from rulegrad.runtime.paths import data_folder
 
 
@@ -30,6 +31,11 @@ class Backend:
     def rules(self) -> Path:
         """The rule file of its target."""
         return self.folder / f"{self.name}.rules"
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it comes with rulegrad: then its target is always in force."""
+        return self.folder.parent == data_folder("backends").resolve()
 
     @cached_property
     def module(self) -> Any:
@@ -59,12 +65,15 @@ _lock = threading.RLock()
 
 
 def all_backends() -> list[Backend]:
-    """Ours, those in the folders of RULEGRAD_BACKENDS, and those that were loaded, in this order."""
+    """Ours, those of installed packages, those of RULEGRAD_BACKENDS, and those that were loaded, in this order."""
     global _configured
     with _lock:
         if _configured is None:
             for folder in sorted(data_folder("backends").iterdir()):
                 if (folder / "device.py").is_file():
+                    _add(folder)
+            for place in (path for package in installed(BACKENDS) for path in package.paths):
+                for folder in _folders_in(place):
                     _add(folder)
         if _configured != config.backends:
             _configured = config.backends

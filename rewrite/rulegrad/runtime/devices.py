@@ -122,6 +122,10 @@ def _open_device(name: str) -> Device:
         raise DeviceError(f"there is no device {name!r}; {known}{advice}")
     if found.problem:
         raise DeviceError(f"{name} ({found.description}) cannot be used: {found.problem}{advice}")
+    if not known_of.backend.is_ours:
+        from rulegrad.lang.engine import load_target
+
+        load_target(known_of.backend.rules)
     device: Device = known_of.backend.module.Device(found.number)
     return device
 

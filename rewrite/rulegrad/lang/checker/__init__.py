@@ -15,6 +15,7 @@ from rulegrad.lang.checker.declarations import (
     check_ruleset,
     check_target,
 )
+from rulegrad.lang.checker.edits import check_edit, check_off
 from rulegrad.lang.checker.op_table import check_class, check_dtype, check_op
 from rulegrad.lang.checker.world import World
 from rulegrad.lang.diagnostics import Diagnostic
@@ -60,3 +61,7 @@ def _check(world: World, declaration: syntax.Declaration) -> None:
         check_target(world, declaration)
     elif isinstance(declaration, syntax.Pipeline):
         check_pipeline(world, declaration)
+    elif isinstance(declaration, syntax.PipelineEdit):
+        check_edit(world, declaration)
+    elif isinstance(declaration, syntax.RulesOff):
+        check_off(world, declaration)

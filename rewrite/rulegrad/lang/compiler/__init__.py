@@ -6,6 +6,7 @@ functions and passes for one target.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 from rulegrad.lang import syntax
@@ -14,6 +15,7 @@ from rulegrad.lang.compiler.op_code import OpTableCompiler
 from rulegrad.lang.compiler.rules import RuleCompiler, TargetFacts
 from rulegrad.lang.compiler.scope import Library, problem
 from rulegrad.lang.optable import OpTable
+from rulegrad.lang.walk import has_clause
 
 PASS_KINDS = {"children_first": 0, "parents_first": 1, "walk": 2, "order": 3, "render": 4, "reverse": 5}
 
@@ -34,20 +36,26 @@ def compile_op_table(files: Sequence[syntax.File]) -> bytes:
     return OpTableCompiler(library_of(files)).compile()
 
 
-def compile_program(files: Sequence[syntax.File], target: syntax.Target | None = None, strict: bool = False) -> bytes:
+def compile_program(
+    files: Sequence[syntax.File], target: syntax.Target | None = None, strict: bool = False, seed: int | None = None
+) -> bytes:
     """The program of all passes and functions in these files for a target; `strict` leaves unsound rules out.
 
+    With a seed, the rules of each pass are in a random order that keeps to what they declare.
     Raises RuleError for what only the compiler can find, such as a pattern with too many orders.
     """
-    return ProgramCompiler(files, target, strict).compile()
+    return ProgramCompiler(files, target, strict, seed).compile()
 
 
 class ProgramCompiler:
     """Compiles the declarations of all files into one program."""
 
-    def __init__(self, files: Sequence[syntax.File], target: syntax.Target | None, strict: bool) -> None:
+    def __init__(
+        self, files: Sequence[syntax.File], target: syntax.Target | None, strict: bool, seed: int | None = None
+    ) -> None:
         self.library = library_of(files)
         self.target = target
+        self.seed = seed
         self.assembler = Assembler()
         self.rules = RuleCompiler(self.library, self.assembler, TargetFacts.of(target), strict)
         declarations = [d for f in files for d in f.declarations]
@@ -58,7 +66,7 @@ class ProgramCompiler:
         for function in self.library.functions.values():
             self.assembler.functions.append(CompiledFunction(function.name, len(function.parameters)))
         for compiled, function in zip(self.assembler.functions, self.library.functions.values(), strict=True):
-            for rule in in_order(function.rules):
+            for _, rule in in_order([(function.name, rule) for rule in function.rules]):
                 compiled.alternatives.extend(self.rules.compile(function.name, rule, function.parameters[1:]))
         for declaration in self.passes:
             self.assembler.passes.append(self._pass(declaration))
@@ -92,10 +100,10 @@ class ProgramCompiler:
         pairs: list[tuple[str, syntax.Rule]] = [(d.name, rule) for rule in d.rules]
         for name in d.uses:
             pairs.extend(self.rules_of(name, d.span))
-        owners = {id(rule): owner for owner, rule in pairs}
+        shuffle = None if self.seed is None else random.Random(f"{self.seed} {d.name}")
         alternatives: list[Alternative] = []
-        for rule in in_order([rule for _, rule in dict.fromkeys(pairs)]):
-            alternatives.extend(self.rules.compile(owners[id(rule)], rule))
+        for owner, rule in in_order(list(dict.fromkeys(pairs)), shuffle):
+            alternatives.extend(self.rules.compile(owner, rule))
         if d.kind == "render":
             alternatives.extend(self._default_spellings())
         priorities = [self._priority(p) for p in d.priorities]
@@ -132,29 +140,42 @@ class ProgramCompiler:
         return p.op, declared.index(attribute.name or declared[0]), constant, p.value
 
 
-def in_order(rules: Sequence[syntax.Rule]) -> list[syntax.Rule]:
-    """File order, with `before` and `after` respected and `fallback` rules last."""
-    order = [r for r in rules if not _has(r, "fallback")] + [r for r in rules if _has(r, "fallback")]
-    follows: dict[str, set[str]] = {r.name: set() for r in order}
-    for rule in order:
-        for clause in rule.clauses:
-            for name in clause.names:
-                if clause.keyword == "after" and name in follows:
-                    follows[rule.name].add(name)
-                elif clause.keyword == "before" and name in follows:
-                    follows[name].add(rule.name)
-    done: set[str] = set()
-    result: list[syntax.Rule] = []
-    while order:
-        names = {r.name for r in order}
-        ready = next((r for r in order if not (follows[r.name] & names - {r.name})), None)
+_Owned = tuple[str, syntax.Rule]
+
+
+def in_order(rules: Sequence[_Owned], shuffle: random.Random | None = None) -> list[_Owned]:
+    """Rules with the names of their sets in file order, or shuffled; `before`, `after` and `fallback` are respected."""
+    given = list(rules)
+    if shuffle is not None:
+        shuffle.shuffle(given)
+    waiting = sorted(given, key=lambda pair: has_clause(pair[1], "fallback"))
+    follows = _follows(waiting)
+    result: list[_Owned] = []
+    while waiting:
+        names = {_name(pair) for pair in waiting}
+        ready = next((pair for pair in waiting if not (follows[_name(pair)] & names - {_name(pair)})), None)
         if ready is None:
-            raise problem("`before` and `after` contradict each other among " + ", ".join(sorted(names)), order[0].span)
-        order.remove(ready)
-        done.add(ready.name)
+            message = "`before` and `after` contradict each other among " + ", ".join(sorted(names))
+            raise problem(message, waiting[0][1].span)
+        waiting.remove(ready)
         result.append(ready)
     return result
 
 
-def _has(rule: syntax.Rule, keyword: str) -> bool:
-    return any(clause.keyword == keyword for clause in rule.clauses)
+def _name(pair: _Owned) -> str:
+    return f"{pair[0]}.{pair[1].name}"
+
+
+def _follows(rules: Sequence[_Owned]) -> dict[str, set[str]]:
+    """For each rule, those that come before it."""
+    follows: dict[str, set[str]] = {_name(pair): set() for pair in rules}
+    for owner, rule in rules:
+        own = f"{owner}.{rule.name}"
+        for clause in rule.clauses:
+            for name in clause.names if clause.keyword in ("before", "after") else ():
+                other = name if "." in name else f"{owner}.{name}"
+                if other not in follows:
+                    continue
+                earlier, later = (own, other) if clause.keyword == "before" else (other, own)
+                follows[later].add(earlier)
+    return follows

@@ -14,6 +14,7 @@ from rulegrad.lang import syntax
 from rulegrad.lang.diagnostics import Diagnostic, did_you_mean, report
 from rulegrad.lang.lexer import Line, Source, tokenize
 from rulegrad.lang.parser.declarations import parse_definition, parse_extern
+from rulegrad.lang.parser.edits import parse_insert, parse_off, parse_remove
 from rulegrad.lang.parser.op_table import parse_class, parse_dtype, parse_op
 from rulegrad.lang.parser.passes import parse_function, parse_pass, parse_pipeline, parse_ruleset
 from rulegrad.lang.parser.targets import parse_target
@@ -32,6 +33,9 @@ _DECLARATIONS: dict[str, _Parse] = {
     "extern": parse_extern,
     "target": parse_target,
     "pipeline": parse_pipeline,
+    "insert": parse_insert,
+    "remove": parse_remove,
+    "off": parse_off,
 }
 
 

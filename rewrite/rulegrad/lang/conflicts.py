@@ -1,0 +1,116 @@
+"""What user files disagree about: the same thing changed in different ways. No order among files decides it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from rulegrad.lang import syntax
+from rulegrad.lang.diagnostics import Diagnostic, place
+from rulegrad.lang.merging import priority_key
+from rulegrad.lang.walk import meaning
+
+_HINT = "load one of the files, or make them agree"
+
+
+class _Claim(NamedTuple):
+    """One change of a user file: what it is about, what it makes of it, and where it says so."""
+
+    subject: tuple[str, ...]
+    shown: str  # the subject, in a message
+    does: str
+    result: object
+    span: syntax.Span
+
+
+def conflicts(files: Sequence[syntax.File], user: frozenset[str]) -> list[Diagnostic]:
+    """The disagreements among the user files, each at the later place, with the other one in a note."""
+    theirs = [file for file in files if file.path in user]
+    lines = {file.path: file.text.split("\n") for file in theirs}
+    first: dict[tuple[str, ...], _Claim] = {}
+    found: list[Diagnostic] = []
+    for claim in (claim for file in theirs for claim in (*_of_rules(file), *_of_steps(file, files))):
+        other = first.setdefault(claim.subject, claim)
+        if other.result != claim.result:
+            found.append(_conflict(claim, other, lines[claim.span.file]))
+    return found
+
+
+def _conflict(claim: _Claim, other: _Claim, lines: Sequence[str]) -> Diagnostic:
+    message = f"{claim.shown} is {claim.does} here, but {other.does} elsewhere"
+    if claim.does == other.does:
+        message = f"{claim.shown} is {claim.does} here and elsewhere, in different ways"
+    note = f"{other.does} at {place(other.span)}"
+    return Diagnostic("conflicting-files", message, claim.span, _HINT, (note,), lines[claim.span.line - 1])
+
+
+def _of_rules(file: syntax.File) -> Iterator[_Claim]:
+    for declaration in file.declarations:
+        if isinstance(declaration, syntax.RulesOff):
+            for name in declaration.names:
+                subject = ("rule", *name.split("."))
+                yield _Claim(subject, f"`{name}`", "switched off", "off", declaration.span)
+        elif isinstance(declaration, syntax.Ruleset | syntax.Function | syntax.Pass):
+            for rule in declaration.rules:
+                subject = ("rule", declaration.name, rule.name)
+                shown = f"`{declaration.name}.{rule.name}`"
+                yield _Claim(subject, shown, "defined", meaning(rule), rule.span)
+        if isinstance(declaration, syntax.Pass):
+            yield from _of_pass(declaration)
+
+
+def _of_pass(declaration: syntax.Pass) -> Iterator[_Claim]:
+    """What a pass says besides its rules."""
+    entries: list[tuple[str, str, object, syntax.Span]] = []
+    entries += [("priority", priority_key(p), p.value, p.span) for p in declaration.priorities]
+    entries += [("prefix", op, text, declaration.span) for op, text in declaration.prefixes]
+    entries += [("fact", fact.name, meaning(fact), fact.span) for fact in declaration.facts]
+    entries += [("state", state.name, meaning(state), state.span) for state in declaration.states]
+    entries += [("send", send.name, meaning(send), send.span) for send in declaration.sends]
+    if declaration.cost:
+        entries.append(("cost", "", declaration.cost, declaration.span))
+    if declaration.fuel:
+        entries.append(("fuel", "", declaration.fuel, declaration.span))
+    for kind, name, result, span in entries:
+        shown = f"`{kind} {name}`".replace(" `", "`") + f" of pass `{declaration.name}`"
+        yield _Claim((kind, declaration.name, name), shown, "defined", result, span)
+
+
+def _of_steps(file: syntax.File, files: Sequence[syntax.File]) -> Iterator[_Claim]:
+    """What a file does with the steps of pipelines.
+
+    Within one file, what is put in at one place keeps the order of its lines, and a step that is taken out may say
+    where something else goes in: these are claims of the whole file.
+    """
+    pipelines = {d.name: d.steps for f in files for d in f.declarations if isinstance(d, syntax.Pipeline)}
+    edits = [d for d in file.declarations if isinstance(d, syntax.PipelineEdit)]
+    removed = {(edit.pipeline, edit.name) for edit in edits if edit.edit == "remove"}
+    put_in: dict[tuple[str, ...], list[syntax.PipelineEdit]] = {}
+    for edit in edits:
+        if edit.edit == "remove":
+            subject = ("step", edit.pipeline, edit.name)
+            shown = f"the step `{edit.name}` of `{edit.pipeline}`"
+            yield _Claim(subject, shown, "taken out", "out", edit.span)
+        else:
+            put_in.setdefault(_gap(edit, pipelines.get(edit.pipeline, ())), []).append(edit)
+            if (edit.pipeline, edit.step) not in removed:
+                subject = ("step", edit.pipeline, edit.step)
+                shown = f"the step `{edit.step}` of `{edit.pipeline}`"
+                yield _Claim(subject, shown, "the place of an insertion", "in", edit.span)
+    for gap, inside in put_in.items():
+        names = tuple(edit.name for edit in inside)
+        shown = f"a place of `{inside[0].pipeline}`"
+        does = f"given to {_listed(names)}"
+        yield _Claim(gap, shown, does, names, inside[0].span)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _gap(edit: syntax.PipelineEdit, steps: Sequence[str]) -> tuple[str, ...]:
+    """The place between two steps that a pass is put in at: after one step is before the next."""
+    if edit.step not in steps:
+        return ("gap", edit.pipeline, edit.edit, edit.step)
+    number = steps.index(edit.step) + (edit.edit == "after")
+    return ("gap", edit.pipeline, str(number))

@@ -1,0 +1,45 @@
+"""Which rules an extern has a part in: the hatch is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+
+from rulegrad.lang import syntax
+from rulegrad.lang.walk import calls_in
+
+
+def with_externs(declarations: Iterable[syntax.Declaration]) -> frozenset[str]:
+    """The names `SET.RULE` of the rules that call an extern, themselves or by a function or an abbreviation."""
+    rules: dict[str, set[str]] = {}
+    called: dict[str, set[str]] = {}
+    externs: set[str] = set()
+    for declaration in declarations:
+        if isinstance(declaration, syntax.Extern):
+            externs.add(declaration.name)
+        elif isinstance(declaration, syntax.Definition):
+            lets = [let.expression for let in declaration.lets]
+            called[declaration.name] = _calls(declaration.body, *lets)
+        elif isinstance(declaration, syntax.Ruleset | syntax.Pass | syntax.Function):
+            own = {f"{declaration.name}.{rule.name}": _calls_of(rule) for rule in declaration.rules}
+            rules.update(own)
+            if isinstance(declaration, syntax.Function):
+                called[declaration.name] = set().union(*own.values())
+    reaching = _reaching(externs, called)
+    return frozenset(name for name, calls in rules.items() if calls & reaching)
+
+
+def _reaching(externs: Set[str], called: Mapping[str, set[str]]) -> set[str]:
+    """The externs, and all functions and abbreviations that lead to one."""
+    found, before = set(externs), -1
+    while len(found) != before:
+        before = len(found)
+        found.update(name for name, calls in called.items() if calls & found)
+    return found
+
+
+def _calls_of(rule: syntax.Rule) -> set[str]:
+    return _calls(rule.pattern, rule.template, *(clause.expression for clause in rule.clauses))
+
+
+def _calls(*expressions: syntax.Expression | None) -> set[str]:
+    return set().union(*(calls_in(e) for e in expressions if e is not None))

@@ -1,0 +1,85 @@
+"""Which rules the settings leave out: RULES_OFF by name or at random, and what may not be left out."""
+
+from __future__ import annotations
+
+import difflib
+import random
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from rulegrad.config import config, random_share
+from rulegrad.errors import ConfigError
+from rulegrad.lang import syntax
+
+
+class RuleFacts(NamedTuple):
+    """What the settings and the tools need to know of a rule; its name is `SET.RULE`."""
+
+    place: str  # file:line
+    kind: str  # rule, text, or case (of a function)
+    essential: bool
+    unsound: bool
+    has_extern: bool  # an extern has a part in it
+
+    @property
+    def optional(self) -> bool:
+        """Whether programs mean the same, and still compile, without it."""
+        return self.kind != "case" and not self.essential
+
+
+def facts_of(declarations: Iterable[syntax.Declaration]) -> dict[str, RuleFacts]:
+    """The facts of all rules, by name."""
+    from rulegrad.lang.externs import with_externs
+    from rulegrad.lang.walk import has_clause
+
+    everything = list(declarations)
+    external = with_externs(everything)
+    found: dict[str, RuleFacts] = {}
+    for owner in everything:
+        if not isinstance(owner, syntax.Ruleset | syntax.Pass | syntax.Function):
+            continue
+        for rule in owner.rules:
+            name = f"{owner.name}.{rule.name}"
+            is_text = isinstance(rule.template, syntax.Text)
+            kind = "case" if isinstance(owner, syntax.Function) else "text" if is_text else "rule"
+            essential, unsound = has_clause(rule, "essential"), has_clause(rule, "unsound")
+            place = f"{rule.span.file}:{rule.span.line}"
+            found[name] = RuleFacts(place, kind, essential, unsound, name in external)
+    return found
+
+
+def switched_off(rules: Mapping[str, RuleFacts]) -> frozenset[str]:
+    """The rules that RULES_OFF leaves out. Raises ConfigError for one that is unknown or essential."""
+    found: set[str] = set()
+    for entry in config.rules_off:
+        if entry.startswith("random"):
+            found.update(_share(rules, *random_share(entry)))
+        else:
+            found.update(_named(rules, entry))
+    return frozenset(found)
+
+
+def _share(rules: Mapping[str, RuleFacts], seed: int, share: float) -> list[str]:
+    optional = sorted(name for name, facts in rules.items() if facts.optional)
+    return random.Random(seed).sample(optional, round(share * len(optional)))
+
+
+def _named(rules: Mapping[str, RuleFacts], entry: str) -> list[str]:
+    """`SET.RULE`, or `RULE` in whatever sets there is one."""
+    names = [entry] if entry in rules else [name for name in rules if name.partition(".")[2] == entry]
+    if not names:
+        raise ConfigError(f"RULES_OFF (setting rules_off) names {entry!r}; {unknown_rule(rules, entry)}")
+    for name in names:
+        if not rules[name].optional:
+            what = "a case of a function" if rules[name].kind == "case" else "essential"
+            message = f"RULES_OFF (setting rules_off) names {entry!r}, but {name} ({rules[name].place}) is {what}"
+            raise ConfigError(f"{message}; replace it in a rule file of your own instead")
+    return names
+
+
+def unknown_rule(rules: Mapping[str, RuleFacts], name: str) -> str:
+    """What to say of a name that no rule has."""
+    short = {known.partition(".")[2]: known for known in rules}
+    close = difflib.get_close_matches(name, [*rules, *short], n=1, cutoff=0.6)
+    hint = f"did you mean {short.get(close[0], close[0])}?" if close else "a rule is called SET.RULE"
+    return f"no rule has this name; {hint}"

@@ -1,0 +1,107 @@
+"""Which rule files are in force, and their text: ours, those of devices, those of users."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rulegrad import _core
+from rulegrad.config import config
+from rulegrad.errors import RuleError
+from rulegrad.installed import RULES, installed
+from rulegrad.runtime.paths import data_folder
+
+if TYPE_CHECKING:
+    from rulegrad.lang import syntax
+
+loaded_files: list[Path] = []  # by load_rules, in the order in which they were loaded
+target_files: list[Path] = []  # of backends outside the distribution
+
+
+def our_files() -> list[Path]:
+    """Ours, the op table first; then the targets'."""
+    ours = sorted(data_folder("rules").rglob("*.rules"), key=lambda p: (p.name != "ops.rules", str(p)))
+    return [*ours, *sorted(data_folder("backends").glob("*/*.rules")), *target_files]
+
+
+def user_files() -> list[Path]:
+    """Those of installed packages, those that RULEGRAD_RULES names, those that were loaded; each once."""
+    packages = [path.resolve() for found in installed(RULES) for path in found.paths]
+    return list(dict.fromkeys((*packages, *config.rules, *loaded_files)))
+
+
+def shown(path: Path) -> str:
+    """How messages call a file: relative to the folder that holds `rules`, or in full."""
+    for base in (data_folder("rules").parent, data_folder("backends").parent):
+        if path.is_relative_to(base):
+            return path.relative_to(base).as_posix()
+    return str(path)
+
+
+@dataclass(slots=True)
+class Sources:
+    """The text of all rule files, and what follows from it."""
+
+    texts: list[tuple[str, str]]
+    user: frozenset[str]
+    _files: list[syntax.File] | None = None
+
+    @property
+    def key(self) -> str:
+        h = hashlib.sha256(_engine_version().encode())
+        for path, text in self.texts:
+            h.update(f"{path}\0{path in self.user}\0{text}\0".encode())
+        return h.hexdigest()
+
+    @property
+    def files(self) -> list[syntax.File]:
+        """The checked syntax trees; user files are merged into ours, and their edits made. Raises RuleError."""
+        if self._files is None:
+            from rulegrad.lang.checker import check
+            from rulegrad.lang.conflicts import conflicts
+            from rulegrad.lang.diagnostics import report
+            from rulegrad.lang.merging import edited, merge
+
+            parsed = [_parsed(text, path) for path, text in self.texts]
+            merged = merge(parsed, self.user)
+            errors = tuple(d for d in (*conflicts(parsed, self.user), *check(merged)) if d.is_error)
+            if errors:
+                raise RuleError(report(list(errors)), errors)
+            self._files = edited(merged)
+        return self._files
+
+    def declarations(self) -> Iterator[syntax.Declaration]:
+        """Everything that the files declare."""
+        return (d for file in self.files for d in file.declarations)
+
+
+def read_sources() -> Sources:
+    """The files as they are now. Raises RuleError for one that cannot be read."""
+    users = user_files()
+    texts = []
+    for path in dict.fromkeys((*our_files(), *users)):
+        try:
+            texts.append((shown(path), path.read_text(encoding="utf-8")))
+        except (OSError, UnicodeDecodeError) as error:
+            raise RuleError(f"the rule file {path} cannot be read: {error}") from None
+    return Sources(texts, frozenset(map(shown, users)))
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str, path: str) -> syntax.File:
+    """A file that has not changed is not parsed again when another is loaded."""
+    from rulegrad.lang.parser import parse_file
+
+    return parse_file(text, path)
+
+
+@cache
+def _engine_version() -> str:
+    """Changes when the compiler or the instruction set does."""
+    folder = Path(__file__).parent
+    stamps = [(p.name, p.stat().st_mtime_ns, p.stat().st_size) for p in sorted(folder.rglob("*.py"))]
+    return repr((_core.OPCODES, stamps))

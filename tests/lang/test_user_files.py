@@ -1,0 +1,248 @@
+"""A user's rule files: what they add, replace, switch off and insert; where they come from; where they disagree."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rulegrad import UOp, config, load_rules, rewrite
+from rulegrad.errors import ConfigError, RuleError
+from rulegrad.lang import engine
+
+Write = Callable[[str, str], Path]
+X = UOp("PARAM", (), "float32", slot=0, shape=())
+ONE_MORE = """
+pass one_more rewrite walk:
+    more: NEG(x:float32) -> x
+        test -x:float32 -> x
+"""
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def made(name: str, text: str) -> Path:
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return made
+
+
+def problems(*paths: Path) -> list[tuple[str, str]]:
+    with pytest.raises(RuleError) as caught:
+        load_rules(*paths)
+    assert all(d.notes for d in caught.value.diagnostics if d.code == "conflicting-files")
+    return [(d.code, d.message) for d in caught.value.diagnostics]
+
+
+def test_a_rule_is_switched_off(write: Write) -> None:
+    product = X * 1.0
+    assert rewrite(product, "symbolic") == X
+    with load_rules(write("off.rules", "off algebra.one, algebra.times_zero\n")):
+        assert "algebra.one" not in engine.rules()
+        assert rewrite(product, "symbolic") == product
+    assert rewrite(product, "symbolic") == X
+
+
+def test_steps_are_put_in_and_taken_out(write: Write) -> None:
+    before = engine.pipeline("kernel")
+    first = write("first.rules", ONE_MORE + "insert one_more before symbolic in kernel\nremove loads from kernel\n")
+    second = write("second.rules", "insert stage after one_more in kernel\ninsert tensor after gating in kernel\n")
+    with load_rules(first, second):
+        steps = [step for step in before if step != "loads"]
+        place = steps.index("symbolic")
+        wanted = [*steps[:place], "one_more", "stage", *steps[place:]]
+        wanted.insert(wanted.index("gating") + 1, "tensor")
+        assert list(engine.pipeline("kernel")) == wanted
+    assert engine.pipeline("kernel") == before
+
+
+def test_a_file_may_put_several_passes_at_one_place(write: Write) -> None:
+    text = (
+        "insert stage before symbolic in kernel\ninsert tensor before symbolic in kernel\nremove symbolic from kernel\n"
+    )
+    with load_rules(write("several.rules", text)):
+        steps = engine.pipeline("kernel")
+        assert steps.index("stage") + 1 == steps.index("tensor") and "symbolic" not in steps
+
+
+def test_an_inserted_pass_runs(write: Write) -> None:
+    from rulegrad import Tensor
+
+    text = ONE_MORE + "insert one_more before indexing in kernel\n"
+    with load_rules(write("wrong_on_purpose.rules", text)):
+        assert (-Tensor([1.0, 2.0], device="numpy")).tolist() == [1.0, 2.0]
+    assert (-Tensor([1.0, 2.0], device="numpy")).tolist() == [-1.0, -2.0]
+
+
+def test_a_pass_gains_what_is_said_of_it(write: Write) -> None:
+    text = 'pass render_opencl render:\n    prefix LOAD "read"\npass linearize order:\n    priority LOAD -3\n'
+    with load_rules(write("passes.rules", text)):
+        passes = {d.name: d for d in engine.loaded().sources.declarations() if hasattr(d, "prefixes")}
+        assert dict(passes["render_opencl"].prefixes)["LOAD"] == "read"
+        assert {p.op: p.value for p in passes["linearize"].priorities}["LOAD"] == -3
+
+
+def test_a_pass_of_another_kind_is_no_extension(write: Write) -> None:
+    text = "pass symbolic rewrite walk:\n    same: x:float32 + 0 -> x\n        test x:float32 + 0 -> x\n"
+    assert problems(write("kind.rules", text)) == [("duplicate-declaration", "`symbolic` is declared already")]
+
+
+# ---- files that disagree ----
+
+ZERO = "ruleset algebra:\n    my_rule: x:float32 {} 3 -> x\n        test y:float32 {} 3 -> y\n"
+
+
+def test_files_that_agree(write: Write) -> None:
+    one, two = write("a.rules", ZERO.format("+", "+")), write("b.rules", "# the same\n" + ZERO.format("+", "+"))
+    with load_rules(one, two):
+        assert "algebra.my_rule" in engine.rules()
+
+
+def test_two_definitions_of_a_rule(write: Write) -> None:
+    one, two = write("a.rules", ZERO.format("+", "+")), write("b.rules", ZERO.format("-", "-"))
+    with pytest.raises(RuleError) as caught:
+        load_rules(one, two)
+    (problem,) = caught.value.diagnostics
+    assert problem.code == "conflicting-files"
+    assert str(two) in str(problem) and f"{one}:2:5" in problem.notes[0]
+    message = "`algebra.my_rule` is defined here and elsewhere, in different ways"
+    assert problem.message == message
+    assert "algebra.my_rule" not in engine.rules()
+
+
+def test_off_and_defined(write: Write) -> None:
+    text = "ruleset algebra:\n    one: x:float32 * 1 -> x\n        test y:float32 * 1 -> y\n"
+    found = problems(write("a.rules", text), write("b.rules", "off algebra.one\n"))
+    assert found == [("conflicting-files", "`algebra.one` is switched off here, but defined elsewhere")]
+
+
+def test_two_insertions_at_one_place(write: Write) -> None:
+    one = write("a.rules", "insert stage before symbolic in kernel\n")
+    two = write("b.rules", "insert tensor after composite in kernel\n")
+    message = "a place of `kernel` is given to `tensor` here, but given to `stage` elsewhere"
+    assert problems(one, two) == [("conflicting-files", message)]
+
+
+def test_a_step_that_one_takes_out_and_the_other_needs(write: Write) -> None:
+    one = write("a.rules", "remove symbolic from kernel\n")
+    two = write("b.rules", "insert tensor after symbolic in kernel\n")
+    message = "the step `symbolic` of `kernel` is the place of an insertion here, but taken out elsewhere"
+    assert problems(one, two) == [("conflicting-files", message)]
+
+
+def test_two_texts_of_a_prefix(write: Write) -> None:
+    text = 'pass render_opencl render:\n    prefix LOAD "{}"\n'
+    found = problems(write("a.rules", text.format("a")), write("b.rules", text.format("b")))
+    message = "`prefix LOAD` of pass `render_opencl` is defined here and elsewhere, in different ways"
+    assert found == [("conflicting-files", message)]
+
+
+def test_essential_rules_stay(write: Write) -> None:
+    essential = next(name for name, facts in engine.rules().items() if facts.essential)
+    found = problems(write("a.rules", f"off {essential}, gradient.add\n"))
+    assert [code for code, _ in found] == ["essential-rule", "essential-rule"]
+
+
+# ---- where files come from ----
+
+
+def test_the_setting(write: Write, tmp_path: Path) -> None:
+    path = write("mine.rules", ZERO.format("+", "+"))
+    with config(rules=[path]):
+        assert "algebra.my_rule" in engine.rules()
+        assert rewrite(X + 3.0, "symbolic") == X
+    assert rewrite(X + 3.0, "symbolic") == X + 3.0
+    with pytest.raises(ConfigError, match=r"setting rules is .*missing\.rules does not exist"):
+        config(rules=[tmp_path / "missing.rules"])
+
+
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A program with further environment variables."""
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **environment}, check=False
+    )
+
+
+def test_the_environment(write: Write, tmp_path: Path) -> None:
+    paths = [write("a.rules", ZERO.format("+", "+")), write("b.rules", ONE_MORE)]
+    code = "from rulegrad.lang import engine; print('algebra.my_rule' in engine.rules(), 'one_more.more' in engine.rules())"
+    done = python(code, RULEGRAD_RULES=os.pathsep.join(map(str, paths)))
+    assert done.stdout.split() == ["True", "True"], done.stderr
+    done = python(code, RULEGRAD_RULES=str(tmp_path / "gone.rules"))
+    assert "ConfigError: environment variable RULEGRAD_RULES is" in done.stderr
+    assert "gone.rules does not exist, or is no file" in done.stderr
+
+
+def package(folder: Path, points: str, **files: str) -> Path:
+    """A distribution with one package, as an installer leaves them in a folder of sys.path."""
+    (folder / "their_package").mkdir()
+    for name, text in files.items():
+        (folder / "their_package" / name.replace("__", ".")).write_text(text, encoding="utf-8")
+    (folder / "their_package" / "__init__.py").write_text("def found():\n    return [__path__[0] + '/b.rules']\n")
+    metadata = folder / "their_package-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(points)
+    return folder
+
+
+@pytest.mark.parametrize("value", ["their_package", "their_package:a.rules", "their_package:found"])
+def test_entry_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    points = f"[rulegrad.rules]\nlaws = {value}\n"
+    rules = ZERO.format("+", "+")
+    monkeypatch.syspath_prepend(package(tmp_path, points, a__rules=rules, b__rules=rules.replace(" 3", " 4")))
+    monkeypatch.delitem(sys.modules, "their_package", raising=False)
+    if value == "their_package":  # a.rules and b.rules disagree
+        with pytest.raises(RuleError, match="conflicting-files"):
+            engine.forget(), engine.rules()
+    else:
+        engine.forget()
+        assert rewrite(X + (4.0 if value.endswith("found") else 3.0), "symbolic") == X
+    assert ("their_package" in sys.modules) == value.endswith("found")
+    monkeypatch.undo()
+    engine.forget()
+    assert "algebra.my_rule" not in engine.rules()
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("their_package:c.rules", r"gives .*c\.rules, which does not exist"),
+        ("no_package_of_this_name", "there is no package 'no_package_of_this_name'"),
+        ("their_package:missing", "AttributeError"),
+    ],
+)
+def test_entry_points_that_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, message: str) -> None:
+    monkeypatch.syspath_prepend(package(tmp_path, f"[rulegrad.rules]\nlaws = {value}\n"))
+    monkeypatch.delitem(sys.modules, "their_package", raising=False)
+    with pytest.raises(ConfigError, match=f"the entry point 'laws' of their-package .*{message}"):
+        engine.forget(), engine.rules()
+    monkeypatch.undo()
+    engine.forget()
+
+
+def test_without_entry_points_nothing_is_imported() -> None:
+    done = python(
+        "import sys; from rulegrad import UOp, rewrite; rewrite(UOp.const(1, 'int32') + 1, 'symbolic')\n"
+        "print('importlib.metadata' in sys.modules)"
+    )
+    assert done.stdout.strip() == "False", done.stderr
+
+
+def test_backends_by_entry_point(tmp_path: Path) -> None:
+    device = "ONE_DEVICE = True\ndef discover():\n    raise NotImplementedError\n"
+    folder = package(tmp_path, "[rulegrad.backends]\nb = their_package\n", device__py=device, their_package__rules="")
+    code = f"""
+import sys
+sys.path.insert(0, {str(folder)!r})
+from rulegrad.runtime.backends import all_backends
+print([b.name for b in all_backends()], "their_package" in sys.modules)
+"""
+    done = python(code)
+    assert done.stdout.strip() == "['numpy', 'opencl', 'their_package'] False", done.stderr
