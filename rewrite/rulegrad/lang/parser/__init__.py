@@ -19,7 +19,7 @@ from rulegrad.lang.parser.op_table import parse_class, parse_dtype, parse_op
 from rulegrad.lang.parser.passes import parse_function, parse_pass, parse_pipeline, parse_ruleset
 from rulegrad.lang.parser.targets import parse_target
 
-__all__ = ["parse_file"]
+__all__ = ["parse_file", "parse_what_can_be"]
 
 _Parse = Callable[[Source, Line, list[Line]], syntax.Declaration | None]
 _DECLARATIONS: dict[str, _Parse] = {
@@ -45,15 +45,22 @@ def parse_file(text: str, path: str) -> syntax.File:
     Raises RuleError with all problems found, as `diagnostics`: reading goes on at the next line that can
     start something new.
     """
+    file, diagnostics = parse_what_can_be(text, path)
+    if diagnostics:
+        raise RuleError(report(diagnostics), tuple(diagnostics))
+    return file
+
+
+def parse_what_can_be(text: str, path: str) -> tuple[syntax.File, list[Diagnostic]]:
+    """The declarations and rules that can be read, and all problems, in order: for text that is being written."""
     source = Source(path, text)
     declarations: list[syntax.Declaration] = []
     for head, body in _blocks(source, tokenize(source)):
         declaration = _declaration(source, head, body)
         if declaration is not None:
             declarations.append(declaration)
-    if source.diagnostics:
-        raise _error(source.diagnostics)
-    return syntax.File(path, text, tuple(declarations))
+    ordered = sorted(source.diagnostics, key=lambda d: (d.span.line, d.span.column))
+    return syntax.File(path, text, tuple(declarations)), ordered
 
 
 def _blocks(source: Source, lines: list[Line]) -> list[tuple[Line, list[Line]]]:
@@ -82,8 +89,3 @@ def _declaration(source: Source, head: Line, body: list[Line]) -> syntax.Declara
         message = f"`{keyword.text}` starts no declaration"
         source.report("unknown-declaration", message, source.span(keyword), hint)
     return None
-
-
-def _error(diagnostics: list[Diagnostic]) -> RuleError:
-    ordered = sorted(diagnostics, key=lambda d: (d.span.line, d.span.column))
-    return RuleError(report(ordered), tuple(ordered))

@@ -1,0 +1,103 @@
+"""What rule files declare, each with its name, kind and place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from rulegrad.lang import syntax
+from rulegrad.lang.syntax import File, Span
+
+# what a declaration is called in rule text
+KINDS: dict[type, str] = {
+    syntax.DtypeDeclaration: "dtype",
+    syntax.ClassDeclaration: "class",
+    syntax.OpDeclaration: "op",
+    syntax.Ruleset: "ruleset",
+    syntax.View: "view",
+    syntax.Table: "table",
+    syntax.Pass: "pass",
+    syntax.Function: "function",
+    syntax.Definition: "def",
+    syntax.Extern: "extern",
+    syntax.Target: "target",
+    syntax.Pipeline: "pipeline",
+}
+RULE = "rule"
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A declaration or a rule: `span` is its name, `whole` all of its lines; `owner` is the set of a rule."""
+
+    kind: str
+    name: str
+    span: Span
+    whole: Span
+    file: File
+    owner: str = ""
+    children: tuple[Symbol, ...] = field(default=(), compare=False)
+
+    @property
+    def text(self) -> str:
+        """Its lines, with the indentation of the first taken away."""
+        lines = self.file.text.split("\n")[self.whole.line - 1 : self.whole.end_line]
+        indent = len(lines[0]) - len(lines[0].lstrip())
+        return "\n".join(line[indent:] if not line[:indent].strip() else line for line in lines)
+
+    @property
+    def comment(self) -> str:
+        """The comment lines right above it."""
+        lines = self.file.text.split("\n")
+        first = self.whole.line - 1
+        while first and lines[first - 1].lstrip().startswith("#"):
+            first -= 1
+        return "\n".join(line.strip().lstrip("#").strip() for line in lines[first : self.whole.line - 1])
+
+
+def symbols(file: File) -> Iterator[Symbol]:
+    """The declarations of a file that have names, with their rules."""
+    lines = file.text.removeprefix("\ufeff").split("\n")
+    for declaration in file.declarations:
+        kind = KINDS.get(type(declaration))
+        if kind is None:
+            continue
+        name: str = getattr(declaration, "name")  # noqa: B009  (every kind in KINDS has one)
+        whole = _block(lines, declaration.span)
+        children = tuple(_rule(file, lines, name, rule) for rule in _rules(declaration))
+        yield Symbol(kind, name, _named(lines, whole, name), whole, file, "", children)
+
+
+def _rules(declaration: syntax.Declaration) -> Iterator[syntax.Rule]:
+    if isinstance(declaration, syntax.Ruleset | syntax.Function):
+        yield from declaration.rules
+    elif isinstance(declaration, syntax.Pass):
+        yield from (fact.rule for fact in declaration.facts)
+        yield from declaration.sends
+        yield from declaration.rules
+
+
+def _rule(file: File, lines: list[str], owner: str, rule: syntax.Rule) -> Symbol:
+    return Symbol(RULE, rule.name, _named(lines, rule.span, rule.name), rule.span, file, owner)
+
+
+def _block(lines: list[str], span: Span) -> Span:
+    """The lines from a declaration's first to the last indented one below it."""
+    last = span.line
+    for number in range(span.line, len(lines)):
+        text = lines[number]
+        if text[:1] not in ("", " ", "#", "\r"):
+            break
+        if text.strip() and text[:1] == " " and not text.lstrip().startswith("#"):
+            last = number + 1
+    last = max(last, span.end_line)
+    return Span(span.file, span.line, 0, last, len(lines[last - 1]))
+
+
+def _named(lines: list[str], span: Span, name: str) -> Span:
+    """Where the name stands on the first line of a span."""
+    found = re.compile(rf"\b{re.escape(name)}\b").search(lines[span.line - 1], span.column)
+    start = found.start() if found else span.column
+    end = found.end() if found else span.column + 1
+    return Span(span.file, span.line, start, span.line, end)

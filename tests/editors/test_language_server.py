@@ -1,0 +1,231 @@
+"""The language server, from end to end: a process, spoken to over its standard input and output."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pygls")
+
+ROOT = Path(__file__).parents[2]
+TEXT = """\
+# a user's rules
+ruleset mine:
+    # x * 1 == x
+    mul_one: x * 1 -> x
+        test x:float32 * 1 -> x
+    halves: where(_, x, _) -> double(ADD(x, x))
+        after mul_one
+        if vmin(x) > 0
+        test fails i:int32 + 1
+def double(x) = x * 2
+pass use_mine rewrite children_first: mine + algebra
+pipeline all:
+    use_mine
+"""
+
+
+class Editor:
+    """A client of the language server: requests, notifications, and the last problems of each document."""
+
+    def __init__(self) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "rewrite")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "rulegrad", "language-server", "--stdio"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+        )
+        self.messages: queue.Queue[dict[str, Any]] = queue.Queue()
+        self.numbers = itertools.count(1)
+        self.versions = itertools.count(1)
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        out = self.process.stdout
+        assert out is not None
+        while True:
+            length = 0
+            while (line := out.readline()) not in (b"\r\n", b""):
+                if line.lower().startswith(b"content-length:"):
+                    length = int(line.split(b":")[1])
+            if not length:
+                return
+            self.messages.put(json.loads(out.read(length)))
+
+    def _send(self, message: dict[str, Any]) -> None:
+        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        self.process.stdin.flush()
+
+    def ask(self, method: str, **given: Any) -> Any:
+        number = next(self.numbers)
+        self._send({"id": number, "method": method, "params": given or None})
+        while True:
+            message = self.messages.get(timeout=60)
+            if message.get("id") == number:
+                assert "error" not in message, message
+                return message["result"]
+
+    def tell(self, method: str, **given: Any) -> None:
+        self._send({"method": method, "params": given})
+
+    def problems(self, uri: str, version: int) -> list[dict[str, Any]]:
+        """What the server says about a version of a document."""
+        while True:
+            message = self.messages.get(timeout=60)
+            given = message.get("params", {})
+            if message.get("method") == "textDocument/publishDiagnostics" and given["uri"] == uri:
+                if given.get("version") == version:
+                    return given["diagnostics"]
+
+    def open(self, uri: str, text: str) -> list[dict[str, Any]]:
+        version = next(self.versions)
+        document = {"uri": uri, "languageId": "rulegrad", "version": version, "text": text}
+        self.tell("textDocument/didOpen", textDocument=document)
+        return self.problems(uri, version)
+
+    def close(self, uri: str) -> None:
+        """Closes a document; its problems go."""
+        self.tell("textDocument/didClose", textDocument={"uri": uri})
+        while True:
+            given = self.messages.get(timeout=60).get("params", {})
+            if given.get("uri") == uri and given.get("diagnostics") == []:
+                return
+
+    def type(self, uri: str, line: int, start: int, end: int, text: str) -> list[dict[str, Any]]:
+        """Replaces a piece of a line."""
+        at = {"start": {"line": line, "character": start}, "end": {"line": line, "character": end}}
+        version = next(self.versions)
+        document = {"uri": uri, "version": version}
+        self.tell("textDocument/didChange", textDocument=document, contentChanges=[{"range": at, "text": text}])
+        return self.problems(uri, version)
+
+    def hover(self, uri: str, text: str, word: str, which: int = 0) -> str:
+        found = self.ask("textDocument/hover", textDocument={"uri": uri}, position=position_of(text, word, which))
+        return found["contents"]["value"] if found else ""
+
+    def definition(self, uri: str, text: str, word: str, which: int = 0) -> list[tuple[str, int]]:
+        place = position_of(text, word, which)
+        found = self.ask("textDocument/definition", textDocument={"uri": uri}, position=place)
+        return [(Path(one["uri"]).name, one["range"]["start"]["line"]) for one in found]
+
+
+def position_of(text: str, word: str, which: int = 0) -> dict[str, int]:
+    """The `which`-th place of a word."""
+    offset = -1
+    for _ in range(which + 1):
+        offset = text.index(word, offset + 1)
+    before = text[:offset]
+    return {"line": before.count("\n"), "character": offset - (before.rfind("\n") + 1)}
+
+
+@pytest.fixture(scope="module")
+def editor() -> Iterator[Editor]:
+    one = Editor()
+    answer = one.ask("initialize", processId=None, rootUri=None, capabilities={})
+    assert answer["capabilities"]["hoverProvider"] and answer["capabilities"]["documentFormattingProvider"]
+    one.tell("initialized")
+    yield one
+    one.ask("shutdown")
+    one.tell("exit")
+    assert one.process.wait(timeout=60) == 0
+
+
+@pytest.fixture
+def uri(editor: Editor, tmp_path: Path) -> Iterator[str]:
+    """An open document with TEXT, without problems."""
+    name = (tmp_path / "mine.rules").as_uri()
+    assert editor.open(name, TEXT) == []
+    yield name
+    editor.close(name)
+
+
+def test_problems_while_typing(editor: Editor, uri: str) -> None:
+    line = TEXT.split("\n").index("    mul_one: x * 1 -> x")
+    (found,) = editor.type(uri, line, 22, 23, "y")
+    assert found["code"] == "unbound-name" and found["severity"] == 1 and found["source"] == "rulegrad"
+    assert found["range"] == {"start": {"line": line, "character": 22}, "end": {"line": line, "character": 23}}
+    (found,) = editor.type(uri, line, 13, 23, "x *")
+    assert found["code"] == "expected"
+    assert editor.type(uri, line, 13, 16, "x * 1 -> x") == []
+
+
+def test_half_typed_text_is_no_end(editor: Editor, uri: str) -> None:
+    """Every beginning of the text, typed in one go after the other."""
+    end = {"line": TEXT.count("\n"), "character": 0}
+    for length in range(0, len(TEXT), 13):
+        whole = {"start": {"line": 0, "character": 0}, "end": end}
+        document = {"uri": uri, "version": next(editor.versions)}
+        change = {"range": whole, "text": TEXT[:length] + "(" * (length % 2)}
+        editor.tell("textDocument/didChange", textDocument=document, contentChanges=[change])
+        end = {"line": change["text"].count("\n") + 1, "character": 0}
+        place = {"line": change["text"].count("\n"), "character": 0}
+        for question in ("hover", "definition"):
+            editor.ask(f"textDocument/{question}", textDocument={"uri": uri}, position=place)
+        for question in ("documentSymbol", "formatting"):
+            options = {"options": {"tabSize": 4, "insertSpaces": True}} if question == "formatting" else {}
+            editor.ask(f"textDocument/{question}", textDocument={"uri": uri}, **options)
+
+
+def test_hover(editor: Editor, uri: str) -> None:
+    op = editor.hover(uri, TEXT, "ADD")
+    assert "op ADD(a: T, b: T) -> T where T: Any" in op and "written `+`" in op and "eval      a + b" in op
+    assert "`float32`" in op and "`Associative`" in op and "rules/ops.rules:" in op
+    assert "op WHERE(condition: bool, a: T, b: T)" in editor.hover(uri, TEXT, "where")
+    assert "lower end of the interval" in editor.hover(uri, TEXT, "vmin")
+    assert "def double(x) = x * 2" in editor.hover(uri, TEXT, "double")
+    rule = editor.hover(uri, TEXT, "mul_one", 1)
+    assert "x * 1 == x" in rule and "test x:float32 * 1 -> x" in rule and "rule mine.mul_one" in rule
+    assert "kind float" in editor.hover(uri, TEXT, "float32")
+    assert "2 rules" in editor.hover(uri, TEXT, "mine +")
+    assert editor.hover(uri, TEXT, "user's") == ""
+
+
+def test_definition(editor: Editor, uri: str) -> None:
+    ops = (ROOT / "rules" / "ops.rules").read_text(encoding="utf-8").split("\n")
+    add = next(k for k, line in enumerate(ops) if line.startswith("op ADD("))
+    assert editor.definition(uri, TEXT, "ADD") == [("ops.rules", add)]
+    assert editor.definition(uri, TEXT, "mul_one", 1) == [("mine.rules", 3)]
+    assert editor.definition(uri, TEXT, "double") == [("mine.rules", 9)]
+    assert editor.definition(uri, TEXT, "mine +") == [("mine.rules", 1)]
+    assert editor.definition(uri, TEXT, "algebra")[0][0] == "algebra.rules"
+    assert editor.definition(uri, TEXT, "use_mine", 1) == [("mine.rules", 10)]
+    assert editor.definition(uri, TEXT, "x * 1 ->") == []
+
+
+def test_outline(editor: Editor, uri: str) -> None:
+    found = editor.ask("textDocument/documentSymbol", textDocument={"uri": uri})
+    assert [(one["name"], one["detail"]) for one in found] == [
+        ("mine", "ruleset"), ("double", "def"), ("use_mine", "pass"), ("all", "pipeline"),
+    ]  # fmt: skip
+    assert [child["name"] for child in found[0]["children"]] == ["mul_one", "halves"]
+    assert found[0]["range"] == {"start": {"line": 1, "character": 0}, "end": {"line": 8, "character": 30}}
+
+
+def test_formatting(editor: Editor, uri: str) -> None:
+    options = {"tabSize": 4, "insertSpaces": True}
+    assert editor.ask("textDocument/formatting", textDocument={"uri": uri}, options=options) == []
+    editor.type(uri, 3, 13, 18, "x*1")
+    (edit,) = editor.ask("textDocument/formatting", textDocument={"uri": uri}, options=options)
+    assert edit["newText"] == TEXT
+
+
+def test_our_own_files(editor: Editor) -> None:
+    path = ROOT / "rules" / "where.rules"
+    text = path.read_text(encoding="utf-8")
+    assert [one for one in editor.open(path.as_uri(), text) if one["severity"] == 1] == []
+    assert "ruleset choices" in editor.hover(path.as_uri(), text, "choices")
+    editor.close(path.as_uri())
