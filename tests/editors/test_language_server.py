@@ -87,9 +87,8 @@ class Editor:
         while True:
             message = self.messages.get(timeout=60)
             given = message.get("params", {})
-            if message.get("method") == "textDocument/publishDiagnostics" and given["uri"] == uri:
-                if given.get("version") == version:
-                    return given["diagnostics"]
+            if "diagnostics" in given and (given["uri"], given.get("version")) == (uri, version):
+                return given["diagnostics"]
 
     def open(self, uri: str, text: str) -> list[dict[str, Any]]:
         version = next(self.versions)
