@@ -96,6 +96,7 @@ void Machine::call(const CallKey& first) {
       for (uint32_t k = 0; k < key.count; k++) registers[k] = key.arguments[k];
       Status status = run_rule(a, n, result);
       done = status == Status::Done;
+      if (done) answered = a.rule;
       waiting = status == Status::Need;
     }
     if (waiting) {

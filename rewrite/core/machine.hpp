@@ -98,6 +98,7 @@ struct Machine {
   bool wraps = false;                // that dtype is a fixed-width integer: only the lower bits of a result count
   std::unordered_map<CallKey, Value, CallHash> memo;
   CallKey needed;                    // when run() says Need
+  uint32_t answered = 0;             // the rule that gave the last call its result
   struct Slots { std::unordered_map<const Node*, int64_t> number; std::vector<Node*> order; };
   std::unordered_map<const Str*, Slots> slots;
   SideTable<uint32_t>* uses = nullptr;

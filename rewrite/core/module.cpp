@@ -244,15 +244,22 @@ class PyProgram {
     return nb::make_tuple(results, did);
   }
 
-  nb::list reverse_pass(const std::string& name, const Handle& root, const Handle& seed, std::vector<Handle> targets) {
+  nb::list reverse_pass(const std::string& name, const Handle& root, const Handle& seed, std::vector<Handle> targets, nb::object trace) {
     const Pass& p = pass(name);
     if (p.kind != PassKind::Reverse) throw RewriteError("pass " + name + " is not a reverse pass");
     std::vector<Node*> nodes;
     for (auto& t : targets) nodes.push_back(t.ref.n);
     std::vector<Ref> out;
+    std::vector<GradientFiring> firings;
     {
       nb::gil_scoped_release release;
-      out = reverse(program_, p, root.ref.n, seed.ref.n, nodes);
+      out = reverse(program_, p, root.ref.n, seed.ref.n, nodes, nullptr, trace.is_none() ? nullptr : &firings);
+    }
+    for (auto& f : firings) {
+      nb::list sources;
+      for (auto& s : f.sources) sources.append(nb::cast(Handle{s}));
+      const Rule& rule = program_.rules[f.rule];
+      trace.attr("append")(nb::make_tuple(rule.name->text, rule.place->text, nb::cast(Handle{f.node}), nb::cast(Handle{f.gradient}), sources));
     }
     nb::list result;
     for (auto& r : out) {
@@ -349,6 +356,9 @@ class PyProgram {
   nb::object outcome(Outcome out) {
     nb::dict d;
     d["firings"] = firings(out);
+    nb::list places;
+    for (auto& f : out.firings) places.append(nb::cast(Handle{f.found}));
+    d["found"] = places;
     nb::list counts;
     for (size_t k = 0; k < out.counts.size(); k++)
       if (out.counts[k].tried) counts.append(nb::make_tuple(program_.rules[k].name->text, out.counts[k].tried, out.counts[k].fired, out.counts[k].nanoseconds));
@@ -529,7 +539,8 @@ NB_MODULE(_core, m) {
       .def("explain", &PyProgram::explain, nb::arg("pass_name"), nb::arg("probe"), nb::arg("root"), nb::arg("report"), nb::arg("function") = "",
            nb::arg("nodes") = nb::list(), nb::arg("seed") = nb::none())
       .def("rewrite_many", &PyProgram::rewrite_many, nb::arg("pass_names"), nb::arg("roots"))
-      .def("reverse", &PyProgram::reverse_pass, nb::arg("pass_name"), nb::arg("root"), nb::arg("seed"), nb::arg("targets"))
+      .def("reverse", &PyProgram::reverse_pass, nb::arg("pass_name"), nb::arg("root"), nb::arg("seed"), nb::arg("targets"),
+           nb::arg("trace") = nb::none())
       .def("apply", &PyProgram::apply, nb::arg("pass_name"), nb::arg("root"))
       .def("call", &PyProgram::call, nb::arg("function"), nb::arg("arguments"))
       .def("order", &PyProgram::order, nb::arg("pass_name"), nb::arg("root"))

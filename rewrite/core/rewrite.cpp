@@ -95,8 +95,8 @@ class Rewriter {
     m.result = result;
   }
 
-  // Tries the rules; null when none fires. Checks what every firing must keep.
-  Node* fire(Node* n, uint32_t& rule) {
+  // Tries the rules on n, which is `found` with final sources; null when none fires. Checks what every firing must keep.
+  Node* fire(Node* n, Node* found, uint32_t& rule) {
     out_.visited++;
     if (pass_.dispatch.empty(n->op)) return nullptr;
     auto mark = machine_.arena.mark();
@@ -113,7 +113,7 @@ class Rewriter {
         if (result->dtype != n->dtype)
           fail(rule, n, "it changes the dtype from " + dtype_info(n->dtype).name->text + " to " + dtype_info(result->dtype).name->text);
         if (options_.check_shapes) check_shape(rule, n, result);
-        if (options_.trace) out_.firings.push_back({rule, Ref::share(n), Ref::share(result)});
+        if (options_.trace) out_.firings.push_back({rule, Ref::share(found), Ref::share(n), Ref::share(result)});
         if (fired_.empty()) fired_.resize(program_.rules.size());
         fired_[rule]++;
         if (++out_.fired > fuel_) need_more(fuel_, options_.fuel, kFuelPerNode, out_.fired);
@@ -223,7 +223,7 @@ class Rewriter {
       f.current = m;
     }
     uint32_t rule = kNoRule;
-    Node* r = fire(m, rule);
+    Node* r = fire(m, n, rule);
     if (!r) return resolve(m);
     continue_with(r, rule);
   }
@@ -244,7 +244,7 @@ class Rewriter {
     Node* n = f.node;
     if (f.next == 0) {
       uint32_t rule = kNoRule;
-      Node* r = fire(n, rule);
+      Node* r = fire(n, n, rule);
       if (r) return continue_with(r, rule);
     }
     while (f.next < n->nsrc)
@@ -265,7 +265,7 @@ class Rewriter {
       machine_.original = n;
       machine_.matched = m;
       uint32_t rule = kNoRule;
-      Node* r = fire(m, rule);
+      Node* r = fire(m, n, rule);
       finish(n, r ? r : m);
     }
   }
@@ -289,7 +289,8 @@ void rewrite(const Program& program, const Pass& pass, Node* root, const Options
   Rewriter(program, pass, options, out).run(root);
 }
 
-std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, Node* seed, const std::vector<Node*>& targets, const Explainer* explainer) {
+std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, Node* seed, const std::vector<Node*>& targets, const Explainer* explainer,
+                         std::vector<GradientFiring>* firings) {
   const RuleFunction& f = program.functions[pass.function];
   Machine machine(program);
   machine.explainer = explainer;
@@ -319,9 +320,11 @@ std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, N
     result = machine.memo[key];
     if (result.tag != Tag::Seq || result.q.size != n->nsrc)
       throw RewriteError("function " + f.name->text + " has no rule for " + describe(n) + ": no gradient is defined there; use detach() if none is meant");
+    if (firings) firings->push_back({machine.answered, Ref::share(n), Ref::share(d.n), {}});
     for (uint32_t j = 0; j < n->nsrc; j++) {
       if (!wanted.has(n->src[j]) || result.q.items[j].tag == Tag::None) continue;
       Node* g = machine.lift(result.q.items[j], n->src[j]->dtype);
+      if (firings) firings->back().sources.push_back(Ref::share(g));
       if (g->dtype != n->src[j]->dtype) throw RewriteError("the gradient of " + describe(n) + " has another dtype than its source");
       const Shape *have = shape_of(g), *want = shape_of(n->src[j]);
       if (have->rank != want->rank || !std::equal(have->dims, have->dims + have->rank, want->dims))

@@ -6,7 +6,14 @@ namespace rulegrad {
 
 struct Firing {
   uint32_t rule;
-  Ref before, after;
+  Ref found, before, after;  // the node as it was found, with the sources that it had when the rule fired, and what became of it
+};
+
+// One node of a reverse pass: its gradient, and those that the rule gives its sources.
+struct GradientFiring {
+  uint32_t rule;
+  Ref node, gradient;
+  std::vector<Ref> sources;  // of the sources that a gradient is wanted of
 };
 
 struct Options {
@@ -33,7 +40,7 @@ void rewrite(const Program& program, const Pass& pass, Node* root, const Options
 
 // Gradients: the function of a reverse pass gives each node's source gradients; consumers first, contributions added up.
 std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, Node* seed, const std::vector<Node*>& targets,
-                         const Explainer* explainer = nullptr);
+                         const Explainer* explainer = nullptr, std::vector<GradientFiring>* firings = nullptr);
 
 // The value of a rule-defined function at a node; sequences are copied into `storage`.
 Value call_function(const Program& program, const std::string& name, const std::vector<Value>& arguments, Machine& machine);

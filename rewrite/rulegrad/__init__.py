@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rulegrad.runtime.devices import load_backend
     from rulegrad.runtime.profile import profile
     from rulegrad.tensor import Tensor, nn, no_grad, optim
+    from rulegrad.tracing import trace
 
 __version__ = "0.1.0"
 
@@ -38,6 +39,7 @@ _PLACES = {
     "optim": ("rulegrad.tensor.optim", ""),
     "profile": ("rulegrad.runtime.profile", "profile"),
     "rewrite": ("rulegrad.lang.engine", "rewrite"),
+    "trace": ("rulegrad.tracing", "trace"),
 }
 
 __all__ = [
@@ -53,6 +55,7 @@ __all__ = [
     "optim",
     "profile",
     "rewrite",
+    "trace",
 ]
 
 

@@ -14,6 +14,7 @@ class Information(TypedDict):
     """What a rewriting pass did."""
 
     firings: list[tuple[str, str, UOp, UOp]]  # rule, place, before, after; empty without `trace`
+    found: list[UOp]  # of each firing, the node before as the pass found it, when its sources were not final
     counts: list[tuple[str, int, int, int]]  # rule, tried, fired, nanoseconds; empty without `count`
     followed: list[UOp | None]  # what became of the nodes in `follow`; None where one was not visited
     visited: int
@@ -152,8 +153,18 @@ class Program:
     ) -> tuple[list[UOp], list[tuple[float, int, int]]]:
         """Passes, one after another, on several graphs in parallel; for each pass: seconds, nodes visited, firings."""
 
-    def reverse(self, pass_name: str, root: UOp, seed: UOp, targets: Sequence[UOp]) -> list[UOp | None]:
-        """Gradients of root with respect to targets, from that of root; None where root does not depend on one."""
+    def reverse(
+        self,
+        pass_name: str,
+        root: UOp,
+        seed: UOp,
+        targets: Sequence[UOp],
+        trace: list[tuple[str, str, UOp, UOp, list[UOp]]] | None = None,
+    ) -> list[UOp | None]:
+        """Gradients of root with respect to targets, from that of root; None where root does not depend on one.
+
+        trace: gets (rule, place, node, its gradient, the gradients that the rule gives sources) of each node.
+        """
 
     def apply(self, pass_name: str, root: UOp) -> UOp | None:
         """The pass's rules on one node, once, and not below it; None when none fires."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rulegrad.compile.kernels import forget_kernels
 from rulegrad.compile.realize import compile_graph, realize
 from rulegrad.ir import UOp
-from rulegrad.lang import engine
+from rulegrad.lang import engine, watching
 
 
 def backward(root: UOp, root_gradient: UOp, targets: Sequence[UOp]) -> list[UOp | None]:
@@ -16,8 +16,8 @@ def backward(root: UOp, root_gradient: UOp, targets: Sequence[UOp]) -> list[UOp 
     root_gradient: of root's shape and dtype. The rules are in rules/gradient.rules. Raises RewriteError at an op that
     has no gradient.
     """
-    found: list[UOp | None] = engine.program(None).reverse("gradients", root, root_gradient, list(targets))
-    return found
+    with watching.part("gradients"):
+        return engine.reverse("gradients", root, root_gradient, targets)
 
 
 __all__ = ["backward", "compile_graph", "forget_kernels", "realize"]

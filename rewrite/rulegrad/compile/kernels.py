@@ -8,7 +8,7 @@ from rulegrad.compile.estimate import estimate
 from rulegrad.config import config
 from rulegrad.config import on_change as on_setting
 from rulegrad.ir import UOp
-from rulegrad.lang import engine
+from rulegrad.lang import engine, watching
 from rulegrad.runtime.kernel import Kernel
 
 _kernels: dict[tuple[UOp, str, bool], Kernel] = {}
@@ -42,7 +42,10 @@ def _compile(graphs: list[UOp], target: str, source: bool) -> list[Kernel]:
     steps = [name for name in engine.pipeline("kernel") if name not in ("isolate", "number")]
     indexed = _lower(graphs, graphs, steps, target, "kernel")
     programs = _lower(graphs, indexed, engine.pipeline("program"), target, "program") if source else indexed
-    return [_kernel(*stages, target, source) for stages in zip(graphs, indexed, programs, strict=True)]
+    kernels = [_kernel(*stages, target, source) for stages in zip(graphs, indexed, programs, strict=True)]
+    for graph, kernel in zip(graphs, kernels, strict=True):
+        watching.tell_kernel(graph, kernel, target)
+    return kernels
 
 
 def _kernel(graph: UOp, indexed: UOp, program: UOp, target: str, source: bool) -> Kernel:
@@ -55,13 +58,14 @@ def _kernel(graph: UOp, indexed: UOp, program: UOp, target: str, source: bool) -
 
 def _lower(graphs: list[UOp], before: list[UOp], steps: Sequence[str], target: str, stage: str) -> list[UOp]:
     """Runs passes on kernels in parallel; one by one where each is looked at, as the settings say."""
-    if config.check == 0 and config.debug < 5:
+    if config.check == 0 and config.debug < 5 and not watching.watchers:
         return engine.run_all(before, steps, target)
     results = []
     for graph, root in zip(graphs, before, strict=True):
         run = _runner(graph, target)
-        for name in steps:
-            root = run(root, name, stage)
+        with watching.part(stage, graph):
+            for name in steps:
+                root = run(root, name, stage)
         results.append(root)
     return results
 

@@ -10,7 +10,7 @@ from rulegrad.compile.kernels import compile_kernels
 from rulegrad.compile.schedule import Schedule, find_lines, make_schedule, number_buffers
 from rulegrad.errors import DeviceError
 from rulegrad.ir import UOp
-from rulegrad.lang import engine
+from rulegrad.lang import engine, watching
 from rulegrad.runtime import devices, profile
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.device import Executable
@@ -47,7 +47,8 @@ def realize(uops: Sequence[UOp]) -> list[Buffer]:
     """
     if not uops:
         return []
-    graph, inputs = number_buffers(UOp("SINK", tuple(uops)))
+    with watching.part("schedule"):
+        graph, inputs = number_buffers(UOp("SINK", tuple(uops)))
     buffers = [Buffer.of(uop) for uop in inputs]
     device = _device_of(buffers)
     plan = _plans.get((graph, device))
@@ -70,7 +71,8 @@ def _make_plan(graph: UOp, buffers: Sequence[Buffer], device: str, uops: list[UO
     lines = find_lines(uops)
     if lines:  # the lines are known of the graph with buffers
         nodes = list(lines)
-        _, info = engine.run(UOp("SINK", tuple(uops)), "number", follow=nodes)
+        with watching.part("schedule"):
+            _, info = engine.run(UOp("SINK", tuple(uops)), "number", follow=nodes)
         lines = {new: lines[old] for old, new in zip(nodes, info["followed"], strict=True) if new is not None}
     schedule = make_schedule(graph, len(buffers), target, lines)
     source = not devices.get(device).interprets
@@ -103,7 +105,8 @@ def _launch(plan: Plan, inputs: Sequence[Buffer], device: str) -> list[Buffer]:
 
 def compile_graph(uops: Sequence[UOp], target: str = "opencl") -> list[Kernel]:
     """The kernels of tensor graphs for a target, with their sources if it renders any; nothing is built or run."""
-    graph, inputs = number_buffers(UOp("SINK", tuple(uops)))
+    with watching.part("schedule"):
+        graph, inputs = number_buffers(UOp("SINK", tuple(uops)))
     schedule = make_schedule(graph, len(inputs), target, {})
     source = bool(engine.target(target).render)
     return compile_kernels([step.graph for step in schedule.steps], target, source)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rulegrad.ir import UOp
-from rulegrad.lang import engine
+from rulegrad.lang import engine, watching
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,18 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
         if name == "number":
             continue
         nodes = list(lines)
-        graph, info = engine.run(graph, name, target, follow=nodes)
+        with watching.part("schedule"):
+            graph, info = engine.run(graph, name, target, follow=nodes)
         lines = {new: lines[old] for old, new in zip(nodes, info["followed"], strict=True) if new is not None}
     numbers: dict[UOp, int] = {}
     made: list[tuple[tuple[int, ...], str]] = []
     steps: list[Step] = []
     for node in graph.toposort():
         if node.op == "STORE":
-            isolated, _ = engine.run(UOp("SINK", (node,)), "isolate", target)
-            kernel, slots = number_buffers(isolated)
+            with watching.part("kernel") as part:
+                isolated, _ = engine.run(UOp("SINK", (node,)), "isolate", target)
+                kernel, slots = number_buffers(isolated)
+                part.kernel = kernel
             for slot in slots:
                 if slot.op == "BUFFER" and slot not in numbers:
                     numbers[slot] = inputs + len(made)

@@ -18,9 +18,10 @@ from rulegrad import _core
 from rulegrad.config import config
 from rulegrad.config import on_change as on_setting
 from rulegrad.errors import RewriteError, RuleError
-from rulegrad.lang import sources
+from rulegrad.lang import sources, watching
 from rulegrad.lang.selection import RuleFacts, facts_of, switched_off
 from rulegrad.lang.sources import Sources
+from rulegrad.lang.watching import Change
 from rulegrad.runtime.diskcache import DiskCache
 
 if TYPE_CHECKING:
@@ -102,14 +103,17 @@ def install_op_table() -> None:
 
 
 def summary() -> dict[str, Any]:
-    """Pipelines (name to steps), targets (name to facts) and externs (name to place) of the loaded files."""
+    """What the loaded files declare, by name.
+
+    Pipelines (their steps), targets (their facts), externs (their places), passes (their kinds), ops (their classes).
+    """
     state = loaded()
     if state.summary is None:
 
         def make() -> bytes:
             from rulegrad.lang import syntax
 
-            found: dict[str, dict[str, Any]] = {"pipelines": {}, "targets": {}, "externs": {}}
+            found: dict[str, dict[str, Any]] = {"pipelines": {}, "targets": {}, "externs": {}, "passes": {}, "ops": {}}
             for declaration in state.sources.declarations():
                 if isinstance(declaration, syntax.Pipeline):
                     found["pipelines"][declaration.name] = declaration.steps
@@ -117,6 +121,11 @@ def summary() -> dict[str, Any]:
                     found["targets"][declaration.name] = (declaration.render, declaration.templates)
                 elif isinstance(declaration, syntax.Extern):
                     found["externs"][declaration.name] = declaration.location
+                elif isinstance(declaration, syntax.Pass):
+                    kind = declaration.direction if declaration.kind == "rewrite" else declaration.kind
+                    found["passes"][declaration.name] = kind
+                elif isinstance(declaration, syntax.OpDeclaration):
+                    found["ops"][declaration.name] = declaration.classes
             return pickle.dumps(found)
 
         state.summary = pickle.loads(_cached("summary", make))
@@ -216,18 +225,45 @@ def run(
     uop: UOp, name: str, target: str | None = None, trace: bool = False, follow: Sequence[UOp] = ()
 ) -> tuple[UOp, _core.Information]:
     """A pass, and what it did: firings, counts, visited, fired, slots, and what became of the nodes in `follow`."""
+    asked = watching.asked(uop)
     start = time.perf_counter()
     count = config.debug >= 5
     result, info = program(target).rewrite(
-        name, uop, trace=trace, check=config.check >= 1, count=count, follow=list(follow)
+        name,
+        uop,
+        trace=trace or bool(watching.watchers),
+        check=config.check >= 1,
+        count=count,
+        follow=[*follow, *asked],
     )
-    _record(name, time.perf_counter() - start, 1, info["visited"], info["fired"])
+    seconds = time.perf_counter() - start
+    _record(name, seconds, 1, info["visited"], info["fired"])
+    if watching.watchers:
+        followed = zip(asked, info["followed"][len(follow) :], strict=True)
+        del info["followed"][len(follow) :]
+        changes = [
+            Change(rule, place, found, (before,), (after,))
+            for (rule, place, before, after), found in zip(info["firings"], info["found"], strict=True)
+        ]
+        watching.tell(name, target, (uop, result), changes, info["visited"], (start, seconds), dict(followed))
     for rule, tried, fired, nanoseconds in info["counts"]:
         of_rule = _statistics.rules.setdefault(rule, {"seconds": 0.0, "count": 0, "tried": 0})
         of_rule["seconds"] += nanoseconds * 1e-9
         of_rule["count"] += fired
         of_rule["tried"] += tried
     return result, info
+
+
+def reverse(name: str, root: UOp, root_gradient: UOp, targets: Sequence[UOp]) -> list[UOp | None]:
+    """A reverse pass: the gradients of root with respect to targets; None where root does not depend on one."""
+    start = time.perf_counter()
+    firings: list[tuple[str, str, UOp, UOp, list[UOp]]] | None = [] if watching.watchers else None
+    found = program(None).reverse(name, root, root_gradient, list(targets), firings)
+    if firings is not None:
+        changes = [Change(rule, place, n, (n, d), tuple(given)) for rule, place, n, d, given in firings]
+        result = UOp("SINK", tuple(gradient for gradient in found if gradient is not None))
+        watching.tell(name, None, (root, result), changes, len(changes), (start, time.perf_counter() - start))
+    return found
 
 
 def run_all(uops: Sequence[UOp], names: Sequence[str], target: str | None = None) -> list[UOp]:

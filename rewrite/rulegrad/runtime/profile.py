@@ -9,8 +9,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 import threading
 import time
@@ -21,6 +19,7 @@ from pathlib import Path
 from rulegrad.config import config
 from rulegrad.runtime.device import Executable, Handle
 from rulegrad.runtime.kernel import Kernel
+from rulegrad.runtime.timeline import Span, save_timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +67,11 @@ class Profile:
 
     def save(self, path: str | Path) -> None:
         """Writes a timeline that Chrome's `about:tracing` and Perfetto open. Raises OSError."""
-        events = [
-            {
-                "name": record.name, "ph": "X", "pid": os.getpid(), "tid": record.device,
-                "ts": record.start * 1e6, "dur": record.seconds * 1e6, "args": asdict(record),
-            }
-            for record in self.kernels
-        ]  # fmt: skip
-        Path(path).write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
+        save_timeline(path, self.spans())
+
+    def spans(self) -> list[Span]:
+        """The launches, as a timeline shows them."""
+        return [Span(r.name, r.device, r.start, r.seconds, asdict(r)) for r in self.kernels]
 
     def __enter__(self) -> Profile:
         _active.append(self)

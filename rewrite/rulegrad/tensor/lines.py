@@ -1,7 +1,7 @@
 """The user's source lines: which line of a program made a node. Kept only while somebody reads them.
 
-They are for `DEBUG=2` and `profile()`, which print the line that a kernel comes from. The table is outside
-the nodes: it changes neither their identity nor what is compiled.
+They are for `DEBUG=2`, `profile()` and `trace()`, which say what line a kernel or a node comes from. The table is
+outside the nodes: it changes neither their identity nor what is compiled.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MOST: Final = 100_000
 
-_lines: dict[int, str] = {}
+_lines: dict[int, tuple[str, int]] = {}
 
 
 def recording() -> bool:
@@ -32,20 +32,37 @@ def note(uop: UOp) -> None:
     """Remember the user's line for `uop`; the first line that made a node stays."""
     if len(_lines) >= _MOST:
         _lines.clear()
-    _lines.setdefault(uop.key, user_line())
+    place = user_place()
+    if place:
+        _lines.setdefault(uop.key, place)
 
 
 def line_of(uop: UOp) -> str:
     """`file.py:12` of the user's line that made `uop`; "" when it was not recorded."""
-    return _lines.get(uop.key, "")
+    return shown(place_of(uop))
+
+
+def place_of(uop: UOp) -> tuple[str, int] | None:
+    """The file, in full, and line of the user's program that made `uop`; None when it was not recorded."""
+    return _lines.get(uop.key)
+
+
+def shown(place: tuple[str, int] | None) -> str:
+    """`file.py:12`; "" for None."""
+    return f"{os.path.basename(place[0])}:{place[1]}" if place else ""
 
 
 def user_line() -> str:
     """`file.py:12` of the innermost frame outside rulegrad; "" when there is none."""
+    return shown(user_place())
+
+
+def user_place() -> tuple[str, int] | None:
+    """The file and line of the innermost frame outside rulegrad; None when there is none."""
     frame = sys._getframe(1)
     # `contextlib` stands between a function of ours and its caller where a context manager decorates it.
     while frame.f_code.co_filename.startswith(_PACKAGE) or frame.f_code.co_filename == contextlib.__file__:
         if frame.f_back is None:
-            return ""
+            return None
         frame = frame.f_back
-    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+    return frame.f_code.co_filename, frame.f_lineno

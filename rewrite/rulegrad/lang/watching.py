@@ -1,0 +1,112 @@
+"""Who looks on while passes run: a trace is told of every pass, and of the pipeline and kernel that it ran for.
+
+Nobody looks on by default, and then a pass costs what it costs without this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from rulegrad._core import UOp
+
+if TYPE_CHECKING:
+    from rulegrad.runtime.kernel import Kernel
+
+
+@dataclass(slots=True, eq=False)
+class Part:
+    """A part of a compilation: a pipeline, and the kernel's graph as it was cut out, once that is known."""
+
+    pipeline: str = ""
+    kernel: UOp | None = None
+
+
+class Change(NamedTuple):
+    """A rule that fired: before and after are a node each, or the nodes that a gradient rule takes and gives."""
+
+    rule: str
+    place: str
+    found: UOp  # the node before, as the pass found it
+    before: tuple[UOp, ...]
+    after: tuple[UOp, ...]
+
+
+@dataclass(slots=True, eq=False)
+class PassRun:
+    """A pass that ran on a graph."""
+
+    name: str
+    target: str | None
+    part: Part
+    before: UOp
+    after: UOp
+    changes: list[Change]
+    visited: int
+    start: float  # seconds, on the clock of time.perf_counter
+    seconds: float
+    followed: dict[
+        UOp, UOp | None
+    ]  # nodes that a watcher asked for, and their results; None: they are not in the graph any more
+
+
+class Watcher(Protocol):
+    """What is told of passes and kernels, by any thread."""
+
+    def follows(self, graph: UOp) -> Sequence[UOp]:
+        """The nodes of a graph whose results after the pass are asked for."""
+
+    def ran(self, run: PassRun) -> None:
+        """A pass has run."""
+
+    def compiled(self, graph: UOp, kernel: Kernel, target: str) -> None:
+        """A kernel was made from the graph that was cut out for it."""
+
+
+watchers: list[Watcher] = []
+_part: ContextVar[Part] = ContextVar("part", default=Part())  # noqa: B039 -- nobody changes a part that has no pipeline
+
+
+@contextmanager
+def part(pipeline: str, kernel: UOp | None = None) -> Iterator[Part]:
+    """The passes that run inside belong to a pipeline, and to a kernel: the one given, or set on the part later."""
+    new = Part(pipeline, kernel)
+    token = _part.set(new)
+    try:
+        yield new
+    finally:
+        _part.reset(token)
+
+
+def current() -> Part:
+    """The part of the compilation that this thread is in."""
+    return _part.get()
+
+
+def asked(graph: UOp) -> list[UOp]:
+    """The nodes of a graph whose results somebody wants to know."""
+    return list(dict.fromkeys(node for watcher in watchers for node in watcher.follows(graph)))
+
+
+def tell(
+    name: str,
+    target: str | None,
+    graphs: tuple[UOp, UOp],
+    changes: list[Change],
+    visited: int,
+    time: tuple[float, float],
+    followed: Mapping[UOp, UOp | None] | None = None,
+) -> None:
+    """Tells everybody of a pass that ran: the graphs before and after, and when it started and how long it took."""
+    run = PassRun(name, target, current(), *graphs, changes, visited, *time, dict(followed or {}))
+    for watcher in list(watchers):
+        watcher.ran(run)
+
+
+def tell_kernel(graph: UOp, kernel: Kernel, target: str) -> None:
+    """Tells everybody of a kernel that was made."""
+    for watcher in list(watchers):
+        watcher.compiled(graph, kernel, target)

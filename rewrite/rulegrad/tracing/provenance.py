@@ -1,0 +1,66 @@
+"""Which line of the user's program a node comes from, from tensors to the nodes of kernels.
+
+The lines of tensors' nodes are recorded as they are made (`rulegrad.tensor.lines`). A node that a pass makes of another
+takes that node's line. The table is beside the nodes: it changes neither their identity nor what is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rulegrad.tensor import lines
+from rulegrad.tracing.nodes import NodeTable
+
+#: The file, in full, and the line.
+Place = tuple[str, int]
+
+_MOST_VISITED = 64
+
+
+class Provenance:
+    """The user's lines of the nodes of a table. Leaves have none: equal constants of a program are one node."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._places: dict[int, Place] = {}
+
+    def known(self, graph: Iterable[int]) -> list[int]:
+        """The nodes of a graph whose lines are known; those of tensors are looked up."""
+        found = []
+        for number in graph:
+            if number not in self._places and self._table.sources[number]:
+                place = lines.place_of(self._table.nodes[number])
+                if place:
+                    self._places[number] = place
+            if number in self._places:
+                found.append(number)
+        return found
+
+    def exactly(self, number: int) -> Place | None:
+        """The line of a node itself."""
+        return self._places.get(number)
+
+    def of(self, *numbers: int) -> Place | None:
+        """The line of the first of the nodes that has one, or else of the nearest node below them."""
+        waiting = list(numbers)
+        seen = set(waiting)
+        for number in waiting:
+            if number in self._places:
+                return self._places[number]
+            if len(waiting) < _MOST_VISITED:
+                new = [source for source in self._table.sources[number] if source not in seen]
+                seen.update(new)
+                waiting.extend(new)
+        return None
+
+    def became(self, results: Mapping[int, int]) -> None:
+        """Nodes became others in a pass."""
+        for old, new in results.items():
+            if old in self._places:
+                self.made((new,), self._places[old])
+
+    def made(self, numbers: Iterable[int], place: Place) -> None:
+        """Nodes were made of a node with that line; those that have a line keep it."""
+        for number in numbers:
+            if self._table.sources[number]:
+                self._places.setdefault(number, place)

@@ -1,0 +1,31 @@
+"""What is traced in these tests: small, and compiled for a target without a device that runs it."""
+
+from __future__ import annotations
+
+import rulegrad as rg
+from rulegrad import Tensor, UOp, no_grad
+from rulegrad.compile import compile_graph
+from rulegrad.tracing import Trace
+
+
+def index_expression() -> UOp:
+    """(i + 0) * 1 of a loop counter i."""
+    i = UOp("RANGE", (UOp.const(4, "index"),), id=0, kind="output")
+    return (i + 0) * 1
+
+
+def traced_pass() -> Trace:
+    """A pass in which two rules fire."""
+    with rg.trace() as trace:
+        rg.rewrite(index_expression(), "symbolic")
+    return trace
+
+
+def traced_kernels() -> Trace:
+    """A product and a softmax, with the lines of this file."""
+    with rg.trace() as trace, no_grad():
+        x = Tensor([[1.0, 2.0], [3.0, 4.0]], device="numpy")
+        hidden = (x @ x).relu()
+        result = hidden.softmax(axis=1)
+        compile_graph([result.uop], "opencl")
+    return trace
