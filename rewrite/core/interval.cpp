@@ -45,6 +45,11 @@ int64_t quotient(int64_t a, int64_t b) {
   return q - ((a % b != 0) & ((a < 0) != (b < 0)));
 }
 
+int64_t remainder(int64_t a, int64_t b) {  // with the divisor's sign
+  int64_t r = a % b;
+  return r + (r != 0 && (r < 0) != (b < 0) ? b : 0);
+}
+
 }  // namespace
 
 IntervalCode translate_interval(const Program& table, const Code& code) {
@@ -157,7 +162,7 @@ Bound run_interval(const IntervalCode& code, const int64_t* ends, uint32_t count
         break;
       case kFloorMod:
         if (r[x.b] == 0) return Bound::Unknown;
-        r[x.to] = r[x.b] == -1 ? 0 : r[x.a] - quotient(r[x.a], r[x.b]) * r[x.b];
+        r[x.to] = r[x.b] == -1 ? 0 : remainder(r[x.a], r[x.b]);
         break;
       case kLess: r[x.to] = r[x.a] < r[x.b]; break;
       case kAtMost: r[x.to] = r[x.a] <= r[x.b]; break;

@@ -201,3 +201,9 @@ def test_ranges_do_not_depend_on_the_order_of_asking(root: UOp) -> None:
 def test_limits_are_the_dtypes() -> None:
     for dtype in ("int8", "int16", "int32", "uint8", "uint16", "uint32", "bool"):
         assert (var(0, dtype).vmin, var(0, dtype).vmax) == limits(dtype)
+
+
+def test_a_remainder_of_the_largest_numbers() -> None:
+    """The quotient rounded down, times the divisor, would be beyond 64 bits."""
+    check_interval(const(2**63 - 2, "index") % interval_variable(0, -2, -2), 0)
+    check_interval(const(2**63 - 1, "index") % interval_variable(0, -2, -2), -1)
