@@ -9,10 +9,11 @@ from pathlib import Path
 from rulegrad.errors import RuleError
 from rulegrad.lang import engine
 from rulegrad.lang.checker import check
+from rulegrad.lang.conflicts import conflicts
 from rulegrad.lang.diagnostics import Diagnostic
 from rulegrad.lang.merging import merge
 from rulegrad.lang.parser import parse_what_can_be
-from rulegrad.lang.syntax import File, Span
+from rulegrad.lang.syntax import File
 from rulegrad.runtime.paths import data_folder
 
 
@@ -110,7 +111,8 @@ class Project:
     def _checked(self) -> list[Diagnostic]:
         user = self._user | (self._open.keys() - self._on_disk.keys())
         try:
-            return check(merge(self.files(), user))
+            files = self.files()
+            return [*conflicts(files, user), *check(merge(files, user))]
         except RuleError as error:
             return list(error.diagnostics)
 
@@ -118,8 +120,3 @@ class Project:
 def _bases() -> tuple[Path, ...]:
     """The folders that hold `rules` and `backends`."""
     return (data_folder("rules").resolve().parent, data_folder("backends").resolve().parent)
-
-
-def lines_of(text: str, span: Span) -> list[str]:
-    """The lines of a text that a span covers."""
-    return text.split("\n")[span.line - 1 : span.end_line]

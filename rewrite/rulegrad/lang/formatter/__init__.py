@@ -11,8 +11,6 @@ ruleset r:
 
 from __future__ import annotations
 
-import dataclasses
-
 from rulegrad.errors import RuleError
 from rulegrad.lang.formatter.columns import align
 from rulegrad.lang.formatter.entries import Entry, read_entries
@@ -20,9 +18,9 @@ from rulegrad.lang.formatter.layout import INDENT, layout
 from rulegrad.lang.formatter.spacing import space
 from rulegrad.lang.lexer import Source
 from rulegrad.lang.parser import parse_file
-from rulegrad.lang.syntax import File, Span
+from rulegrad.lang.walk import meaning
 
-__all__ = ["format_text", "meaning"]
+__all__ = ["format_text"]
 
 
 def format_text(text: str, path: str = "") -> str:
@@ -37,7 +35,7 @@ def format_text(text: str, path: str = "") -> str:
             space(entry)
     align(entries)
     formatted = _joined(entries)
-    if meaning(parse_file(formatted, path)) != meaning(before):
+    if meaning(parse_file(formatted, path).declarations) != meaning(before.declarations):
         raise RuleError(f"{path}: formatting would change what it says; the file is left as it is")
     return formatted
 
@@ -52,23 +50,3 @@ def _joined(entries: list[Entry]) -> str:
         else:
             lines.extend(layout(entry))
     return "".join(line + "\n" for line in lines)
-
-
-def meaning(file: File) -> object:
-    """A syntax tree without places: two texts that say the same have equal ones."""
-    return _without_places(file.declarations)
-
-
-def _without_places(part: object) -> object:
-    if isinstance(part, Span):
-        return None
-    if isinstance(part, tuple | list):
-        return tuple(_without_places(item) for item in part)
-    if isinstance(part, dict):
-        return {key: _without_places(value) for key, value in part.items()}
-    if isinstance(part, float):
-        return repr(part)  # nan is not equal to itself
-    if dataclasses.is_dataclass(part) and not isinstance(part, type):
-        fields = dataclasses.fields(part)
-        return (type(part).__name__, *(_without_places(getattr(part, one.name)) for one in fields))
-    return part

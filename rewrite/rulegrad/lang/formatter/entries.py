@@ -15,7 +15,7 @@ RULE = "rule"  # `name: pattern -> template`, and facts and sends: also at `:` a
 CLAUSE = "clause"  # a word and what follows: anywhere
 PROPERTY = "property"  # the same in an op or a target, in two columns
 ROW = "row"  # a row of a table: values separated by spaces
-EXPRESSION = "expression"  # the value of a `def`, the case of a view, a step of a pipeline: anywhere
+EXPRESSION = "expression"  # the value of a `def`, the case of a view, a step of a pipeline, `off`: anywhere
 
 _WITH_RULES = ("ruleset", "pass", "function")
 _IN_COLUMNS = ("op", "target")
@@ -91,6 +91,9 @@ def _declaration(source: Source, head: Line, body: list[Line]) -> Iterator[_Join
     owner = head.tokens[0].text
     if owner == "def":
         yield from _definition(source, head, body)
+        return
+    if owner == "off":
+        yield _Joined(EXPRESSION, 0, owner, [t for line in (head, *body) for t in line.tokens], head.indent)
         return
     yield _Joined(DECLARATION, 0, owner, head.tokens, head.indent)
     for line, deeper in group(source, body):
