@@ -217,13 +217,13 @@ class _Writer:
     def _classes(self, nodes: Sequence[Node], inside: bool) -> list[int | None]:
         """For each node, how loosely it is joined to the one before it; None where no line may end."""
         found: list[int | None] = [None]
-        variables = False  # between `for` and `in`
+        variables = not inside and nodes[0] is self.entry.words[0] and self.entry.head == "for"  # up to `in`
         comprehension = False
-        for previous, node in pairwise(nodes):
+        for number, (previous, node) in enumerate(pairwise(nodes)):
             kind = None if variables else self._class(previous, node, inside, comprehension)
             text = _text(node)
             if text == "for":
-                variables = comprehension = True
+                variables = comprehension = _begins_loop(nodes[number + 2 :])
             elif text == "in":
                 variables = False
             elif text == ",":
@@ -235,8 +235,6 @@ class _Writer:
         before, text = _text(previous), _text(node)
         if before == ",":
             return _COMMA
-        if before == "->":
-            return _ARROW
         if text == "for" and self._is_word(node):
             return _FOR
         if text in ("if", "else") and self._is_word(node):
@@ -248,6 +246,8 @@ class _Writer:
     def _outside(self, before: str, node: Node, text: str) -> int | None:
         """Places outside brackets that have no counterpart inside."""
         first = node.opening if isinstance(node, Bracket) else node
+        if before == "->":
+            return _ARROW
         if before in (":", "="):
             return None if not first.spaces else _COLON if before == ":" else _EQUALS
         if text in ("close", "..") or (first.token.kind == STRING and self._is_text(before)):
@@ -269,6 +269,12 @@ class _Writer:
         if self.entry.kind in (DECLARATION, DEFINITION, ROW):
             return False
         return kind in _IN_HEAD if self.entry.kind == RULE else True
+
+
+def _begins_loop(nodes: Sequence[Node]) -> bool:
+    """Whether variables and `in` follow a `for`; `fresh OP(...) for n` is no loop."""
+    following = (_text(node) for node in nodes)
+    return next((text == "in" for text in following if text in ("in", "for", "if", "else")), False)
 
 
 def _text(node: Node) -> str:
