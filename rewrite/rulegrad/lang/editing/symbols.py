@@ -73,9 +73,8 @@ def _rules(declaration: syntax.Declaration) -> Iterator[syntax.Rule]:
     if isinstance(declaration, syntax.Ruleset | syntax.Function):
         yield from declaration.rules
     elif isinstance(declaration, syntax.Pass):
-        yield from (fact.rule for fact in declaration.facts)
-        yield from declaration.sends
-        yield from declaration.rules
+        for item in (*declaration.facts, *declaration.sends, *declaration.rules):
+            yield item if isinstance(item, syntax.Rule) else item.rule
 
 
 def _rule(file: File, lines: list[str], owner: str, rule: syntax.Rule) -> Symbol:
