@@ -74,7 +74,8 @@ def _rules(declaration: syntax.Declaration) -> Iterator[syntax.Rule]:
         yield from declaration.rules
     elif isinstance(declaration, syntax.Pass):
         for item in (*declaration.facts, *declaration.sends, *declaration.rules):
-            yield item if isinstance(item, syntax.Rule) else item.rule
+            rule: syntax.Rule = getattr(item, "rule", item)
+            yield rule
 
 
 def _rule(file: File, lines: list[str], owner: str, rule: syntax.Rule) -> Symbol:
