@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from rulegrad.lang import syntax
 from rulegrad.lang.syntax import File, Span
@@ -73,9 +74,9 @@ def _rules(declaration: syntax.Declaration) -> Iterator[syntax.Rule]:
     if isinstance(declaration, syntax.Ruleset | syntax.Function):
         yield from declaration.rules
     elif isinstance(declaration, syntax.Pass):
-        for item in (*declaration.facts, *declaration.sends, *declaration.rules):
-            rule: syntax.Rule = getattr(item, "rule", item)
-            yield rule
+        gathered: tuple[Any, ...] = (*declaration.facts, *declaration.sends)
+        yield from (getattr(item, "rule", item) for item in gathered)
+        yield from declaration.rules
 
 
 def _rule(file: File, lines: list[str], owner: str, rule: syntax.Rule) -> Symbol:
