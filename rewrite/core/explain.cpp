@@ -11,6 +11,7 @@ void Machine::explain(Node* n, const Value* extra, uint32_t extra_count) {
   const auto mark = arena.mark();
   const auto& alternatives = explainer->probe->alternatives;
   for (uint32_t k = 0; k < alternatives.size(); k++) {
+    if (!program.sets[size_t(alternatives[k].root)][n->op]) continue;
     Explainer::Attempt attempt{n, k, false, 0, Value::none(), nullptr, ""};
     const Code& code = program.codes[alternatives[k].code];
     for (bool again = true; again;) {

@@ -166,15 +166,17 @@ class PyProgram {
     return outcome(std::move(out));
   }
 
-  // A pass on a graph, watched: what the alternatives of the pass `probe` do on each node that the subject's rules are tried on.
+  // A pass on a graph, watched: what the alternatives of the function `probe` do on each node that the subject's rules are tried on.
   nb::tuple explain(const std::string& name, const std::string& probe, const Handle& root, nb::callable report, const std::string& function,
                     std::vector<Handle> nodes, nb::object seed) {
     const Pass& p = pass(name);
     Explainer explainer;
     explainer.subject = &p.dispatch;
-    for (auto& f : program_.functions)
+    for (auto& f : program_.functions) {
       if (f.name->text == function) explainer.subject = &f.dispatch;
-    explainer.probe = &pass(probe).dispatch;
+      if (f.name->text == probe) explainer.probe = &f.dispatch;
+    }
+    if (!explainer.probe) throw RewriteError("no function is called " + probe);
     for (auto& h : nodes) explainer.nodes[h.ref.n] = true;
     explainer.report = [&](const Explainer::Attempt& a) {
       nb::gil_scoped_acquire gil;

@@ -142,10 +142,10 @@ class Program:
     ) -> tuple[list[tuple[str, str, UOp, UOp]], str]:
         """A pass on a graph, watched: its firings, and the error that it ended with, or "".
 
-        On each node that the pass's rules (or those of `function`) are tried on, the alternatives of the pass `probe`
-        are run too, before them: `report(node, alternative, done, place, result, registers, error)`. `place` is where
-        in the code the furthest test failed, or where the error happened; `registers` are those at that place, and
-        are empty unless the node is one of `nodes`. A reverse pass starts from `seed`.
+        On each node that the pass's rules (or those of `function`) are tried on, the alternatives of the function
+        `probe` are run too, before them: `report(node, alternative, done, place, result, registers, error)`. `place`
+        is where in the code the furthest test failed, or where the error happened; `registers` are those at that
+        place, and are empty unless the node is one of `nodes`. A reverse pass starts from `seed`.
         """
 
     def rewrite_many(

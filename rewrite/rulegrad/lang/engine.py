@@ -184,14 +184,19 @@ def program(target_name: str | None = None) -> _core.Program:
             return compile_program(state.sources.files, chosen, strict, seed)
 
         found = _core.Program(_cached(f"program {target_name} {strict} {seed}", make))
-        for name, location in summary()["externs"].items():
-            if name in found.externs:
-                found.set_extern(name, _extern(name, location))
-        if config.rules_off:
-            for rule in switched_off(rules()) & {name for name, _ in found.rules}:
-                found.disable(rule)
+        prepare(found)
         state.programs[target_name] = found
     return state.programs[target_name]
+
+
+def prepare(found: _core.Program) -> None:
+    """Gives a program its host functions, and switches off what the settings say."""
+    for name, location in summary()["externs"].items():
+        if name in found.externs:
+            found.set_extern(name, _extern(name, location))
+    if config.rules_off:
+        for rule in switched_off(rules()) & {name for name, _ in found.rules}:
+            found.disable(rule)
 
 
 def _extern(name: str, location: str) -> Any:

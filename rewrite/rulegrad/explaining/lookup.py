@@ -1,0 +1,92 @@
+"""Finding the rule that is asked about: where it stands, which passes have it, and why a target may lack it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rulegrad.errors import RuleError
+from rulegrad.lang import engine, syntax
+from rulegrad.lang.compiler import ProgramCompiler
+from rulegrad.lang.compiler.rules import RuleCompiler
+from rulegrad.lang.diagnostics import did_you_mean
+from rulegrad.lang.parser import parse_file
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A rule, the set, pass or function that it stands in, and the function's parameters."""
+
+    owner: str
+    rule: syntax.Rule
+    function: str = ""
+    parameters: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.owner}.{self.rule.name}"
+
+    @property
+    def place(self) -> str:
+        return f"{self.rule.span.file}:{self.rule.span.line}"
+
+
+def all_rules(files: Sequence[syntax.File]) -> Iterator[Found]:
+    """Every rule of rule sets, passes and functions."""
+    for declaration in (d for f in files for d in f.declarations):
+        if isinstance(declaration, syntax.Ruleset | syntax.Pass):
+            yield from (Found(declaration.name, rule) for rule in declaration.rules)
+        elif isinstance(declaration, syntax.Function):
+            for rule in declaration.rules:
+                yield Found(declaration.name, rule, declaration.name, declaration.parameters[1:])
+
+
+def find_rule(files: Sequence[syntax.File], name: str) -> Found:
+    """The rule of that name, `SET.RULE` or `RULE`. Raises RuleError when there is none, or more than one."""
+    known = list(all_rules(files))
+    matching = [found for found in known if name in (found.name, found.rule.name)]
+    if not matching and (by := switched_off_by(name)):
+        raise RuleError(f"the rule `{name}` is switched off by the line `off` at {by.file}:{by.line}")
+    if not matching:
+        hint = did_you_mean(name, [found.name if "." in name else found.rule.name for found in known])
+        raise RuleError(f"no rule is called `{name}`" + (f"; {hint}" if hint else ""))
+    if len(matching) > 1:
+        names = ", ".join(f"{found.name} ({found.place})" for found in matching)
+        raise RuleError(f"several rules are called `{name}`: {names}; give the name with its set")
+    return matching[0]
+
+
+def switched_off_by(name: str) -> syntax.Span | None:
+    """The line of a user's file that takes a rule out."""
+    sources = engine.loaded().sources
+    files = [parse_file(text, path) for path, text in sources.texts if path in sources.user]
+    for declaration in (d for f in files for d in f.declarations):
+        if isinstance(declaration, syntax.RulesOff) and any(
+            name in (known, known.partition(".")[2]) for known in declaration.names
+        ):
+            return declaration.span
+    return None
+
+
+def passes_with(compiler: ProgramCompiler, found: Found) -> list[syntax.Pass]:
+    """The passes that try a rule; every pass, for a rule of a function."""
+    if found.function:
+        return [d for d in compiler.passes if d.kind != "reverse" or found.function in d.uses]
+    return [d for d in compiler.passes if _has(compiler, d, found)]
+
+
+def _has(compiler: ProgramCompiler, d: syntax.Pass, found: Found) -> bool:
+    if d.name == found.owner and found.rule in d.rules:
+        return True
+    if d.kind == "reverse":
+        return False
+    return any((found.owner, found.rule) in compiler.rules_of(name, d.span) for name in d.uses)
+
+
+def unmet_need(rules: RuleCompiler, rule: syntax.Rule) -> syntax.Clause | None:
+    """The first `needs` that leaves a rule out; None when it is not left out."""
+    needs = [clause for clause in rule.clauses if clause.keyword == "needs"]
+    for count, clause in enumerate(needs, 1):
+        if rules.generics(replace(rule, clauses=tuple(needs[:count]))) is None:
+            return clause
+    return None

@@ -1,0 +1,95 @@
+"""Running a pass with a rule that is watched: on which nodes it was tried, how far it came, and what fired."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rulegrad.explaining.failing import Reader
+from rulegrad.explaining.history import History, Step
+from rulegrad.explaining.naming import Namer
+from rulegrad.ir import UOp
+from rulegrad.lang import syntax
+from rulegrad.lang.compiler.watched import PROBE, WatchedProgram
+
+
+class Subject(NamedTuple):
+    """A graph that goes through a pass."""
+
+    graph: UOp
+    pass_name: str
+    target: str | None = None
+
+
+class Attempt(NamedTuple):
+    """One alternative of the rule on one node: whether it gave a result, else the place of the furthest failed test."""
+
+    node: UOp
+    alternative: int
+    done: bool
+    place: int
+    result: Any
+    registers: list[Any]
+    error: str
+
+
+@dataclass(slots=True)
+class Run:
+    """A subject's pass, and what the rule did in it."""
+
+    subject: Subject
+    watched: WatchedProgram
+    direction: str
+    function: str
+    attempts: list[Attempt] = field(default_factory=list)
+    error: str = ""
+    steps: list[Step] = field(default_factory=list)
+    _namer: Namer | None = None
+    _history: History | None = None
+
+    @property
+    def namer(self) -> Namer:
+        self._namer = self._namer or Namer(self.subject.graph, self.watched.table)
+        return self._namer
+
+    @property
+    def history(self) -> History:
+        self._history = self._history or History(self.subject.graph, self.direction, self.steps)
+        return self._history
+
+    def best(self, node: UOp, readers: Sequence[Reader]) -> Attempt | None:
+        """The alternative that came furthest on a node."""
+        mine = [attempt for attempt in self.attempts if attempt.node == node]
+        return max(mine, key=lambda attempt: progress(attempt, readers), default=None)
+
+
+def progress(attempt: Attempt, readers: Sequence[Reader]) -> tuple[bool, int, int]:
+    """How far an attempt came."""
+    matched, _ = readers[attempt.alternative].progress(attempt.place)
+    return attempt.done, matched, attempt.place
+
+
+def run(
+    subject: Subject, watched: WatchedProgram, declaration: syntax.Pass, function: str, nodes: Sequence[UOp]
+) -> Run:
+    """Runs the pass; the registers of attempts are known for `nodes` only."""
+    direction = declaration.direction if declaration.kind == "rewrite" else declaration.kind
+    made = Run(subject, watched, direction, function)
+    seed = _seed(subject.graph) if declaration.kind == "reverse" else None
+    firings, made.error = watched.program.explain(
+        subject.pass_name,
+        PROBE,
+        subject.graph,
+        lambda *attempt: made.attempts.append(Attempt(*attempt)),
+        function,
+        list(nodes),
+        seed,
+    )
+    made.steps = [Step(number, *firing[:4]) for number, firing in enumerate(firings, 1)]
+    return made
+
+
+def _seed(graph: UOp) -> UOp:
+    """A gradient of a graph, to start a reverse pass with: a tensor that nothing is known of."""
+    return UOp("PARAM", (), graph.dtype, slot=0, shape=graph.shape)

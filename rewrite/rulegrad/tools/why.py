@@ -1,0 +1,113 @@
+"""Why a rule fires on a graph, or does not: the furthest match, the first false test, and who was there before.
+
+python -m rulegrad why nested --graph g.txt --at %37 --pass symbolic
+python -m rulegrad why index_division.nested train.py --epochs 1     every graph of a script, with its arguments
+python -m rulegrad why nested < g.txt                                a graph in the text form, from the standard input
+
+RULE is SET.RULE, or RULE where one set has it. The exit status is 0 when the rule fires on a node that is asked about,
+1 when it does not, 2 for a question that cannot be answered.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rulegrad.errors import GraphError, RulegradError
+from rulegrad.explaining import Explanation, Subject, explain
+from rulegrad.explaining.script import Recording, run_script
+from rulegrad.ir import UOp
+from rulegrad.lang import engine
+
+_WITH_VALUE = ("--graph", "--at", "--pass", "--target", "--most")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Prints the explanation; the exit status as above."""
+    options = _options(arguments)
+    try:
+        explanation = _explained(options)
+    except RulegradError as error:
+        print(f"rulegrad why: {error}", file=sys.stderr)
+        return 2
+    if options.json:
+        print(json.dumps({**dataclasses.asdict(explanation), "fires": explanation.fires}, indent=2))
+    else:
+        print(explanation)
+        if options.show:
+            for number, text in explanation.graphs.items():
+                print(f"\ngraph {number}:\n{text}")
+    return 0 if explanation.fires else 1
+
+
+def _explained(options: argparse.Namespace) -> Explanation:
+    subjects = _subjects(options)
+    return explain(
+        options.rule, subjects, at=options.at, pass_name=options.pass_name, target=options.target, most=options.most
+    )
+
+
+def _subjects(options: argparse.Namespace) -> UOp | list[Subject]:
+    """The graph of a file or of the standard input, or all graphs of a script."""
+    if options.script is None:
+        engine.install_op_table()
+        return _graph(options.graph)
+    # the output of the script is not a part of ours
+    away = contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext()
+    with Recording() as recording, away:
+        problem = run_script(options.script, options.arguments)
+    if problem:
+        print(f"rulegrad why: the script failed: {problem}", file=sys.stderr)
+    return [subject for subject in recording.subjects if options.target in (None, subject.target)]
+
+
+def _graph(file: str | None) -> UOp:
+    name = "the standard input" if file in (None, "-") else file
+    try:
+        text = sys.stdin.read() if file in (None, "-") else Path(str(file)).read_text(encoding="utf-8")
+        return UOp.parse(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise GraphError(f"{name} cannot be read: {error}") from None
+    except GraphError as error:
+        raise GraphError(f"{name} is no graph: {error}") from None
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        "python -m rulegrad why",
+        usage="%(prog)s [options] RULE [SCRIPT argument ...]",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("rule", metavar="RULE", help="the rule; what follows a SCRIPT after it is the script's")
+    parser.add_argument("--graph", metavar="FILE", help="a graph in the text form, instead of a script")
+    parser.add_argument("--at", metavar="NODE", help="the node, by its number in the printed text: %%37 or 37")
+    parser.add_argument("--pass", dest="pass_name", metavar="PASS", help="the pass; else every one that has the rule")
+    parser.add_argument("--target", metavar="NAME", help="the target whose rules are used")
+    parser.add_argument("--most", metavar="N", type=int, default=3, help="nodes to tell of (3), the best matches first")
+    parser.add_argument("--show", action="store_true", help="print the graphs too, with the numbers of their nodes")
+    parser.add_argument("--json", action="store_true", help="print a JSON object instead of text")
+    ours, script = _split(arguments)
+    options = parser.parse_args(ours)
+    if script and options.graph is not None:
+        parser.error("give a script or --graph FILE, not both")
+    options.script, options.arguments = (script[0], script[1:]) if script else (None, [])
+    return options
+
+
+def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Our arguments, and from the second that is no option on, the script's."""
+    at = names = 0
+    while at < len(arguments):
+        one = arguments[at]
+        if not one.startswith("-") or one == "-":
+            names += 1
+            if names == 2:
+                break
+        at += 2 if one in _WITH_VALUE else 1
+    return list(arguments[:at]), list(arguments[at:])
