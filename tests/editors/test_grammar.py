@@ -132,7 +132,8 @@ def test_properties(word: str) -> None:
 def test_passes_and_texts() -> None:
     for kind in PASS_KINDS:
         assert scope_of(f"pass p {kind}:", kind) == "storage.modifier"
-    for direction in DIRECTIONS:
+    by_kind = DIRECTIONS if isinstance(DIRECTIONS, dict) else {"rewrite": DIRECTIONS}
+    for direction in (word for words in by_kind.values() for word in words):
         assert scope_of(f"pass p rewrite {direction}:", direction) == "storage.modifier"
     for kind in KINDS:
         assert scope_of(f'    a: ADD(x) -> {kind} "x"', kind) == "storage.modifier.text"
