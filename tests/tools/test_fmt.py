@@ -52,6 +52,16 @@ def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     assert "standard input:1" in capsys.readouterr().err
 
 
+def test_blocks_of_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.md"
+    path.write_text(f"# Title\n\n```rules\n{WRONG}```\n\n```python\nx=1\n```\n")
+    assert main(["fmt", str(path)]) == 0
+    assert path.read_text() == f"# Title\n\n```rules\n{RIGHT}```\n\n```python\nx=1\n```\n"
+    path.write_text("# Title\n\n```rules\nruleset\n```\n")
+    assert main(["fmt", str(path)]) == 1
+    assert f"{path}:4:8: error[expected]" in capsys.readouterr().out
+
+
 def test_wrong_usage(tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["fmt", str(tmp_path / "missing.rules")])

@@ -1,4 +1,4 @@
-"""Writes rule files in their one form: indentation, spaces, long lines, columns; comments stay."""
+"""Writes rule files, and rule blocks in Markdown files, in their one form; comments stay."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rulegrad.errors import RuleError
 from rulegrad.lang.formatter import format_text
+from rulegrad.lang.formatter.documents import format_document
 from rulegrad.runtime.paths import data_folder
 
 
@@ -80,7 +81,8 @@ def format_file(path: Path) -> Result:
     except (OSError, UnicodeDecodeError) as error:
         return Result(str(path), "", "", f"{path} cannot be read: {error}")
     try:
-        return Result(str(path), before, format_text(before, str(path)))
+        form = format_document if path.suffix == ".md" else format_text
+        return Result(str(path), before, form(before, str(path)))
     except RuleError as error:
         return Result(str(path), before, before, str(error))
 
