@@ -78,6 +78,20 @@ CODES: dict[str, tuple[str, str]] = {
     "untested-rule": (WARNING, "a rule without a test"),
     "untested-extern": (ERROR, "an extern without a test"),
     "cannot-compile": (ERROR, "a rule that the compiler has no bytecode for, such as one with too many orders"),
+    # ---- `rulegrad check`: what the rules of a pass do ----
+    "dtype-changed": (ERROR, "a rule that gives a node of another dtype than the one it matched"),
+    "shape-changed": (ERROR, "a rule that gives a node of another shape than the one it matched"),
+    "failing-template": (ERROR, "a rule that matches a node for which its template cannot be built"),
+    "same-rule": (ERROR, "two rules of one pass that say the same, up to names and the order of operands"),
+    "shadowed-rule": (ERROR, "a rule that an earlier one of the same pass leaves nothing to match"),
+    "rules-disagree": (WARNING, "two rules of one pass match the same node and lead to different results"),
+    "never-matches": (
+        ERROR,
+        "a rule that fires on no node: none has the form of its pattern, or it gives what it matched",
+    ),
+    "child-rewritten": (WARNING, "a pattern of which another rule of the pass always rewrites a part first"),
+    "rule-loop": (ERROR, "rules that lead from a node back to it, or on without end"),
+    "no-lowering": (ERROR, "an op on a dtype of the target that no rule lowers and no spelling prints"),
 }
 
 

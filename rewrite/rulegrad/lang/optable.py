@@ -125,7 +125,7 @@ class OpTable:
             if members and members <= ops.keys():
                 op_classes[name] = members
             else:
-                dtype_classes[name] = members & dtypes.keys()
+                dtype_classes[name] = members.intersection(dtypes)
         return cls(ops, dtypes, op_classes, dtype_classes)
 
     @functools.cached_property

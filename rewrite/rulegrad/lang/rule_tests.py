@@ -112,6 +112,10 @@ class RuleTests:
             return f"does not fire on\n{left[0]}"
         return "" if _equal(found, right[0]) else f"gives\n{found}\nnot\n{right[0]}"
 
+    def left(self, case: Case) -> UOp:
+        """The node that a test is about. Raises RuleError when it cannot be built."""
+        return self._build("left", case)[0]
+
     def _build(self, side: str, case: Case, like: UOp | None = None) -> tuple[UOp, ...]:
         """The nodes of one side: several when it is a tuple. A bare number takes the dtype of `like`."""
         assert self._program is not None

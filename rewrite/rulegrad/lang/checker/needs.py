@@ -49,5 +49,5 @@ def _check_call(world: World, scope: Scope, call: syntax.Call) -> None:
             world.report_unknown("unknown-dtype", "dtype", name.name, name.span, table.dtypes)
     else:
         flags = {flag for target in world.targets.values() for flag in target.flags}
-        if world.targets and name.name not in flags:
+        if world.targets and name.name not in flags and world.flags_asked[name.name] == 1:
             world.report_unknown("unknown-flag", "target with a flag", name.name, name.span, flags)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from rulegrad.lang import syntax
 from rulegrad.lang.diagnostics import Diagnostic, did_you_mean, place
 from rulegrad.lang.optable import OpTable
+from rulegrad.lang.walk import expressions_in
 
 
 class World:
@@ -27,6 +29,7 @@ class World:
         self.pipelines: dict[str, syntax.Pipeline] = {}
         for declaration in self.declarations:
             self._index(declaration)
+        self.flags_asked = Counter(_flags(self.declarations))
         self.attribute_names = {a for op in self.table.ops.values() for a in op.attributes}
 
     def _index(self, declaration: syntax.Declaration) -> None:
@@ -67,6 +70,16 @@ class World:
             if found is not None:
                 return syntax.Span(span.file, number + 1, found.start(), number + 1, found.end())
         return span
+
+
+def _flags(declarations: Iterable[syntax.Declaration]) -> Iterator[str]:
+    """Each flag that a rule asks for: one that several ask for is no misspelling, even if no target here has it."""
+    for rule in (rule for d in declarations for rule in getattr(d, "rules", ())):
+        for clause in rule.clauses:
+            if clause.keyword == "needs" and clause.expression is not None:
+                for call in expressions_in(clause.expression):
+                    if isinstance(call, syntax.Call) and call.function == "flag":
+                        yield from (a.name for a in call.arguments if isinstance(a, syntax.Name))
 
 
 def first_declared(span: syntax.Span) -> tuple[str, ...]:

@@ -1,0 +1,217 @@
+"""Rules at work: compiled for one target, each on its own and in the passes that use it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rulegrad._core import Program
+from rulegrad.errors import GraphError, RewriteError, RuleError
+from rulegrad.ir import UOp
+from rulegrad.lang import syntax
+from rulegrad.lang.analysis.cells import Cell, Contradiction, Opaque, infer
+from rulegrad.lang.analysis.instances import Maker, retyped, texts_of
+from rulegrad.lang.analysis.sketches import Sketch
+from rulegrad.lang.compiler import ProgramCompiler, in_order
+from rulegrad.lang.compiler.assembler import CompiledPass
+from rulegrad.lang.compiler.scope import Generics
+from rulegrad.lang.rule_tests import WALK, RuleTests
+
+_FUEL = 20_000
+_SKETCHES = 24  # instances out of cells that are tried for each rule
+_ENOUGH = 8  # of them that a rule fires on
+
+
+Key = tuple[str, str, int, tuple[tuple[str, frozenset[str]], ...]]
+
+
+@dataclass(eq=False, slots=True)
+class Subject:
+    """A rule as it is for a target: with its variables narrowed, its instances, and what it may meet."""
+
+    owner: str
+    rule: syntax.Rule
+    generics: Generics
+    number: int
+    instances: list[UOp] = field(default_factory=list)  # nodes that it fires on
+    sketch: Sketch | None = None  # None: cells cannot say what it matches
+    cell: Cell | None = None
+    contradictory: bool = False  # its pattern matches nothing
+    alone: bool = False  # compiled into a pass of its own
+
+    @property
+    def name(self) -> str:
+        return f"{self.owner}.{self.rule.name}"
+
+    @property
+    def key(self) -> Key:
+        """The rule and what its variables range over: the same for another target."""
+        variables = (*self.generics.ops.items(), *self.generics.dtypes.items())
+        return self.owner, self.rule.name, self.rule.span.line, variables
+
+
+@dataclass(eq=False, slots=True)
+class PassRules:
+    """A rewriting pass, or a function, and its rules in the order in which they are tried."""
+
+    name: str
+    direction: str  # children_first, parents_first, walk; or function, set
+    subjects: list[Subject]
+    tensors: bool = False
+
+
+class Samples:
+    """Nodes that rules fire on, found once for all targets."""
+
+    def __init__(self, files: Sequence[syntax.File]) -> None:
+        self.tests: dict[tuple[str, str], list[UOp]] = {}  # left sides of tests, by rule set and rule
+        self.found: dict[Key, list[UOp]] = {}
+        tests = RuleTests(files)
+        for case in tests.cases:
+            if not case.function:
+                try:
+                    self.tests.setdefault((case.owner, case.rule.name), []).append(tests.left(case))
+                except RuleError:
+                    continue
+
+
+class Laboratory:
+    """All rewriting rules of some files for one target (None: everything is there, nothing is lowered)."""
+
+    def __init__(self, files: Sequence[syntax.File], target: syntax.Target | None, samples: Samples) -> None:
+        self.files = files
+        self.target = target
+        self.texts = texts_of(files)
+        compiler = ProgramCompiler(files, target, False)
+        compiler.compile()
+        self.table = compiler.library.table
+        declarations = [d for f in files for d in f.declarations]
+        self.views = {d.name: d for d in declarations if isinstance(d, syntax.View)}
+        schedule = {s for d in declarations if isinstance(d, syntax.Pipeline) and d.name == "schedule" for s in d.steps}
+        self.subjects: dict[tuple[str, str, int], Subject] = {}
+        self.passes: list[PassRules] = []
+        self.sets: list[PassRules] = []  # rule sets as if each were a pass
+        for declaration in compiler.passes:
+            if declaration.kind == "rewrite":
+                pairs = [(declaration.name, rule) for rule in declaration.rules]
+                for name in declaration.uses:
+                    pairs.extend(compiler.rules_of(name, declaration.span))
+                found = self._subjects(compiler, pairs)
+                self.passes.append(
+                    PassRules(declaration.name, declaration.direction, found, declaration.name in schedule)
+                )
+        for name, ruleset in compiler.rulesets.items():
+            pairs = compiler.rules_of(name, ruleset.span)
+            self.sets.append(PassRules(name, "set", self._subjects(compiler, pairs)))
+        self.functions = [
+            PassRules(f.name, "function", self._subjects(compiler, [(f.name, r) for r in f.rules], f.parameters[1:]))
+            for f in compiler.library.functions.values()
+        ]
+        self.program = Program(compiler.assembler.serialize())
+        self._find_instances(samples)
+
+    def _subjects(
+        self,
+        compiler: ProgramCompiler,
+        pairs: Sequence[tuple[str, syntax.Rule]],
+        parameters: tuple[str, ...] | None = None,
+    ) -> list[Subject]:
+        """The rules that the target admits; each is also compiled into a pass of its own (not those of functions)."""
+        found = []
+        for owner, rule in in_order(list(dict.fromkeys(pairs))):
+            key = (owner, rule.name, rule.span.line)
+            if key not in self.subjects:
+                generics = compiler.rules.generics(rule)
+                if generics is None:
+                    continue
+                subject = Subject(owner, rule, generics, len(self.subjects))
+                self._draw(subject)
+                subject.alone = parameters is None and not isinstance(rule.template, syntax.Text)
+                if subject.alone:
+                    alternatives = compiler.rules.compile(owner, rule)
+                    compiler.assembler.passes.append(
+                        CompiledPass(f"rule {subject.number}", WALK, -1, alternatives, [], [])
+                    )
+                self.subjects[key] = subject
+            found.append(self.subjects[key])
+        return found
+
+    # ---- instances ----
+
+    def _find_instances(self, samples: Samples) -> None:
+        """For each rule: its tests' left sides, the same in other dtypes, and instances of its pattern."""
+        tensors = {id(s) for p in self.passes if p.tensors for s in p.subjects}
+        for subject in self.subjects.values():
+            if not subject.alone:
+                continue
+            if subject.key not in samples.found:
+                given = samples.tests.get((subject.owner, subject.rule.name), [])
+                nodes = [*given, *(other for node in given for other in self._retyped(node))]
+                found = [node for node in dict.fromkeys(nodes) if self.fires(subject, node)]
+                samples.found[subject.key] = found + self._made(subject, set(found), id(subject) in tensors)
+            subject.instances = samples.found[subject.key]
+
+    def _made(self, subject: Subject, known: set[UOp], tensors: bool) -> list[UOp]:
+        """Nodes of the pattern's form that the rule fires on."""
+        numbers = random.Random(subject.name)
+        found: list[UOp] = []
+        for _ in range(_SKETCHES):
+            node = self.instance(subject, numbers, tensors)
+            if node is not None and node not in known and self.fires(subject, node):
+                known.add(node)
+                found.append(node)
+                if len(found) == _ENOUGH:
+                    break
+        return found
+
+    def _retyped(self, node: UOp) -> list[UOp]:
+        used = dict.fromkeys(item.dtype for item in node.toposort())
+        made = [
+            retyped(node, before, after)
+            for before in used
+            for after in self.table.dtypes
+            if before not in ("void", "bool", "index") and after not in ("void", before)
+        ]
+        return [item for item in made if item is not None]
+
+    def _draw(self, subject: Subject) -> None:
+        """The cells of the rule's pattern, with nothing chosen."""
+        sketch = Sketch(self.table, subject.generics, self.views)
+        try:
+            cell = sketch.pattern(subject.rule.pattern)
+            infer(self.table, cell)
+        except Opaque:
+            return
+        except Contradiction:
+            subject.contradictory = True
+            return
+        subject.sketch, subject.cell = sketch, cell.root()
+
+    def drawn(self, subject: Subject, numbers: random.Random) -> Cell:
+        """The cells of the rule's pattern, with orders, lengths and options chosen. Raises Contradiction, Opaque."""
+        return Sketch(self.table, subject.generics, self.views, numbers.randrange).pattern(subject.rule.pattern)
+
+    def instance(self, subject: Subject, numbers: random.Random, tensors: bool) -> UOp | None:
+        """A node of the pattern's form."""
+        try:
+            cell = self.drawn(subject, numbers)
+            return Maker(self.table, self.texts, numbers, tensors).make(cell)
+        except (Contradiction, Opaque, GraphError, OverflowError):
+            return None
+
+    # ---- the engine ----
+
+    def apply(self, subject: Subject, node: UOp) -> UOp | None:
+        """The rule alone on one node; None when it does not fire. Raises RewriteError where its template fails."""
+        return self.program.apply(f"rule {subject.number}", node)
+
+    def fires(self, subject: Subject, node: UOp) -> bool:
+        try:
+            return self.apply(subject, node) is not None
+        except (RewriteError, GraphError):
+            return True
+
+    def normal(self, of: PassRules, node: UOp) -> UOp:
+        """What the pass makes of a node. Raises RewriteError when it does not end."""
+        return self.program.rewrite(of.name, node, fuel=_FUEL)[0]

@@ -1,0 +1,89 @@
+"""Rules that an earlier one of the same pass leaves nothing to match: it is as general, and its guards are theirs."""
+
+from __future__ import annotations
+
+from rulegrad.lang import syntax
+from rulegrad.lang.analysis.findings import Findings, head
+from rulegrad.lang.analysis.generality import canonical, conditions, covers
+from rulegrad.lang.analysis.laboratory import Laboratory, PassRules, Subject
+from rulegrad.lang.diagnostics import place
+from rulegrad.lang.walk import expressions_in
+
+
+class Shadows:
+    """Collects, over several targets, which rules are shadowed wherever they are active."""
+
+    def __init__(self) -> None:
+        self._shadowed: dict[tuple[str, syntax.Span], dict[syntax.Span, Subject]] = {}
+        self._subjects: dict[tuple[str, syntax.Span], Subject] = {}
+
+    def add(self, laboratory: Laboratory) -> None:
+        """Looks at the passes, rule sets and functions of one target."""
+        known: dict[tuple[int, int], bool] = {}
+        for of in (*laboratory.passes, *laboratory.sets, *laboratory.functions):
+            for place_in_pass, later in enumerate(of.subjects):
+                shadows = {}
+                for earlier in of.subjects[:place_in_pass]:
+                    pair = (earlier.number, later.number)
+                    if pair not in known:
+                        known[pair] = _shadows(laboratory, of, earlier, later)
+                    if known[pair]:
+                        shadows[earlier.rule.span] = earlier
+                key = (of.name, later.rule.span)
+                if key in self._shadowed:
+                    shadows = {span: s for span, s in self._shadowed[key].items() if span in shadows}
+                self._shadowed[key] = shadows
+                self._subjects[key] = later
+
+    def report(self, findings: Findings) -> None:
+        """Reports what was shadowed for every target that has the rule."""
+        for key, shadows in self._shadowed.items():
+            if shadows:
+                _report(findings, key[0], next(iter(shadows.values())), self._subjects[key])
+
+
+def _shadows(laboratory: Laboratory, of: PassRules, earlier: Subject, later: Subject) -> bool:
+    a, b = earlier.cell, later.cell
+    if a is None or b is None or earlier.sketch is None or later.sketch is None or not earlier.sketch.whole:
+        return False
+    if a.ops is not None and (b.ops is None or not b.ops.root().names <= a.ops.root().names):
+        return False
+    if of.direction == "function" and _may_fail(earlier.rule.template):
+        return False
+    for binding in covers(laboratory.table, a, b):
+        wanted = conditions(later.rule, later.sketch.tokens())
+        tokens = {name: binding.meaning(token) for name, token in earlier.sketch.tokens().items()}
+        if conditions(earlier.rule, tokens) <= wanted:
+            if of.direction == "function":
+                return True
+            return bool(later.instances) and all(laboratory.fires(earlier, node) for node in later.instances)
+    return False
+
+
+def _may_fail(template: syntax.Expression) -> bool:
+    """Whether a template computes something that may have no value."""
+    return any(isinstance(item, syntax.Compute) for item in expressions_in(template))
+
+
+def _report(findings: Findings, name: str, earlier: Subject, later: Subject) -> None:
+    notes = (f"{earlier.name} is at {place(earlier.rule.span)}",)
+    same = _text(earlier) == _text(later)
+    if same:
+        message = f"`{later.rule.name}` says the same as {earlier.name}"
+        findings.report("same-rule", message, head(later.rule), "delete one of them", notes)
+        return
+    message = (
+        f"`{later.rule.name}` never fires in {name}: {earlier.name}, which is tried before it, matches all that it does"
+    )
+    hint = f"write `before {earlier.name}`, if it is a special case; or delete it"
+    findings.report("shadowed-rule", message, head(later.rule), hint, notes)
+
+
+def _text(subject: Subject) -> str:
+    """The rule with its names numbered in the order in which the pattern has them."""
+    assert subject.sketch is not None
+    numbers: dict[int, str] = {}
+    tokens = {
+        name: numbers.setdefault(id(token), f"name {len(numbers)}") for name, token in subject.sketch.tokens().items()
+    }
+    return canonical(subject.rule.template, tokens)

@@ -1,0 +1,237 @@
+"""From the patterns of rules to cells: what is left open there (orders, lengths, options) is chosen here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rulegrad.lang import syntax
+from rulegrad.lang.analysis.cells import UNKNOWN, Cell, Contradiction, Domain, Opaque, Slot, join
+from rulegrad.lang.compiler.scope import Generics
+from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS, OpTable
+
+Choose = Callable[[int], int]
+_CHAINS = {"sum": "ADD", "prod": "MUL", "all": "AND"}
+_LONGEST = 3  # members of a sequence, one less
+
+
+class Sketch:
+    """The cells of one pattern.
+
+    `choose(n)` gives a number below n. Without it sequences and orders stay as written, and options are Opaque.
+    """
+
+    def __init__(
+        self, table: OpTable, generics: Generics, views: dict[str, syntax.View], choose: Choose | None = None
+    ) -> None:
+        self.table = table
+        self.views = views
+        self.choose = choose
+        self.cells: dict[str, Cell] = {}
+        self.slots: dict[str, Slot] = {}
+        self.ops = {name: Domain(members) for name, members in generics.ops.items()}
+        self.dtypes = {name: Domain(members) for name, members in generics.dtypes.items()}
+        self.whole = True  # nothing of the pattern is left out: no computed value, no negation
+
+    def tokens(self) -> dict[str, object]:
+        """What each name of the pattern stands for, so that texts with names can be compared."""
+        found: dict[str, object] = {name: cell.root() for name, cell in self.cells.items()}
+        found.update((name, slot.root()) for name, slot in self.slots.items())
+        found.update((name, domain.root()) for name, domain in (*self.ops.items(), *self.dtypes.items()))
+        return found
+
+    def any(self) -> Cell:
+        """A cell of which nothing is known."""
+        return Cell(Domain(frozenset(self.table.dtypes)))
+
+    def pattern(self, x: syntax.Expression) -> Cell:
+        """The cell that a pattern describes. Raises Contradiction, Opaque."""
+        match x:
+            case syntax.Name():
+                return self._name(x)
+            case syntax.Literal(value=value):
+                return self._constant(value)
+            case syntax.Prefix(operator="-", operand=syntax.Literal(value=value)) if isinstance(value, (int, float)):
+                return self._constant(-value)
+            case syntax.Compute():
+                self.whole = False
+                return self._constant(UNKNOWN)
+            case syntax.Negation() | syntax.Prefix(operator="not"):
+                self.whole = False
+                return self.any()
+            case syntax.Capture():
+                return self._captured(x.name, self.pattern(x.pattern))
+            case syntax.Maybe():
+                return self._maybe(x)
+            case syntax.Infix(operator="or"):
+                return self.pattern(x.left if self._pick(2) == 0 else x.right)
+            case syntax.Multiset():
+                return self._multiset(x)
+            case syntax.Call(function=name) if name in self.views:
+                return self._view(self.views[name], x.arguments)
+        return self._op(x)
+
+    def _pick(self, count: int) -> int:
+        if self.choose is None:
+            raise Opaque
+        return self.choose(count)
+
+    def _constant(self, value: Any) -> Cell:
+        cell = self.any()
+        cell.constant, cell.value = True, value
+        return cell
+
+    def _captured(self, name: str, cell: Cell) -> Cell:
+        if name == "_":
+            return cell
+        if name in self.cells:
+            join(self.cells[name], cell)
+        return self.cells.setdefault(name, cell)
+
+    def _name(self, x: syntax.Name) -> Cell:
+        cell = self.any()
+        if x.dtype is not None:
+            self._dtype(cell, x.dtype)
+        cell.constant = x.is_const
+        return self._captured(x.name, cell)
+
+    def _dtype(self, cell: Cell, name: str) -> None:
+        if name in self.dtypes:
+            self.dtypes[name].join(cell.root().dtype)
+            return
+        names = self.table.resolve_dtypes(name)
+        if names is None:
+            raise Opaque
+        cell.root().dtype.restrict(names)
+
+    def _maybe(self, x: syntax.Maybe) -> Cell:
+        if self._pick(2) == 0:
+            return self.pattern(x.wrapped)
+        arguments = getattr(x.wrapped, "arguments", ())
+        if not arguments:
+            raise Opaque
+        return self.pattern(arguments[0])
+
+    def _multiset(self, x: syntax.Multiset) -> Cell:
+        members = self._sources(x.items)[0]
+        for place in range(len(members) - 1, 0, -1):
+            other = self._pick(place + 1)
+            members[place], members[other] = members[other], members[place]
+        if not members:
+            raise Contradiction
+        chain = members[0]
+        for member in members[1:]:
+            left, chain = chain, self.any()
+            chain.ops, chain.sources = Domain(frozenset((_CHAINS[x.kind],))), [left, member]
+        return chain
+
+    def _view(self, view: syntax.View, arguments: tuple[syntax.Expression, ...]) -> Cell:
+        case = view.cases[self._pick(len(view.cases))]
+        values = dict(case.values)
+        outer, self.cells = self.cells, dict(self.cells)
+        given: dict[str, Cell] = {}
+        for name, argument in zip(view.parameters, arguments, strict=False):
+            given[name] = self.pattern(argument)
+            if name in values:
+                join(given[name], self.pattern(values[name]))
+        outer.update({k: v for k, v in self.cells.items() if k not in given or k in outer})
+        self.cells = dict(given)
+        found = self.pattern(case.expression)
+        self.cells = outer
+        return found
+
+    # ---- ops ----
+
+    def _op(self, x: syntax.Expression) -> Cell:
+        name, attributes, arguments, ordered = self._head(x)
+        cell = self.any()
+        if name in self.ops:
+            cell.ops = self.ops[name]
+        else:
+            op = name if name in self.table.ops else self.table.by_function_name.get(name, "")
+            if not op:
+                raise Opaque
+            cell.ops = Domain(frozenset((op,)))
+        cell.sources, cell.rest = self._sources(arguments)
+        for attribute in attributes:
+            self._attribute(cell, attribute)
+        cell.ordered = ordered
+        commutes = all(self.table.ops[op].commutative for op in cell.ops.root().names)
+        if commutes and not ordered and len(cell.sources) == 2 and self.choose is not None and self.choose(2):
+            cell.sources.reverse()
+        return cell
+
+    def _head(
+        self, x: syntax.Expression
+    ) -> tuple[str, tuple[syntax.Attribute, ...], tuple[syntax.Expression, ...], bool]:
+        match x:
+            case syntax.Infix(operator=operator) if operator in INFIX_OPS:
+                return INFIX_OPS[operator], (), (x.left, x.right), x.ordered
+            case syntax.Infix(operator=operator) if operator in SWAPPED_OPS:
+                return SWAPPED_OPS[operator], (), (x.right, x.left), True
+            case syntax.Prefix(operator=operator) if operator in PREFIX_OPS:
+                return PREFIX_OPS[operator], (), (x.operand,), True
+            case syntax.OpCall():
+                return x.op, x.attributes, x.arguments, False
+            case syntax.Call():
+                return x.function, (), x.arguments, False
+        raise Opaque
+
+    def _sources(self, arguments: tuple[syntax.Expression, ...]) -> tuple[list[Cell], int | None]:
+        """The sources' cells; a sequence becomes some cells, or one and its place where nothing is chosen."""
+        found: list[Cell] = []
+        rest: int | None = None
+        for argument in arguments:
+            if not isinstance(argument, syntax.Splice):
+                found.append(self.pattern(argument))
+            elif self.choose is None:
+                rest = len(found)
+                found.append(self._member(argument.inner))
+            else:
+                found.extend(self._member(argument.inner) for _ in range(self.choose(_LONGEST)))
+        return found, rest
+
+    def _member(self, inner: syntax.Expression) -> Cell:
+        """One member of a sequence: its names are its own, except those after `one`, or bound before."""
+        if isinstance(inner, syntax.Name) and not inner.one:
+            cell = self.any()
+            cell.constant = inner.is_const
+            if inner.dtype is not None:
+                self._dtype(cell, inner.dtype)
+            return cell
+        self.whole = False
+        return self.pattern(inner)
+
+    # ---- attributes ----
+
+    def _attribute(self, cell: Cell, attribute: syntax.Attribute) -> None:
+        assert cell.ops is not None
+        ops = cell.ops.root().names
+        declared = list(self.table.ops[next(iter(ops))].attributes) if len(ops) == 1 else []
+        explicit = len(ops) == 1 and self.table.ops[next(iter(ops))].explicit
+        value = attribute.value
+        if (attribute.name == "dtype" and "dtype" not in declared) or (attribute.name is None and explicit):
+            if not isinstance(value, syntax.Name):
+                raise Opaque
+            if value.name in self.dtypes or self.table.resolve_dtypes(value.name) is not None:
+                self._dtype(cell, value.name)
+            elif value.name != "_":
+                self.dtypes.setdefault(value.name, Domain(frozenset(self.table.dtypes))).join(cell.dtype)
+            return
+        name = attribute.name if attribute.name is not None else declared[0] if declared else None
+        if name is None or name == "..":
+            raise Opaque
+        slot = cell.attributes.setdefault(name, Slot())
+        if isinstance(value, syntax.Literal):
+            slot.set(value.value)
+        elif isinstance(value, syntax.Name) and value.name in self.ops:
+            slot.set(self.ops[value.name])
+        elif isinstance(value, syntax.Name) and value.name in self.table.ops:
+            slot.set(Domain(frozenset((value.name,))))
+        elif isinstance(value, syntax.Name) and value.name not in self.table.dtypes:
+            if value.name != "_":
+                slot.join(self.slots.setdefault(value.name, Slot()))
+        elif isinstance(value, syntax.Sequence) and all(isinstance(i, syntax.Literal) for i in value.items):
+            slot.set(tuple(i.value for i in value.items if isinstance(i, syntax.Literal)))
+        else:
+            self.whole = False

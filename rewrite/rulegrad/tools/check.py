@@ -1,0 +1,143 @@
+"""Problems of rule files: mistakes, and what rules do to nodes and to each other.
+
+Without FILES all loaded rules are looked at; FILES are added to them, as a user's. Exit status 1 when there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rulegrad.errors import RuleError
+from rulegrad.lang import syntax
+from rulegrad.lang.analysis import analyse
+from rulegrad.lang.analysis.costs import Cost, as_table, costs
+from rulegrad.lang.checker import check
+from rulegrad.lang.compiler import library_of
+from rulegrad.lang.conflicts import conflicts
+from rulegrad.lang.diagnostics import Diagnostic, report
+from rulegrad.lang.merging import edited, merge
+from rulegrad.lang.parser import parse_file
+from rulegrad.lang.sources import our_files, read_sources, user_files
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Prints the problems; exit status 0 when there are none, 1 when there are, 2 when FILES or NAME is wrong."""
+    parser = argparse.ArgumentParser("python -m rulegrad check", description=__doc__)
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILES", help="rule files of your own")
+    parser.add_argument("--json", action="store_true", help="print a JSON object instead of text")
+    parser.add_argument("--target", metavar="NAME", help="analyse the rules for this target only")
+    parser.add_argument("--costs", action="store_true", help="only print in how many ways each pattern may be tried")
+    options = parser.parse_args(arguments)
+    try:
+        texts, user = _texts(options.files)
+    except RuleError as error:
+        print(f"rulegrad: {error}", file=sys.stderr)
+        return 2
+    files, found = checked(texts, user)
+    if files and options.target and options.target not in _targets(files):
+        print(
+            f"rulegrad: no target is called {options.target!r}; there are: {', '.join(_targets(files))}",
+            file=sys.stderr,
+        )
+        return 2
+    dear = [cost for _, cost in costs(files, library_of(files))] if options.costs and files else []
+    if files and not options.costs:
+        found = [*found, *_analysed(files, options.target)]
+    if options.json:
+        print(json.dumps(as_data(found, dear), indent=2))
+    else:
+        print(as_text(found, dear))
+    return 1 if found else 0
+
+
+def _texts(paths: Sequence[Path]) -> tuple[list[tuple[str, str]], frozenset[str]]:
+    """(path, text) of the loaded files and these; and which of them are a user's. Raises RuleError."""
+    sources = read_sources()
+    texts, user = list(sources.texts), set(sources.user)
+    known = {path.resolve() for path in (*our_files(), *user_files())}
+    for path in paths:
+        if path.resolve() in known:
+            continue
+        try:
+            texts.append((str(path), path.read_text(encoding="utf-8")))
+        except (OSError, UnicodeDecodeError) as error:
+            raise RuleError(f"the rule file {path} cannot be read: {error}") from None
+        user.add(str(path))
+    return texts, frozenset(user)
+
+
+def checked(
+    texts: Sequence[tuple[str, str]], user: frozenset[str] = frozenset()
+) -> tuple[list[syntax.File], list[Diagnostic]]:
+    """The merged syntax trees, empty where there are errors; and what the parser or the checker found."""
+    parsed: list[syntax.File] = []
+    found: list[Diagnostic] = []
+    for path, text in texts:
+        try:
+            parsed.append(parse_file(text, path))
+        except RuleError as error:
+            found.extend(error.diagnostics)
+    if found:
+        return [], found
+    merged = merge(parsed, user)
+    found = [*conflicts(parsed, user), *check(merged)]
+    return ([] if any(d.is_error for d in found) else edited(merged)), found
+
+
+def _analysed(files: Sequence[syntax.File], target: str | None) -> list[Diagnostic]:
+    """What the analyses find, or what the compiler says where it cannot compile the rules."""
+    try:
+        return analyse(files, target)
+    except RuleError as error:
+        if not error.diagnostics:
+            raise
+        return list(error.diagnostics)
+
+
+def _targets(files: Sequence[syntax.File]) -> list[str]:
+    return sorted(d.name for f in files for d in f.declarations if isinstance(d, syntax.Target))
+
+
+def as_data(found: Sequence[Diagnostic], dear: Sequence[Cost]) -> dict[str, Any]:
+    """The same as plain data: what `--json` prints."""
+    diagnostics = [
+        {
+            "code": d.code,
+            "severity": d.severity,
+            "file": d.span.file,
+            "line": d.span.line,
+            "column": d.span.column + 1,
+            "message": d.message,
+            "hint": d.hint,
+            "notes": list(d.notes),
+        }
+        for d in found
+    ]
+    table = [
+        {
+            "rule": cost.name,
+            "place": cost.place,
+            "ways": cost.ways,
+            "orders": cost.orders,
+            "options": cost.options,
+            "choices": cost.choices,
+        }
+        for cost in dear
+    ]
+    return {"diagnostics": diagnostics, "costs": table}
+
+
+def as_text(found: Sequence[Diagnostic], dear: Sequence[Cost]) -> str:
+    """The same for people."""
+    parts = [as_table(dear)] if dear else []
+    if found:
+        parts.append(report(found))
+    errors = sum(d.is_error for d in found)
+    warnings = len(found) - errors
+    parts.append(f"{errors} errors, {warnings} warnings" if found else "no problems")
+    return "\n".join(parts)
