@@ -148,6 +148,8 @@ def run_everything(data: bytes) -> None:
                 lambda n, r: program.order(n, r),
                 lambda n, r: program.source("linear", n, r),
                 lambda n, r: program.reverse(n, r, r, [var(0), r]),
+                lambda n, r: program.explain(n, "scaled", r, lambda *_: None, "depth", [r, *r.src], r),
+                lambda n, r: program.explain(n, "depth", r, lambda *_: None, "", [r, *r.src], r),
             ):
                 with contextlib.suppress(RulegradError):
                     use(name, root)

@@ -24,6 +24,7 @@ from rulegrad.explaining.script import Recording, run_script
 from rulegrad.ir import UOp
 from rulegrad.lang import engine
 
+__all__ = ["Explanation", "explain", "main"]
 _WITH_VALUE = ("--graph", "--at", "--pass", "--target", "--most")
 
 
