@@ -64,7 +64,7 @@ def first(rule: str, graph: UOp, **options: str | int | UOp) -> Answer:
             "a source is %1 = BUFFER[id=1, shape=()], and another is %0 = BUFFER[id=0, shape=()]",
             "STACK(one s...)",
         ),
-        ("shared", UOp("SINK", (X,)), "it is %1 = SINK(%0) with 1 sources, not 2", "SINK(x, y)"),
+        ("shared", UOp("SINK", (X,)), "it is %1 = SINK(%0) with 1 source, not 2", "SINK(x, y)"),
         ("doubled", (X + 3) - (Y + 4), "source 1 of source 1 is 4, and `{c + 0}` is 3", "{c + 0}"),
     ],
 )
@@ -92,6 +92,7 @@ def test_a_pattern_that_stops(rule: str, graph: UOp, message: str, caret: str) -
             "vmax(x)",
         ),
         ("pair", -X, "`(x, x, x)` is a sequence of 3 items, not of 2: x = %0", "(x, x, x)"),
+        ("neither", X % 6, "`not is_pow2(c + 2)` is false: c = 6, is_pow2(c + 2) = true", "not is_pow2(c + 2)"),
         ("either", X % 4, "`c > 7 or c < 3` is false: c = 4", "c > 7 or c < 3"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -12,6 +13,7 @@ from rulegrad.ir import UOp
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.assembler import DtypeName, OpName
 from rulegrad.lang.compiler.watched import Instruction, WatchedCode, WatchedProgram
+from rulegrad.lang.walk import expressions_in
 
 _MOST_NAMES = 8
 _OP_TESTS = ("IS_OP", "IN_SET")
@@ -66,15 +68,13 @@ class Reader:
         self.assembler, self.table = watched.assembler, watched.table
         self.texts = texts
         self.namer = namer
+        tests = {k for k, i in code.instructions.items() if i.opcode in _OP_TESTS and i.part is rule.pattern}
+        self._op_tests = sorted(tests)
         self.ops = [name for name, _ in sorted(self.table.ops.items(), key=lambda item: item[1].number)]
 
     def progress(self, place: int) -> tuple[int, int]:
         """How many of the pattern's ops were matched, and how many it has."""
-        tests = [place for place, one in self.code.instructions.items() if self._tests_op(one)]
-        return sum(test < place for test in tests), len(tests)
-
-    def _tests_op(self, instruction: Instruction) -> bool:
-        return instruction.opcode in _OP_TESTS and instruction.part is self.rule.pattern
+        return bisect_left(self._op_tests, place), len(self._op_tests)
 
     def read(self, place: int, registers: Sequence[Any], error: str = "") -> Reason:
         """Why the run stopped at a place; an error, when it did not stop at a test."""
@@ -94,7 +94,7 @@ class Reader:
         else:
             message = self._with_values(self._valueless(instruction, expression), expression, instruction)
         matched, total = self.progress(place)
-        return Reason(part, message, expression.span, self._names(instruction), path, matched, total)
+        return Reason(part, message, _whole(expression), self._names(instruction), path, matched, total)
 
     def _part(self, instruction: Instruction) -> str:
         if instruction.part is self.rule.pattern:
@@ -103,11 +103,12 @@ class Reader:
 
     def _text(self, x: syntax.Expression) -> str:
         """An expression as it stands in its file."""
-        lines = self.texts.get(x.span.file, "").split("\n")[x.span.line - 1 : x.span.end_line]
+        span = _whole(x)
+        lines = self.texts.get(span.file, "").split("\n")[span.line - 1 : span.end_line]
         if not lines:
             return "this"
-        lines[-1] = lines[-1][: x.span.end_column]
-        lines[0] = lines[0][x.span.column :]
+        lines[-1] = lines[-1][: span.end_column]
+        lines[0] = lines[0][span.column :]
         return " ".join(" ".join(lines).split())
 
     # ---- what is known ----
@@ -223,7 +224,8 @@ class Reader:
     def _sources(self, i: Instruction, register: int, x: syntax.Expression) -> str:
         node = self._registers[register]
         at_least = "" if i.opcode == "SOURCES" else "at least "
-        return f"is {self._node(register)} with {len(node.src)} sources, not {at_least}{i.operands[1]}"
+        count = f"{len(node.src)} source{'s' * (len(node.src) != 1)}"
+        return f"is {self._node(register)} with {count}, not {at_least}{i.operands[1]}"
 
     def _source(self, i: Instruction, register: int, x: syntax.Expression) -> str:
         return f"is {self._node(register)}, which has too few sources"
@@ -261,6 +263,8 @@ class Reader:
         )
         if isinstance(x, syntax.Name) and x.dtype is not None and isinstance(self._registers[first], str):
             return f"has dtype {self._found(second)}, and {x.dtype} is {self._found(first)} already"
+        if not name and not isinstance(self._registers[second], UOp):
+            return f"is not the same everywhere: {self._found(first)} and {self._found(second)}"
         other = f"`{name}` is {self._node(first)} already" if name else f"another is {self._node(first)}"
         return f"is {self._node(second)}, and {other}"
 
@@ -290,6 +294,14 @@ _OPERANDS: dict[str, str] = dict(_core.OPCODES)
 def _writes(instruction: Instruction, register: int) -> bool:
     kinds = _OPERANDS[instruction.opcode]
     return any(kind == "d" and operand == register for kind, operand in zip(kinds, instruction.operands, strict=False))
+
+
+def _whole(x: syntax.Expression) -> syntax.Span:
+    """From the first to the last character of an expression: the span of some is that of their operator."""
+    spans = [part.span for part in expressions_in(x) if part.span.file == x.span.file]
+    line, column = min((span.line, span.column) for span in spans)
+    end_line, end_column = max((span.end_line, span.end_column) for span in spans)
+    return syntax.Span(x.span.file, line, column, end_line, end_column)
 
 
 def _list(names: Sequence[str]) -> str:

@@ -58,11 +58,6 @@ class Run:
         self._history = self._history or History(self.subject.graph, self.direction, self.steps)
         return self._history
 
-    def best(self, node: UOp, readers: Sequence[Reader]) -> Attempt | None:
-        """The alternative that came furthest on a node."""
-        mine = [attempt for attempt in self.attempts if attempt.node == node]
-        return max(mine, key=lambda attempt: progress(attempt, readers), default=None)
-
 
 def progress(attempt: Attempt, readers: Sequence[Reader]) -> tuple[bool, int, int]:
     """How far an attempt came."""
