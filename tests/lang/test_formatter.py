@@ -63,6 +63,19 @@ def respaced(text: str, generator: random.Random) -> str:
     return "\n".join(rows.get(number + 1, "") for number in range(len(source.physical)))
 
 
+def with_comments(text: str, generator: random.Random) -> str:
+    """The text with comments and blank lines put in, at line ends and on lines of their own, anywhere."""
+    lines: list[str] = []
+    for number, line in enumerate(text.split("\n")):
+        if generator.random() < 0.08:
+            lines.append(" " * generator.randint(0, 14) + f"#above {number}")
+        if generator.random() < 0.03:
+            lines.append("")
+        at_end = line.strip() and "#" not in line and generator.random() < 0.08
+        lines.append(f"{line} # after {number}" if at_end else line)
+    return "\n".join(lines)
+
+
 def _indent(source: Source, number: int) -> int:
     line = source.physical[number - 1]
     return len(line) - len(line.lstrip())
@@ -84,6 +97,15 @@ def test_spaces_and_line_ends_do_not_matter(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     other = respaced(text, random.Random(path.name))
     assert format_text(other, path.name) == format_text(text, path.name)
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_comments_anywhere(path: Path) -> None:
+    generator = random.Random(path.name)
+    text = with_comments(respaced(path.read_text(encoding="utf-8"), generator), generator)
+    formatted = format_text(text, path.name)
+    assert format_text(formatted, path.name) == formatted
+    assert comments(formatted) == comments(text)
 
 
 def of_rule(*lines: str) -> str:

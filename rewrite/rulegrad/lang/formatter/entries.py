@@ -194,9 +194,8 @@ class _Above:
             own = len(text) - len(text.lstrip())
             level_here, owner_here = level, owner
             if own > indent:  # it belongs to what is above
-                level_here, owner_here = max(
-                    ((opened[1], opened[2]) for opened in self.open if opened[0] <= own), default=(level, owner)
-                )
+                above = [(opened[1], opened[2]) for opened in self.open if opened[0] <= own]
+                level_here, owner_here = max([*above, (level, owner)])
             comment = comment_text(self.source.comments[line])
             yield Entry("", level_here, [], owner_here, _blank(self.source, line - 1), comment)
         if entry is not None:
