@@ -132,16 +132,32 @@ def _without_trailing_commas(words: list[Word]) -> list[Word]:
         elif text == "," and opened:
             alone, commas = opened.pop()
             opened.append((alone, commas + 1))
-            following = words[number + 1]
-            if following.text in CLOSING and not (alone and commas == 0):
-                following.above[:0] = word.above
-                kept[-1].remark = kept[-1].remark or word.remark
+            if words[number + 1].text in CLOSING and not (alone and commas == 0):
+                _leave_out(word, kept[-1], words[number + 1])
                 continue
-        if text == "," and kept and kept[-1].remark:
-            word.remark = word.remark or kept[-1].remark
-            kept[-1].remark = ""
+        if text == "," and kept:
+            _move_behind(word, kept[-1], words[number + 1])
         kept.append(word)
     return kept
+
+
+def _leave_out(comma: Word, previous: Word, following: Word) -> None:
+    """Hands the comments around a comma to its neighbours."""
+    if comma.remark and not comma.above and not previous.remark:
+        previous.remark = comma.remark
+    elif comma.remark:
+        comma.above.append(comma.remark)
+    following.above[:0] = comma.above
+
+
+def _move_behind(comma: Word, previous: Word, following: Word) -> None:
+    """Puts a comma to the word before it, and the comments between them behind it."""
+    if comma.remark and (previous.remark or comma.above):
+        return
+    following.above[:0] = comma.above
+    comma.above = []
+    comma.remark = comma.remark or previous.remark
+    previous.remark = ""
 
 
 def _called(previous: Word, opening: Word) -> bool:
