@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rulegrad.lang.editing.project import Project
-from rulegrad.lang.editing.symbols import RULE, Symbol, symbols
+from rulegrad.lang.editing.symbols import FACT, RULE, STATE, Symbol, symbols
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CALLED = ("function", "def", "extern", "view", "op")
@@ -80,9 +80,12 @@ def meanings(project: Project, name: str, word: Word) -> list[Symbol]:
             return rules
     if _is_rule_name(word):
         return [r for s in own for r in s.children if r.span.line == word.line and r.name == word.text]
+    owner = [s for s in own if s.whole.line <= word.line <= s.whole.end_line]
     if word.first in ("before", "after") and not word.in_head:
-        owner = [s for s in own if s.whole.line <= word.line <= s.whole.end_line]
         return _rules_named(word.text, owner) or _rules_named(word.text, found)
+    gathered = [p for s in owner for p in s.children if p.name == word.text and p.kind in (FACT, STATE)]
+    if gathered and word.after.lstrip().startswith("("):
+        return gathered
     return _of_kinds(found, word)
 
 

@@ -34,6 +34,8 @@ _SYMBOL_KINDS = {
     "target": types.SymbolKind.Object,
     "pipeline": types.SymbolKind.Module,
     "rule": types.SymbolKind.Method,
+    "fact": types.SymbolKind.Variable,
+    "state": types.SymbolKind.Variable,
 }
 
 

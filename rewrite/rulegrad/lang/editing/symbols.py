@@ -26,11 +26,13 @@ KINDS: dict[type, str] = {
     syntax.Pipeline: "pipeline",
 }
 RULE = "rule"
+FACT = "fact"  # of a collect pass
+STATE = "state"  # of a flow pass
 
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A declaration or a rule: `span` is its name, `whole` all of its lines; `owner` is the set of a rule."""
+    """A declaration or a part of one: `span` is its name, `whole` all of its lines; `owner` is the set of a rule."""
 
     kind: str
     name: str
@@ -66,21 +68,24 @@ def symbols(file: File) -> Iterator[Symbol]:
             continue
         name: str = getattr(declaration, "name")  # noqa: B009  (every kind in KINDS has one)
         whole = _block(lines, declaration.span)
-        children = tuple(_rule(file, lines, name, rule) for rule in _rules(declaration))
+        children = tuple(_part(file, lines, name, *part) for part in _parts(declaration))
         yield Symbol(kind, name, _named(lines, whole, name), whole, file, "", children)
 
 
-def _rules(declaration: syntax.Declaration) -> Iterator[syntax.Rule]:
+def _parts(declaration: syntax.Declaration) -> Iterator[tuple[str, str, Span]]:
+    """What stands below a declaration under a name of its own: kind, name, lines."""
     if isinstance(declaration, syntax.Ruleset | syntax.Function):
-        yield from declaration.rules
+        yield from ((RULE, rule.name, rule.span) for rule in declaration.rules)
     elif isinstance(declaration, syntax.Pass):
-        gathered: tuple[Any, ...] = (*declaration.facts, *declaration.sends)
-        yield from (getattr(item, "rule", item) for item in gathered)
-        yield from declaration.rules
+        yield from ((FACT, fact.name, fact.span) for fact in declaration.facts)
+        yield from ((STATE, state.name, state.span) for state in declaration.states)
+        sends: tuple[Any, ...] = declaration.sends
+        rules = (*(getattr(send, "rule", send) for send in sends), *declaration.rules)
+        yield from ((RULE, rule.name, rule.span) for rule in rules)
 
 
-def _rule(file: File, lines: list[str], owner: str, rule: syntax.Rule) -> Symbol:
-    return Symbol(RULE, rule.name, _named(lines, rule.span, rule.name), rule.span, file, owner)
+def _part(file: File, lines: list[str], owner: str, kind: str, name: str, span: Span) -> Symbol:
+    return Symbol(kind, name, _named(lines, span, name), span, file, owner)
 
 
 def _block(lines: list[str], span: Span) -> Span:
