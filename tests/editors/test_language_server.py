@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import queue
 import subprocess
 import sys
@@ -15,9 +14,10 @@ from typing import Any
 
 import pytest
 
+from rulegrad.runtime.paths import data_folder
+
 pytest.importorskip("pygls")
 
-ROOT = Path(__file__).parents[2]
 TEXT = """\
 # a user's rules
 ruleset mine:
@@ -39,13 +39,11 @@ class Editor:
     """A client of the language server: requests, notifications, and the last problems of each document."""
 
     def __init__(self) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "rewrite")}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "rulegrad", "language-server", "--stdio"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=environment,
         )
         self.messages: queue.Queue[dict[str, Any]] = queue.Queue()
         self.numbers = itertools.count(1)
@@ -194,7 +192,7 @@ def test_hover(editor: Editor, uri: str) -> None:
 
 
 def test_definition(editor: Editor, uri: str) -> None:
-    ops = (ROOT / "rules" / "ops.rules").read_text(encoding="utf-8").split("\n")
+    ops = (data_folder("rules") / "ops.rules").read_text(encoding="utf-8").split("\n")
     add = next(k for k, line in enumerate(ops) if line.startswith("op ADD("))
     assert editor.definition(uri, TEXT, "ADD") == [("ops.rules", add)]
     assert editor.definition(uri, TEXT, "mul_one", 1) == [("mine.rules", 3)]
@@ -223,7 +221,7 @@ def test_formatting(editor: Editor, uri: str) -> None:
 
 
 def test_our_own_files(editor: Editor) -> None:
-    path = ROOT / "rules" / "where.rules"
+    path = data_folder("rules") / "where.rules"
     text = path.read_text(encoding="utf-8")
     assert [one for one in editor.open(path.as_uri(), text) if one["severity"] == 1] == []
     assert "ruleset choices" in editor.hover(path.as_uri(), text, "choices")
