@@ -40,7 +40,7 @@ int Machine::match(const Dispatch& dispatch, Node* n, const Value* extra, uint32
       for (uint32_t k = 0; k < extra_count; k++) registers[1 + k] = extra[k];
       Status status = run_rule(a, n, result);
       // A template that gives the matched node itself is no firing: later rules have their turn.
-      if (status == Status::Done && result.tag == Tag::Node && result.n == n) status = Status::Failed;
+      if (status == Status::Done && result.tag == Tag::Node && plain(result.n) == n) status = Status::Failed;
       if (status == Status::Need) {
         CallKey key = needed;
         call(key);
@@ -59,6 +59,23 @@ int Machine::match(const Dispatch& dispatch, Node* n, const Value* extra, uint32
     arena.reset(mark);
   }
   return -1;
+}
+
+// The mark is one attribute more than the op has.
+Node* Machine::built(Node* n) {
+  Value attrs[17];
+  uint32_t size = n->attrs ? n->attrs->size : 0;
+  if (size) std::copy(n->attrs->items, n->attrs->items + size, attrs);
+  attrs[size] = Value::none();
+  kept.push_back(make_node(n->op, n->dtype, n->src, n->nsrc, attrs, size + 1));
+  return kept.back();
+}
+
+Node* Machine::unmarked(Node* n) {
+  uint32_t size = uint32_t(op_info(n->op).attributes.size());
+  if (!n->attrs || n->attrs->size <= size) return n;
+  kept.push_back(make_node(n->op, n->dtype, n->src, n->nsrc, n->attrs->items, size));
+  return kept.back();
 }
 
 // The last call of the stack asked for `needed`, which waits for it.
@@ -81,8 +98,14 @@ void Machine::call(const CallKey& first) {
   while (!stack.empty()) {
     CallKey key = stack.back();
     const RuleFunction& f = program.functions[key.function];
-    if (key.count != f.parameters || key.arguments[0].tag != Tag::Node)
-      throw RewriteError("function " + f.name->text + " takes a node and " + std::to_string(f.parameters - 1) + " more arguments");
+    if (f.gathered && key.count == f.parameters) {  // what is known was put into memo
+      memo[key] = f.missing;
+      open.erase(key);
+      stack.pop_back();
+      continue;
+    }
+    if (key.count == 0 || key.count != f.parameters || key.arguments[0].tag != Tag::Node)
+      throw RewriteError("function " + f.name->text + " takes " + std::to_string(f.parameters) + " arguments, the first of them a node");
     Node* n = key.arguments[0].n;
     auto mark = arena.mark();
     const uint32_t *at, *end;

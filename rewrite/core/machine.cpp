@@ -393,6 +393,9 @@ Status Machine::execute(const Code& code, Value& result) {
         key.function = uint32_t(pc[2]);
         key.count = uint32_t(pc[3]);
         for (uint32_t k = 0; k < key.count; k++) key.arguments[k] = r[pc[4 + k]];
+        if (given && program.functions[key.function].gathered)
+          for (uint32_t k = 0; k < key.count; k++)
+            if (key.arguments[k].tag == Tag::Node) key.arguments[k].n = plain(key.arguments[k].n);
         auto found = memo.find(key);
         if (found == memo.end()) {
           for (uint32_t k = 0; k < key.count; k++) key.arguments[k] = persistent(key.arguments[k]);
@@ -443,7 +446,7 @@ Status Machine::execute(const Code& code, Value& result) {
         uint32_t nattrs = uint32_t(o.attributes.size());
         REQUIRE(nattrs <= 16);
         if (spread && spread->op == op && spread->attrs) {
-          std::copy(spread->attrs->items, spread->attrs->items + spread->attrs->size, attrs);
+          std::copy(spread->attrs->items, spread->attrs->items + nattrs, attrs);
         } else {
           for (uint32_t k = 0; k < nattrs; k++)
             if (o.attributes[k].has_default) attrs[k] = o.attributes[k].fallback;

@@ -107,6 +107,7 @@ struct Machine {
   const std::vector<Node*>* graph = nullptr;   // the graph of a walk, sources first
   std::unordered_map<const Node*, bool> meeting;  // of `meets`, computed when first asked for
   const Explainer* explainer = nullptr;
+  SideTable<uint8_t>* given = nullptr;         // the nodes of the graph of a simultaneous replacement
 
   // One match or call may not run for ever, whatever its code says: loops, memory and visited nodes are paid for.
   static constexpr int64_t kBudget = int64_t(1) << 26;
@@ -122,7 +123,12 @@ struct Machine {
   void call(const CallKey& key);     // fills memo, never recursive
 
   Value* allocate(uint64_t count);   // values that live until the arena is reset
-  Node* keep(Node* owned) { kept.push_back(owned); return owned; }
+  Node* keep(Node* owned) {
+    kept.push_back(owned);
+    return given && given->has(owned) && !is_const(owned) ? built(owned) : owned;
+  }
+  // In a simultaneous replacement a node that a rule builds is not the equal one of the given graph: it is a marked copy.
+  Node* plain(Node* n) { return given ? unmarked(n) : n; }
   Node* lift(const Value& v, uint32_t dtype);
   Value sequence(const Value* items, uint32_t count);
   bool builtin(int number, const Value* a, uint32_t count, Value& result);
@@ -134,6 +140,8 @@ struct Machine {
   Value persistent(const Value& v);  // sequences copied out of the arena
 
  private:
+  Node* built(Node* n);
+  Node* unmarked(Node* n);
   Status run_rule(const Alternative& a, Node* n, Value& result);  // errors name the rule
   template <bool Watched>
   Status execute(const Code& code, Value& result);

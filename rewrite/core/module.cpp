@@ -373,13 +373,13 @@ class PyProgram {
     d["followed"] = followed;
     d["visited"] = out.visited;
     d["fired"] = out.fired;
-    nb::dict slots;
-    for (auto& [name, nodes] : out.slots) {
+    nb::dict numbered;
+    for (auto& [name, nodes] : out.numbered) {
       nb::list l;
       for (auto& n : nodes) l.append(nb::cast(Handle{n}));
-      slots[name->text.c_str()] = l;
+      numbered[name->text.c_str()] = l;
     }
-    d["slots"] = slots;
+    d["numbered"] = numbered;
     return nb::make_tuple(nb::cast(Handle{out.root}), d);
   }
 
@@ -417,7 +417,7 @@ Node* replaced(Node* n, nb::object src, nb::kwargs attributes) {
   }
   Value attrs[16];
   Storage storage;
-  if (n->attrs) std::copy(n->attrs->items, n->attrs->items + n->attrs->size, attrs);
+  if (n->attrs) std::copy(n->attrs->items, n->attrs->items + o.attributes.size(), attrs);
   for (auto item : attributes) {
     std::string name(text_of(item.first, "an attribute"));
     bool known = false;
@@ -489,7 +489,7 @@ NB_MODULE(_core, m) {
     Node* n = h.ref.n;
     nb::dict d;
     const OpInfo& o = op_info(n->op);
-    for (uint32_t k = 0; n->attrs && k < n->attrs->size; k++) d[o.attributes[k].name->text.c_str()] = python_of(n->attrs->items[k]);
+    for (uint32_t k = 0; n->attrs && k < std::min<size_t>(n->attrs->size, o.attributes.size()); k++) d[o.attributes[k].name->text.c_str()] = python_of(n->attrs->items[k]);
     return d;
   });
   cls.def_prop_ro("shape", [](const Handle& h) { return shape_tuple(h.ref.n); });

@@ -213,7 +213,7 @@ std::string describe(const Node* n) {
   std::string s = o.name->text;
   if (n->attrs) {
     s += "[";
-    for (uint32_t k = 0; k < n->attrs->size; k++)
+    for (uint32_t k = 0; k < n->attrs->size && k < o.attributes.size(); k++)
       s += (k ? ", " : "") + o.attributes[k].name->text + "=" + show(n->attrs->items[k]);
     s += "]";
   }

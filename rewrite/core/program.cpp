@@ -233,6 +233,31 @@ void read_dispatch(Reader& r, Program& p, Dispatch& d) {
   d.compile(p.sets, op_count());
 }
 
+void read_gatherings(Reader& r, Program& p, Pass& pass) {
+  uint32_t n = r.count();
+  bool flows = pass.kind == PassKind::ConsumersFirst || pass.kind == PassKind::SourcesFirst;
+  check(n == 0 || flows || pass.kind == PassKind::Collect, "only collect and flow passes gather");
+  for (uint32_t k = 0; k < n; k++) {
+    Gathering g{};
+    g.name = r.text();
+    g.function = uint32_t(r.number());
+    int merge = r.number();
+    check(merge >= 0 && merge <= int(Merge::None), "an unknown way to merge");
+    g.merge = Merge(merge);
+    g.initial = r.value();
+    check(g.function < p.functions.size(), "a function is out of range");
+    RuleFunction& f = p.functions[g.function];
+    check(!f.gathered && f.dispatch.alternatives.empty(), "what is gathered cannot have rules");
+    check(!flows || f.parameters == 1, "the state of a node is a function of the node");
+    check((g.merge == Merge::None) == (pass.kind == PassKind::SourcesFirst), "a state along the edges is not joined, all others are");
+    f.gathered = true;
+    if (g.merge == Merge::Sum || g.merge == Merge::Count) f.missing = Value::integer(0);
+    if (g.merge == Merge::All) f.missing = Value::seq(nullptr, 0);
+    read_dispatch(r, p, g.dispatch);
+    pass.gatherings.push_back(std::move(g));
+  }
+}
+
 void check_op_codes(const Program& p) {
   auto valid = [&](int code) { check(code >= -1 && code < int(p.codes.size()), "an op's code is out of range"); };
   for (size_t k = 0; k < op_count(); k++) {
@@ -320,7 +345,7 @@ class Decoder {
       case 'x': below(p_.extern_names.size(), "an extern is out of range"); break;
       case 'v': {
         int32_t n = below(kRegisters, "too many operands");
-        check(i.opcode != I_FUNCTION || (n >= 1 && n <= 3), "a function takes one to three arguments");
+        check(i.opcode != I_FUNCTION || n <= 3, "a function takes at most three arguments");
         while (n--) i.reads.push_back(reg(next()));
         break;
       }
@@ -446,7 +471,7 @@ void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
     RuleFunction f;
     f.name = r.text();
     f.parameters = uint32_t(r.number());
-    check(f.parameters >= 1 && f.parameters <= 3, "a function takes one to three arguments");
+    check(f.parameters <= 3, "a function takes at most three arguments");
     p.functions.push_back(std::move(f));
   }
   for (auto& f : p.functions) read_dispatch(r, p, f.dispatch);
@@ -456,7 +481,7 @@ void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
     Pass& pass = p.passes.back();
     pass.name = r.text();
     int kind = r.number();
-    check(kind >= 0 && kind <= int(PassKind::Reverse), "an unknown kind of pass");
+    check(kind >= 0 && kind <= int(PassKind::SourcesFirst), "an unknown kind of pass");
     pass.kind = PassKind(kind);
     pass.function = r.number();
     check(pass.function >= -1 && pass.function < int(p.functions.size()), "a function is out of range");
@@ -476,6 +501,7 @@ void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
       uint32_t op = r.op();
       pass.prefixes.emplace_back(op, r.text());
     }
+    read_gatherings(r, p, pass);
     p.pass_names[pass.name->text] = k;
   }
   n = r.count();
@@ -493,8 +519,11 @@ void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
   auto runs = [&](int code, size_t count) {
     if (code >= 0) inputs[size_t(code)] = std::min(inputs[size_t(code)], uint32_t(count));
   };
-  for (auto& pass : p.passes)
+  for (auto& pass : p.passes) {
     for (auto& a : pass.dispatch.alternatives) runs(int(a.code), 1);
+    for (auto& g : pass.gatherings)
+      for (auto& a : g.dispatch.alternatives) runs(int(a.code), 1);
+  }
   for (auto& f : p.functions)
     for (auto& a : f.dispatch.alternatives) runs(int(a.code), f.parameters);
   if (op_table) {

@@ -105,6 +105,8 @@ struct RuleFunction {
   const Str* name;
   uint32_t parameters;
   Dispatch dispatch;
+  bool gathered = false;  // a fact or a state
+  Value missing;          // of a fact for which nothing was gathered; none: it has no value
 };
 
 struct Priority {
@@ -114,7 +116,19 @@ struct Priority {
   int priority;
 };
 
-enum class PassKind : uint8_t { ChildrenFirst, ParentsFirst, Walk, Order, Render, Reverse };
+enum class PassKind : uint8_t { ChildrenFirst, ParentsFirst, Walk, Order, Render, Reverse, Collect, ConsumersFirst, SourcesFirst };
+
+// How values that are gathered for one key become one; the state of a node in a flow along the edges has no joining.
+enum class Merge : uint8_t { First, Min, Max, Sum, Count, All, Number, Any, Every, Union, None };
+
+// A fact of a collect pass, or a state of a flow: a function without rules, whose values the pass finds.
+struct Gathering {
+  const Str* name;
+  uint32_t function;
+  Merge merge;
+  Value initial;  // of the state of a node that nothing is sent to
+  Dispatch dispatch;  // facts: (keys..., value); states: what a node sends
+};
 
 struct Pass {
   const Str* name;
@@ -123,6 +137,7 @@ struct Pass {
   std::vector<Priority> priorities;
   std::vector<std::pair<uint32_t, const Str*>> prefixes;
   int function = -1;
+  std::vector<Gathering> gatherings;
 };
 
 // A function of the host, called with the GIL held; throws on failure.

@@ -1,4 +1,4 @@
-#include "rewrite.hpp"
+#include "firing.hpp"
 
 #include <algorithm>
 
@@ -22,41 +22,12 @@ struct Frame {
   bool waiting;   // for the frame above, whose result is this one's
 };
 
-constexpr uint32_t kNoRule = ~0u;
-constexpr uint64_t kFuelPerNode = 50, kChainPerNode = 8;  // of the graph that is given
+constexpr uint64_t kChainPerNode = 8;  // of the graph that is given
 
-// Rewriting may be nested in one thread (an extern that rewrites), so side tables are taken from a pool, and given back.
-template <typename T>
-class Lease {
- public:
-  Lease() {
-    if (pool().empty()) {
-      table_ = std::make_unique<T>();
-    } else {
-      table_ = std::move(pool().back());
-      pool().pop_back();
-    }
-  }
-  ~Lease() { pool().push_back(std::move(table_)); }
-  Lease(const Lease&) = delete;
-  T& operator*() { return *table_; }
-  T* operator->() { return table_.get(); }
-
- private:
-  static std::vector<std::unique_ptr<T>>& pool() {
-    static thread_local std::vector<std::unique_ptr<T>> tables;
-    return tables;
-  }
-  std::unique_ptr<T> table_;
-};
-
-class Rewriter {
+class Rewriter : Firer {
  public:
   Rewriter(const Program& program, const Pass& pass, const Options& options, Outcome& out)
-      : program_(program), pass_(pass), options_(options), out_(out), machine_(program), fuel_(options.fuel), longest_chain_(options.longest_chain) {
-    machine_.explainer = options.explainer;
-    if (options.count) out.counts.resize(program.rules.size());
-  }
+      : Firer(program, pass, options, out), longest_chain_(options.longest_chain) {}
 
   void run(Node* root) {
     root_ = root;
@@ -76,14 +47,6 @@ class Rewriter {
       Mark* m = marks_->find(n);
       out_.followed.push_back(m && m->state == kDone ? Ref::share(m->result) : Ref());
     }
-    std::vector<const Str*> names;
-    for (auto& [name, slots] : machine_.slots) names.push_back(name);
-    std::sort(names.begin(), names.end(), [](const Str* a, const Str* b) { return a->text < b->text; });
-    for (const Str* name : names) {
-      auto& slots = machine_.slots[name];
-      out_.slots.emplace_back(name, std::vector<Ref>());
-      for (Node* n : slots.order) out_.slots.back().second.push_back(Ref::share(n));
-    }
   }
 
  private:
@@ -95,62 +58,6 @@ class Rewriter {
     m.result = result;
   }
 
-  // Tries the rules on n, which is `found` with final sources; null when none fires. Checks what every firing must keep.
-  Node* fire(Node* n, Node* found, uint32_t& rule) {
-    out_.visited++;
-    if (pass_.dispatch.empty(n->op)) return nullptr;
-    auto mark = machine_.arena.mark();
-    Value v;
-    Node* result = nullptr;
-    int which = machine_.match(pass_.dispatch, n, nullptr, 0, v, options_.count ? &out_.counts : nullptr);
-    if (which >= 0) {
-      rule = pass_.dispatch.alternatives[which].rule;
-      if (v.tag == Tag::None || v.tag == Tag::Seq || v.tag == Tag::Str) fail(rule, n, "its template is not a node but " + show(v));
-      result = machine_.lift(v, n->dtype);
-      if (result == n) {
-        result = nullptr;
-      } else {
-        if (result->dtype != n->dtype)
-          fail(rule, n, "it changes the dtype from " + dtype_info(n->dtype).name->text + " to " + dtype_info(result->dtype).name->text);
-        if (options_.check_shapes) check_shape(rule, n, result);
-        if (options_.trace) out_.firings.push_back({rule, Ref::share(found), Ref::share(n), Ref::share(result)});
-        if (fired_.empty()) fired_.resize(program_.rules.size());
-        fired_[rule]++;
-        if (++out_.fired > fuel_) need_more(fuel_, options_.fuel, kFuelPerNode, out_.fired);
-      }
-    }
-    machine_.arena.reset(mark);
-    return result;
-  }
-
-  std::string with_place(uint32_t rule) const { return program_.rules[rule].name->text + " (" + program_.rules[rule].place->text + ")"; }
-
-  [[noreturn]] void fail(uint32_t rule, Node* n, const std::string& what) {
-    throw RewriteError("rule " + with_place(rule) + " on " + describe(n) + ": " + what);
-  }
-
-  void check_shape(uint32_t rule, Node* before, Node* after) {
-    const Shape *a = shape_of(before), *b = shape_of(after);
-    if (a->rank != b->rank || !std::equal(a->dims, a->dims + a->rank, b->dims)) fail(rule, before, "it changes the shape");
-  }
-
-  // A limit is reached: is it the one of a graph of this size?
-  void need_more(uint64_t& limit, uint64_t base, uint64_t per_node, uint64_t wanted) {
-    limit = base + per_node * toposort({root_}).size();
-    if (wanted > limit) out_of_fuel();
-  }
-
-  [[noreturn]] void out_of_fuel() {
-    std::vector<uint32_t> order(fired_.size());
-    for (uint32_t k = 0; k < order.size(); k++) order[k] = k;
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return fired_[a] > fired_[b]; });
-    std::string top;
-    for (size_t k = 0; k < 3 && k < order.size() && fired_[order[k]]; k++)
-      top += (k ? ", " : "") + with_place(order[k]) + " " + std::to_string(fired_[order[k]]) + " times";
-    throw RewriteError("pass " + pass_.name->text + " did not end after " + std::to_string(out_.fired) + " firings; most often fired: " + top +
-                       ". A rule must make progress: see docs/language.md, Passes");
-  }
-
   // n is pending already: the rules lead back to it.
   [[noreturn]] void cycle(Node* n, uint32_t last) {
     size_t from = stack_.size();
@@ -159,10 +66,7 @@ class Rewriter {
     for (size_t k = from; k < stack_.size(); k++)
       if (stack_[k].rule != kNoRule) rules.push_back(stack_[k].rule);
     if (last != kNoRule) rules.push_back(last);
-    std::string names;
-    for (size_t k = 0; k < rules.size() && k < kLongestChain; k++) names += (k ? " -> " : "") + with_place(rules[k]);
-    if (rules.size() > kLongestChain) names += " -> … (" + std::to_string(rules.size()) + " firings)";
-    throw RewriteError("pass " + pass_.name->text + " does not end: the rules lead from " + describe(n) + " back to it: " + names);
+    throw RewriteError("pass " + pass_.name->text + " does not end: the rules lead from " + describe(n) + " back to it: " + chain_of(rules));
   }
 
   // The node with final sources: itself when none changed.
@@ -174,13 +78,8 @@ class Rewriter {
       large.resize(n->nsrc);
       src = large.data();
     }
-    bool changed = false;
-    for (uint32_t k = 0; k < n->nsrc; k++) {
-      src[k] = result_of(n->src[k]);
-      changed |= src[k] != n->src[k];
-    }
-    if (!changed) return n;
-    return machine_.keep(make_node(n->op, n->dtype, src, n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0));
+    for (uint32_t k = 0; k < n->nsrc; k++) src[k] = result_of(n->src[k]);
+    return with_sources(n, src);
   }
 
   // Finishes the top frame and all frames that wait for it.
@@ -270,21 +169,15 @@ class Rewriter {
     }
   }
 
-  const Program& program_;
-  const Pass& pass_;
-  const Options& options_;
-  Outcome& out_;
-  Machine machine_;
   Lease<SideTable<Mark>> marks_;
-  Node* root_ = nullptr;
-  uint64_t fuel_, longest_chain_;
+  uint64_t longest_chain_;
   std::vector<Frame> stack_;
-  std::vector<uint64_t> fired_;
 };
 
 }  // namespace
 
 void rewrite(const Program& program, const Pass& pass, Node* root, const Options& options, Outcome& out) {
+  if (pass.kind >= PassKind::Collect) return replace(program, pass, root, options, out);
   if (pass.kind > PassKind::Walk) throw RewriteError("pass " + pass.name->text + " does not rewrite graphs");
   Rewriter(program, pass, options, out).run(root);
 }

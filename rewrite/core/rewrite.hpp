@@ -32,11 +32,14 @@ struct Outcome {
   std::vector<Firing> firings;
   std::vector<RuleCount> counts;
   std::vector<Ref> followed;  // as Options::follow; null where a node was not visited
-  std::vector<std::pair<const Str*, std::vector<Ref>>> slots;  // what `slot` numbered, in order
+  std::vector<std::pair<const Str*, std::vector<Ref>>> numbered;  // nodes that facts of a collect pass numbered, in order
   uint64_t visited = 0, fired = 0;
 };
 
 void rewrite(const Program& program, const Pass& pass, Node* root, const Options& options, Outcome& out);
+
+// A collect or flow pass: what is gathered on the graph, then one replacement of all nodes at once.
+void replace(const Program& program, const Pass& pass, Node* root, const Options& options, Outcome& out);
 
 // Gradients: the function of a reverse pass gives each node's source gradients; consumers first, contributions added up.
 std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, Node* seed, const std::vector<Node*>& targets,

@@ -1,0 +1,83 @@
+#include "firing.hpp"
+
+#include <algorithm>
+
+namespace rulegrad {
+
+namespace {
+constexpr uint64_t kFuelPerNode = 50;  // of the graph that is given
+}
+
+Firer::Firer(const Program& program, const Pass& pass, const Options& options, Outcome& out)
+    : program_(program), pass_(pass), options_(options), out_(out), machine_(program), fuel_(options.fuel) {
+  machine_.explainer = options.explainer;
+  if (options.count) out.counts.resize(program.rules.size());
+}
+
+Node* Firer::try_rules(Node* n, Node* found, uint32_t& rule) {
+  auto mark = machine_.arena.mark();
+  Value v;
+  Node* result = nullptr;
+  int which = machine_.match(pass_.dispatch, n, nullptr, 0, v, options_.count ? &out_.counts : nullptr);
+  if (which >= 0) {
+    rule = pass_.dispatch.alternatives[which].rule;
+    if (v.tag == Tag::None || v.tag == Tag::Seq || v.tag == Tag::Str) fail(rule, n, "its template is not a node but " + show(v));
+    result = machine_.lift(v, n->dtype);
+    if (machine_.plain(result) == n) {
+      result = nullptr;
+    } else {
+      if (result->dtype != n->dtype)
+        fail(rule, n, "it changes the dtype from " + dtype_info(n->dtype).name->text + " to " + dtype_info(result->dtype).name->text);
+      if (options_.check_shapes) check_shape(rule, n, result);
+      if (options_.trace) out_.firings.push_back({rule, Ref::share(found), Ref::share(n), Ref::share(result)});
+      if (fired_.empty()) fired_.resize(program_.rules.size());
+      fired_[rule]++;
+      if (++out_.fired > fuel_) need_more(fuel_, options_.fuel, kFuelPerNode, out_.fired);
+    }
+  }
+  machine_.arena.reset(mark);
+  return result;
+}
+
+Node* Firer::with_sources(Node* n, Node* const* src) {
+  if (std::equal(src, src + n->nsrc, n->src)) return n;
+  Node* made = make_node(n->op, n->dtype, src, n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0);
+  machine_.kept.push_back(made);
+  return made;
+}
+
+std::string Firer::with_place(uint32_t rule) const { return program_.rules[rule].name->text + " (" + program_.rules[rule].place->text + ")"; }
+
+std::string Firer::chain_of(const std::vector<uint32_t>& rules) const {
+  std::string names;
+  for (size_t k = 0; k < rules.size() && k < kLongestChain; k++) names += (k ? " -> " : "") + with_place(rules[k]);
+  if (rules.size() > kLongestChain) names += " -> … (" + std::to_string(rules.size()) + " firings)";
+  return names;
+}
+
+void Firer::fail(uint32_t rule, Node* n, const std::string& what) const {
+  throw RewriteError("rule " + with_place(rule) + " on " + describe(n) + ": " + what);
+}
+
+void Firer::check_shape(uint32_t rule, Node* before, Node* after) const {
+  const Shape *a = shape_of(before), *b = shape_of(after);
+  if (a->rank != b->rank || !std::equal(a->dims, a->dims + a->rank, b->dims)) fail(rule, before, "it changes the shape");
+}
+
+void Firer::need_more(uint64_t& limit, uint64_t base, uint64_t per_node, uint64_t wanted) {
+  limit = base + per_node * toposort({root_}).size();
+  if (wanted > limit) out_of_fuel();
+}
+
+void Firer::out_of_fuel() const {
+  std::vector<uint32_t> order(fired_.size());
+  for (uint32_t k = 0; k < order.size(); k++) order[k] = k;
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return fired_[a] > fired_[b]; });
+  std::string top;
+  for (size_t k = 0; k < 3 && k < order.size() && fired_[order[k]]; k++)
+    top += (k ? ", " : "") + with_place(order[k]) + " " + std::to_string(fired_[order[k]]) + " times";
+  throw RewriteError("pass " + pass_.name->text + " did not end after " + std::to_string(out_.fired) + " firings; most often fired: " + top +
+                     ". A rule must make progress: see docs/language.md, Passes");
+}
+
+}  // namespace rulegrad

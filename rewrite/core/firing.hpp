@@ -1,0 +1,69 @@
+// What every traversal does at a node: tries the rules, and checks what a firing must keep.
+#pragma once
+#include "rewrite.hpp"
+
+namespace rulegrad {
+
+constexpr uint32_t kNoRule = ~0u;
+
+// Rewriting may be nested in one thread (an extern that rewrites), so side tables are taken from a pool, and given back.
+template <typename T>
+class Lease {
+ public:
+  Lease() {
+    if (pool().empty()) {
+      table_ = std::make_unique<T>();
+    } else {
+      table_ = std::move(pool().back());
+      pool().pop_back();
+    }
+  }
+  ~Lease() { pool().push_back(std::move(table_)); }
+  Lease(const Lease&) = delete;
+  T& operator*() { return *table_; }
+  T* operator->() { return table_.get(); }
+
+ private:
+  static std::vector<std::unique_ptr<T>>& pool() {
+    static thread_local std::vector<std::unique_ptr<T>> tables;
+    return tables;
+  }
+  std::unique_ptr<T> table_;
+};
+
+class Firer {
+ public:
+  Firer(const Program& program, const Pass& pass, const Options& options, Outcome& out);
+  Firer(const Firer&) = delete;
+
+ protected:
+  // Tries the rules on n, which is `found` with final sources; null when none fires. Checks what every firing must keep.
+  Node* fire(Node* n, Node* found, uint32_t& rule) {
+    out_.visited++;
+    return pass_.dispatch.empty(n->op) ? nullptr : try_rules(n, found, rule);
+  }
+  // The node with other sources: itself when they are the same.
+  Node* with_sources(Node* n, Node* const* src);
+  std::string with_place(uint32_t rule) const;
+  std::string chain_of(const std::vector<uint32_t>& rules) const;  // their names, as far as a message shows them
+  [[noreturn]] void fail(uint32_t rule, Node* n, const std::string& what) const;
+  // A limit is reached: is it the one of a graph of this size?
+  void need_more(uint64_t& limit, uint64_t base, uint64_t per_node, uint64_t wanted);
+
+  const Program& program_;
+  const Pass& pass_;
+  const Options& options_;
+  Outcome& out_;
+  Machine machine_;
+  Node* root_ = nullptr;
+  uint64_t fuel_;
+
+ private:
+  Node* try_rules(Node* n, Node* found, uint32_t& rule);
+  void check_shape(uint32_t rule, Node* before, Node* after) const;
+  [[noreturn]] void out_of_fuel() const;
+
+  std::vector<uint64_t> fired_;  // by rule
+};
+
+}  // namespace rulegrad

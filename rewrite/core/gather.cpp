@@ -1,0 +1,79 @@
+#include "gather.hpp"
+
+namespace rulegrad {
+
+size_t Gathered::Hash::operator()(const Value& v) const {
+  return v.tag == Tag::Node ? reinterpret_cast<uintptr_t>(v.n) : hash_value(v);
+}
+
+void Gathered::include(Entry& e, const Value& value) {
+  if (e.seen.insert(value).second) e.items.push_back(value);
+}
+
+void Gathered::join(Entry& e, const Value& value) {
+  auto wrong = [&](const char* kind) {
+    return RewriteError("`" + what_.name->text + "` joins " + kind + ", not " + show(value));
+  };
+  machine_.budget = Machine::kBudget;
+  switch (what_.merge) {
+    case Merge::Min:
+    case Merge::Max: {
+      const bool least = what_.merge == Merge::Min;
+      Value below;
+      if (!machine_.binary(B_CMPLT, false, least ? value : e.value, least ? e.value : value, below) || below.tag != Tag::Bool) throw wrong("numbers");
+      if (below.b) e.value = value;
+      break;
+    }
+    case Merge::Sum: {
+      Value sum;
+      if (!machine_.binary(B_ADD, true, e.value, value, sum)) throw wrong("numbers or nodes");
+      e.value = machine_.persistent(sum);
+      break;
+    }
+    case Merge::Any:
+    case Merge::Every:
+      if (value.tag != Tag::Bool || e.value.tag != Tag::Bool) throw wrong("true and false");
+      e.value.b = what_.merge == Merge::Any ? e.value.b || value.b : e.value.b && value.b;
+      break;
+    case Merge::Union:
+      if (value.tag != Tag::Seq) throw wrong("sequences");
+      for (uint32_t k = 0; k < value.q.size; k++) include(e, value.q.items[k]);
+      break;
+    case Merge::All: include(e, value); break;
+    case Merge::Count: e.value.i += 1; break;
+    case Merge::First:
+    case Merge::Number:
+    case Merge::None: break;
+  }
+}
+
+void Gathered::add(const CallKey& key, const Value& value) {
+  auto [found, first] = entries_.try_emplace(key);
+  Entry& e = found->second;
+  if (first) {
+    order_.push_back(key);
+    e.value = what_.merge == Merge::Number ? Value::integer(Int(order_.size() - 1)) : what_.merge == Merge::Count ? Value::integer(0) : value;
+    if (what_.merge == Merge::First || what_.merge == Merge::Sum || what_.merge == Merge::Number) return;
+  }
+  join(e, value);
+}
+
+bool Gathered::find(const CallKey& key, Value& value) {
+  auto found = entries_.find(key);
+  if (found == entries_.end()) return false;
+  Entry& e = found->second;
+  const bool sequence = what_.merge == Merge::All || what_.merge == Merge::Union;
+  value = sequence ? machine_.persistent(Value::seq(e.items.data(), uint32_t(e.items.size()))) : e.value;
+  if (value.tag == Tag::Seq && value.q.depth > kDeepest) throw RewriteError("`" + what_.name->text + "` holds sequences that are nested too deeply");
+  return true;
+}
+
+void Gathered::publish() {
+  for (const CallKey& key : order_) {
+    Value value;
+    find(key, value);
+    machine_.memo[key] = value;
+  }
+}
+
+}  // namespace rulegrad

@@ -1,0 +1,273 @@
+// Collect and flow passes: facts or states are gathered on the graph as it is given, rules are tried on its nodes, and all
+// replacements are made at once. Nodes of the graph that a template uses are replaced by their own results; what the rule built
+// itself is not, even where it is equal to a node of the graph.
+#include <algorithm>
+
+#include "firing.hpp"
+#include "gather.hpp"
+
+namespace rulegrad {
+
+namespace {
+
+enum Progress : uint8_t { kWaiting = 0, kOpen = 1, kFinal = 2 };
+
+struct Place {
+  Node* made = nullptr;  // by the rule that fired
+  uint32_t rule = kNoRule;
+  Progress progress = kWaiting;
+  Node* result = nullptr;
+};
+
+// A node whose sources are looked at. context: the node of the graph whose template it is a part of, or null for a node of the
+// graph; the node itself, within its own template, is itself with final sources.
+struct Frame {
+  Node* node;
+  Node* context;
+  uint32_t next = 0;
+};
+
+struct PairHash {
+  size_t operator()(const std::pair<Node*, Node*>& p) const {
+    return mix(reinterpret_cast<uintptr_t>(p.first), reinterpret_cast<uintptr_t>(p.second));
+  }
+};
+
+class Replacer : Firer {
+ public:
+  Replacer(const Program& program, const Pass& pass, const Options& options, Outcome& out) : Firer(program, pass, options, out) {}
+
+  void run(Node* root) {
+    root_ = root;
+    order_ = toposort({root});
+    look_around();
+    if (pass_.kind == PassKind::Collect) collect();
+    else flow();
+    places_->begin();
+    for (Node* n : order_) try_at(n);
+    for (Node* n : order_) settle(n);
+    report();
+  }
+
+ private:
+  void look_around() {
+    given_->begin();
+    uses_->begin();
+    for (Node* n : order_) {
+      (*given_)[n] = 1;
+      for (uint32_t k = 0; k < n->nsrc; k++) (*uses_)[n->src[k]]++;
+    }
+    machine_.given = &*given_;
+    machine_.uses = &*uses_;
+    machine_.graph = &order_;
+  }
+
+  // ---- what is gathered ----
+
+  // The first line of a fact or state that matches: its value; false when none does.
+  bool ask(const Gathering& g, Node* n, Value& value, uint32_t& rule) {
+    if (g.dispatch.empty(n->op)) return false;
+    machine_.original = machine_.matched = n;
+    int which = machine_.match(g.dispatch, n, nullptr, 0, value, options_.count ? &out_.counts : nullptr);
+    if (which < 0) return false;
+    rule = g.dispatch.alternatives[size_t(which)].rule;
+    return true;
+  }
+
+  void add(Gathered& gathered, const CallKey& key, const Value& value, uint32_t rule, Node* n) {
+    try {
+      gathered.add(key, value);
+    } catch (const std::runtime_error& e) {
+      fail(rule, n, e.what());
+    }
+  }
+
+  void collect() {
+    for (const Gathering& g : pass_.gatherings) {
+      Gathered gathered(machine_, g);
+      const uint32_t keys = program_.functions[g.function].parameters;
+      for (Node* n : order_) {
+        auto mark = machine_.arena.mark();
+        Value v;
+        uint32_t rule;
+        if (ask(g, n, v, rule)) {
+          if (v.tag != Tag::Seq || v.q.size != keys + 1) fail(rule, n, "a fact is its keys and a value");
+          CallKey key{g.function, keys, {}};
+          for (uint32_t k = 0; k < keys; k++) {
+            key.arguments[k] = machine_.persistent(v.q.items[k]);
+            if (key.arguments[k].tag == Tag::Node) key.arguments[k].n = machine_.plain(key.arguments[k].n);
+          }
+          add(gathered, key, machine_.persistent(v.q.items[keys]), rule, n);
+        }
+        machine_.arena.reset(mark);
+      }
+      gathered.publish();
+      if (g.merge == Merge::Number && keys == 1) number(g, gathered);
+    }
+  }
+
+  void number(const Gathering& g, const Gathered& gathered) {
+    out_.numbered.emplace_back(g.name, std::vector<Ref>());
+    for (const CallKey& key : gathered.keys())
+      if (key.arguments[0].tag == Tag::Node) out_.numbered.back().second.push_back(Ref::share(key.arguments[0].n));
+  }
+
+  void flow() {
+    if (pass_.kind == PassKind::SourcesFirst) {
+      for (Node* n : order_)
+        for (const Gathering& g : pass_.gatherings) know(g, n);
+      return;
+    }
+    std::deque<Gathered> sent;
+    for (const Gathering& g : pass_.gatherings) sent.emplace_back(machine_, g);
+    for (size_t at = order_.size(); at--;) {
+      Node* n = order_[at];
+      for (size_t k = 0; k < sent.size(); k++) {
+        Value state;
+        if (!sent[k].find(state_of(pass_.gatherings[k], n), state)) state = pass_.gatherings[k].initial;
+        machine_.memo[state_of(pass_.gatherings[k], n)] = state;
+      }
+      for (size_t k = 0; k < sent.size(); k++) send(pass_.gatherings[k], sent[k], n);
+    }
+  }
+
+  static CallKey state_of(const Gathering& g, Node* n) { return {g.function, 1, {Value::node(n), {}, {}}}; }
+
+  // Along the edges: what a node sends is its own state.
+  void know(const Gathering& g, Node* n) {
+    auto mark = machine_.arena.mark();
+    Value v;
+    uint32_t rule;
+    if (!ask(g, n, v, rule)) v = g.initial;
+    machine_.memo[state_of(g, n)] = machine_.persistent(v);
+    machine_.arena.reset(mark);
+  }
+
+  // Against the edges: a value for each source.
+  void send(const Gathering& g, Gathered& sent, Node* n) {
+    auto mark = machine_.arena.mark();
+    Value v;
+    uint32_t rule;
+    if (ask(g, n, v, rule)) {
+      if (v.tag != Tag::Seq || v.q.size != n->nsrc)
+        fail(rule, n, "it must send one value to each of the " + std::to_string(n->nsrc) + " sources, not " + show(v));
+      for (uint32_t k = 0; k < n->nsrc; k++)
+        if (v.q.items[k].tag != Tag::None) add(sent, state_of(g, n->src[k]), machine_.persistent(v.q.items[k]), rule, n);
+    }
+    machine_.arena.reset(mark);
+  }
+
+  // ---- the replacement ----
+
+  void try_at(Node* n) {
+    Place& p = (*places_)[n];
+    machine_.original = machine_.matched = n;
+    p.made = fire(n, n, p.rule);
+  }
+
+  // The result of a node that a frame needs, if it is known. Leaves of a template are results.
+  Node* known(Node* n, Node* context) {
+    if (n == context || !given_->has(n)) {
+      if (auto found = parts_.find({n, nullptr}); found != parts_.end()) return found->second;
+      if (auto found = parts_.find({n, context}); found != parts_.end()) return found->second;
+      return n->nsrc == 0 ? machine_.plain(n) : nullptr;
+    }
+    const Place& p = (*places_)[n];
+    return p.progress == kFinal ? p.result : nullptr;
+  }
+
+  void push(Node* n, Node* context) {
+    if (n == context || !given_->has(n)) {
+      stack_.push_back({n, context});
+      return;
+    }
+    Place& p = (*places_)[n];
+    if (p.progress == kOpen) circle(n);
+    p.progress = kOpen;
+    stack_.push_back({n, nullptr});
+  }
+
+  // Finishes a node of the graph, and everything that it needs.
+  void settle(Node* n) {
+    if ((*places_)[n].progress == kFinal) return;
+    push(n, nullptr);
+    while (!stack_.empty()) step();
+  }
+
+  void step() {
+    Frame& f = stack_.back();
+    Node* n = f.node;
+    if (!f.context) {
+      Place& p = (*places_)[n];
+      if (p.made) {
+        Node* result = known(p.made, n);
+        if (!result) return push(p.made, n);
+        return finish(result);
+      }
+    }
+    // The sources of a node of the graph are nodes of the graph, whatever they stand in.
+    Node* context = f.context == n ? nullptr : f.context;
+    sources_.resize(std::max<size_t>(sources_.size(), n->nsrc));
+    while (f.next < n->nsrc) {
+      if (!known(n->src[f.next], context)) return push(n->src[f.next], context);
+      f.next++;
+    }
+    for (uint32_t k = 0; k < n->nsrc; k++) sources_[k] = known(n->src[k], context);
+    Node* plain = machine_.plain(n);
+    finish(with_sources(plain, sources_.data()));
+  }
+
+  void finish(Node* result) {
+    Frame f = stack_.back();
+    stack_.pop_back();
+    if (!f.context) {
+      Place& p = (*places_)[f.node];
+      p.progress = kFinal;
+      p.result = result;
+    } else {
+      parts_[{f.node, holds(f.node, f.context) ? f.context : nullptr}] = result;
+    }
+  }
+
+  // Whether a part of a template holds the node that it replaces: then its result is of no use in another template.
+  bool holds(Node* part, Node* context) {
+    if (part == context) return true;
+    for (uint32_t k = 0; k < part->nsrc; k++) {
+      Node* s = part->src[k];
+      if (s == context || (!given_->has(s) && parts_.count({s, context}))) return true;
+    }
+    return false;
+  }
+
+  // The result of n is needed for itself.
+  [[noreturn]] void circle(Node* n) {
+    size_t from = stack_.size();
+    while (from > 0 && (stack_[from - 1].node != n || stack_[from - 1].context)) from--;
+    std::vector<uint32_t> rules;
+    for (size_t k = from ? from - 1 : 0; k < stack_.size(); k++)
+      if (!stack_[k].context && (*places_)[stack_[k].node].made) rules.push_back((*places_)[stack_[k].node].rule);
+    throw RewriteError("pass " + pass_.name->text + " cannot replace " + describe(n) + ": what takes its place needs its result: " + chain_of(rules));
+  }
+
+  void report() {
+    out_.root = Ref::share((*places_)[root_].result);
+    for (Node* n : options_.follow) out_.followed.push_back(given_->has(n) ? Ref::share((*places_)[n].result) : Ref());
+    for (Firing& f : out_.firings) f.after = Ref::share((*places_)[f.before.n].result);
+  }
+
+  std::vector<Node*> order_;
+  Lease<SideTable<uint8_t>> given_;
+  Lease<SideTable<uint32_t>> uses_;
+  Lease<SideTable<Place>> places_;
+  std::unordered_map<std::pair<Node*, Node*>, Node*, PairHash> parts_;  // of templates; second null: the same in each
+  std::vector<Frame> stack_;
+  std::vector<Node*> sources_;
+};
+
+}  // namespace
+
+void replace(const Program& program, const Pass& pass, Node* root, const Options& options, Outcome& out) {
+  Replacer(program, pass, options, out).run(root);
+}
+
+}  // namespace rulegrad
