@@ -393,7 +393,7 @@ Status Machine::execute(const Code& code, Value& result) {
         key.function = uint32_t(pc[2]);
         key.count = uint32_t(pc[3]);
         for (uint32_t k = 0; k < key.count; k++) key.arguments[k] = r[pc[4 + k]];
-        if (given && program.functions[key.function].gathered)
+        if (simultaneous && program.functions[key.function].gathered)
           for (uint32_t k = 0; k < key.count; k++)
             if (key.arguments[k].tag == Tag::Node) key.arguments[k].n = plain(key.arguments[k].n);
         auto found = memo.find(key);

@@ -107,7 +107,7 @@ struct Machine {
   const std::vector<Node*>* graph = nullptr;   // the graph of a walk, sources first
   std::unordered_map<const Node*, bool> meeting;  // of `meets`, computed when first asked for
   const Explainer* explainer = nullptr;
-  SideTable<uint8_t>* given = nullptr;         // the nodes of the graph of a simultaneous replacement
+  bool simultaneous = false;                   // all nodes of the graph, which are those in `uses`, are replaced at once
 
   // One match or call may not run for ever, whatever its code says: loops, memory and visited nodes are paid for.
   static constexpr int64_t kBudget = int64_t(1) << 26;
@@ -125,10 +125,10 @@ struct Machine {
   Value* allocate(uint64_t count);   // values that live until the arena is reset
   Node* keep(Node* owned) {
     kept.push_back(owned);
-    return given && given->has(owned) && !is_const(owned) ? built(owned) : owned;
+    return simultaneous && uses->has(owned) && !is_const(owned) ? built(owned) : owned;
   }
   // In a simultaneous replacement a node that a rule builds is not the equal one of the given graph: it is a marked copy.
-  Node* plain(Node* n) { return given ? unmarked(n) : n; }
+  Node* plain(Node* n) { return simultaneous ? unmarked(n) : n; }
   Node* lift(const Value& v, uint32_t dtype);
   Value sequence(const Value* items, uint32_t count);
   bool builtin(int number, const Value* a, uint32_t count, Value& result);

@@ -251,7 +251,7 @@ void read_gatherings(Reader& r, Program& p, Pass& pass) {
     check(!flows || f.parameters == 1, "the state of a node is a function of the node");
     check((g.merge == Merge::None) == (pass.kind == PassKind::SourcesFirst), "a state along the edges is not joined, all others are");
     f.gathered = true;
-    if (g.merge == Merge::Sum || g.merge == Merge::Count) f.missing = Value::integer(0);
+    if (!flows && (g.merge == Merge::Sum || g.merge == Merge::Count)) f.missing = Value::integer(0);
     if (g.merge == Merge::All) f.missing = Value::seq(nullptr, 0);
     read_dispatch(r, p, g.dispatch);
     pass.gatherings.push_back(std::move(g));

@@ -45,21 +45,24 @@ class Replacer : Firer {
     else flow();
     places_->begin();
     for (Node* n : order_) try_at(n);
-    for (Node* n : order_) settle(n);
+    for (Node* n : order_) {
+      Place& p = (*places_)[n];
+      if (p.made) settle(n);
+      else if (p.progress != kFinal) p = {nullptr, kNoRule, kFinal, with_final_sources(n)};
+    }
     report();
   }
 
  private:
   void look_around() {
-    given_->begin();
     uses_->begin();
     for (Node* n : order_) {
-      (*given_)[n] = 1;
+      (*uses_)[n];
       for (uint32_t k = 0; k < n->nsrc; k++) (*uses_)[n->src[k]]++;
     }
-    machine_.given = &*given_;
     machine_.uses = &*uses_;
     machine_.graph = &order_;
+    machine_.simultaneous = true;
   }
 
   // ---- what is gathered ----
@@ -167,7 +170,7 @@ class Replacer : Firer {
 
   // The result of a node that a frame needs, if it is known. Leaves of a template are results.
   Node* known(Node* n, Node* context) {
-    if (n == context || !given_->has(n)) {
+    if (n == context || !uses_->has(n)) {
       if (auto found = parts_.find({n, nullptr}); found != parts_.end()) return found->second;
       if (auto found = parts_.find({n, context}); found != parts_.end()) return found->second;
       return n->nsrc == 0 ? machine_.plain(n) : nullptr;
@@ -177,7 +180,7 @@ class Replacer : Firer {
   }
 
   void push(Node* n, Node* context) {
-    if (n == context || !given_->has(n)) {
+    if (n == context || !uses_->has(n)) {
       stack_.push_back({n, context});
       return;
     }
@@ -207,14 +210,19 @@ class Replacer : Firer {
     }
     // The sources of a node of the graph are nodes of the graph, whatever they stand in.
     Node* context = f.context == n ? nullptr : f.context;
-    sources_.resize(std::max<size_t>(sources_.size(), n->nsrc));
     while (f.next < n->nsrc) {
       if (!known(n->src[f.next], context)) return push(n->src[f.next], context);
       f.next++;
     }
+    if (sources_.size() < n->nsrc) sources_.resize(n->nsrc);
     for (uint32_t k = 0; k < n->nsrc; k++) sources_[k] = known(n->src[k], context);
-    Node* plain = machine_.plain(n);
-    finish(with_sources(plain, sources_.data()));
+    finish(with_sources(machine_.plain(n), sources_.data()));
+  }
+
+  Node* with_final_sources(Node* n) {
+    if (sources_.size() < n->nsrc) sources_.resize(n->nsrc);
+    for (uint32_t k = 0; k < n->nsrc; k++) sources_[k] = (*places_)[n->src[k]].result;
+    return with_sources(n, sources_.data());
   }
 
   void finish(Node* result) {
@@ -234,7 +242,7 @@ class Replacer : Firer {
     if (part == context) return true;
     for (uint32_t k = 0; k < part->nsrc; k++) {
       Node* s = part->src[k];
-      if (s == context || (!given_->has(s) && parts_.count({s, context}))) return true;
+      if (s == context || (!uses_->has(s) && parts_.count({s, context}))) return true;
     }
     return false;
   }
@@ -251,13 +259,12 @@ class Replacer : Firer {
 
   void report() {
     out_.root = Ref::share((*places_)[root_].result);
-    for (Node* n : options_.follow) out_.followed.push_back(given_->has(n) ? Ref::share((*places_)[n].result) : Ref());
+    for (Node* n : options_.follow) out_.followed.push_back(uses_->has(n) ? Ref::share((*places_)[n].result) : Ref());
     for (Firing& f : out_.firings) f.after = Ref::share((*places_)[f.before.n].result);
   }
 
   std::vector<Node*> order_;
-  Lease<SideTable<uint8_t>> given_;
-  Lease<SideTable<uint32_t>> uses_;
+  Lease<SideTable<uint32_t>> uses_;  // of the nodes of the graph
   Lease<SideTable<Place>> places_;
   std::unordered_map<std::pair<Node*, Node*>, Node*, PairHash> parts_;  // of templates; second null: the same in each
   std::vector<Frame> stack_;

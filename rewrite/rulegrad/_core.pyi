@@ -19,7 +19,7 @@ class Information(TypedDict):
     followed: list[UOp | None]  # what became of the nodes in `follow`; None where one was not visited
     visited: int
     fired: int
-    slots: dict[str, list[UOp]]  # the nodes that `slot` numbered, in order, by the slot's name
+    numbered: dict[str, list[UOp]]  # nodes that facts of a collect pass numbered, in order, by the fact
 
 class UOp:
     """An immutable node: op, dtype, sources, attributes. Equal nodes are the same node.

@@ -95,6 +95,26 @@ TEXT = textwrap.dedent("""
         store: STORE(p, v) -> stmt "{p} = {v:bare};"
         names: prefix RANGE "i", LOAD "value"
     pass gradients = reverse gradient
+    pass gathering collect:
+        fact place(b) number: b@BUFFER()
+        fact largest(x, k) = c max: x % c:const
+            let k = place(x) if op(x) == BUFFER else 0
+        fact every() = [op(n)] all: n@_
+        number: b@BUFFER() -> BUFFER[..b, id=place(b)]()
+        swap: a + b -> b * a
+            if len(every()) > largest(a, 0)
+        circle: n@ABS(_) -> n + 1
+    pass down flow consumers_first:
+        state trips = 0 max
+        state seen = () union
+        send trips any: n@_ -> {[trips(n) + 1 for s in srcs(n)]}
+        send seen any: n@_ -> {[[op(n)] + seen(n) for s in srcs(n)]}
+        deep: n@(x * y) -> x - y
+            if trips(n) > 1 and len(seen(n)) > 1
+    pass up flow sources_first:
+        state depth = 0
+        send depth any: n@_ -> {1 + max(0, [depth(s) for s in srcs(n)])}
+        deep: n@(x + y) -> x * {depth(n)}
     target test:
         has      ADD MUL
         dtypes   float32 int32
@@ -183,7 +203,7 @@ def opcodes_of(code: list[int]) -> set[str]:
 
 def test_the_program_itself_is_fine() -> None:
     program = _core.Program(compiled())
-    assert program.passes == ["rewriting", "above", "walking", "linear", "text", "gradients"]
+    assert program.passes == ["rewriting", "above", "walking", "linear", "text", "gradients", "gathering", "down", "up"]
     body, parameters = program.source("linear", "text", graphs()[-1])
     assert body.startswith("  for (long i0 = 0; i0 < 4; i0++) {\n") and body.endswith("    }\n  }\n")
     assert sorted(parameters) == [(0, "data0", "float"), (1, "data1", "float")]

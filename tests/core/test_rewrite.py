@@ -311,31 +311,6 @@ def test_following_nodes() -> None:
     assert info["followed"] == [x, y, x * y, None]
 
 
-# ---- slots ----
-
-
-def test_slots_are_numbered_in_the_order_of_the_graph() -> None:
-    rules = """
-        number: b@BUFFER() -> PARAM[slot=slot(b), shape=shape(b), dtype=dtype(b)]()
-    """
-    root = UOp("SINK", (var(5) + var(3), var(9) * var(5)))
-    for _ in range(3):
-        result, info = one_pass(rules, "rewrite walk").rewrite("p", root)
-        assert info["slots"] == {"": [var(5), var(3), var(9)]}
-        assert [n.attrs["slot"] for n in result.toposort() if n.op == "PARAM"] == [0, 1, 2]
-
-
-def test_slots_have_names() -> None:
-    rules = """
-        number: n@NEG(x) -> x + {slot(x, "a") * 100 + slot(n, "b") * 10 + slot(x, "a")}
-    """
-    root = UOp("SINK", (-var(1), -var(2), -var(1)))
-    result, info = one_pass(rules, "rewrite walk").rewrite("p", root)
-    assert result.src == (var(1), var(2) + 111, var(1)) or [s.src[1].attrs["value"] for s in result.src] == [0, 111, 0]
-    assert info["slots"] == {"a": [var(1), var(2)], "b": [-var(1), -var(2)]}
-    assert list(info["slots"]) == ["a", "b"]
-
-
 # ---- disabled rules, unknown names ----
 
 
@@ -448,7 +423,7 @@ root = var(0)
 for k in (3, 1, 4, 1, 5, 9, 2, 6):
     root = var(k) + (-root + var(k + 1))
 result, info = program.rewrite("p", root, trace=True)
-print(result); print([(f[0], str(f[2]), str(f[3])) for f in info["firings"]]); print(info["slots"])
+print(result); print([(f[0], str(f[2]), str(f[3])) for f in info["firings"]])
 """
     outputs = set()
     for seed in ("0", "1"):

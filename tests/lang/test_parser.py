@@ -290,6 +290,63 @@ def test_passes_functions_and_definitions() -> None:
     assert (reverse.kind, reverse.uses) == ("reverse", ("gradient",))
 
 
+def test_what_passes_gather() -> None:
+    tree = parse_file((ROOT / "tests/lang/pass/passes.rules").read_text(encoding="utf-8"), "p.rules")
+    split, trips, depths = (d for d in tree.declarations if isinstance(d, syntax.Pass))
+    assert [(f.name, len(f.keys), f.merge, f.value is None) for f in split.facts] == [
+        ("factor", 1, "first", False),
+        ("place", 1, "number", True),
+        ("place", 1, "number", True),
+        ("kinds", 0, "all", False),
+    ]
+    assert [g.name for g in split.facts[1].rule.generics] == ["f"]
+    assert len(split.facts[0].rule.clauses) == 1
+    assert [(s.name, s.join) for s in (*trips.states, *depths.states)] == [
+        ("trips", "max"),
+        ("names", "union"),
+        ("depth", ""),
+    ]
+    assert [(s.state, s.rule.name) for s in trips.sends] == [("trips", "through"), ("trips", "other"), ("names", "all")]
+    assert [(s.state, s.rule.name) for s in depths.sends] == [("", "below")]
+    assert (split.kind, split.direction, trips.direction) == ("collect", "", "consumers_first")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("fact f(r) = r largest: r@RANGE(_)", "expected how values for one key are merged, found `largest`"),
+        ("fact f(r) first: r@RANGE(_)", "`first` merges values, but there is none"),
+        ("fact f(r) = r count: r@RANGE(_)", "`count` has no value"),
+        ("fact f = r first: r@RANGE(_)", "a fact has keys in parentheses"),
+        ("fact f(a, b, c, d) count: SINK(a, b, c, d)", "a fact has at most three keys"),
+        ("fact f(r) count r@RANGE(_)", "a fact is written"),
+    ],
+)
+def test_malformed_facts(line: str, message: str) -> None:
+    with pytest.raises(RuleError, match=re.escape(message)):
+        parse_file(f"pass p collect:\n    {line}\n", "t.rules")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("state s 0 max", "a state is written"),
+        ("state s = 0", "expected how values that meet are joined"),
+        ("state s = 0 most", "expected how values that meet are joined, found `most`"),
+        ("send", "expected `send NAME: PATTERN -> VALUE`"),
+        ("send s one: x + 0", "expected `->`"),
+    ],
+)
+def test_malformed_states(line: str, message: str) -> None:
+    with pytest.raises(RuleError, match=re.escape(message)):
+        parse_file(f"pass p flow consumers_first:\n    {line}\n", "t.rules")
+
+
+def test_a_flow_along_the_edges_joins_nothing() -> None:
+    with pytest.raises(RuleError, match="a node sends its own state"):
+        parse_file("pass p flow sources_first:\n    state s = 0 max\n", "t.rules")
+
+
 def test_function_rules_must_be_calls_of_it() -> None:
     with pytest.raises(RuleError, match=r"expected `f\(PATTERN, d\)`"):
         parse_file("function f(n, d):\n    a: g(x, d) -> x\n", "t.rules")

@@ -40,7 +40,7 @@ class Schedule:
 def number_buffers(graph: UOp) -> tuple[UOp, list[UOp]]:
     """The graph with its buffers as parameters, and the buffers by slot."""
     numbered, info = engine.run(graph, "number")
-    return numbered, info["slots"].get("", [])
+    return numbered, info["numbered"]["place"]
 
 
 def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -> Schedule:

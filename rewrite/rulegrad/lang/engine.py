@@ -229,7 +229,7 @@ def rewrite(uop: UOp, name: str, target: str | None = None, trace: bool = False)
 def run(
     uop: UOp, name: str, target: str | None = None, trace: bool = False, follow: Sequence[UOp] = ()
 ) -> tuple[UOp, _core.Information]:
-    """A pass, and what it did: firings, counts, visited, fired, slots, and what became of the nodes in `follow`."""
+    """A pass, and what it did: firings, counts, visited, fired, what was numbered, and what became of `follow`."""
     asked = watching.asked(uop)
     start = time.perf_counter()
     count = config.debug >= 5

@@ -1,5 +1,7 @@
 """The `test` lines of rules: the rule, and no other, is applied to the left side and must give the right side.
 
+A rule of a pass that first looks at the whole graph is tried together with it: the pass is run on the left side.
+
 Both sides are built by the engine, as templates are. A name with a kind is a variable: `i:range(100)` an index,
 `x:float32` a scalar, `x:float32[4, 8]` a tensor.
 """
@@ -21,6 +23,7 @@ from rulegrad.lang.compiler.scope import Binding, Emitter
 from rulegrad.lang.walk import expressions_in
 
 WALK = 2
+WHOLE = ("collect", "flow")  # kinds of passes whose rules depend on what was gathered
 _MANY = 0x7FFFFFFF
 
 
@@ -40,6 +43,7 @@ class Case:
     test: syntax.RuleTest
     number: int
     function: str = ""
+    whole: bool = False  # the owner is a pass that is run as a whole
 
     @property
     def name(self) -> str:
@@ -77,12 +81,13 @@ class RuleTests:
         compiler.rules = _EveryNeedMet(compiler.library, compiler.assembler, compiler.rules.facts)
         compiler.compile()
         sides: list[list[Alternative]] = [[], []]
+        whole = {p.name for p in compiler.passes if p.kind in WHOLE}
         for owner, function, rules in owners(self.files):
             for rule in rules:
                 for test in rule.tests:
-                    case = Case(owner, rule, test, len(self.cases), function)
+                    case = Case(owner, rule, test, len(self.cases), function, owner in whole and not function)
                     self.cases.append(case)
-                    alternatives = [] if function else compiler.rules.compile(owner, rule)
+                    alternatives = [] if function or case.whole else compiler.rules.compile(owner, rule)
                     compiler.assembler.passes.append(
                         CompiledPass(f"rule {case.number}", WALK, -1, alternatives, [], [])
                     )
@@ -103,7 +108,7 @@ class RuleTests:
             if case.function:
                 same = right is not None and len(left) == len(right) and all(map(_equal, left, right))
                 return "" if same else f"gives {_shown(left)}, not {_shown(right or ())}"
-            found = self._program.apply(f"rule {case.number}", left[0])
+            found = self._applied(case, left[0])
         except RulegradError as error:
             return str(error)
         if right is None:
@@ -115,6 +120,14 @@ class RuleTests:
     def left(self, case: Case) -> UOp:
         """The node that a test is about. Raises RuleError when it cannot be built."""
         return self._build("left", case)[0]
+
+    def _applied(self, case: Case, left: UOp) -> UOp | None:
+        """What the rule makes of a node; None when it does not fire."""
+        assert self._program is not None
+        if not case.whole:
+            return self._program.apply(f"rule {case.number}", left)
+        result, info = self._program.rewrite(case.owner, left)
+        return result if info["fired"] else None
 
     def _build(self, side: str, case: Case, like: UOp | None = None) -> tuple[UOp, ...]:
         """The nodes of one side: several when it is a tuple. A bare number takes the dtype of `like`."""

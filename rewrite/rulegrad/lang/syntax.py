@@ -380,27 +380,42 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """`fact NAME(keys) = value MERGE: pattern`, with clauses, in a collect pass.
+    """`fact NAME(keys) = value MERGE: pattern`, with clauses, in a collect pass; lines of one name are one fact.
 
-    merge: first, min, max, sum, count, all (the sequence of distinct values) or number (0, 1, 2, … ; no value).
+    merge: first, min, max, sum, count, all (the sequence of distinct values) or number (0, 1, 2, … by the keys); the
+    value is None for count and number.
     """
 
     name: str
     keys: tuple[Expression, ...]
     value: Expression | None
     merge: str
-    rule: Rule  # its pattern and clauses; the template is the value, or none
+    rule: Rule  # its pattern and clauses; the template computes (keys..., value)
     span: Span
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`state NAME = initial JOIN` in a flow pass; join: first, min, max, sum, any, every, union."""
+    """`state NAME = initial JOIN` in a flow pass; join: first, min, max, sum, any, every, union.
+
+    A sources_first pass joins nothing: its states have no join (an empty text).
+    """
 
     name: str
     initial: Expression
     join: str
     span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """`send NAME: pattern -> value`, or `send STATE NAME: …` where a flow pass has several states (else state is "").
+
+    consumers_first: the value is a sequence, one for each source; sources_first: it is the node's own state.
+    """
+
+    state: str
+    rule: Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,7 +436,7 @@ class Pass:
     prefixes: tuple[tuple[str, str], ...] = ()  # render: op -> variable name prefix
     facts: tuple[Fact, ...] = ()  # collect
     states: tuple[State, ...] = ()  # flow
-    sends: tuple[Rule, ...] = ()  # flow: what a node gives to its state, or to the states of its sources
+    sends: tuple[Send, ...] = ()  # flow
     cost: str = ""  # choose: the function on nodes whose value is to be least
     fuel: int = 0  # choose: candidates examined at most
 

@@ -6,6 +6,7 @@ from rulegrad.lang import syntax
 from rulegrad.lang.builtins import BUILTINS
 from rulegrad.lang.checker.calls import ATTRIBUTE_TYPES, attribute_type, check_literal
 from rulegrad.lang.checker.expressions import GUARD, TEMPLATE, ExpressionChecker
+from rulegrad.lang.checker.gathering import check_gathered
 from rulegrad.lang.checker.rules import Setting, check_rules, check_test
 from rulegrad.lang.checker.scope import LET, PARAMETER, VALUE, Binding, Scope
 from rulegrad.lang.checker.world import World, first_declared
@@ -87,8 +88,10 @@ def check_pass(world: World, declaration: syntax.Pass) -> None:
             world.report_unknown("unknown-op", "op", op, span, world.table.ops)
     for priority in declaration.priorities:
         _check_priority(world, priority)
-    setting = Setting(declaration.kind, walk=declaration.direction == "walk")
-    check_rules(world, declaration.rules, setting)
+    check_gathered(world, declaration)
+    whole = declaration.direction == "walk" or declaration.kind in ("collect", "flow")
+    check_rules(world, declaration.rules, Setting(declaration.kind, walk=whole))
+    world.gathered = {}
 
 
 def _gives_texts(world: World, name: str) -> bool | None:

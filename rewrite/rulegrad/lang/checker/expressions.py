@@ -235,6 +235,8 @@ class ExpressionChecker:
         if self.place.builtins == OP_TABLE:
             return None
         world = self.world
+        if name in world.gathered:
+            return world.gathered[name]
         if name in world.functions:
             return len(world.functions[name].parameters)
         if name in world.definitions:
@@ -266,7 +268,7 @@ class ExpressionChecker:
             message = f"`{builtin.name}` can be called in {where} only"
             self.world.report("misplaced-function", message, call.span)
         elif builtin.name in ("uses", "meets") and not self.place.has_uses:
-            message = "`uses` can be called in `walk` passes only"
+            message = f"`{builtin.name}` can be called in `walk`, `collect` and `flow` passes only"
             self.world.report("misplaced-function", message, call.span)
         elif not any(is_sequence(argument) for argument in call.arguments) or builtin.maximum is not None:
             self._check_count(call, builtin.minimum, builtin.maximum, f"`{builtin.signature}`")
@@ -293,7 +295,7 @@ class ExpressionChecker:
         world = self.world
         known = [name for name, builtin in BUILTINS.items() if self.place.builtins in builtin.scopes]
         if self.place.builtins != OP_TABLE:
-            known += [*world.table.by_function_name, *world.functions, *world.definitions, *world.externs]
+            known += [*world.gathered, *world.table.by_function_name, *world.functions, *world.definitions, *world.externs]
         world.report_unknown("unknown-function", "function", call.function, call.span, known)
 
     # ---- the rest ----

@@ -28,11 +28,16 @@ from rulegrad.lang.walk import calls_in
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What surrounds a rule: `kind` is ruleset, rewrite, render or function."""
+    """What surrounds a rule: `kind` is ruleset, a kind of pass, function, fact or send."""
 
     kind: str
     parameters: tuple[str, ...] = ()  # of a function, after the first
     walk: bool = False  # `uses` may be called
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether a template takes the matched node's place."""
+        return self.kind not in ("render", "function", "fact", "send")
 
 
 def check_rules(world: World, rules: Sequence[syntax.Rule], setting: Setting) -> None:
@@ -46,7 +51,7 @@ def check_rules(world: World, rules: Sequence[syntax.Rule], setting: Setting) ->
     for rule in rules:
         _RuleChecker(world, setting, rule).check()
         _check_order(world, rule, names)
-        if setting.kind in ("ruleset", "rewrite") and not rule.tests and not _asks_for_consumers(rule):
+        if setting.rewrites and not rule.tests and not _asks_for_consumers(rule):
             message = f"the rule `{rule.name}` has no test"
             world.report("untested-rule", message, _head(rule), "add `test left -> right`")
     if setting.kind == "function" and rules and not any(rule.tests for rule in rules):
@@ -58,6 +63,14 @@ def _asks_for_consumers(rule: syntax.Rule) -> bool:
     """Such a rule depends on the graph around the node, and a test line has none."""
     expressions = [c.expression for c in rule.clauses if c.expression is not None]
     return any(calls_in(x) & {"uses", "meets"} for x in (*expressions, rule.template))
+
+
+def check_gathering(world: World, rule: syntax.Rule, kind: str) -> None:
+    """The pattern, clauses and value of a fact or a send."""
+    _RuleChecker(world, Setting(kind, walk=True), rule).check()
+    for test in rule.tests:
+        hint = "test the rules of the pass: they are tried with what was gathered"
+        world.report("unexpected-block", "what a pass gathers has no tests of its own", test.span, hint)
 
 
 def _head(rule: syntax.Rule) -> syntax.Span:
@@ -96,7 +109,7 @@ class _RuleChecker:
         for clause in rule.clauses:
             self._clause(clause)
         self._template(rule.template)
-        if self.setting.kind in ("ruleset", "rewrite"):
+        if self.setting.rewrites:
             self._dtypes()
         if not any(d.is_error for d in self.world.diagnostics[reported:]):
             self._unused()

@@ -27,6 +27,7 @@ class World:
         self.externs: dict[str, syntax.Extern] = {}
         self.targets: dict[str, syntax.Target] = {}
         self.pipelines: dict[str, syntax.Pipeline] = {}
+        self.gathered: dict[str, int] = {}  # facts and states of the pass that is checked: number of their keys
         for declaration in self.declarations:
             self._index(declaration)
         self.flags_asked = Counter(_flags(self.declarations))

@@ -11,13 +11,25 @@ from collections.abc import Sequence
 
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.assembler import Alternative, Assembler, CompiledFunction, CompiledPass, DtypeName, OpName
+from rulegrad.lang.compiler.gathering import compile_gatherings
 from rulegrad.lang.compiler.op_code import OpTableCompiler
 from rulegrad.lang.compiler.rules import RuleCompiler, TargetFacts
 from rulegrad.lang.compiler.scope import Library, problem
 from rulegrad.lang.optable import OpTable
 from rulegrad.lang.walk import has_clause
 
-PASS_KINDS = {"children_first": 0, "parents_first": 1, "walk": 2, "order": 3, "render": 4, "reverse": 5}
+# In the order of the engine's PassKind.
+PASS_KINDS = (
+    "children_first",
+    "parents_first",
+    "walk",
+    "order",
+    "render",
+    "reverse",
+    "collect",
+    "consumers_first",
+    "sources_first",
+)
 
 
 def library_of(files: Sequence[syntax.File]) -> Library:
@@ -94,9 +106,10 @@ class ProgramCompiler:
         return list(dict.fromkeys(found))
 
     def _pass(self, d: syntax.Pass) -> CompiledPass:
-        kind = PASS_KINDS[d.direction if d.kind == "rewrite" else d.kind]
+        kind = PASS_KINDS.index(d.direction or d.kind)
         if d.kind == "reverse":
             return CompiledPass(d.name, kind, self.assembler.function_number(d.uses[0]), [], [], [])
+        gatherings = compile_gatherings(self.rules, d)
         pairs: list[tuple[str, syntax.Rule]] = [(d.name, rule) for rule in d.rules]
         for name in d.uses:
             pairs.extend(self.rules_of(name, d.span))
@@ -106,8 +119,9 @@ class ProgramCompiler:
             alternatives.extend(self.rules.compile(owner, rule))
         if d.kind == "render":
             alternatives.extend(self._default_spellings())
+        self.library.gathered = {}
         priorities = [self._priority(p) for p in d.priorities]
-        return CompiledPass(d.name, kind, -1, alternatives, priorities, list(d.prefixes))
+        return CompiledPass(d.name, kind, -1, alternatives, priorities, list(d.prefixes), gatherings)
 
     def _default_spellings(self) -> list[Alternative]:
         """An op with a `c` spelling in the op table needs no rule in a render pass."""

@@ -92,6 +92,17 @@ class Alternative:
 
 
 @dataclass(slots=True)
+class CompiledGathering:
+    """A fact or a state: the function without rules that gives its values, and what is gathered."""
+
+    name: str
+    function: int
+    merge: int
+    initial: Any
+    alternatives: list[Alternative]
+
+
+@dataclass(slots=True)
 class CompiledPass:
     name: str
     kind: int
@@ -99,6 +110,7 @@ class CompiledPass:
     alternatives: list[Alternative]
     priorities: list[tuple[str, int, Any, int]]
     prefixes: list[tuple[str, str]]
+    gatherings: list[CompiledGathering] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -221,3 +233,9 @@ class Assembler:
         for op, prefix in compiled.prefixes:
             w.text(op)
             w.text(prefix)
+        w.number(len(compiled.gatherings))
+        for gathering in compiled.gatherings:
+            w.text(gathering.name)
+            w.numbers((gathering.function, gathering.merge))
+            w.value(gathering.initial)
+            self._alternatives(w, gathering.alternatives)

@@ -38,6 +38,7 @@ class Library:
     functions: Mapping[str, syntax.Function]
     definitions: Mapping[str, syntax.Definition]
     externs: Mapping[str, syntax.Extern]
+    gathered: Mapping[str, str] = field(default_factory=dict)  # facts and states of a pass -> their full names
 
 
 @dataclass(slots=True)

@@ -17,11 +17,15 @@ from rulegrad.lang.parser.blocks import (
 )
 from rulegrad.lang.parser.cursor import Cursor
 from rulegrad.lang.parser.expressions import parse_attributes, parse_integer
+from rulegrad.lang.parser.gathering import gather_line
 from rulegrad.lang.parser.op_table import parse_names, parse_union
 from rulegrad.lang.parser.rules import parse_rule, parse_rules
 
-PASS_KINDS = ("rewrite", "order", "render")
-DIRECTIONS = ("children_first", "parents_first", "walk")
+PASS_KINDS = ("rewrite", "collect", "flow", "order", "render")
+DIRECTIONS = {
+    "rewrite": ("children_first", "parents_first", "walk"),
+    "flow": ("consumers_first", "sources_first"),
+}
 
 
 def parse_ruleset(source: Source, line: Line, body: list[Line]) -> syntax.Ruleset | None:
@@ -58,7 +62,7 @@ def parse_pass(source: Source, line: Line, body: list[Line]) -> syntax.Pass | No
         return head
     if head.kind == "order":
         return _order(source, head, body)
-    if head.kind == "rewrite":
+    if head.kind != "render":
         hint = "name its rule sets after `:`, or write rules below"
         require_block(source, line, body, f"the pass `{head.name}`", hint)
     return _rules_of_pass(source, head, body)
@@ -73,8 +77,9 @@ def _pass_head(cursor: Cursor) -> syntax.Pass:
         return syntax.Pass(name, "reverse", "", (function,), (), cursor.span_from(first))
     kind = cursor.keyword(PASS_KINDS, "the kind of pass").text
     direction = ""
-    if kind == "rewrite":
-        direction = cursor.keyword(DIRECTIONS, "`children_first`, `parents_first` or `walk`").text
+    if kind in DIRECTIONS:
+        *some, last = (f"`{word}`" for word in DIRECTIONS[kind])
+        direction = cursor.keyword(DIRECTIONS[kind], f"{', '.join(some)} or {last}").text
     cursor.expect(":")
     uses = () if cursor.at_end() else parse_union(cursor)
     return syntax.Pass(name, kind, direction, uses, (), cursor.span_from(first))
@@ -103,17 +108,29 @@ def _rules_of_pass(source: Source, head: syntax.Pass, body: list[Line]) -> synta
     uses: tuple[str, ...] = ()
     rules: list[syntax.Rule] = []
     prefixes: list[tuple[str, str]] = []
+    gathered: list[syntax.Fact | syntax.State | syntax.Send | None] = []
     for number, (line, deeper) in enumerate(group(source, body)):
-        texts = [token.text for token in line.tokens[:3]]
-        if number == 0 and texts[:1] == ["use"] and texts[1:2] not in ([":"], ["["]):
+        texts = [token.text for token in line.tokens[:2]]
+        is_rule = texts[1:] in ([":"], ["["])
+        if number == 0 and texts[:1] == ["use"] and not is_rule:
             uses = attempt(source, joined(line, deeper), _use) or ()
         elif head.kind == "render" and _is_prefix(line):
             prefixes.extend(attempt(source, joined(line, deeper), _prefixes) or ())
+        elif not is_rule and (head.kind, texts[0]) in (("collect", "fact"), ("flow", "state"), ("flow", "send")):
+            gathered.append(gather_line(source, head.direction, line, deeper))
         else:
             rule = parse_rule(source, line, deeper)
             if rule is not None:
                 rules.append(rule)
-    return dataclasses.replace(head, uses=uses, rules=tuple(rules), prefixes=tuple(prefixes))
+    return dataclasses.replace(
+        head,
+        uses=uses,
+        rules=tuple(rules),
+        prefixes=tuple(prefixes),
+        facts=tuple(entry for entry in gathered if isinstance(entry, syntax.Fact)),
+        states=tuple(entry for entry in gathered if isinstance(entry, syntax.State)),
+        sends=tuple(entry for entry in gathered if isinstance(entry, syntax.Send)),
+    )
 
 
 def _use(cursor: Cursor) -> tuple[str, ...]:

@@ -23,7 +23,13 @@ def parse_rules(source: Source, lines: list[Line]) -> tuple[syntax.Rule, ...]:
 def parse_rule(source: Source, line: Line, deeper: list[Line]) -> syntax.Rule | None:
     """One rule and its clauses; None when its head cannot be read."""
     head, rest = join_head(line, deeper)
-    rule = attempt(source, head, _head)
+    return parse_rule_from(source, line, deeper, attempt(source, head, _head), rest)
+
+
+def parse_rule_from(
+    source: Source, line: Line, deeper: list[Line], rule: syntax.Rule | None, rest: list[Line]
+) -> syntax.Rule | None:
+    """A rule whose head was read from `line` (None: it cannot be), with the clauses on the lines in `rest`."""
     clauses: list[syntax.Clause] = []
     tests: list[syntax.RuleTest] = []
     for clause_line, continuation in group(source, rest):

@@ -1,0 +1,51 @@
+"""Facts of collect passes and states of flow passes: functions without rules, whose values the engine gathers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rulegrad.lang import syntax
+from rulegrad.lang.compiler.assembler import CompiledFunction, CompiledGathering, DtypeName, OpName
+from rulegrad.lang.compiler.rules import RuleCompiler
+from rulegrad.lang.compiler.scope import problem
+
+MERGES = ("first", "min", "max", "sum", "count", "all", "number", "any", "every", "union", "")
+
+
+def compile_gatherings(rules: RuleCompiler, declaration: syntax.Pass) -> list[CompiledGathering]:
+    """What the pass gathers. Its names can be called in the rules compiled next, until `library.gathered` is cleared."""
+    assembler, library = rules.assembler, rules.library
+    found: dict[str, CompiledGathering] = {}
+
+    def declare(name: str, keys: int, merge: str, initial: Any) -> None:
+        full = f"{declaration.name}.{name}"
+        number = len(assembler.functions)
+        assembler.functions.append(CompiledFunction(full, keys))
+        found[name] = CompiledGathering(name, number, MERGES.index(merge), initial, [])
+        library.gathered = {**library.gathered, name: full}
+
+    for fact in declaration.facts:
+        if fact.name not in found:
+            declare(fact.name, len(fact.keys), fact.merge, None)
+        found[fact.name].alternatives.extend(rules.compile(declaration.name, fact.rule))
+    for state in declaration.states:
+        declare(state.name, 1, state.join, _constant(rules, state.initial))
+    for send in declaration.sends:
+        found[send.state or declaration.states[0].name].alternatives.extend(rules.compile(declaration.name, send.rule))
+    return list(found.values())
+
+
+def _constant(rules: RuleCompiler, x: syntax.Expression) -> Any:
+    """The initial value of a state: a literal, an op, a dtype, or a sequence of them."""
+    match x:
+        case syntax.Literal():
+            return x.value
+        case syntax.Prefix(operator="-", operand=syntax.Literal(value=int() | float() as value)):
+            return -value
+        case syntax.Sequence():
+            return tuple(_constant(rules, item) for item in x.items)
+        case syntax.Name(name=name) if name in rules.library.table.ops:
+            return OpName(name)
+        case syntax.Name(name=name) if name in rules.library.table.dtypes:
+            return DtypeName(name)
+    raise problem("a state starts as a number, a text, an op, a dtype, or a sequence of them", x.span)
