@@ -116,7 +116,9 @@ def test_what_a_rule_builds_is_not_replaced_again() -> None:
     """
     a, b = parameter(1), parameter(0)
     assert collected(swap, a * (a - b)) == b * (b - a)
-    wrap = "two: x:int32 - y -> NEG(x + 1) - y\nneg: NEG(x) -> ABS(x)\nloops: r@RANGE(e) -> RANGE[..r, id={3 - r.id}](e)"
+    wrap = (
+        "two: x:int32 - y -> NEG(x + 1) - y\nneg: NEG(x) -> ABS(x)\nloops: r@RANGE(e) -> RANGE[..r, id={3 - r.id}](e)"
+    )
     x = var(0)
     assert collected(wrap, UOp("SINK", (x - -(x + 1), -(x + 1)))) == UOp(
         "SINK", (-(x + 1) - UOp("ABS", (x + 1,)), UOp("ABS", (x + 1,)))

@@ -88,9 +88,9 @@ def test_wrong_arguments() -> None:
     function two(n, k):
         all: two(n@_, k) -> {k}
     """)
-    with pytest.raises(RewriteError, match="function two takes a node and 1 more arguments"):
+    with pytest.raises(RewriteError, match="function two takes 2 arguments, the first of them a node"):
         program.call("two", X)
-    with pytest.raises(RewriteError, match="function two takes a node and 1 more arguments"):
+    with pytest.raises(RewriteError, match="function two takes 2 arguments, the first of them a node"):
         program.call("two", 1, 2)
     with pytest.raises(RewriteError, match="takes one to three arguments"):
         program.call("two", X, 1, 2, 3)

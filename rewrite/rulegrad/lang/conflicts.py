@@ -66,7 +66,7 @@ def _of_pass(declaration: syntax.Pass) -> Iterator[_Claim]:
     entries += [("prefix", op, text, declaration.span) for op, text in declaration.prefixes]
     entries += [("fact", fact.name, meaning(fact), fact.span) for fact in declaration.facts]
     entries += [("state", state.name, meaning(state), state.span) for state in declaration.states]
-    entries += [("send", send.name, meaning(send), send.span) for send in declaration.sends]
+    entries += [("send", s.rule.name, meaning(s.rule), s.rule.span) for s in declaration.sends]
     if declaration.cost:
         entries.append(("cost", "", declaration.cost, declaration.span))
     if declaration.fuel:

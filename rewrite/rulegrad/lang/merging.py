@@ -61,9 +61,9 @@ def _extended_pass(ours: syntax.Pass, theirs: syntax.Pass) -> syntax.Pass:
         rules=_by_name(ours.rules, theirs.rules),
         priorities=_merged(ours.priorities, theirs.priorities, priority_key),
         prefixes=_merged(ours.prefixes, theirs.prefixes, lambda prefix: prefix[0]),
-        facts=_merged(ours.facts, theirs.facts, lambda fact: fact.name),
+        facts=_facts(ours.facts, theirs.facts),
         states=_merged(ours.states, theirs.states, lambda state: state.name),
-        sends=_by_name(ours.sends, theirs.sends),
+        sends=_merged(ours.sends, theirs.sends, lambda send: f"{send.state}.{send.rule.name}"),
         cost=theirs.cost or ours.cost,
         fuel=theirs.fuel or ours.fuel,
     )
@@ -73,6 +73,12 @@ def priority_key(priority: syntax.Priority) -> str:
     """What a `priority` entry is about: the op with its attribute."""
     values = [getattr(a.value, "value", getattr(a.value, "name", "")) for a in priority.attributes]
     return " ".join(map(str, (priority.op, *values)))
+
+
+def _facts(ours: tuple[syntax.Fact, ...], theirs: tuple[syntax.Fact, ...]) -> tuple[syntax.Fact, ...]:
+    """A fact may have several lines: theirs take the place of all of ours."""
+    replaced = {fact.name for fact in theirs}
+    return (*theirs, *(fact for fact in ours if fact.name not in replaced))
 
 
 def _by_name(ours: tuple[syntax.Rule, ...], theirs: tuple[syntax.Rule, ...]) -> tuple[syntax.Rule, ...]:

@@ -295,7 +295,13 @@ class ExpressionChecker:
         world = self.world
         known = [name for name, builtin in BUILTINS.items() if self.place.builtins in builtin.scopes]
         if self.place.builtins != OP_TABLE:
-            known += [*world.gathered, *world.table.by_function_name, *world.functions, *world.definitions, *world.externs]
+            known += [
+                *world.gathered,
+                *world.table.by_function_name,
+                *world.functions,
+                *world.definitions,
+                *world.externs,
+            ]
         world.report_unknown("unknown-function", "function", call.function, call.span, known)
 
     # ---- the rest ----

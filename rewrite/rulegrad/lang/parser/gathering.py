@@ -6,7 +6,7 @@ import dataclasses
 
 from rulegrad.lang import syntax
 from rulegrad.lang.lexer import NAME, Line, Source
-from rulegrad.lang.parser.blocks import attempt, join_head, joined, refuse_block
+from rulegrad.lang.parser.blocks import attempt, join_head, refuse_block
 from rulegrad.lang.parser.cursor import Cursor
 from rulegrad.lang.parser.expressions import parse_expression
 from rulegrad.lang.parser.rules import parse_generics, parse_rule, parse_rule_from
@@ -68,7 +68,9 @@ def _fact_head(cursor: Cursor) -> syntax.Fact:
     value = parse_expression(cursor) if cursor.accept("=") else None
     merge = cursor.keyword(MERGES, "how values for one key are merged")
     if (value is None) != (merge.text in WITHOUT_VALUE):
-        message = f"`{merge.text}` merges values, but there is none" if value is None else f"`{merge.text}` has no value"
+        message = (
+            f"`{merge.text}` merges values, but there is none" if value is None else f"`{merge.text}` has no value"
+        )
         hint = f"write `fact {name.text}(…){' = VALUE' if value is None else ''} {merge.text}: PATTERN`"
         raise cursor.problem("expected", message, cursor.source.span(merge), hint)
     cursor.expect(":", "a fact is written `fact NAME(KEYS) = VALUE MERGE: PATTERN`")
