@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from rulegrad.lang import syntax
 from rulegrad.lang.syntax import File, Span
