@@ -76,9 +76,10 @@ def _parts(declaration: syntax.Declaration) -> Iterator[tuple[str, str, Span]]:
     if isinstance(declaration, syntax.Ruleset | syntax.Function):
         yield from ((RULE, rule.name, rule.span) for rule in declaration.rules)
     elif isinstance(declaration, syntax.Pass):
-        yield from (fact.rule for fact in declaration.facts)
-        yield from (send.rule for send in declaration.sends)
-        yield from declaration.rules
+        yield from ((FACT, fact.name, fact.span) for fact in declaration.facts)
+        yield from ((STATE, state.name, state.span) for state in declaration.states)
+        rules = (*(send.rule for send in declaration.sends), *declaration.rules)
+        yield from ((RULE, rule.name, rule.span) for rule in rules)
 
 
 def _part(file: File, lines: list[str], owner: str, kind: str, name: str, span: Span) -> Symbol:
