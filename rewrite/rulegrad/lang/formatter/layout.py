@@ -241,25 +241,21 @@ class _Writer:
             return _FOR if comprehension and text == "if" else _CHOICE
         if isinstance(node, Word) and node.binary:
             return _OPERATORS.get(text)
-        return None if inside else self._outside(before, node, text)
+        return None if inside else self._outside(previous, node)
 
-    def _outside(self, before: str, node: Node, text: str) -> int | None:
+    def _outside(self, previous: Node, node: Node) -> int | None:
         """Places outside brackets that have no counterpart inside."""
+        before, text = _text(previous), _text(node)
         first = node.opening if isinstance(node, Bracket) else node
         if before == "->":
             return _ARROW
         if before in (":", "="):
             return None if not first.spaces else _COLON if before == ":" else _EQUALS
-        if text in ("close", "..") or (first.token.kind == STRING and self._is_text(before)):
+        after_string = isinstance(previous, Word) and previous.token.kind == STRING
+        if text in ("close", "..") or (first.token.kind == STRING and (after_string or self.entry.head == "check")):
             return _STRING
         in_list = self.entry.kind == PROPERTY and self.entry.head in _LISTS and first is not self.entry.words[1]
         return _NAME if in_list else None
-
-    def _is_text(self, before: str) -> bool:
-        """Whether a string after the word `before` may stand on the next line."""
-        if self.entry.kind == PROPERTY:
-            return self.entry.head not in ("type", "suffix", "literal") and before != self.entry.head
-        return before not in ("stmt", "expr", "inline", "block", "close")
 
     def _is_word(self, node: Node) -> bool:
         return isinstance(node, Word) and node.token.kind == NAME and node is not self.entry.words[0]
