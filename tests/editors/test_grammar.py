@@ -132,9 +132,9 @@ def test_properties(word: str) -> None:
 def test_passes_and_texts() -> None:
     for kind in PASS_KINDS:
         assert scope_of(f"pass p {kind}:", kind) == "storage.modifier"
-    by_kind = DIRECTIONS if isinstance(DIRECTIONS, dict) else {"rewrite": DIRECTIONS}
-    for direction in (word for words in by_kind.values() for word in words):
-        assert scope_of(f"pass p rewrite {direction}:", direction) == "storage.modifier"
+    for kind, directions in DIRECTIONS.items():
+        for direction in directions:
+            assert scope_of(f"pass p {kind} {direction}:", direction) == "storage.modifier"
     for kind in KINDS:
         assert scope_of(f'    a: ADD(x) -> {kind} "x"', kind) == "storage.modifier.text"
 

@@ -30,6 +30,10 @@ ruleset mine:
         test fails i:int32 + 1
 def double(x) = x * 2
 pass use_mine rewrite children_first: mine + algebra
+pass numbered collect:
+    fact place(b) number: b@BUFFER()
+    named: b@BUFFER() -> BUFFER[..b, id=place(b)]()
+        test BUFFER[id=7, shape=(), dtype=int32]() -> BUFFER[id=0, shape=(), dtype=int32]()
 pipeline all:
     use_mine
 """
@@ -200,15 +204,17 @@ def test_definition(editor: Editor, uri: str) -> None:
     assert editor.definition(uri, TEXT, "mine +") == [("mine.rules", 1)]
     assert editor.definition(uri, TEXT, "algebra")[0][0] == "algebra.rules"
     assert editor.definition(uri, TEXT, "use_mine", 1) == [("mine.rules", 10)]
+    assert editor.definition(uri, TEXT, "place(b)]") == [("mine.rules", 12)]
     assert editor.definition(uri, TEXT, "x * 1 ->") == []
 
 
 def test_outline(editor: Editor, uri: str) -> None:
     found = editor.ask("textDocument/documentSymbol", textDocument={"uri": uri})
     assert [(one["name"], one["detail"]) for one in found] == [
-        ("mine", "ruleset"), ("double", "def"), ("use_mine", "pass"), ("all", "pipeline"),
+        ("mine", "ruleset"), ("double", "def"), ("use_mine", "pass"), ("numbered", "pass"), ("all", "pipeline"),
     ]  # fmt: skip
     assert [child["name"] for child in found[0]["children"]] == ["mul_one", "halves"]
+    assert [child["name"] for child in found[3]["children"]] == ["place", "named"]
     assert found[0]["range"] == {"start": {"line": 1, "character": 0}, "end": {"line": 8, "character": 30}}
 
 
