@@ -23,7 +23,18 @@ Status Machine::run_rule(const Alternative& a, Node* n, Value& result) {
   }
 }
 
-int Machine::match(const Dispatch& dispatch, Node* n, const Value* extra, uint32_t extra_count, Value& result, std::vector<RuleCount>* counts) {
+Status Machine::try_rule(const Alternative& a, Node* n, Value& result) {
+  if (program.counts.empty()) return run_rule(a, n, result);
+  auto start = std::chrono::steady_clock::now();
+  Status status = run_rule(a, n, result);
+  RuleCount& c = program.counts[a.rule];
+  c.nanoseconds += uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count());
+  if (status != Status::Need) c.tried++;  // else it is tried again
+  if (status == Status::Done && !(result.tag == Tag::Node && result.n == n)) c.fired++;
+  return status;
+}
+
+int Machine::match(const Dispatch& dispatch, Node* n, const Value* extra, uint32_t extra_count, Value& result) {
   if (explainer && explainer->subject == &dispatch) explain(n, extra, extra_count);
   const uint32_t *at, *end;
   dispatch.candidates(n, at, end);
@@ -31,14 +42,12 @@ int Machine::match(const Dispatch& dispatch, Node* n, const Value* extra, uint32
   auto mark = arena.mark();
   for (; at != end; at++) {
     const Alternative& a = dispatch.alternatives[*at];
-    if (n->nsrc < a.min_sources || n->nsrc > a.max_sources || program.disabled[a.rule]) continue;
-    std::chrono::steady_clock::time_point start;
-    if (counts) start = std::chrono::steady_clock::now();
+    if (n->nsrc < a.min_sources || n->nsrc > a.max_sources || (*off)[a.rule]) continue;
     for (;;) {
       like = n->dtype;
       registers[0] = Value::node(n);
       for (uint32_t k = 0; k < extra_count; k++) registers[1 + k] = extra[k];
-      Status status = run_rule(a, n, result);
+      Status status = try_rule(a, n, result);
       // A template that gives the matched node itself is no firing: later rules have their turn.
       if (status == Status::Done && result.tag == Tag::Node && plain(result.n) == n) status = Status::Failed;
       if (status == Status::Need) {
@@ -46,12 +55,6 @@ int Machine::match(const Dispatch& dispatch, Node* n, const Value* extra, uint32
         call(key);
         arena.reset(mark);
         continue;
-      }
-      if (counts) {
-        auto& c = (*counts)[a.rule];
-        c.tried++;
-        c.nanoseconds += uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count());
-        if (status == Status::Done) c.fired++;
       }
       if (status == Status::Done) return int(*at);
       break;
@@ -117,7 +120,7 @@ void Machine::call(const CallKey& first) {
       if (n->nsrc < a.min_sources || n->nsrc > a.max_sources || program.disabled[a.rule]) continue;
       like = n->dtype;
       for (uint32_t k = 0; k < key.count; k++) registers[k] = key.arguments[k];
-      Status status = run_rule(a, n, result);
+      Status status = try_rule(a, n, result);
       done = status == Status::Done;
       if (done) answered = a.rule;
       waiting = status == Status::Need;

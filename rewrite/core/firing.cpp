@@ -11,14 +11,18 @@ constexpr uint64_t kFuelPerNode = 50;  // of the graph that is given
 Firer::Firer(const Program& program, const Pass& pass, const Options& options, Outcome& out)
     : program_(program), pass_(pass), options_(options), out_(out), machine_(program), fuel_(options.fuel) {
   machine_.explainer = options.explainer;
-  if (options.count) out.counts.resize(program.rules.size());
+  if (options.limit == kNoLimit) return;
+  without_limited_ = program.disabled;
+  for (uint32_t k = 0; k < without_limited_.size(); k++)
+    if (is_limited(k)) without_limited_[k] = true;
+  if (!options.limit) machine_.off = &without_limited_;
 }
 
 Node* Firer::try_rules(Node* n, Node* found, uint32_t& rule) {
   auto mark = machine_.arena.mark();
   Value v;
   Node* result = nullptr;
-  int which = machine_.match(pass_.dispatch, n, nullptr, 0, v, options_.count ? &out_.counts : nullptr);
+  int which = machine_.match(pass_.dispatch, n, nullptr, 0, v);
   if (which >= 0) {
     rule = pass_.dispatch.alternatives[which].rule;
     if (v.tag == Tag::None || v.tag == Tag::Seq || v.tag == Tag::Str) fail(rule, n, "its template is not a node but " + show(v));
@@ -32,6 +36,7 @@ Node* Firer::try_rules(Node* n, Node* found, uint32_t& rule) {
       if (options_.trace) out_.firings.push_back({rule, Ref::share(found), Ref::share(n), Ref::share(result)});
       if (fired_.empty()) fired_.resize(program_.rules.size());
       fired_[rule]++;
+      if (options_.limit != kNoLimit && is_limited(rule) && ++out_.fired_limited >= options_.limit) machine_.off = &without_limited_;
       if (++out_.fired > fuel_) need_more(fuel_, options_.fuel, kFuelPerNode, out_.fired);
     }
   }

@@ -63,7 +63,10 @@ class Firer {
   void check_shape(uint32_t rule, Node* before, Node* after) const;
   [[noreturn]] void out_of_fuel() const;
 
+  bool is_limited(uint32_t rule) const { return options_.limited.empty() || options_.limited[rule]; }
+
   std::vector<uint64_t> fired_;  // by rule
+  std::vector<bool> without_limited_;
 };
 
 }  // namespace rulegrad

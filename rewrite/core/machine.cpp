@@ -57,7 +57,7 @@ static std::unique_ptr<Workspace> take_workspace() {
 }
 
 Machine::Machine(const Program& program)
-    : program(program), workspace(take_workspace()), registers(workspace->registers), arena(workspace->arena) {}
+    : program(program), off(&program.disabled), workspace(take_workspace()), registers(workspace->registers), arena(workspace->arena) {}
 
 Machine::~Machine() {
   for (Node* n : kept) release(n);

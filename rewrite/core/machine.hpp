@@ -38,10 +38,6 @@ struct CallHash {
   size_t operator()(const CallKey& k) const;
 };
 
-struct RuleCount {
-  uint64_t tried = 0, fired = 0, nanoseconds = 0;
-};
-
 // What is costly to set up: taken from a pool of the thread, for a run on a small graph takes less time than its making.
 // Registers keep what an earlier run left; code is verified to read only what it has written.
 struct Workspace {
@@ -84,6 +80,7 @@ struct Machine {
   Machine(const Machine&) = delete;
 
   const Program& program;
+  const std::vector<bool>* off;      // rules of passes that are left out
   std::unique_ptr<Workspace> workspace;
   Value* const registers;
   Arena& arena;
@@ -119,7 +116,7 @@ struct Machine {
   // Runs code whose inputs are in the first registers.
   Status run(const Code& code, Value& result);
   // Tries the alternatives in order on n; the index of the one that fired, or -1. Function calls are evaluated on the way.
-  int match(const Dispatch& dispatch, Node* n, const Value* extra, uint32_t extra_count, Value& result, std::vector<RuleCount>* counts = nullptr);
+  int match(const Dispatch& dispatch, Node* n, const Value* extra, uint32_t extra_count, Value& result);
   void call(const CallKey& key);     // fills memo, never recursive
 
   Value* allocate(uint64_t count);   // values that live until the arena is reset
@@ -142,6 +139,7 @@ struct Machine {
  private:
   Node* built(Node* n);
   Node* unmarked(Node* n);
+  Status try_rule(const Alternative& a, Node* n, Value& result);  // and counts
   Status run_rule(const Alternative& a, Node* n, Value& result);  // errors name the rule
   template <bool Watched>
   Status execute(const Code& code, Value& result);

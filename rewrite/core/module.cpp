@@ -149,13 +149,16 @@ class PyProgram {
     return program_.passes[found->second];
   }
 
-  nb::object rewrite_one(const std::string& name, const Handle& root, bool trace, bool check, bool count, uint64_t fuel, std::vector<Handle> follow) {
+  nb::object rewrite_one(const std::string& name, const Handle& root, bool trace, bool check, uint64_t fuel, std::vector<Handle> follow, int64_t limit,
+                         const std::string& limited) {
     Options options;
     options.trace = trace;
     options.check_shapes = check;
-    options.count = count;
     if (fuel) options.fuel = fuel;
     for (auto& h : follow) options.follow.push_back(h.ref.n);
+    if (limit >= 0) options.limit = uint64_t(limit);
+    if (!limited.empty())
+      for (auto& rule : program_.rules) options.limited.push_back(rule.name->text == limited);
     Outcome out;
     Ref hold = root.ref;
     const Pass& p = pass(name);
@@ -229,7 +232,7 @@ class PyProgram {
         }
       };
       std::vector<std::thread> workers;
-      size_t count = std::min<size_t>(std::max(1u, std::thread::hardware_concurrency()), roots.size());
+      size_t count = program_.counts.empty() ? std::min<size_t>(std::max(1u, std::thread::hardware_concurrency()), roots.size()) : 1;
       for (size_t k = 1; k < count; k++) workers.emplace_back(work);
       work();
       for (auto& w : workers) w.join();
@@ -321,6 +324,16 @@ class PyProgram {
     if (!found) throw RewriteError("no rule is called " + rule);
   }
 
+  // Counting from now on, or no more; what was counted is dropped.
+  void count(bool on) { program_.counts.assign(on ? program_.rules.size() : 0, RuleCount()); }
+
+  nb::list counts() const {
+    nb::list found;
+    for (size_t k = 0; k < program_.counts.size(); k++)
+      if (const RuleCount& c = program_.counts[k]; c.tried) found.append(nb::make_tuple(program_.rules[k].name->text, c.tried, c.fired, c.nanoseconds));
+    return found;
+  }
+
   void set_extern(const std::string& name, nb::object function) {
     for (size_t k = 0; k < program_.extern_names.size(); k++)
       if (program_.extern_names[k]->text == name) {
@@ -361,10 +374,6 @@ class PyProgram {
     nb::list places;
     for (auto& f : out.firings) places.append(nb::cast(Handle{f.found}));
     d["found"] = places;
-    nb::list counts;
-    for (size_t k = 0; k < out.counts.size(); k++)
-      if (out.counts[k].tried) counts.append(nb::make_tuple(program_.rules[k].name->text, out.counts[k].tried, out.counts[k].fired, out.counts[k].nanoseconds));
-    d["counts"] = counts;
     nb::list followed;
     for (auto& r : out.followed) {
       if (r.n) followed.append(nb::cast(Handle{r}));
@@ -373,6 +382,7 @@ class PyProgram {
     d["followed"] = followed;
     d["visited"] = out.visited;
     d["fired"] = out.fired;
+    d["fired_limited"] = out.fired_limited;
     nb::dict numbered;
     for (auto& [name, nodes] : out.numbered) {
       nb::list l;
@@ -537,7 +547,7 @@ NB_MODULE(_core, m) {
   nb::class_<PyProgram>(m, "Program", "Compiled rules.")
       .def(nb::init<nb::bytes, bool>(), nb::arg("data"), nb::arg("op_table") = false)
       .def("rewrite", &PyProgram::rewrite_one, nb::arg("pass_name"), nb::arg("root"), nb::arg("trace") = false, nb::arg("check") = false,
-           nb::arg("count") = false, nb::arg("fuel") = 0, nb::arg("follow") = nb::list())
+           nb::arg("fuel") = 0, nb::arg("follow") = nb::list(), nb::arg("limit") = -1, nb::arg("limited") = "")
       .def("explain", &PyProgram::explain, nb::arg("pass_name"), nb::arg("probe"), nb::arg("root"), nb::arg("report"), nb::arg("function") = "",
            nb::arg("nodes") = nb::list(), nb::arg("seed") = nb::none())
       .def("rewrite_many", &PyProgram::rewrite_many, nb::arg("pass_names"), nb::arg("roots"))
@@ -548,6 +558,8 @@ NB_MODULE(_core, m) {
       .def("order", &PyProgram::order, nb::arg("pass_name"), nb::arg("root"))
       .def("source", &PyProgram::source, nb::arg("order_pass"), nb::arg("render_pass"), nb::arg("root"))
       .def("disable", &PyProgram::disable, nb::arg("rule"), nb::arg("off") = true)
+      .def("count", &PyProgram::count, nb::arg("on"))
+      .def_prop_ro("counts", &PyProgram::counts)
       .def("set_extern", &PyProgram::set_extern, nb::arg("name"), nb::arg("function"))
       .def_prop_ro("rules", &PyProgram::rules)
       .def_prop_ro("externs", &PyProgram::extern_list)

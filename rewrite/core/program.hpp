@@ -140,6 +140,11 @@ struct Pass {
   std::vector<Gathering> gatherings;
 };
 
+// What a rule did; nanoseconds are those of its own tests and template, without the functions that it calls.
+struct RuleCount {
+  uint64_t tried = 0, fired = 0, nanoseconds = 0;
+};
+
 // A function of the host, called with the GIL held; throws on failure.
 using HostFunction = Value (*)(void* handle, const Value* arguments, uint32_t count, struct Machine& machine);
 
@@ -159,6 +164,7 @@ struct Program {
   std::unordered_map<uint32_t, const Str*> type_names;  // dtype -> the target's name
   std::unordered_map<std::string, Value> limits;        // limits and literal spellings
   std::vector<bool> disabled;                           // by rule
+  mutable std::vector<RuleCount> counts;                // by rule, while somebody counts: then only one thread rewrites
 };
 
 // Throws BytecodeError when the code is malformed: it may only read registers that are written before, of which the first

@@ -71,7 +71,7 @@ class Replacer : Firer {
   bool ask(const Gathering& g, Node* n, Value& value, uint32_t& rule) {
     if (g.dispatch.empty(n->op)) return false;
     machine_.original = machine_.matched = n;
-    int which = machine_.match(g.dispatch, n, nullptr, 0, value, options_.count ? &out_.counts : nullptr);
+    int which = machine_.match(g.dispatch, n, nullptr, 0, value);
     if (which < 0) return false;
     rule = g.dispatch.alternatives[size_t(which)].rule;
     return true;

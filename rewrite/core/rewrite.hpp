@@ -16,24 +16,28 @@ struct GradientFiring {
   std::vector<Ref> sources;  // of the sources that a gradient is wanted of
 };
 
+constexpr uint64_t kNoLimit = ~uint64_t(0);
+
 struct Options {
   bool trace = false;
   bool check_shapes = false;
-  bool count = false;
   std::vector<Node*> follow;        // nodes of the graph whose results are asked for
   const Explainer* explainer = nullptr;
   // Firings in one run, and firings that lead from one to the next; a large graph may have more of both.
   uint64_t fuel = 2'000'000;
   uint64_t longest_chain = 100'000;
+  // After so many firings of the rules in `limited` (by rule; empty: of all), these rules are left out.
+  uint64_t limit = kNoLimit;
+  std::vector<bool> limited;
 };
 
 struct Outcome {
   Ref root;
   std::vector<Firing> firings;
-  std::vector<RuleCount> counts;
   std::vector<Ref> followed;  // as Options::follow; null where a node was not visited
   std::vector<std::pair<const Str*, std::vector<Ref>>> numbered;  // nodes that facts of a collect pass numbered, in order
   uint64_t visited = 0, fired = 0;
+  uint64_t fired_limited = 0;  // of the rules in Options::limited
 };
 
 void rewrite(const Program& program, const Pass& pass, Node* root, const Options& options, Outcome& out);

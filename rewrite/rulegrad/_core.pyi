@@ -15,10 +15,10 @@ class Information(TypedDict):
 
     firings: list[tuple[str, str, UOp, UOp]]  # rule, place, before, after; empty without `trace`
     found: list[UOp]  # of each firing, the node before as the pass found it, when its sources were not final
-    counts: list[tuple[str, int, int, int]]  # rule, tried, fired, nanoseconds; empty without `count`
     followed: list[UOp | None]  # what became of the nodes in `follow`; None where one was not visited
     visited: int
     fired: int
+    fired_limited: int  # of those that are limited
     numbered: dict[str, list[UOp]]  # nodes that facts of a collect pass numbered, in order, by the fact
 
 class UOp:
@@ -124,11 +124,15 @@ class Program:
         root: UOp,
         trace: bool = False,
         check: bool = False,
-        count: bool = False,
         fuel: int = 0,
         follow: Sequence[UOp] = ...,
+        limit: int = -1,
+        limited: str = "",
     ) -> tuple[UOp, Information]:
-        """A pass on one graph. `check`: a firing must keep the shape too; `fuel`: most firings (0: the default)."""
+        """A pass on one graph. `check`: a firing must keep the shape too; `fuel`: most firings (0: the default).
+
+        After `limit` firings of the rule `limited` (of all rules, when it is empty) it is left out.
+        """
 
     def explain(
         self,
@@ -180,6 +184,13 @@ class Program:
 
     def disable(self, rule: str, off: bool = True) -> None:
         """Switches a rule off, or on again: by name, or as SET.RULE."""
+
+    def count(self, on: bool) -> None:
+        """Counts what rules do from now on, or no more; what was counted is dropped."""
+
+    @property
+    def counts(self) -> list[tuple[str, int, int, int]]:
+        """(rule, tried, fired, nanoseconds) of the rules that were tried since the counting began."""
 
     def set_extern(self, name: str, function: Callable[..., Any]) -> None:
         """The implementation of a host function."""

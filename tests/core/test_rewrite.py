@@ -298,8 +298,10 @@ def test_counts() -> None:
             if x == y
         zero: x + 0 -> x
     """
-    _, info = one_pass(rules).rewrite("p", (var(0) + 0) + var(1), count=True)
-    counts = {rule: (tried, fired) for rule, tried, fired, nanoseconds in info["counts"]}
+    program = one_pass(rules)
+    program.count(True)
+    program.rewrite("p", (var(0) + 0) + var(1))
+    counts = {rule: (tried, fired) for rule, tried, fired, nanoseconds in program.counts}
     assert counts["p.zero"] == (1, 1) and counts["p.never"][1] == 0 and counts["p.never"][0] >= 2
 
 

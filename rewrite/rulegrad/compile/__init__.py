@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from rulegrad.compile.kernels import forget_kernels
 from rulegrad.compile.realize import compile_graph, realize
 from rulegrad.ir import UOp
 from rulegrad.lang import engine, watching
+
+#: What is Python and not rules: file, what it does, why it is no rule; docs/architecture.md has the same table.
+HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
+    "realize": ("finds or makes the plan of a graph, allocates, launches", "it calls devices"),
+    "schedule": (
+        "runs the schedule's passes; lists the stores in order, numbers buffers",
+        "bookkeeping between graphs and buffers; decides nothing",
+    ),
+    "kernels": (
+        "runs the kernel's passes; joins signature and body, reads the grid's sizes",
+        "bookkeeping; the texts are the target's",
+    ),
+    "estimate": ("counts operations and bytes of a kernel for the profile", "reports, does not change a graph"),
+    "checking": ("compares a kernel's meaning before and after a pass (`CHECK=2`)", "it runs the interpreter"),
+}
 
 
 def backward(root: UOp, root_gradient: UOp, targets: Sequence[UOp]) -> list[UOp | None]:
@@ -20,4 +36,4 @@ def backward(root: UOp, root_gradient: UOp, targets: Sequence[UOp]) -> list[UOp 
         return engine.reverse("gradients", root, root_gradient, targets)
 
 
-__all__ = ["backward", "compile_graph", "forget_kernels", "realize"]
+__all__ = ["HOST_STEPS", "backward", "compile_graph", "forget_kernels", "realize"]

@@ -51,14 +51,14 @@ def _compile(graphs: list[UOp], target: str, source: bool) -> list[Kernel]:
 def _kernel(graph: UOp, indexed: UOp, program: UOp, target: str, source: bool) -> Kernel:
     slots = 1 + max(n.attrs["slot"] for n in graph.toposort() if n.op == "PARAM")
     flops, nbytes = estimate(indexed)
-    name = _name(indexed)
+    name = _name(indexed, slots)
     text = render(program, target, name, slots) if source else ""
     return Kernel(name, indexed, text, launch_grid(program) if source else (), (), slots, flops, nbytes)
 
 
 def _lower(graphs: list[UOp], before: list[UOp], steps: Sequence[str], target: str, stage: str) -> list[UOp]:
     """Runs passes on kernels in parallel; one by one where each is looked at, as the settings say."""
-    if config.check == 0 and config.debug < 5 and not watching.watchers:
+    if config.check == 0 and config.rules_limit is None and not watching.watchers:
         return engine.run_all(before, steps, target)
     results = []
     for graph, root in zip(graphs, before, strict=True):
@@ -89,7 +89,7 @@ def launch_grid(program: UOp) -> tuple[int, ...]:
 def render(program: UOp, target: str, name: str, slots: int) -> str:
     """Source text of a lowered kernel. The body is by rules; the target's templates make the signature."""
     facts = engine.target(target)
-    body, parameters = engine.program(target).source("linearize", facts.render, program)
+    body, parameters = engine.source(program, "linearize", facts.render, target)
     by_slot = {slot: (text, dtype) for slot, text, dtype in parameters}
     signature = ", ".join(
         facts.templates["param"].format(name=by_slot[k][0], type=by_slot[k][1])
@@ -100,8 +100,11 @@ def render(program: UOp, target: str, name: str, slots: int) -> str:
     return facts.templates["kernel"].format(name=name, params=signature) + "\n" + body + "}\n"
 
 
-def _name(indexed: UOp) -> str:
-    """What the kernel is, for people: reduce or map, the sizes of its result and reductions; and a short hash."""
+def _name(indexed: UOp, slots: int) -> str:
+    """What the kernel is, for people: reduce or map, the sizes of its result and reductions; and a short hash.
+
+    Kernels whose graphs became equal may still take different numbers of buffers: these are part of the hash.
+    """
     nodes = indexed.toposort()
     sizes = {
         kind: [n.src[0].attrs["value"] for n in nodes if n.op == "RANGE" and n.attrs["kind"] == kind]
@@ -110,7 +113,7 @@ def _name(indexed: UOp) -> str:
     word = "reduce" if any(n.op == "REDUCE" for n in nodes) else "map"
     shape = "x".join(map(str, sizes["output"])) or "1"
     inner = "_" + "x".join(map(str, sizes["reduce"])) if sizes["reduce"] else ""
-    return f"{word}_{shape}{inner}_{indexed.key & 0xFFFFFFFF:08x}"
+    return f"{word}_{shape}{inner}_{indexed.key + slots & 0xFFFFFFFF:08x}"
 
 
 __all__ = ["compile_kernels", "forget_kernels", "launch_grid", "render"]

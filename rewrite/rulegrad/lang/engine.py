@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import pickle
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,8 +20,9 @@ from rulegrad.config import config
 from rulegrad.config import on_change as on_setting
 from rulegrad.errors import RewriteError, RuleError
 from rulegrad.lang import sources, watching
-from rulegrad.lang.selection import RuleFacts, facts_of, switched_off
+from rulegrad.lang.selection import RuleFacts, check_limited, facts_of, switched_off
 from rulegrad.lang.sources import Sources
+from rulegrad.lang.statistics import Statistics
 from rulegrad.lang.watching import Change
 from rulegrad.runtime.diskcache import DiskCache
 
@@ -47,15 +49,9 @@ class Firing(NamedTuple):
     after: UOp
 
 
-@dataclass(slots=True)
-class Statistics:
-    """What passes did since they were last asked for: seconds and counts."""
-
-    passes: dict[str, dict[str, float]] = field(default_factory=dict)
-    rules: dict[str, dict[str, float]] = field(default_factory=dict)
-
-
 _statistics = Statistics()
+_counting = False
+_limited = 0  # firings so far of the rule that RULES_LIMIT names
 
 
 @dataclass(slots=True)
@@ -185,6 +181,8 @@ def program(target_name: str | None = None) -> _core.Program:
 
         found = _core.Program(_cached(f"program {target_name} {strict} {seed}", make))
         prepare(found)
+        if _counting or config.debug >= 5:
+            found.count(True)
         state.programs[target_name] = found
     return state.programs[target_name]
 
@@ -194,6 +192,8 @@ def prepare(found: _core.Program) -> None:
     for name, location in summary()["externs"].items():
         if name in found.externs:
             found.set_extern(name, _extern(name, location))
+    if config.rules_limit is not None:
+        check_limited(rules(), config.rules_limit[0])
     if config.rules_off:
         for rule in switched_off(rules()) & {name for name, _ in found.rules}:
             found.disable(rule)
@@ -229,20 +229,12 @@ def rewrite(uop: UOp, name: str, target: str | None = None, trace: bool = False)
 def run(
     uop: UOp, name: str, target: str | None = None, trace: bool = False, follow: Sequence[UOp] = ()
 ) -> tuple[UOp, _core.Information]:
-    """A pass, and what it did: firings, counts, visited, fired, what was numbered, and what became of `follow`."""
+    """A pass, and what it did: firings, visited, fired, what was numbered, and what became of the nodes in `follow`."""
     asked = watching.asked(uop)
     start = time.perf_counter()
-    count = config.debug >= 5
-    result, info = program(target).rewrite(
-        name,
-        uop,
-        trace=trace or bool(watching.watchers),
-        check=config.check >= 1,
-        count=count,
-        follow=[*follow, *asked],
-    )
+    result, info = _rewritten(uop, name, target, trace or bool(watching.watchers), [*follow, *asked])
     seconds = time.perf_counter() - start
-    _record(name, seconds, 1, info["visited"], info["fired"])
+    _statistics.add_pass(name, seconds, 1, info["visited"], info["fired"])
     if watching.watchers:
         followed = zip(asked, info["followed"][len(follow) :], strict=True)
         del info["followed"][len(follow) :]
@@ -251,11 +243,25 @@ def run(
             for (rule, place, before, after), found in zip(info["firings"], info["found"], strict=True)
         ]
         watching.tell(name, target, (uop, result), changes, info["visited"], (start, seconds), dict(followed))
-    for rule, tried, fired, nanoseconds in info["counts"]:
-        of_rule = _statistics.rules.setdefault(rule, {"seconds": 0.0, "count": 0, "tried": 0})
-        of_rule["seconds"] += nanoseconds * 1e-9
-        of_rule["count"] += fired
-        of_rule["tried"] += tried
+    return result, info
+
+
+def _rewritten(
+    uop: UOp, name: str, target: str | None, trace: bool, follow: list[UOp]
+) -> tuple[UOp, _core.Information]:
+    """A pass; a rule that RULES_LIMIT names fires no more when it has fired so often in the whole program."""
+    global _limited
+    found, check = program(target), config.check >= 1
+    if config.rules_limit is None:
+        return found.rewrite(name, uop, trace=trace, check=check, follow=follow)
+    rule, limit = config.rules_limit
+    left = limit - _limited
+    result, info = found.rewrite(name, uop, trace=True, check=check, follow=follow, limit=left, limited=rule)
+    _limited += info["fired_limited"]
+    if config.debug >= 1 and info["fired_limited"] == left > 0:
+        _, place, before, after = [firing for firing in info["firings"] if firing[0] == rule][-1]
+        made = f"rule {rule} ({place}), firing {limit}, in pass {name}:\n{before}\n->\n{after}"
+        print(f"rulegrad: {made}", file=sys.stderr)
     return result, info
 
 
@@ -264,6 +270,7 @@ def reverse(name: str, root: UOp, root_gradient: UOp, targets: Sequence[UOp]) ->
     start = time.perf_counter()
     firings: list[tuple[str, str, UOp, UOp, list[UOp]]] | None = [] if watching.watchers else None
     found = program(None).reverse(name, root, root_gradient, list(targets), firings)
+    _statistics.add_pass(name, time.perf_counter() - start)
     if firings is not None:
         changes = [Change(rule, place, n, (n, d), tuple(given)) for rule, place, n, d, given in firings]
         result = UOp("SINK", tuple(gradient for gradient in found if gradient is not None))
@@ -272,26 +279,32 @@ def reverse(name: str, root: UOp, root_gradient: UOp, targets: Sequence[UOp]) ->
 
 
 def run_all(uops: Sequence[UOp], names: Sequence[str], target: str | None = None) -> list[UOp]:
-    """Each graph through all the passes; the graphs are done in parallel, so nothing is traced or checked."""
+    """Each graph through all the passes; the graphs are done in parallel, so nothing is traced, checked or limited."""
     results, did = program(target).rewrite_many(list(names), list(uops))
     for name, (seconds, visited, fired) in zip(names, did, strict=True):
-        _record(name, seconds, len(results), visited, fired)
+        _statistics.add_pass(name, seconds, len(results), visited, fired)
     return results
 
 
-def _record(name: str, seconds: float, count: int, visited: int, fired: int) -> None:
-    record = _statistics.passes.setdefault(name, {"seconds": 0.0, "count": 0, "visited": 0, "fired": 0})
-    record["seconds"] += seconds
-    record["count"] += count
-    record["visited"] += visited
-    record["fired"] += fired
+def source(root: UOp, order: str, render: str, target: str) -> tuple[str, list[tuple[int, str, str]]]:
+    """A kernel's body as text by an order and a render pass, and its parameters: (slot, name, type)."""
+    start = time.perf_counter()
+    found = program(target).source(order, render, root)
+    _statistics.add_pass(render, time.perf_counter() - start)
+    return found
+
+
+def count_rules(on: bool) -> None:
+    """Counts what each rule does from now on, or no more, for `statistics`; at DEBUG=5 it is counted anyway."""
+    global _counting
+    _counting = on
+    for found in _loaded.programs.values() if _loaded else ():
+        found.count(on)
 
 
 def statistics() -> dict[str, dict[str, dict[str, float]]]:
-    """Seconds and counts of each pass (and, at DEBUG=5, of each rule) since the last call."""
-    global _statistics
-    found, _statistics = _statistics, Statistics()
-    return {"passes": found.passes, "rules": found.rules}
+    """Seconds and counts of each pass (and, while they are counted, of each rule) since the last call."""
+    return _statistics.taken(_loaded.programs.values() if _loaded else ())
 
 
 class LoadedRules:
@@ -349,8 +362,10 @@ def load_target(path: Path) -> None:
 
 def forget() -> None:
     """Reads the rule files again when they are next needed, and lets go of kernels made by the old ones."""
-    global _loaded
-    _loaded = None
+    global _loaded, _limited
+    for found in _loaded.programs.values() if _loaded else ():
+        _statistics.add_rules(found)
+    _loaded, _limited = None, 0
     for listener in _listeners:
         listener()
 
@@ -358,6 +373,8 @@ def forget() -> None:
 def _setting_changed(names: frozenset[str]) -> None:
     if names & {"rules", "rules_off", "rules_order", "rules_strict", "rules_limit"}:
         forget()
+    elif "debug" in names:
+        count_rules(config.debug >= 5)
 
 
 on_setting(_setting_changed)

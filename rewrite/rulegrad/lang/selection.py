@@ -77,6 +77,14 @@ def _named(rules: Mapping[str, RuleFacts], entry: str) -> list[str]:
     return names
 
 
+def check_limited(rules: Mapping[str, RuleFacts], name: str) -> None:
+    """Raises ConfigError unless RULES_LIMIT names a rule that is no case of a function."""
+    if name not in rules:
+        raise ConfigError(f"RULES_LIMIT (setting rules_limit) names {name!r}; {unknown_rule(rules, name)}")
+    if rules[name].kind == "case":
+        raise ConfigError(f"RULES_LIMIT (setting rules_limit) names {name}, a case of a function: these have no limit")
+
+
 def unknown_rule(rules: Mapping[str, RuleFacts], name: str) -> str:
     """What to say of a name that no rule has."""
     short = {known.partition(".")[2]: known for known in rules}

@@ -1,0 +1,147 @@
+"""What a program's passes and rules did, and what part of it is not rule text: the figures of `stats`."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rulegrad.compile import HOST_STEPS
+from rulegrad.errors import RulegradError
+from rulegrad.lang import engine, syntax
+
+
+class PassCount(NamedTuple):
+    """What a pass did in all its runs."""
+
+    name: str
+    seconds: float
+    runs: int
+    visited: int
+    fired: int
+
+
+class RuleCount(NamedTuple):
+    """What a rule did, or a case of a function; seconds are those of its own tests and template."""
+
+    name: str
+    place: str
+    seconds: float
+    tried: int
+    fired: int
+
+
+class Counts(NamedTuple):
+    """Passes and rules, those that took longest first."""
+
+    passes: tuple[PassCount, ...]
+    rules: tuple[RuleCount, ...]
+
+
+class Census(NamedTuple):
+    """How much is rule text, and what is not."""
+
+    files: dict[str, tuple[int, int]]  # path: lines, rules
+    externs: dict[str, str]  # name: module.function
+    fired: int
+    fired_with_extern: int
+    host_steps: dict[str, tuple[str, str]]  # file under compile/: what it does, why it is no rule
+
+    @property
+    def rules(self) -> int:
+        """Rules in all files, cases of functions included."""
+        return sum(rules for _, rules in self.files.values())
+
+    @property
+    def extern_share(self) -> float:
+        """The share of the firings that an extern had a part in."""
+        return self.fired_with_extern / self.fired if self.fired else 0.0
+
+
+@contextmanager
+def counted() -> Iterator[list[Counts]]:
+    """Counts while the block runs; the list has the counts when it has ended."""
+    engine.statistics()
+    engine.count_rules(True)
+    found: list[Counts] = []
+    try:
+        yield found
+    finally:
+        statistics = engine.statistics()
+        engine.count_rules(False)
+        found.append(_counts(statistics))
+
+
+def _counts(statistics: dict[str, dict[str, dict[str, float]]]) -> Counts:
+    places = {name: facts.place for name, facts in engine.rules().items()}
+    passes = [
+        PassCount(name, d["seconds"], int(d["count"]), int(d["visited"]), int(d["fired"]))
+        for name, d in statistics["passes"].items()
+    ]
+    rules = [
+        RuleCount(name, places.get(name, ""), d["seconds"], int(d["tried"]), int(d["count"]))
+        for name, d in statistics["rules"].items()
+    ]
+    return Counts(tuple(sorted(passes, key=lambda p: -p.seconds)), tuple(sorted(rules, key=lambda r: -r.seconds)))
+
+
+def run_corpus(device: str | None = None) -> None:
+    """Runs the programs of the corpus; on the default device, when none is named."""
+    from rulegrad.diagnosis.corpus import PROGRAMS, answers
+    from rulegrad.runtime import devices
+
+    for program in PROGRAMS:
+        for _ in answers(program, device or devices.default()):
+            pass
+
+
+def run_script(path: Path, arguments: Sequence[str]) -> int:
+    """Runs a program as Python would, its output on stderr; its exit status."""
+    if not path.is_file():
+        raise RulegradError(f"there is no script {path}")
+    before = sys.argv, sys.path[:]
+    sys.argv = [str(path), *arguments]
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        with redirect_stdout(sys.stderr):
+            runpy.run_path(str(path), run_name="__main__")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    finally:
+        sys.argv, sys.path[:] = before
+    return 0
+
+
+def census(counts: Counts) -> Census:
+    """The census of the rule files in force, with the firings that were counted."""
+    files: dict[str, tuple[int, int]] = {}
+    for file in engine.loaded().sources.files:
+        owners = [d for d in file.declarations if isinstance(d, syntax.Ruleset | syntax.Pass | syntax.Function)]
+        files[file.path] = (len(file.text.splitlines()), sum(len(owner.rules) for owner in owners))
+    facts = engine.rules()
+    fired = {rule.name: rule.fired for rule in counts.rules}
+    external = sum(number for name, number in fired.items() if name in facts and facts[name].has_extern)
+    externs: dict[str, str] = engine.summary()["externs"]
+    return Census(files, externs, sum(fired.values()), external, HOST_STEPS)
+
+
+def as_data(counts: Counts, found: Census | None) -> dict[str, Any]:
+    """Plain data: what `--json` prints."""
+    data: dict[str, Any] = {
+        "passes": [one._asdict() for one in counts.passes],
+        "rules": [one._asdict() for one in counts.rules],
+    }
+    if found is not None:
+        data["census"] = {
+            "rules": found.rules,
+            "files": [{"path": p, "lines": n, "rules": r} for p, (n, r) in found.files.items()],
+            "externs": found.externs,
+            "fired": found.fired,
+            "fired_with_extern": found.fired_with_extern,
+            "extern_share": found.extern_share,
+            "host_steps": [{"file": f, "does": d, "why": w} for f, (d, w) in found.host_steps.items()],
+        }
+    return data
