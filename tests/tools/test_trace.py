@@ -103,6 +103,7 @@ def test_scripts_that_end_otherwise(
         (["--graph", __file__, "--pass", "symbolic", __file__], "give a script, or"),
         (["nowhere.py"], "there is no file nowhere.py"),
         (["--limit", "0", __file__], "--limit"),
+        (["--json", "--html", "x.html", __file__], "not allowed with"),
     ],
 )
 def test_wrong_usage(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -128,7 +128,7 @@ def test_callers_get_what_they_asked_for() -> None:
 
 
 def test_endings_of_files(small: Trace, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"saved as \.json or \.txt, not as \.pdf"):
+    with pytest.raises(ConfigError, match=r"saved as \.html, \.json or \.txt, not as \.pdf"):
         small.save(tmp_path / "trace.pdf")
     small.save(tmp_path / "trace.txt")
     assert (tmp_path / "trace.txt").read_text(encoding="utf-8") == small.text() + "\n"

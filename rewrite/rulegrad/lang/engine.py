@@ -101,7 +101,8 @@ def install_op_table() -> None:
 def summary() -> dict[str, Any]:
     """What the loaded files declare, by name.
 
-    Pipelines (their steps), targets (their facts), externs (their places), passes (their kinds), ops (their classes).
+    Pipelines (their steps), targets (their facts), externs (their places), passes (their kinds), ops (their classes
+    and flags).
     """
     state = loaded()
     if state.summary is None:
@@ -121,7 +122,7 @@ def summary() -> dict[str, Any]:
                     kind = declaration.direction if declaration.kind == "rewrite" else declaration.kind
                     found["passes"][declaration.name] = kind
                 elif isinstance(declaration, syntax.OpDeclaration):
-                    found["ops"][declaration.name] = declaration.classes
+                    found["ops"][declaration.name] = (declaration.classes, declaration.flags)
             return pickle.dumps(found)
 
         state.summary = pickle.loads(_cached("summary", make))

@@ -1,4 +1,4 @@
-"""Every rule that fires while a script runs, or in a pass on one graph: as text or as JSON.
+"""Every rule that fires while a script runs, or in a pass on one graph: as text, as JSON, or as a page for a browser.
 
 python -m rulegrad trace train.py --epochs 1          a script, with its arguments
 python -m rulegrad trace --html trace.html train.py   one file that a browser opens, with no server
@@ -63,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--limit", metavar="N", type=_count, help="only the first N of these firings")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--text", action="store_true", help="print text: the default")
+    form.add_argument("--html", metavar="OUT", help="write one HTML file, which a browser opens with no server")
     form.add_argument("--json", action="store_true", help="print a JSON object; the script's output goes to stderr")
     parser.add_argument("--timeline", metavar="OUT", help="also write a timeline for Perfetto or Chrome")
     return parser
@@ -116,7 +117,9 @@ def _give(trace: Trace, title: str, selection: Selection, options: argparse.Name
     """Prints or writes the trace as it was asked for."""
     if options.timeline:
         trace.save_timeline(options.timeline)
+    if options.html:
+        trace.save(options.html, title, selection)
     if options.json:
         print(json.dumps(trace.data(title, selection)))
-    else:
+    elif not options.html:
         print(trace.text(title, selection, colored=sys.stdout.isatty() and not os.environ.get("NO_COLOR")))

@@ -81,7 +81,6 @@ class _Document:
         passes = [self._pass(*one) for one in selection.passes(self._trace)]
         kernels = [self._kernel(one) for one in self._trace.kernels]
         nodes = [self._node(number, node) for number, node in enumerate(self._trace.table.nodes)]
-        classes = engine.summary()["ops"]
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -95,7 +94,7 @@ class _Document:
             ],
             "lines": [line_data(place) for place in self._lines.numbers],
             "labels": [
-                {"op": op, "attributes": attributes, "dtype": dtype, "class": (*classes.get(op, ()), "")[0]}
+                {"op": op, "attributes": attributes, "dtype": dtype, **_op_facts(op)}
                 for op, attributes, dtype in self._labels.numbers
             ],
             "shapes": [None if shape is None else list(shape) for shape in self._shapes.numbers],
@@ -163,6 +162,12 @@ def label(node: UOp) -> tuple[str, str, str]:
     """A node's op, its attributes as text, and its dtype."""
     op, dtype = node.op, node.dtype
     return op, node.describe()[len(op) + 1 : -len(dtype) - 2], dtype
+
+
+def _op_facts(op: str) -> dict[str, Any]:
+    """The first class of an op, and whether it is commutative."""
+    classes, flags = engine.summary()["ops"].get(op, ((), ()))
+    return {"class": (*classes, "")[0], "commutative": "commutative" in flags}
 
 
 def line_data(place: Place) -> dict[str, Any]:

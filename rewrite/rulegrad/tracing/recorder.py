@@ -122,9 +122,10 @@ class Trace:
                 known.runs += 1
                 known.seconds += run.seconds
                 return
-            before, after = self.table.number(run.before), self.table.number(run.after)
+            before = self.table.number(run.before)
             self._provenance.known(self.table.below([before]))
             firings = [self._firing(change) for change in run.changes]
+            after = self.table.number(run.after)
             results = {old: new for old, new in run.followed.items() if new is not None}
             number = self.table.number
             self._provenance.became({number(old): number(new) for old, new in results.items()})
@@ -137,13 +138,14 @@ class Trace:
             self.rules[change.rule, change.place] = rule_text(change.place)
         found = self.table.number(change.found)
         before = tuple(self.table.number(node) for node in change.before)
+        first_new = len(self.table.nodes)
         after = tuple(self.table.number(node) for node in change.after)
         changed = difference(self.table, before, after)
         if len(before) > 1:  # a gradient: it takes nothing away
             changed = changed._replace(removed=())
         line = self._provenance.of(found, *before)
         if line is not None:
-            self._provenance.made((*before[:1], *changed.added), line)
+            self._provenance.made((*before[:1], *changed.added, *range(first_new, len(self.table.nodes))), line)
         return TracedFiring(change.rule, change.place, found, before, after, changed, line)
 
     def compiled(self, graph: UOp, kernel: Kernel, target: str) -> None:
@@ -181,17 +183,21 @@ class Trace:
         return document(self, title, selection)
 
     def save(self, path: str | Path, title: str = "", selection: Selection | None = None) -> None:
-        """Writes the trace as JSON (.json) or as text (.txt).
+        """Writes the trace as a page for a browser (.html), as JSON (.json) or as text (.txt).
 
         Raises ConfigError for another ending, and OSError.
         """
         ending = Path(path).suffix.lower()
-        if ending == ".json":
+        if ending == ".html":
+            from rulegrad.tracing.page import page
+
+            text = page(self.data(title, selection))
+        elif ending == ".json":
             text = json.dumps(self.data(title, selection))
         elif ending == ".txt":
             text = self.text(title, selection) + "\n"
         else:
-            raise ConfigError(f"a trace is saved as .json or .txt, not as {ending or 'a file without an ending'}")
+            raise ConfigError(f"a trace is saved as .html, .json or .txt, not as {ending or 'a file without one'}")
         Path(path).write_text(text, encoding="utf-8")
 
     def save_timeline(self, path: str | Path) -> None:
