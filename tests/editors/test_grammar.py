@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from rulegrad.lang.parser import _DECLARATIONS
-from rulegrad.lang.parser.op_table import _PROPERTIES
+from rulegrad.lang.parser import DECLARATION_WORDS
+from rulegrad.lang.parser.op_table import PROPERTY_WORDS
 from rulegrad.lang.parser.passes import DIRECTIONS, PASS_KINDS
-from rulegrad.lang.parser.rules import _CLAUSES
+from rulegrad.lang.parser.rules import CLAUSE_WORDS
+from rulegrad.lang.parser.targets import ITEM_WORDS
 from rulegrad.lang.parser.texts import KINDS
 
 EDITORS = Path(__file__).parents[2] / "editors"
@@ -111,20 +112,18 @@ def test_every_include_and_scope_is_sound() -> None:
     assert plistlib.dumps(GRAMMAR)  # as the readme does for Sublime Text
 
 
-@pytest.mark.parametrize("word", _DECLARATIONS)
+@pytest.mark.parametrize("word", DECLARATION_WORDS)
 def test_declarations(word: str) -> None:
     scope = scope_of(f"{word} {'pure ' * (word == 'extern')}some_name", word)
     assert scope == "keyword.declaration"
 
 
-@pytest.mark.parametrize("word", _CLAUSES)
+@pytest.mark.parametrize("word", CLAUSE_WORDS)
 def test_clauses(word: str) -> None:
     assert scope_of(f"        {word} x", word).startswith("keyword.control")
 
 
-@pytest.mark.parametrize(
-    "word", [*_PROPERTIES, "has", "dtypes", "type", "suffix", "literal", "limit", "flag", "render"]
-)
+@pytest.mark.parametrize("word", [*PROPERTY_WORDS, *ITEM_WORDS])
 def test_properties(word: str) -> None:
     assert scope_of(f"    {word}  x", word) == "support.type.property-name"
 

@@ -174,7 +174,7 @@ def test_half_typed_text_is_no_end(editor: Editor, uri: str) -> None:
         editor.tell("textDocument/didChange", textDocument=document, contentChanges=[change])
         end = {"line": change["text"].count("\n") + 1, "character": 0}
         place = {"line": change["text"].count("\n"), "character": 0}
-        for question in ("hover", "definition"):
+        for question in ("hover", "definition", "completion"):
             editor.ask(f"textDocument/{question}", textDocument={"uri": uri}, position=place)
         for question in ("documentSymbol", "formatting"):
             options = {"options": {"tabSize": 4, "insertSpaces": True}} if question == "formatting" else {}
@@ -206,6 +206,21 @@ def test_definition(editor: Editor, uri: str) -> None:
     assert editor.definition(uri, TEXT, "use_mine", 1) == [("mine.rules", 10)]
     assert editor.definition(uri, TEXT, "place(b)]") == [("mine.rules", 12)]
     assert editor.definition(uri, TEXT, "x * 1 ->") == []
+
+
+def test_completion(editor: Editor, uri: str) -> None:
+    def words(word: str, which: int = 0) -> dict[str, str]:
+        place = position_of(TEXT, word, which)
+        found = editor.ask("textDocument/completion", textDocument={"uri": uri}, position=place)
+        return {one["label"]: one["detail"] for one in found}
+
+    in_rule = words("ADD")
+    assert in_rule["ADD"].startswith("op ADD(") and "double" in in_rule and in_rule["vmin"].startswith("vmin(x): ")
+    assert "place" in words("place(b)]") and "place" not in in_rule
+    assert {"test", "if", "after"} <= words("test fails").keys()
+    assert "ruleset" in words("ruleset mine") and "test" not in words("ruleset mine")
+    assert {"mine", "algebra"} <= words("algebra").keys() and "ADD" not in words("algebra")
+    assert {"use_mine", "symbolic"} <= words("use_mine", 1).keys() and "mine" not in words("use_mine", 1)
 
 
 def test_outline(editor: Editor, uri: str) -> None:

@@ -49,7 +49,7 @@ def word_at(text: str, line: int, column: int) -> Word | None:
     comment = _comment_start(row)
     for found in _WORD.finditer(row):
         if found.start() <= column <= found.end() and found.start() < comment:
-            head = _head_of(lines, line)
+            head = head_of(lines, line)
             start, end = found.span()
             in_head = head == line
             return Word(found.group(), line, start, end, row[:start], row[end:], lines[head - 1], in_head)
@@ -62,7 +62,7 @@ def _comment_start(row: str) -> int:
     return found.end() if found else len(row)
 
 
-def _head_of(lines: Sequence[str], line: int) -> int:
+def head_of(lines: Sequence[str], line: int) -> int:
     """The number of the line in column 0 that a line belongs to."""
     while line > 1 and (not lines[line - 1].strip() or lines[line - 1][0] in " #\t"):
         line -= 1

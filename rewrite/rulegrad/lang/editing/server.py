@@ -12,6 +12,7 @@ from pygls.workspace import PositionCodec, TextDocument
 import rulegrad
 from rulegrad.errors import RuleError
 from rulegrad.lang.diagnostics import Diagnostic
+from rulegrad.lang.editing.completions import completions
 from rulegrad.lang.editing.descriptions import describe
 from rulegrad.lang.editing.lookup import Word, meanings, word_at
 from rulegrad.lang.editing.project import Project
@@ -37,6 +38,17 @@ _SYMBOL_KINDS = {
     "fact": types.SymbolKind.Variable,
     "state": types.SymbolKind.Variable,
 }
+_COMPLETION_KINDS = {
+    "word": types.CompletionItemKind.Keyword,
+    "op": types.CompletionItemKind.Operator,
+    "class": types.CompletionItemKind.Enum,
+    "dtype": types.CompletionItemKind.TypeParameter,
+    "table": types.CompletionItemKind.Struct,
+    "ruleset": types.CompletionItemKind.Module,
+    "pass": types.CompletionItemKind.Module,
+    "fact": types.CompletionItemKind.Variable,
+    "state": types.CompletionItemKind.Variable,
+}  # the others are functions
 
 
 class RuleServer(LanguageServer):
@@ -94,7 +106,8 @@ def make_server() -> RuleServer:
     """The server with all that it answers, not yet started."""
     server = RuleServer()
     _answer_changes(server)
-    _answer_questions(server)
+    _answer_about_words(server)
+    _answer_about_documents(server)
     return server
 
 
@@ -124,7 +137,7 @@ def _answer_changes(server: RuleServer) -> None:
         del of.uris[name]
 
 
-def _answer_questions(server: RuleServer) -> None:
+def _answer_about_words(server: RuleServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     def hover(of: RuleServer, given: types.HoverParams) -> types.Hover | None:
         name, word = of.word(given.text_document.uri, given.position)
@@ -136,6 +149,17 @@ def _answer_questions(server: RuleServer) -> None:
         name, word = of.word(given.text_document.uri, given.position)
         return [of.location(symbol) for symbol in meanings(of.project, name, word)] if word is not None else []
 
+    @server.feature(types.TEXT_DOCUMENT_COMPLETION)
+    def complete(of: RuleServer, given: types.CompletionParams) -> list[types.CompletionItem]:
+        document = of.document(given.text_document.uri)
+        at = document.position_codec.position_from_client_units(document.lines, given.position)
+        name = of.called(given.text_document.uri)
+        found = completions(of.project, name, document.source, at.line + 1, at.character)
+        other = types.CompletionItemKind.Function
+        return [types.CompletionItem(c.word, kind=_COMPLETION_KINDS.get(c.kind, other), detail=c.detail) for c in found]
+
+
+def _answer_about_documents(server: RuleServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     def outline(of: RuleServer, given: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
         uri = given.text_document.uri

@@ -19,7 +19,7 @@ from rulegrad.lang.parser.op_table import parse_class, parse_dtype, parse_op
 from rulegrad.lang.parser.passes import parse_function, parse_pass, parse_pipeline, parse_ruleset
 from rulegrad.lang.parser.targets import parse_target
 
-__all__ = ["parse_file", "parse_what_can_be"]
+__all__ = ["DECLARATION_WORDS", "parse_file", "parse_what_can_be"]
 
 _Parse = Callable[[Source, Line, list[Line]], syntax.Declaration | None]
 _DECLARATIONS: dict[str, _Parse] = {
@@ -37,6 +37,7 @@ _DECLARATIONS: dict[str, _Parse] = {
     "remove": parse_remove,
     "off": parse_off,
 }
+DECLARATION_WORDS = tuple(_DECLARATIONS)
 
 
 def parse_file(text: str, path: str) -> syntax.File:

@@ -173,3 +173,4 @@ _PROPERTIES: dict[str, tuple[str, Callable[[Cursor], Any]]] = {
     "stages": ("stages", parse_names),
     "doc": ("doc", lambda cursor: cursor.string()),
 }
+PROPERTY_WORDS = tuple(_PROPERTIES)

@@ -193,6 +193,7 @@ _CLAUSES: dict[str, Callable[[Cursor, Token], syntax.Clause | syntax.RuleTest]] 
     "test": _test,
     "ulp": _ulp,
 }
+CLAUSE_WORDS = tuple(_CLAUSES)
 
 
 def parse_test_line(cursor: Cursor) -> syntax.RuleTest:

@@ -13,6 +13,7 @@ from rulegrad.lang.parser.expressions import parse_integer
 from rulegrad.lang.parser.op_table import parse_names
 
 Value = TypeVar("Value", str, int)
+ITEM_WORDS = ("has", "dtypes", "type", "suffix", "literal", "limit", "flag", "render")
 
 
 @dataclasses.dataclass(slots=True)
@@ -82,7 +83,7 @@ def _item(cursor: Cursor, items: _Items) -> None:
     elif cursor.token.kind == STRING:
         _put(cursor, items.templates, key, cursor.string())
     else:
-        hint = 'has, dtypes, type, suffix, literal, limit, flag, render, or a template: `kernel "..."`'
+        hint = ", ".join(ITEM_WORDS) + ', or a template: `kernel "..."`'
         raise cursor.expected(f"a text in quotes after `{key}`", hint)
 
 

@@ -1,0 +1,65 @@
+"""What may be written at a place: words of the language, and names that the rule files declare."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rulegrad.lang.builtins import BUILTINS, NEEDS, OP_TABLE, RENDER, RULE
+from rulegrad.lang.editing.lookup import head_of
+from rulegrad.lang.editing.project import Project
+from rulegrad.lang.editing.symbols import FACT, STATE, Symbol, symbols
+from rulegrad.lang.parser import DECLARATION_WORDS
+from rulegrad.lang.parser.op_table import PROPERTY_WORDS
+from rulegrad.lang.parser.rules import CLAUSE_WORDS
+from rulegrad.lang.parser.targets import ITEM_WORDS
+
+_NAMED = ("op", "class", "dtype", "table", "view", "function", "def", "extern")
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A word that may be written; `kind` is that of a symbol, or word, builtin or field."""
+
+    word: str
+    kind: str
+    detail: str = ""
+
+
+def completions(project: Project, name: str, text: str, line: int, column: int) -> list[Completion]:
+    """What may stand at a place of the file called `name` (line from 1, column from 0), each word once."""
+    lines = text.split("\n")
+    before = lines[line - 1][:column] if 0 < line <= len(lines) else ""
+    head = lines[head_of(lines, line) - 1] if line <= len(lines) else ""
+    found = {one.word: one for one in _fitting(project, name, before, head, line)}
+    return list(found.values())
+
+
+def _fitting(project: Project, name: str, before: str, head: str, line: int) -> Iterator[Completion]:
+    own = list(symbols(project.file(name)))
+    declared = [*own, *(s for file in project.files() if file.path != name for s in symbols(file))]
+    block = head.split(" ")[0]
+    if re.fullmatch(r"\w*", before):
+        yield from (Completion(word, "word") for word in DECLARATION_WORDS)
+        return
+    sets = re.fullmatch(r"(pass\s.*:|ruleset\s.*=|\s+use\s)[\w\s+]*", before)
+    if sets or (block == "pipeline" and before[:1] == " "):
+        kind = "ruleset" if sets else "pass"
+        yield from (_of(symbol) for symbol in declared if symbol.kind == kind)
+        return
+    if re.fullmatch(r"\s+\w*", before):
+        words = {"op": PROPERTY_WORDS, "target": ITEM_WORDS}.get(block, CLAUSE_WORDS)
+        yield from (Completion(word, "word") for word in words)
+    for symbol in own:
+        if symbol.whole.line <= line <= symbol.whole.end_line:
+            yield from (_of(part) for part in symbol.children if part.kind in (FACT, STATE))
+    yield from (_of(symbol) for symbol in declared if symbol.kind in _NAMED)
+    scopes = {"op": (OP_TABLE,)}.get(block, (RULE, RENDER, NEEDS))
+    for builtin in BUILTINS.values():
+        if set(scopes) & set(builtin.scopes):
+            yield Completion(builtin.name, "builtin", f"{builtin.signature}: {builtin.doc}")
+
+
+def _of(symbol: Symbol) -> Completion:
+    return Completion(symbol.name, symbol.kind, symbol.text.partition("\n")[0])
