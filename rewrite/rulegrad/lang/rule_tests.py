@@ -27,7 +27,7 @@ WHOLE = ("collect", "flow")  # kinds of passes whose rules depend on what was ga
 _MANY = 0x7FFFFFFF
 
 
-class _EveryNeedMet(RuleCompiler):
+class EveryNeedMet(RuleCompiler):
     """A rule is tested whatever the target has."""
 
     def _holds(self, x: syntax.Expression, bound: dict[str, str]) -> bool:
@@ -78,9 +78,9 @@ class RuleTests:
 
     def __post_init__(self) -> None:
         compiler = ProgramCompiler(self.files, None, False)
-        compiler.rules = _EveryNeedMet(compiler.library, compiler.assembler, compiler.rules.facts)
+        compiler.rules = EveryNeedMet(compiler.library, compiler.assembler, compiler.rules.facts)
         compiler.compile()
-        sides: list[list[Alternative]] = [[], []]
+        sides: dict[str, list[Alternative]] = {"left": [], "right": [], "argument": []}
         whole = {p.name for p in compiler.passes if p.kind in WHOLE}
         for owner, function, rules in owners(self.files):
             for rule in rules:
@@ -91,10 +91,13 @@ class RuleTests:
                     compiler.assembler.passes.append(
                         CompiledPass(f"rule {case.number}", WALK, -1, alternatives, [], [])
                     )
-                    for side, expression in zip(sides, (test.left, test.right), strict=True):
+                    argument = test.left.arguments[0] if function and isinstance(test.left, syntax.Call) else None
+                    several = isinstance(test.right, syntax.Sequence)
+                    for name, expression in (("left", test.left), ("right", test.right), ("argument", argument)):
                         if expression is not None:
-                            side.append(_builder(compiler, case, expression))
-        for name, side in zip(("left", "right"), sides, strict=True):
+                            is_tuple = several and name != "argument"
+                            sides[name].append(_builder(compiler, case, expression, is_tuple))
+        for name, side in sides.items():
             compiler.assembler.passes.append(CompiledPass(name, WALK, -1, side, [], []))
         compiler.assembler.limits.update(self.limits)
         self._program = Program(compiler.assembler.serialize())
@@ -120,6 +123,10 @@ class RuleTests:
     def left(self, case: Case) -> UOp:
         """The node that a test is about. Raises RuleError when it cannot be built."""
         return self._build("left", case)[0]
+
+    def argument(self, case: Case) -> UOp:
+        """The node that the function of a test is asked about. Raises RuleError when it cannot be built."""
+        return self._build("argument", case)[0]
 
     def _applied(self, case: Case, left: UOp) -> UOp | None:
         """What the rule makes of a node; None when it does not fire."""
@@ -160,7 +167,7 @@ def _variable(number: int, name: syntax.Name) -> UOp:
     return UOp("PARAM", (), name.dtype or "float32", slot=500 + number, shape=name.shape or ())
 
 
-def _builder(compiler: ProgramCompiler, case: Case, expression: syntax.Expression) -> Alternative:
+def _builder(compiler: ProgramCompiler, case: Case, expression: syntax.Expression, is_tuple: bool) -> Alternative:
     """A rule AFTER(like, number, variables...) -> SINK(expression), so that the engine builds the expression."""
     assembler = compiler.assembler
     e = Emitter(compiler.library, assembler)
@@ -175,7 +182,6 @@ def _builder(compiler: ProgramCompiler, case: Case, expression: syntax.Expressio
         e.names = {**e.names, name: Binding(register, "node")}
     value = compile_expression(e, expression, True)
     result = e.register(expression.span)
-    is_tuple = isinstance(case.test.right, syntax.Sequence)
     sink = compiler.library.table.ops["SINK"].number
     e.emit("BUILD", result, sink, -1, -1, -1, 0, 1, -(value + 1) if is_tuple else value)
     e.emit("RETURN", result)

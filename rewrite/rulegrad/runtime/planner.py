@@ -55,6 +55,15 @@ class Planner:
         """Where the plan leaves the value of a root."""
         return self._slot[node]
 
+    def valid_slot(self, node: UOp) -> int | None:
+        """Where it leaves whether that value can be used; None when it can everywhere: it depends on no INVALID."""
+        return self._valid.get(node)
+
+    @property
+    def rank(self) -> int:
+        """The number of array axes that are loops."""
+        return self._rank
+
     # ---- slots and steps ----
 
     def _new_slot(self, loops: Iterable[int] = ()) -> int:

@@ -1,0 +1,408 @@
+"""Built-in functions on symbols: exactly where all is known; else by what is documented of them (docs/proving.md)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import z3
+
+from rulegrad import _core
+from rulegrad.ir.dtype import as_dtype
+from rulegrad.lang import syntax
+from rulegrad.lang.proof import arithmetic
+from rulegrad.lang.proof.values import (
+    CasesError,
+    DtypeName,
+    Exact,
+    Members,
+    Node,
+    OpName,
+    UndefinedError,
+    UntranslatableError,
+    Value,
+    is_known,
+    limits,
+)
+
+if TYPE_CHECKING:
+    from rulegrad.lang.proof.evaluation import Evaluation
+
+POWERS_OF_TWO = tuple(2**k for k in range(64))
+
+
+def call_builtin(e: Evaluation, name: str, arguments: Sequence[Value], x: syntax.Call) -> Value:
+    """The value of a built-in function. Raises UntranslatableError for one that says nothing that logic can use."""
+    if name in _ON_VALUES and is_known(*arguments):
+        try:
+            return _ON_VALUES[name](*arguments)
+        except (ValueError, TypeError, ZeroDivisionError, OverflowError, IndexError):
+            raise UndefinedError from None
+    if name in _ON_SYMBOLS:
+        return _ON_SYMBOLS[name](e, *arguments)
+    raise UntranslatableError(f"{name}(…)")
+
+
+# ---- on values that are known ----
+
+
+def _ceildiv(a: Any, b: Any) -> Any:
+    return -(-a // b)
+
+
+def _log2(n: Any) -> Any:
+    if isinstance(n, int):
+        if n <= 0 or n & (n - 1):
+            raise ValueError
+        return n.bit_length() - 1
+    return math.log2(n)
+
+
+def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(math.prod(shape[k + 1 :]) for k in range(len(shape)))
+
+
+def _flat(arguments: tuple[Any, ...]) -> list[Any]:
+    found: list[Any] = []
+    for argument in arguments:
+        found.extend(_flat(argument) if isinstance(argument, tuple) else [argument])
+    return found
+
+
+def _zip(*sequences: tuple[Any, ...]) -> tuple[tuple[Any, ...], ...]:
+    if len({len(s) for s in sequences}) > 1:
+        raise ValueError
+    return tuple(zip(*sequences))
+
+
+def _lossless(a: str, b: str) -> bool:
+    from rulegrad.ir.dtype import lossless
+
+    return lossless(str(a), str(b))
+
+
+def _is_pow2(n: Any) -> bool:
+    if isinstance(n, float):
+        return n > 0 and math.frexp(n)[0] == 0.5
+    return bool(n > 0 and n & (n - 1) == 0)
+
+
+def _convert(value: Any, dtype: str) -> Any:
+    source = "bool" if isinstance(value, bool) else "float64" if isinstance(value, float) else None
+    if source is None:
+        return _core.UOp.const(value, str(dtype)).attrs["value"]
+    found = _core.evaluate("CAST", str(dtype), _core.UOp.const(value, source).attrs["value"])
+    if found is None:
+        raise ValueError
+    return found
+
+
+_ON_VALUES: dict[str, Callable[..., Value]] = {
+    "gcd": math.gcd,
+    "abs": abs,
+    "min": lambda *a: min(_flat(a)),
+    "max": lambda *a: max(_flat(a)),
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "ceildiv": _ceildiv,
+    "log2": _log2,
+    "is_pow2": _is_pow2,
+    "is_int": lambda v: float(v).is_integer(),
+    "sign": lambda a: (a > 0) - (a < 0),
+    "iota": lambda n: tuple(range(n)),
+    "product": lambda shape: tuple(itertools.product(*map(range, shape))),
+    "total": sum,
+    "len": len,
+    "zip": _zip,
+    "reversed": lambda xs: tuple(reversed(xs)),
+    "sorted": lambda xs: tuple(sorted(xs)),
+    "argsort": lambda xs: tuple(sorted(range(len(xs)), key=lambda k: xs[k])),
+    "any": any,
+    "all": all,
+    "strides": _strides,
+    "prod": math.prod,
+    "lossless": _lossless,
+    "is_float": lambda t: as_dtype(str(t)).is_float,
+    "is_signed": lambda t: as_dtype(str(t)).is_signed,
+    "is_integer": lambda t: as_dtype(str(t)).is_integer,
+    "convert": _convert,
+}
+
+
+# ---- on symbols ----
+
+
+def bounds(e: Evaluation, x: Value) -> tuple[Value, Value]:
+    """The interval of a node: bounds of which nothing is known but that the value lies between them."""
+    if not isinstance(x, Node):
+        return x, x
+    if x.value is not None and not isinstance(x.value, float):
+        return x.value, x.value
+    if as_dtype(x.dtype).kind in ("float", "void"):
+        raise UndefinedError
+    if id(x) not in e.bounds:
+        (low, facts), (high, more) = (e.meaning.encoding.symbol(f"v{end}.{id(x)}", x.dtype) for end in ("min", "max"))
+        e.meaning.facts.extend((*facts, *more))
+        inside = [e.meaning.encoding.apply("<=", x.dtype, pair) for pair in ((low, x.term), (x.term, high))]
+        e.meaning.facts.extend(inside)
+        exact = e.meaning.encoding.exact
+        e.bounds[id(x)] = (x, exact(low, x.dtype), exact(high, x.dtype))
+    return e.bounds[id(x)][1:]
+
+
+def exact_value(e: Evaluation, x: Node) -> Value:
+    """The value of a node as a number."""
+    return x.value if x.value is not None else e.meaning.encoding.exact(x.term, x.dtype)
+
+
+def _fits(e: Evaluation, x: Node, dtype: str) -> Any:
+    low, high = bounds(e, x)
+    if as_dtype(str(dtype)).kind == "index":
+        return True
+    least, greatest = limits(str(dtype))
+    return z3.And(*(_truth(e.operator("<=", a, b, False)) for a, b in ((least, low), (high, greatest))))
+
+
+def _truth(value: Value) -> Any:
+    return z3.BoolVal(value) if isinstance(value, bool) else value
+
+
+def _power(e: Evaluation, n: Value) -> Any:
+    if not isinstance(n, Exact) or not n.name:
+        raise UntranslatableError("whether a computed number is a power of two")
+    if n.excluded:
+        return False
+    raise CasesError(n.name, POWERS_OF_TWO)
+
+
+def _log2_of(e: Evaluation, n: Value) -> Any:
+    _power(e, n)
+    raise UndefinedError
+
+
+def _least(operator: str) -> Callable[..., Value]:
+    def call(e: Evaluation, *arguments: Value) -> Value:
+        items = [i for a in arguments for i in (a if isinstance(a, tuple) else (a,))]
+        result = items[0]
+        for item in items[1:]:
+            if is_known(result, item):
+                result = min(result, item) if operator == "<" else max(result, item)
+            else:
+                result = arithmetic.chosen(_truth(e.operator(operator, result, item, False)), result, item)
+        return result
+
+    return call
+
+
+def _absolute(e: Evaluation, a: Value) -> Value:
+    return arithmetic.chosen(_truth(e.operator("<", a, 0, False)), arithmetic.negated(a), a)
+
+
+def _rounded_up(e: Evaluation, a: Value, b: Value) -> Value:
+    return e.operator("-", 0, e.operator("//", e.operator("-", 0, a, False), b, False), False)
+
+
+def _evaluate(e: Evaluation, f: Value, dtype: Value, xs: Sequence[Value]) -> Value:
+    nodes = [e.lift(x, str(dtype)) for x in xs]
+    if all(is_known(n.value) and n.value is not None for n in nodes):
+        found = _core.evaluate(str(f), str(dtype), *(n.value for n in nodes))
+        if found is None:
+            raise UndefinedError
+        return found
+    node = e.meaning.node(str(f), nodes, str(dtype))
+    return node if as_dtype(str(dtype)).is_float else exact_value(e, node)
+
+
+def _converted(e: Evaluation, value: Value, dtype: Value) -> Value:
+    if isinstance(value, Node):
+        value = exact_value(e, value)
+    node = e.meaning.constant(value, str(dtype))
+    return exact_value(e, node)
+
+
+def _bits(e: Evaluation, value: Value, source: Value, target: Value) -> Value:
+    node = e.meaning.constant(value, str(source))
+    term = e.meaning.encoding.bitcast(node.term, str(source), str(target))
+    return e.meaning.encoding.exact(term, str(target))
+
+
+def _same_value(e: Evaluation, x: Value) -> Node:
+    """Another node of the same value, such as a sum in another order."""
+    if not isinstance(x, Node):
+        raise UntranslatableError("a sum that is computed")
+    return Node(x.term, x.dtype, x.valid)
+
+
+def _divisor(e: Evaluation, c: Exact) -> tuple[Exact, Exact]:
+    """A divisor d > 1 of c > 1, and c / d."""
+    d, k = e.meaning.fresh_integer("d", c), e.meaning.fresh_integer("k", c)
+    e.require(z3.And(d.term > 1, k.term > 0, k.term * d.term == _term(c), _term(c) / d.term == k.term))
+    return d, k
+
+
+def _term(c: Value) -> Any:
+    return c.term if isinstance(c, Exact) else z3.IntVal(c)
+
+
+def _index_parts(x: Value, c: Value) -> tuple[Any, Value]:
+    whole = isinstance(x, Node) and x.dtype == "index" and z3.is_int(x.term)
+    if not whole or not isinstance(c, int | Exact):
+        raise UntranslatableError("a division of what is no index")
+    return x, c
+
+
+def _quotient_sum(e: Evaluation, x: Value, c: Value) -> tuple[Value, ...]:
+    """(d, x // d) for a divisor d > 1 of c."""
+    x, c = _index_parts(x, c)
+    d, _ = _divisor(e, c)
+    return d, Node(arithmetic.floor_divide(x.term, d.term, False), "index", x.valid)
+
+
+def _split_sum(e: Evaluation, x: Value, c: Value) -> tuple[Value, ...]:
+    """(d, x // d, x % d) for a divisor d > 1 of c."""
+    d, q = _quotient_sum(e, x, c)
+    return d, q, Node(arithmetic.floor_modulo(x.term, d.term, False), "index", x.valid)
+
+
+def _parts(e: Evaluation, x: Node, d: Any) -> tuple[Node, Node]:
+    q, r = e.meaning.symbol("q", "index"), e.meaning.symbol("r", "index")
+    q.valid = r.valid = x.valid
+    e.require(x.term == d * q.term + r.term)
+    return q, r
+
+
+def _take_multiples(e: Evaluation, x: Value, c: Value) -> tuple[Value, ...]:
+    """(q, r) with x == c * q + r, c > 1."""
+    x, c = _index_parts(x, c)
+    e.require(_term(c) > 1)
+    return _parts(e, x, _term(c))
+
+
+def _split_sum_below(e: Evaluation, x: Value, c: Value) -> tuple[Value, ...]:
+    """(d, q, r) with x == d * q + r and d > 1."""
+    x, _ = _index_parts(x, c)
+    d = e.meaning.fresh_integer("d", None)
+    e.require(d.term > 1)
+    return d, *_parts(e, x, d.term)
+
+
+def _residue(e: Evaluation, x: Value, c: Value) -> Node:
+    """A sum that is congruent to x modulo c."""
+    x, c = _index_parts(x, c)
+    result = e.meaning.symbol("residue", "index")
+    result.valid = x.valid
+    multiple = e.meaning.fresh_integer("m", None)
+    e.require(result.term == x.term + _term(c) * multiple.term)
+    e.require(z3.Implies(_term(c) > 0, result.term / _term(c) == x.term / _term(c) + multiple.term))
+    return result
+
+
+def _exact_div(e: Evaluation, x: Value, k: Value) -> Node:
+    x, k = _index_parts(x, k)
+    result = e.meaning.symbol("quotient", "index")
+    result.valid = x.valid
+    e.require(z3.And(x.term == result.term * _term(k), _term(k) != 0))
+    return result
+
+
+def _divides(e: Evaluation, k: Value, x: Value) -> Any:
+    x, k = _index_parts(x, k)
+    return z3.And(_term(k) != 0, arithmetic.floor_modulo(x.term, _term(k), False) == 0)
+
+
+def _op(e: Evaluation, x: Value) -> Value:
+    if not isinstance(x, Node) or not x.op:
+        raise UntranslatableError("the op of a node that is not known")
+    return OpName(x.op)
+
+
+def _sources(e: Evaluation, x: Value) -> tuple[Node, ...]:
+    if not isinstance(x, Node) or not x.op:
+        raise UntranslatableError("the sources of a node that is not known")
+    return x.sources
+
+
+def _is_const(e: Evaluation, x: Value) -> bool:
+    if isinstance(x, Node) and x.op == "CONST":
+        return True
+    raise UntranslatableError("whether a node is a constant")
+
+
+def _value(e: Evaluation, x: Value) -> Value:
+    if isinstance(x, Node) and x.op == "CONST" and x.value is not None:
+        return x.value
+    raise UntranslatableError("the value of a node that is not known")
+
+
+def _dtype(e: Evaluation, x: Value) -> DtypeName:
+    if not isinstance(x, Node):
+        raise UntranslatableError("the dtype of what is no node")
+    return DtypeName(x.dtype)
+
+
+def _limit(e: Evaluation, name: str) -> Value:
+    if name in e.limits:
+        return e.limits[name]
+    raise UntranslatableError(f"the target's {name}")
+
+
+def _clauses(e: Evaluation, x: Value) -> Members:
+    if not isinstance(x, Node):
+        raise UntranslatableError("the members of what is no node")
+    return Members(x)
+
+
+def _chain(kind: str) -> Callable[..., Value]:
+    return lambda e, xs: e.chain(kind, xs)
+
+
+def _all(e: Evaluation, xs: Sequence[Value]) -> Any:
+    return z3.And(*map(_truth, xs))
+
+
+def _any(e: Evaluation, xs: Sequence[Value]) -> Any:
+    return z3.Or(*map(_truth, xs))
+
+
+_ON_SYMBOLS: dict[str, Callable[..., Value]] = {
+    "vmin": lambda e, x: bounds(e, x)[0],
+    "vmax": lambda e, x: bounds(e, x)[1],
+    "fits": _fits,
+    "is_pow2": _power,
+    "log2": _log2_of,
+    "min": _least("<"),
+    "max": _least(">"),
+    "abs": _absolute,
+    "ceildiv": _rounded_up,
+    "is_int": lambda e, a: True,
+    "eval": _evaluate,
+    "convert": _converted,
+    "bitcast": _bits,
+    "ordered_sum": _same_value,
+    "joined_sum": _same_value,
+    "quotient_sum": _quotient_sum,
+    "split_sum": _split_sum,
+    "take_multiples": _take_multiples,
+    "split_sum_below": _split_sum_below,
+    "residue": _residue,
+    "exact_div": _exact_div,
+    "divides": _divides,
+    "op": _op,
+    "srcs": _sources,
+    "src": lambda e, x, k: _sources(e, x)[k],
+    "is_const": _is_const,
+    "value": _value,
+    "dtype": _dtype,
+    "limit": _limit,
+    "sum": _chain("sum"),
+    "clauses": _clauses,
+    "prod": _chain("prod"),
+    "all_of": _chain("all"),
+    "all": _all,
+    "any": _any,
+    "len": lambda e, xs: len(xs),
+    "zip": lambda e, *xs: _zip(*xs),
+    "reversed": lambda e, xs: tuple(reversed(xs)),
+}

@@ -1,0 +1,81 @@
+"""Rules that give gradients: compared with differences of the function itself, in float64 at random places."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import numpy as np
+
+from rulegrad._core import UOp
+from rulegrad.errors import RulegradError
+from rulegrad.lang import syntax
+from rulegrad.lang.proof.effects import STORAGE
+from rulegrad.lang.proof.programs import Entry, Rules
+from rulegrad.lang.proof.testing import Trial
+from rulegrad.runtime.interpreter import evaluate
+from rulegrad.runtime.numerics import Array
+
+_STEP, _TOLERANCE = 1e-6, 1e-5
+_PLACES = 5
+
+
+def gradient_functions(files: Sequence[syntax.File]) -> frozenset[str]:
+    """The functions that `reverse` passes use."""
+    passes = [d for f in files for d in f.declarations if isinstance(d, syntax.Pass) and d.kind == "reverse"]
+    return frozenset(name for p in passes for name in p.uses)
+
+
+def test_gradient(rules: Rules, entry: Entry) -> tuple[Trial, str]:
+    """(what came of it, what is wrong) for the test lines of one rule of a gradient function."""
+    trial, r = Trial(), random.Random(0)
+    for case in rules.tests.cases:
+        if case.rule is not entry.rule or not isinstance(case.test.left, syntax.Call):
+            continue
+        trial.tried += 1
+        try:
+            node = UOp.parse(str(rules.tests.argument(case)).replace("float32", "float64"))
+        except RulegradError:  # about the bits of a float32
+            continue
+        for _ in range(_PLACES):
+            problem = _compare(rules, entry.function, node, r)
+            if problem:
+                return trial, problem
+        trial.fired += node.dtype == "float64"
+    return trial, ""
+
+
+def _compare(rules: Rules, function: str, node: UOp, r: random.Random) -> str:
+    """Empty, or where a gradient is not the slope of the node's value."""
+    leaves = [n for n in node.toposort() if n.op in STORAGE]
+    generator = np.random.default_rng(r.getrandbits(32))
+    arrays = {n: _place(generator, n) for n in leaves}
+    if node.dtype != "float64":
+        return ""
+    out = UOp("PARAM", (), node.dtype, slot=999, shape=node.shape)
+    found = rules.program.call(function, node, out)
+    weights = generator.uniform(0.5, 1.5, node.shape)
+    for number, (source, gradient) in enumerate(zip(node.src, found or ())):
+        if gradient is None or source not in arrays or source.dtype != "float64":
+            continue
+        direction = generator.uniform(-1, 1, source.shape)
+        ends = [_value(node, {**arrays, source: arrays[source] + s * _STEP * direction}) for s in (1, -1)]
+        slope = float(np.sum((ends[0] - ends[1]) / (2 * _STEP) * weights))
+        given = float(np.sum(_value(gradient, {**arrays, out: weights}) * direction))
+        if not abs(slope - given) <= _TOLERANCE * (1 + abs(slope)):
+            return f"the gradient of source {number} is {given}, where the slope is {slope}"
+    return ""
+
+
+def _place(generator: np.random.Generator, node: UOp) -> Array:
+    if node.dtype == "float64":
+        return generator.uniform(0.3, 2.0, node.shape)
+    return np.asarray(generator.integers(0, 2, node.shape)).astype(node.dtype)
+
+
+def _value(node: UOp, arrays: dict[UOp, Array]) -> Array:
+    try:
+        with np.errstate(all="ignore"):
+            return evaluate(node, arrays)
+    except RulegradError:
+        return np.asarray(np.nan)

@@ -1,0 +1,275 @@
+"""What a graph with effects does: stores, loops and accumulators, run one element at a time.
+
+The interpreter runs tensors and kernels; this runs every stage down to programs, slowly. A store is run once for each
+value of the loops that are open in it, before what comes after it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rulegrad._core import UOp
+from rulegrad.errors import RulegradError
+from rulegrad.ir.dtype import as_dtype
+from rulegrad.runtime.evaluators import evaluators
+from rulegrad.runtime.interpreter import evaluate
+from rulegrad.runtime.numerics import Array
+from rulegrad.runtime.planner import Planner
+
+STORAGE = ("BUFFER", "PARAM")
+LOOPS = ("RANGE", "SPECIAL")
+EFFECTS = frozenset(("STORE", "END", "SINK", "BARRIER", "AFTER", "LOAD", "SPECIAL"))
+
+Key = tuple[Any, ...]
+Memory = dict[Key, Array]
+
+
+class NoMeaningError(Exception):
+    """The graph cannot be run: an index is out of bounds, or an op has no value."""
+
+
+class InvalidError(Exception):
+    """The value is INVALID."""
+
+
+def storage_key(node: UOp) -> Key:
+    """Which memory a BUFFER or PARAM is, whatever its dtype and shape."""
+    if node.op == "PARAM":
+        return ("PARAM", node.attrs["slot"])
+    return ("BUFFER", node.attrs["id"], node.attrs.get("space", "global"))
+
+
+def loop_key(node: UOp) -> Key:
+    """Which loop a counter counts, whatever its dtype."""
+    if node.op == "SPECIAL":
+        return ("SPECIAL", node.attrs["axis"])
+    return ("RANGE", node.attrs["id"])
+
+
+def view(memory: Memory, node: UOp) -> Array:
+    """The memory of a BUFFER or PARAM, in its dtype and shape."""
+    return memory[storage_key(node)].view(as_dtype(node.dtype).numpy).reshape(node.shape)
+
+
+@dataclass(slots=True)
+class Run:
+    """One run over some memory, which it changes."""
+
+    memory: Memory
+    loops: dict[Key, int] = field(default_factory=dict)
+    _done: set[tuple[UOp, tuple[tuple[Key, int], ...]]] = field(default_factory=set)
+
+    # ---- effects ----
+
+    def effect(self, node: UOp) -> None:
+        """Does what a node does."""
+        match node.op:
+            case "SINK" | "BARRIER":
+                for source in node.src:
+                    self.effect(source)
+            case "END":
+                for _ in self.over(node.src[1:]):
+                    self.effect(node.src[0])
+            case "STORE":
+                self._store(node)
+            case "AFTER":
+                for source in node.src[1:]:
+                    self._once(source)
+            case "RANGE" | "SPECIAL":
+                return
+            case _:
+                raise NoMeaningError(f"{node.op} is no effect")
+
+    def over(self, loops: tuple[UOp, ...]) -> Iterator[None]:
+        """Every combination of the values of some loops, the last one fastest."""
+        keys = [loop_key(loop) for loop in loops]
+        before = {key: self.loops[key] for key in keys if key in self.loops}
+        for values in itertools.product(*(range(extent(loop)) for loop in loops)):
+            self.loops.update(zip(keys, values))
+            yield
+        for key in keys:
+            self.loops.pop(key, None)
+        self.loops.update(before)
+
+    def _once(self, node: UOp) -> None:
+        key = (node, tuple((loop_key(r), self.loops[loop_key(r)]) for r in node.ranges if loop_key(r) in self.loops))
+        if key not in self._done:
+            self._done.add(key)
+            self.effect(node)
+
+    def _store(self, node: UOp) -> None:
+        target, value = node.src[:2]
+        if len(node.src) > 2 and not self.value(node.src[2]):
+            return
+        if target.op == "INDEX":
+            try:
+                place = self._place(target)
+            except InvalidError:
+                return
+            array, found = self._memory(target.src[0]), self.value(value)
+            array[place] = found
+        elif target.op in (*STORAGE, "AFTER"):
+            array = self._memory(target)
+            np.copyto(array, self.tensor(value))
+        else:
+            raise NoMeaningError(f"a store into {target.op}")
+
+    def _memory(self, node: UOp) -> Array:
+        if node.op == "AFTER":
+            self.effect(node)
+            return self._memory(node.src[0])
+        if node.op not in STORAGE:
+            raise NoMeaningError(f"{node.op} is no memory")
+        return view(self.memory, node)
+
+    def _place(self, node: UOp) -> tuple[int, ...]:
+        array = self._memory(node.src[0])
+        found = tuple(int(self.value(i)) for i in node.src[1:])
+        if len(found) != array.ndim or any(not 0 <= i < n for i, n in zip(found, array.shape)):
+            raise NoMeaningError("an index out of bounds")
+        return found
+
+    # ---- values ----
+
+    def tensor(self, node: UOp) -> Array:
+        """The value of a node with a shape."""
+        if not node.shape and _has_effects(node):
+            return np.asarray(self.value(node), as_dtype(node.dtype).numpy)
+        for inner in node.toposort():
+            if inner.op == "AFTER":
+                self.effect(inner)
+        arrays = {n: view(self.memory, n) for n in node.toposort() if n.op in STORAGE}
+        loops = node.ranges
+        found = evaluate(node, arrays, loops)
+        return np.asarray(found[tuple(self.loops[loop_key(r)] for r in loops)])
+
+    def value(self, node: UOp) -> Any:
+        """The value of a scalar, where the loops are."""
+        if node.op == "CONST":
+            return node.attrs["value"]
+        if node.op in LOOPS:
+            return self.loops[loop_key(node)]
+        if node.op == "INVALID":
+            raise InvalidError
+        if node.op == "WHERE":
+            return self.value(node.src[1] if self.value(node.src[0]) else node.src[2])
+        if node.op == "LOAD":
+            return self._load(node)
+        if node.op == "INDEX":
+            return self._element(node)
+        if node.op == "REDUCE" and not node.attrs["axes"]:
+            return self._reduce(node)
+        if node.op in STORAGE or node.op == "AFTER":
+            return _plain(self._memory(node)[()], node.dtype)
+        sources = [np.asarray(self.value(s), as_dtype(s.dtype).numpy) for s in node.src]
+        return _plain(evaluators().evaluate(node.op, node.dtype, sources)[()], node.dtype)
+
+    def _load(self, node: UOp) -> Any:
+        address = node.src[0]
+        if len(node.src) > 2 and not self.value(node.src[2]):
+            return self.value(node.src[1])
+        return self._element(address) if address.op == "INDEX" else _plain(self._memory(address)[()], node.dtype)
+
+    def _element(self, node: UOp) -> Any:
+        base = node.src[0]
+        if base.op in STORAGE or base.op == "AFTER":
+            return _plain(self._memory(base)[self._place(node)], node.dtype)
+        return _plain(self.tensor(base)[tuple(int(self.value(i)) for i in node.src[1:])], node.dtype)
+
+    def _reduce(self, node: UOp) -> Any:
+        values = [self.value(node.src[0]) for _ in self.over(node.src[1:])]
+        result = _plain(evaluators().identity(node.attrs["op"], node.dtype)[()], node.dtype)
+        for value in values:
+            both = [np.asarray(v, as_dtype(node.dtype).numpy) for v in (result, value)]
+            result = _plain(evaluators().evaluate(node.attrs["op"], node.dtype, both)[()], node.dtype)
+        return result
+
+
+def extent(loop: UOp) -> int:
+    """How often a loop runs."""
+    if loop.op not in LOOPS or loop.src[0].op != "CONST":
+        raise NoMeaningError("a loop whose extent is not known")
+    return int(loop.src[0].attrs["value"])
+
+
+def _plain(value: Any, dtype: str) -> Any:
+    kind = as_dtype(dtype).kind
+    return bool(value) if kind == "bool" else float(value) if kind == "float" else int(value)
+
+
+def _has_effects(node: UOp) -> bool:
+    return any(n.op in EFFECTS for n in node.toposort())
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a graph gives; of one array, only where `certain` holds, if that is given."""
+
+    arrays: list[Array]
+    certain: Array | None = None
+
+
+def outcome(root: UOp, memory: Mapping[Key, Array], loops: Sequence[UOp]) -> Outcome:
+    """What a graph gives: its value for every value of the open loops; or, without one, what it leaves in memory.
+
+    Raises NoMeaningError when it cannot be run.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            if as_dtype(root.dtype).kind != "void" and not _has_effects(root):
+                return _by_arrays(root, memory, loops)
+            return Outcome(_by_elements(root, memory, loops))
+    except (RulegradError, InvalidError, TypeError, KeyError, IndexError, ValueError, OverflowError) as error:
+        raise NoMeaningError(str(error)) from error
+
+
+def _by_arrays(root: UOp, memory: Mapping[Key, Array], loops: Sequence[UOp]) -> Outcome:
+    """All elements at once. A value that depends on INVALID is not certain, nor are the bits of a computed nan."""
+    arrays = {n: view(dict(memory), n) for n in root.toposort() if n.op in STORAGE}
+    found = evaluate(root, arrays, loops).astype(as_dtype(root.dtype).numpy)
+    certain: Array | None = None
+    planner = Planner([root], loops, evaluators(), "evaluate")
+    mask = planner.valid_slot(root)
+    if mask is not None:
+        (valid,) = planner.plan.run(lambda node: arrays[node], [mask])
+        certain = np.broadcast_to(
+            valid.reshape((*valid.shape[: len(loops)], *valid.shape[planner.rank :])), found.shape
+        )
+    for node in root.toposort():
+        if node.op == "BITCAST" and as_dtype(node.src[0].dtype).is_float and node.src[0].op not in STORAGE:
+            value = evaluate(node.src[0], arrays, loops)
+            known = np.broadcast_to(value == value, found.shape)
+            certain = known if certain is None else certain & known
+    return Outcome([found], certain)
+
+
+def _by_elements(root: UOp, memory: Mapping[Key, Array], loops: Sequence[UOp]) -> list[Array]:
+    own = {key: array.copy() for key, array in memory.items()}
+    items = tuple(n for n in root.toposort() if n.op == "SPECIAL")
+    open_loops = (*items, *loops)
+    values: dict[int, list[Any]] = {}
+    roots = root.src if root.op == "SINK" else (root,)
+    starts = Run(own)
+    for _ in starts.over(open_loops):
+        run = Run(own, dict(starts.loops))
+        for number, node in enumerate(roots):
+            if as_dtype(node.dtype).kind == "void":
+                run.effect(node)
+            else:
+                values.setdefault(number, []).append(run.tensor(node) if node.shape else run.value(node))
+    found = [np.asarray(v, as_dtype(roots[n].dtype).numpy) for n, v in values.items()]
+    if as_dtype(root.dtype).kind != "void":
+        return found
+    kept = sorted((key for key in own if key[0] == "PARAM" or key[2] == "global"), key=repr)
+    return [*found, *(own[key] for key in kept)]
+
+
+def elements(node: UOp) -> int:
+    """Number of elements of a BUFFER or PARAM."""
+    return math.prod(node.shape)

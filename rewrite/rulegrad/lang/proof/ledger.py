@@ -1,0 +1,111 @@
+"""What has been proved already: outcomes by rule, each with a hash of all text that it depends on.
+
+A rule is proved again when its own text, that of a definition, function, table, view or class that it names, the op
+table or the prover changes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rulegrad.errors import RuleError
+from rulegrad.lang import syntax
+from rulegrad.lang.proof.programs import Entry
+
+#: Changes when what is proved, or how much is tested, does.
+VERSION = 1
+
+_NOT_MEANING = frozenset(("span", "comment", "spelling", "doc", "stages"))
+_NAMED = (syntax.Definition, syntax.Function, syntax.Table, syntax.View, syntax.ClassDeclaration, syntax.Extern)
+
+
+def canonical(item: Any, without: frozenset[str] = _NOT_MEANING) -> Any:
+    """Syntax as plain data, without what does not change its meaning."""
+    if dataclasses.is_dataclass(item) and not isinstance(item, type):
+        parts = {
+            f.name: canonical(getattr(item, f.name), without) for f in dataclasses.fields(item) if f.name not in without
+        }
+        return [type(item).__name__, parts]
+    if isinstance(item, tuple | list):
+        return [canonical(part, without) for part in item]
+    if isinstance(item, Mapping):
+        return {str(key): canonical(value, without) for key, value in sorted(item.items())}
+    if isinstance(item, frozenset):
+        return sorted(map(str, item))
+    return repr(item)
+
+
+@dataclass(slots=False)
+class Hashes:
+    """The hashes of the rules of some files."""
+
+    files: Sequence[syntax.File]
+
+    @cached_property
+    def _declared(self) -> dict[str, Any]:
+        return {d.name: d for f in self.files for d in f.declarations if isinstance(d, _NAMED)}
+
+    @cached_property
+    def _op_table(self) -> Any:
+        kinds = (syntax.OpDeclaration, syntax.DtypeDeclaration)
+        return canonical([d for f in self.files for d in f.declarations if isinstance(d, kinds)])
+
+    def of(self, entry: Entry) -> str:
+        """The hash of a rule, and of all that it depends on."""
+        without = _NOT_MEANING if entry.function else _NOT_MEANING | {"tests"}
+        found: dict[str, Any] = {}
+        waiting = [canonical(entry.rule, without)]
+        while waiting:
+            for word in _words(waiting.pop()):
+                if word in self._declared and word not in found:
+                    found[word] = canonical(self._declared[word], _NOT_MEANING | {"tests"})
+                    waiting.append(found[word])
+        text = json.dumps([VERSION, self._op_table, canonical(entry.rule, without), sorted(found.items())])
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def _words(item: Any) -> set[str]:
+    """Every string in plain data, as a name."""
+    if isinstance(item, str):
+        return {item.strip("'")}
+    if isinstance(item, list):
+        return set().union(*map(_words, item)) if item else set()
+    return set().union(*map(_words, item.values())) if item else set()
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The outcomes on file: rule to (hash, outcome as plain data)."""
+
+    path: Path | None
+    known: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path | None) -> Ledger:
+        """The ledger of a file; empty where there is none. Raises RuleError for a file that is no ledger."""
+        if path is None or not path.exists():
+            return cls(path)
+        try:
+            known = json.loads(path.read_text(encoding="utf-8"))
+            return cls(path, {str(name): dict(found) for name, found in known.items()})
+        except (OSError, ValueError, AttributeError, TypeError) as error:
+            raise RuleError(f"{path} is no record of proofs ({error}); delete it, and prove with --update") from None
+
+    def get(self, name: str, text: str) -> dict[str, Any] | None:
+        """The outcome of a rule whose text has not changed since."""
+        found = self.known.get(name)
+        return found if found is not None and found.get("hash") == text else None
+
+    def write(self) -> None:
+        """Writes the file, a rule a line."""
+        if self.path is None:
+            raise RuleError("there is no checkout whose record of proofs could be updated")
+        lines = [f"  {json.dumps(name)}: {json.dumps(found)}" for name, found in sorted(self.known.items())]
+        self.path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

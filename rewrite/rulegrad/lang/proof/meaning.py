@@ -1,0 +1,183 @@
+"""What nodes mean in logic: the `eval` lines of the op table, translated as they are written there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import z3
+
+from rulegrad.ir.dtype import as_dtype
+from rulegrad.lang import syntax
+from rulegrad.lang.optable import OpTable
+from rulegrad.lang.proof.encoding import Encoding
+from rulegrad.lang.proof.values import Exact, Node, UntranslatableError, Value
+
+_COUNTERS = ("RANGE", "SPECIAL")
+
+
+@dataclass(slots=True)
+class Meaning:
+    """Builds nodes as terms; `facts` collects what holds for the symbols that it makes."""
+
+    table: OpTable
+    encoding: Encoding
+    facts: list[Any] = field(default_factory=list)
+    _made: int = 0
+
+    # ---- leaves ----
+
+    def symbol(self, hint: str, dtype: str) -> Node:
+        """A node of which nothing is known: its value may be INVALID, but for a truth value."""
+        self._made += 1
+        term, facts = self.encoding.symbol(f"{hint}.{self._made}", dtype)
+        self.facts.extend(facts)
+        return Node(term, dtype, True if dtype == "bool" else z3.Bool(f"{hint} is valid.{self._made}"))
+
+    def constant_symbol(self, name: str, dtype: str) -> Node:
+        """A CONST whose value is not known."""
+        self._made += 1
+        term, facts = self.encoding.symbol(f"{name}.{self._made}", dtype)
+        self.facts.extend(facts)
+        value = None if as_dtype(dtype).is_float else self.encoding.exact(term, dtype, name)
+        return Node(term, dtype, True, value, "CONST")
+
+    def constant(self, value: Value, dtype: str) -> Node:
+        """A CONST; integers wrap around."""
+        term = self.encoding.constant(value, dtype)
+        if isinstance(value, float) and not as_dtype(dtype).is_float:
+            value = int(value)
+        if isinstance(value, Exact) or z3.is_expr(value):
+            value = self.encoding.exact(term, dtype)
+        elif z3.is_int_value(term) or z3.is_bv_value(term):
+            signed = as_dtype(dtype).kind != "uint"
+            value = term.as_signed_long() if z3.is_bv_value(term) and signed else term.as_long()
+        elif as_dtype(dtype).is_float:
+            value = float(value)
+        else:
+            value = bool(value)
+        return Node(term, dtype, True, value, "CONST")
+
+    def fresh_integer(self, hint: str, like: Exact | None) -> Exact:
+        """An integer of which nothing is known; as wide as another."""
+        self._made += 1
+        if like is None or like.width is None:
+            return Exact(z3.Int(f"{hint}.{self._made}"), None)
+        return Exact(z3.BitVec(f"{hint}.{self._made}", like.width), like.width)
+
+    def bounded(self, low: Any, high: Any) -> Any:
+        """An Int within bounds."""
+        self._made += 1
+        term = z3.Int(f"bounded.{self._made}")
+        self.facts.extend((low <= term, term <= high))
+        return term
+
+    # ---- ops ----
+
+    def node(self, op: str, sources: Sequence[Node], dtype: str, attributes: dict[str, Value] | None = None) -> Node:
+        """The node that an op makes of its sources."""
+        attributes = attributes or {}
+        declaration = self.table.ops[op].declaration
+        if op == "INVALID":
+            self._made += 1
+            return Node(z3.Const(f"invalid.{self._made}", self.encoding.sort(dtype)), dtype, False, op=op)
+        if op == "CONST":
+            return self.constant(attributes["value"], dtype)
+        if op in _COUNTERS:
+            return self._counter(op, sources[0], dtype)
+        if op == "STAGE" or op == "DETACH":
+            return Node(sources[0].term, dtype, sources[0].valid, None, op, tuple(sources))
+        if declaration.evaluator is None or any(p.variadic for p in declaration.parameters):
+            raise UntranslatableError(f"{op} has no `eval` line")
+        names = [parameter.name for parameter in declaration.parameters]
+        given = dict(zip(names, sources, strict=True))
+        term = self._translate(declaration.evaluator, given, sources[-1].dtype, dtype)
+        return Node(term, dtype, _valid(op, sources), None, op, tuple(sources), attributes)
+
+    def _counter(self, op: str, extent: Node, dtype: str) -> Node:
+        """A loop counter, 0 <= i < extent."""
+        node = self.symbol("counter", dtype)
+        below = self.encoding.apply("<", dtype, (node.term, extent.term))
+        least = self.encoding.apply("<=", dtype, (self.encoding.constant(0, dtype), node.term))
+        self.facts.extend((below, least))
+        return Node(node.term, dtype, True, None, op, (extent,))
+
+    def _translate(self, x: syntax.Expression, given: dict[str, Node], source: str, result: str) -> Any:
+        """An `eval` expression over the sources' values."""
+        e = self.encoding
+        match x:
+            case syntax.Name(name=name):
+                return given[name].term
+            case syntax.Literal(value=value):
+                return e.constant(value, source)
+            case syntax.Conditional(condition=condition, then=then, otherwise=otherwise):
+                c, a, b = (self._translate(part, given, source, result) for part in (condition, then, otherwise))
+                return z3.simplify(z3.If(c, a, b)) if z3.is_true(c) or z3.is_false(c) else z3.If(c, a, b)
+            case syntax.Call(function="convert", arguments=(syntax.Name(name=name),)):
+                return e.convert(given[name].term, given[name].dtype, result)
+            case syntax.Call(function="bitcast", arguments=(syntax.Name(name=name),)):
+                return e.bitcast(given[name].term, given[name].dtype, result)
+            case syntax.Prefix(operator=operator, operand=operand):
+                function = "negate" if operator == "-" else operator
+                return e.apply(function, source, (self._translate(operand, given, source, result),))
+            case syntax.Infix(operator=operator, left=left, right=right):
+                parts: tuple[syntax.Expression, ...] = (left, right)
+                return e.apply(operator, source, [self._translate(p, given, source, result) for p in parts])
+            case syntax.Call(function=function, arguments=arguments):
+                return e.apply(function, source, [self._translate(p, given, source, result) for p in arguments])
+        raise UntranslatableError("this part of an `eval` line")
+
+    # ---- dtypes ----
+
+    def result_dtype(self, op: str, sources: Sequence[Node | None], given: str) -> str:
+        """The dtype of a node, by the op table; `given` where the op's is explicit."""
+        declaration = self.table.ops[op].declaration
+        if declaration.result == "explicit":
+            return given
+        if declaration.result in self.table.dtypes:
+            return declaration.result
+        for parameter, source in zip(declaration.parameters, sources, strict=False):
+            if parameter.type == declaration.result and source is not None:
+                return source.dtype
+        return given
+
+    def source_dtype(self, op: str, place: int, sources: Sequence[Node | None], like: str) -> str:
+        """The dtype that a bare number gets as a source, as the engine chooses it."""
+        parameters = self.table.ops[op].declaration.parameters
+        parameter = parameters[min(place, len(parameters) - 1)]
+        if parameter.type in self.table.dtypes:
+            return parameter.type
+        if parameter.type == "Int":
+            return "index"
+        for other, source in enumerate(sources):
+            if source is not None and parameters[min(other, len(parameters) - 1)].type == parameter.type:
+                return source.dtype
+        return like
+
+
+def _valid(op: str, sources: Sequence[Node]) -> Any:
+    """Where a value can be used: where those that it is made from can; a choice needs only the one that it takes."""
+    if op == "WHERE":
+        c, a, b = sources
+        if a.valid is True and b.valid is True:
+            return c.valid
+        return _both(c.valid, z3.If(c.term, _expr(a.valid), _expr(b.valid)))
+    result: Any = True
+    for source in sources:
+        result = _both(result, source.valid)
+    return result
+
+
+def _expr(valid: Any) -> Any:
+    return z3.BoolVal(valid) if isinstance(valid, bool) else valid
+
+
+def _both(a: Any, b: Any) -> Any:
+    if a is True:
+        return b
+    if b is True:
+        return a
+    if a is False or b is False:
+        return False
+    return z3.And(a, b)

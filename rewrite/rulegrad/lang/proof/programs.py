@@ -1,0 +1,117 @@
+"""Rules as programs of the engine: each alone, whatever the target has, to see what it does with a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rulegrad._core import Program, UOp
+from rulegrad.lang import syntax
+from rulegrad.lang.compiler import ProgramCompiler
+from rulegrad.lang.compiler.assembler import CompiledPass
+from rulegrad.lang.compiler.scope import Library
+from rulegrad.lang.rule_tests import WALK, EveryNeedMet, RuleTests, owners
+
+TEXT = -1  # the number of a rule that gives text
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A rule, and the rule set, pass or function that has it."""
+
+    owner: str
+    rule: syntax.Rule
+    function: str = ""
+    number: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"{self.owner}.{self.rule.name}"
+
+    @property
+    def place(self) -> str:
+        return f"{self.rule.span.file}:{self.rule.span.line}"
+
+    def has(self, keyword: str) -> bool:
+        """Whether the rule has a clause of this keyword."""
+        return any(clause.keyword == keyword for clause in self.rule.clauses)
+
+    def ulp(self) -> float | None:
+        """The stated error bound."""
+        for clause in self.rule.clauses:
+            if clause.keyword == "ulp" and isinstance(clause.expression, syntax.Literal):
+                return float(clause.expression.value or 0)
+        return None
+
+
+@dataclass(slots=True)
+class Rules:
+    """All rules of some checked files, ready to be applied one at a time."""
+
+    files: Sequence[syntax.File]
+    entries: list[Entry] = field(init=False)
+    tests: RuleTests = field(init=False)
+    library: Library = field(init=False)
+    program: Program = field(init=False)
+
+    def __post_init__(self) -> None:
+        compiler = ProgramCompiler(self.files, None, False)
+        compiler.rules = EveryNeedMet(compiler.library, compiler.assembler, compiler.rules.facts)
+        compiler.compile()
+        self.library = compiler.library
+        self.entries = [entry for entry in entries_of(self.files) if entry.number != TEXT]
+        for entry in self.entries:
+            if not entry.function:
+                alternatives = compiler.rules.compile(entry.owner, entry.rule)
+                name = f"rule {entry.number}"
+                compiler.assembler.passes.append(CompiledPass(name, WALK, -1, alternatives, [], []))
+        limits = limits_of(self.files)
+        compiler.assembler.limits.update(limits)
+        self.program = Program(compiler.assembler.serialize())
+        self.tests = RuleTests(self.files, limits)
+
+    def apply(self, entry: Entry, root: UOp) -> UOp | None:
+        """What the rule makes of a node; None where it does not fire. In a walk it may ask for consumers."""
+        return self.program.apply(f"rule {entry.number}", root)
+
+    def walk(self, entry: Entry, root: UOp) -> UOp | None:
+        """What a walk with the rule alone makes of a graph; None where it does not fire."""
+        found, info = self.program.rewrite(f"rule {entry.number}", root)
+        return found if info["fired"] else None
+
+    def examples(self, entry: Entry) -> list[UOp]:
+        """The left sides of the rule's test lines."""
+        found: list[UOp] = []
+        for case in self.tests.cases:
+            if case.owner == entry.owner and case.rule is entry.rule and case.test.right is not None:
+                found.append(self.tests.left(case))
+        return found
+
+
+def limits_of(files: Sequence[syntax.File]) -> dict[str, Any]:
+    """The limits of all targets, one of each name."""
+    found: dict[str, Any] = {}
+    for declaration in (d for f in files for d in f.declarations):
+        if isinstance(declaration, syntax.Target):
+            found = {**declaration.limits, **found}
+    return found
+
+
+def entries_of(files: Sequence[syntax.File]) -> list[Entry]:
+    """All rules of some files; those that are applied to nodes are numbered as `Rules` numbers them."""
+    found: list[Entry] = []
+    for owner, function, rules in owners(files):
+        found.extend(Entry(owner, rule, function, number) for number, rule in enumerate(rules, len(found)))
+    return found + _texts(files)
+
+
+def _texts(files: Sequence[syntax.File]) -> list[Entry]:
+    """The rules that give text, which only a device can test."""
+    return [
+        Entry(declaration.name, rule, number=TEXT)
+        for declaration in (d for f in files for d in f.declarations)
+        if isinstance(declaration, syntax.Ruleset | syntax.Pass)
+        for rule in declaration.rules
+        if isinstance(rule.template, syntax.Text)
+    ]

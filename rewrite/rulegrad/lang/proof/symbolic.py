@@ -1,0 +1,196 @@
+"""Proofs: a rule's pattern made of symbols, its clauses as hypotheses, and z3 asked for a difference."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import z3
+
+from rulegrad.ir.dtype import as_dtype
+from rulegrad.lang import syntax
+from rulegrad.lang.compiler.scope import Library
+from rulegrad.lang.proof.dtypes import Choice, Dtypes
+from rulegrad.lang.proof.encoding import Encoding
+from rulegrad.lang.proof.evaluation import Constant, Evaluation
+from rulegrad.lang.proof.lemmas import lemmas
+from rulegrad.lang.proof.matching import Instances, NoInstanceError
+from rulegrad.lang.proof.meaning import Meaning
+from rulegrad.lang.proof.values import CasesError, DtypeName, Exact, Node, OpName, UndefinedError, UntranslatableError
+
+_MOST_CASES = 4096
+
+
+@dataclass(slots=True)
+class Attempt:
+    """What came of trying to prove a rule, for one choice of its ops and dtypes.
+
+    verdict: proved, refuted (what was found may still be no counterexample), unknown, never (it cannot fire).
+    """
+
+    verdict: str
+    reason: str = ""
+    bounded: bool = False
+    dropped: bool = False  # whether a guard was left out, so that a counterexample may not fire
+    ops: Mapping[str, str] = field(default_factory=dict)
+    dtypes: tuple[str, ...] = ()
+    model: dict[str, int] = field(default_factory=dict)  # values of constants for which a difference was found
+
+    @property
+    def has_float(self) -> bool:
+        return any(as_dtype(d).is_float for d in self.dtypes)
+
+
+@dataclass(slots=True)
+class Prover:
+    """Proves the rules of a library of declarations. milliseconds: what z3 may take for one question."""
+
+    library: Library
+    milliseconds: int = 3000
+
+    def attempts(self, rule: syntax.Rule) -> Iterator[Attempt]:
+        """An attempt for each choice of ops and dtypes that the rule's pattern admits."""
+        table = self.library.table
+        kinds = {g.name: table.resolve_generic(g.classes) for g in rule.generics}
+        dtype_generics = {name: names for name, (kind, names) in kinds.items() if kind == "dtype"}
+        pools = {name: table.declared_order(names) for name, (kind, names) in kinds.items() if kind == "op"}
+        for chosen in itertools.product(*pools.values()):
+            ops = dict(zip(pools, chosen, strict=True))
+            dtypes = Dtypes(table, ops, dtype_generics)
+            dtypes.infer(rule.pattern)
+            for choice in dtypes.choices():
+                yield self._attempt(rule, ops, dtypes, choice)
+
+    def _attempt(self, rule: syntax.Rule, ops: Mapping[str, str], dtypes: Dtypes, choice: Choice) -> Attempt:
+        used = tuple(dict.fromkeys(choice.values()))
+        mixed = "index" in used and any(as_dtype(d).kind in ("int", "uint") for d in used)
+        encodings = [Encoding(mixed, opaque=True), Encoding(mixed)] + ([] if mixed else [Encoding(True)])
+        if "index" in used:
+            encodings.append(Encoding(words=True))
+        failed: list[Attempt] = []
+        for encoding in encodings[: 2 if any(as_dtype(d).is_float for d in used) else None]:
+            attempt = Attempt("never", ops=ops, dtypes=used)
+            try:
+                self._cases(_Question(self, rule, ops, dtypes, choice, encoding, attempt), {}, 0)
+            except UntranslatableError as reason:
+                attempt.verdict, attempt.reason = "unknown", str(reason)
+            if attempt.verdict in ("proved", "never"):
+                return attempt
+            failed.append(attempt)
+        return failed[1]
+
+    def _cases(self, question: _Question, cases: dict[str, Any], count: int) -> None:
+        """Asks the question, by cases where that is wanted; the attempt has the worst verdict of all."""
+        if count > _MOST_CASES:
+            raise UntranslatableError("too many cases")
+        try:
+            question.ask(cases)
+        except CasesError as split:
+            if split.name in cases:
+                raise UntranslatableError(f"two proofs by cases of {split.name}") from None
+            for case in (*split.values, split.values):
+                if question.attempt.verdict in ("never", "proved"):
+                    self._cases(question, {**cases, split.name: case}, count + 1)
+
+
+@dataclass(slots=True)
+class _Question:
+    """A rule for one choice of ops and dtypes."""
+
+    prover: Prover
+    rule: syntax.Rule
+    ops: Mapping[str, str]
+    dtypes: Dtypes
+    choice: Choice
+    encoding: Encoding
+    attempt: Attempt
+
+    def ask(self, cases: Mapping[str, Any]) -> None:
+        library = self.prover.library
+        self.encoding.axioms.clear()
+        evaluation = Evaluation(library, Meaning(library.table, self.encoding))
+        names: dict[str, Any] = {name: OpName(op) for name, op in self.ops.items()}
+        names |= {name: DtypeName(self.choice[u.root()]) for name, u in self.dtypes.variables.items()}
+        instances = Instances(evaluation, self.dtypes, self.choice, cases)
+        try:
+            made = list(instances.of(self.rule.pattern, names))
+        except NoInstanceError:
+            return
+        self.attempt.bounded |= instances.bounded
+        for root, bound in made:
+            evaluation.like, evaluation.holds, evaluation.path = root.dtype, [], []
+            try:
+                self._compare(evaluation, root, bound)
+            except UndefinedError:
+                continue
+
+    def _compare(self, e: Evaluation, root: Node, names: dict[str, Any]) -> None:
+        for node, inner in names.pop(" computed", ()):
+            e.require(e.operator("==", node.value, e.evaluate(inner, names, False), False))
+        for clause in self.rule.clauses:
+            if clause.keyword == "let":
+                names = e.bind(clause, names)
+            elif clause.keyword == "if" and clause.expression is not None:
+                self._guard(e, clause.expression, names)
+        result = e.lift(e.evaluate(self.rule.template, names, True), root.dtype)
+        if result.dtype != root.dtype:
+            raise UntranslatableError(f"the result is {result.dtype}, not {root.dtype}")
+        self._solve(e, root, result, names)
+
+    def _guard(self, e: Evaluation, x: syntax.Expression, names: Mapping[str, Any]) -> None:
+        """A part of a guard that has no meaning in logic is left out: then more is proved than is needed."""
+        if isinstance(x, syntax.Infix) and x.operator == "and":
+            self._guard(e, x.left, names)
+            self._guard(e, x.right, names)
+            return
+        try:
+            e.require(e.evaluate(x, names, False))
+        except UntranslatableError as reason:
+            e.path.clear()
+            self.attempt.dropped = True
+            self.attempt.reason = self.attempt.reason or str(reason)
+
+    def _solve(self, e: Evaluation, root: Node, result: Node, names: Mapping[str, Any]) -> None:
+        solver = z3.Solver()
+        solver.set("timeout", self.prover.milliseconds)
+        solver.add(*e.meaning.facts, *e.meaning.encoding.axioms, *e.holds)
+        valid = [z3.BoolVal(n.valid) if isinstance(n.valid, bool) else n.valid for n in (root, result)]
+        different = z3.BoolVal(False) if root.term.eq(result.term) else root.term != result.term
+        differs = z3.And(valid[0], z3.Or(z3.Not(valid[1]), different))
+        answer = solver.check(differs)
+        if answer == z3.unknown:
+            answer = self._with_lemmas([*solver.assertions(), differs])
+        if answer == z3.unsat:
+            if self.attempt.verdict == "never" and solver.check() != z3.unsat:
+                self.attempt.verdict = "proved"
+        elif answer == z3.sat:
+            self.attempt.verdict = "refuted"
+            self.attempt.reason = self.attempt.reason or "z3 found a difference"
+            self.attempt.model = _constants(solver.model(), names)
+        elif self.attempt.verdict != "refuted":
+            self.attempt.verdict, self.attempt.reason = "unknown", "z3 ran out of time"
+
+    def _with_lemmas(self, formulas: list[Any]) -> Any:
+        """z3's answer once what the formulas decide is simplified away, and theorems about quotients are added."""
+        goal = z3.Goal()
+        goal.add(*formulas)
+        known = [f for part in z3.Then("simplify", "ctx-simplify")(goal) for f in part]
+        solver = z3.Solver()
+        solver.set("timeout", self.prover.milliseconds)
+        solver.add(*known, *lemmas(known))
+        return solver.check()
+
+
+def _constants(model: Any, names: Mapping[str, Any]) -> dict[str, int]:
+    """The values of the constants of a pattern in a model."""
+    found: dict[str, int] = {}
+    for name, bound in names.items():
+        if isinstance(bound, Constant) and isinstance(bound.node, Node):
+            value = model.eval(bound.node.value.term if isinstance(bound.node.value, Exact) else bound.node.term)
+            if z3.is_bv_value(value):
+                found[name] = value.as_signed_long()
+            elif z3.is_int_value(value):
+                found[name] = value.as_long()
+    return found

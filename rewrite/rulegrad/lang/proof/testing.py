@@ -1,0 +1,248 @@
+"""Tests of rules: random graphs that match, what the engine makes of them, and both sides compared by evaluation."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import random
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rulegrad._core import UOp
+from rulegrad.errors import RulegradError
+from rulegrad.ir.dtype import as_dtype
+from rulegrad.lang import syntax
+from rulegrad.lang.proof.dtypes import Choice, Dtypes
+from rulegrad.lang.proof.effects import STORAGE, Key, Memory, NoMeaningError, Outcome, elements, outcome, storage_key
+from rulegrad.lang.proof.instances import Generator, NoGraphError
+from rulegrad.lang.proof.programs import Entry, Rules
+from rulegrad.lang.walk import calls_in
+from rulegrad.runtime.numerics import Array
+
+_LARGEST_GRAPH = 1 << 14  # elements over which a graph is compared at most
+_SPECIAL_INTEGERS = (0, 1, -1, 2, 3, 7, -7, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A graph on which the rule fires, and what shows that both sides differ."""
+
+    before: UOp
+    after: UOp
+    values: str
+
+
+@dataclass(slots=True)
+class Trial:
+    """What came of testing a rule. fired: on how many graphs it was compared."""
+
+    fired: int = 0
+    difference: Difference | None = None
+    tried: int = 0
+
+
+@dataclass(slots=True)
+class Tester:
+    """Tests rules. wanted: graphs on which a rule is to be compared; most: graphs that are tried at most."""
+
+    rules: Rules
+    wanted: int = 40
+    most: int = 1200
+    _dtypes: dict[int, list[tuple[Dtypes, list[Choice]]]] = field(default_factory=dict)
+
+    def test(self, entry: Entry, seeds: Sequence[Mapping[str, Any]] = ()) -> Trial:
+        """Compares both sides on the rule's test lines and on random graphs, until they differ.
+
+        seeds: values of constants that are to be tried first.
+        """
+        trial = Trial()
+        generator = random.Random(zlib.crc32(entry.name.encode()))
+        for graph in self._graphs(entry, generator, seeds):
+            trial.tried += 1
+            found = self.compare(entry, graph, generator)
+            if found is None:
+                continue
+            trial.fired += 1
+            if isinstance(found, Difference):
+                trial.difference = found
+                return trial
+            if trial.fired >= self.wanted and trial.tried > len(seeds):
+                break
+        return trial
+
+    def compare(self, entry: Entry, graph: UOp, generator: random.Random) -> Difference | bool | None:
+        """True where the rule fires and both sides agree; None where it does not, or a side has no meaning."""
+        try:
+            after = self.rules.walk(entry, graph) if asks_for_consumers(entry) else self.rules.apply(entry, graph)
+        except RulegradError:
+            return None
+        if after is None or after == graph:
+            return None
+        memory = _contents((graph, after), generator)
+        try:
+            wanted, found = outcome(graph, memory, graph.ranges), outcome(after, memory, graph.ranges)
+        except NoMeaningError:
+            return None
+        return difference(graph, after, found, wanted, memory, entry.ulp()) or True
+
+    # ---- graphs ----
+
+    def _graphs(self, entry: Entry, r: random.Random, seeds: Sequence[Mapping[str, Any]]) -> Iterator[UOp]:
+        with contextlib.suppress(RulegradError):
+            yield from self.rules.examples(entry)
+        for seed in itertools.chain(seeds, itertools.repeat({}, self.most)):
+            try:
+                yield self._graph(entry, r, seed)
+            except (NoGraphError, RulegradError, OverflowError):
+                continue
+
+    def _graph(self, entry: Entry, r: random.Random, seed: Mapping[str, Any]) -> UOp:
+        dtypes, choices = r.choice(self._possible(entry))
+        table = self.rules.library.table
+        generator = Generator(table, r, dtypes, r.choice(choices), _is_elementwise(entry, dtypes), seed)
+        if not asks_for_consumers(entry):
+            return generator.of(entry.rule.pattern)
+        shape = generator.shape() or (2,)
+        node = UOp("REDUCE", (UOp("NEG", (generator.leaf("float32", shape),)),), op="ADD", axes=(0,))
+        others = [UOp("EXP", (node,)), UOp("RESHAPE", (node,), shape=(*node.shape, 1)), UOp("SQRT", (node,))]
+        return UOp("SINK", tuple(r.sample(others, 2)))
+
+    def _possible(self, entry: Entry) -> list[tuple[Dtypes, list[Choice]]]:
+        if entry.number not in self._dtypes:
+            self._dtypes[entry.number] = list(possible_dtypes(self.rules.library.table, entry.rule))
+        if not self._dtypes[entry.number]:
+            raise NoGraphError
+        return self._dtypes[entry.number]
+
+
+def possible_dtypes(table: Any, rule: syntax.Rule) -> Iterator[tuple[Dtypes, list[Choice]]]:
+    """For each choice of the rule's op variables: its pattern's dtypes, and the choices of these."""
+    kinds = {g.name: table.resolve_generic(g.classes) for g in rule.generics}
+    dtype_generics = {name: names for name, (kind, names) in kinds.items() if kind == "dtype"}
+    pools = {name: table.declared_order(names) for name, (kind, names) in kinds.items() if kind == "op"}
+    for chosen in itertools.product(*pools.values()):
+        dtypes = Dtypes(table, dict(zip(pools, chosen, strict=True)), dtype_generics)
+        dtypes.infer(rule.pattern)
+        choices = list(dtypes.choices(frozenset())) if dtypes.possible else []
+        if choices:
+            yield dtypes, choices
+
+
+def asks_for_consumers(entry: Entry) -> bool:
+    """Whether the rule looks at the graph around a node, so that it must be tried on a whole one."""
+    return any(c.expression is not None and calls_in(c.expression) & {"uses", "meets"} for c in entry.rule.clauses)
+
+
+def _is_elementwise(entry: Entry, dtypes: Dtypes) -> bool:
+    from rulegrad.lang.proof.dtypes import op_of
+    from rulegrad.lang.walk import expressions_in
+
+    for part in expressions_in(entry.rule.pattern):
+        head = op_of(dtypes.table, part, dtypes.ops)
+        if head is not None and not (dtypes.table.ops[head[0]].elementwise or head[0] in ("CONST", "INVALID")):
+            return False
+    return True
+
+
+# ---- contents of memory ----
+
+
+def _contents(graphs: Sequence[UOp], r: random.Random) -> Memory:
+    """Random contents for all the memory of some graphs."""
+    memory: dict[Key, Array] = {}
+    for node in (n for g in graphs for n in g.toposort() if n.op in STORAGE):
+        if storage_key(node) not in memory:
+            memory[storage_key(node)] = values(node.dtype, elements(node), r)
+    return memory
+
+
+def values(dtype: str, count: int, r: random.Random) -> Array:
+    """Values of a dtype: special ones, small ones, and any bits."""
+    d = as_dtype(dtype)
+    generator = np.random.default_rng(r.getrandbits(32))
+    if d.kind == "bool":
+        return generator.integers(0, 2, count).astype(np.bool_)
+    bits = generator.integers(0, 256, count * d.itemsize, dtype=np.uint8).view(d.numpy)
+    with np.errstate(all="ignore"):
+        if d.is_float:
+            small = (generator.integers(-40, 41, count) / 8).astype(d.numpy)
+            pool = np.array([0.0, -0.0, 1, -1, 0.5, 2, np.inf, -np.inf, np.nan, *_extremes(d.numpy)]).astype(d.numpy)
+        else:
+            limits = np.iinfo(d.numpy)
+            small = generator.integers(max(limits.min, -9), 13, count).astype(d.numpy)
+            extremes = [limits.min, limits.min + 1, limits.max, limits.max - 1]
+            pool = np.array([*extremes, *(v for v in _SPECIAL_INTEGERS if v >= limits.min)], dtype=object).astype(
+                d.numpy
+            )
+    special = pool[generator.integers(0, len(pool), count)]
+    kind = generator.integers(0, 3, count)
+    return np.where(kind == 0, bits, np.where(kind == 1, small, special)).astype(d.numpy)
+
+
+def _extremes(dtype: Any) -> list[float]:
+    import ml_dtypes
+
+    facts: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    return [float(facts.max), -float(facts.max), float(facts.tiny), float(facts.smallest_subnormal)]
+
+
+# ---- comparison ----
+
+
+def difference(
+    before: UOp, after: UOp, found: Outcome, wanted: Outcome, memory: Memory, ulp: float | None
+) -> Difference | None:
+    """Where two outcomes differ, if they do. Floats must be equal to the bit (any nan for a nan), or within `ulp`."""
+    if len(found.arrays) != len(wanted.arrays):
+        return Difference(before, after, f"gives {len(found.arrays)} results, not {len(wanted.arrays)}")
+    for a, b in zip(found.arrays, wanted.arrays):
+        if not after.shape and a.dtype == b.dtype:  # the same for all elements
+            a = np.broadcast_to(a.reshape((*a.shape, *(1,) * (b.ndim - a.ndim))), b.shape)
+        if a.size != b.size or a.dtype != b.dtype:
+            return Difference(before, after, f"gives {a.dtype}{list(a.shape)}, not {b.dtype}{list(b.shape)}")
+        a, b = a.reshape(-1), b.reshape(-1)
+        certain = True if wanted.certain is None else wanted.certain.reshape(-1)
+        wrong = np.flatnonzero(~same(a, b, ulp) & certain)
+        if wrong.size:
+            place = int(min(wrong, key=lambda k: _size(b[k])))
+            return Difference(before, after, _described(before, memory, place, a[place], b[place]))
+    return None
+
+
+def same(a: Array, b: Array, ulp: float | None) -> Array:
+    """Where two arrays of one dtype agree."""
+    d = as_dtype(a.dtype)
+    if not d.is_float:
+        return np.asarray(a == b)
+    with np.errstate(all="ignore"):
+        equal = (a == b) & (np.signbit(a) == np.signbit(b)) | (a != a) & (b != b)
+        if ulp is None:
+            return np.asarray(equal)
+        return np.asarray(equal | (np.abs(_order(a) - _order(b)) <= np.ceil(ulp) + 1) & (a == a) & (b == b))
+
+
+def _order(a: Array) -> Array:
+    """Floats as integers in their order, neighbours one apart."""
+    bits = a.view(np.dtype(f"int{a.dtype.itemsize * 8}")).astype(np.float64 if a.dtype.itemsize < 8 else np.longdouble)
+    least = -(2.0 ** (a.dtype.itemsize * 8 - 1))
+    return np.where(bits < 0, least - bits, bits)
+
+
+def _size(value: Any) -> float:
+    number = abs(float(value))
+    return number if number == number else 1e9
+
+
+def _described(before: UOp, memory: Memory, place: int, found: Any, wanted: Any) -> str:
+    """The values of the variables that show the difference."""
+    parts = []
+    for node in before.toposort():
+        if node.op in STORAGE:
+            array = memory[storage_key(node)]
+            parts.append(f"{array[place % array.size] if array.size else 'nothing'}")
+    where = f" for the values {', '.join(parts)}" if parts else ""
+    return f"gives {found}, not {wanted}{where}"

@@ -1,0 +1,107 @@
+"""What the symbolic evaluation of a rule computes with.
+
+Values that are known are Python's own: int, float, bool, str, None, tuples, `OpName` and `DtypeName`. The others are
+`Exact` integers, truth values of z3, and `Node`s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from rulegrad.ir.dtype import as_dtype
+
+Value = Any  # one of the above
+
+
+class UntranslatableError(Exception):
+    """This part of a rule has no meaning in logic; the rule is tested instead."""
+
+
+class UndefinedError(Exception):
+    """A computation has no value here, so the rule does not fire."""
+
+
+class CasesError(Exception):
+    """A proof by cases is wanted: a constant of the pattern is each of these values, or none of them."""
+
+    def __init__(self, name: str, values: tuple[int, ...]) -> None:
+        super().__init__(f"{name} is one of {len(values)} values")
+        self.name = name
+        self.values = values
+
+
+class OpName(str):
+    """An op as a value."""
+
+    __slots__ = ()
+
+
+class DtypeName(str):
+    """A dtype as a value."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Exact:
+    """An integer that is not known: a signed bit-vector wide enough for it, or an unbounded Int of z3.
+
+    name: the constant of the pattern whose value it is, where it is just that.
+    """
+
+    term: Any
+    width: int | None  # None: an Int
+    name: str = ""
+    excluded: tuple[int, ...] = ()  # what a proof by cases has ruled out
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A node of a graph: its value, and where that may be used.
+
+    valid: False (or a condition) where it is INVALID; value: of a CONST; op, sources: where they are known.
+    """
+
+    term: Any
+    dtype: str
+    valid: Any = True
+    value: Value = None
+    op: str = ""
+    sources: tuple[Node, ...] = ()
+    attributes: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Members:
+    """The members of a conjunction, of which it is not known what they are: each is true where all of it is."""
+
+    of: Node
+
+
+def is_known(*values: Value) -> bool:
+    """Whether all are Python's own."""
+    return all(isinstance(v, int | float | str) or v is None or (isinstance(v, tuple) and is_known(*v)) for v in values)
+
+
+def limits(dtype: str) -> tuple[int, int]:
+    """Least and greatest value of a machine integer."""
+    d = as_dtype(dtype)
+    if d.kind == "uint":
+        return 0, 2**d.bits - 1
+    return -(2 ** (d.bits - 1)), 2 ** (d.bits - 1) - 1
+
+
+def representable(value: Value, dtype: str) -> bool:
+    """Whether a CONST of the dtype can have this value."""
+    d = as_dtype(dtype)
+    if d.kind == "bool":
+        return bool(value in (0, 1))
+    if d.is_float:
+        return isinstance(value, int | float)
+    if not isinstance(value, int | float) or value != value or value in (float("inf"), float("-inf")):
+        return False
+    if value != int(value):
+        return False
+    low, high = limits(dtype)
+    return bool(low <= value <= high)

@@ -1,0 +1,108 @@
+"""Whether the rules are right: proved by z3, or tested on random graphs; shows a counterexample where one is not."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from rulegrad.errors import RuleError
+from rulegrad.lang import engine, syntax
+from rulegrad.lang.proof.ledger import Hashes, Ledger
+from rulegrad.lang.proof.programs import Entry, entries_of
+from rulegrad.lang.proof.prover import PROBLEMS, Outcome, prove
+from rulegrad.lang.proof.report import as_text
+from rulegrad.runtime.paths import data_folder
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Proves rules and prints what came of it; exit status 1 when one is wrong, vacuous or untested."""
+    options = _parser().parse_args(arguments)
+    names = [name for name in options.rules if not name.endswith(".rules")]
+    paths = [Path(name) for name in options.rules if name.endswith(".rules")]
+    ours = {_shown(path) for path in paths if _is_ours(path)}
+    theirs = [path.resolve() for path in paths if not _is_ours(path)]
+    with engine.load_rules(*theirs):
+        engine.install_op_table()
+        files = engine.loaded().sources.files
+        wanted = _selected(files, names, ours | set(map(str, theirs)))
+        outcomes = run(files, wanted, Ledger.read(ledger_path()), options.all, options.jobs, options.update)
+    if options.json:
+        print(json.dumps([outcome.plain for outcome in outcomes], indent=2))
+    else:
+        print(as_text(outcomes, options.verbose))
+    return 1 if any(outcome.kind in PROBLEMS for outcome in outcomes) else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m rulegrad prove", description=__doc__)
+    parser.add_argument(
+        "rules", nargs="*", metavar="RULES", help="a rule SET.RULE, a rule set, pass or function, or a file"
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON list instead of text")
+    parser.add_argument("--verbose", action="store_true", help="print what is so of each rule")
+    parser.add_argument("--all", action="store_true", help="prove again what has not changed since it was proved")
+    parser.add_argument("--update", action="store_true", help="write the outcomes to the record of proofs")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes that prove")
+    return parser
+
+
+def run(
+    files: Sequence[syntax.File],
+    wanted: Sequence[Entry],
+    ledger: Ledger,
+    everything: bool = False,
+    jobs: int = 1,
+    update: bool = False,
+) -> list[Outcome]:
+    """The outcomes of rules: from the record where their text has not changed, else they are proved now."""
+    hashes = Hashes(files)
+    texts = {entry.name: hashes.of(entry) for entry in wanted}
+    found: dict[str, Outcome] = {}
+    for entry in wanted:
+        known = None if everything else ledger.get(entry.name, texts[entry.name])
+        if known is not None:
+            found[entry.name] = Outcome(entry.name, entry.place, known["kind"], known["how"])
+    for outcome in prove(files, [entry for entry in wanted if entry.name not in found], jobs):
+        found[outcome.name] = outcome
+    if update:
+        current = {entry.name for entry in entries_of(files)}
+        ledger.known = {name: known for name, known in ledger.known.items() if name in current}
+        for name, outcome in found.items():
+            ledger.known[name] = {"hash": texts[name], "kind": outcome.kind, "how": outcome.how}
+            if outcome.kind in PROBLEMS:
+                del ledger.known[name]
+        ledger.write()
+    return [found[entry.name] for entry in wanted]
+
+
+def ledger_path() -> Path | None:
+    """The record of proofs of a checkout; None where the package is installed without it."""
+    path = data_folder("rules").parent / "tests" / "rules" / "proofs.json"
+    return path if path.parent.is_dir() else None
+
+
+def _selected(files: Sequence[syntax.File], names: Sequence[str], paths: set[str]) -> list[Entry]:
+    """The rules of those names, and of those files; all, where neither is given. Raises RuleError."""
+    entries = entries_of(files)
+    if not names and not paths:
+        return entries
+    for name in names:
+        if not any(name in (e.name, e.owner, e.rule.name) for e in entries):
+            raise RuleError(f"no rule, rule set, pass or function is called `{name}`")
+    chosen = set(names)
+    return [e for e in entries if chosen & {e.name, e.owner, e.rule.name} or e.rule.span.file in paths]
+
+
+def _is_ours(path: Path) -> bool:
+    return any(path.resolve().is_relative_to(data_folder(kind)) for kind in _FOLDERS)
+
+
+def _shown(path: Path) -> str:
+    """How messages call one of our files."""
+    return path.resolve().relative_to(data_folder("rules").parent).as_posix()
+
+
+_FOLDERS = ("rules", "backends")

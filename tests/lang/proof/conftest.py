@@ -1,0 +1,44 @@
+"""Rules of a text, proved."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+
+import pytest
+
+from rulegrad.lang import engine, syntax
+from rulegrad.lang.checker import check
+from rulegrad.lang.diagnostics import report
+from rulegrad.lang.parser import parse_file
+from rulegrad.runtime.paths import data_folder
+
+
+def _checked(text: str) -> list[syntax.File]:
+    """The op table, and a rule file of this text."""
+    path = data_folder("rules") / "ops.rules"
+    table = parse_file(path.read_text(encoding="utf-8"), "ops.rules")
+    files = [table, parse_file(textwrap.dedent(text), "test.rules")]
+    errors = [d for d in check(files) if d.is_error]
+    assert not errors, report(errors)
+    return files
+
+
+@pytest.fixture
+def checked() -> Callable:
+    """The op table and a rule file, parsed and checked, of a text that may be indented."""
+    return _checked
+
+
+@pytest.fixture
+def outcomes() -> Callable:
+    """Outcomes by rule, of a text that may be indented."""
+    pytest.importorskip("z3")
+    from rulegrad.lang.proof.prover import Workbench
+
+    def prove(text: str) -> dict:
+        engine.install_op_table()
+        bench = Workbench(_checked(text))
+        return {entry.rule.name: bench.outcome(entry) for entry in bench.rules.entries}
+
+    return prove

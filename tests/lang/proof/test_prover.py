@@ -1,0 +1,152 @@
+"""Rules that are right are proved or tested; of rules that are wrong a smallest counterexample is shown."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from rulegrad.lang.parser import parse_file
+
+RIGHT = """
+    ruleset t:
+        unbounded: (x:index // a:const) // b:const -> x // {a * b}
+            if b > 0
+        wraps[T: FixedInt]: (x:T + a:const) + b:const -> x + {eval(ADD, T, [a, b])}
+        machine: x:int8 // 4 -> x >> 2
+        powers[T: Int]: x:T % c:const -> x & {c - 1}
+            if is_pow2(c)
+        interval[T: Int]: max(x:T, y) -> x
+            if vmin(x) >= vmax(y)
+        by_cases: (x:int32 & mask:const) >> k:const -> x >> k
+            if k >= 0 and mask | ((1 << k) - 1) == -1
+        logic: where(c, a:bool, false) -> c & a
+        congruence[f: Binary]: f(where(c, a, b), where(c, x, y)) -> where(c, f(a, x), f(b, y))
+        narrows[A, B]: CAST[B](CAST[A](x:B)) -> x
+            if lossless(B, A) and not is_float(B)
+"""
+
+
+def test_right_rules_are_proved(outcomes) -> None:
+    found = outcomes(RIGHT)
+    assert {name: o.kind for name, o in found.items() if o.kind != "proved"} in ({}, {"narrows": "tested"})
+
+
+WRONG = {
+    "guard_missing": "(x:index // a:const) // b:const -> x // {a * b}",
+    "overflow": "(x:int8 * 2) // 2 -> x",
+    "unsigned": "x:uint8 < 0 - y:uint8 -> x + y < 0",
+    "connective": "x:bool & y:bool -> x | y",
+    "bound": "max(x:index, y) -> x\n            if vmin(x) >= vmin(y)",
+    "shift": "x:int32 // c:const -> x >> {c}\n            if c > 0 and c < 8",
+    "flipped": "INDEX(FLIP(x), is...) -> INDEX(x, is...)",
+    "permuted": "PERMUTE[order=p](PERMUTE[order=q](x)) -> PERMUTE[order=[q[k] for k in q]](x)",
+    "zero": "x:float32 + 0 -> x",
+    "reassociated": "(x:float32 + y) + z -> x + (y + z)",
+    "reduced": "REDUCE[op=ADD, axes=a](-x) -> REDUCE[op=ADD, axes=a](x)",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_rules_fail_with_a_line_that_can_be_pasted(outcomes, name: str) -> None:
+    text = f"ruleset t:\n        {name}: {WRONG[name]}\n"
+    found = outcomes(text)[name]
+    assert found.kind == "failed"
+    assert found.line.startswith("test fails ")
+    with_line = text + f"            {found.line}\n"
+    rule = parse_file(textwrap.dedent(with_line), "pasted.rules").declarations[0].rules[0]
+    assert len(rule.tests) == 1
+
+
+def test_a_counterexample_is_small(outcomes) -> None:
+    found = outcomes("ruleset t:\n    wrong: x:int32 * c:const -> x + c\n        if c > 5\n")["wrong"]
+    assert found.line == "test fails MUL(x:int32, CONST[int32](6))"
+    assert "gives" in found.how
+
+
+def test_a_line_of_a_counterexample_is_a_test_that_fails(outcomes, checked) -> None:
+    """The rule still fires there, so that the line fails until the rule is mended."""
+    from rulegrad.lang.rule_tests import RuleTests
+
+    text = "ruleset t:\n    wrong: x:int32 & y -> x\n"
+    line = outcomes(text)["wrong"].line
+    tests = RuleTests(checked(text + f"        {line}\n"))
+    assert "fires" in tests.run(tests.cases[0])
+
+
+def test_a_guard_that_never_holds_is_vacuous(outcomes) -> None:
+    found = outcomes("ruleset t:\n    never: x:int32 + c:const -> x\n        if c > 3 and c < 2\n")["never"]
+    assert found.kind == "vacuous"
+
+
+def test_a_rule_that_never_fires_is_untested(outcomes) -> None:
+    found = outcomes("ruleset t:\n    never: STACK(x, y) -> STACK(y, x)\n        if contains(THREEFRY, x)\n")["never"]
+    assert found.kind == "untested"
+
+
+STRUCTURE = """
+    ruleset t:
+        flip_twice: FLIP[axes=a](FLIP[axes=a](x)) -> x
+        shrink: INDEX(SHRINK[begin=b](x), is...) -> INDEX(x, (i + k for i, k in zip(is, b)))
+        permute: INDEX(PERMUTE[order=p](x), is...) -> INDEX(x, (is[k] for k in argsort(p)))
+        any_order: REDUCE[op=MAX, axes=(0,)](FLIP[axes=(0,)](x:int32)) -> REDUCE[op=MAX, axes=(0,)](x)
+        loop: STORE(b@PARAM(), -x) -> STORE(b, x * -1)
+"""
+
+
+def test_structural_rules_are_tested_on_random_shapes(outcomes) -> None:
+    found = outcomes(STRUCTURE)
+    assert {name: o.kind for name, o in found.items() if o.kind != "tested"} == {}
+    assert "40 graphs" in found["shrink"].how
+
+
+FLOATS = """
+    ruleset t:
+        exact: -(-x:float32) -> x
+        rounded: (x:float32 / 3) * 3 -> x
+            ulp 1
+        wrong_on_purpose: x:float32 - x -> 0
+            unsound "nan - nan is nan"
+        not_so_wrong: max(x:float32, x) -> x
+            unsound "it is not"
+        taken_for_granted: PARAM[slot=1]() -> PARAM[slot=2, shape=(), dtype=float32]()
+            assumes both_are_equal
+"""
+
+
+def test_floats(outcomes) -> None:
+    found = outcomes(FLOATS)
+    assert found["exact"].kind == "tested"
+    assert (found["wrong_on_purpose"].kind, found["wrong_on_purpose"].how) == ("unsound", "nan - nan is nan")
+    assert found["not_so_wrong"].kind == "failed" and "no difference" in found["not_so_wrong"].how
+    assert (found["taken_for_granted"].kind, found["taken_for_granted"].how) == ("assumed", "assumes both_are_equal")
+
+
+GRADIENT = """
+    function slope(n, d):
+        square: slope(ordered a * a, d) -> (d * a, d * a)
+            test slope(x:float32 * x, d:float32) -> (d * x, d * x)
+        sine: slope(SIN(a), d) -> (d * sin(a),)
+            test slope(SIN(x:float32), d:float32) -> (d * SIN(x),)
+        exponential: slope(n@EXP(_), d) -> (d * n,)
+            test slope(EXP(x:float32), d:float32) -> (d * EXP(x),)
+    function depth(n):
+        other: depth(_) -> {1}
+            test depth(x:float32) -> 1
+        wrong: depth(_) -> {1}
+            test depth(x:float32) -> 2
+    pass slopes = reverse slope
+"""
+
+
+def test_functions_by_slopes_and_by_their_test_lines(outcomes) -> None:
+    found = outcomes(GRADIENT)
+    assert found["exponential"].kind == "tested" and "slope" in found["exponential"].how
+    assert found["sine"].kind == "failed" and "slope" in found["sine"].how
+    assert found["other"].kind == "tested"
+    assert found["wrong"].kind == "failed"
+
+
+def test_outcomes_are_the_same_each_time(outcomes) -> None:
+    text = f"ruleset t:\n        zero: {WRONG['zero']}\n        flipped: {WRONG['flipped']}\n"
+    assert outcomes(text) == outcomes(text)
