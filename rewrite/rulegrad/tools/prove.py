@@ -67,14 +67,10 @@ def run(
             found[entry.name] = Outcome(entry.name, entry.place, known["kind"], known["how"])
     for outcome in prove(files, [entry for entry in wanted if entry.name not in found], jobs):
         found[outcome.name] = outcome
+        if update:
+            ledger.note(outcome.name, texts[outcome.name], outcome.kind, outcome.how, outcome.kind not in PROBLEMS)
     if update:
-        current = {entry.name for entry in entries_of(files)}
-        ledger.known = {name: known for name, known in ledger.known.items() if name in current}
-        for name, outcome in found.items():
-            ledger.known[name] = {"hash": texts[name], "kind": outcome.kind, "how": outcome.how}
-            if outcome.kind in PROBLEMS:
-                del ledger.known[name]
-        ledger.write()
+        ledger.keep({entry.name for entry in entries_of(files)})
     return [found[entry.name] for entry in wanted]
 
 

@@ -103,6 +103,18 @@ class Ledger:
         found = self.known.get(name)
         return found if found is not None and found.get("hash") == text else None
 
+    def note(self, name: str, text: str, kind: str, how: str, is_good: bool) -> None:
+        """Writes down an outcome; one that is a problem is not kept, so that the rule is proved again."""
+        self.known.pop(name, None)
+        if is_good:
+            self.known[name] = {"hash": text, "kind": kind, "how": how}
+        self.write()
+
+    def keep(self, names: set[str]) -> None:
+        """Forgets all rules but these."""
+        self.known = {name: found for name, found in self.known.items() if name in names}
+        self.write()
+
     def write(self) -> None:
         """Writes the file, a rule a line."""
         if self.path is None:

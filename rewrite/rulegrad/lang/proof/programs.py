@@ -11,7 +11,7 @@ from rulegrad.lang import syntax
 from rulegrad.lang.compiler import ProgramCompiler
 from rulegrad.lang.compiler.assembler import CompiledPass
 from rulegrad.lang.compiler.scope import Library
-from rulegrad.lang.rule_tests import WALK, EveryNeedMet, RuleTests, owners
+from rulegrad.lang.rule_tests import WALK, WHOLE, EveryNeedMet, RuleTests, owners
 
 TEXT = -1  # the number of a rule that gives text
 
@@ -54,6 +54,7 @@ class Rules:
     tests: RuleTests = field(init=False)
     library: Library = field(init=False)
     program: Program = field(init=False)
+    whole: frozenset[str] = frozenset()  # passes whose rules make sense only together, on a whole graph
 
     def __post_init__(self) -> None:
         compiler = ProgramCompiler(self.files, None, False)
@@ -61,8 +62,9 @@ class Rules:
         compiler.compile()
         self.library = compiler.library
         self.entries = [entry for entry in entries_of(self.files) if entry.number != TEXT]
+        self.whole = frozenset(p.name for p in compiler.passes if p.kind in WHOLE)
         for entry in self.entries:
-            if not entry.function:
+            if not entry.function and entry.owner not in self.whole:
                 alternatives = compiler.rules.compile(entry.owner, entry.rule)
                 name = f"rule {entry.number}"
                 compiler.assembler.passes.append(CompiledPass(name, WALK, -1, alternatives, [], []))
@@ -72,7 +74,10 @@ class Rules:
         self.tests = RuleTests(self.files, limits)
 
     def apply(self, entry: Entry, root: UOp) -> UOp | None:
-        """What the rule makes of a node; None where it does not fire. In a walk it may ask for consumers."""
+        """What the rule makes of a node; None where it does not fire. A rule of a collect or flow pass: the pass."""
+        if entry.owner in self.whole:
+            found, info = self.program.rewrite(entry.owner, root)
+            return found if info["fired"] else None
         return self.program.apply(f"rule {entry.number}", root)
 
     def walk(self, entry: Entry, root: UOp) -> UOp | None:
