@@ -294,14 +294,22 @@ def _call(e: Emitter, x: syntax.Call, build: bool) -> int:
 
 
 def _builtin(e: Emitter, x: syntax.Call) -> int:
-    # In the op table's intervals, lo(a) and hi(a) are registers of their own.
-    if x.function in ("lo", "hi") and isinstance(x.arguments[0], syntax.Name):
-        return e.names[f"{x.function} {x.arguments[0].name}"].register
+    if x.function in ("lo", "hi"):
+        return _end_of_interval(e, x)
     start = e.next_register
     arguments = [_argument(e, a, x.function in _TAKES_NODES) for a in x.arguments]
     register = e.result(start, x.span)
     e.emit("BUILTIN", register, e.assembler.builtin(x.function), len(arguments), *arguments)
     return register
+
+
+def _end_of_interval(e: Emitter, x: syntax.Call) -> int:
+    """In the op table's intervals, lo(a) and hi(a) are registers of their own."""
+    source = x.arguments[0]
+    found = e.names.get(f"{x.function} {source.name}") if isinstance(source, syntax.Name) else None
+    if found is None:
+        raise problem(f"`{x.function}` takes a source of the op, in an `interval` line", x.span)
+    return found.register
 
 
 def _definition(e: Emitter, definition: syntax.Definition, x: syntax.Call, build: bool) -> int:
