@@ -53,10 +53,10 @@ class Subject:
 
 @dataclass(eq=False, slots=True)
 class PassRules:
-    """A rewriting pass, or a function, and its rules in the order in which they are tried."""
+    """The rules of a rewriting pass, of a rule set, or another list (a function's, say), in the order of trying."""
 
     name: str
-    direction: str  # children_first, parents_first, walk; or function, set
+    direction: str  # children_first, parents_first, walk; or set, list
     subjects: list[Subject]
     tensors: bool = False
 
@@ -104,9 +104,11 @@ class Laboratory:
         for name, ruleset in compiler.rulesets.items():
             pairs = compiler.rules_of(name, ruleset.span)
             self.sets.append(PassRules(name, "set", self._subjects(compiler, pairs)))
-        self.functions = [
-            PassRules(f.name, "function", self._subjects(compiler, [(f.name, r) for r in f.rules], f.parameters[1:]))
-            for f in compiler.library.functions.values()
+        listed = [(f.name, f.rules, f.parameters[1:]) for f in compiler.library.functions.values()]
+        listed += [(d.name, d.rules, ()) for d in compiler.passes if d.kind in ("collect", "flow")]
+        self.lists = [
+            PassRules(name, "list", self._subjects(compiler, [(name, rule) for rule in rules], parameters))
+            for name, rules, parameters in listed
         ]
         self.program = Program(compiler.assembler.serialize())
         self._find_instances(samples)
@@ -117,7 +119,7 @@ class Laboratory:
         pairs: Sequence[tuple[str, syntax.Rule]],
         parameters: tuple[str, ...] | None = None,
     ) -> list[Subject]:
-        """The rules that the target admits; each is also compiled into a pass of its own (not those of functions)."""
+        """The rules that the target admits; each is also compiled into a pass of its own, unless it has parameters."""
         found = []
         for owner, rule in in_order(list(dict.fromkeys(pairs))):
             key = (owner, rule.name, rule.span.line)

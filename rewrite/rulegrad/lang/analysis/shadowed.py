@@ -18,9 +18,9 @@ class Shadows:
         self._subjects: dict[tuple[str, syntax.Span], Subject] = {}
 
     def add(self, laboratory: Laboratory) -> None:
-        """Looks at the passes, rule sets and functions of one target."""
+        """Looks at the passes, rule sets, functions and gathering passes of one target."""
         known: dict[tuple[int, int], bool] = {}
-        for of in (*laboratory.passes, *laboratory.sets, *laboratory.functions):
+        for of in (*laboratory.passes, *laboratory.sets, *laboratory.lists):
             for place_in_pass, later in enumerate(of.subjects):
                 shadows = {}
                 for earlier in of.subjects[:place_in_pass]:
@@ -48,13 +48,13 @@ def _shadows(laboratory: Laboratory, of: PassRules, earlier: Subject, later: Sub
         return False
     if a.ops is not None and (b.ops is None or not b.ops.root().names <= a.ops.root().names):
         return False
-    if of.direction == "function" and _may_fail(earlier.rule.template):
+    if of.direction == "list" and _may_fail(earlier.rule.template):
         return False
     for binding in covers(laboratory.table, a, b):
         wanted = conditions(later.rule, later.sketch.tokens())
         tokens = {name: binding.meaning(token) for name, token in earlier.sketch.tokens().items()}
         if conditions(earlier.rule, tokens) <= wanted:
-            if of.direction == "function":
+            if of.direction == "list":
                 return True
             return bool(later.instances) and all(laboratory.fires(earlier, node) for node in later.instances)
     return False

@@ -1,0 +1,95 @@
+"""The analyses of `rulegrad check` on rules that they must not complain of, each close to one that they report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rulegrad.lang import engine
+from rulegrad.lang.analysis import analyse
+from rulegrad.lang.checker import check
+from rulegrad.lang.parser import parse_file
+
+OP_TABLE = Path(__file__).parents[2] / "rules" / "ops.rules"
+FINE = {
+    "a declared order": """
+ruleset choices:
+    same: where(_, x, x) -> x
+        test where(c:bool, x:int32, x) -> x
+    product[T: Int]: where(c, x:T, y:T) -> CAST[T](c) * x + CAST[T](~c) * y
+        after same
+        test where(c:bool, x:int32, y:int32) -> CAST[int32](c) * x + CAST[int32](~c) * y
+pass choose rewrite children_first: choices
+""",
+    "the order of a union": """
+ruleset first:
+    same: where(_, x, x) -> x
+        test where(c:bool, x:int32, x) -> x
+ruleset second:
+    product[T: Int]: where(c, x:T, y:T) -> CAST[T](c) * x + CAST[T](~c) * y
+        test where(c:bool, x:int32, y:int32) -> CAST[int32](c) * x + CAST[int32](~c) * y
+pass choose rewrite children_first: first + second
+""",
+    "different results that the pass makes equal": """
+ruleset sums:
+    twice[T: Int]: x:T + x -> x * 2
+        test i:int32 + i -> i * 2
+    nothing: x + 0 -> x
+        test x:float32 + 0 -> x
+    folded[T: Int]: a:const:T * b:const -> {a * b}
+        test CONST[int32](3) * 2 -> 6
+pass add rewrite children_first: sums
+""",
+    "a special case before the general one": """
+ruleset products:
+    double[T: Int]: x:T * 2 -> x + x
+        test x:int32 * 2 -> x + x
+    scaled[T: Int]: x:T * c:const -> c * (x << 1)
+        if c > 7
+        after double
+        test x:int32 * 8 -> x << 1 if false else CONST[int32](8) * (x << 1)
+""",
+    "an earlier rule with another guard": """
+ruleset products:
+    small[T: Int]: x:T * c:const -> x + x
+        if c == 2
+        test x:int32 * 2 -> x + x
+    large[T: Int]: x:T * k:const -> x << {log2(k)}
+        if k > 2 and is_pow2(k)
+        test x:int32 * 8 -> x << 3
+""",
+    "a part that is only rewritten under a guard": """
+ruleset powers:
+    square: x ** c:const -> x * x
+        if c == 2
+        test x:float32 ** 2 -> x * x
+    root: SQRT(x ** c:const) -> x ** {c / 2}
+        if c == 4
+        test SQRT(x:float32 ** 4) -> x ** 2
+pass roots rewrite children_first: powers
+""",
+    "rules that undo each other in different passes": """
+pass apart rewrite children_first:
+    minus: x:Float - y -> x + -y
+        test x:float32 - y:float32 -> x + -y
+pass together rewrite children_first:
+    plus: x:Float + -y -> x - y
+        test x:float32 + -y:float32 -> x - y
+""",
+}
+
+
+@pytest.mark.parametrize("text", FINE.values(), ids=FINE.keys())
+def test_no_false_alarm(text: str) -> None:
+    engine.install_op_table()
+    files = [parse_file(OP_TABLE.read_text(encoding="utf-8"), "ops.rules"), parse_file(text, "fine.rules")]
+    assert not [d for d in check(files) if d.is_error]
+    assert [str(d) for d in analyse(files)] == []
+
+
+def test_analyses_are_deterministic() -> None:
+    engine.install_op_table()
+    text = (Path(__file__).parent / "fail" / "rules-disagree.rules").read_text(encoding="utf-8")
+    files = [parse_file(OP_TABLE.read_text(encoding="utf-8"), "ops.rules"), parse_file(text, "t.rules")]
+    assert analyse(files) == analyse(files) != []
