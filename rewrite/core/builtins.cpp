@@ -351,24 +351,27 @@ bool kind_float(const DtypeInfo& d) { return d.kind == Kind::Float; }
 bool kind_signed(const DtypeInfo& d) { return d.kind == Kind::Float || d.kind == Kind::Int || d.kind == Kind::Index; }
 bool kind_integer(const DtypeInfo& d) { return d.kind == Kind::Int || d.kind == Kind::Uint || d.kind == Kind::Index; }
 
-bool f_substitute(Machine& m, Arguments a, uint32_t, Value& r) {
+bool f_subst(Machine& m, Arguments a, uint32_t count, Value& r) {
   Node* e;
-  if (!node_of(a[0], e)) return false;
+  if (!node_of(a[0], e) || count % 2 == 0) return false;
   std::unordered_map<Node*, Node*> done;
   auto pair = [&](const Value& from, const Value& to) {
     if (from.tag != Tag::Node) return false;
     Node* by = m.lift(to, from.n->dtype);
     if (by->dtype != from.n->dtype)
-      throw RewriteError("substitute changes the dtype of " + describe(from.n) + " to " + dtype_info(by->dtype).name->text);
-    done[from.n] = by;
+      throw RewriteError("subst changes the dtype of " + describe(from.n) + " to " + dtype_info(by->dtype).name->text);
+    done.emplace(from.n, by);
     return true;
   };
-  if (a[1].tag == Tag::Seq) {  // several at once
-    if (a[2].tag != Tag::Seq || a[2].q.size != a[1].q.size) return false;
-    for (uint32_t k = 0; k < a[1].q.size; k++)
-      if (!pair(a[1].q.items[k], a[2].q.items[k])) return false;
-  } else if (!pair(a[1], a[2])) {
-    return false;
+  for (uint32_t k = 1; k < count; k += 2) {
+    const Value &from = a[k], &to = a[k + 1];
+    if (from.tag != Tag::Seq) {
+      if (!pair(from, to)) return false;
+      continue;
+    }
+    if (to.tag != Tag::Seq || to.q.size != from.q.size) return false;
+    for (uint32_t j = 0; j < from.q.size; j++)
+      if (!pair(from.q.items[j], to.q.items[j])) return false;
   }
   for (Node* n : toposort({e})) {
     if (done.count(n)) continue;
@@ -528,7 +531,7 @@ const Entry kBuiltins[] = {
     {"total", f_total}, {"len", f_len}, {"zip", f_zip}, {"reversed", f_reversed}, {"sorted", f_sorted}, {"argsort", f_argsort},
     {"any", f_any}, {"all", f_all}, {"strides", f_strides}, {"eval", f_eval}, {"convert", f_convert}, {"identity", f_identity},
     {"lossless", f_lossless}, {"fits", f_fits}, {"is_float", f_kind<kind_float>}, {"is_signed", f_kind<kind_signed>},
-    {"is_integer", f_kind<kind_integer>}, {"substitute", f_substitute}, {"type", f_type}, {"literal", f_literal}, {"limit", f_limit},
+    {"is_integer", f_kind<kind_integer>}, {"subst", f_subst}, {"type", f_type}, {"literal", f_literal}, {"limit", f_limit},
     {"dtype_min", f_dtype_min}, {"dtype_max", f_dtype_max}, {"bit_not", f_bit_not}, {"bit_and", f_bits<B_AND>}, {"bit_or", f_bits<B_OR>},
     {"bit_xor", f_bits<B_XOR>}, {"shift_left", f_shift_left}, {"shift_right", f_shift_right}, {"trunc_div", f_trunc_div},
     {"trunc_mod", f_trunc_mod}, {"pow", f_pow}, {"sqrt", f_real<std::sqrt>}, {"exp", f_real<std::exp>}, {"exp2", f_real<std::exp2>},

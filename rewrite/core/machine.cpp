@@ -499,6 +499,57 @@ Status Machine::execute(const Code& code, Value& result) {
         pc += 2;
         break;
       }
+      case I_CHAIN: {
+        Node* n = NODE(pc[2]);
+        Value members;
+        REQUIRE(n && chain_of(n, uint32_t(pc[3]), uint32_t(pc[4]), uint32_t(pc[5]), members));
+        r[pc[1]] = members;
+        pc += 6;
+        break;
+      }
+      case I_PICK: {
+        Value &at = r[pc[1]], &s = r[pc[3]];
+        const OpSet* set = pc[4] >= 0 ? &program.sets[pc[4]] : nullptr;
+        REQUIRE(at.tag == Tag::Int && s.tag == Tag::Seq && at.i >= 0 && at.i <= Int(s.q.size));
+        uint32_t place = uint32_t(at.i);
+        spend(1);
+        while (place < s.q.size && !can_pick(s.q.items[place], set, place, pc + 5)) place++;
+        REQUIRE(place < s.q.size);
+        if (place + 1 < s.q.size) {
+          spend(kValueCost);
+          choices.push_back({pc, building.size(), bottoms.size()});
+        }
+        Value item = s.q.items[place];
+        at = Value::integer(place + 1);
+        r[pc[2]] = item;
+        pc += 6 + pc[5];
+        break;
+      }
+      case I_LEFT: {
+        Value s = r[pc[2]];
+        REQUIRE(s.tag == Tag::Seq);
+        Value* items = allocate(s.q.size);
+        uint32_t count = 0;
+        for (uint32_t k = 0; k < s.q.size; k++)
+          if (can_pick(s.q.items[k], nullptr, k, pc + 3)) items[count++] = s.q.items[k];
+        r[pc[1]] = Value::seq(items, count);
+        pc += 4 + pc[3];
+        break;
+      }
+      case I_FIND: {
+        const Value &rows = r[pc[2]], &key = r[pc[3]];
+        REQUIRE(rows.tag == Tag::Seq);
+        const Value* row = find_row(rows, key);
+        REQUIRE(row);
+        r[pc[1]] = Value(*row);
+        pc += 4;
+        break;
+      }
+      case I_FRESH:
+        // 62 bits: the number is positive, and so is one more than it
+        r[pc[1]] = Value::integer(Int(mix(hash_value(r[pc[2]]), hash_value(program.constants[pc[3]])) >> 2));
+        pc += 4;
+        break;
       default:
         throw BytecodeError("an unknown instruction");
     }

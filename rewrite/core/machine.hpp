@@ -134,6 +134,9 @@ struct Machine {
   bool member(const Value& owner, const Str* name, Value& result);
   Node* build(uint32_t op, int dtype, const Value* attrs, uint32_t nattrs, const Value* sources, uint32_t count);
   Node* build_infix(uint32_t op, const Value& a, const Value& b);
+  // choices.cpp: the members of a chain, in order; and whether an item is in the set and at no place that is counted.
+  bool chain_of(Node* n, uint32_t op, uint32_t least, uint32_t most, Value& result);
+  bool can_pick(const Value& item, const OpSet* set, uint32_t place, const int32_t* counted) const;
   Value persistent(const Value& v);  // sequences copied out of the arena
 
  private:
@@ -153,6 +156,8 @@ struct Machine {
   bool explaining_calls_ = false;
 };
 
+// The first of a sequence of rows whose first item equals the key, or null.
+const Value* find_row(const Value& rows, const Value& key);
 // The op table's evaluator on constants; false when undefined. The result is as the dtype stores it.
 bool evaluate_op(uint32_t op, uint32_t dtype, const Value* arguments, uint32_t count, uint32_t argument_dtype, Value& result);
 bool identity_of(uint32_t op, uint32_t dtype, Value& result);

@@ -294,7 +294,7 @@ class Decoder {
     i.opcode = next();
     check(i.opcode >= 0 && i.opcode < I_COUNT, "an unknown instruction");
     for (const char* o = kOperands[i.opcode]; *o; o++) operand(i, *o);
-    if (i.opcode == I_ITERATE) i.reads.push_back(i.writes[0]);
+    if (i.opcode == I_ITERATE || i.opcode == I_PICK) i.reads.push_back(i.writes[0]);
     return i;
   }
 
@@ -335,6 +335,10 @@ class Decoder {
       case 'n': number(i); break;
       case 'j': i.target = below(code_.size(), "a jump leads out of the code"); break;
       case 's': below(p_.sets.size(), "an op set is out of range"); break;
+      case 'S':
+        if (code_.size() > at_ && code_[at_] == -1) next();
+        else below(p_.sets.size(), "an op set is out of range");
+        break;
       case 'o': below(op_count(), "an op is out of range"); break;
       case 'O':
         if (code_.size() > at_ && code_[at_] == -1) next();

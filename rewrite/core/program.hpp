@@ -14,9 +14,12 @@ constexpr int kRegisters = 250;
 constexpr size_t kMaxOps = 512;
 
 // X(name, operands). Operands: d destination register, r register, R register or -1, k constant, n number, j jump
-// target, s op set, o op, O op or -1, b built-in, f function, x extern, v counted registers, V counted destination registers,
+// target, s op set, S op set or -1, o op, O op or -1, b built-in, f function, x extern, v counted registers, V counted destination registers,
 // a counted (attribute, register) pairs, w counted registers of which those written as -(r+1) are spliced.
 // TRY: when something fails later, go on at j (once; the last TRY first). CUT drops the TRYs since a MARK.
+// CHAIN: the members of a chain of op o, if there are n to n of them. PICK: the next item of a sequence, in s and at none of the places
+// counted before; when something fails later, the one after it. LEFT: the items that the counted places leave over. FIND: the row
+// whose first item is equal. FRESH: a number made of a value's structure and a constant.
 #define RULEGRAD_OPCODES(X)                                                                                       \
   X(IS_OP, "ro") X(IN_SET, "rs") X(SOURCES, "rn") X(SOURCES_MIN, "rn") X(SOURCE, "drn") X(SOURCE_END, "drn")      \
   X(SOURCE_SLICE, "drnn") X(DTYPE_IN, "rn") X(IS_CONST, "r") X(CONST_IS, "rk") X(SAME, "rr") X(EQUALS, "rk")      \
@@ -25,7 +28,7 @@ constexpr size_t kMaxOps = 512;
   X(RETURN, "r") X(BEGIN, "") X(APPEND, "r") X(EXTEND, "r") X(FINISH, "d") X(ITERATE, "ddrj") X(UNPACK, "rV")     \
   X(SUBSCRIPT, "drr") X(SLICE, "drRR") X(UNARY, "dnr") X(BINARY, "dnnrr") X(BUILTIN, "dbv") X(FUNCTION, "dfv")    \
   X(EXTERN, "dxv") X(BUILD, "dORRRaw") X(NOT_SAME, "rr")                                                  \
-  X(TRY, "j") X(MARK, "d") X(CUT, "r")
+  X(TRY, "j") X(MARK, "d") X(CUT, "r") X(CHAIN, "dronn") X(PICK, "ddrSv") X(LEFT, "drv") X(FIND, "drr") X(FRESH, "drk")
 
 enum Opcode : int32_t {
 #define X(name, operands) I_##name,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -397,20 +396,6 @@ def test_the_deepest_expression_can_be_checked() -> None:
     nested = "(" * 38 + "x" + " + 1)" * 38
     file = parse_file(f"ruleset r:\n    a: x -> {chain}\n    b: x -> {nested}\n    c: {chain} -> x\n", "t.rules")
     assert check([file])
-
-
-def test_speed() -> None:
-    rules = "".join(
-        f"    rule{k}[T: Int]: (x:T // a:const) // b:const + {k} -> x // {{a * b}} + where(x < {k}, x, CAST[T](x))\n"
-        f"        if b > 0 and vmin(x) >= {k}\n        test (i:range(100) // 3) // 4 -> i // 12\n"
-        for k in range(500)
-    )
-    start = time.perf_counter()
-    parse_file("ruleset r:\n" + rules, "t.rules")
-    assert time.perf_counter() - start < 2.0  # 0.1 s when the machine does nothing else
-
-
-# ---- text that is no rule file ----
 
 
 def never_fails(text: str) -> None:

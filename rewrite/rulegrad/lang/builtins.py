@@ -115,7 +115,7 @@ BUILTINS: dict[str, Builtin] = _table(
     ("is_float(T)", 1, 1, _RO, "whether a dtype is floating point"),
     ("is_signed(T)", 1, 1, _RO, "whether a dtype has negative values"),
     ("is_integer(T)", 1, 1, _RO, "whether a dtype is an integer or index"),
-    ("substitute(e, a, b)", 3, 3, _R, "e with node a replaced by b"),
+    ("subst(e, a -> b, ...)", 3, 15, _R, "e with nodes, or sequences of nodes, replaced, all at once"),
     # ---- target facts ----
     ("type(T)", 1, 1, (RENDER,), "the target's name of a dtype"),
     ("literal(c)", 1, 1, (RENDER,), "the target's spelling of a constant's value"),
@@ -148,4 +148,13 @@ BUILTINS: dict[str, Builtin] = _table(
     ("round_even(a)", 1, 1, _O, "rounded to the nearest integer, halves to even"),
     ("bitcast(v, A, B)", 1, 3, _RO, "the bits of v as dtype A stores it, read as B; in the op table, of a source"),
     ("meets(n)", 1, 1, _R, "all uses of the matched node meet again in one elementwise node (walk passes)"),
+)
+
+# Functions whose arguments are nodes even where a name would be taken for its constant's value.
+TAKES_NODES = frozenset(
+    [
+        *("dtype", "shape", "rank", "size", "op", "srcs", "src", "attr", "is_const", "is_op", "ranges", "key"),
+        *("contains", "uses", "meets", "slot", "terms", "factors", "clauses", "base", "exact_div", "divides"),
+        *("fits", "literal"),
+    ]
 )

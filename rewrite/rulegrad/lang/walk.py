@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from rulegrad.lang.syntax import Call, Expression, Rule
+from rulegrad.lang.syntax import Call, Expression, OpCall, Rule
+
+
+def parts_of(root: Expression) -> list[Expression]:
+    """The expressions right inside one, in the order in which they are written."""
+    found: list[Expression] = []
+    waiting: list[object] = [getattr(root, f.name) for f in reversed(dataclasses.fields(root)) if f.name != "span"]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, tuple):
+            waiting.extend(reversed(item))
+        elif isinstance(item, Expression):
+            found.append(item)
+    return found
 
 
 def expressions_in(root: Expression) -> Iterator[Expression]:
@@ -18,6 +32,37 @@ def expressions_in(root: Expression) -> Iterator[Expression]:
         elif isinstance(item, Expression):
             yield item
             waiting.extend(getattr(item, f.name) for f in dataclasses.fields(item) if f.name != "span")
+
+
+def transformed(root: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """`root` with `change` applied to every expression in it, the innermost first."""
+
+    def of(item: object) -> object:
+        if isinstance(item, tuple):
+            parts = tuple(map(of, item))
+            return item if all(new is old for new, old in zip(parts, item, strict=True)) else parts
+        return transformed(item, change) if isinstance(item, Expression) else item
+
+    parts = {f.name: getattr(root, f.name) for f in dataclasses.fields(root) if f.name != "span"}
+    changed: dict[str, Any] = {name: new for name, part in parts.items() if (new := of(part)) is not part}
+    return change(dataclasses.replace(root, **changed) if changed else root)
+
+
+def same_but_spans(x: object, y: object) -> bool:
+    """Whether two pieces of syntax are the same text, wherever they stand."""
+    if isinstance(x, tuple) and isinstance(y, tuple):
+        return len(x) == len(y) and all(map(same_but_spans, x, y))
+    if isinstance(x, Expression) and type(x) is type(y):
+        names = [f.name for f in dataclasses.fields(x) if f.name != "span"]
+        return all(same_but_spans(getattr(x, name), getattr(y, name)) for name in names)
+    return type(x) is type(y) and x == y
+
+
+def same_wrapper(x: Expression, y: Expression) -> bool:
+    """Whether two `maybe`s are about the same op, with the same attributes."""
+    if isinstance(x, OpCall) and isinstance(y, OpCall):
+        return x.op == y.op and same_but_spans(x.attributes, y.attributes)
+    return isinstance(x, Call) and isinstance(y, Call) and x.function == y.function
 
 
 def calls_in(root: Expression) -> set[str]:

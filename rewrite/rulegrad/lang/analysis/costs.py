@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.assembler import Assembler
-from rulegrad.lang.compiler.patterns import head_of, swappable
+from rulegrad.lang.compiler.heads import head_of
+from rulegrad.lang.compiler.orders import swappable
 from rulegrad.lang.compiler.rules import RuleCompiler, TargetFacts
 from rulegrad.lang.compiler.scope import Emitter, Library
 from rulegrad.lang.walk import expressions_in
@@ -62,7 +63,7 @@ def _rules(files: Sequence[syntax.File]) -> Iterator[tuple[str, syntax.Rule]]:
 
 def _orders(emitter: Emitter, pattern: syntax.Expression) -> int:
     heads = [(x, head_of(emitter, x)) for x in expressions_in(pattern) if _is_op(emitter, x)]
-    return int(2 ** sum(found is not None and swappable(emitter, found) for _, found in heads))
+    return int(2 ** sum(found is not None and swappable(found) for _, found in heads))
 
 
 def _is_op(emitter: Emitter, x: syntax.Expression) -> bool:

@@ -17,6 +17,7 @@ from rulegrad.lang.checker.declarations import (
 )
 from rulegrad.lang.checker.edits import check_edit, check_off
 from rulegrad.lang.checker.op_table import check_class, check_dtype, check_op
+from rulegrad.lang.checker.views import check_table, check_view
 from rulegrad.lang.checker.world import World
 from rulegrad.lang.diagnostics import Diagnostic
 
@@ -58,6 +59,10 @@ def _check(world: World, declaration: syntax.Declaration) -> None:
         check_definition(world, declaration)
     elif isinstance(declaration, syntax.Extern):
         check_extern(world, declaration)
+    elif isinstance(declaration, syntax.View):
+        check_view(world, declaration)
+    elif isinstance(declaration, syntax.Table):
+        check_table(world, declaration)
     elif isinstance(declaration, syntax.Target):
         check_target(world, declaration)
     elif isinstance(declaration, syntax.Pipeline):

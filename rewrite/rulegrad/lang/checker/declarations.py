@@ -21,6 +21,7 @@ _SPACES: dict[type, str] = {
     syntax.Function: "function",
     syntax.Definition: "function",
     syntax.Extern: "function",
+    syntax.View: "function",
 }
 
 

@@ -21,6 +21,10 @@ def dtypes_of(world: World, scope: Scope, expression: syntax.Expression) -> Name
         return dtypes_of(world, scope, expression.pattern)
     if isinstance(expression, syntax.Conditional):
         return _either(world, scope, expression)
+    if isinstance(expression, syntax.Multiset):
+        return _of_multiset(world, scope, expression)
+    if isinstance(expression, syntax.Maybe):
+        return dtypes_of(world, scope, expression.wrapped)
     parts = op_and_sources(world, scope, expression)
     if parts is None:
         return None
@@ -63,6 +67,17 @@ def _of_name(world: World, scope: Scope, name: syntax.Name) -> Names | None:
         return None
     variable = scope.find(name.dtype)
     return variable.dtypes if variable is not None else world.table.resolve_dtypes(name.dtype)
+
+
+def _of_multiset(world: World, scope: Scope, multiset: syntax.Multiset) -> Names | None:
+    """All members have one dtype."""
+    found: Names | None = world.table.resolve_dtypes("bool") if multiset.kind == "all" else None
+    for item in multiset.items:
+        if not isinstance(item, (syntax.Splice, syntax.Comprehension)):
+            dtypes = dtypes_of(world, scope, item)
+            if dtypes is not None:
+                found = dtypes if found is None else found & dtypes
+    return found
 
 
 def _either(world: World, scope: Scope, expression: syntax.Conditional) -> Names | None:

@@ -28,9 +28,11 @@ from rulegrad.lang.checker.scope import (
     Names,
     Scope,
 )
+from rulegrad.lang.checker.views import check_column, table_of
 from rulegrad.lang.checker.world import World
 from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.lang.optable import INFIX_OPS, SWAPPED_OPS
+from rulegrad.lang.walk import parts_of
 
 DTYPE_FIELDS = ("bits", "mantissa", "exponent", "bias", "min", "max")
 MODIFIERS = ("", "bare")
@@ -79,11 +81,15 @@ class ExpressionChecker:
             self._member(expression)
         elif isinstance(expression, syntax.Text):
             self._text(expression)
+        elif isinstance(expression, syntax.Multiset):
+            self._sources(expression.items)
+        elif isinstance(expression, syntax.Fresh):
+            self._fresh(expression)
         elif isinstance(expression, syntax.Capture):
             message = "`name@pattern` stands in patterns only"
             self.world.report("misplaced-expression", message, expression.span, "name it with `let`")
         else:
-            for part in _parts(expression):
+            for part in parts_of(expression):
                 self.check(part)
 
     def _inside(self, scope: Scope | None = None, builds: bool | None = None) -> ExpressionChecker:
@@ -106,6 +112,8 @@ class ExpressionChecker:
             self._require_bound(name)
             return
         table = self.world.table
+        if name.name in self.world.tables:
+            return
         if table.resolve_ops(name.name) is None and table.resolve_dtypes(name.name) is None:
             self._unbound(name.name, name.span)
 
@@ -165,7 +173,7 @@ class ExpressionChecker:
 
     # ---- calls ----
 
-    def _op_call(self, call: syntax.OpCall) -> None:
+    def _op_call(self, call: syntax.OpCall, fresh: bool = False) -> None:
         ops, _ = ops_of(self.world, self.scope, call.op, call.span)
         self._require_bound(syntax.Name(call.span, call.op))
         check_arity(self.world, ops, call.arguments, call.span, call.op)
@@ -173,7 +181,7 @@ class ExpressionChecker:
         for attribute in call.attributes:
             self._attribute(ops, attribute, alone)
         if len(ops) == 1:
-            self._require_attributes(call, next(iter(ops)))
+            self._require_attributes(call, next(iter(ops)), fresh)
         self._sources(call.arguments, nodes="CONST" not in ops)
 
     def _sources(self, arguments: Sequence[syntax.Expression], nodes: bool = True) -> None:
@@ -197,7 +205,7 @@ class ExpressionChecker:
             check_literal(self.world, name, kind, value)
         self._inside(builds=False).check(value)
 
-    def _require_attributes(self, call: syntax.OpCall, name: str) -> None:
+    def _require_attributes(self, call: syntax.OpCall, name: str, fresh: bool) -> None:
         """Every attribute without a default is given, or taken from another node."""
         given = {attribute.name for attribute in call.attributes}
         op = self.world.table.ops[name]
@@ -206,11 +214,26 @@ class ExpressionChecker:
         declared = list(op.attributes.values())
         if None in given and not op.explicit:
             declared = declared[1:]
+        if fresh:
+            given.add("id")
         missing = [f"`{a.name}`" for a in declared if a.default is None and a.name not in given]
         if missing:
             message = f"{name} is built without its attribute {', '.join(missing)}"
             hint = "write `name=value`, or `..n` for the attributes of a node n"
             self.world.report("missing-attribute", message, call.span, hint)
+
+    def _fresh(self, fresh: syntax.Fresh) -> None:
+        """Its op has a number, which is not given as well."""
+        self._op_call(fresh.node, fresh=True)
+        self.check(fresh.of)
+        op = self.world.table.ops.get(fresh.node.op)
+        if op is not None and "id" not in op.attributes:
+            message = f"{fresh.node.op} has no attribute `id`, so no new one can be told from another"
+            self.world.report("unknown-attribute", message, fresh.node.span)
+        for attribute in fresh.node.attributes:
+            if attribute.name == "id":
+                message = "`fresh` gives the `id` of the new op"
+                self.world.report("misplaced-expression", message, attribute.span, "leave it out")
 
     def _call(self, call: syntax.Call) -> None:
         name = call.function
@@ -231,7 +254,7 @@ class ExpressionChecker:
             self.check(argument)
 
     def _user_function(self, name: str) -> int | None:
-        """The number of parameters of a function on nodes, a `def` or an extern."""
+        """The number of parameters of a function on nodes, a `def`, an extern or a view."""
         if self.place.builtins == OP_TABLE:
             return None
         world = self.world
@@ -243,6 +266,8 @@ class ExpressionChecker:
             return len(world.definitions[name].parameters)
         if name in world.externs:
             return len(world.externs[name].parameters)
+        if name in world.views:
+            return len(world.views[name].parameters)
         return None
 
     def _op_by_function_name(self, call: syntax.Call) -> bool:
@@ -301,6 +326,7 @@ class ExpressionChecker:
                 *world.functions,
                 *world.definitions,
                 *world.externs,
+                *world.views,
             ]
         world.report_unknown("unknown-function", "function", call.function, call.span, known)
 
@@ -309,8 +335,10 @@ class ExpressionChecker:
     def _comprehension(self, comprehension: syntax.Comprehension) -> None:
         self.check(comprehension.iterable)
         scope = Scope(self.scope)
+        table = table_of(self.world, self.scope, comprehension.iterable)
         for name in comprehension.variables:
-            scope.bind(Binding(name, VARIABLE, VALUE, comprehension.span))
+            rows = table.name if table is not None and len(comprehension.variables) == 1 else ""
+            scope.bind(Binding(name, VARIABLE, VALUE, comprehension.span, table=rows))
         inner = self._inside(scope)
         inner.check(comprehension.body)
         if comprehension.condition is not None:
@@ -318,6 +346,10 @@ class ExpressionChecker:
 
     def _member(self, member: syntax.Member) -> None:
         self.check(member.owner)
+        table = table_of(self.world, self.scope, member.owner, row=True)
+        if table is not None:
+            check_column(self.world, table, member)
+            return
         if self._is_dtype(member.owner):
             if member.name not in DTYPE_FIELDS:
                 message = f"a dtype has no field `{member.name}`"
@@ -366,21 +398,3 @@ _WHERE = {
     RENDER: "text templates",
     "needs": "`needs`",
 }
-
-
-def _parts(expression: syntax.Expression) -> list[syntax.Expression]:
-    """The expressions right inside one that adds nothing of its own."""
-    if isinstance(expression, syntax.Prefix):
-        return [expression.operand]
-    if isinstance(expression, syntax.Splice):
-        return [expression.inner]
-    if isinstance(expression, (syntax.Sequence, syntax.SetLiteral)):
-        return list(expression.items)
-    if isinstance(expression, syntax.Subscript):
-        return [expression.sequence, expression.index]
-    if isinstance(expression, syntax.Slice):
-        ends = [end for end in (expression.start, expression.stop) if end is not None]
-        return [expression.sequence, *ends]
-    if isinstance(expression, syntax.Conditional):
-        return [expression.condition, expression.then, expression.otherwise]
-    return []

@@ -19,8 +19,12 @@ from rulegrad.lang.checker.calls import (
 )
 from rulegrad.lang.checker.expressions import GUARD, ExpressionChecker
 from rulegrad.lang.checker.scope import CAPTURE, DTYPE, NODE, OP, SEQUENCE, VALUE, Binding, Names, Scope
+from rulegrad.lang.checker.views import check_view_arguments
 from rulegrad.lang.checker.world import World
+from rulegrad.lang.names import names_bound, values_of_view
 from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS
+
+MOST_MEMBERS = 3  # of a multiset, besides the rest
 
 _NOT_IN_PATTERNS = {
     syntax.Comprehension: "a comprehension",
@@ -32,6 +36,9 @@ _NOT_IN_PATTERNS = {
     syntax.SetLiteral: "a set",
     syntax.Text: "a text",
     syntax.Splice: "`...`",
+    syntax.Must: "`must`",
+    syntax.Substitution: "`subst`",
+    syntax.Fresh: "`fresh`",
 }
 
 
@@ -42,10 +49,15 @@ class PatternChecker:
         self.world = world
         self.scope = scope
         self.computed: list[syntax.Expression] = []
+        self.negations: list[tuple[syntax.Negation, str]] = []
 
     def check_rule(self, pattern: syntax.Expression) -> None:
         """A rule's pattern; what it computes may use every name that it binds."""
         self.check(pattern)
+        for negation, kind in self.negations:
+            inner = PatternChecker(self.world, Scope(self.scope))
+            inner.check(negation.pattern, kind)
+            self.computed.extend(inner.computed)
         for expression in self.computed:
             ExpressionChecker(self.world, self.scope, GUARD).check(expression)
 
@@ -60,8 +72,17 @@ class PatternChecker:
             ops = self._ops_of_pattern(pattern.pattern)
             self._bind(pattern.name, kind, pattern.span, ops=ops)
             self.check(pattern.pattern, kind)
+        elif isinstance(pattern, syntax.Infix) and pattern.operator == "or":
+            self._or(pattern, kind)
         elif isinstance(pattern, syntax.Infix):
             self._infix(pattern, kind)
+        elif isinstance(pattern, syntax.Negation):
+            self.negations.append((pattern, kind))
+        elif isinstance(pattern, syntax.Multiset):
+            self._multiset(pattern, kind)
+        elif isinstance(pattern, syntax.Maybe):
+            self._refuse_choice(pattern, "`maybe`", kind)
+            self.check(pattern.wrapped, kind)
         elif isinstance(pattern, syntax.Prefix):
             if pattern.operator not in PREFIX_OPS:
                 self._misplaced(pattern, f"`{pattern.operator}`")
@@ -88,6 +109,62 @@ class PatternChecker:
             name = self.world.table.by_function_name.get(name, name)
             return self.world.table.resolve_ops(name)
         return None
+
+    # ---- choices ----
+
+    def _refuse_choice(self, pattern: syntax.Expression, what: str, kind: str) -> None:
+        if kind == SEQUENCE:
+            message = f"{what} cannot stand in `(pattern)...`: all nodes would have to choose the same"
+            self.world.report("misplaced-expression", message, pattern.span)
+
+    def _or(self, pattern: syntax.Infix, kind: str) -> None:
+        """Both sides bind the same names; the second time is no use of them."""
+        self._refuse_choice(pattern, "`or`", kind)
+        left, right = ({n for n, _, _ in names_bound(self.world.table, p)} for p in (pattern.left, pattern.right))
+        for name in sorted(left ^ right):
+            if self.scope.find(name) is None:
+                side = pattern.right if name in left else pattern.left
+                message = f"this side of `or` does not bind `{name}`"
+                self.world.report("different-names", message, side.span, "bind the same names, or write two rules")
+        self.check(pattern.left, kind)
+        bindings = [b for name in left if (b := self.scope.find(name)) is not None]
+        uses = [binding.uses for binding in bindings]
+        self.check(pattern.right, kind)
+        for binding, count in zip(bindings, uses, strict=True):
+            binding.uses = count
+
+    def _multiset(self, pattern: syntax.Multiset, kind: str) -> None:
+        members = [item for item in pattern.items if not isinstance(item, syntax.Splice)]
+        rests = [item for item in pattern.items if isinstance(item, syntax.Splice)]
+        if len(members) > MOST_MEMBERS:
+            message = f"more than {MOST_MEMBERS} members: too many ways to choose them"
+            hint = "match some of them in another rule, or in `let` and `if` lines"
+            self.world.report("too-many-members", message, members[MOST_MEMBERS].span, hint)
+        if len(rests) > 1:
+            message = "a second sequence: it cannot be told where the first ends"
+            self.world.report("two-sequences", message, rests[1].span)
+        for member in members:
+            self.check(member, kind)
+        for rest in rests:
+            self.check(rest.inner, SEQUENCE)
+
+    def _view(self, view: syntax.View, call: syntax.Call, kind: str) -> None:
+        check_view_arguments(self.world, view, call)
+        values = values_of_view(view)
+        for parameter, argument in zip(view.parameters, call.arguments, strict=False):
+            if parameter not in values:
+                self.check(argument, kind)
+            elif isinstance(argument, syntax.Name):
+                if argument.dtype is not None or argument.is_const:
+                    message = f"`{parameter}` of `{view.name}` is a value"
+                    self.world.report("misplaced-annotation", message, argument.span)
+                self._bind(argument.name, SEQUENCE if kind == SEQUENCE else VALUE, argument.span)
+            elif isinstance(argument, syntax.Compute):
+                self.computed.append(argument.inner)
+            elif not isinstance(argument, syntax.Literal):
+                message = f"`{parameter}` of `{view.name}` is a value: no pattern can stand here"
+                hint = "write a name, a literal or `{...}`"
+                self.world.report("misplaced-expression", message, argument.span, hint)
 
     # ---- names ----
 
@@ -165,6 +242,9 @@ class PatternChecker:
 
     def _call(self, call: syntax.Call, kind: str) -> None:
         variable = self.scope.use(call.function)
+        if variable is None and call.function in self.world.views:
+            self._view(self.world.views[call.function], call, kind)
+            return
         name = self.world.table.by_function_name.get(call.function, "")
         if variable is not None and variable.kind == OP:
             require_generic(self.world, variable, call.span)
@@ -186,8 +266,8 @@ class PatternChecker:
             message = f"`{name}` is a function: it cannot be matched"
             world.report("misplaced-expression", message, call.span, "call it after `if`, or in `{...}`")
             return
-        known = [*world.table.by_function_name, *self.scope.names()]
-        world.report_unknown("unknown-function", "op or op variable", name, call.span, known)
+        known = [*world.table.by_function_name, *world.views, *self.scope.names()]
+        world.report_unknown("unknown-function", "op, op variable or view", name, call.span, known)
 
     def _arguments(self, ops: Names, arguments: Sequence[syntax.Expression], kind: str) -> None:
         sequences = [argument for argument in arguments if is_sequence(argument)]
@@ -217,9 +297,16 @@ class PatternChecker:
             self.world.report("misplaced-expression", "`..n` stands in templates only", attribute.span)
             return
         typed = attribute_type(self.world, ops, attribute, alone)
-        value = attribute.value
+        self._attribute_value(attribute.value, typed)
+
+    def _attribute_value(self, value: syntax.Expression, typed: tuple[str, str] | None) -> None:
         name, kind = typed or ("", "")
-        if isinstance(value, syntax.Name):
+        if isinstance(value, syntax.Infix) and value.operator == "or":
+            for side in (value.left, value.right):
+                self._attribute_side(side, typed)
+        elif isinstance(value, syntax.Negation):
+            self._attribute_side(value.pattern, typed)
+        elif isinstance(value, syntax.Name):
             self._attribute_name(value, kind)
         elif isinstance(value, (syntax.Literal, syntax.Sequence)):
             if typed is not None:
@@ -228,6 +315,15 @@ class PatternChecker:
                 self.computed.append(value)
         else:
             self.computed.append(value)
+
+    def _attribute_side(self, value: syntax.Expression, typed: tuple[str, str] | None) -> None:
+        """One of several values, or a value that it is not: no name that would be bound."""
+        is_free = isinstance(value, syntax.Name) and self.scope.find(value.name) is None
+        if is_free and not is_reference(self.world, self.scope, value, (typed or ("", ""))[1]):
+            message = "a name matches every value: nothing can be chosen here"
+            self.world.report("misplaced-expression", message, value.span)
+            return
+        self._attribute_value(value, typed)
 
     def _attribute_name(self, name: syntax.Name, kind: str) -> None:
         if name.dtype is not None or name.is_const or name.bounds is not None:

@@ -12,6 +12,7 @@ from rulegrad.lang.checker.needs import check_needs
 from rulegrad.lang.checker.patterns import PatternChecker
 from rulegrad.lang.checker.scope import (
     CAPTURE,
+    CHOICE,
     DTYPE,
     GENERIC,
     LET,
@@ -22,8 +23,9 @@ from rulegrad.lang.checker.scope import (
     Binding,
     Scope,
 )
+from rulegrad.lang.checker.views import table_of
 from rulegrad.lang.checker.world import World, first_declared
-from rulegrad.lang.walk import calls_in
+from rulegrad.lang.walk import calls_in, expressions_in, same_wrapper
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +155,14 @@ class _RuleChecker:
             check_needs(self.world, self.scope, clause.expression)
         elif clause.keyword != "ulp" and clause.expression is not None:
             ExpressionChecker(self.world, self.scope, self._place(GUARD)).check(clause.expression)
-        if clause.keyword == "let":
-            self._let(clause)
+        if clause.keyword in ("let", "for"):
+            self._bind(clause)
 
-    def _let(self, clause: syntax.Clause) -> None:
+    def _bind(self, clause: syntax.Clause) -> None:
+        """The names of a `let` or a `for`; a row of a table is known as such."""
+        table = None
+        if clause.expression is not None and len(clause.names) == 1:
+            table = table_of(self.world, self.scope, clause.expression, row=clause.keyword == "let")
         for name in clause.names:
             if name == "_":
                 continue
@@ -166,7 +172,8 @@ class _RuleChecker:
                 message = f"`{name}` is a {binding.source} already"
                 self.world.report("rebound-name", message, clause.span, hint)
             else:
-                self.scope.bind(Binding(name, LET, VALUE, clause.span))
+                source, rows = CHOICE if clause.keyword == "for" else LET, table.name if table is not None else ""
+                self.scope.bind(Binding(name, source, VALUE, clause.span, table=rows))
 
     def _template(self, template: syntax.Expression) -> None:
         is_text = isinstance(template, syntax.Text)
@@ -179,6 +186,16 @@ class _RuleChecker:
             self.world.report("misplaced-text", message, template.span, hint)
             return
         ExpressionChecker(self.world, self.scope, self._place(TEMPLATE)).check(template)
+        self._maybes()
+
+    def _maybes(self) -> None:
+        """A `maybe` of the template puts back one of the pattern."""
+        there = [x.wrapped for x in expressions_in(self.rule.pattern) if isinstance(x, syntax.Maybe)]
+        parts = [self.rule.template, *(c.expression for c in self.rule.clauses if c.expression is not None)]
+        for x in (x for part in parts for x in expressions_in(part) if isinstance(x, syntax.Maybe)):
+            if not any(same_wrapper(x.wrapped, other) for other in there):
+                message = "no `maybe` of the pattern has this op with these attributes"
+                self.world.report("misplaced-expression", message, x.span)
 
     def _dtypes(self) -> None:
         """The template's dtype must be able to be the pattern's."""
@@ -193,7 +210,7 @@ class _RuleChecker:
         for binding in self.scope.bindings.values():
             if binding.uses or binding.source == VARIABLE:
                 continue
-            hint = "write `_` in its place" if binding.source in (CAPTURE, LET) else "leave it out"
+            hint = "write `_` in its place" if binding.source in (CAPTURE, LET, CHOICE) else "leave it out"
             message = f"the {binding.source} `{binding.name}` is not used"
             self.world.report("unused-name", message, binding.span, hint)
 

@@ -9,6 +9,7 @@ from rulegrad.lang.syntax import Span
 CAPTURE = "capture"
 GENERIC = "generic"
 LET = "`let`"
+CHOICE = "`for`"
 PARAMETER = "parameter"
 VARIABLE = "variable"  # of a comprehension or a test: never reported as unused
 
@@ -30,12 +31,13 @@ class Binding:
     """
 
     name: str
-    source: str  # CAPTURE, GENERIC, LET, PARAMETER, VARIABLE
+    source: str  # CAPTURE, GENERIC, LET, CHOICE, PARAMETER, VARIABLE
     kind: str  # NODE, SEQUENCE, OP, DTYPE, VALUE
     span: Span
     ops: Names | None = None
     dtypes: Names | None = None
     uses: int = 0
+    table: str = ""  # the table that it is a row of
     bound: bool = True  # a generic is bound only once the pattern has it
 
 

@@ -25,6 +25,8 @@ class World:
         self.functions: dict[str, syntax.Function] = {}
         self.definitions: dict[str, syntax.Definition] = {}
         self.externs: dict[str, syntax.Extern] = {}
+        self.views: dict[str, syntax.View] = {}
+        self.tables: dict[str, syntax.Table] = {}
         self.targets: dict[str, syntax.Target] = {}
         self.pipelines: dict[str, syntax.Pipeline] = {}
         self.gathered: dict[str, int] = {}  # facts and states of the pass that is checked: number of their keys
@@ -44,6 +46,10 @@ class World:
             self.definitions.setdefault(declaration.name, declaration)
         elif isinstance(declaration, syntax.Extern):
             self.externs.setdefault(declaration.name, declaration)
+        elif isinstance(declaration, syntax.View):
+            self.views.setdefault(declaration.name, declaration)
+        elif isinstance(declaration, syntax.Table):
+            self.tables.setdefault(declaration.name, declaration)
         elif isinstance(declaration, syntax.Target):
             self.targets.setdefault(declaration.name, declaration)
         elif isinstance(declaration, syntax.Pipeline):

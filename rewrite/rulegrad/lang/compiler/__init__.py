@@ -40,6 +40,8 @@ def library_of(files: Sequence[syntax.File]) -> Library:
         {d.name: d for d in declarations if isinstance(d, syntax.Function)},
         {d.name: d for d in declarations if isinstance(d, syntax.Definition)},
         {d.name: d for d in declarations if isinstance(d, syntax.Extern)},
+        views={d.name: d for d in declarations if isinstance(d, syntax.View)},
+        tables={d.name: d for d in declarations if isinstance(d, syntax.Table)},
     )
 
 
@@ -116,7 +118,7 @@ class ProgramCompiler:
         shuffle = None if self.seed is None else random.Random(f"{self.seed} {d.name}")
         alternatives: list[Alternative] = []
         for owner, rule in in_order(list(dict.fromkeys(pairs)), shuffle):
-            alternatives.extend(self.rules.compile(owner, rule))
+            alternatives.extend(self.rules.compile(owner, rule, within=d.name))
         if d.kind == "render":
             alternatives.extend(self._default_spellings())
         self.library.gathered = {}

@@ -8,41 +8,14 @@ differs in code.
 from __future__ import annotations
 
 from rulegrad.lang import syntax
+from rulegrad.lang.builtins import TAKES_NODES
 from rulegrad.lang.compiler.assembler import BINARY, UNARY, DtypeName, OpName
+from rulegrad.lang.compiler.forms import body_of_view, column, fresh_node, rows_of_table, table_of
 from rulegrad.lang.compiler.scope import Binding, Emitter, problem, with_names
+from rulegrad.lang.compiler.texts import compile_text
 from rulegrad.lang.optable import INFIX_OPS, SWAPPED_OPS
 
-# Built-ins whose arguments are nodes even where a name would be taken for its constant's value.
-_TAKES_NODES = frozenset(
-    [
-        "dtype",
-        "shape",
-        "rank",
-        "size",
-        "op",
-        "srcs",
-        "src",
-        "attr",
-        "is_const",
-        "is_op",
-        "ranges",
-        "key",
-        "contains",
-        "uses",
-        "meets",
-        "slot",
-        "terms",
-        "factors",
-        "clauses",
-        "base",
-        "exact_div",
-        "divides",
-        "fits",
-        "substitute",
-        "literal",
-    ]
-)
-_COMPARISONS = frozenset(("==", "!="))
+MOST_ARGUMENTS = 16  # of a built-in function
 
 
 def compile_expression(e: Emitter, x: syntax.Expression, build: bool) -> int:
@@ -84,8 +57,14 @@ def _dispatch(e: Emitter, x: syntax.Expression, build: bool) -> int:
             return _slice(e, x)
         case syntax.Member():
             return _member(e, x)
+        case syntax.Multiset():
+            return _multiset(e, x, build)
+        case syntax.Substitution():
+            return _substitution(e, x, build)
+        case syntax.Fresh():
+            return _fresh(e, x, build)
         case syntax.Text():
-            return _text(e, x)
+            return compile_text(e, x, lambda e, field: _argument(e, field, True))
     raise problem("this cannot stand in an expression", x.span)
 
 
@@ -100,7 +79,7 @@ def _constant_name(e: Emitter, name: str) -> object | None:
         return tuple(OpName(n) for n in table.declared_order(table.op_classes[name]))
     if name in table.dtype_classes:
         return tuple(DtypeName(n) for n in table.declared_order(table.dtype_classes[name]))
-    return None
+    return rows_of_table(e.library, name)
 
 
 def _name(e: Emitter, x: syntax.Name, build: bool) -> int:
@@ -183,6 +162,39 @@ def _conditional(e: Emitter, x: syntax.Conditional, build: bool) -> int:
     return result
 
 
+def _multiset(e: Emitter, x: syntax.Multiset, build: bool) -> int:
+    """The chain of its members; 0, 1 or true when there are none."""
+    start = e.next_register
+    members = _sequence(e, x.items, build, x.span)
+    register = e.result(start, x.span)
+    name = {"sum": "sum", "prod": "prod", "all": "all_of"}[x.kind]
+    e.emit("BUILTIN", register, e.assembler.builtin(name), 1, members)
+    return register
+
+
+def _substitution(e: Emitter, x: syntax.Substitution, build: bool) -> int:
+    start = e.next_register
+    parts = [x.inner, *(part for pair in x.pairs for part in pair)]
+    if len(parts) > MOST_ARGUMENTS:
+        raise problem(f"more than {MOST_ARGUMENTS // 2} pairs", x.span, "replace sequences: `subst(e, xs -> ys)`")
+    arguments = [_argument(e, part, True, build) for part in parts]
+    register = e.result(start, x.span)
+    e.emit("BUILTIN", register, e.assembler.builtin("subst"), len(arguments), *arguments)
+    return register
+
+
+def _fresh(e: Emitter, x: syntax.Fresh, build: bool) -> int:
+    start = e.next_register
+    owner = _argument(e, x.of, True)
+    number = e.result(start, x.span)
+    e.fresh += 1
+    e.emit("FRESH", number, owner, e.assembler.constant(f"{e.place} {e.fresh}"))
+    outer = with_names(e, {**e.names, "fresh id": Binding(number)})
+    register = _op_call(e, fresh_node(x), build)
+    e.names = outer
+    return register
+
+
 def _sequence(e: Emitter, items: tuple[syntax.Expression, ...], build: bool, span: syntax.Span) -> int:
     e.emit("BEGIN")
     mark = e.next_register
@@ -207,12 +219,7 @@ def _loop(e: Emitter, x: syntax.Comprehension, build: bool) -> None:
     start = len(e.words)
     leave = e.emit("ITERATE", counter, item, iterable, 0)
     names = dict(e.names)
-    if len(x.variables) == 1:
-        names[x.variables[0]] = Binding(item)
-    else:
-        registers = [e.register(x.span) for _ in x.variables]
-        e.emit("UNPACK", item, len(registers), *registers)
-        names.update({name: Binding(r) for name, r in zip(x.variables, registers, strict=True)})
+    names.update(_unpacked(e, x.variables, item, table_of(e, x.iterable), x.span))
     outer = with_names(e, names)
     skip = None
     if x.condition is not None:
@@ -226,6 +233,17 @@ def _loop(e: Emitter, x: syntax.Comprehension, build: bool) -> None:
     e.emit("JUMP", start)
     e.patch(leave)
     e.names = outer
+
+
+def _unpacked(
+    e: Emitter, names: tuple[str, ...], item: int, table: syntax.Table | None, span: syntax.Span
+) -> dict[str, Binding]:
+    """The variable of a loop, or several that the item is taken apart for."""
+    if len(names) == 1:
+        return {names[0]: Binding(item, table=table.name if table is not None else "")}
+    registers = [e.register(span) for _ in names]
+    e.emit("UNPACK", item, len(registers), *registers)
+    return {name: Binding(r) for name, r in zip(names, registers, strict=True)}
 
 
 def _set(e: Emitter, x: syntax.SetLiteral) -> int:
@@ -245,7 +263,8 @@ def _subscript(e: Emitter, x: syntax.Subscript) -> int:
     sequence = _argument(e, x.sequence, True)
     index = compile_expression(e, x.index, False)
     register = e.result(start, x.span)
-    e.emit("SUBSCRIPT", register, sequence, index)
+    is_lookup = isinstance(x.sequence, syntax.Name) and table_of(e, x.sequence) is not None
+    e.emit("FIND" if is_lookup else "SUBSCRIPT", register, sequence, index)
     return register
 
 
@@ -262,6 +281,12 @@ def _slice(e: Emitter, x: syntax.Slice) -> int:
 def _member(e: Emitter, x: syntax.Member) -> int:
     start = e.next_register
     owner = _argument(e, x.owner, True)
+    table = table_of(e, x.owner, row=True)
+    if table is not None:
+        place = e.constant(column(table, x), x.span)
+        register = e.result(start, x.span)
+        e.emit("SUBSCRIPT", register, owner, place)
+        return register
     register = e.result(start, x.span)
     e.emit("GET_MEMBER", register, owner, e.assembler.constant(x.name))
     return register
@@ -278,6 +303,10 @@ def _call(e: Emitter, x: syntax.Call, build: bool) -> int:
         return _build(e, op, None, (), x.arguments, build, x.span)
     if name in library.definitions:
         return _definition(e, library.definitions[name], x, build)
+    if name in library.views:
+        view = library.views[name]
+        body = body_of_view(view)
+        return _definition(e, syntax.Definition(name, view.parameters, (), body, view.span), x, build)
     if name in library.gathered or name in library.functions or name in library.externs:
         start = e.next_register
         arguments = [_argument(e, a, name in library.functions) for a in x.arguments]
@@ -297,7 +326,7 @@ def _builtin(e: Emitter, x: syntax.Call) -> int:
     if x.function in ("lo", "hi"):
         return _end_of_interval(e, x)
     start = e.next_register
-    arguments = [_argument(e, a, x.function in _TAKES_NODES) for a in x.arguments]
+    arguments = [_argument(e, a, x.function in TAKES_NODES) for a in x.arguments]
     register = e.result(start, x.span)
     e.emit("BUILTIN", register, e.assembler.builtin(x.function), len(arguments), *arguments)
     return register
@@ -334,12 +363,17 @@ def compile_let(e: Emitter, clause: syntax.Clause, build: bool = False) -> None:
     """`let name = expression` or `let (a, b) = expression`."""
     assert clause.expression is not None
     register = compile_expression(e, clause.expression, build)
-    if len(clause.names) == 1:
-        e.names = {**e.names, clause.names[0]: Binding(register)}
-        return
-    registers = [e.register(clause.span) for _ in clause.names]
-    e.emit("UNPACK", register, len(registers), *registers)
-    e.names = {**e.names, **{n: Binding(r) for n, r in zip(clause.names, registers, strict=True)}}
+    table = table_of(e, clause.expression, row=True)
+    e.names = {**e.names, **_unpacked(e, clause.names, register, table, clause.span)}
+
+
+def compile_for(e: Emitter, clause: syntax.Clause) -> None:
+    """`for name in sequence`: its items, one after the other, until what follows does not fail."""
+    assert clause.expression is not None
+    sequence = compile_expression(e, clause.expression, False)
+    counter, item = e.constant(0, clause.span), e.register(clause.span)
+    e.emit("PICK", counter, item, sequence, -1, 0)
+    e.names = {**e.names, **_unpacked(e, clause.names, item, table_of(e, clause.expression), clause.span)}
 
 
 def _op_call(e: Emitter, x: syntax.OpCall, build: bool) -> int:
@@ -391,40 +425,3 @@ def _build(
     number = e.library.table.ops[op].number if op is not None else -1
     e.emit("BUILD", register, number, op_register, dtype, spread, len(given) // 2, *given, len(sources), *sources)
     return register
-
-
-def _text(e: Emitter, x: syntax.Text) -> int:
-    """A render template: (kind, precedence, parts, closing parts); a field is (value, modifier)."""
-
-    def parts(pieces: tuple[str | tuple[syntax.Expression, str], ...]) -> int:
-        e.emit("BEGIN")
-        mark = e.next_register
-        for piece in pieces:
-            if isinstance(piece, str):
-                e.emit("APPEND", e.constant(piece, x.span))
-            else:
-                value = _argument(e, piece[0], True)
-                modifier = e.constant(piece[1], x.span)
-                e.emit("BEGIN")
-                e.emit("APPEND", value)
-                e.emit("APPEND", modifier)
-                pair = e.register(x.span)
-                e.emit("FINISH", pair)
-                e.emit("APPEND", pair)
-            e.next_register = mark
-        register = e.register(x.span)
-        e.emit("FINISH", register)
-        return register
-
-    registers = [
-        e.constant(x.kind, x.span),
-        e.constant(x.precedence, x.span),
-        parts(x.parts),
-        parts(x.close),
-    ]
-    e.emit("BEGIN")
-    for register in registers:
-        e.emit("APPEND", register)
-    result = e.register(x.span)
-    e.emit("FINISH", result)
-    return result

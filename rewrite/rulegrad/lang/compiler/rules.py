@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.assembler import Alternative, Assembler
-from rulegrad.lang.compiler.expressions import compile_expression, compile_let
-from rulegrad.lang.compiler.patterns import ANY, PatternCompiler, constant_symbol, head_of, literal_value, orders
+from rulegrad.lang.compiler.expressions import compile_expression, compile_for, compile_let
+from rulegrad.lang.compiler.heads import bare, head_of, literal_value, symbols_of
+from rulegrad.lang.compiler.orders import Swapped, alternatives
+from rulegrad.lang.compiler.patterns import ANY, PatternCompiler
 from rulegrad.lang.compiler.scope import Binding, Emitter, Generics, Library, problem
+from rulegrad.lang.names import names_bound
 
 ALL_DTYPES = 0xFFFFFFFF
 MANY = 0x7FFFFFFF
@@ -42,17 +44,21 @@ class RuleCompiler:
         """What the code of one alternative is put together with."""
         return Emitter(self.library, self.assembler, generics)
 
-    def compile(self, owner: str, rule: syntax.Rule, parameters: tuple[str, ...] = ()) -> list[Alternative]:
+    def compile(
+        self, owner: str, rule: syntax.Rule, parameters: tuple[str, ...] = (), within: str = ""
+    ) -> list[Alternative]:
         """The alternatives of a rule; empty when the target lacks what it needs.
 
-        parameters: the further arguments of a function.
+        parameters: the further arguments of a function; within: the pass that the rule is compiled for.
         """
         generics = self.generics(rule)
         if generics is None or (self.strict and any(c.keyword == "unsound" for c in rule.clauses)):
             return []
         number = self.number(owner, rule)
+        place = f"{within} {owner}.{rule.name}"
         return [
-            self._alternative(rule, number, generics, swapped, parameters) for swapped in self._orders(rule, generics)
+            self._alternative(variant, number, generics, swapped, parameters, place)
+            for variant, swapped in alternatives(self.emitter(generics), rule)
         ]
 
     def number(self, owner: str, rule: syntax.Rule) -> int:
@@ -61,9 +67,6 @@ class RuleCompiler:
             self._numbers[key] = len(self.assembler.rules)
             self.assembler.rules.append((f"{owner}.{rule.name}", f"{rule.span.file}:{rule.span.line}"))
         return self._numbers[key]
-
-    def _orders(self, rule: syntax.Rule, generics: Generics) -> Iterable[dict[int, bool]]:
-        return orders(Emitter(self.library, self.assembler, generics), rule.pattern)
 
     def generics(self, rule: syntax.Rule) -> Generics | None:
         """The rule's op and dtype variables, narrowed to what `needs` admits; None when nothing is left."""
@@ -108,21 +111,33 @@ class RuleCompiler:
         raise problem("`needs` takes has(OP), supports(DTYPE), flag(NAME) with and, or, not", x.span)
 
     def _alternative(
-        self, rule: syntax.Rule, number: int, generics: Generics, swapped: dict[int, bool], parameters: tuple[str, ...]
+        self,
+        rule: syntax.Rule,
+        number: int,
+        generics: Generics,
+        swapped: Swapped,
+        parameters: tuple[str, ...],
+        place: str,
     ) -> Alternative:
         e = self.emitter(generics)
+        e.place = place
         e.next_register = 1 + len(parameters)
         e.names = {name: Binding(1 + k, "node") for k, name in enumerate(parameters)}
-        compiler = PatternCompiler(e, swapped)
+        bound = {name for name, _, _ in names_bound(self.library.table, rule.pattern)}
+        compiler = PatternCompiler(e, swapped, frozenset(bound | generics.ops.keys() | generics.dtypes.keys()))
         # The dispatch looks at the root's op, not at the value of a CONST.
-        tested = self.dispatched and literal_value(_without_captures(rule.pattern)) is None
+        tested = self.dispatched and literal_value(bare(rule.pattern)) is None
         e.begin(rule.pattern)
-        compiler.match(rule.pattern, 0, tested, self.dispatched)
+        if not self.dispatched and isinstance(bare(rule.pattern), syntax.Multiset):
+            e.emit("IN_SET", 0, self._root(e, rule.pattern))
+        compiler.whole(rule.pattern, 0, tested, self.dispatched)
         for clause in rule.clauses:
             if clause.expression is not None:
                 e.begin(clause.expression)
             if clause.keyword == "let":
                 compile_let(e, clause)
+            elif clause.keyword == "for":
+                compile_for(e, clause)
             elif clause.keyword == "if":
                 assert clause.expression is not None
                 mark = e.next_register
@@ -133,20 +148,11 @@ class RuleCompiler:
         return self._with_head(rule, number, e, compiler)
 
     def _with_head(self, rule: syntax.Rule, number: int, e: Emitter, compiler: PatternCompiler) -> Alternative:
-        pattern = _without_captures(rule.pattern)
+        pattern = bare(rule.pattern)
         code = self.assembler.code(e.words)
-        every = self.assembler.op_set(frozenset(self.library.table.ops))
         head = head_of(e, pattern)
         if head is None:
-            dtypes = ALL_DTYPES
-            if isinstance(pattern, syntax.Name) and pattern.dtype is not None:
-                dtypes = self._mask(e, pattern.dtype)
-            only = (
-                self.assembler.op_set(frozenset(("CONST",)))
-                if not isinstance(pattern, syntax.Name) or pattern.is_const
-                else every
-            )
-            return Alternative(number, code, dtypes, 0, MANY, only, (ANY, ANY, ANY))
+            return Alternative(number, code, self._dtypes(e, pattern), 0, MANY, self._root(e, pattern), (ANY, ANY, ANY))
         arguments = compiler.arguments(pattern, head)
         splice = next((k for k, a in enumerate(arguments) if isinstance(a, syntax.Splice)), None)
         children = [ANY, ANY, ANY]
@@ -158,14 +164,23 @@ class RuleCompiler:
         root = self.assembler.op_set(head.ops)
         return Alternative(number, code, dtypes, minimum, maximum, root, (children[0], children[1], children[2]))
 
+    def _root(self, e: Emitter, x: syntax.Expression) -> int:
+        """The ops of a pattern that is no op's."""
+        symbols = symbols_of(e, x, root=True)
+        if symbols is None:
+            return self.assembler.op_set(frozenset(self.library.table.ops))
+        return self.assembler.op_set(frozenset(name.split(" ")[0] for name in symbols))
+
+    def _dtypes(self, e: Emitter, x: syntax.Expression) -> int:
+        if isinstance(x, syntax.Name) and x.dtype is not None:
+            return self._mask(e, x.dtype)
+        if isinstance(x, syntax.Multiset) and x.kind == "all":
+            return e.dtype_mask(frozenset(("bool",)))
+        return ALL_DTYPES
+
     def _child(self, e: Emitter, x: syntax.Expression) -> int:
-        x = _without_captures(x)
-        head = head_of(e, x)
-        if head is not None:
-            return self.assembler.op_set(head.ops)
-        if isinstance(x, syntax.Name) and not x.is_const:
-            return ANY
-        return self.assembler.op_set(frozenset((constant_symbol(x),)))
+        symbols = symbols_of(e, x)
+        return ANY if symbols is None else self.assembler.op_set(symbols)
 
     def _mask(self, e: Emitter, name: str) -> int:
         names = e.generics.dtypes.get(name)
@@ -182,7 +197,7 @@ class RuleCompiler:
         declaration = self.library.table.ops[next(iter(ops))].declaration
         mask = ALL_DTYPES
         for argument, parameter in zip(arguments, declaration.parameters, strict=False):
-            argument = _without_captures(argument)
+            argument = bare(argument)
             if (
                 isinstance(argument, syntax.Name)
                 and argument.dtype is not None
@@ -190,12 +205,6 @@ class RuleCompiler:
             ):
                 mask &= self._mask(e, argument.dtype)
         return mask
-
-
-def _without_captures(x: syntax.Expression) -> syntax.Expression:
-    while isinstance(x, syntax.Capture):
-        x = x.pattern
-    return x
 
 
 def _mentions(x: syntax.Expression, name: str) -> bool:

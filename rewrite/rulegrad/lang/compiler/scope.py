@@ -24,10 +24,14 @@ def problem(message: str, span: syntax.Span, hint: str = "") -> RuleError:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A name's register. kind: node, const (a CONST node), consts (a sequence of them), value."""
+    """A name's register. kind: node, const (a CONST node), consts (a sequence of them), value.
+
+    table: the table that it is a row of.
+    """
 
     register: int
     kind: str = "value"
+    table: str = ""
 
 
 @dataclass(slots=True)
@@ -39,6 +43,8 @@ class Library:
     definitions: Mapping[str, syntax.Definition]
     externs: Mapping[str, syntax.Extern]
     gathered: Mapping[str, str] = field(default_factory=dict)  # facts and states of a pass -> their full names
+    views: Mapping[str, syntax.View] = field(default_factory=dict)
+    tables: Mapping[str, syntax.Table] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -66,6 +72,8 @@ class Emitter:
         self.words: list[int] = []
         self.names: dict[str, Binding] = {}
         self.next_register = 0
+        self.place = ""  # the pass and the rule: what numbers of new ops are derived from
+        self.fresh = 0  # how many of these there are so far
         self.part: syntax.Expression | None = None  # pattern, clause or template that is being compiled
         self.here: syntax.Expression | None = None  # the expression in it
 

@@ -17,6 +17,7 @@ from rulegrad.lang.parser.declarations import parse_definition, parse_extern
 from rulegrad.lang.parser.edits import parse_insert, parse_off, parse_remove
 from rulegrad.lang.parser.op_table import parse_class, parse_dtype, parse_op
 from rulegrad.lang.parser.passes import parse_function, parse_pass, parse_pipeline, parse_ruleset
+from rulegrad.lang.parser.tables import parse_table, parse_view
 from rulegrad.lang.parser.targets import parse_target
 
 __all__ = ["DECLARATION_WORDS", "parse_file", "parse_what_can_be"]
@@ -27,6 +28,8 @@ _DECLARATIONS: dict[str, _Parse] = {
     "class": parse_class,
     "op": parse_op,
     "ruleset": parse_ruleset,
+    "view": parse_view,
+    "table": parse_table,
     "pass": parse_pass,
     "function": parse_function,
     "def": parse_definition,

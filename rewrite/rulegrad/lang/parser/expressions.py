@@ -11,6 +11,7 @@ import re
 from rulegrad.lang import syntax
 from rulegrad.lang.lexer import NAME, NUMBER, STRING, SYMBOL, Token, number_value
 from rulegrad.lang.parser.cursor import Cursor
+from rulegrad.lang.parser.names import parse_annotated
 
 MAX_DEPTH = 40
 MAX_OPERATORS = 250
@@ -33,6 +34,7 @@ _LITERALS: dict[str, bool | float | None] = {
     "nan": float("nan"),
 }
 _WORDS = {"if", "else", "and", "or", "not", "in", "for"}
+_MULTISETS = ("sum", "prod", "all")
 _CAPITALS = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
@@ -125,6 +127,8 @@ def _prefix(cursor: Cursor, annotations: bool) -> syntax.Expression:
         return syntax.Prefix(cursor.span_from(token), "not", _operand(cursor, _NOT, annotations))
     if token.kind == NAME and token.text == "ordered" and _starts_operand(cursor.peek()):
         return _ordered(cursor, annotations)
+    if token.kind == NAME and token.text in _FORMS and cursor.peek().kind == NAME and _starts_operand(cursor.peek()):
+        return _FORMS[token.text](cursor, annotations)
     return _postfix(cursor, token, _primary(cursor, annotations))
 
 
@@ -145,6 +149,58 @@ def _ordered(cursor: Cursor, annotations: bool) -> syntax.Expression:
         message = "`ordered` stands before an infix operation"
         raise cursor.problem("expected", message, inner.span, "write `ordered a + b`")
     return syntax.Infix(cursor.span_from(first), inner.operator, inner.left, inner.right, ordered=True)
+
+
+def _maybe(cursor: Cursor, annotations: bool) -> syntax.Expression:
+    """`maybe CAST[T](x)`: an op and at least one source."""
+    first = cursor.advance()
+    inner = _primary(cursor, annotations)
+    if not isinstance(inner, (syntax.OpCall, syntax.Call)) or not inner.arguments:
+        message = "`maybe` stands before an op that has a source"
+        raise cursor.problem("expected", message, inner.span, "write `maybe CAST[T](x)`")
+    return syntax.Maybe(cursor.span_from(first), inner)
+
+
+def _fresh(cursor: Cursor, annotations: bool) -> syntax.Expression:
+    """`fresh OP[...](...) for n`."""
+    first = cursor.advance()
+    inner = _primary(cursor, annotations)
+    if not isinstance(inner, syntax.OpCall):
+        raise cursor.problem("expected", "`fresh` stands before an op", inner.span, "write `fresh RANGE[...](e) for n`")
+    cursor.expect("for", "what the new op belongs to: `fresh RANGE[...](e) for n`")
+    owner = _operand(cursor, _TIGHTEST, annotations)
+    return syntax.Fresh(cursor.span_from(first), inner, owner)
+
+
+_FORMS = {"maybe": _maybe, "fresh": _fresh}
+
+
+def _multiset(cursor: Cursor, kind: Token, annotations: bool) -> syntax.Expression:
+    """The rest of `sum{a, b, rest...}`."""
+    cursor.expect("{")
+    items, _ = _items(cursor, "}", annotations, splice=True)
+    cursor.expect("}")
+    return syntax.Multiset(cursor.span_from(kind), kind.text, items)
+
+
+def _substitution(cursor: Cursor, first: Token, annotations: bool) -> syntax.Expression:
+    """The rest of `subst(e, a -> b, c -> d)`."""
+    cursor.expect("(")
+    inner = parse_expression(cursor, annotations)
+    pairs: list[tuple[syntax.Expression, syntax.Expression]] = []
+    while cursor.accept(","):
+        replaced = parse_expression(cursor, annotations)
+        cursor.expect("->", "a substitution is written `subst(e, a -> b)`")
+        pairs.append((replaced, parse_expression(cursor, annotations)))
+    if not pairs:
+        raise cursor.expected("`,`", "a substitution is written `subst(e, a -> b)`")
+    cursor.expect(")")
+    return syntax.Substitution(cursor.span_from(first), inner, tuple(pairs))
+
+
+def parse_primary(cursor: Cursor) -> syntax.Expression:
+    """A literal, a name, a call, or something in brackets: an expression without operators."""
+    return _primary(cursor, annotations=False)
 
 
 def _primary(cursor: Cursor, annotations: bool) -> syntax.Expression:
@@ -180,6 +236,10 @@ def _name(cursor: Cursor, annotations: bool) -> syntax.Expression:
         cursor.advance()
         pattern = _operand(cursor, _TIGHTEST, annotations)
         return syntax.Capture(cursor.span_from(token), token.text, pattern)
+    if cursor.at("{") and token.text in _MULTISETS:
+        return _multiset(cursor, token, annotations)
+    if cursor.at("(") and token.text == "subst":
+        return _substitution(cursor, token, annotations)
     if cursor.at("("):
         return _call(cursor, token, (), annotations)
     if cursor.at("[") and (_CAPITALS.fullmatch(token.text) or _call_follows(cursor)):
@@ -187,8 +247,8 @@ def _name(cursor: Cursor, annotations: bool) -> syntax.Expression:
         return _call(cursor, token, attributes, annotations)
     if token.text == "one" and cursor.token.kind == NAME and cursor.token.text not in _WORDS:
         name = cursor.advance()
-        return _annotated(cursor, token, name.text, annotations, one=True)
-    return _annotated(cursor, token, token.text, annotations)
+        return parse_annotated(cursor, token, name.text, annotations, one=True)
+    return parse_annotated(cursor, token, token.text, annotations)
 
 
 def _call_follows(cursor: Cursor) -> bool:
@@ -247,57 +307,6 @@ def _attributes(cursor: Cursor) -> tuple[syntax.Attribute, ...]:
 def parse_attributes(cursor: Cursor) -> tuple[syntax.Attribute, ...]:
     """`[k=v, ...]` if it is here, else nothing (priorities of an order pass)."""
     return _attributes(cursor) if cursor.at("[") else ()
-
-
-def _annotated(cursor: Cursor, first: Token, name: str, annotations: bool, one: bool = False) -> syntax.Name:
-    """The rest of `x`, `x:T`, `c:const`, `c:const:T`, `i:range(4)`, `x:float32[4, 8]`."""
-    is_const, dtype, bounds, shape = False, None, None, None
-    if annotations and cursor.at(":"):
-        cursor.advance()
-        kind = cursor.name("a kind: `const`, a dtype, a dtype class or a dtype variable").text
-        if kind == "const":
-            is_const = True
-            if cursor.accept(":"):
-                dtype = cursor.name("a dtype, a dtype class or a dtype variable").text
-        elif kind == "range" and cursor.at("("):
-            bounds = _bounds(cursor)
-        else:
-            dtype = kind
-            if cursor.at("["):
-                shape = _shape(cursor)
-    return syntax.Name(cursor.span_from(first), name, is_const, dtype, bounds, shape, one)
-
-
-def _bounds(cursor: Cursor) -> tuple[int, int]:
-    cursor.expect("(")
-    first = parse_integer(cursor)
-    bounds = (0, first)
-    if cursor.accept(","):
-        bounds = (first, parse_integer(cursor))
-    cursor.expect(")")
-    return bounds
-
-
-def _shape(cursor: Cursor) -> tuple[int, ...]:
-    cursor.expect("[")
-    sizes: list[int] = []
-    while not cursor.at("]"):
-        sizes.append(parse_integer(cursor))
-        if not cursor.accept(","):
-            break
-    cursor.expect("]")
-    return tuple(sizes)
-
-
-def parse_integer(cursor: Cursor) -> int:
-    """An integer with an optional minus sign."""
-    negative = cursor.accept("-")
-    if cursor.token.kind == NUMBER:
-        value = number_value(cursor.token.text)
-        if isinstance(value, int):
-            cursor.advance()
-            return -value if negative else value
-    raise cursor.expected("an integer")
 
 
 def _set_literal(cursor: Cursor) -> syntax.Expression:

@@ -9,7 +9,7 @@ from rulegrad.lang.lexer import NAME, Line, Source
 from rulegrad.lang.parser.blocks import attempt, join_head, refuse_block
 from rulegrad.lang.parser.cursor import Cursor
 from rulegrad.lang.parser.expressions import parse_expression
-from rulegrad.lang.parser.rules import parse_generics, parse_rule, parse_rule_from
+from rulegrad.lang.parser.rules import parse_generics, parse_pattern, parse_rule, parse_rule_from
 
 MERGES = ("first", "min", "max", "sum", "count", "all", "number")
 WITHOUT_VALUE = ("count", "number")
@@ -74,7 +74,7 @@ def _fact_head(cursor: Cursor) -> syntax.Fact:
         hint = f"write `fact {name.text}(…){' = VALUE' if value is None else ''} {merge.text}: PATTERN`"
         raise cursor.problem("expected", message, cursor.source.span(merge), hint)
     cursor.expect(":", "a fact is written `fact NAME(KEYS) = VALUE MERGE: PATTERN`")
-    pattern = parse_expression(cursor)
+    pattern = parse_pattern(cursor)
     span = cursor.span_from(first)
     gathered = (*keys, value if value is not None else syntax.Literal(span, None))
     template = syntax.Compute(span, syntax.Sequence(span, gathered))

@@ -10,7 +10,8 @@ from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.lang.lexer import NAME, NUMBER, Line, Source
 from rulegrad.lang.parser.blocks import attempt, group, joined, refuse_block
 from rulegrad.lang.parser.cursor import Cursor
-from rulegrad.lang.parser.expressions import parse_expression, parse_integer
+from rulegrad.lang.parser.expressions import parse_expression
+from rulegrad.lang.parser.names import parse_integer
 from rulegrad.lang.parser.texts import parse_spelling
 
 

@@ -16,8 +16,9 @@ from rulegrad.lang.parser.blocks import (
     require_block,
 )
 from rulegrad.lang.parser.cursor import Cursor
-from rulegrad.lang.parser.expressions import parse_attributes, parse_integer
+from rulegrad.lang.parser.expressions import parse_attributes
 from rulegrad.lang.parser.gathering import gather_line
+from rulegrad.lang.parser.names import parse_integer
 from rulegrad.lang.parser.op_table import parse_names, parse_union
 from rulegrad.lang.parser.rules import parse_rule, parse_rules
 

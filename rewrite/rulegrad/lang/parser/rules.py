@@ -12,6 +12,7 @@ from rulegrad.lang.parser.blocks import attempt, block_span, group, join_head, j
 from rulegrad.lang.parser.cursor import Cursor
 from rulegrad.lang.parser.expressions import parse_expression
 from rulegrad.lang.parser.texts import at_text, parse_text
+from rulegrad.lang.walk import transformed
 
 
 def parse_rules(source: Source, lines: list[Line]) -> tuple[syntax.Rule, ...]:
@@ -62,13 +63,27 @@ def _head(cursor: Cursor) -> syntax.Rule:
     name = cursor.name("a rule: `name: pattern -> template`")
     generics = parse_generics(cursor) if cursor.at("[") else ()
     cursor.expect(":", "a rule is written `name: pattern -> template`")
-    pattern = parse_expression(cursor)
+    pattern = parse_pattern(cursor)
     if not cursor.at("->"):
         raise cursor.expected("`->`", _arrow_hint(cursor))
     cursor.advance()
     template = parse_text(cursor) if at_text(cursor) else parse_expression(cursor)
     span = cursor.span_from(name)
     return syntax.Rule(name.text, generics, pattern, template, (), (), span)
+
+
+def parse_pattern(cursor: Cursor) -> syntax.Expression:
+    """An expression where a pattern is wanted: there `not p` is a node that does not match p."""
+    expression = parse_expression(cursor)
+    if not any(token.text == "not" for token in cursor.tokens):
+        return expression
+
+    def negated(x: syntax.Expression) -> syntax.Expression:
+        if isinstance(x, syntax.Prefix) and x.operator == "not":
+            return syntax.Negation(x.span, x.operand)
+        return x
+
+    return transformed(expression, negated)
 
 
 def _arrow_hint(cursor: Cursor) -> str:
@@ -136,6 +151,16 @@ def parse_let(cursor: Cursor, first: Token) -> syntax.Clause:
     return syntax.Clause("let", cursor.span_from(first), expression=expression, names=tuple(names))
 
 
+def _for(cursor: Cursor, first: Token) -> syntax.Clause:
+    """The rest of `for NAME in SEQUENCE`, `for a, b in zip(xs, ys)`."""
+    names = [cursor.name("a name to bind").text]
+    while cursor.accept(","):
+        names.append(cursor.name("a name to bind").text)
+    cursor.expect("in", "a choice is written `for x in xs`")
+    expression = parse_expression(cursor)
+    return syntax.Clause("for", cursor.span_from(first), expression=expression, names=tuple(names))
+
+
 def _names_clause(cursor: Cursor, first: Token) -> syntax.Clause:
     names = [parse_dotted_name(cursor)]
     while cursor.accept(","):
@@ -181,6 +206,7 @@ def _test(cursor: Cursor, first: Token) -> syntax.RuleTest:
 _CLAUSES: dict[str, Callable[[Cursor, Token], syntax.Clause | syntax.RuleTest]] = {
     "if": _expression_clause,
     "let": parse_let,
+    "for": _for,
     "needs": _expression_clause,
     "before": _names_clause,
     "after": _names_clause,

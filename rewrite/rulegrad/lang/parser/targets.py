@@ -9,7 +9,7 @@ from rulegrad.lang import syntax
 from rulegrad.lang.lexer import NAME, NUMBER, STRING, Line, Source
 from rulegrad.lang.parser.blocks import attempt, group, joined, line_span, require_block
 from rulegrad.lang.parser.cursor import Cursor
-from rulegrad.lang.parser.expressions import parse_integer
+from rulegrad.lang.parser.names import parse_integer
 from rulegrad.lang.parser.op_table import parse_names
 
 Value = TypeVar("Value", str, int)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from rulegrad.lang import syntax
 from rulegrad.lang.lexer import NAME, NUMBER, STRING, SYMBOL, Token, field_tokens, number_problem
 from rulegrad.lang.parser.cursor import Cursor, Problem
-from rulegrad.lang.parser.expressions import parse_expression, parse_integer
+from rulegrad.lang.parser.expressions import parse_expression
+from rulegrad.lang.parser.names import parse_integer
 
 KINDS = ("inline", "expr", "stmt", "block")
 ATOM = 16  # the C precedence of a text that never needs parentheses

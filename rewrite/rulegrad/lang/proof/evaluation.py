@@ -10,9 +10,8 @@ import z3
 
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
-from rulegrad.lang.builtins import BUILTINS, RULE
+from rulegrad.lang.builtins import BUILTINS, RULE, TAKES_NODES
 from rulegrad.lang.compiler import in_order
-from rulegrad.lang.compiler.expressions import _TAKES_NODES as TAKES_NODES
 from rulegrad.lang.compiler.scope import Library
 from rulegrad.lang.optable import INFIX_OPS, SWAPPED_OPS
 from rulegrad.lang.proof import arithmetic
