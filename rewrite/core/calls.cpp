@@ -9,10 +9,15 @@ namespace rulegrad {
 // Calls of functions that wait for each other, and that are remembered, before they are taken for endless.
 constexpr size_t kDeepestCall = 200'000, kMostCalls = 1'000'000, kCallsPerNode = 8;
 
+std::string look_further(const Rule& rule, const std::string& what) {
+  if (what.find(kLookFurther) != std::string::npos) return "";
+  return kLookFurther + std::string("python -m rulegrad why ") + rule.name->text + " SCRIPT";
+}
+
 Status Machine::run_rule(const Alternative& a, Node* n, Value& result) {
   auto blamed = [&](const std::exception& e) {
     const Rule& rule = program.rules[a.rule];
-    return RewriteError("rule " + rule.name->text + " (" + rule.place->text + ") on " + describe(n) + ": " + e.what());
+    return RewriteError("rule " + rule.name->text + " (" + rule.place->text + ") on " + brief(n) + ": " + e.what() + look_further(rule, e.what()));
   };
   try {
     return run(program.codes[a.code], result);
@@ -88,9 +93,9 @@ void Machine::needs_itself(const std::vector<CallKey>& stack) const {
   std::string chain;
   size_t shown = 0;
   for (size_t k = from ? from - 1 : 0; k < stack.size() && shown < kLongestChain; k++, shown++)
-    chain += program.functions[stack[k].function].name->text + "(" + describe(stack[k].arguments[0].n) + ") -> ";
+    chain += program.functions[stack[k].function].name->text + "(" + brief(stack[k].arguments[0].n) + ") -> ";
   throw RewriteError("function " + program.functions[needed.function].name->text + " needs its own result: " + chain +
-                     (shown == kLongestChain ? "… -> " : "") + program.functions[needed.function].name->text + "(" + describe(needed.arguments[0].n) + ")");
+                     (shown == kLongestChain ? "… -> " : "") + program.functions[needed.function].name->text + "(" + brief(needed.arguments[0].n) + ")");
 }
 
 // Calls that depend on other calls are put on a stack of our own: when the machine says that it needs a result, that call is made

@@ -61,7 +61,7 @@ std::string Firer::chain_of(const std::vector<uint32_t>& rules) const {
 }
 
 void Firer::fail(uint32_t rule, Node* n, const std::string& what) const {
-  throw RewriteError("rule " + with_place(rule) + " on " + describe(n) + ": " + what);
+  throw RewriteError("rule " + with_place(rule) + " on " + brief(n) + ": " + what + look_further(program_.rules[rule], what));
 }
 
 void Firer::check_shape(uint32_t rule, Node* before, Node* after) const {
@@ -82,7 +82,7 @@ void Firer::out_of_fuel() const {
   for (size_t k = 0; k < 3 && k < order.size() && fired_[order[k]]; k++)
     top += (k ? ", " : "") + with_place(order[k]) + " " + std::to_string(fired_[order[k]]) + " times";
   throw RewriteError("pass " + pass_.name->text + " did not end after " + std::to_string(out_.fired) + " firings; most often fired: " + top +
-                     ". A rule must make progress: see docs/language.md, Passes");
+                     ". A rule must make progress: see docs/language.md, Passes" + kLookAtAll);
 }
 
 }  // namespace rulegrad

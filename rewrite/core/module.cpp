@@ -179,6 +179,8 @@ class PyProgram {
       if (f.name->text == function) explainer.subject = &f.dispatch;
       if (f.name->text == probe) explainer.probe = &f.dispatch;
     }
+    for (auto& g : p.gatherings)
+      if (g.name->text == function) explainer.subject = &g.dispatch;
     if (!explainer.probe) throw RewriteError("no function is called " + probe);
     for (auto& h : nodes) explainer.nodes[h.ref.n] = true;
     explainer.report = [&](const Explainer::Attempt& a) {

@@ -220,4 +220,24 @@ std::string describe(const Node* n) {
   return s + ":" + g_dtypes[n->dtype].name->text;
 }
 
+constexpr uint32_t kMostShown = 8;  // sources of a node in a message
+
+// Attributes that are not as the op table has them, and sources; `dtype` is given at the top only.
+static std::string brief(const Node* n, int depth, bool dtype) {
+  if (!dtype && is_const(n)) return show(const_value(n));
+  const OpInfo& o = g_ops[n->op];
+  std::string attributes, sources;
+  for (uint32_t k = 0; n->attrs && k < n->attrs->size; k++) {
+    const AttributeInfo& a = o.attributes[k];
+    if (a.has_default && identical(a.fallback, n->attrs->items[k])) continue;
+    attributes += (attributes.empty() ? "" : ", ") + a.name->text + "=" + show(n->attrs->items[k]);
+  }
+  for (uint32_t k = 0; k < n->nsrc && k < kMostShown; k++) sources += (k ? ", " : "") + (depth ? brief(n->src[k], depth - 1, false) : "…");
+  if (n->nsrc > kMostShown) sources += ", …";
+  return o.name->text + (attributes.empty() ? "" : "[" + attributes + "]") + (dtype ? ":" + g_dtypes[n->dtype].name->text : "") +
+         (sources.empty() ? "" : "(" + sources + ")");
+}
+
+std::string brief(const Node* n) { return brief(n, 2, true); }
+
 }  // namespace rulegrad

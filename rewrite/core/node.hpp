@@ -155,6 +155,7 @@ std::vector<Node*> toposort(const std::vector<Node*>& roots);
 // Empty, or what is wrong with the graph below n: shapes, dtypes and the stage (bit) that each op may stand in.
 std::string verify(Node* root, uint32_t stage);
 std::string describe(const Node* n);  // one line: op, attributes, dtype
+std::string brief(const Node* n);     // one line for messages: with sources, without attributes that are as the op table has them
 size_t live_nodes();
 uint32_t id_limit();  // ids are below this
 

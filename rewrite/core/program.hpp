@@ -71,6 +71,10 @@ struct Rule {
   const Str* place;  // file:line
 };
 
+// What an error says after `what`: how to learn more, once.
+constexpr const char *kLookFurther = "\n    look further: ", *kLookAtAll = "\n    look further: python -m rulegrad trace SCRIPT";
+std::string look_further(const Rule& rule, const std::string& what);
+
 // The alternatives that are left for a node, in order, by its op and dtype and by the symbols of its first three sources.
 class Dispatch {
  public:

@@ -254,7 +254,7 @@ class Replacer : Firer {
     std::vector<uint32_t> rules;
     for (size_t k = from ? from - 1 : 0; k < stack_.size(); k++)
       if (!stack_[k].context && (*places_)[stack_[k].node].made) rules.push_back((*places_)[stack_[k].node].rule);
-    throw RewriteError("pass " + pass_.name->text + " cannot replace " + describe(n) + ": what takes its place needs its result: " + chain_of(rules));
+    throw RewriteError("pass " + pass_.name->text + " cannot replace " + brief(n) + ": what takes its place needs its result: " + chain_of(rules) + kLookAtAll);
   }
 
   void report() {

@@ -66,7 +66,7 @@ class Rewriter : Firer {
     for (size_t k = from; k < stack_.size(); k++)
       if (stack_[k].rule != kNoRule) rules.push_back(stack_[k].rule);
     if (last != kNoRule) rules.push_back(last);
-    throw RewriteError("pass " + pass_.name->text + " does not end: the rules lead from " + describe(n) + " back to it: " + chain_of(rules));
+    throw RewriteError("pass " + pass_.name->text + " does not end: the rules lead from " + brief(n) + " back to it: " + chain_of(rules) + kLookAtAll);
   }
 
   // The node with final sources: itself when none changed.
@@ -212,16 +212,16 @@ std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, N
     machine.call(key);
     result = machine.memo[key];
     if (result.tag != Tag::Seq || result.q.size != n->nsrc)
-      throw RewriteError("function " + f.name->text + " has no rule for " + describe(n) + ": no gradient is defined there; use detach() if none is meant");
+      throw RewriteError("function " + f.name->text + " has no rule for " + brief(n) + ": no gradient is defined there; use detach() if none is meant");
     if (firings) firings->push_back({machine.answered, Ref::share(n), Ref::share(d.n), {}});
     for (uint32_t j = 0; j < n->nsrc; j++) {
       if (!wanted.has(n->src[j]) || result.q.items[j].tag == Tag::None) continue;
       Node* g = machine.lift(result.q.items[j], n->src[j]->dtype);
       if (firings) firings->back().sources.push_back(Ref::share(g));
-      if (g->dtype != n->src[j]->dtype) throw RewriteError("the gradient of " + describe(n) + " has another dtype than its source");
+      if (g->dtype != n->src[j]->dtype) throw RewriteError("the gradient of " + brief(n) + " has another dtype than its source");
       const Shape *have = shape_of(g), *want = shape_of(n->src[j]);
       if (have->rank != want->rank || !std::equal(have->dims, have->dims + have->rank, want->dims))
-        throw RewriteError("the gradient of " + describe(n) + " has another shape than its source");
+        throw RewriteError("the gradient of " + brief(n) + " has another shape than its source");
       if (gradients.has(n->src[j])) g = machine.build_infix(known_ops.ADD, Value::node(gradients[n->src[j]]), Value::node(g));
       gradients[n->src[j]] = g;
     }

@@ -8,6 +8,11 @@ from typing import Any
 class RulegradError(Exception):
     """Base of all errors that rulegrad raises on purpose."""
 
+    @property
+    def problem(self) -> str:
+        """What is wrong, without what a running program is told besides: how to look further."""
+        return str(self).partition("\n    look further: ")[0]
+
 
 class RuleError(RulegradError):
     """Rule text that cannot be used; `diagnostics` lists each problem with its place."""

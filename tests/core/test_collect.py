@@ -149,7 +149,7 @@ def test_replacements_that_need_each_other() -> None:
         fact above(x) = n first: n@ABS(x)
         up: n@NEG(_) -> above(n) + 1
     """
-    message = r"cannot replace NEG:int32: what takes its place needs its result: p\.up \(test\.rules:4\)"
+    message = r"cannot replace NEG:int32\(.*\): what takes its place needs its result: p\.up \(test\.rules:4\)"
     with pytest.raises(RewriteError, match=message):
         collected(rules, UOp("ABS", (-var(0),)))
 
@@ -206,7 +206,7 @@ def test_values_that_cannot_be_merged() -> None:
         use: x * y -> x
             if f(x) > 0
     """
-    with pytest.raises(RewriteError, match=r"rule p\.f \(test\.rules:3\) on ADD:int32: `f` joins numbers, not"):
+    with pytest.raises(RewriteError, match=r"rule p\.f \(test\.rules:3\) on ADD:int32\(.*\): `f` joins numbers, not"):
         collected(rules, var(0) + var(1))
 
 

@@ -324,7 +324,7 @@ def test_gradients_of_inner_nodes() -> None:
 def test_only_what_leads_to_a_target_needs_a_rule() -> None:
     assert gradients(A + UOp("SQRT", (B,)), A) == [D]
     with pytest.raises(
-        RewriteError, match="function gradient has no rule for SQRT:float32: no gradient is defined there"
+        RewriteError, match=r"function gradient has no rule for SQRT:float32\(.*\): no gradient is defined there"
     ):
         gradients(A + UOp("SQRT", (B,)), B)
 

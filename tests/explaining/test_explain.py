@@ -226,6 +226,30 @@ def test_gradient_rules() -> None:
     assert explanation.fires and explanation.answers[0].passes == ("gradients",)
 
 
+def test_facts_and_the_rules_that_ask_for_them() -> None:
+    graph = UOp("SINK", (loop(0, 12) % 3, loop(1, 7) % 2, loop(2, 8) % 4))
+    fact = explain("demo_collect.demo_factor", graph)
+    assert fact.fires and [answer.fires for answer in fact.answers] == [True, True, False]
+    assert fact.answers[2].message == "`n % c == 0` is false: n = 7, c = 2"
+    rule = explain("demo_collect.split", graph)
+    assert (rule.tried, rule.fired) == (3, 1)
+    assert [answer.message for answer in rule.answers[1:]] == [
+        "`c > 3` is false: c = 3",
+        "`demo_factor(r)` has no value, nothing is known of it: r = %5",
+    ]
+
+
+def test_states_and_the_rules_that_ask_for_them() -> None:
+    graph = UOp("SINK", (-(X + 1), -((X + 1) * Y)))
+    rule = explain("demo_flow.deep", graph)
+    assert [answer.message for answer in rule.answers] == [
+        "`demo_level(x) > 2` is false: x = %2, demo_level(x) = 1",
+        "`demo_level(x) > 2` is false: x = %5, demo_level(x) = 2",
+    ]
+    state = explain("demo_flow.below", graph, at=0)
+    assert state.answers[0].message == "`len(srcs(n)) > 0` is false: n = %0, srcs(n) = (), len(srcs(n)) = 0"
+
+
 def test_several_graphs() -> None:
     subjects = [Subject(X | 3, "demo"), Subject(Y | 0, "demo"), Subject(X | Y, "symbolic")]
     explanation = explain("demo.zero", subjects)

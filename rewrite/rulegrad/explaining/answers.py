@@ -104,9 +104,9 @@ class Teller:
             if not -len(before.src) <= k < len(before.src):
                 return []
             where = f"source {k}" + (f" of {where}" if where else "")
-            before = before.src[k]
+            before, node = before.src[k], node.src[k]
             steps = run.history.steps_of(before)
-            if steps:
+            if steps and node != before:
                 return [f"{where} was {run.namer.node(before)} before {_step(steps[0])}"] + [
                     f"then {_step(step)}" for step in steps[1:]
                 ]

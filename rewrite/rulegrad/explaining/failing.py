@@ -68,7 +68,7 @@ class Reader:
         self.assembler, self.table = watched.assembler, watched.table
         self.texts = texts
         self.namer = namer
-        tests = {k for k, i in code.instructions.items() if i.opcode in _OP_TESTS and i.part is rule.pattern}
+        tests = {k for k, i in code.instructions.items() if i.opcode in _OP_TESTS and i.part is code.pattern}
         self._op_tests = sorted(tests)
         self.ops = [name for name, _ in sorted(self.table.ops.items(), key=lambda item: item[1].number)]
 
@@ -97,9 +97,9 @@ class Reader:
         return Reason(part, message, _whole(expression), self._names(instruction), path, matched, total)
 
     def _part(self, instruction: Instruction) -> str:
-        if instruction.part is self.rule.pattern:
+        if instruction.part is self.code.pattern:
             return "pattern"
-        return "template" if instruction.part is self.rule.template else "clause"
+        return "template" if instruction.part is self.code.template else "clause"
 
     def _text(self, x: syntax.Expression) -> str:
         """An expression as it stands in its file."""
@@ -158,7 +158,10 @@ class Reader:
                 reason = _NO_VALUE.get(self.assembler.builtins[operands[1]])
                 return f"{text}, {reason}" if reason else text
             case "FUNCTION":
-                return f"{text}, no rule of `{self.assembler.functions[operands[1]].name}` gives one"
+                name = self.assembler.functions[operands[1]].name
+                return (
+                    f"{text}, no rule of `{name}` gives one" if "." not in name else f"{text}, nothing is known of it"
+                )
             case "BINARY" if registers[operands[4]] == 0 and not isinstance(registers[operands[4]], UOp):
                 return f"{text}, it divides by zero"
             case "SUBSCRIPT":

@@ -84,6 +84,9 @@ class History:
         if step:
             return self._finish(node, node, self.final.get(step.after, step.after))
         rebuilt = self._rebuilt(node)
+        if self.direction not in ("children_first", "parents_first", "walk"):  # rules see the graph as it was given
+            given = self.at.get(node)
+            return self._finish(node, node, given.after if given else rebuilt)
         if self.direction == "parents_first":
             return self._finish(node, node, rebuilt)
         step = self.at.get(rebuilt)

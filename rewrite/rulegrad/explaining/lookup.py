@@ -15,12 +15,16 @@ from rulegrad.lang.parser import parse_file
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A rule, the set, pass or function that it stands in, and the function's parameters."""
+    """A rule, and the set, pass or function that it stands in.
+
+    function: what it is a line of, if not of a set: a function (with its further parameters), a fact or a state.
+    """
 
     owner: str
     rule: syntax.Rule
     function: str = ""
     parameters: tuple[str, ...] = ()
+    in_pass: bool = False
 
     @property
     def name(self) -> str:
@@ -32,11 +36,16 @@ class Found:
 
 
 def all_rules(files: Sequence[syntax.File]) -> Iterator[Found]:
-    """Every rule of rule sets, passes and functions."""
+    """Every rule of rule sets, passes and functions; `fact` and `send` lines too."""
     for declaration in (d for f in files for d in f.declarations):
         if isinstance(declaration, syntax.Ruleset | syntax.Pass):
             yield from (Found(declaration.name, rule) for rule in declaration.rules)
-        elif isinstance(declaration, syntax.Function):
+        if isinstance(declaration, syntax.Pass):
+            name = declaration.name
+            yield from (Found(name, fact.rule, fact.name, in_pass=True) for fact in declaration.facts)
+            for send in declaration.sends:
+                yield Found(name, send.rule, send.state or declaration.states[0].name, in_pass=True)
+        if isinstance(declaration, syntax.Function):
             for rule in declaration.rules:
                 yield Found(declaration.name, rule, declaration.name, declaration.parameters[1:])
 
@@ -70,6 +79,8 @@ def switched_off_by(name: str) -> syntax.Span | None:
 
 def passes_with(compiler: ProgramCompiler, found: Found) -> list[syntax.Pass]:
     """The passes that try a rule; every pass, for a rule of a function."""
+    if found.in_pass:
+        return [d for d in compiler.passes if d.name == found.owner]
     if found.function:
         return [d for d in compiler.passes if d.kind != "reverse" or found.function in d.uses]
     return [d for d in compiler.passes if _has(compiler, d, found)]

@@ -52,7 +52,7 @@ class Question:
         if pass_name is not None and pass_name not in known:
             hint = did_you_mean(pass_name, known) or f"there are: {', '.join(known)}"
             raise RuleError(f"no pass is called `{pass_name}`; {hint}")
-        self._programs: dict[str | None, WatchedProgram] = {}
+        self._programs: dict[tuple[str | None, str], WatchedProgram] = {}
 
     def answered(self, subjects: Sequence[Subject]) -> Explanation:
         """The explanation. A subject without a pass goes through every pass that is asked about."""
@@ -118,16 +118,19 @@ class Question:
             asked.extend(subject._replace(pass_name=name) for name in chosen if name in names)
         return asked
 
-    def _program(self, target: str | None) -> WatchedProgram:
-        if target not in self._programs:
+    def _program(self, target: str | None, inside: syntax.Pass) -> WatchedProgram:
+        """The rule as it is compiled for a target, and for a pass where that makes a difference."""
+        key = (target, inside.name if inside.facts or inside.states else "")
+        if key not in self._programs:
             found = self.found
-            compiler = _compiled(target)
-            self._programs[target] = watched_program(compiler, found.owner, found.rule, found.parameters)
-            engine.prepare(self._programs[target].program)
-        return self._programs[target]
+            made = watched_program(_compiled(target), found.owner, found.rule, found.parameters, inside)
+            engine.prepare(made.program)
+            self._programs[key] = made
+        return self._programs[key]
 
     def _run(self, subject: Subject, nodes: Sequence[UOp]) -> Run:
-        return run(subject, self._program(subject.target), self.passes[subject.pass_name], self.found.function, nodes)
+        declaration = self.passes[subject.pass_name]
+        return run(subject, self._program(subject.target, declaration), declaration, self.found.function, nodes)
 
     def _readers(self, one: Run) -> list[Reader]:
         return [Reader(self.found.rule, code, one.watched, self.texts, one.namer) for code in one.watched.codes]
@@ -214,7 +217,7 @@ class Question:
     def _summed_up(self, runs: Sequence[Run], answers: tuple[Answer, ...], tried: int, fired: int) -> Explanation:
         passes, graphs = list(dict.fromkeys(one.subject.pass_name for one in runs)), _graphs(runs)
         where = f"in {'passes' if len(passes) > 1 else 'pass'} {', '.join(passes)}"
-        notes = [f"pass {one.subject.pass_name} ended with an error: {one.error}" for one in runs if one.error]
+        notes = [f"pass {one.subject.pass_name} ended with an error: {one.problem}" for one in runs if one.error]
         others = [] if self.found.function else [name for name in self.passes if name not in passes]
         if others:
             notes.append(f"it is also in {'passes' if len(others) > 1 else 'pass'} {', '.join(others)}")

@@ -54,6 +54,11 @@ class Run:
         return self._namer
 
     @property
+    def problem(self) -> str:
+        """The error without what it says about looking further."""
+        return self.error.partition("\n")[0]
+
+    @property
     def history(self) -> History:
         self._history = self._history or History(self.subject.graph, self.direction, self.steps)
         return self._history

@@ -113,7 +113,7 @@ class RuleTests:
                 return "" if same else f"gives {_shown(left)}, not {_shown(right or ())}"
             found = self._applied(case, left[0])
         except RulegradError as error:
-            return str(error)
+            return error.problem
         if right is None:
             return "" if found is None else f"fires and gives\n{found}"
         if found is None:

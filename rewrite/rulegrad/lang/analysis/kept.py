@@ -19,7 +19,7 @@ def _check(findings: Findings, laboratory: Laboratory, subject: Subject) -> None
         try:
             found = laboratory.apply(subject, node)
         except (RewriteError, GraphError) as error:
-            note = (f"on {one_line(node)}: {error}",)
+            note = (f"on {one_line(node)}: {error.problem}",)
             hint = "narrow the pattern, or add a guard"
             message = f"`{subject.rule.name}` matches a node for which its template cannot be built"
             findings.report("failing-template", message, head(subject.rule), hint, note)

@@ -35,7 +35,7 @@ def _check(
     try:
         laboratory.normal(of, node)
     except (RewriteError, GraphError) as error:
-        text = str(error)
+        text = error.problem
         if _ENDLESS.search(text) is None:
             return False
         names = sorted({name for name in _RULE.findall(text) if name in by_name} or {subject.name})

@@ -104,7 +104,7 @@ def _problem(
             laboratory.program.source(order, target.render, graph)
         return left
     except RulegradError as error:
-        return str(error)
+        return error.problem
 
 
 def _left(table: OpTable, target: syntax.Target, asked: str, program: UOp) -> str:

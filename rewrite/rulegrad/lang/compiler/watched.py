@@ -39,6 +39,8 @@ class WatchedCode:
     """One alternative: its instructions by their places, and the registers that hold values of expressions."""
 
     number: int  # of the code in the assembler
+    pattern: syntax.Expression | None = None  # of this alternative: one of those that the rule's may stand for
+    template: syntax.Expression | None = None
     instructions: dict[int, Instruction] = field(default_factory=dict)
     values: dict[syntax.Expression, int] = field(default_factory=dict)
 
@@ -78,7 +80,7 @@ class WatchedEmitter(Emitter):
 
     def code(self, number: int) -> WatchedCode:
         """What was written down; when the code is complete, so that its jumps have their targets."""
-        found = WatchedCode(number, values=self.values)
+        found = WatchedCode(number, self.places[0][1], self.places[-1][1], values=self.values)
         ends = [place for place, *_ in self.places[1:]] + [len(self.words)]
         for (place, part, here, names), end in zip(self.places, ends, strict=True):
             opcode, *operands = self.words[place:end]
@@ -130,11 +132,17 @@ class WatchedProgram:
 
 
 def watched_program(
-    compiler: ProgramCompiler, owner: str, rule: syntax.Rule, parameters: tuple[str, ...] = ()
+    compiler: ProgramCompiler, owner: str, rule: syntax.Rule, parameters: tuple[str, ...], inside: syntax.Pass
 ) -> WatchedProgram:
-    """The program of a compiler that has compiled, with the rule's watched alternatives; none when it is left out."""
+    """The program of a compiler that has compiled, with the rule's watched alternatives; none when it is left out.
+
+    inside: the pass whose facts and states the rule may ask for.
+    """
     watched = WatchedRuleCompiler(compiler.rules)
+    names = [*(fact.name for fact in inside.facts), *(state.name for state in inside.states)]
+    compiler.library.gathered = {name: f"{inside.name}.{name}" for name in names}
     alternatives = watched.compile(owner, rule, parameters)
+    compiler.library.gathered = {}
     assembler = copy(compiler.assembler)
     assembler.functions = [*assembler.functions, CompiledFunction(PROBE, 1 + len(parameters), alternatives)]
     return WatchedProgram(
