@@ -346,6 +346,11 @@ def test_a_graph_of_5000_nodes(browser: Browser, tmp_path: Path) -> None:
     browser.run("viewer.choose(viewer.model.firings[1200])")
     browser.press("g")
     assert sum(browser.run(SMALL)) > 7000
+    x, y = node_on_page(browser, browser.run("viewer.chosen.firing.before[0]"))
+    left, top, right, bottom = browser.run(
+        "(({left, top, right, bottom}) => [left, top, right, bottom])(viewer.view.canvas.getBoundingClientRect())"
+    )
+    assert left < x < right and top < y < bottom  # what changed is in the window
     browser.press("j")
     assert browser.run("viewer.chosen.firing.step") == 1202
     visible = browser.run("(viewer.view.paint(), viewer.view.drawn)")

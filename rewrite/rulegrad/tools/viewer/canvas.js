@@ -48,7 +48,8 @@ class GraphView {
     [this.width, this.height] = isBeside ? beside : below;
     let along = 0;
     for (const [k, panel] of this.panels.entries()) {
-      [panel.x, panel.y] = isBeside ? [along, 0] : [0, along];
+      // Beside each other, the roots are in one line: what did not change below them is too.
+      [panel.x, panel.y] = isBeside ? [along, this.height - heights[k]] : [0, along];
       along += (isBeside ? widths : heights)[k] + PANEL_GAP;
     }
     this.hovered = null;
@@ -155,10 +156,22 @@ class GraphView {
   /** All of it if it can be read then, else what changed first, or the roots, in a size that can be read. */
   open() {
     this.fit();
-    if (this.camera.scale >= READABLE) return;
-    const changed = this.panels.flatMap(({ marks, layout }) => [...marks.keys()].filter((node) => layout.itemOf.has(node)));
-    this.camera.scale = READABLE;
-    this.center(changed.length ? changed.at(-1) : this.panels[0].graph.roots[0]);
+    if (this.camera.scale < READABLE) this.focus();
+  }
+
+  /** Brings what changed into the middle: that of all graphs if they are near enough, else that of the first one. */
+  focus() {
+    const places = [];
+    for (const panel of this.panels) {
+      const changed = [...panel.marks.keys()].find((node) => panel.layout.itemOf.has(node));
+      if (changed !== undefined) places.push(this.placeOf(panel, changed));
+    }
+    if (!places.length) places.push(...this.panels.slice(-1).map((panel) => this.placeOf(panel, panel.graph.roots[0])));
+    const scale = Math.max(this.camera.scale, READABLE), [first] = places;
+    const isNear = places.every((one) => Math.abs(one.x - first.x) * scale < this.canvas.clientWidth * 0.8 && Math.abs(one.y - first.y) * scale < this.canvas.clientHeight * 0.8);
+    const [x, y] = ["x", "y"].map((axis) => (isNear ? places.reduce((sum, one) => sum + one[axis], 0) / places.length : first[axis]));
+    this.camera = { x, y, scale };
+    this.draw();
   }
 
   zoom(factor, x = this.canvas.clientWidth / 2, y = this.canvas.clientHeight / 2) {

@@ -172,6 +172,7 @@ class Graph {
   has(node) { return this.sourcesOf.has(node); }
   nodes() { return this.sourcesOf.keys(); }
   sources(node) { return this.sourcesOf.get(node); }
+  withOrigin(origin) { for (const [node, one] of this.originOf) if (one === origin) return node; }
   origins() { return new Set(this.originOf.values()); }
 
   consumers(node) {

@@ -162,7 +162,7 @@ class Viewer {
       this.view.resize();
       const panels = this.panels();
       this.view.show(panels.filter((panel) => this.side === "both" || panel.side === this.side), keep);
-      if (keep && this.chosen.firing) this.centerOnChange();
+      if (keep && this.chosen.firing) this.view.focus();
     } else {
       const { source } = this.model.data.kernels[kernel];
       byId("source").replaceChildren(...colored(source || "This kernel has no source: its device interprets the graph.", SOURCE_TOKENS, "").children);
@@ -182,7 +182,11 @@ class Viewer {
     const { removed, added } = firing && this.scope === "changed" ? { removed: firing.removed, added: firing.added } : compare(before, after);
     for (const node of removed) marks[0].set(node, "removed");
     for (const node of added) marks[1].set(node, "added");
-    if (firing && !marks[0].has(firing.before[0])) marks[0].set(firing.before[0], "found");
+    if (firing) {
+      const matched = before.has(firing.before[0]) ? firing.before[0] : before.withOrigin(firing.found);
+      for (const [side, graph, node] of [[0, before, matched], [1, after, firing.after[0]]])
+        if (graph.has(node) && !marks[side].has(node)) marks[side].set(node, "found");
+    }
     return [
       { side: "before", title: `before · ${counted(before.size, "node")}`, graph: before, marks: marks[0] },
       { side: "after", title: `after · ${counted(after.size, "node")}`, graph: after, marks: marks[1] },
@@ -195,11 +199,6 @@ class Viewer {
     if (this.scope === "changed") return [model.part(firing.before, firing.removed), model.part(firing.after, firing.added)];
     const place = firing.number - pass.first;
     return [model.graphAfter(pass, place), model.graphAfter(pass, place + 1)];
-  }
-
-  centerOnChange() {
-    const { firing } = this.chosen;
-    if (!this.view.center(firing.before[0]) && !this.view.center(firing.found)) this.view.center(firing.after[0]);
   }
 
   describe() {
@@ -262,7 +261,6 @@ class Viewer {
     if (!value) return;
     this[name] = value;
     if (this.chosen?.pass) this.show(false);
-    if (name === "scope" && value === "whole" && this.chosen?.firing && this.view.camera.scale < 0.3) this.centerOnChange();
   }
 
   changeTheme() {
