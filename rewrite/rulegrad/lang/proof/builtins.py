@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +11,8 @@ from rulegrad import _core
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
 from rulegrad.lang.proof import arithmetic
+from rulegrad.lang.proof.known import KNOWN
+from rulegrad.lang.proof.operations import truth
 from rulegrad.lang.proof.values import (
     CasesError,
     DtypeName,
@@ -35,100 +35,14 @@ POWERS_OF_TWO = tuple(2**k for k in range(64))
 
 def call_builtin(e: Evaluation, name: str, arguments: Sequence[Value], x: syntax.Call) -> Value:
     """The value of a built-in function. Raises UntranslatableError for one that says nothing that logic can use."""
-    if name in _ON_VALUES and is_known(*arguments):
+    if name in KNOWN and is_known(*arguments):
         try:
-            return _ON_VALUES[name](*arguments)
+            return KNOWN[name](*arguments)
         except (ValueError, TypeError, ZeroDivisionError, OverflowError, IndexError):
             raise UndefinedError from None
     if name in _ON_SYMBOLS:
         return _ON_SYMBOLS[name](e, *arguments)
     raise UntranslatableError(f"{name}(…)")
-
-
-# ---- on values that are known ----
-
-
-def _ceildiv(a: Any, b: Any) -> Any:
-    return -(-a // b)
-
-
-def _log2(n: Any) -> Any:
-    if isinstance(n, int):
-        if n <= 0 or n & (n - 1):
-            raise ValueError
-        return n.bit_length() - 1
-    return math.log2(n)
-
-
-def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(math.prod(shape[k + 1 :]) for k in range(len(shape)))
-
-
-def _flat(arguments: tuple[Any, ...]) -> list[Any]:
-    found: list[Any] = []
-    for argument in arguments:
-        found.extend(_flat(argument) if isinstance(argument, tuple) else [argument])
-    return found
-
-
-def _zip(*sequences: tuple[Any, ...]) -> tuple[tuple[Any, ...], ...]:
-    if len({len(s) for s in sequences}) > 1:
-        raise ValueError
-    return tuple(zip(*sequences))
-
-
-def _lossless(a: str, b: str) -> bool:
-    from rulegrad.ir.dtype import lossless
-
-    return lossless(str(a), str(b))
-
-
-def _is_pow2(n: Any) -> bool:
-    if isinstance(n, float):
-        return n > 0 and math.frexp(n)[0] == 0.5
-    return bool(n > 0 and n & (n - 1) == 0)
-
-
-def _convert(value: Any, dtype: str) -> Any:
-    source = "bool" if isinstance(value, bool) else "float64" if isinstance(value, float) else None
-    if source is None:
-        return _core.UOp.const(value, str(dtype)).attrs["value"]
-    found = _core.evaluate("CAST", str(dtype), _core.UOp.const(value, source).attrs["value"])
-    if found is None:
-        raise ValueError
-    return found
-
-
-_ON_VALUES: dict[str, Callable[..., Value]] = {
-    "gcd": math.gcd,
-    "abs": abs,
-    "min": lambda *a: min(_flat(a)),
-    "max": lambda *a: max(_flat(a)),
-    "floor": math.floor,
-    "ceil": math.ceil,
-    "ceildiv": _ceildiv,
-    "log2": _log2,
-    "is_pow2": _is_pow2,
-    "is_int": lambda v: float(v).is_integer(),
-    "sign": lambda a: (a > 0) - (a < 0),
-    "iota": lambda n: tuple(range(n)),
-    "product": lambda shape: tuple(itertools.product(*map(range, shape))),
-    "total": sum,
-    "len": len,
-    "zip": _zip,
-    "reversed": lambda xs: tuple(reversed(xs)),
-    "sorted": lambda xs: tuple(sorted(xs)),
-    "argsort": lambda xs: tuple(sorted(range(len(xs)), key=lambda k: xs[k])),
-    "any": any,
-    "all": all,
-    "strides": _strides,
-    "prod": math.prod,
-    "lossless": _lossless,
-    "is_float": lambda t: as_dtype(str(t)).is_float,
-    "is_signed": lambda t: as_dtype(str(t)).is_signed,
-    "is_integer": lambda t: as_dtype(str(t)).is_integer,
-    "convert": _convert,
-}
 
 
 # ---- on symbols ----
@@ -162,11 +76,7 @@ def _fits(e: Evaluation, x: Node, dtype: str) -> Any:
     if as_dtype(str(dtype)).kind == "index":
         return True
     least, greatest = limits(str(dtype))
-    return z3.And(*(_truth(e.operator("<=", a, b, False)) for a, b in ((least, low), (high, greatest))))
-
-
-def _truth(value: Value) -> Any:
-    return z3.BoolVal(value) if isinstance(value, bool) else value
+    return z3.And(*(truth(e.operator("<=", a, b, False)) for a, b in ((least, low), (high, greatest))))
 
 
 def _power(e: Evaluation, n: Value) -> Any:
@@ -190,14 +100,14 @@ def _least(operator: str) -> Callable[..., Value]:
             if is_known(result, item):
                 result = min(result, item) if operator == "<" else max(result, item)
             else:
-                result = arithmetic.chosen(_truth(e.operator(operator, result, item, False)), result, item)
+                result = arithmetic.chosen(truth(e.operator(operator, result, item, False)), result, item)
         return result
 
     return call
 
 
 def _absolute(e: Evaluation, a: Value) -> Value:
-    return arithmetic.chosen(_truth(e.operator("<", a, 0, False)), arithmetic.negated(a), a)
+    return arithmetic.chosen(truth(e.operator("<", a, 0, False)), arithmetic.negated(a), a)
 
 
 def _rounded_up(e: Evaluation, a: Value, b: Value) -> Value:
@@ -359,11 +269,11 @@ def _chain(kind: str) -> Callable[..., Value]:
 
 
 def _all(e: Evaluation, xs: Sequence[Value]) -> Any:
-    return z3.And(*map(_truth, xs))
+    return z3.And(*map(truth, xs))
 
 
 def _any(e: Evaluation, xs: Sequence[Value]) -> Any:
-    return z3.Or(*map(_truth, xs))
+    return z3.Or(*map(truth, xs))
 
 
 _ON_SYMBOLS: dict[str, Callable[..., Value]] = {
@@ -403,6 +313,6 @@ _ON_SYMBOLS: dict[str, Callable[..., Value]] = {
     "all": _all,
     "any": _any,
     "len": lambda e, xs: len(xs),
-    "zip": lambda e, *xs: _zip(*xs),
+    "zip": lambda e, *xs: KNOWN["zip"](*xs),
     "reversed": lambda e, xs: tuple(reversed(xs)),
 }

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import z3
 
-from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
 from rulegrad.lang.builtins import BUILTINS, RULE, TAKES_NODES
 from rulegrad.lang.compiler import in_order
-from rulegrad.lang.compiler.scope import Library
-from rulegrad.lang.optable import INFIX_OPS, SWAPPED_OPS
 from rulegrad.lang.proof import arithmetic
 from rulegrad.lang.proof.dtypes import op_of
-from rulegrad.lang.proof.meaning import Meaning
+from rulegrad.lang.proof.known import dtype_fact
+from rulegrad.lang.proof.operations import Operations, truth
 from rulegrad.lang.proof.values import (
     DtypeName,
-    Members,
     Node,
     OpName,
     UndefinedError,
@@ -28,7 +25,6 @@ from rulegrad.lang.proof.values import (
     is_known,
 )
 
-_CHAINS = {"sum": ("ADD", 0), "prod": ("MUL", 1), "all": ("AND", True)}
 _DEEPEST = 200
 
 
@@ -50,28 +46,10 @@ Names = Mapping[str, Any]
 
 
 @dataclass(slots=True)
-class Evaluation:
-    """Evaluates the expressions of one rule instance. `holds` collects what must be so for the rule to fire."""
+class Evaluation(Operations):
+    """Evaluates the expressions of one rule instance."""
 
-    library: Library
-    meaning: Meaning
-    like: str = "index"  # the dtype of the matched node
-    limits: Mapping[str, int] = field(default_factory=dict)
-    holds: list[Any] = field(default_factory=list)
-    path: list[Any] = field(default_factory=list)
-    bounds: dict[int, tuple[Node, Value, Value]] = field(default_factory=dict)
     depth: int = 0
-
-    # ---- what is assumed ----
-
-    def require(self, condition: Any) -> None:
-        """The rule fires only where this holds (on the path that is being evaluated)."""
-        if condition is True or (z3.is_expr(condition) and z3.is_true(condition)):
-            return
-        if condition is False and not self.path:
-            raise UndefinedError
-        condition = z3.BoolVal(condition) if isinstance(condition, bool) else condition
-        self.holds.append(z3.Implies(z3.And(*self.path), condition) if self.path else condition)
 
     # ---- expressions ----
 
@@ -135,11 +113,11 @@ class Evaluation:
         found: list[Value] = []
         for item in items:
             if isinstance(item, syntax.Splice):
-                found.extend(self._sequence(self.evaluate(item.inner, names, build)))
+                found.extend(self.sequence(self.evaluate(item.inner, names, build)))
             elif isinstance(item, syntax.Comprehension):
                 for inner in self._loop(item, names, build):
                     if isinstance(item.body, syntax.Splice):
-                        found.extend(self._sequence(self.evaluate(item.body.inner, inner, build)))
+                        found.extend(self.sequence(self.evaluate(item.body.inner, inner, build)))
                     else:
                         found.append(self.evaluate(item.body, inner, build))
             else:
@@ -147,8 +125,8 @@ class Evaluation:
         return tuple(found)
 
     def _loop(self, x: syntax.Comprehension, names: Names, build: bool) -> Iterator[Names]:
-        for value in self._sequence(self._argument(x.iterable, names, True, False)):
-            items = self._sequence(value) if len(x.variables) > 1 else (value,)
+        for value in self.sequence(self._argument(x.iterable, names, True, False)):
+            items = self.sequence(value) if len(x.variables) > 1 else (value,)
             inner = {**names, **dict(zip(x.variables, items, strict=True))}
             condition = True if x.condition is None else self.evaluate(x.condition, inner, False)
             if not isinstance(condition, bool):
@@ -156,14 +134,8 @@ class Evaluation:
             if condition:
                 yield inner
 
-    @staticmethod
-    def _sequence(value: Value) -> tuple[Value, ...]:
-        if not isinstance(value, tuple):
-            raise UntranslatableError("a sequence that is not known")
-        return value
-
     def _subscript(self, sequence: Value, index: Value) -> Value:
-        items = self._sequence(sequence)
+        items = self.sequence(sequence)
         if not isinstance(index, int):
             raise UntranslatableError("an element of which the place is not known")
         if not -len(items) <= index < len(items):
@@ -171,7 +143,7 @@ class Evaluation:
         return items[index]
 
     def _slice(self, x: syntax.Slice, names: Names, build: bool) -> Value:
-        items = self._sequence(self._argument(x.sequence, names, True, build))
+        items = self.sequence(self._argument(x.sequence, names, True, build))
         ends = [None if end is None else self.evaluate(end, names, False) for end in (x.start, x.stop)]
         if not is_known(*ends):
             raise UntranslatableError("a part of a sequence of which the place is not known")
@@ -199,23 +171,6 @@ class Evaluation:
             self.path.pop()
         return self.choose(condition, values[0], values[1])
 
-    def choose(self, condition: Any, a: Value, b: Value) -> Value:
-        """a where a condition that is not known holds, else b."""
-        if isinstance(a, Node) or isinstance(b, Node):
-            like = a.dtype if isinstance(a, Node) else b.dtype
-            p, q = self.lift(a, like), self.lift(b, like)
-            c = Node(condition, "bool")
-            return self.meaning.node("WHERE", (c, p, q), p.dtype)
-        if is_known(a, b) and a == b:
-            return a
-        if all(isinstance(v, bool) or z3.is_bool(v) for v in (a, b)):
-            return z3.If(condition, _truth(a), _truth(b))
-        if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
-            return tuple(self.choose(condition, p, q) for p, q in zip(a, b))
-        if is_known(a, b):
-            raise UntranslatableError("a choice between values by what is not known")
-        return arithmetic.chosen(condition, a, b)
-
     def _logic(self, x: syntax.Infix, names: Names) -> Value:
         left = self.evaluate(x.left, names, False)
         stops = x.operator == "or"
@@ -224,7 +179,7 @@ class Evaluation:
         self.path.append(z3.Not(left) if stops else left)
         right = self.evaluate(x.right, names, False)
         self.path.pop()
-        return (z3.Or if stops else z3.And)(left, _truth(right))
+        return (z3.Or if stops else z3.And)(left, truth(right))
 
     # ---- operators ----
 
@@ -233,66 +188,17 @@ class Evaluation:
             return self._logic(x, names)
         if x.operator in ("in", "not in", "not-in"):
             left, right = self.evaluate(x.left, names, False), self.evaluate(x.right, names, False)
-            found = self._contains(left, right)
+            found = self.contains(left, right)
             if x.operator == "in":
                 return found
             return not found if isinstance(found, bool) else z3.Not(found)
         left, right = self.evaluate(x.left, names, build), self.evaluate(x.right, names, build)
         return self.operator(x.operator, left, right, build)
 
-    def _contains(self, left: Value, right: Value) -> Any:
-        if is_known(left, right):
-            return left in right
-        if isinstance(left, Node) and isinstance(right, Members):
-            found = self.meaning.symbol("member", "bool").term
-            self.meaning.facts.append(z3.Implies(z3.And(found, right.of.term), left.term))
-            return found
-        if isinstance(left, Node) and isinstance(right, tuple):
-            if any(left is item for item in right):
-                return True
-            raise UntranslatableError("whether a node is among others")
-        return z3.Or(*(_truth(self.operator("==", left, item, False)) for item in self._sequence(right)))
-
-    def operator(self, operator: str, left: Value, right: Value, build: bool) -> Value:
-        """An operator on nodes builds a node, on numbers computes."""
-        nodes = isinstance(left, Node), isinstance(right, Node)
-        if operator in ("==", "!=") and not (build and any(nodes)):
-            return self._same(operator, left, right)
-        if any(nodes):
-            if operator in SWAPPED_OPS:
-                return self.build(SWAPPED_OPS[operator], (right, left), "", {})
-            return self.build(INFIX_OPS[operator], (left, right), "", {})
-        if isinstance(left, tuple) and isinstance(right, tuple):
-            if operator == "-":
-                return tuple(item for item in left if not any(item is other or item == other for other in right))
-            return left + right
-        if is_known(left, right):
-            return known_operator(operator, left, right)
-        if z3.is_bool(left) and z3.is_bool(right) and operator in ("&", "|", "^"):
-            return {"&": z3.And, "|": z3.Or, "^": z3.Xor}[operator](left, right)
-        value, defined = arithmetic.binary(operator, left, right)
-        self.require(defined)
-        return value
-
-    def _same(self, operator: str, left: Value, right: Value) -> Any:
-        if isinstance(left, Node) and isinstance(right, Node):
-            if left is right:
-                return operator == "=="
-            raise UntranslatableError("whether two nodes are the same")
-        if is_known(left, right):
-            return (left == right) is (operator == "==")
-        if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
-            same = z3.And(*(_truth(self._same("==", a, b)) for a, b in zip(left, right)))
-            return same if operator == "==" else z3.Not(same)
-        if all(isinstance(v, bool) or z3.is_bool(v) for v in (left, right)):
-            same = _truth(left) == _truth(right)
-            return same if operator == "==" else z3.Not(same)
-        return arithmetic.binary(operator, left, right)[0]
-
     def _prefix(self, x: syntax.Prefix, names: Names, build: bool) -> Value:
         operand = self.evaluate(x.operand, names, build and x.operator != "not")
         if x.operator == "not":
-            return not operand if isinstance(operand, bool) else z3.Not(_truth(operand))
+            return not operand if isinstance(operand, bool) else z3.Not(truth(operand))
         if isinstance(operand, Node):
             return self.build("NEG" if x.operator == "-" else "NOT", (operand,), "", {})
         if x.operator == "-":
@@ -300,38 +206,6 @@ class Evaluation:
         if is_known(operand):
             return not operand if isinstance(operand, bool) else ~operand
         return z3.Not(operand) if z3.is_bool(operand) else arithmetic.binary("-", -1, operand)[0]
-
-    # ---- nodes ----
-
-    def lift(self, value: Value, dtype: str) -> Node:
-        """A node as it is; a number becomes a CONST of the dtype."""
-        if isinstance(value, Node):
-            return value
-        if isinstance(value, tuple | str) or value is None:
-            raise UntranslatableError("a node is needed here")
-        return self.meaning.constant(value, dtype)
-
-    def build(self, op: str, sources: Sequence[Value], dtype: str, attributes: dict[str, Value]) -> Node:
-        """The node of an op; bare numbers get the dtype that their place has."""
-        nodes = [s if isinstance(s, Node) else None for s in sources]
-        lifted = [
-            self.lift(s, self.meaning.source_dtype(op, place, nodes, self.like)) for place, s in enumerate(sources)
-        ]
-        result = self.meaning.result_dtype(op, lifted, dtype or self.like)
-        return self.meaning.node(op, lifted, result, attributes)
-
-    def chain(self, kind: str, items: Sequence[Value]) -> Value:
-        """`sum`, `prod` or `all` of members."""
-        op, empty = _CHAINS[kind]
-        if not items:
-            return empty
-        result = items[0]
-        for item in items[1:]:
-            if isinstance(result, Node) or isinstance(item, Node):
-                result = self.build(op, (result, item), "", {})
-            else:
-                result = self.operator({"sum": "+", "prod": "*", "all": "&"}[kind], result, item, False)
-        return result
 
     def _op_call(self, x: syntax.OpCall, names: Names, build: bool) -> Value:
         op = str(names.get(x.op, x.op))
@@ -395,7 +269,7 @@ class Evaluation:
         value = self.evaluate(clause.expression, names, build)
         if len(clause.names) == 1:
             return {**names, clause.names[0]: value}
-        items = self._sequence(value)
+        items = self.sequence(value)
         if len(items) != len(clause.names):
             raise UndefinedError
         return {**names, **dict(zip(clause.names, items))}
@@ -433,49 +307,3 @@ class Evaluation:
         if holds is True:
             return value
         return self.choose(holds, value, self._first(function, rest, arguments))
-
-
-def _truth(value: Value) -> Any:
-    if isinstance(value, bool):
-        return z3.BoolVal(value)
-    if not z3.is_bool(value):
-        raise UntranslatableError("a truth value is needed")
-    return value
-
-
-def known_operator(operator: str, a: Value, b: Value) -> Value:
-    """An operator of the rule language on numbers that are known."""
-    if not all(isinstance(v, int | float) for v in (a, b)):
-        raise UndefinedError
-    if operator in ("/", "//", "%") and b == 0:
-        raise UndefinedError
-    if operator in ("**", "<<", ">>") and isinstance(b, int) and isinstance(a, int) and not 0 <= b <= 127:
-        raise UndefinedError
-    logical = isinstance(a, bool) and isinstance(b, bool)
-    table = {
-        "+": lambda: a + b, "-": lambda: a - b, "*": lambda: a and b if logical else a * b, "/": lambda: a / b,
-        "//": lambda: a // b, "%": lambda: a % b, "**": lambda: a**b, "&": lambda: a & b, "|": lambda: a | b,
-        "^": lambda: a ^ b, "<<": lambda: a << b, ">>": lambda: a >> b, "<": lambda: a < b, "<=": lambda: a <= b,
-        ">": lambda: a > b, ">=": lambda: a >= b,
-    }  # fmt: skip
-    try:
-        return table[operator]()
-    except (TypeError, OverflowError, KeyError):
-        raise UndefinedError from None
-
-
-def dtype_fact(dtype: str, name: str) -> Value:
-    """`T.bits`, `T.max` and the like."""
-    from rulegrad.lang.proof.values import limits
-
-    d = as_dtype(str(dtype))
-    if name in ("bits", "mantissa", "exponent"):
-        return getattr(d, name)
-    if name == "bias":
-        return 2 ** (d.exponent - 1) - 1
-    if name in ("min", "max") and d.is_integer:
-        return limits(str(dtype))[name == "max"]
-    if name in ("min", "max") and d.is_float:
-        largest = 448.0 if d == "float8_e4m3fn" else float("inf")
-        return largest if name == "max" else -largest
-    raise UntranslatableError(f"`.{name}` of {dtype}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,10 +43,9 @@ class Outcome:
 
 @dataclass(slots=True)
 class Workbench:
-    """Rule files, ready to be proved. milliseconds: what z3 may take for one question."""
+    """Rule files, ready to be proved."""
 
     files: Sequence[syntax.File]
-    milliseconds: int = 5000
     rules: Rules = field(init=False)
     tester: Tester = field(init=False)
     _gradients: frozenset[str] = frozenset()
@@ -86,7 +85,7 @@ class Workbench:
     def _proof(self, entry: Entry) -> _Proof:
         from rulegrad.lang.proof.symbolic import Prover
 
-        return _Proof.of(Prover(self.rules.library, self.milliseconds).attempts(entry.rule))
+        return _Proof.of(Prover(self.rules.library).attempts(entry.rule))
 
     def _unsound(self, entry: Entry, reason: str) -> Outcome:
         trial = self.tester.test(entry)
@@ -202,7 +201,8 @@ def prove(files: Sequence[syntax.File], entries: Sequence[Entry], jobs: int = 1)
             yield workbench.outcome(entry)
         return
     with ProcessPoolExecutor(jobs, initializer=_start, initargs=(files,)) as pool:
-        yield from pool.map(_outcome, [entry.number for entry in applied], chunksize=1)
+        waiting = [pool.submit(_outcome, entry.number) for entry in applied]
+        yield from (done.result() for done in as_completed(waiting))
 
 
 _workbench: Workbench | None = None

@@ -20,6 +20,7 @@ from rulegrad.lang.proof.matching import Instances, NoInstanceError
 from rulegrad.lang.proof.meaning import Meaning
 from rulegrad.lang.proof.values import CasesError, DtypeName, Exact, Node, OpName, UndefinedError, UntranslatableError
 
+EFFORT = 1_500_000
 _MOST_CASES = 4096
 
 
@@ -45,10 +46,10 @@ class Attempt:
 
 @dataclass(slots=True)
 class Prover:
-    """Proves the rules of a library of declarations. milliseconds: what z3 may take for one question."""
+    """Proves the rules of a library of declarations. effort: the steps of z3 for one question, on every machine."""
 
     library: Library
-    milliseconds: int = 3000
+    effort: int = EFFORT
 
     def attempts(self, rule: syntax.Rule) -> Iterator[Attempt]:
         """An attempt for each choice of ops and dtypes that the rule's pattern admits."""
@@ -154,7 +155,7 @@ class _Question:
 
     def _solve(self, e: Evaluation, root: Node, result: Node, names: Mapping[str, Any]) -> None:
         solver = z3.Solver()
-        solver.set("timeout", self.prover.milliseconds)
+        solver.set("rlimit", self.prover.effort)
         solver.add(*e.meaning.facts, *e.meaning.encoding.axioms, *e.holds)
         valid = [z3.BoolVal(n.valid) if isinstance(n.valid, bool) else n.valid for n in (root, result)]
         different = z3.BoolVal(False) if root.term.eq(result.term) else root.term != result.term
@@ -170,7 +171,7 @@ class _Question:
             self.attempt.reason = self.attempt.reason or "z3 found a difference"
             self.attempt.model = _constants(solver.model(), names)
         elif self.attempt.verdict != "refuted":
-            self.attempt.verdict, self.attempt.reason = "unknown", "z3 ran out of time"
+            self.attempt.verdict, self.attempt.reason = "unknown", "z3 could not decide it"
 
     def _with_lemmas(self, formulas: list[Any]) -> Any:
         """z3's answer once what the formulas decide is simplified away, and theorems about quotients are added."""
@@ -178,7 +179,7 @@ class _Question:
         goal.add(*formulas)
         known = [f for part in z3.Then("simplify", "ctx-simplify")(goal) for f in part]
         solver = z3.Solver()
-        solver.set("timeout", self.prover.milliseconds)
+        solver.set("rlimit", self.prover.effort)
         solver.add(*known, *lemmas(known))
         return solver.check()
 

@@ -24,6 +24,7 @@ from rulegrad.lang.walk import calls_in
 from rulegrad.runtime.numerics import Array
 
 _LARGEST_GRAPH = 1 << 14  # elements over which a graph is compared at most
+_EXTREMES = ("MAX", "MIN")
 _SPECIAL_INTEGERS = (0, 1, -1, 2, 3, 7, -7, 8)
 
 
@@ -206,20 +207,25 @@ def difference(
             return Difference(before, after, f"gives {a.dtype}{list(a.shape)}, not {b.dtype}{list(b.shape)}")
         a, b = a.reshape(-1), b.reshape(-1)
         certain = True if wanted.certain is None else wanted.certain.reshape(-1)
-        wrong = np.flatnonzero(~same(a, b, ulp) & certain)
+        wrong = np.flatnonzero(~same(a, b, ulp, _any_zero(before)) & certain)
         if wrong.size:
             place = int(min(wrong, key=lambda k: _size(b[k])))
             return Difference(before, after, _described(before, memory, place, a[place], b[place]))
     return None
 
 
-def same(a: Array, b: Array, ulp: float | None) -> Array:
+def _any_zero(graph: UOp) -> bool:
+    """Whether a zero may have either sign: the larger of 0.0 and -0.0 can be either, as can the smaller."""
+    return any(n.op in _EXTREMES or n.attrs.get("op") in _EXTREMES for n in graph.toposort())
+
+
+def same(a: Array, b: Array, ulp: float | None, any_zero: bool = False) -> Array:
     """Where two arrays of one dtype agree."""
     d = as_dtype(a.dtype)
     if not d.is_float:
         return np.asarray(a == b)
     with np.errstate(all="ignore"):
-        equal = (a == b) & (np.signbit(a) == np.signbit(b)) | (a != a) & (b != b)
+        equal = (a == b) & ((np.signbit(a) == np.signbit(b)) | any_zero) | (a != a) & (b != b)
         if ulp is None:
             return np.asarray(equal)
         return np.asarray(equal | (np.abs(_order(a) - _order(b)) <= np.ceil(ulp) + 1) & (a == a) & (b == b))
