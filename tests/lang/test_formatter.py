@@ -10,6 +10,7 @@ import pytest
 
 from rulegrad.errors import RuleError
 from rulegrad.lang.formatter import format_text
+from rulegrad.lang.formatter.documents import format_document
 from rulegrad.lang.lexer import Source, tokenize
 from rulegrad.lang.parser import parse_file
 from rulegrad.lang.walk import meaning
@@ -90,6 +91,16 @@ def test_files(path: Path) -> None:
     assert comments(formatted) == comments(text)
     code = [line for line in formatted.split("\n") if "#" not in line and '"' not in line]
     assert not [line for line in code if len(line) > 120 and any(bracket in line for bracket in "([{")]
+
+
+def test_our_files_and_documents_are_formatted() -> None:
+    """`python -m rulegrad fmt`, and `python -m rulegrad fmt docs/*.md`, make them so."""
+    ours = [path for path in FILES if "tests" not in path.relative_to(ROOT).parts]
+    texts = {path: (path.read_text(encoding="utf-8"), format_text) for path in ours}
+    for name in ("language.md", "writing-rules.md"):
+        texts[ROOT / "docs" / name] = ((ROOT / "docs" / name).read_text(encoding="utf-8"), format_document)
+    wrong = [name_of(path) for path, (text, form) in texts.items() if form(text, path.name) != text]
+    assert not wrong, f"run `python -m rulegrad fmt {' '.join(wrong)}`"
 
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)
