@@ -74,6 +74,28 @@ def test_a_line_of_a_counterexample_is_a_test_that_fails(outcomes, checked) -> N
     assert "fires" in tests.run(tests.cases[0])
 
 
+CHOICES = """
+    view scaled(t, k):
+        t * k:const
+        t with k = 1
+    ruleset t:
+        like_terms: sum{scaled(x:index, a), scaled(x, b), rest...} -> sum{x * {a + b}, rest...}
+        contradiction: all{x, ~x, rest...} -> false
+        either: (x:bool & true) or (x | false) -> x
+        perhaps: (maybe CAST[int32](x:int8)) * 0 -> 0
+        forgets: sum{x:int32, 1, rest...} -> sum{x, rest...}
+"""
+
+
+def test_choices_in_patterns(outcomes) -> None:
+    found = outcomes(CHOICES)
+    kinds = {name: o.kind for name, o in found.items()}
+    assert kinds == {
+        "like_terms": "proved", "contradiction": "proved", "either": "proved", "perhaps": "proved", "forgets": "failed",
+    }  # fmt: skip
+    assert "sequences up to length 3" in found["like_terms"].how
+
+
 def test_a_guard_that_never_holds_is_vacuous(outcomes) -> None:
     found = outcomes("ruleset t:\n    never: x:int32 + c:const -> x\n        if c > 3 and c < 2\n")["never"]
     assert found.kind == "vacuous"

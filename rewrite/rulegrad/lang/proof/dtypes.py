@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rulegrad.lang import syntax
+from rulegrad.lang.compiler.variants import Typed
 from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS, OpTable
 
 
@@ -83,6 +84,15 @@ class Dtypes:
                 return found
             case syntax.Splice(inner=inner):
                 return self.infer(inner)
+            case Typed(pattern=pattern, dtype=dtype):
+                found = self.infer(pattern)
+                self.unify(found, self.named(dtype))
+                return found
+            case syntax.Multiset(kind=kind, items=items):
+                found = self.unknown(frozenset(("bool",)) if kind == "all" else self.table.resolve_dtypes("Any"))
+                for item in items:
+                    self.unify(found, self.infer(item))
+                return found
         head = op_of(self.table, x, self.ops)
         if head is None:
             return self.unknown()

@@ -244,6 +244,8 @@ class Evaluation(Operations):
         head = op_of(library.table, x, {})
         if head is not None and (build or not known):
             return self.build(head[0], self._items(x.arguments, names, build), "", {})
+        if name in library.views:
+            return self._view(library.views[name], x, names, build)
         if name in library.definitions:
             return self._definition(library.definitions[name], x, names, build)
         if name in library.functions:
@@ -251,6 +253,14 @@ class Evaluation(Operations):
             return self._function(library.functions[name], arguments)
         as_node = name in TAKES_NODES
         return call_builtin(self, name, [self._argument(a, names, as_node, False) for a in x.arguments], x)
+
+    def _view(self, view: syntax.View, x: syntax.Call, names: Names, build: bool) -> Value:
+        """What a view builds: its cases mean the same, so that one without values is taken."""
+        arguments = [self._argument(a, names, build, build) for a in x.arguments]
+        case = next((c for c in view.cases if not c.values), None)
+        if case is None:
+            raise UntranslatableError(f"the view {view.name}")
+        return self.evaluate(case.expression, dict(zip(view.parameters, arguments, strict=True)), build)
 
     def _definition(self, definition: syntax.Definition, x: syntax.Call, names: Names, build: bool) -> Value:
         inner: dict[str, Any] = {}

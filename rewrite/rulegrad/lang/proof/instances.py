@@ -6,12 +6,14 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from rulegrad._core import UOp
 from rulegrad.errors import RulegradError
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
+from rulegrad.lang.compiler.variants import Typed
 from rulegrad.lang.optable import OpTable
 from rulegrad.lang.proof.dtypes import Choice, Dtypes, op_of
 from rulegrad.lang.proof.values import limits, representable
@@ -54,10 +56,27 @@ class Generator:
                 if self.names.setdefault(name, found) != found:
                     raise NoGraphError
                 return found
+            case Typed(pattern=pattern):
+                return self.of(pattern, shape)
+            case syntax.Negation():
+                return self.variable(self._dtype(x), shape)
+            case syntax.Multiset():
+                return self._multiset(x, shape)
         head = op_of(self.table, x, self.dtypes.ops)
         if head is None:
             raise NoGraphError
         return self._op(x, head[0], head[1], head[2], shape)
+
+    def _multiset(self, x: syntax.Multiset, shape: tuple[int, ...] | None) -> UOp:
+        """A chain of the members and a few others, in any order."""
+        members = [self.of(item, shape) for item in x.items if not isinstance(item, syntax.Splice)]
+        if len(members) < len(x.items):
+            members += [self.variable(self._dtype(x), shape) for _ in range(self.random.randint(0, 2))]
+        self.random.shuffle(members)
+        if not members:
+            raise NoGraphError
+        op = {"sum": "ADD", "prod": "MUL", "all": "AND"}[x.kind]
+        return reduce(lambda a, b: UOp(op, (a, b)), members)
 
     def _dtype(self, x: syntax.Expression) -> str:
         return self.choice[self.dtypes.of[id(x)].root()]

@@ -8,6 +8,7 @@ from typing import Any
 
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
+from rulegrad.lang.compiler.variants import Typed
 from rulegrad.lang.proof.dtypes import Choice, Dtypes, op_of
 from rulegrad.lang.proof.evaluation import Constant, Evaluation
 from rulegrad.lang.proof.values import DtypeName, Exact, Node, UntranslatableError, Value, representable
@@ -53,6 +54,15 @@ class Instances:
                 for node, inner_names in self.of(pattern, names):
                     yield node, {**inner_names, name: node}
                 return
+            case Typed(pattern=pattern):
+                yield from self.of(pattern, names)
+                return
+            case syntax.Negation():
+                yield self.evaluation.meaning.symbol("other", self.dtype(x)), dict(names)
+                return
+            case syntax.Multiset():
+                yield from self._multiset(x, names)
+                return
         head = op_of(self.evaluation.library.table, x, self.dtypes.ops)
         if head is None:
             raise UntranslatableError(f"the pattern {type(x).__name__.lower()}")
@@ -60,6 +70,19 @@ class Instances:
         for sources, found in self._arguments(arguments, names):
             self._check(op, sources, self.dtype(x))
             yield self.evaluation.meaning.node(op, sources, self.dtype(x)), found
+
+    def _multiset(self, x: syntax.Multiset, names: Mapping[str, Any]) -> Iterator[tuple[Node, dict[str, Any]]]:
+        """A chain of its members; of the others there are up to three."""
+        members = [item for item in x.items if not isinstance(item, syntax.Splice)]
+        rest = next((item.inner for item in x.items if isinstance(item, syntax.Splice)), None)
+        self.bounded |= rest is not None
+        for nodes, found in self._arguments(members, names):
+            for length in LENGTHS if rest is not None else (0,):
+                others = tuple(self.evaluation.meaning.symbol("other", self.dtype(x)) for _ in range(length))
+                bound = {rest.name: others} if isinstance(rest, syntax.Name) else {}
+                chain = self.evaluation.chain(x.kind, (*nodes, *others))
+                if isinstance(chain, Node):
+                    yield chain, {**found, **bound}
 
     def _check(self, op: str, sources: Sequence[Node], dtype: str) -> None:
         """The `check` lines of the op table. Raises NoInstanceError."""

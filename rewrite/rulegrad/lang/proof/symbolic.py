@@ -18,9 +18,10 @@ from rulegrad.lang.proof.evaluation import Constant, Evaluation
 from rulegrad.lang.proof.lemmas import lemmas
 from rulegrad.lang.proof.matching import Instances, NoInstanceError
 from rulegrad.lang.proof.meaning import Meaning
+from rulegrad.lang.proof.plain import plain_rules
 from rulegrad.lang.proof.values import CasesError, DtypeName, Exact, Node, OpName, UndefinedError, UntranslatableError
 
-EFFORT = 1_500_000
+EFFORT = 600_000
 _MOST_CASES = 4096
 
 
@@ -53,6 +54,10 @@ class Prover:
 
     def attempts(self, rule: syntax.Rule) -> Iterator[Attempt]:
         """An attempt for each choice of ops and dtypes that the rule's pattern admits."""
+        for plain in plain_rules(rule, self.library.views):
+            yield from self._attempts(plain)
+
+    def _attempts(self, rule: syntax.Rule) -> Iterator[Attempt]:
         table = self.library.table
         kinds = {g.name: table.resolve_generic(g.classes) for g in rule.generics}
         dtype_generics = {name: names for name, (kind, names) in kinds.items() if kind == "dtype"}

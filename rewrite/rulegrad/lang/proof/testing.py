@@ -19,6 +19,7 @@ from rulegrad.lang import syntax
 from rulegrad.lang.proof.dtypes import Choice, Dtypes
 from rulegrad.lang.proof.effects import STORAGE, Key, Memory, NoMeaningError, Outcome, elements, outcome, storage_key
 from rulegrad.lang.proof.instances import Generator, NoGraphError
+from rulegrad.lang.proof.plain import plain_rules
 from rulegrad.lang.proof.programs import Entry, Rules
 from rulegrad.lang.walk import calls_in
 from rulegrad.runtime.numerics import Array
@@ -53,7 +54,7 @@ class Tester:
     rules: Rules
     wanted: int = 40
     most: int = 1200
-    _dtypes: dict[int, list[tuple[Dtypes, list[Choice]]]] = field(default_factory=dict)
+    _dtypes: dict[int, list[_Possible]] = field(default_factory=dict)
 
     def test(self, entry: Entry, seeds: Sequence[Mapping[str, Any]] = ()) -> Trial:
         """Compares both sides on the rule's test lines and on random graphs, until they differ.
@@ -102,26 +103,31 @@ class Tester:
                 continue
 
     def _graph(self, entry: Entry, r: random.Random, seed: Mapping[str, Any]) -> UOp:
-        dtypes, choices = r.choice(self._possible(entry))
+        pattern, dtypes, choices = r.choice(self._possible(entry))
         table = self.rules.library.table
         generator = Generator(table, r, dtypes, r.choice(choices), _is_elementwise(entry, dtypes), seed)
         if not asks_for_consumers(entry):
-            return generator.of(entry.rule.pattern)
+            return generator.of(pattern)
         shape = generator.shape() or (2,)
         node = UOp("REDUCE", (UOp("NEG", (generator.leaf("float32", shape),)),), op="ADD", axes=(0,))
         others = [UOp("EXP", (node,)), UOp("RESHAPE", (node,), shape=(*node.shape, 1)), UOp("SQRT", (node,))]
         return UOp("SINK", tuple(r.sample(others, 2)))
 
-    def _possible(self, entry: Entry) -> list[tuple[Dtypes, list[Choice]]]:
+    def _possible(self, entry: Entry) -> list[_Possible]:
         if entry.number not in self._dtypes:
-            self._dtypes[entry.number] = list(possible_dtypes(self.rules.library.table, entry.rule))
+            library = self.rules.library
+            plain = plain_rules(entry.rule, library.views)
+            self._dtypes[entry.number] = [found for rule in plain for found in possible_dtypes(library.table, rule)]
         if not self._dtypes[entry.number]:
             raise NoGraphError
         return self._dtypes[entry.number]
 
 
-def possible_dtypes(table: Any, rule: syntax.Rule) -> Iterator[tuple[Dtypes, list[Choice]]]:
-    """For each choice of the rule's op variables: its pattern's dtypes, and the choices of these."""
+_Possible = tuple[syntax.Expression, Dtypes, list[Choice]]
+
+
+def possible_dtypes(table: Any, rule: syntax.Rule) -> Iterator[_Possible]:
+    """For each choice of the rule's op variables: its pattern, that's dtypes, and the choices of these."""
     kinds = {g.name: table.resolve_generic(g.classes) for g in rule.generics}
     dtype_generics = {name: names for name, (kind, names) in kinds.items() if kind == "dtype"}
     pools = {name: table.declared_order(names) for name, (kind, names) in kinds.items() if kind == "op"}
@@ -130,7 +136,7 @@ def possible_dtypes(table: Any, rule: syntax.Rule) -> Iterator[tuple[Dtypes, lis
         dtypes.infer(rule.pattern)
         choices = list(dtypes.choices(frozenset())) if dtypes.possible else []
         if choices:
-            yield dtypes, choices
+            yield rule.pattern, dtypes, choices
 
 
 def asks_for_consumers(entry: Entry) -> bool:
