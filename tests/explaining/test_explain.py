@@ -128,6 +128,39 @@ def test_the_alternative_that_came_furthest_is_told_of() -> None:
     assert answer.names == {"b": "4", "y": "%0"}
 
 
+Z, F, G = var(2), var(3, "float32"), var(4, "float32")
+
+
+@pytest.mark.parametrize(
+    ("rule", "graph", "message", "caret"),
+    [
+        ("added", X * 3 + Y * 4 + Z, "source 1 of a source is 4, not 5", "5"),
+        (
+            "added",
+            X * 3 + Y,
+            "no member is left for what `sum{x * 3, y * 5, rest...}` still asks for",
+            "sum{x * 3, y * 5, rest...}",
+        ),
+        ("above", X + Y + Z + 7, "`c > 100` is false: c = 7", "c > 100"),
+        ("chosen", (X + 1) & 7, "source 0 is %2 = ADD(%0, 1), not SUB", "x - 1"),
+        ("chosen", (X // 3) & 7, "source 1 of source 0 is 3, not 2", "2"),
+        ("negated", UOp("SQRT", (F * G,)), "`not (x * y)` does not hold: x = %0, y = %1", "not (x * y"),
+        ("wrapped", UOp("EXP", (F + G,)), "source 0 is %2 = ADD(%0, %1), not MUL", "x * y"),
+        (
+            "wrapped",
+            UOp("EXP", (UOp("CAST", (var(8, "int64") + var(9, "int64"),), "float32"),)),
+            "source 0 of source 0 is %2 = ADD(%0, %1), not MUL",
+            "x * y",
+        ),
+        ("sized", X << 4, "`c > 5` is false: c = 4", "c > 5"),
+        ("sized", X << 5, "`s.n == c` is false: s = (a, 4), s.n = 4, c = 5", "s.n == c"),
+    ],
+)
+def test_patterns_that_go_back_and_try_again(rule: str, graph: UOp, message: str, caret: str) -> None:
+    answer = first(rule, graph)
+    assert (answer.message, answer.fires, marked(answer)) == (message, False, caret)
+
+
 # ---- what was there before ----
 
 
@@ -144,7 +177,7 @@ def test_a_source_was_rewritten_before() -> None:
     assert answer.message == "source 0 is %0 = BUFFER[id=0, shape=()], not MUL"
     (note,) = answer.notes
     assert note.startswith("source 0 was %2 = MUL(%0, 1) before step 1, when demo_cleanup.drop_one (")
-    assert "demo.rules:3) rewrote it" in note
+    assert "demo.rules:6) rewrote it" in note
 
 
 def test_a_deeper_source_was_rewritten_before() -> None:

@@ -109,7 +109,8 @@ class Reader:
             return "this"
         lines[-1] = lines[-1][: span.end_column]
         lines[0] = lines[0][span.column :]
-        return " ".join(" ".join(lines).split())
+        text = " ".join(" ".join(lines).split())
+        return text + ")" * (text.count("(") - text.count(")"))
 
     # ---- what is known ----
 
@@ -151,6 +152,10 @@ class Reader:
         return x
 
     def _valueless(self, instruction: Instruction, x: syntax.Expression) -> str:
+        if isinstance(x, syntax.Negation):
+            return f"`{self._text(x)}` does not hold"
+        if isinstance(x, syntax.Multiset):
+            return f"no member is left for what `{self._text(x)}` still asks for"
         text = f"`{self._text(x)}` has no value"
         registers, operands = self._registers, instruction.operands
         match instruction.opcode:
@@ -332,4 +337,6 @@ def _parts(x: syntax.Expression) -> list[syntax.Expression]:
             return list(x.items)
         case syntax.Splice() | syntax.Compute():
             return [x.inner]
+        case syntax.Negation():
+            return [x.pattern]
     return []
