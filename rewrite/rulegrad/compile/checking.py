@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from rulegrad import _core
-from rulegrad.errors import RewriteError
+from rulegrad.diagnosis.bisecting import smallest
+from rulegrad.errors import RewriteError, RulegradError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import engine
@@ -31,23 +32,60 @@ def checked(before: UOp, name: str, target: str, stage: str, level: int, arrays:
     if problem:
         raise RewriteError(f"pass {name} leaves a graph that is not valid: {problem}; rules that fired: {fired}")
     if level >= 2 and stage == "kernel" and after != before:
-        wanted, found = meaning(before, arrays), meaning(after, arrays)
-        if not np.allclose(
-            wanted.astype("float64"), found.astype("float64"), rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True
-        ):
-            raise RewriteError(f"pass {name} changes what the kernel computes; rules that fired: {fired}")
+        wanted = meaning(before, arrays)
+        if not agree(wanted, meaning(after, arrays)):
+            blamed = _wrong_firing(before, name, target, arrays, wanted)
+            raise RewriteError(
+                f"pass {name} changes what the kernel computes: {blamed or f'rules that fired: {fired}'}"
+            )
     return after
 
 
+def agree(wanted: Array, found: Array) -> bool:
+    """Whether two results are the same, up to what another order of float operations may change."""
+    a, b = wanted.astype("float64"), found.astype("float64")
+    return a.shape == b.shape and np.allclose(a, b, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
+
+
+def _wrong_firing(before: UOp, name: str, target: str, arrays: list[Array], wanted: Array) -> str:
+    """The firing that is to blame, with its rule's place; empty when it is not found.
+
+    It is the rule without which the result is right, and the first of its firings that makes it wrong.
+    """
+    program = engine.program(target)
+    _, info = program.rewrite(name, before, trace=True)
+
+    def right(rule: str, limit: int) -> bool:
+        try:
+            after, _ = program.rewrite(name, before, limit=limit, limited=rule)
+            return agree(wanted, meaning(after, arrays))
+        except (RulegradError, KeyError, ValueError):
+            return False  # without an essential rule there is no meaning
+
+    for rule in dict.fromkeys(firing[0] for firing in info["firings"]):
+        if right(rule, 0):
+            fired = sum(firing[0] == rule for firing in info["firings"])
+            number = smallest(0, fired, lambda limit, rule=rule: not right(rule, limit))  # type: ignore[misc]
+            _, limited = program.rewrite(name, before, trace=True, limit=number, limited=rule)
+            _, place, old, new = [firing for firing in limited["firings"] if firing[0] == rule][-1]
+            return f"rule {rule} ({place}) is wrong on\n{old}\nfor which it gives\n{new}"
+    return ""
+
+
 def sample_arrays(graph: UOp) -> list[Array]:
-    """Contents for each slot of a kernel: small numbers, the same in every run."""
+    """Contents for each slot of a graph: small numbers, the same in every run; nothing for a slot that it lacks."""
     shapes = {n.attrs["slot"]: (n.shape, as_dtype(n.dtype)) for n in graph.toposort() if n.op == "PARAM"}
     generator = np.random.default_rng(0)
-    return [generator.integers(0, 5, shapes[k][0]).astype(shapes[k][1].numpy) for k in range(len(shapes))]
+    found = [np.zeros(0)] * (1 + max(shapes, default=-1))
+    for slot, (shape, dtype) in sorted(shapes.items()):
+        found[slot] = generator.integers(0, 5, shape).astype(dtype.numpy)
+    return found
 
 
 def meaning(graph: UOp, arrays: list[Array]) -> Array:
-    """What a kernel writes to slot 0, before or after it is indexed."""
+    """What a kernel writes to slot 0, before or after it is indexed; or the value of a graph without a store."""
+    if graph.op != "SINK":
+        return evaluate(graph, {n: arrays[n.attrs["slot"]] for n in graph.toposort() if n.op == "PARAM"})
     (store,) = graph.src
     if store.op == "STORE" and store.src[0].op == "PARAM":
         values = {n: arrays[n.attrs["slot"]] for n in graph.toposort() if n.op == "PARAM"}

@@ -32,6 +32,8 @@ class RuleCount(NamedTuple):
     seconds: float
     tried: int
     fired: int
+    optional: bool  # it may be left out
+    ours: bool  # not of a user's file
 
 
 class Counts(NamedTuple):
@@ -76,15 +78,17 @@ def counted() -> Iterator[list[Counts]]:
 
 
 def _counts(statistics: dict[str, dict[str, dict[str, float]]]) -> Counts:
-    places = {name: facts.place for name, facts in engine.rules().items()}
+    facts, user = engine.rules(), engine.loaded().sources.user
     passes = [
         PassCount(name, d["seconds"], int(d["count"]), int(d["visited"]), int(d["fired"]))
         for name, d in statistics["passes"].items()
     ]
-    rules = [
-        RuleCount(name, places.get(name, ""), d["seconds"], int(d["tried"]), int(d["count"]))
-        for name, d in statistics["rules"].items()
-    ]
+    rules = []
+    for name, d in statistics["rules"].items():
+        known = facts.get(name)  # none for a rule whose file is not in force any more
+        place = known.place if known else ""
+        optional, ours = known is None or known.optional, bool(known) and place.rpartition(":")[0] not in user
+        rules.append(RuleCount(name, place, d["seconds"], int(d["tried"]), int(d["count"]), optional, ours))
     return Counts(tuple(sorted(passes, key=lambda p: -p.seconds)), tuple(sorted(rules, key=lambda r: -r.seconds)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 
 from rulegrad.lang import syntax
-from rulegrad.lang.walk import calls_in
+from rulegrad.lang.walk import calls_in, gathering
 
 
 def with_externs(declarations: Iterable[syntax.Declaration]) -> frozenset[str]:
@@ -20,7 +20,8 @@ def with_externs(declarations: Iterable[syntax.Declaration]) -> frozenset[str]:
             lets = [let.expression for let in declaration.lets]
             called[declaration.name] = _calls(declaration.body, *lets)
         elif isinstance(declaration, syntax.Ruleset | syntax.Pass | syntax.Function):
-            own = {f"{declaration.name}.{rule.name}": _calls_of(rule) for rule in declaration.rules}
+            inside = (*declaration.rules, *gathering(declaration))
+            own = {f"{declaration.name}.{rule.name}": _calls_of(rule) for rule in inside}
             rules.update(own)
             if isinstance(declaration, syntax.Function):
                 called[declaration.name] = set().union(*own.values())

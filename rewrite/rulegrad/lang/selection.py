@@ -16,7 +16,7 @@ class RuleFacts(NamedTuple):
     """What the settings and the tools need to know of a rule; its name is `SET.RULE`."""
 
     place: str  # file:line
-    kind: str  # rule, text, or case (of a function)
+    kind: str  # rule, text, or case (of a function; also what gathers a fact or a state)
     essential: bool
     unsound: bool
     has_extern: bool  # an extern has a part in it
@@ -30,7 +30,7 @@ class RuleFacts(NamedTuple):
 def facts_of(declarations: Iterable[syntax.Declaration]) -> dict[str, RuleFacts]:
     """The facts of all rules, by name."""
     from rulegrad.lang.externs import with_externs
-    from rulegrad.lang.walk import has_clause
+    from rulegrad.lang.walk import gathering, has_clause
 
     everything = list(declarations)
     external = with_externs(everything)
@@ -38,10 +38,11 @@ def facts_of(declarations: Iterable[syntax.Declaration]) -> dict[str, RuleFacts]
     for owner in everything:
         if not isinstance(owner, syntax.Ruleset | syntax.Pass | syntax.Function):
             continue
-        for rule in owner.rules:
+        for rule in (*owner.rules, *gathering(owner)):
             name = f"{owner.name}.{rule.name}"
             is_text = isinstance(rule.template, syntax.Text)
-            kind = "case" if isinstance(owner, syntax.Function) else "text" if is_text else "rule"
+            is_case = isinstance(owner, syntax.Function) or rule not in owner.rules
+            kind = "case" if is_case else "text" if is_text else "rule"
             essential, unsound = has_clause(rule, "essential"), has_clause(rule, "unsound")
             place = f"{rule.span.file}:{rule.span.line}"
             found[name] = RuleFacts(place, kind, essential, unsound, name in external)
@@ -71,7 +72,7 @@ def _named(rules: Mapping[str, RuleFacts], entry: str) -> list[str]:
         raise ConfigError(f"RULES_OFF (setting rules_off) names {entry!r}; {unknown_rule(rules, entry)}")
     for name in names:
         if not rules[name].optional:
-            what = "a case of a function" if rules[name].kind == "case" else "essential"
+            what = "a case of a function, a fact or a state" if rules[name].kind == "case" else "essential"
             message = f"RULES_OFF (setting rules_off) names {entry!r}, but {name} ({rules[name].place}) is {what}"
             raise ConfigError(f"{message}; replace it in a rule file of your own instead")
     return names
@@ -82,7 +83,9 @@ def check_limited(rules: Mapping[str, RuleFacts], name: str) -> None:
     if name not in rules:
         raise ConfigError(f"RULES_LIMIT (setting rules_limit) names {name!r}; {unknown_rule(rules, name)}")
     if rules[name].kind == "case":
-        raise ConfigError(f"RULES_LIMIT (setting rules_limit) names {name}, a case of a function: these have no limit")
+        raise ConfigError(
+            f"RULES_LIMIT (setting rules_limit) names {name}, a case of a function, a fact or a state: it has no limit"
+        )
 
 
 def unknown_rule(rules: Mapping[str, RuleFacts], name: str) -> str:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rulegrad.lang.syntax import Call, Expression, OpCall, Rule
+from rulegrad.lang.syntax import Call, Expression, OpCall, Pass, Rule
 
 
 def parts_of(root: Expression) -> list[Expression]:
@@ -76,6 +76,13 @@ def calls_in(root: Expression) -> set[str]:
 def has_clause(rule: Rule, keyword: str) -> bool:
     """Whether a rule has a clause such as `essential`, `unsound` or `fallback`."""
     return any(clause.keyword == keyword for clause in rule.clauses)
+
+
+def gathering(declaration: object) -> tuple[Rule, ...]:
+    """The rules of a pass's facts and sends: they gather, and rewrite nothing."""
+    if not isinstance(declaration, Pass):
+        return ()
+    return (*(fact.rule for fact in declaration.facts), *(send.rule for send in declaration.sends))
 
 
 def meaning(item: object) -> object:
