@@ -81,7 +81,7 @@ ruleset two:
         names = [f"{owner}.{rule.name}" for owner, rule in in_order(rules, random.Random(seed))]
         assert names.index("two.a") < names.index("one.b") < names.index("one.a") and names[-1] == "one.last"
         orders.add(tuple(names))
-    assert len(orders) == 4  # two.c stands anywhere before the last
+    assert len(orders) == 2  # two.a and two.c in either order
     assert in_order(rules)[0][1].name == "a"
 
 

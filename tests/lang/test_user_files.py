@@ -93,6 +93,16 @@ def test_a_pass_of_another_kind_is_no_extension(write: Write) -> None:
     assert problems(write("kind.rules", text)) == [("duplicate-declaration", "`symbolic` is declared already")]
 
 
+def test_a_fact_that_is_gathered_in_two_places(write: Write) -> None:
+    text = (
+        "pass counted collect:\n    fact place(n) number: n@NEG(_)\n    fact place(n) number: n@EXP(_)\n"
+        "    first: n@NEG(x:float32) -> x\n        if place(n) == 0\n        test -x:float32 -> x\n"
+    )
+    with load_rules(write("facts.rules", text)):
+        assert rewrite(UOp("EXP", (-X,)), "counted") == UOp("EXP", (X,))
+        assert not engine.rules()["counted.place"].optional
+
+
 # ---- files that disagree ----
 
 ZERO = "ruleset algebra:\n    my_rule: x:float32 {} 3 -> x\n        test y:float32 {} 3 -> y\n"

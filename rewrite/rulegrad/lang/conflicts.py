@@ -64,7 +64,9 @@ def _of_pass(declaration: syntax.Pass) -> Iterator[_Claim]:
     entries: list[tuple[str, str, object, syntax.Span]] = []
     entries += [("priority", priority_key(p), p.value, p.span) for p in declaration.priorities]
     entries += [("prefix", op, text, declaration.span) for op, text in declaration.prefixes]
-    entries += [("fact", fact.name, meaning(fact), fact.span) for fact in declaration.facts]
+    for name, first in {fact.name: fact for fact in reversed(declaration.facts)}.items():
+        everywhere = tuple(fact for fact in declaration.facts if fact.name == name)
+        entries.append(("fact", name, meaning(everywhere), first.span))
     entries += [("state", state.name, meaning(state), state.span) for state in declaration.states]
     entries += [("send", s.rule.name, meaning(s.rule), s.rule.span) for s in declaration.sends]
     if declaration.cost:

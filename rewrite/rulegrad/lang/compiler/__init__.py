@@ -160,10 +160,15 @@ _Owned = tuple[str, syntax.Rule]
 
 
 def in_order(rules: Sequence[_Owned], shuffle: random.Random | None = None) -> list[_Owned]:
-    """Rules with the names of their sets in file order, or shuffled; `before`, `after` and `fallback` are respected."""
+    """Rules with the names of their sets in file order; `before`, `after` and `fallback` are respected.
+
+    They may be shuffled within their sets: the order of the sets is declared by those who name them.
+    """
     given = list(rules)
     if shuffle is not None:
+        sets = list(dict.fromkeys(owner for owner, _ in rules))
         shuffle.shuffle(given)
+        given.sort(key=lambda pair: sets.index(pair[0]))
     waiting = sorted(given, key=lambda pair: has_clause(pair[1], "fallback"))
     follows = _follows(waiting)
     result: list[_Owned] = []
