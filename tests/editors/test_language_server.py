@@ -47,7 +47,7 @@ class Editor:
             [sys.executable, "-m", "rulegrad", "language-server", "--stdio"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
         )
         self.messages: queue.Queue[dict[str, Any]] = queue.Queue()
         self.numbers = itertools.count(1)
@@ -63,6 +63,7 @@ class Editor:
                 if line.lower().startswith(b"content-length:"):
                     length = int(line.split(b":")[1])
             if not length:
+                self.messages.put({})
                 return
             self.messages.put(json.loads(out.read(length)))
 
@@ -72,11 +73,17 @@ class Editor:
         self.process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
         self.process.stdin.flush()
 
+    def message(self) -> dict[str, Any]:
+        """The next one from the server."""
+        found = self.messages.get(timeout=120)
+        assert found, f"the server ended: {self.process.stderr and self.process.stderr.read().decode()}"
+        return found
+
     def ask(self, method: str, **given: Any) -> Any:
         number = next(self.numbers)
         self._send({"id": number, "method": method, "params": given or None})
         while True:
-            message = self.messages.get(timeout=60)
+            message = self.message()
             if message.get("id") == number:
                 assert "error" not in message, message
                 return message["result"]
@@ -87,7 +94,7 @@ class Editor:
     def problems(self, uri: str, version: int) -> list[dict[str, Any]]:
         """What the server says about a version of a document."""
         while True:
-            message = self.messages.get(timeout=60)
+            message = self.message()
             given = message.get("params", {})
             if "diagnostics" in given and (given["uri"], given.get("version")) == (uri, version):
                 return given["diagnostics"]
@@ -102,7 +109,7 @@ class Editor:
         """Closes a document; its problems go."""
         self.tell("textDocument/didClose", textDocument={"uri": uri})
         while True:
-            given = self.messages.get(timeout=60).get("params", {})
+            given = self.message().get("params", {})
             if given.get("uri") == uri and given.get("diagnostics") == []:
                 return
 
