@@ -27,6 +27,17 @@ def test_a_users_file_for_one_target(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert loops and all("algebra.back" in d["message"] for d in loops)
 
 
+def test_a_users_file_with_an_op_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.rules"
+    path.write_text(
+        "op SQUARE(a: T) -> T where T: Float\n    class Elementwise Unary\n    eval a * a\n"
+        "ruleset algebra:\n    root: SQRT(SQUARE(x)) -> ABS(x)\n        test SQRT(SQUARE(x:float32)) -> ABS(x)\n"
+    )
+    assert main(["check", "--json", "--target", "opencl", str(path)]) == 1
+    found = json.loads(capsys.readouterr().out)["diagnostics"]
+    assert [d["code"] for d in found] == ["no-lowering"] and "SQUARE on float32" in found[0]["message"]
+
+
 def test_mistakes_are_reported_without_the_analyses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mine.rules"
     path.write_text("ruleset mine:\n    wrong: x + -> x\n")

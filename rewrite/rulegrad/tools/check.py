@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,6 +48,8 @@ def main(arguments: Sequence[str]) -> int:
         )
         return 2
     dear = [cost for _, cost in costs(files, library_of(files))] if options.costs and files else []
+    if _declare_ops(files, options.files) and not options.costs:
+        return _in_new_process(options)
     if files and not options.costs:
         found = [*found, *_analysed(files, options.target)]
     if options.json:
@@ -87,6 +91,31 @@ def checked(
     merged = merge(parsed, user)
     found = [*conflicts(parsed, user), *check(merged)]
     return ([] if any(d.is_error for d in found) else edited(merged)), found
+
+
+def _declare_ops(files: Sequence[syntax.File], paths: Sequence[Path]) -> bool:
+    """Whether one of these files adds to the op table, which is in force before the first node is made."""
+    mine = {str(path) for path in paths}
+    return any(
+        isinstance(d, syntax.OpDeclaration | syntax.DtypeDeclaration)
+        for f in files
+        if f.path in mine
+        for d in f.declarations
+    )
+
+
+def _in_new_process(options: argparse.Namespace) -> int:
+    """The same with the files in force from the start."""
+    known = os.environ.get("RULEGRAD_RULES", "")
+    paths = [*([known] if known else []), *(str(path.resolve()) for path in options.files)]
+    command = [sys.executable, "-m", "rulegrad", "check"]
+    command += ["--json"] if options.json else []
+    command += ["--target", options.target] if options.target else []
+    environment = {**os.environ, "RULEGRAD_RULES": os.pathsep.join(paths), "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    print(done.stdout, end="")
+    print(done.stderr, end="", file=sys.stderr)
+    return done.returncode
 
 
 def _analysed(files: Sequence[syntax.File], target: str | None) -> list[Diagnostic]:
