@@ -35,7 +35,7 @@ def test_a_users_file_with_an_op_of_its_own(tmp_path: Path, capsys: pytest.Captu
     )
     assert main(["check", "--json", "--target", "opencl", str(path)]) == 1
     found = json.loads(capsys.readouterr().out)["diagnostics"]
-    assert [d["code"] for d in found] == ["no-lowering"] and "SQUARE on float32" in found[0]["message"]
+    assert [d["code"] for d in found] == ["no-lowering"] and "SQUARE on float" in found[0]["message"]
 
 
 def test_mistakes_are_reported_without_the_analyses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,7 +49,7 @@ def test_mistakes_are_reported_without_the_analyses(tmp_path: Path, capsys: pyte
 def test_costs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--costs", "--json"]) == 0
     table = {row["rule"]: row for row in json.loads(capsys.readouterr().out)["costs"]}
-    assert table["booleans.contradiction"]["ways"] == table["booleans.contradiction"]["orders"] == 2
+    assert table["booleans.contradiction"]["ways"] == table["booleans.contradiction"]["alternatives"] == 2
 
 
 @pytest.mark.parametrize("arguments", [["no-such.rules"], ["--target", "nowhere"]])

@@ -47,11 +47,19 @@ def main(arguments: Sequence[str]) -> int:
             file=sys.stderr,
         )
         return 2
-    dear = [cost for _, cost in costs(files, library_of(files))] if options.costs and files else []
     if _declare_ops(files, options.files) and not options.costs:
         return _in_new_process(options)
-    if files and not options.costs:
-        found = [*found, *_analysed(files, options.target)]
+    dear: list[Cost] = []
+    if files:
+        try:
+            if options.costs:
+                dear = [cost for _, cost in costs(files, library_of(files))]
+            else:
+                found = [*found, *analyse(files, options.target)]
+        except RuleError as error:
+            if not error.diagnostics:
+                raise
+            found = [*found, *error.diagnostics]
     if options.json:
         print(json.dumps(as_data(found, dear), indent=2))
     else:
@@ -118,16 +126,6 @@ def _in_new_process(options: argparse.Namespace) -> int:
     return done.returncode
 
 
-def _analysed(files: Sequence[syntax.File], target: str | None) -> list[Diagnostic]:
-    """What the analyses find, or what the compiler says where it cannot compile the rules."""
-    try:
-        return analyse(files, target)
-    except RuleError as error:
-        if not error.diagnostics:
-            raise
-        return list(error.diagnostics)
-
-
 def _targets(files: Sequence[syntax.File]) -> list[str]:
     return sorted(d.name for f in files for d in f.declarations if isinstance(d, syntax.Target))
 
@@ -152,8 +150,7 @@ def as_data(found: Sequence[Diagnostic], dear: Sequence[Cost]) -> dict[str, Any]
             "rule": cost.name,
             "place": cost.place,
             "ways": cost.ways,
-            "orders": cost.orders,
-            "options": cost.options,
+            "alternatives": cost.alternatives,
             "choices": cost.choices,
         }
         for cost in dear

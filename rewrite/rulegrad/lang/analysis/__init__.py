@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from rulegrad import _core
 from rulegrad.errors import RuleError
 from rulegrad.lang import syntax
+from rulegrad.lang.analysis.costs import check_costs
 from rulegrad.lang.analysis.findings import Findings
 from rulegrad.lang.analysis.kept import check_kept
 from rulegrad.lang.analysis.laboratory import Laboratory, Samples
@@ -47,6 +48,7 @@ def analyse(files: Sequence[syntax.File], target: str | None = None) -> list[Dia
             collected.add(laboratory)
     for collected in (shadows, unmatchable, preempted):
         collected.report(findings)
+    check_costs(findings, files, library_of(files))
     return findings.diagnostics
 
 

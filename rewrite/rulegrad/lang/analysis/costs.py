@@ -7,50 +7,43 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rulegrad.lang import syntax
+from rulegrad.lang.analysis.findings import Findings, head
 from rulegrad.lang.compiler.assembler import Assembler
-from rulegrad.lang.compiler.heads import head_of
-from rulegrad.lang.compiler.orders import swappable
+from rulegrad.lang.compiler.orders import alternatives
 from rulegrad.lang.compiler.rules import RuleCompiler, TargetFacts
 from rulegrad.lang.compiler.scope import Emitter, Library
 from rulegrad.lang.walk import expressions_in
 
-CHAIN = 8  # members of a chain that costs are counted for
+THRESHOLD = 1000
+CHAIN = 8  # members of a chain, and items of a sequence, that costs are counted for
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One rule: ways = orders x options x choices (out of chains of CHAIN members, and rows of tables)."""
+    """One rule: its alternatives (orders, `or`, `maybe`), and the choices in each (from chains, tables, sequences)."""
 
     name: str
     place: str
-    orders: int
-    options: int
+    alternatives: int
     choices: int
 
     @property
     def ways(self) -> int:
-        return self.orders * self.options * self.choices
+        return self.alternatives * self.choices
 
 
 def costs(files: Sequence[syntax.File], library: Library) -> list[tuple[syntax.Rule, Cost]]:
-    """The cost of every rule, the dearest first."""
+    """The cost of every rule, the dearest first. Raises RuleError for a rule that cannot be compiled."""
     assembler = Assembler()
     compiler = RuleCompiler(library, assembler, TargetFacts())
     rows = {d.name: len(d.rows) for f in files for d in f.declarations if isinstance(d, syntax.Table)}
     found = []
     for owner, rule in _rules(files):
         generics = compiler.generics(rule)
-        if generics is None:
-            continue
-        emitter = Emitter(library, assembler, generics)
-        cost = Cost(
-            f"{owner}.{rule.name}",
-            f"{rule.span.file}:{rule.span.line}",
-            _orders(emitter, rule.pattern),
-            _options(rule.pattern),
-            _choices(rule, rows),
-        )
-        found.append((rule, cost))
+        if generics is not None:
+            count = len(list(alternatives(Emitter(library, assembler, generics), rule)))
+            place = f"{rule.span.file}:{rule.span.line}"
+            found.append((rule, Cost(f"{owner}.{rule.name}", place, count, _choices(rule, rows))))
     return sorted(found, key=lambda pair: -pair[1].ways)
 
 
@@ -59,24 +52,6 @@ def _rules(files: Sequence[syntax.File]) -> Iterator[tuple[str, syntax.Rule]]:
         if isinstance(declaration, syntax.Ruleset | syntax.Pass | syntax.Function):
             for rule in declaration.rules:
                 yield declaration.name, rule
-
-
-def _orders(emitter: Emitter, pattern: syntax.Expression) -> int:
-    heads = [(x, head_of(emitter, x)) for x in expressions_in(pattern) if _is_op(emitter, x)]
-    return int(2 ** sum(found is not None and swappable(found) for _, found in heads))
-
-
-def _is_op(emitter: Emitter, x: syntax.Expression) -> bool:
-    if isinstance(x, syntax.Call):
-        return x.function in emitter.generics.ops or x.function in emitter.library.table.by_function_name
-    return isinstance(x, syntax.Infix | syntax.Prefix | syntax.OpCall)
-
-
-def _options(pattern: syntax.Expression) -> int:
-    """`maybe` doubles what is tried; `or` adds an alternative."""
-    parts = list(expressions_in(pattern))
-    options = sum(isinstance(x, syntax.Maybe) or (isinstance(x, syntax.Infix) and x.operator == "or") for x in parts)
-    return int(2**options)
 
 
 def _choices(rule: syntax.Rule, rows: dict[str, int]) -> int:
@@ -93,9 +68,18 @@ def _choices(rule: syntax.Rule, rows: dict[str, int]) -> int:
     return total
 
 
+def check_costs(findings: Findings, files: Sequence[syntax.File], library: Library) -> None:
+    """Warns of patterns that may be tried in more than THRESHOLD ways."""
+    for rule, cost in costs(files, library):
+        if cost.ways > THRESHOLD:
+            message = f"`{rule.name}` may be tried in {cost.ways} ways on one node"
+            hint = "split the rule, write `ordered` where an order is known, or match less of a chain"
+            notes = (f"{cost.alternatives} alternatives, {cost.choices} choices out of {CHAIN} members or items",)
+            findings.report("costly-pattern", message, head(rule), hint, notes)
+
+
 def as_table(found: Sequence[Cost]) -> str:
     """The costs as text, one rule a line."""
-    lines = [f"{'ways':>8} {'orders':>7} {'options':>8} {'choices':>8}  rule"]
-    for cost in found:
-        lines.append(f"{cost.ways:>8} {cost.orders:>7} {cost.options:>8} {cost.choices:>8}  {cost.name} ({cost.place})")
+    lines = [f"{'ways':>8} {'alternatives':>12} {'choices':>8}  rule"]
+    lines += [f"{c.ways:>8} {c.alternatives:>12} {c.choices:>8}  {c.name} ({c.place})" for c in found]
     return "\n".join(lines)

@@ -16,6 +16,7 @@ from rulegrad.lang.analysis.sketches import Sketch
 from rulegrad.lang.compiler import ProgramCompiler, in_order
 from rulegrad.lang.compiler.assembler import CompiledPass
 from rulegrad.lang.compiler.scope import Generics
+from rulegrad.lang.compiler.variants import expanded
 from rulegrad.lang.rule_tests import WALK, RuleTests
 
 _FUEL = 20_000
@@ -180,8 +181,11 @@ class Laboratory:
     def _draw(self, subject: Subject) -> None:
         """The cells of the rule's pattern, with nothing chosen."""
         sketch = Sketch(self.table, subject.generics, self.views)
+        patterns = expanded(subject.rule.pattern)
+        if len(patterns) > 1:
+            return
         try:
-            cell = sketch.pattern(subject.rule.pattern)
+            cell = sketch.pattern(patterns[0][0])
             infer(self.table, cell)
         except Opaque:
             return
@@ -192,7 +196,8 @@ class Laboratory:
 
     def drawn(self, subject: Subject, numbers: random.Random) -> Cell:
         """The cells of the rule's pattern, with orders, lengths and options chosen. Raises Contradiction, Opaque."""
-        return Sketch(self.table, subject.generics, self.views, numbers.randrange).pattern(subject.rule.pattern)
+        pattern, _ = numbers.choice(expanded(subject.rule.pattern))
+        return Sketch(self.table, subject.generics, self.views, numbers.randrange).pattern(pattern)
 
     def instance(self, subject: Subject, numbers: random.Random, tensors: bool) -> UOp | None:
         """A node of the pattern's form."""

@@ -1,4 +1,4 @@
-"""From the patterns of rules to cells: what is left open there (orders, lengths, options) is chosen here."""
+"""From the patterns of rules to cells: what is left open there (orders, lengths, cases) is chosen here."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from rulegrad.lang import syntax
 from rulegrad.lang.analysis.cells import UNKNOWN, Cell, Contradiction, Domain, Opaque, Slot, join
 from rulegrad.lang.compiler.scope import Generics
+from rulegrad.lang.compiler.variants import Typed
 from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS, OpTable
 
 Choose = Callable[[int], int]
@@ -18,7 +19,8 @@ _LONGEST = 3  # members of a sequence, one less
 class Sketch:
     """The cells of one pattern.
 
-    `choose(n)` gives a number below n. Without it sequences and orders stay as written, and options are Opaque.
+    `choose(n)` gives a number below n. Without it sequences and orders stay as written; chains and views are Opaque.
+    Patterns have no `or` and no `maybe`: those are several patterns.
     """
 
     def __init__(
@@ -61,10 +63,10 @@ class Sketch:
                 return self.any()
             case syntax.Capture():
                 return self._captured(x.name, self.pattern(x.pattern))
-            case syntax.Maybe():
-                return self._maybe(x)
-            case syntax.Infix(operator="or"):
-                return self.pattern(x.left if self._pick(2) == 0 else x.right)
+            case Typed():
+                cell = self.pattern(x.pattern)
+                self._dtype(cell, x.dtype)
+                return cell
             case syntax.Multiset():
                 return self._multiset(x)
             case syntax.Call(function=name) if name in self.views:
@@ -104,14 +106,6 @@ class Sketch:
             raise Opaque
         cell.root().dtype.restrict(names)
 
-    def _maybe(self, x: syntax.Maybe) -> Cell:
-        if self._pick(2) == 0:
-            return self.pattern(x.wrapped)
-        arguments = getattr(x.wrapped, "arguments", ())
-        if not arguments:
-            raise Opaque
-        return self.pattern(arguments[0])
-
     def _multiset(self, x: syntax.Multiset) -> Cell:
         members = self._sources(x.items)[0]
         for place in range(len(members) - 1, 0, -1):
@@ -128,14 +122,12 @@ class Sketch:
     def _view(self, view: syntax.View, arguments: tuple[syntax.Expression, ...]) -> Cell:
         case = view.cases[self._pick(len(view.cases))]
         values = dict(case.values)
-        outer, self.cells = self.cells, dict(self.cells)
         given: dict[str, Cell] = {}
         for name, argument in zip(view.parameters, arguments, strict=False):
             given[name] = self.pattern(argument)
             if name in values:
                 join(given[name], self.pattern(values[name]))
-        outer.update({k: v for k, v in self.cells.items() if k not in given or k in outer})
-        self.cells = dict(given)
+        outer, self.cells = self.cells, given
         found = self.pattern(case.expression)
         self.cells = outer
         return found
