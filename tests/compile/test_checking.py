@@ -65,6 +65,19 @@ def test_a_wrong_shape_is_named(tmp_path: Path) -> None:
         (-x).tolist()
 
 
+def test_passes_of_the_schedule_are_verified(tmp_path: Path) -> None:
+    path = tmp_path / "early.rules"
+    path.write_text(
+        "pass early rewrite walk:\n"
+        "    read: NEG(x:float32) -> MULACC(x, x, x)\n"
+        "        test fails x:float32\n"
+        "insert early before stage in schedule\n",
+        encoding="utf-8",
+    )
+    with config(rules=[path], check=1), pytest.raises(RewriteError, match=r"pass early leaves a graph .*early\.read"):
+        (-Tensor([1.0, 2.0], device="numpy")).tolist()
+
+
 def test_a_graph_that_does_not_fit_its_stage_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "stage.rules"
     path.write_text(

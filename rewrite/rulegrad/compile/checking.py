@@ -28,9 +28,7 @@ def checked(before: UOp, name: str, target: str, stage: str, level: int, arrays:
     """
     after, info = engine.run(before, name, target, trace=level >= 1)
     fired = ", ".join(dict.fromkeys(rule for rule, *_ in info["firings"])) or "none"
-    problem = _core.verify(after, stage)
-    if problem:
-        raise RewriteError(f"pass {name} leaves a graph that is not valid: {problem}; rules that fired: {fired}")
+    require_valid(after, name, stage, fired)
     if level >= 2 and stage == "kernel" and after != before:
         wanted = meaning(before, arrays)
         if not agree(wanted, meaning(after, arrays)):
@@ -39,6 +37,13 @@ def checked(before: UOp, name: str, target: str, stage: str, level: int, arrays:
                 f"pass {name} changes what the kernel computes: {blamed or f'rules that fired: {fired}'}"
             )
     return after
+
+
+def require_valid(after: UOp, name: str, stage: str, fired: str) -> None:
+    """Raises RewriteError, with the pass and the rules that fired, for a graph that may not stand at a stage."""
+    problem = _core.verify(after, stage)
+    if problem:
+        raise RewriteError(f"pass {name} leaves a graph that is not valid: {problem}; rules that fired: {fired}")
 
 
 def agree(wanted: Array, found: Array) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rulegrad.config import config
 from rulegrad.ir import UOp
 from rulegrad.lang import engine, watching
 
@@ -54,7 +55,11 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
             continue
         nodes = list(lines)
         with watching.part("schedule"):
-            graph, info = engine.run(graph, name, target, follow=nodes)
+            graph, info = engine.run(graph, name, target, trace=config.check >= 1, follow=nodes)
+        if config.check >= 1:
+            from rulegrad.compile.checking import require_valid
+
+            require_valid(graph, name, "tensor", ", ".join(dict.fromkeys(rule for rule, *_ in info["firings"])))
         lines = {new: lines[old] for old, new in zip(nodes, info["followed"], strict=True) if new is not None}
     numbers: dict[UOp, int] = {}
     made: list[tuple[tuple[int, ...], str]] = []
