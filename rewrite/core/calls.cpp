@@ -106,8 +106,8 @@ void Machine::call(const CallKey& first) {
   while (!stack.empty()) {
     CallKey key = stack.back();
     const RuleFunction& f = program.functions[key.function];
-    if (f.gathered && key.count == f.parameters) {  // what is known was put into memo
-      memo[key] = f.missing;
+    if ((f.gathered || f.nested != Nested::No) && key.count == f.parameters) {
+      memo[key] = f.gathered ? f.missing : rewritten(f, key);  // what was gathered is in memo
       open.erase(key);
       stack.pop_back();
       continue;

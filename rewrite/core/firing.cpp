@@ -11,6 +11,7 @@ constexpr uint64_t kFuelPerNode = 50;  // of the graph that is given
 Firer::Firer(const Program& program, const Pass& pass, const Options& options, Outcome& out)
     : program_(program), pass_(pass), options_(options), out_(out), machine_(program), fuel_(options.fuel) {
   machine_.explainer = options.explainer;
+  machine_.nested = options.nested;
   if (options.limit == kNoLimit) return;
   without_limited_ = program.disabled;
   for (uint32_t k = 0; k < without_limited_.size(); k++)

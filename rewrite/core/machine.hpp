@@ -104,6 +104,7 @@ struct Machine {
   const std::vector<Node*>* graph = nullptr;   // the graph of a walk, sources first
   std::unordered_map<const Node*, bool> meeting;  // of `meets`, computed when first asked for
   const Explainer* explainer = nullptr;
+  bool nested = false;                         // it rewrites a part of a template
   bool simultaneous = false;                   // all nodes of the graph, which are those in `uses`, are replaced at once
 
   // One match or call may not run for ever, whatever its code says: loops, memory and visited nodes are paid for.
@@ -141,6 +142,10 @@ struct Machine {
 
  private:
   Node* built(Node* n);
+  // nested.cpp: a part of a template, rewritten on its own; none where that is not allowed or gives nothing.
+  Value rewritten(const RuleFunction& f, const CallKey& key);
+  Node* rewritten(const RuleFunction& f, Node* n);
+  Value given(const RuleFunction& f, Node* condition, Node* x);
   Node* unmarked(Node* n);
   Status try_rule(const Alternative& a, Node* n, Value& result);  // and counts
   Status run_rule(const Alternative& a, Node* n, Value& result);  // errors name the rule

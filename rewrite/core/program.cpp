@@ -258,6 +258,16 @@ void read_gatherings(Reader& r, Program& p, Pass& pass) {
   }
 }
 
+void check_nested(const Program& p) {
+  for (auto& f : p.functions) {
+    if (f.nested == Nested::No) continue;
+    check(f.dispatch.alternatives.empty() && !f.gathered, "a function that rewrites cannot have rules");
+    check(f.parameters == (f.nested == Nested::Rewritten ? 1 : 2), "a function that rewrites has other parameters");
+    check(f.pass >= -1 && f.pass < int(p.passes.size()), "a pass is out of range");
+    check(f.pass < 0 || p.passes[size_t(f.pass)].kind <= PassKind::ParentsFirst, "only a rewrite pass can be run on a part");
+  }
+}
+
 void check_op_codes(const Program& p) {
   auto valid = [&](int code) { check(code >= -1 && code < int(p.codes.size()), "an op's code is out of range"); };
   for (size_t k = 0; k < op_count(); k++) {
@@ -476,6 +486,10 @@ void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
     f.name = r.text();
     f.parameters = uint32_t(r.number());
     check(f.parameters <= 3, "a function takes at most three arguments");
+    int nested = r.number();
+    check(nested >= 0 && nested <= int(Nested::Must), "an unknown kind of function");
+    f.nested = Nested(nested);
+    f.pass = r.number();
     p.functions.push_back(std::move(f));
   }
   for (auto& f : p.functions) read_dispatch(r, p, f.dispatch);
@@ -508,6 +522,7 @@ void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
     read_gatherings(r, p, pass);
     p.pass_names[pass.name->text] = k;
   }
+  check_nested(p);
   n = r.count();
   for (uint32_t k = 0; k < n; k++) {
     uint32_t dtype = r.dtype();

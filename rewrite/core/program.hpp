@@ -108,9 +108,15 @@ class Dispatch {
   size_t symbols_ = 0;
 };
 
+// Functions without rules that rewrite an argument on its own: by a rule set; by a pass, under conditions that hold; by a pass, and
+// only where nothing new comes out.
+enum class Nested : uint8_t { No, Rewritten, Given, Must };
+
 struct RuleFunction {
   const Str* name;
   uint32_t parameters;
+  Nested nested = Nested::No;
+  int pass = -1;          // that rewrites; none where rules stand in no pass
   Dispatch dispatch;
   bool gathered = false;  // a fact or a state
   Value missing;          // of a fact for which nothing was gathered; none: it has no value

@@ -21,6 +21,7 @@ constexpr uint64_t kNoLimit = ~uint64_t(0);
 struct Options {
   bool trace = false;
   bool check_shapes = false;
+  bool nested = false;              // of a part of a template: may not nest again
   std::vector<Node*> follow;        // nodes of the graph whose results are asked for
   const Explainer* explainer = nullptr;
   // Firings in one run, and firings that lead from one to the next; a large graph may have more of both.

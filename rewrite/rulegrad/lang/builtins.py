@@ -148,6 +148,10 @@ BUILTINS: dict[str, Builtin] = _table(
     ("round_even(a)", 1, 1, _O, "rounded to the nearest integer, halves to even"),
     ("bitcast(v, A, B)", 1, 3, _RO, "the bits of v as dtype A stores it, read as B; in the op table, of a source"),
     ("meets(n)", 1, 1, _R, "all uses of the matched node meet again in one elementwise node (walk passes)"),
+    # ---- parts that are rewritten on their own ----
+    ("rewritten(e, RULESET)", 2, 2, (RULE,), "e, rewritten by a rule set, children first; does not nest"),
+    ("given(g, x)", 2, 2, (RULE,), "x, simplified by the pass's rules where the condition g holds"),
+    ("must(e)", 1, 1, (RULE,), "e, if the pass's rules make it a leaf or a node that is there already"),
 )
 
 # Functions whose arguments are nodes even where a name would be taken for its constant's value.

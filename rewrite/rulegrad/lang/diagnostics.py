@@ -79,6 +79,7 @@ CODES: dict[str, tuple[str, str]] = {
     "cyclic-definition": (ERROR, "a `def` that expands to itself"),
     "essential-rule": (ERROR, "a rule is switched off that is marked essential, or is a case of a function"),
     "conflicting-files": (ERROR, "two user files (or two lines of one) change the same thing in different ways"),
+    "nested-rewriting": (ERROR, "`rewritten` by a rule set whose rules call `rewritten`"),
     "untested-rule": (WARNING, "a rule without a test"),
     "untested-extern": (ERROR, "an extern without a test"),
     "cannot-compile": (ERROR, "a rule that the compiler has no bytecode for, such as one with too many orders"),

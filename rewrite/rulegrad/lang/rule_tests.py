@@ -83,6 +83,7 @@ class RuleTests:
         sides: dict[str, list[Alternative]] = {"left": [], "right": [], "argument": []}
         whole = {p.name for p in compiler.passes if p.kind in WHOLE}
         for owner, function, rules in owners(self.files):
+            compiler.library.running = compiler.pass_with(owner)
             for rule in rules:
                 for test in rule.tests:
                     case = Case(owner, rule, test, len(self.cases), function, owner in whole and not function)

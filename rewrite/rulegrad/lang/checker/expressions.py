@@ -17,6 +17,7 @@ from rulegrad.lang.checker.calls import (
     ops_of,
     require_generic,
 )
+from rulegrad.lang.checker.nested import check_nested_set
 from rulegrad.lang.checker.scope import (
     DTYPE,
     NODE,
@@ -250,7 +251,11 @@ class ExpressionChecker:
             self._check_count(call, count, count, f"`{name}`")
         elif not self._op_by_function_name(call):
             self._builtin(call)
-        for argument in call.arguments:
+        arguments = call.arguments
+        if name == "rewritten" and len(arguments) == 2:
+            check_nested_set(self.world, arguments[1])
+            arguments = arguments[:1]
+        for argument in arguments:
             self.check(argument)
 
     def _user_function(self, name: str) -> int | None:

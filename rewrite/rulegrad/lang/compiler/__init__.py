@@ -79,14 +79,27 @@ class ProgramCompiler:
     def compile(self) -> bytes:
         for function in self.library.functions.values():
             self.assembler.functions.append(CompiledFunction(function.name, len(function.parameters)))
-        for compiled, function in zip(self.assembler.functions, self.library.functions.values(), strict=True):
+        for compiled, function in zip(list(self.assembler.functions), self.library.functions.values(), strict=True):
             for _, rule in in_order([(function.name, rule) for rule in function.rules]):
                 compiled.alternatives.extend(self.rules.compile(function.name, rule, function.parameters[1:]))
         for declaration in self.passes:
             self.assembler.passes.append(self._pass(declaration))
+        self._nested_sets()
         if self.target is not None:
             self._spellings(self.target)
         return self.assembler.serialize()
+
+    def _nested_sets(self) -> None:
+        """The rule sets that `rewritten` runs, as passes."""
+        for function in self.assembler.functions:
+            done = any(compiled.name == function.runs for compiled in self.assembler.passes)
+            if function.runs.startswith("rules ") and not done:
+                name = function.runs.removeprefix("rules ")
+                span = self.rulesets[name].span if name in self.rulesets else syntax.Span("", 0, 0, 0, 0)
+                alternatives: list[Alternative] = []
+                for owner, rule in self.rules_of(name, span):
+                    alternatives.extend(self.rules.compile(owner, rule))
+                self.assembler.passes.append(CompiledPass(function.runs, 0, -1, alternatives, [], []))
 
     def _spellings(self, target: syntax.Target) -> None:
         self.assembler.types = dict(target.types)
@@ -107,10 +120,19 @@ class ProgramCompiler:
             found.extend(self.rules_of(part, ruleset.span, (*above, name)))
         return list(dict.fromkeys(found))
 
+    def pass_with(self, owner: str) -> str:
+        """A pass that goes to a fixed point by the rules of the owner, or is the owner; empty when there is none."""
+        for d in self.passes:
+            sets = {name for used in d.uses if d.kind == "rewrite" for name, _ in self.rules_of(used, d.span)}
+            if _goes_to_a_fixed_point(d) and owner in (d.name, *sets):
+                return d.name
+        return ""
+
     def _pass(self, d: syntax.Pass) -> CompiledPass:
         kind = PASS_KINDS.index(d.direction or d.kind)
         if d.kind == "reverse":
             return CompiledPass(d.name, kind, self.assembler.function_number(d.uses[0]), [], [], [])
+        self.library.running = d.name if _goes_to_a_fixed_point(d) else None
         gatherings = compile_gatherings(self.rules, d)
         pairs: list[tuple[str, syntax.Rule]] = [(d.name, rule) for rule in d.rules]
         for name in d.uses:
@@ -122,6 +144,7 @@ class ProgramCompiler:
         if d.kind == "render":
             alternatives.extend(self._default_spellings())
         self.library.gathered = {}
+        self.library.running = ""
         priorities = [self._priority(p) for p in d.priorities]
         return CompiledPass(d.name, kind, -1, alternatives, priorities, list(d.prefixes), gatherings)
 
@@ -157,6 +180,10 @@ class ProgramCompiler:
 
 
 _Owned = tuple[str, syntax.Rule]
+
+
+def _goes_to_a_fixed_point(d: syntax.Pass) -> bool:
+    return d.kind == "rewrite" and d.direction != "walk"
 
 
 def in_order(rules: Sequence[_Owned], shuffle: random.Random | None = None) -> list[_Owned]:

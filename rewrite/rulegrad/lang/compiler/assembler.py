@@ -118,6 +118,8 @@ class CompiledFunction:
     name: str
     parameters: int
     alternatives: list[Alternative] = field(default_factory=list)
+    nested: int = 0  # the engine's Nested: no, rewritten, given, must
+    runs: str = ""  # the pass that a nested rewriting runs
 
 
 class Assembler:
@@ -167,6 +169,14 @@ class Assembler:
     def function_number(self, name: str) -> int:
         return next(k for k, f in enumerate(self.functions) if f.name == name)
 
+    def nested_function(self, kind: str, runs: str) -> int:
+        """The function `rewritten`, `given` or `must` of a pass (empty: of rules that stand in none)."""
+        name = f"{kind} {runs}"
+        if all(function.name != name for function in self.functions):
+            number = ("", "rewritten", "given", "must").index(kind)
+            self.functions.append(CompiledFunction(name, 1 if kind == "rewritten" else 2, [], number, runs))
+        return self.function_number(name)
+
     def serialize(self, op_table: bytes | None = None) -> bytes:
         """The program; `op_table` is the serialized op table of the program that installs it."""
         w = Writer()
@@ -194,10 +204,12 @@ class Assembler:
         for code in self.codes:
             w.number(len(code))
             w.parts.append(struct.pack(f"<{len(code)}i", *code))
+        passes = [compiled.name for compiled in self.passes]
         w.number(len(self.functions))
         for function in self.functions:
             w.text(function.name)
-            w.number(function.parameters)
+            runs = passes.index(function.runs) if function.runs else -1
+            w.numbers((function.parameters, function.nested, runs))
         for function in self.functions:
             self._alternatives(w, function.alternatives)
         w.number(len(self.passes))

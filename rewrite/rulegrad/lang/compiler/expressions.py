@@ -41,6 +41,8 @@ def _dispatch(e: Emitter, x: syntax.Expression, build: bool) -> int:
             return _prefix(e, x, build)
         case syntax.OpCall():
             return _op_call(e, x, build)
+        case syntax.Must():
+            return _nested(e, "must", (x.inner,), build, x.span)
         case syntax.Call():
             return _call(e, x, build)
         case syntax.Sequence():
@@ -317,9 +319,37 @@ def _call(e: Emitter, x: syntax.Call, build: bool) -> int:
         else:
             e.emit("EXTERN", register, e.assembler.extern(name), len(arguments), *arguments)
         return register
+    if name == "given":
+        return _nested(e, name, x.arguments, build, x.span)
+    if name == "rewritten":
+        return _nested(e, name, x.arguments[:1], build, x.span, x.arguments[1])
     if e.has_builtin(name):
         return _builtin(e, x)
     raise problem(f"no function, op or definition is called `{name}`", x.span)
+
+
+def _nested(
+    e: Emitter,
+    kind: str,
+    parts: tuple[syntax.Expression, ...],
+    build: bool,
+    span: syntax.Span,
+    ruleset: syntax.Expression | None = None,
+) -> int:
+    """`rewritten`, `given` and `must`: functions without rules that run a pass on a part of a template."""
+    runs = e.library.running
+    if ruleset is not None:
+        runs = f"rules {ruleset.name}" if isinstance(ruleset, syntax.Name) else None
+    if runs is None:
+        hint = "use the rule in a pass `rewrite children_first` or `rewrite parents_first`"
+        raise problem(f"`{kind}` stands in a pass that does not rewrite to a fixed point", span, hint)
+    start = e.next_register
+    arguments = [_argument(e, part, True, build) for part in parts]
+    if kind == "must":
+        arguments.append(0)  # the matched node
+    register = e.result(start, span)
+    e.emit("FUNCTION", register, e.assembler.nested_function(kind, runs), len(arguments), *arguments)
+    return register
 
 
 def _builtin(e: Emitter, x: syntax.Call) -> int:

@@ -278,6 +278,8 @@ def _call(
     span = cursor.span_from(name)
     if is_op:
         return syntax.OpCall(span, name.text, attributes, arguments)
+    if name.text == "must" and len(arguments) == 1:
+        return syntax.Must(span, arguments[0])
     return syntax.Call(span, name.text, arguments)
 
 
