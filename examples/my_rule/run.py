@@ -2,7 +2,9 @@
 
     python examples/my_rule/run.py
 
-Prints the OpenCL source of `exp(a) * exp(b)` without and with examples/my_rule/exponentials.rules.
+Prints the OpenCL source of `exp(a) * exp(b)` without and with examples/my_rule/exponentials.rules. For a program
+that does not load the file itself, RULEGRAD_RULES=examples/my_rule/exponentials.rules does; `python -m rulegrad bisect
+PROGRAM` then tells whether a rule of it makes a result wrong.
 """
 
 from __future__ import annotations

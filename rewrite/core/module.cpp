@@ -157,8 +157,7 @@ class PyProgram {
     if (fuel) options.fuel = fuel;
     for (auto& h : follow) options.follow.push_back(h.ref.n);
     if (limit >= 0) options.limit = uint64_t(limit);
-    if (!limited.empty())
-      for (auto& rule : program_.rules) options.limited.push_back(rule.name->text == limited);
+    for (auto& rule : program_.rules) if (!limited.empty()) options.limited.push_back(rule.name->text == limited);
     Outcome out;
     Ref hold = root.ref;
     const Pass& p = pass(name);
@@ -326,7 +325,6 @@ class PyProgram {
     if (!found) throw RewriteError("no rule is called " + rule);
   }
 
-  // Counting from now on, or no more; what was counted is dropped.
   void count(bool on) { program_.counts.assign(on ? program_.rules.size() : 0, RuleCount()); }
 
   nb::list counts() const {
