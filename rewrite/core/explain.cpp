@@ -5,6 +5,19 @@
 
 namespace rulegrad {
 
+Explainer make_explainer(const Program& program, const Pass& pass, const std::string& probe, const std::string& function) {
+  Explainer made;
+  made.subject = &pass.dispatch;
+  for (auto& f : program.functions) {
+    if (f.name->text == function) made.subject = &f.dispatch;
+    if (f.name->text == probe) made.probe = &f.dispatch;
+  }
+  for (auto& g : pass.gatherings)
+    if (g.name->text == function) made.subject = &g.dispatch;
+  if (!made.probe) throw RewriteError("no function is called " + probe);
+  return made;
+}
+
 // What the rule does must not be seen by the pass: numbers of `slot` are taken back.
 void Machine::explain(Node* n, const Value* extra, uint32_t extra_count) {
   const auto slots_before = slots;

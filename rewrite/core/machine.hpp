@@ -73,6 +73,8 @@ struct Explainer {
   std::unordered_map<const Node*, bool> nodes;  // whose registers are wanted
   std::function<void(const Attempt&)> report;
 };
+// The rules of a pass, or of a function or of what the pass gathers, explained by the rules of the function `probe`.
+Explainer make_explainer(const Program& program, const Pass& pass, const std::string& probe, const std::string& function);
 
 struct Machine {
   explicit Machine(const Program& program);

@@ -172,15 +172,7 @@ class PyProgram {
   nb::tuple explain(const std::string& name, const std::string& probe, const Handle& root, nb::callable report, const std::string& function,
                     std::vector<Handle> nodes, nb::object seed) {
     const Pass& p = pass(name);
-    Explainer explainer;
-    explainer.subject = &p.dispatch;
-    for (auto& f : program_.functions) {
-      if (f.name->text == function) explainer.subject = &f.dispatch;
-      if (f.name->text == probe) explainer.probe = &f.dispatch;
-    }
-    for (auto& g : p.gatherings)
-      if (g.name->text == function) explainer.subject = &g.dispatch;
-    if (!explainer.probe) throw RewriteError("no function is called " + probe);
+    Explainer explainer = make_explainer(program_, p, probe, function);
     for (auto& h : nodes) explainer.nodes[h.ref.n] = true;
     explainer.report = [&](const Explainer::Attempt& a) {
       nb::gil_scoped_acquire gil;
@@ -199,9 +191,7 @@ class PyProgram {
       nb::gil_scoped_release release;
       if (p.kind == PassKind::Reverse && start) reverse(program_, p, root.ref.n, start, toposort({root.ref.n}), &explainer);
       else rewrite(program_, p, root.ref.n, options, out);
-    } catch (const GraphError& e) {
-      error = e.what();
-    } catch (const RewriteError& e) {
+    } catch (const std::runtime_error& e) {  // GraphError, RewriteError
       error = e.what();
     }
     return nb::make_tuple(firings(out), error);
