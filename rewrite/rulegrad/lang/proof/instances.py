@@ -147,7 +147,7 @@ class Generator:
         """A variable of a dtype, or an expression of variables."""
         kind = as_dtype(dtype).kind
         if kind == "void":
-            return UOp("STORE", (self.leaf("float32", ()), self.leaf("float32", ())))
+            return self._effect()
         if kind == "index":
             return self.index()
         if shape is None:
@@ -161,12 +161,37 @@ class Generator:
     def _computed_tensor(self, dtype: str, shape: tuple[int, ...]) -> UOp:
         """A tensor with reductions and repetitions in it."""
         r = self.random
+        if not shape and r.random() < 0.6:
+            return self._loaded(dtype, [self._loop(r.choice((2, 3))) for _ in range(r.choice((1, 2, 3)))])
         if not shape or r.random() < 0.3:
             return UOp("NEG", (self.leaf(dtype, shape),))
         axes = tuple(k for k in range(len(shape)) if r.random() < 0.5)
         sizes = tuple(r.choice((1, 2, 3)) if k in axes else n for k, n in enumerate(shape))
         found = UOp("REDUCE", (self.leaf(dtype, sizes),), op="MAX", axes=axes)
         return UOp("EXPAND", (found,), shape=shape)
+
+    def _loop(self, extent: int, kind: str = "") -> UOp:
+        """A loop of a kernel."""
+        self.variables += 1
+        kind = kind or self.random.choice(("output", "reduce", "lane"))
+        return UOp("RANGE", (UOp.const(extent, "index"),), id=self.variables, kind=kind)
+
+    def _loaded(self, dtype: str, loops: Sequence[UOp]) -> UOp:
+        """An element of memory, at the counters of some loops."""
+        storage = self.leaf(dtype, tuple(int(loop.src[0].attrs["value"]) for loop in loops))
+        return UOp("LOAD", (UOp("INDEX", (storage, *loops)),))
+
+    def _effect(self) -> UOp:
+        """A store: of one value, or of a reduction for each value of two loops."""
+        if self.random.random() < 0.5:
+            return UOp("STORE", (self.leaf("float32", ()), self.leaf("float32", ())))
+        i, j = self._loop(self.random.choice((3, 6)), "output"), self._loop(self.random.choice((2, 34)), "output")
+        k = self._loop(2, "reduce")
+        total = UOp(
+            "REDUCE", (UOp("MUL", (self._loaded("float32", (i, k)), self._loaded("float32", (k, j)))), k), op="MAX"
+        )
+        sizes = tuple(int(loop.src[0].attrs["value"]) for loop in (i, j))
+        return UOp("STORE", (UOp("INDEX", (self.leaf("float32", sizes), i, j)), total))
 
     def _scalar(self) -> tuple[int, ...]:
         return (LENGTH,)
@@ -175,6 +200,8 @@ class Generator:
         return tuple(self.random.choice((1, 2, 3, 4)) for _ in range(self.random.choice((0, 1, 1, 2, 2, 3, 4))))
 
     def leaf(self, dtype: str, shape: tuple[int, ...]) -> UOp:
+        if dtype == "void":
+            raise NoGraphError
         self.variables += 1
         return UOp("PARAM", (), dtype, slot=500 + self.variables, shape=shape)
 

@@ -11,7 +11,15 @@ from rulegrad.lang import syntax
 from rulegrad.lang.compiler.variants import Typed
 from rulegrad.lang.proof.dtypes import Choice, Dtypes, op_of
 from rulegrad.lang.proof.evaluation import Constant, Evaluation
-from rulegrad.lang.proof.values import DtypeName, Exact, Node, UntranslatableError, Value, representable
+from rulegrad.lang.proof.values import (
+    DtypeName,
+    Exact,
+    Node,
+    StructuralError,
+    UntranslatableError,
+    Value,
+    representable,
+)
 
 LENGTHS = (0, 1, 2, 3)  # of sequences
 
@@ -103,7 +111,7 @@ class Instances:
         first, rest = arguments[0], arguments[1:]
         if isinstance(first, syntax.Splice):
             self.bounded = True
-            raise UntranslatableError("a sequence of sources")
+            raise StructuralError("a sequence of sources")
         for node, found in self.of(first, names):
             for nodes, all_found in self._arguments(rest, found):
                 yield (node, *nodes), all_found

@@ -12,7 +12,7 @@ from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
 from rulegrad.lang.optable import OpTable
 from rulegrad.lang.proof.encoding import Encoding
-from rulegrad.lang.proof.values import Exact, Node, UntranslatableError, Value
+from rulegrad.lang.proof.values import Exact, Node, StructuralError, UntranslatableError, Value
 
 _COUNTERS = ("RANGE", "SPECIAL")
 
@@ -82,6 +82,8 @@ class Meaning:
         if op == "INVALID":
             self._made += 1
             return Node(z3.Const(f"invalid.{self._made}", self.encoding.sort(dtype)), dtype, False, op=op)
+        if op == "CONST" and "value" not in attributes:
+            return self.constant_symbol("constant", dtype)
         if op == "CONST":
             return self.constant(attributes["value"], dtype)
         if op in _COUNTERS:
@@ -89,7 +91,7 @@ class Meaning:
         if op == "STAGE" or op == "DETACH":
             return Node(sources[0].term, dtype, sources[0].valid, None, op, tuple(sources))
         if declaration.evaluator is None or any(p.variadic for p in declaration.parameters):
-            raise UntranslatableError(f"{op} has no `eval` line")
+            raise StructuralError(f"{op} has no `eval` line")
         names = [parameter.name for parameter in declaration.parameters]
         given = dict(zip(names, sources, strict=True))
         term = self._translate(declaration.evaluator, given, sources[-1].dtype, dtype)

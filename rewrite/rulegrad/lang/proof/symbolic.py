@@ -19,7 +19,16 @@ from rulegrad.lang.proof.lemmas import lemmas
 from rulegrad.lang.proof.matching import Instances, NoInstanceError
 from rulegrad.lang.proof.meaning import Meaning
 from rulegrad.lang.proof.plain import plain_rules
-from rulegrad.lang.proof.values import CasesError, DtypeName, Exact, Node, OpName, UndefinedError, UntranslatableError
+from rulegrad.lang.proof.values import (
+    CasesError,
+    DtypeName,
+    Exact,
+    Node,
+    OpName,
+    StructuralError,
+    UndefinedError,
+    UntranslatableError,
+)
 
 EFFORT = 600_000
 _MOST_CASES = 4096
@@ -67,7 +76,11 @@ class Prover:
             dtypes = Dtypes(table, ops, dtype_generics)
             dtypes.infer(rule.pattern)
             for choice in dtypes.choices():
-                yield self._attempt(rule, ops, dtypes, choice)
+                try:
+                    yield self._attempt(rule, ops, dtypes, choice)
+                except StructuralError as reason:
+                    yield Attempt("unknown", str(reason))
+                    return
 
     def _attempt(self, rule: syntax.Rule, ops: Mapping[str, str], dtypes: Dtypes, choice: Choice) -> Attempt:
         used = tuple(dict.fromkeys(choice.values()))
@@ -80,6 +93,8 @@ class Prover:
             attempt = Attempt("never", ops=ops, dtypes=used)
             try:
                 self._cases(_Question(self, rule, ops, dtypes, choice, encoding, attempt), {}, 0)
+            except StructuralError:
+                raise
             except UntranslatableError as reason:
                 attempt.verdict, attempt.reason = "unknown", str(reason)
             if attempt.verdict in ("proved", "never"):

@@ -18,6 +18,10 @@ class UntranslatableError(Exception):
     """This part of a rule has no meaning in logic; the rule is tested instead."""
 
 
+class StructuralError(UntranslatableError):
+    """The rule is about more than elements, whatever the dtypes."""
+
+
 class UndefinedError(Exception):
     """A computation has no value here, so the rule does not fire."""
 
