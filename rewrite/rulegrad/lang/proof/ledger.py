@@ -22,24 +22,33 @@ from rulegrad.lang.proof.programs import Entry
 #: Changes when what is proved, or how much is tested, does.
 VERSION = 1
 
-_NOT_MEANING = frozenset(("span", "comment", "spelling", "doc", "stages"))
+_NOT_MEANING = frozenset(("span", "comment", "spelling", "doc", "stages", "interval"))
+_NOTES = frozenset(("essential", "before", "after", "decreases", "grows"))  # clauses that do not change what is proved
 _NAMED = (syntax.Definition, syntax.Function, syntax.Table, syntax.View, syntax.ClassDeclaration, syntax.Extern)
 
 
 def canonical(item: Any, without: frozenset[str] = _NOT_MEANING) -> Any:
     """Syntax as plain data, without what does not change its meaning."""
     if dataclasses.is_dataclass(item) and not isinstance(item, type):
-        parts = {
-            f.name: canonical(getattr(item, f.name), without) for f in dataclasses.fields(item) if f.name not in without
-        }
+        names = [f.name for f in dataclasses.fields(item) if f.name not in without]
+        parts = {name: canonical(getattr(item, name), without) for name in names if _says(getattr(item, name))}
         return [type(item).__name__, parts]
     if isinstance(item, tuple | list):
-        return [canonical(part, without) for part in item]
+        return [canonical(part, without) for part in item if not _is_note(part)]
     if isinstance(item, Mapping):
         return {str(key): canonical(value, without) for key, value in sorted(item.items())}
     if isinstance(item, frozenset):
         return sorted(map(str, item))
     return repr(item)
+
+
+def _says(value: Any) -> bool:
+    """Whether a part of the syntax says something: what is missing need not be written."""
+    return value is not None and value is not False and not (isinstance(value, str | tuple | Mapping) and not value)
+
+
+def _is_note(part: Any) -> bool:
+    return isinstance(part, syntax.Clause) and part.keyword in _NOTES
 
 
 @dataclass(slots=False)
