@@ -61,6 +61,7 @@ class Firer {
  private:
   Node* try_rules(Node* n, Node* found, uint32_t& rule);
   void check_shape(uint32_t rule, Node* before, Node* after) const;
+  void check_measure(uint32_t rule, Node* before, Node* after);
   [[noreturn]] void out_of_fuel() const;
 
   bool is_limited(uint32_t rule) const { return options_.limited.empty() || options_.limited[rule]; }

@@ -533,6 +533,12 @@ void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
     std::string name(r.bytes());
     p.limits[name] = r.value();
   }
+  n = r.count();
+  for (uint32_t k = 0; k < n; k++) {
+    uint32_t rule = uint32_t(r.number()), function = uint32_t(r.number());
+    check(rule < p.rules.size() && function < p.functions.size() && p.functions[function].parameters == 1, "a measure is out of range");
+    p.measures[rule] = function;
+  }
   check(r.done(), "there is something after the program's end");
   std::vector<uint32_t> inputs(p.codes.size(), kRegisters);  // by code: how many registers hold something when it starts
   auto runs = [&](int code, size_t count) {

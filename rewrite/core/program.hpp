@@ -176,6 +176,7 @@ struct Program {
   std::unordered_map<std::string, size_t> pass_names;
   std::unordered_map<uint32_t, const Str*> type_names;  // dtype -> the target's name
   std::unordered_map<std::string, Value> limits;        // limits and literal spellings
+  std::unordered_map<uint32_t, uint32_t> measures;      // rule -> the function whose value it decreases
   std::vector<bool> disabled;                           // by rule
   mutable std::vector<RuleCount> counts;                // by rule, while somebody counts: then only one thread rewrites
 };

@@ -138,6 +138,7 @@ class Assembler:
         self.passes: list[CompiledPass] = []
         self.types: dict[str, str] = {}
         self.limits: dict[str, Any] = {}
+        self.measures: dict[int, int] = {}  # rule -> the function that gives the measure that it decreases
 
     def constant(self, value: Any) -> int:
         key = (type(value).__name__, repr(value))
@@ -223,6 +224,9 @@ class Assembler:
         for name, value in self.limits.items():
             w.text(name)
             w.value(value)
+        w.number(len(self.measures))
+        for rule, measure in self.measures.items():
+            w.numbers((rule, measure))
         return w.bytes()
 
     @staticmethod

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from rulegrad.lang import syntax
-from rulegrad.lang.compiler.assembler import Alternative, Assembler
+from rulegrad.lang.compiler.assembler import Alternative, Assembler, CompiledFunction
 from rulegrad.lang.compiler.expressions import compile_expression, compile_for, compile_let
 from rulegrad.lang.compiler.heads import bare, head_of, literal_value, symbols_of
 from rulegrad.lang.compiler.orders import Swapped, alternatives
@@ -56,6 +56,18 @@ class RuleCompiler:
             return []
         number = self.number(owner, rule)
         place = f"{within} {owner}.{rule.name}"
+        measure = next((c.expression for c in rule.clauses if c.keyword == "decreases"), None)
+        if measure is not None and not parameters and number not in self.assembler.measures:
+            measured = replace(rule, template=syntax.Compute(measure.span, measure))
+            function = CompiledFunction(f"measure {owner}.{rule.name}", 1)
+            function.alternatives = self._alternatives(measured, number, generics, (), place)
+            self.assembler.measures[number] = len(self.assembler.functions)
+            self.assembler.functions.append(function)
+        return self._alternatives(rule, number, generics, parameters, place)
+
+    def _alternatives(
+        self, rule: syntax.Rule, number: int, generics: Generics, parameters: tuple[str, ...], place: str
+    ) -> list[Alternative]:
         return [
             self._alternative(variant, number, generics, swapped, parameters, place)
             for variant, swapped in alternatives(self.emitter(generics), rule)
