@@ -56,14 +56,10 @@ bool f_slot(Machine& m, Arguments a, uint32_t count, Value& r);
 
 // ---- sums.cpp: chains of one op ----
 
-bool f_terms(Machine& m, Arguments a, uint32_t count, Value& r);
-bool f_factors(Machine& m, Arguments a, uint32_t count, Value& r);
-bool f_clauses(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_sum(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_prod(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_all_of(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_const_factor(Machine& m, Arguments a, uint32_t count, Value& r);
-bool f_base(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_divides(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_exact_div(Machine& m, Arguments a, uint32_t count, Value& r);
 
@@ -72,7 +68,6 @@ bool f_exact_div(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_ordered_sum(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_joined_sum(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_quotient_sum(Machine& m, Arguments a, uint32_t count, Value& r);
-bool f_take_multiples(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_split_sum(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_split_sum_below(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_residue(Machine& m, Arguments a, uint32_t count, Value& r);

@@ -283,19 +283,6 @@ bool split_by(const Linear& x, int64_t c, Split& out) {
   return false;
 }
 
-bool take_multiples(const Linear& x, int64_t c, Split& out) {
-  if (c <= 1) return false;
-  int64_t rest[kMostTerms];
-  bool gained = x.constant < 0 || x.constant >= c;
-  for (uint32_t k = 0; k < x.size; k++) {
-    int64_t f = x.terms[k].factor;
-    rest[k] = f % c == 0 ? 0 : f == c + 1 ? 1 : f;  // (c + 1) * v has two nodes more than v
-    gained |= rest[k] != f;
-  }
-  if (gained) divide(x, rest, c, out);
-  return gained;
-}
-
 bool split_below(const Linear& x, int64_t c, Split& out) {
   Bounds bounds[kMostTerms];
   for (uint32_t k = 0; k < x.size; k++) bounds[k] = bounds_of(x.terms[k].base);

@@ -41,8 +41,6 @@ struct Split {
 
 // The largest divisor d > 1 of c for which x // d and x % d are sums without a division.
 bool split_by(const Linear& x, int64_t c, Split& out);
-// The terms that are multiples of c, and the others.
-bool take_multiples(const Linear& x, int64_t c, Split& out);
 // A divisor d > 1 for which x < c says no more than quotient < ceil((c - rest) / d).
 bool split_below(const Linear& x, int64_t c, Split& out);
 

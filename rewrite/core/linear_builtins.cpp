@@ -184,17 +184,6 @@ bool f_split_sum_below(Machine& m, Arguments a, uint32_t, Value& r) {
   return true;
 }
 
-bool f_take_multiples(Machine& m, Arguments a, uint32_t, Value& r) {
-  NODE_ARGUMENT(0);
-  int64_t c;
-  Linear x;
-  Split s;
-  if (!int64_of(a[1], c) || !read_linear(n, x) || !take_multiples(x, c, s)) return false;
-  Value parts[2] = {node_value(m, s.quotient, n->dtype), node_value(m, s.rest, n->dtype)};
-  r = m.sequence(parts, 2);
-  return true;
-}
-
 bool f_residue(Machine& m, Arguments a, uint32_t, Value& r) {
   NODE_ARGUMENT(0);
   int64_t c;

@@ -17,20 +17,6 @@ static void flatten(Machine& m, Node* n, uint32_t op, std::vector<Node*>& out) {
   }
 }
 
-static bool chain(Machine& m, Arguments a, uint32_t op, Value& r) {
-  NODE_ARGUMENT(0);
-  std::vector<Node*> parts;
-  flatten(m, n, op, parts);
-  Value* items = m.allocate(uint32_t(parts.size()));
-  for (size_t k = 0; k < parts.size(); k++) items[k] = Value::node(parts[k]);
-  r = Value::seq(items, uint32_t(parts.size()));
-  return true;
-}
-
-bool f_terms(Machine& m, Arguments a, uint32_t, Value& r) { return chain(m, a, known_ops.ADD, r); }
-bool f_factors(Machine& m, Arguments a, uint32_t, Value& r) { return chain(m, a, known_ops.MUL, r); }
-bool f_clauses(Machine& m, Arguments a, uint32_t, Value& r) { return chain(m, a, known_ops.AND, r); }
-
 bool fold(Machine& m, Arguments a, int op, const Value& empty, Value& r) {
   if (a[0].tag != Tag::Seq) return false;
   if (a[0].q.size == 0) { r = empty; return true; }
@@ -82,15 +68,6 @@ bool f_const_factor(Machine& m, Arguments a, uint32_t, Value& r) {
   Int g = 0;
   for (Node* p : parts) g = gcd_of(g, term_factor(p));
   r = Value::integer(g);
-  return true;
-}
-
-bool f_base(Machine& m, Arguments a, uint32_t, Value& r) {
-  NODE_ARGUMENT(0);
-  Int v;
-  if (const_int(n, v)) r = Value::node(m.lift(Value::integer(1), n->dtype));
-  else if (n->op == known_ops.MUL && const_int(n->src[1], v)) r = Value::node(n->src[0]);
-  else r = a[0];
   return true;
 }
 

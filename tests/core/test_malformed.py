@@ -93,7 +93,7 @@ TEXT = textwrap.dedent("""
         loops: n@REDUCE[op=f](x, rs...) -> subst(x, rs -> [CONST[index](0) for r in rs])
             if f in Reduction and sum([depth(r) for r in ranges(x)]) >= 0
         numbered: CAST[float32](x or -x) -> CAST[float32](x + fresh RANGE[kind="new"](3) for x)
-        terms: n@ABS(x) -> scaled(sum(sorted(terms(x))), const_factor(x) + gcd(4, 6))
+        terms: n@ABS(x) -> scaled(sum(sorted(srcs(x))), const_factor(x) + gcd(4, 6))
             if divides(1, x)
     pass linear order:
         priority LOAD -1, STORE 1

@@ -59,27 +59,16 @@ BUILTINS: dict[str, Builtin] = _table(
     ("uses(n)", 1, 1, _R, "number of consumers in the graph given to the pass (walk passes)"),
     ('slot(x, "name")', 1, 2, _R, "0, 1, 2, … in the order of first asking within one run of a pass"),
     # ---- sums and products ----
-    ("terms(x)", 1, 1, _R, "the addends of an ADD chain"),
-    ("factors(x)", 1, 1, _R, "the factors of a MUL chain"),
-    ("clauses(x)", 1, 1, _R, "the members of a bool AND chain"),
     ("sum(xs)", 1, 1, _R, "the ADD chain of a sequence of nodes; 0 when empty"),
     ("prod(xs)", 1, 1, _RO, "the MUL chain of a sequence of nodes, the product of values; 1 when empty"),
     ("all_of(xs)", 1, 1, _R, "the AND chain of a sequence of bool nodes; true when empty"),
     ("const_factor(x)", 1, 1, _R, "of a term b * c: c, else 1; of a sum, the gcd of its terms' factors"),
-    ("base(x)", 1, 1, _R, "of a term b * c: b, else x"),
     ("divides(k, x)", 2, 2, _R, "every term of x is a multiple of k"),
     ("exact_div(x, k)", 2, 2, _R, "x / k as a node, when divides(k, x)"),
     ("ordered_sum(x)", 1, 1, _R, "an integer sum with like terms added up, ordered by key, the constant last"),
     ("joined_sum(x)", 1, 1, _R, "an index sum with (b % c) * f + (b // c) * (c * f) put together to b * f"),
     ("quotient_sum(x, c)", 2, 2, _R, "(d, x // d), d > 1 the largest divisor of c with x // d a sum without division"),
     ("split_sum(x, c)", 2, 2, _R, "(d, x // d, x % d) likewise"),
-    (
-        "take_multiples(x, c)",
-        2,
-        2,
-        _R,
-        "(q, r), x == c * q + r, q the multiples of c among the terms; fails without any",
-    ),
     ("split_sum_below(x, c)", 2, 2, _R, "(d, q, r) with x == d * q + r, where x < c does not depend on r"),
     ("residue(x, c)", 2, 2, _R, "a simpler sum that is congruent to x modulo c; fails when x is the simplest"),
     # ---- numbers ----
@@ -158,7 +147,7 @@ BUILTINS: dict[str, Builtin] = _table(
 TAKES_NODES = frozenset(
     [
         *("dtype", "shape", "rank", "size", "op", "srcs", "src", "attr", "is_const", "is_op", "ranges", "key"),
-        *("contains", "uses", "meets", "slot", "terms", "factors", "clauses", "base", "exact_div", "divides"),
+        *("contains", "uses", "meets", "slot", "exact_div", "divides"),
         *("fits", "literal"),
     ]
 )

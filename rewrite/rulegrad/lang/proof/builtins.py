@@ -17,7 +17,6 @@ from rulegrad.lang.proof.values import (
     CasesError,
     DtypeName,
     Exact,
-    Members,
     Node,
     OpName,
     UndefinedError,
@@ -183,13 +182,6 @@ def _parts(e: Evaluation, x: Node, d: Any) -> tuple[Node, Node]:
     return q, r
 
 
-def _take_multiples(e: Evaluation, x: Value, c: Value) -> tuple[Value, ...]:
-    """(q, r) with x == c * q + r, c > 1."""
-    x, c = _index_parts(x, c)
-    e.require(_term(c) > 1)
-    return _parts(e, x, _term(c))
-
-
 def _split_sum_below(e: Evaluation, x: Value, c: Value) -> tuple[Value, ...]:
     """(d, q, r) with x == d * q + r and d > 1."""
     x, _ = _index_parts(x, c)
@@ -258,12 +250,6 @@ def _limit(e: Evaluation, name: str) -> Value:
     raise UntranslatableError(f"the target's {name}")
 
 
-def _clauses(e: Evaluation, x: Value) -> Members:
-    if not isinstance(x, Node):
-        raise UntranslatableError("the members of what is no node")
-    return Members(x)
-
-
 def _chain(kind: str) -> Callable[..., Value]:
     return lambda e, xs: e.chain(kind, xs)
 
@@ -294,7 +280,6 @@ _ON_SYMBOLS: dict[str, Callable[..., Value]] = {
     "joined_sum": _same_value,
     "quotient_sum": _quotient_sum,
     "split_sum": _split_sum,
-    "take_multiples": _take_multiples,
     "split_sum_below": _split_sum_below,
     "residue": _residue,
     "exact_div": _exact_div,
@@ -307,7 +292,6 @@ _ON_SYMBOLS: dict[str, Callable[..., Value]] = {
     "dtype": _dtype,
     "limit": _limit,
     "sum": _chain("sum"),
-    "clauses": _clauses,
     "prod": _chain("prod"),
     "all_of": _chain("all"),
     "all": _all,

@@ -183,6 +183,8 @@ class _Question:
         answer = solver.check(differs)
         if answer == z3.unknown:
             answer = self._with_lemmas([*solver.assertions(), differs])
+            if answer == z3.sat:  # of other formulas: there is no model of these
+                answer = z3.unknown
         if answer == z3.unsat:
             if self.attempt.verdict == "never" and solver.check() != z3.unsat:
                 self.attempt.verdict = "proved"
