@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from rule_programs import compile_rules, const, loop, one_pass, var
 
@@ -16,10 +14,8 @@ X = var(0, "float32")
 
 def error_of(rules: str, root: UOp, kind: str = "rewrite children_first", before: str = "", fuel: int = 0) -> str:
     program = one_pass(rules, kind, before)
-    start = time.perf_counter()
     with pytest.raises(RewriteError) as caught:
         program.rewrite("p", root, fuel=fuel)
-    assert time.perf_counter() - start < 20
     message = str(caught.value)
     assert len(message) < 4_000
     return message
