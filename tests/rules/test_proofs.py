@@ -7,11 +7,12 @@ proved again here. `python -m rulegrad prove` proves those that have changed sin
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
 from rulegrad.lang import engine
-from rulegrad.lang.proof.ledger import Ledger
+from rulegrad.lang.proof.ledger import Hashes, Ledger
 from rulegrad.lang.proof.programs import entries_of
 from rulegrad.lang.proof.prover import PROBLEMS, Outcome
 from rulegrad.tools import prove
@@ -20,7 +21,8 @@ pytest.importorskip("z3")
 
 FILES = engine.loaded().sources.files
 ENTRIES = {entry.name: entry for entry in entries_of(FILES)}
-LEDGER = Ledger.read(prove.ledger_path())
+RECORD = Path(__file__).with_name("proofs.json")
+LEDGER = Ledger.read(RECORD)
 HANDFUL = 6
 
 
@@ -33,6 +35,13 @@ def test_a_handful_again() -> None:
     names = random.Random(len(LEDGER.known)).sample(sorted(LEDGER.known.keys() & ENTRIES.keys()), HANDFUL)
     found = prove.run(FILES, [ENTRIES[name] for name in names], LEDGER, everything=True)
     assert not problems(found)
+
+
+def test_every_rule_is_on_file_as_it_is_now() -> None:
+    hashes = Hashes(FILES)
+    stale = [name for name, entry in ENTRIES.items() if LEDGER.get(name, hashes.of(entry)) is None]
+    assert not stale, "run: python -m rulegrad prove --update"
+    assert set(LEDGER.known) <= set(ENTRIES)
 
 
 def test_what_is_on_file_is_no_problem() -> None:

@@ -65,6 +65,7 @@ class Rules:
         self.whole = frozenset(p.name for p in compiler.passes if p.kind in WHOLE)
         for entry in self.entries:
             if not entry.function and entry.owner not in self.whole:
+                compiler.library.running = compiler.pass_with(entry.owner)
                 alternatives = compiler.rules.compile(entry.owner, entry.rule)
                 name = f"rule {entry.number}"
                 compiler.assembler.passes.append(CompiledPass(name, WALK, -1, alternatives, [], []))

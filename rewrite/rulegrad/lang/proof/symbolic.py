@@ -32,6 +32,7 @@ from rulegrad.lang.proof.values import (
 
 EFFORT = 600_000
 _MOST_CASES = 4096
+_PATIENCE = 4  # choices of ops and dtypes in a row that z3 gives up on before the others are not tried
 
 
 @dataclass(slots=True)
@@ -71,15 +72,20 @@ class Prover:
         kinds = {g.name: table.resolve_generic(g.classes) for g in rule.generics}
         dtype_generics = {name: names for name, (kind, names) in kinds.items() if kind == "dtype"}
         pools = {name: table.declared_order(names) for name, (kind, names) in kinds.items() if kind == "op"}
+        given_up = 0
         for chosen in itertools.product(*pools.values()):
             ops = dict(zip(pools, chosen, strict=True))
             dtypes = Dtypes(table, ops, dtype_generics)
             dtypes.infer(rule.pattern)
             for choice in dtypes.choices():
                 try:
-                    yield self._attempt(rule, ops, dtypes, choice)
+                    attempt = self._attempt(rule, ops, dtypes, choice)
                 except StructuralError as reason:
                     yield Attempt("unknown", str(reason))
+                    return
+                yield attempt
+                given_up = given_up + 1 if attempt.verdict == "unknown" else 0
+                if given_up == _PATIENCE:
                     return
 
     def _attempt(self, rule: syntax.Rule, ops: Mapping[str, str], dtypes: Dtypes, choice: Choice) -> Attempt:
