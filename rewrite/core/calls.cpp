@@ -39,14 +39,15 @@ Status Machine::try_rule(const Alternative& a, Node* n, Value& result) {
   return status;
 }
 
-int Machine::match(const Dispatch& dispatch, Node* n, const Value* extra, uint32_t extra_count, Value& result) {
-  if (explainer && explainer->subject == &dispatch) explain(n, extra, extra_count);
+int Machine::match(const Dispatch& dispatch, Node* n, const Value* extra, uint32_t extra_count, Value& result, int after) {
+  if (explainer && explainer->subject == &dispatch && after < 0) explain(n, extra, extra_count);
   const uint32_t *at, *end;
   dispatch.candidates(n, at, end);
   if (at == end) return -1;
   auto mark = arena.mark();
   for (; at != end; at++) {
     const Alternative& a = dispatch.alternatives[*at];
+    if (int(*at) <= after) continue;
     if (n->nsrc < a.min_sources || n->nsrc > a.max_sources || (*off)[a.rule]) continue;
     for (;;) {
       like = n->dtype;

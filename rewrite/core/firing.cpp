@@ -1,6 +1,7 @@
 #include "firing.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace rulegrad {
 
@@ -20,12 +21,21 @@ Firer::Firer(const Program& program, const Pass& pass, const Options& options, O
 }
 
 Node* Firer::try_rules(Node* n, Node* found, uint32_t& rule) {
+  int alternative = -1;
+  Node* result = next_firing(n, alternative);
+  if (!result) return nullptr;
+  rule = pass_.dispatch.alternatives[size_t(alternative)].rule;
+  record(rule, n, found, result);
+  return result;
+}
+
+Node* Firer::next_firing(Node* n, int& alternative) {
   auto mark = machine_.arena.mark();
   Value v;
   Node* result = nullptr;
-  int which = machine_.match(pass_.dispatch, n, nullptr, 0, v);
-  if (which >= 0) {
-    rule = pass_.dispatch.alternatives[which].rule;
+  alternative = machine_.match(pass_.dispatch, n, nullptr, 0, v, alternative);
+  if (alternative >= 0) {
+    uint32_t rule = pass_.dispatch.alternatives[size_t(alternative)].rule;
     if (v.tag == Tag::None || v.tag == Tag::Seq || v.tag == Tag::Str) fail(rule, n, "its template is not a node but " + show(v));
     result = machine_.lift(v, n->dtype);
     if (machine_.plain(result) == n) {
@@ -37,15 +47,31 @@ Node* Firer::try_rules(Node* n, Node* found, uint32_t& rule) {
         check_shape(rule, n, result);
         check_measure(rule, n, result);
       }
-      if (options_.trace) out_.firings.push_back({rule, Ref::share(found), Ref::share(n), Ref::share(result)});
-      if (fired_.empty()) fired_.resize(program_.rules.size());
-      fired_[rule]++;
-      if (options_.limit != kNoLimit && is_limited(rule) && ++out_.fired_limited >= options_.limit) machine_.off = &without_limited_;
-      if (++out_.fired > fuel_) need_more(fuel_, options_.fuel, kFuelPerNode, out_.fired);
     }
   }
   machine_.arena.reset(mark);
   return result;
+}
+
+void Firer::record(uint32_t rule, Node* n, Node* found, Node* result) {
+  if (options_.trace) out_.firings.push_back({rule, Ref::share(found), Ref::share(n), Ref::share(result)});
+  if (fired_.empty()) fired_.resize(program_.rules.size());
+  fired_[rule]++;
+  if (options_.limit != kNoLimit && is_limited(rule)) out_.fired_limited++;
+  stop_limited();
+  if (++out_.fired > fuel_) need_more(fuel_, options_.fuel, kFuelPerNode, out_.fired);
+}
+
+void Firer::include(Outcome& part) {
+  std::move(part.firings.begin(), part.firings.end(), std::back_inserter(out_.firings));
+  out_.visited += part.visited;
+  out_.fired += part.fired;
+  out_.fired_limited += part.fired_limited;
+  stop_limited();
+}
+
+void Firer::stop_limited() {
+  if (options_.limit != kNoLimit && out_.fired_limited >= options_.limit) machine_.off = &without_limited_;
 }
 
 Node* Firer::with_sources(Node* n, Node* const* src) {

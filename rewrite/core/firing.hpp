@@ -42,6 +42,10 @@ class Firer {
     out_.visited++;
     return pass_.dispatch.empty(n->op) ? nullptr : try_rules(n, found, rule);
   }
+  // What the next alternative after this one that fires makes of n, not recorded yet; null when none does. Checks as `fire` does.
+  Node* next_firing(Node* n, int& alternative);
+  void record(uint32_t rule, Node* n, Node* found, Node* result);
+  void include(Outcome& part);  // what another pass did as a part of this one
   // The node with other sources: itself when they are the same.
   Node* with_sources(Node* n, Node* const* src);
   std::string with_place(uint32_t rule) const;
@@ -60,6 +64,7 @@ class Firer {
 
  private:
   Node* try_rules(Node* n, Node* found, uint32_t& rule);
+  void stop_limited();
   void check_shape(uint32_t rule, Node* before, Node* after) const;
   void check_measure(uint32_t rule, Node* before, Node* after);
   [[noreturn]] void out_of_fuel() const;

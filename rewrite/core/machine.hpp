@@ -119,7 +119,8 @@ struct Machine {
   // Runs code whose inputs are in the first registers.
   Status run(const Code& code, Value& result);
   // Tries the alternatives in order on n; the index of the one that fired, or -1. Function calls are evaluated on the way.
-  int match(const Dispatch& dispatch, Node* n, const Value* extra, uint32_t extra_count, Value& result);
+  // `after`: only those that come after this one.
+  int match(const Dispatch& dispatch, Node* n, const Value* extra, uint32_t extra_count, Value& result, int after = -1);
   void call(const CallKey& key);     // fills memo, never recursive
 
   Value* allocate(uint64_t count);   // values that live until the arena is reset

@@ -268,6 +268,15 @@ void check_nested(const Program& p) {
   }
 }
 
+void check_choices(const Program& p) {
+  for (auto& pass : p.passes) {
+    check(pass.normal >= -1 && pass.normal < int(p.passes.size()), "a pass is out of range");
+    check(pass.normal < 0 || p.passes[size_t(pass.normal)].kind <= PassKind::ParentsFirst, "only a rewrite pass can normalise");
+    if (!chooses(pass.kind)) continue;
+    check(pass.function >= 0 && p.functions[size_t(pass.function)].parameters == 1, "a choose pass needs a function that gives the cost of a node");
+  }
+}
+
 void check_op_codes(const Program& p) {
   auto valid = [&](int code) { check(code >= -1 && code < int(p.codes.size()), "an op's code is out of range"); };
   for (size_t k = 0; k < op_count(); k++) {
@@ -499,11 +508,13 @@ void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
     Pass& pass = p.passes.back();
     pass.name = r.text();
     int kind = r.number();
-    check(kind >= 0 && kind <= int(PassKind::SourcesFirst), "an unknown kind of pass");
+    check(kind >= 0 && kind <= int(PassKind::ChooseFirst), "an unknown kind of pass");
     pass.kind = PassKind(kind);
     pass.function = r.number();
     check(pass.function >= -1 && pass.function < int(p.functions.size()), "a function is out of range");
     check(pass.kind != PassKind::Reverse || pass.function >= 0, "a reverse pass needs a function");
+    pass.normal = r.number();
+    pass.fuel = uint32_t(r.number());
     read_dispatch(r, p, pass.dispatch);
     uint32_t m = r.count();
     for (uint32_t j = 0; j < m; j++) {
@@ -523,6 +534,7 @@ void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
     p.pass_names[pass.name->text] = k;
   }
   check_nested(p);
+  check_choices(p);
   n = r.count();
   for (uint32_t k = 0; k < n; k++) {
     uint32_t dtype = r.dtype();

@@ -129,7 +129,8 @@ struct Priority {
   int priority;
 };
 
-enum class PassKind : uint8_t { ChildrenFirst, ParentsFirst, Walk, Order, Render, Reverse, Collect, ConsumersFirst, SourcesFirst };
+enum class PassKind : uint8_t { ChildrenFirst, ParentsFirst, Walk, Order, Render, Reverse, Collect, ConsumersFirst, SourcesFirst, ChooseBest, ChooseFirst };
+inline bool chooses(PassKind kind) { return kind == PassKind::ChooseBest || kind == PassKind::ChooseFirst; }
 
 // How values that are gathered for one key become one; the state of a node in a flow along the edges has no joining.
 enum class Merge : uint8_t { First, Min, Max, Sum, Count, All, Number, Any, Every, Union, None };
@@ -149,7 +150,9 @@ struct Pass {
   Dispatch dispatch;
   std::vector<Priority> priorities;
   std::vector<std::pair<uint32_t, const Str*>> prefixes;
-  int function = -1;
+  int function = -1;   // reverse: that gives gradients; choose: that gives costs
+  int normal = -1;     // choose: the pass that normalises candidates
+  uint32_t fuel = 0;   // choose: candidates examined at most
   std::vector<Gathering> gatherings;
 };
 

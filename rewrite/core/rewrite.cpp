@@ -177,6 +177,7 @@ class Rewriter : Firer {
 }  // namespace
 
 void rewrite(const Program& program, const Pass& pass, Node* root, const Options& options, Outcome& out) {
+  if (chooses(pass.kind)) return choose(program, pass, root, options, out);
   if (pass.kind >= PassKind::Collect) return replace(program, pass, root, options, out);
   if (pass.kind > PassKind::Walk) throw RewriteError("pass " + pass.name->text + " does not rewrite graphs");
   Rewriter(program, pass, options, out).run(root);

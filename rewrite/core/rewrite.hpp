@@ -46,6 +46,9 @@ void rewrite(const Program& program, const Pass& pass, Node* root, const Options
 // A collect or flow pass: what is gathered on the graph, then one replacement of all nodes at once.
 void replace(const Program& program, const Pass& pass, Node* root, const Options& options, Outcome& out);
 
+// A choose pass: the graph is replaced by what an action leads to, as long as that costs less.
+void choose(const Program& program, const Pass& pass, Node* root, const Options& options, Outcome& out);
+
 // Gradients: the function of a reverse pass gives each node's source gradients; consumers first, contributions added up.
 std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, Node* seed, const std::vector<Node*>& targets,
                          const Explainer* explainer = nullptr, std::vector<GradientFiring>* firings = nullptr);

@@ -126,6 +126,15 @@ TEXT = textwrap.dedent("""
         state depth = 0
         send depth any: n@_ -> {1 + max(0, [depth(s) for s in srcs(n)])}
         deep: n@(x + y) -> x * {depth(n)}
+    pass cheapest choose best:
+        cost depth
+        fuel 30
+        use algebra
+        moved: (x + y) + z -> x + (y + z)
+        halved: x * 2 -> x + x
+    pass cheaper choose first:
+        cost depth
+        moved: (x * y) * z -> x * (y * z)
     target test:
         has      ADD MUL
         dtypes   float32 int32
@@ -213,7 +222,20 @@ def opcodes_of(code: list[int]) -> set[str]:
 
 def test_the_program_itself_is_fine() -> None:
     program = _core.Program(compiled())
-    assert program.passes == ["rewriting", "above", "walking", "linear", "text", "gradients", "gathering", "down", "up"]
+    assert program.passes == [
+        "rewriting",
+        "above",
+        "walking",
+        "linear",
+        "text",
+        "gradients",
+        "gathering",
+        "down",
+        "up",
+        "rules algebra",
+        "cheapest",
+        "cheaper",
+    ]
     body, parameters = program.source("linear", "text", graphs()[-1])
     assert body.startswith("  for (long i0 = 0; i0 < 4; i0++) {\n") and body.endswith("    }\n  }\n")
     assert sorted(parameters) == [(0, "data0", "float"), (1, "data1", "float")]

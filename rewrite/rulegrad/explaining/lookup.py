@@ -89,7 +89,7 @@ def passes_with(compiler: ProgramCompiler, found: Found) -> list[syntax.Pass]:
 def _has(compiler: ProgramCompiler, d: syntax.Pass, found: Found) -> bool:
     if d.name == found.owner and found.rule in d.rules:
         return True
-    if d.kind == "reverse":
+    if d.kind in ("reverse", "choose"):
         return False
     return any((found.owner, found.rule) in compiler.rules_of(name, d.span) for name in d.uses)
 

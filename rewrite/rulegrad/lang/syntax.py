@@ -429,7 +429,7 @@ class Pass:
     name: str
     kind: str
     direction: str
-    uses: tuple[str, ...]  # rule sets (or, for reverse, the function)
+    uses: tuple[str, ...]  # rule sets (reverse: the function; choose: the sets that normalise)
     rules: tuple[Rule, ...]  # its own rules
     span: Span
     priorities: tuple[Priority, ...] = ()
@@ -438,7 +438,7 @@ class Pass:
     states: tuple[State, ...] = ()  # flow
     sends: tuple[Send, ...] = ()  # flow
     cost: str = ""  # choose: the function on nodes whose value is to be least
-    fuel: int = 0  # choose: candidates examined at most
+    fuel: int = 0  # choose: candidates examined at most; 0: as many as usual
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ class Laboratory:
             pairs = compiler.rules_of(name, ruleset.span)
             self.sets.append(PassRules(name, "set", self._subjects(compiler, pairs)))
         listed = [(f.name, f.rules, f.parameters[1:]) for f in compiler.library.functions.values()]
-        listed += [(d.name, d.rules, ()) for d in compiler.passes if d.kind in ("collect", "flow")]
+        listed += [(d.name, d.rules, ()) for d in compiler.passes if d.kind in ("collect", "flow", "choose")]
         self.lists = [
             PassRules(name, "list", self._subjects(compiler, [(name, rule) for rule in rules], parameters))
             for name, rules, parameters in listed

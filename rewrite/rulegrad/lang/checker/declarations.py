@@ -90,9 +90,26 @@ def check_pass(world: World, declaration: syntax.Pass) -> None:
     for priority in declaration.priorities:
         _check_priority(world, priority)
     check_gathered(world, declaration)
+    if declaration.kind == "choose":
+        _check_cost(world, declaration)
     whole = declaration.direction == "walk" or declaration.kind in ("collect", "flow")
     check_rules(world, declaration.rules, Setting(declaration.kind, walk=whole))
     world.gathered = {}
+
+
+def _check_cost(world: World, declaration: syntax.Pass) -> None:
+    """The cost is a function of the node alone."""
+    name = declaration.cost
+    if not name:
+        message = f"the pass `{declaration.name}` has no cost: which candidate is the best?"
+        world.report("missing-cost", message, declaration.span, "write `cost FUNCTION`, a function on nodes")
+    elif name not in world.functions:
+        span = world.locate(declaration.span, name)
+        world.report_unknown("unknown-function", "function on nodes", name, span, world.functions)
+    elif len(world.functions[name].parameters) != 1:
+        span = world.locate(declaration.span, name)
+        message = f"`{name}` takes more than the node: it cannot be a cost"
+        world.report("wrong-argument-count", message, span, "a cost is a function of one node")
 
 
 def _gives_texts(world: World, name: str) -> bool | None:

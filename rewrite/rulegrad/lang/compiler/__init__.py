@@ -29,7 +29,10 @@ PASS_KINDS = (
     "collect",
     "consumers_first",
     "sources_first",
+    "best",
+    "first",
 )
+USUAL_FUEL = 10_000  # candidates that a choose pass examines which does not say how many
 
 
 def library_of(files: Sequence[syntax.File]) -> Library:
@@ -135,7 +138,7 @@ class ProgramCompiler:
         self.library.running = d.name if _goes_to_a_fixed_point(d) else None
         gatherings = compile_gatherings(self.rules, d)
         pairs: list[tuple[str, syntax.Rule]] = [(d.name, rule) for rule in d.rules]
-        for name in d.uses:
+        for name in d.uses if d.kind != "choose" else ():
             pairs.extend(self.rules_of(name, d.span))
         shuffle = None if self.seed is None else random.Random(f"{self.seed} {d.name}")
         alternatives: list[Alternative] = []
@@ -146,7 +149,23 @@ class ProgramCompiler:
         self.library.gathered = {}
         self.library.running = ""
         priorities = [self._priority(p) for p in d.priorities]
-        return CompiledPass(d.name, kind, -1, alternatives, priorities, list(d.prefixes), gatherings)
+        compiled = CompiledPass(d.name, kind, -1, alternatives, priorities, list(d.prefixes), gatherings)
+        if d.kind == "choose":
+            compiled.function = self.assembler.function_number(d.cost)
+            compiled.normal = self._normalising(d)
+            compiled.fuel = d.fuel or USUAL_FUEL
+        return compiled
+
+    def _normalising(self, d: syntax.Pass) -> str:
+        """The pass that normalises the candidates of a choose pass; empty where they stay as they are."""
+        name = f"rules {' + '.join(d.uses)}" if d.uses else ""
+        if name and all(compiled.name != name for compiled in self.assembler.passes):
+            pairs = [pair for used in d.uses for pair in self.rules_of(used, d.span)]
+            alternatives: list[Alternative] = []
+            for owner, rule in in_order(list(dict.fromkeys(pairs))):
+                alternatives.extend(self.rules.compile(owner, rule))
+            self.assembler.passes.append(CompiledPass(name, 0, -1, alternatives, [], []))
+        return name
 
     def _default_spellings(self) -> list[Alternative]:
         """An op with a `c` spelling in the op table needs no rule in a render pass."""

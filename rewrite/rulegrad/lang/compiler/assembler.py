@@ -111,6 +111,8 @@ class CompiledPass:
     priorities: list[tuple[str, int, Any, int]]
     prefixes: list[tuple[str, str]]
     gatherings: list[CompiledGathering] = field(default_factory=list)
+    normal: str = ""  # choose: the pass that normalises
+    fuel: int = 0  # choose: candidates examined at most
 
 
 @dataclass(slots=True)
@@ -215,7 +217,7 @@ class Assembler:
             self._alternatives(w, function.alternatives)
         w.number(len(self.passes))
         for compiled in self.passes:
-            self._pass(w, compiled)
+            self._pass(w, compiled, passes)
         w.number(len(self.types))
         for dtype, text in self.types.items():
             w.text(dtype)
@@ -235,9 +237,10 @@ class Assembler:
         for a in alternatives:
             w.numbers((a.rule, a.code, a.dtypes, a.minimum, a.maximum, a.root, *a.children))
 
-    def _pass(self, w: Writer, compiled: CompiledPass) -> None:
+    def _pass(self, w: Writer, compiled: CompiledPass, passes: list[str]) -> None:
         w.text(compiled.name)
-        w.numbers((compiled.kind, compiled.function))
+        normal = passes.index(compiled.normal) if compiled.normal else -1
+        w.numbers((compiled.kind, compiled.function, normal, compiled.fuel))
         self._alternatives(w, compiled.alternatives)
         w.number(len(compiled.priorities))
         for op, attribute, value, priority in compiled.priorities:

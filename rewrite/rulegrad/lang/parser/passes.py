@@ -15,6 +15,7 @@ from rulegrad.lang.parser.blocks import (
     refuse_block,
     require_block,
 )
+from rulegrad.lang.parser.choosing import Choosing
 from rulegrad.lang.parser.cursor import Cursor
 from rulegrad.lang.parser.expressions import parse_attributes
 from rulegrad.lang.parser.gathering import gather_line
@@ -22,10 +23,11 @@ from rulegrad.lang.parser.names import parse_integer
 from rulegrad.lang.parser.op_table import parse_names, parse_union
 from rulegrad.lang.parser.rules import parse_rule, parse_rules
 
-PASS_KINDS = ("rewrite", "collect", "flow", "order", "render")
+PASS_KINDS = ("rewrite", "collect", "flow", "choose", "order", "render")
 DIRECTIONS = {
     "rewrite": ("children_first", "parents_first", "walk"),
     "flow": ("consumers_first", "sources_first"),
+    "choose": ("best", "first"),
 }
 
 
@@ -63,7 +65,9 @@ def parse_pass(source: Source, line: Line, body: list[Line]) -> syntax.Pass | No
         return head
     if head.kind == "order":
         return _order(source, head, body)
-    if head.kind != "render":
+    if head.kind == "choose":
+        require_block(source, line, body, f"the pass `{head.name}`", "write `cost FUNCTION`, then rules")
+    elif head.kind != "render":
         hint = "name its rule sets after `:`, or write rules below"
         require_block(source, line, body, f"the pass `{head.name}`", hint)
     return _rules_of_pass(source, head, body)
@@ -82,7 +86,7 @@ def _pass_head(cursor: Cursor) -> syntax.Pass:
         *some, last = (f"`{word}`" for word in DIRECTIONS[kind])
         direction = cursor.keyword(DIRECTIONS[kind], f"{', '.join(some)} or {last}").text
     cursor.expect(":")
-    uses = () if cursor.at_end() else parse_union(cursor)
+    uses = () if cursor.at_end() or kind == "choose" else parse_union(cursor)
     return syntax.Pass(name, kind, direction, uses, (), cursor.span_from(first))
 
 
@@ -109,11 +113,15 @@ def _rules_of_pass(source: Source, head: syntax.Pass, body: list[Line]) -> synta
     uses: tuple[str, ...] = ()
     rules: list[syntax.Rule] = []
     prefixes: list[tuple[str, str]] = []
+    choosing = Choosing()
     gathered: list[syntax.Fact | syntax.State | syntax.Send | None] = []
     for number, (line, deeper) in enumerate(group(source, body)):
         texts = [token.text for token in line.tokens[:2]]
         is_rule = texts[1:] in ([":"], ["["])
-        if number == 0 and texts[:1] == ["use"] and not is_rule:
+        if head.kind == "choose" and not is_rule and texts[0] in choosing.WORDS:
+            refuse_block(source, line, deeper, f"`{texts[0]}`")
+            attempt(source, line, choosing.read)
+        elif number == 0 and texts[:1] == ["use"] and not is_rule:
             uses = attempt(source, joined(line, deeper), _use) or ()
         elif head.kind == "render" and _is_prefix(line):
             prefixes.extend(attempt(source, joined(line, deeper), _prefixes) or ())
@@ -125,7 +133,9 @@ def _rules_of_pass(source: Source, head: syntax.Pass, body: list[Line]) -> synta
                 rules.append(rule)
     return dataclasses.replace(
         head,
-        uses=uses,
+        uses=uses + choosing.uses,
+        cost=choosing.cost,
+        fuel=choosing.fuel,
         rules=tuple(rules),
         prefixes=tuple(prefixes),
         facts=tuple(entry for entry in gathered if isinstance(entry, syntax.Fact)),

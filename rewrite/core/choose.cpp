@@ -1,0 +1,151 @@
+// Choose passes: every firing of an action at one node makes a candidate, the graph with that node replaced and then normalised. One
+// that costs less takes the graph's place, until none does or enough of them were examined.
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "firing.hpp"
+
+namespace rulegrad {
+
+namespace {
+
+struct Candidate {
+  Node *at = nullptr, *made = nullptr, *graph = nullptr;
+  uint32_t rule = kNoRule;
+  Value cost;
+  Outcome normalised;
+  std::vector<Node*> followed;
+};
+
+class Chooser : Firer {
+ public:
+  Chooser(const Program& program, const Pass& pass, const Options& options, Outcome& out)
+      : Firer(program, pass, options, out), followed_(options.follow) {}
+
+  void run(Node* root) {
+    root_ = graph_ = root;
+    cost_ = cost_of(root);
+    if (!is_number(cost_))
+      throw RewriteError("pass " + pass_.name->text + " cannot start: the cost of " + brief(root) + " by " + cost_name() + " must be a number, not " +
+                         show(cost_) + kLookAtAll);
+    seen_.insert(root);
+    while (improve()) {}
+    out_.root = Ref::share(graph_);
+    for (Node* n : followed_) out_.followed.push_back(n ? Ref::share(n) : Ref());
+  }
+
+ private:
+  static bool is_number(const Value& v) { return v.tag == Tag::Int || v.tag == Tag::Float; }
+  const std::string& cost_name() const { return program_.functions[size_t(pass_.function)].name->text; }
+
+  Value cost_of(Node* graph) {
+    CallKey key{uint32_t(pass_.function), 1, {Value::node(graph), {}, {}}};
+    machine_.budget = Machine::kBudget;
+    if (!machine_.memo.count(key)) machine_.call(key);
+    return machine_.memo[key];
+  }
+
+  bool less(const Value& a, const Value& b) {
+    Value below;
+    return machine_.binary(B_CMPLT, false, a, b, below) && below.tag == Tag::Bool && below.b;
+  }
+
+  // One round over the graph; false when nothing costs less, as far as was examined.
+  bool improve() {
+    order_ = toposort({graph_});
+    Candidate best;
+    best.cost = cost_;
+    for (Node* n : order_) {
+      if (examined_ >= pass_.fuel) break;
+      out_.visited++;
+      if (pass_.dispatch.empty(n->op)) continue;
+      int alternative = -1;
+      while (examined_ < pass_.fuel) {
+        Node* made = next_firing(n, alternative);
+        if (alternative < 0) break;
+        if (!made) continue;
+        examine(n, made, pass_.dispatch.alternatives[size_t(alternative)].rule, best);
+        if (best.made && pass_.kind == PassKind::ChooseFirst) return accept(best);
+      }
+    }
+    return best.made && accept(best);
+  }
+
+  // The candidate becomes the best one if it costs less.
+  void examine(Node* n, Node* made, uint32_t rule, Candidate& best) {
+    if (!program_.counts.empty()) program_.counts[rule].fired--;  // until it is accepted
+    Candidate c;
+    c.at = n;
+    c.made = made;
+    c.rule = rule;
+    place(c);
+    if (!seen_.insert(c.graph).second) return;  // what was examined before does not cost less now
+    examined_++;
+    try {
+      if (pass_.normal >= 0) normalise(c);
+      c.cost = cost_of(c.graph);
+    } catch (const RewriteError& e) {
+      fail(rule, n, std::string("its candidate cannot be judged: ") + e.what());
+    }
+    if (c.cost.tag == Tag::None) return;
+    if (!is_number(c.cost)) fail(rule, n, "the cost of its candidate by " + cost_name() + " must be a number, not " + show(c.cost));
+    if (less(c.cost, best.cost)) best = std::move(c);
+  }
+
+  // The graph with one node replaced; what stands in its place is not looked into.
+  void place(Candidate& c) {
+    placed_->begin();
+    for (Node* n : order_) {
+      if (sources_.size() < n->nsrc) sources_.resize(n->nsrc);
+      for (uint32_t k = 0; k < n->nsrc; k++) sources_[k] = (*placed_)[n->src[k]];
+      (*placed_)[n] = n == c.at ? c.made : with_sources(n, sources_.data());
+    }
+    c.graph = (*placed_)[graph_];
+    for (Node* n : followed_) c.followed.push_back(n && placed_->has(n) ? (*placed_)[n] : nullptr);
+  }
+
+  void normalise(Candidate& c) {
+    Options options = options_;
+    options.explainer = nullptr;
+    if (options.limit != kNoLimit) options.limit -= std::min(options.limit, out_.fired_limited);
+    for (size_t k = 0; k < c.followed.size(); k++) options.follow[k] = c.followed[k] ? c.followed[k] : c.graph;
+    rewrite(program_, program_.passes[size_t(pass_.normal)], c.graph, options, c.normalised);
+    c.graph = held(c.normalised.root);
+    for (size_t k = 0; k < c.followed.size(); k++)
+      if (c.followed[k]) c.followed[k] = held(c.normalised.followed[k]);
+  }
+
+  // The node, which lives until the pass ends.
+  Node* held(Ref& r) {
+    if (!r.n) return nullptr;
+    machine_.kept.push_back(r.n);
+    return std::exchange(r.n, nullptr);
+  }
+
+  bool accept(Candidate& c) {
+    if (!program_.counts.empty()) program_.counts[c.rule].fired++;
+    record(c.rule, c.at, c.at, c.made);
+    include(c.normalised);
+    graph_ = c.graph;
+    cost_ = c.cost;
+    followed_ = std::move(c.followed);
+    return true;
+  }
+
+  Node* graph_ = nullptr;
+  Value cost_;
+  uint64_t examined_ = 0;
+  std::vector<Node*> followed_;  // what became of Options::follow; null where nothing did
+  std::vector<Node*> order_, sources_;
+  Lease<SideTable<Node*>> placed_;
+  std::unordered_set<Node*> seen_;  // all are kept, so no other takes the place of one
+};
+
+}  // namespace
+
+void choose(const Program& program, const Pass& pass, Node* root, const Options& options, Outcome& out) {
+  Chooser(program, pass, options, out).run(root);
+}
+
+}  // namespace rulegrad
