@@ -108,7 +108,7 @@ class Chooser : Firer {
   void normalise(Candidate& c) {
     Options options = options_;
     options.explainer = nullptr;
-    if (options.limit != kNoLimit) options.limit -= std::min(options.limit, out_.fired_limited);
+    if (options.limit != kNoLimit) options.limit -= std::min(options.limit, out_.fired_limited + is_limited(c.rule));
     for (size_t k = 0; k < c.followed.size(); k++) options.follow[k] = c.followed[k] ? c.followed[k] : c.graph;
     rewrite(program_, program_.passes[size_t(pass_.normal)], c.graph, options, c.normalised);
     c.graph = held(c.normalised.root);

@@ -54,6 +54,8 @@ class Firer {
   // A limit is reached: is it the one of a graph of this size?
   void need_more(uint64_t& limit, uint64_t base, uint64_t per_node, uint64_t wanted);
 
+  bool is_limited(uint32_t rule) const { return options_.limited.empty() || options_.limited[rule]; }
+
   const Program& program_;
   const Pass& pass_;
   const Options& options_;
@@ -68,8 +70,6 @@ class Firer {
   void check_shape(uint32_t rule, Node* before, Node* after) const;
   void check_measure(uint32_t rule, Node* before, Node* after);
   [[noreturn]] void out_of_fuel() const;
-
-  bool is_limited(uint32_t rule) const { return options_.limited.empty() || options_.limited[rule]; }
 
   std::vector<uint64_t> fired_;  // by rule
   std::vector<bool> without_limited_;

@@ -270,10 +270,9 @@ void check_nested(const Program& p) {
 
 void check_choices(const Program& p) {
   for (auto& pass : p.passes) {
-    check(pass.normal >= -1 && pass.normal < int(p.passes.size()), "a pass is out of range");
-    check(pass.normal < 0 || p.passes[size_t(pass.normal)].kind <= PassKind::ParentsFirst, "only a rewrite pass can normalise");
-    if (!chooses(pass.kind)) continue;
-    check(pass.function >= 0 && p.functions[size_t(pass.function)].parameters == 1, "a choose pass needs a function that gives the cost of a node");
+    const size_t normal = size_t(pass.normal);
+    check(pass.normal == -1 || (normal < p.passes.size() && p.passes[normal].kind <= PassKind::ParentsFirst), "only a rewrite pass can normalise");
+    check(!chooses(pass.kind) || (pass.function >= 0 && p.functions[size_t(pass.function)].parameters == 1), "a choose pass needs a function that gives the cost of a node");
   }
 }
 

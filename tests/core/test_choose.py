@@ -9,7 +9,7 @@ from rulegrad import _core
 from rulegrad.errors import RewriteError, RuleError
 from rulegrad.ir import UOp
 
-SIZE = """
+WEIGHT = """
 function weight(n):
     leaf: weight(n@BUFFER()) -> {n.id}
     all: weight(n@_) -> {1 + sum([weight(s) for s in srcs(n)])}
@@ -22,7 +22,7 @@ def steps(*lines: str) -> str:
     return "\n".join(f"from{a}to{b}: b@BUFFER[id={a}]() -> BUFFER[..b, id={b}]()" for a, b in rules)
 
 
-def fired(kind: str, rules: str, root: UOp, before: str = SIZE) -> tuple[UOp, list[str]]:
+def fired(kind: str, rules: str, root: UOp, before: str = WEIGHT) -> tuple[UOp, list[str]]:
     """What the pass makes of a graph, and the rules that fired."""
     program = one_pass(rules, kind, before)
     result, info = program.rewrite("p", root, trace=True)
@@ -56,7 +56,7 @@ def test_fuel_counts_candidates(fuel: int, expected: int) -> None:
 
 
 def test_candidates_are_normalised() -> None:
-    before = f"""{SIZE}
+    before = f"""{WEIGHT}
 ruleset down:
     three: b@BUFFER[id=12]() -> BUFFER[..b, id=3]()
 ruleset zeros:
@@ -125,7 +125,7 @@ function cost(n):
 
 
 def test_normalising_that_does_not_end_names_the_action() -> None:
-    before = f"""{SIZE}
+    before = f"""{WEIGHT}
 ruleset circle:
     there: b@BUFFER[id=12]() -> BUFFER[..b, id=13]()
     back: b@BUFFER[id=13]() -> BUFFER[..b, id=12]()
@@ -150,10 +150,19 @@ function lowest(n):
 
 
 def test_followed_nodes_lead_to_what_became_of_them() -> None:
-    program = one_pass("cost weight\n" + steps("9 7", "7 3"), "choose best", SIZE)
+    program = one_pass("cost weight\n" + steps("9 7", "7 3"), "choose best", WEIGHT)
     inner = var(9) * 2
     _, info = program.rewrite("p", inner + 1, follow=[inner, var(9)])
     assert info["followed"] == [var(3) * 2, var(3)]
+
+
+def test_after_a_limit_rules_are_left_out() -> None:
+    before = f"{WEIGHT}\nruleset zeros:\n    zero: x + 0 -> x\n"
+    program = one_pass("cost weight\nuse zeros\n" + steps("9 7", "7 3"), "choose best", before)
+    root = (var(9) + 0) * 2
+    for limit, expected in ((0, root), (1, (var(7) + 0) * 2), (2, var(7) * 2), (3, var(3) * 2)):
+        result, info = program.rewrite("p", root, limit=limit)
+        assert (result, info["fired"]) == (expected, limit)
 
 
 DIVISIONS = """
@@ -185,7 +194,7 @@ def test_an_index_of_few_divisions() -> None:
 
 def test_programs_that_are_refused() -> None:
     good = compile_bytes(
-        f"{SIZE}\nruleset zeros:\n    zero: x + 0 -> x\npass p choose best:\n    cost weight\n    use zeros\n    a: -(-x) -> x\n"
+        f"{WEIGHT}\nruleset zeros:\n    zero: x + 0 -> x\npass p choose best:\n    cost weight\n    use zeros\n    a: -(-x) -> x\n"
     )
     _core.Program(good)
     name = b"\x01\x00\x00\x00p"
@@ -194,7 +203,7 @@ def test_programs_that_are_refused() -> None:
         (0, 11, "an unknown kind of pass"),
         (4, -1, "needs a function that gives the cost"),
         (4, 9, "a function is out of range"),
-        (8, 2, "a pass is out of range"),
+        (8, 2, "only a rewrite pass can normalise"),
         (8, 1, "only a rewrite pass can normalise"),
     ):
         damaged = bytearray(good)
