@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rulegrad.runtime.numerics import threefry
+from rulegrad.runtime.numerics import power, threefry
 
 # From the known-answer tests of Random123, threefry2x32 with 20 rounds: counter, key, result.
 KNOWN = [
@@ -31,3 +31,10 @@ def test_threefry_is_uniform() -> None:
     for shift in (0, 32):
         mean = (bits >> np.uint64(shift) & np.uint64(0xFFFFFFFF)).astype(float).mean() / 2**32
         assert abs(mean - 0.5) < 0.02
+
+
+def test_a_power_of_a_half_is_no_square_root() -> None:
+    for shape in ((), (2,)):
+        base = np.broadcast_to(np.array(-np.inf, "float32"), shape)
+        np.testing.assert_array_equal(power(base, np.array(0.5, "float32")), np.full(shape, np.inf, "float32"))
+        assert not np.signbit(power(np.full(shape, -0.0, "float32"), np.array(0.5, "float32"))).any()

@@ -84,7 +84,9 @@ def shift_right(a: Array, b: Array) -> Array:
 def power(a: Array, b: Array) -> Array:
     """a ** b. An integer with a negative exponent gives 1 / a**-b towards zero (0 for a = 0)."""
     if a.dtype.kind not in "iu":
-        return np.asarray(np.power(a, b))
+        # NumPy takes the square root for an exponent of 0.5, which differs for -0.0 and -inf.
+        is_root = (b == 0.5) & ((a == 0) | np.isinf(a))
+        return np.asarray(np.where(is_root, np.abs(a), np.power(a, b)))
     negative = b < 0
     whole = np.power(a, np.where(negative, 0, b).astype(b.dtype))
     if not np.any(negative):
