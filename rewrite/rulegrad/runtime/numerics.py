@@ -86,7 +86,8 @@ def power(a: Array, b: Array) -> Array:
     if a.dtype.kind not in "iu":
         # NumPy takes the square root for an exponent of 0.5, which differs for -0.0 and -inf.
         is_root = (b == 0.5) & ((a == 0) | np.isinf(a))
-        return np.asarray(np.where(is_root, np.abs(a), np.power(a, b)))
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.where(is_root, np.abs(a), np.power(a, b)))
     negative = b < 0
     whole = np.power(a, np.where(negative, 0, b).astype(b.dtype))
     if not np.any(negative):
