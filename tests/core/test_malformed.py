@@ -202,7 +202,7 @@ def run_everything(data: bytes) -> None:
 @pytest.fixture(autouse=True)
 def _no_hanging() -> Iterator[None]:
     """A program that hangs ends the process, with what it was doing; no test takes a tenth of this."""
-    faulthandler.dump_traceback_later(900, exit=True)
+    faulthandler.dump_traceback_later(900, exit=True, file=sys.__stderr__)
     yield
     faulthandler.cancel_dump_traceback_later()
 
