@@ -116,6 +116,19 @@ bool join(Machine& m, Linear& sum, uint32_t i, uint32_t dtype) {
 
 Value node_value(Machine& m, const Linear& x, uint32_t dtype) { return Value::node(build_linear(m, x, dtype)); }
 
+// (divisor, quotient, rest) of a sum that is split at a constant, or the first `count` of them.
+bool split_parts(Machine& m, Arguments a, bool (*split)(const Linear&, int64_t, Split&), uint32_t count, Value& r) {
+  NODE_ARGUMENT(0);
+  int64_t c;
+  Linear x;
+  Split s;
+  if (!int64_of(a[1], c) || !read_linear(n, x) || !split(x, c, s)) return false;
+  Value parts[3] = {Value::integer(s.divisor), node_value(m, s.quotient, n->dtype), Value::none()};
+  if (count > 2) parts[2] = node_value(m, s.rest, n->dtype);
+  r = m.sequence(parts, count);
+  return true;
+}
+
 }  // namespace
 
 bool f_ordered_sum(Machine& m, Arguments a, uint32_t, Value& r) {
@@ -151,38 +164,11 @@ bool f_joined_sum(Machine& m, Arguments a, uint32_t, Value& r) {
   return true;
 }
 
-bool f_quotient_sum(Machine& m, Arguments a, uint32_t, Value& r) {
-  NODE_ARGUMENT(0);
-  int64_t c;
-  Linear x;
-  Split s;
-  if (!int64_of(a[1], c) || !read_linear(n, x) || !split_by(x, c, s)) return false;
-  Value parts[2] = {Value::integer(s.divisor), node_value(m, s.quotient, n->dtype)};
-  r = m.sequence(parts, 2);
-  return true;
-}
+bool f_quotient_sum(Machine& m, Arguments a, uint32_t, Value& r) { return split_parts(m, a, split_by, 2, r); }
 
-bool f_split_sum(Machine& m, Arguments a, uint32_t, Value& r) {
-  NODE_ARGUMENT(0);
-  int64_t c;
-  Linear x;
-  Split s;
-  if (!int64_of(a[1], c) || !read_linear(n, x) || !split_by(x, c, s)) return false;
-  Value parts[3] = {Value::integer(s.divisor), node_value(m, s.quotient, n->dtype), node_value(m, s.rest, n->dtype)};
-  r = m.sequence(parts, 3);
-  return true;
-}
+bool f_split_sum(Machine& m, Arguments a, uint32_t, Value& r) { return split_parts(m, a, split_by, 3, r); }
 
-bool f_split_sum_below(Machine& m, Arguments a, uint32_t, Value& r) {
-  NODE_ARGUMENT(0);
-  int64_t c;
-  Linear x;
-  Split s;
-  if (!int64_of(a[1], c) || !read_linear(n, x) || !split_below(x, c, s)) return false;
-  Value parts[3] = {Value::integer(s.divisor), node_value(m, s.quotient, n->dtype), node_value(m, s.rest, n->dtype)};
-  r = m.sequence(parts, 3);
-  return true;
-}
+bool f_split_sum_below(Machine& m, Arguments a, uint32_t, Value& r) { return split_parts(m, a, split_below, 3, r); }
 
 bool f_residue(Machine& m, Arguments a, uint32_t, Value& r) {
   NODE_ARGUMENT(0);

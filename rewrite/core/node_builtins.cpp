@@ -3,7 +3,10 @@
 
 namespace rulegrad {
 
-bool f_vmin(Machine&, Arguments a, uint32_t, Value& r) {
+namespace {
+
+// The lower or the upper end of an integer's interval; none where it is not known.
+bool bound(Arguments a, bool upper, Value& r) {
   if (a[0].tag == Tag::Int) { r = a[0]; return true; }
   NODE_ARGUMENT(0);
   Kind kind = dtype_info(n->dtype).kind;
@@ -11,23 +14,16 @@ bool f_vmin(Machine&, Arguments a, uint32_t, Value& r) {
   if (is_const(n) && const_value(n).tag == Tag::Int) { r = const_value(n); return true; }
   int64_t low, high;
   interval_of(n, low, high);
-  if (low == kUnboundedLow) return false;
-  r = Value::integer(low);
+  if (upper ? high == kUnboundedHigh : low == kUnboundedLow) return false;
+  r = Value::integer(upper ? high : low);
   return true;
 }
 
-bool f_vmax(Machine&, Arguments a, uint32_t, Value& r) {
-  if (a[0].tag == Tag::Int) { r = a[0]; return true; }
-  NODE_ARGUMENT(0);
-  Kind kind = dtype_info(n->dtype).kind;
-  if (kind == Kind::Float || kind == Kind::Void) return false;
-  if (is_const(n) && const_value(n).tag == Tag::Int) { r = const_value(n); return true; }
-  int64_t low, high;
-  interval_of(n, low, high);
-  if (high == kUnboundedHigh) return false;
-  r = Value::integer(high);
-  return true;
-}
+}  // namespace
+
+bool f_vmin(Machine&, Arguments a, uint32_t, Value& r) { return bound(a, false, r); }
+
+bool f_vmax(Machine&, Arguments a, uint32_t, Value& r) { return bound(a, true, r); }
 
 bool f_dtype(Machine&, Arguments a, uint32_t, Value& r) {
   NODE_ARGUMENT(0);

@@ -11,28 +11,19 @@ from rulegrad.lang.compiler import ProgramCompiler
 from rulegrad.lang.compiler.rules import RuleCompiler
 from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.lang.parser import parse_file
+from rulegrad.lang.rule_tests import OwnedRule
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A rule, and the set, pass or function that it stands in.
+class Found(OwnedRule):
+    """A rule that was found.
 
     function: what it is a line of, if not of a set: a function (with its further parameters), a fact or a state.
     """
 
-    owner: str
-    rule: syntax.Rule
     function: str = ""
     parameters: tuple[str, ...] = ()
     in_pass: bool = False
-
-    @property
-    def name(self) -> str:
-        return f"{self.owner}.{self.rule.name}"
-
-    @property
-    def place(self) -> str:
-        return f"{self.rule.span.file}:{self.rule.span.line}"
 
 
 def all_rules(files: Sequence[syntax.File]) -> Iterator[Found]:

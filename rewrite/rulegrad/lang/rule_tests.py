@@ -15,14 +15,13 @@ from rulegrad._core import Program
 from rulegrad.errors import RuleError, RulegradError
 from rulegrad.ir import UOp
 from rulegrad.lang import syntax
-from rulegrad.lang.compiler import ProgramCompiler
+from rulegrad.lang.compiler import PASS_KINDS, ProgramCompiler
 from rulegrad.lang.compiler.assembler import Alternative, CompiledPass
 from rulegrad.lang.compiler.expressions import compile_expression
 from rulegrad.lang.compiler.rules import RuleCompiler
 from rulegrad.lang.compiler.scope import Binding, Emitter
 from rulegrad.lang.walk import expressions_in
 
-WALK = 2
 WHOLE = ("collect", "flow")  # kinds of passes whose rules depend on what was gathered
 _MANY = 0x7FFFFFFF
 
@@ -35,19 +34,29 @@ class EveryNeedMet(RuleCompiler):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One test line: its rule, the set or function that has it, and its number in the program."""
+class OwnedRule:
+    """A rule, and the rule set, pass or function that it stands in."""
 
     owner: str
     rule: syntax.Rule
-    test: syntax.RuleTest
-    number: int
-    function: str = ""
-    whole: bool = False  # the owner is a pass that is run as a whole
 
     @property
     def name(self) -> str:
         return f"{self.owner}.{self.rule.name}"
+
+    @property
+    def place(self) -> str:
+        return f"{self.rule.span.file}:{self.rule.span.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Case(OwnedRule):
+    """One test line: its rule, the set or function that has it, and its number in the program."""
+
+    test: syntax.RuleTest
+    number: int
+    function: str = ""
+    whole: bool = False  # the owner is a pass that is run as a whole
 
     @property
     def place(self) -> str:
@@ -83,15 +92,12 @@ class RuleTests:
         sides: dict[str, list[Alternative]] = {"left": [], "right": [], "argument": []}
         whole = {p.name for p in compiler.passes if p.kind in WHOLE}
         for owner, function, rules in owners(self.files):
-            compiler.library.running = compiler.pass_with(owner)
             for rule in rules:
                 for test in rule.tests:
                     case = Case(owner, rule, test, len(self.cases), function, owner in whole and not function)
                     self.cases.append(case)
-                    alternatives = [] if function or case.whole else compiler.rules.compile(owner, rule)
-                    compiler.assembler.passes.append(
-                        CompiledPass(f"rule {case.number}", WALK, -1, alternatives, [], [])
-                    )
+                    if not function and not case.whole:
+                        compiler.add_alone(f"rule {case.number}", owner, rule)
                     argument = test.left.arguments[0] if function and isinstance(test.left, syntax.Call) else None
                     several = isinstance(test.right, syntax.Sequence)
                     for name, expression in (("left", test.left), ("right", test.right), ("argument", argument)):
@@ -99,7 +105,7 @@ class RuleTests:
                             is_tuple = several and name != "argument"
                             sides[name].append(_builder(compiler, case, expression, is_tuple))
         for name, side in sides.items():
-            compiler.assembler.passes.append(CompiledPass(name, WALK, -1, side, [], []))
+            compiler.assembler.passes.append(CompiledPass(name, PASS_KINDS.index("walk"), -1, side, [], []))
         compiler.assembler.limits.update(self.limits)
         self._program = Program(compiler.assembler.serialize())
 

@@ -14,10 +14,9 @@ from rulegrad.lang.analysis.cells import Cell, Contradiction, Opaque, infer
 from rulegrad.lang.analysis.instances import Maker, retyped, texts_of
 from rulegrad.lang.analysis.sketches import Sketch
 from rulegrad.lang.compiler import ProgramCompiler, in_order
-from rulegrad.lang.compiler.assembler import CompiledPass
 from rulegrad.lang.compiler.scope import Generics
 from rulegrad.lang.compiler.variants import expanded
-from rulegrad.lang.rule_tests import WALK, RuleTests
+from rulegrad.lang.rule_tests import RuleTests
 
 _FUEL = 20_000
 _SKETCHES = 24  # instances out of cells that are tried for each rule
@@ -132,10 +131,7 @@ class Laboratory:
                 self._draw(subject)
                 subject.alone = parameters is None and not isinstance(rule.template, syntax.Text)
                 if subject.alone:
-                    alternatives = compiler.rules.compile(owner, rule)
-                    compiler.assembler.passes.append(
-                        CompiledPass(f"rule {subject.number}", WALK, -1, alternatives, [], [])
-                    )
+                    compiler.add_alone(f"rule {subject.number}", owner, rule)
                 self.subjects[key] = subject
             found.append(self.subjects[key])
         return found

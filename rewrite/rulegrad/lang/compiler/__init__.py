@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from functools import cached_property
 
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.assembler import Alternative, Assembler, CompiledFunction, CompiledPass, DtypeName, OpName
@@ -32,6 +33,7 @@ PASS_KINDS = (
     "best",
     "first",
 )
+_WALK = PASS_KINDS.index("walk")
 USUAL_FUEL = 10_000  # candidates that a choose pass examines which does not say how many
 
 
@@ -123,13 +125,20 @@ class ProgramCompiler:
             found.extend(self.rules_of(part, ruleset.span, (*above, name)))
         return list(dict.fromkeys(found))
 
-    def pass_with(self, owner: str) -> str:
-        """A pass that goes to a fixed point by the rules of the owner, or is the owner; empty when there is none."""
-        for d in self.passes:
-            sets = {name for used in d.uses if d.kind == "rewrite" for name, _ in self.rules_of(used, d.span)}
-            if _goes_to_a_fixed_point(d) and owner in (d.name, *sets):
-                return d.name
-        return ""
+    def add_alone(self, name: str, owner: str, rule: syntax.Rule) -> None:
+        """Adds a pass `name` that walks by one rule only; `given` and `must` in it run a pass that has its owner."""
+        self.library.running = self._fixed_points.get(owner, "")
+        self.assembler.passes.append(CompiledPass(name, _WALK, -1, self.rules.compile(owner, rule), [], []))
+        self.library.running = ""
+
+    @cached_property
+    def _fixed_points(self) -> dict[str, str]:
+        """For each rule set and pass, the first pass that goes to a fixed point by its rules."""
+        found: dict[str, str] = {}
+        for d in filter(_goes_to_a_fixed_point, self.passes):
+            for owner in (d.name, *(name for used in d.uses for name, _ in self.rules_of(used, d.span))):
+                found.setdefault(owner, d.name)
+        return found
 
     def _pass(self, d: syntax.Pass) -> CompiledPass:
         kind = PASS_KINDS.index(d.direction or d.kind)

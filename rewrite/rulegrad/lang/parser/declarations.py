@@ -7,7 +7,7 @@ from rulegrad.lang.lexer import Line, Source
 from rulegrad.lang.parser.blocks import attempt, group, join_head, joined, line_span, refuse_block
 from rulegrad.lang.parser.cursor import Cursor
 from rulegrad.lang.parser.expressions import parse_expression
-from rulegrad.lang.parser.passes import parse_parameters
+from rulegrad.lang.parser.passes import parse_parameters, parse_typed_names
 from rulegrad.lang.parser.rules import parse_let, parse_test_line
 
 
@@ -60,20 +60,12 @@ def _extern(cursor: Cursor, tests: tuple[syntax.RuleTest, ...]) -> syntax.Extern
     first = cursor.expect("extern")
     cursor.expect("pure", "only pure functions may be called from rules")
     name = cursor.name("the function's name").text
-    cursor.expect("(")
-    parameters: list[tuple[str, str]] = []
-    while not cursor.at(")"):
-        parameter = cursor.name("a parameter").text
-        cursor.expect(":", "a parameter is written `name: type`")
-        parameters.append((parameter, cursor.name("a type").text))
-        if not cursor.accept(","):
-            break
-    cursor.expect(")")
+    parameters = parse_typed_names(cursor, "a parameter")
     cursor.expect("->")
     result = _result_types(cursor)
     cursor.expect("=")
     location = cursor.string('where it is: "module.function"')
-    return syntax.Extern(name, tuple(parameters), result, location, tests, cursor.span_from(first))
+    return syntax.Extern(name, parameters, result, location, tests, cursor.span_from(first))
 
 
 def _result_types(cursor: Cursor) -> tuple[str, ...]:

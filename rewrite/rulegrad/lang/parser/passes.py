@@ -205,6 +205,20 @@ def parse_parameters(cursor: Cursor) -> tuple[str, ...]:
     return tuple(names)
 
 
+def parse_typed_names(cursor: Cursor, what: str) -> tuple[tuple[str, str], ...]:
+    """`(name: type, ...)`, where each name is `what`; a trailing comma is no error."""
+    cursor.expect("(")
+    names: list[tuple[str, str]] = []
+    while not cursor.at(")"):
+        name = cursor.name(what).text
+        cursor.expect(":", f"{what} is written `name: type`")
+        names.append((name, cursor.name("a type").text))
+        if not cursor.accept(","):
+            break
+    cursor.expect(")")
+    return tuple(names)
+
+
 def _function_rule(source: Source, rule: syntax.Rule, name: str, parameters: tuple[str, ...]) -> syntax.Rule | None:
     """The rule with the pattern of the first argument; the other arguments must be the parameters."""
     written = f"{name}({', '.join(['PATTERN', *parameters[1:]])})"

@@ -7,7 +7,7 @@ from rulegrad.lang.lexer import NAME, Line, Source
 from rulegrad.lang.parser.blocks import attempt, group, joined, line_span, require_block
 from rulegrad.lang.parser.cursor import Cursor
 from rulegrad.lang.parser.expressions import parse_expression, parse_primary
-from rulegrad.lang.parser.passes import parse_parameters
+from rulegrad.lang.parser.passes import parse_parameters, parse_typed_names
 from rulegrad.lang.parser.rules import parse_pattern
 
 
@@ -58,17 +58,9 @@ def parse_table(source: Source, line: Line, body: list[Line]) -> syntax.Table | 
 def _table_head(cursor: Cursor) -> tuple[str, tuple[tuple[str, str], ...]]:
     cursor.expect("table")
     name = cursor.name("the name of the table").text
-    cursor.expect("(")
-    columns: list[tuple[str, str]] = []
-    while not cursor.at(")"):
-        column = cursor.name("a column").text
-        cursor.expect(":", "a column is written `name: type`")
-        columns.append((column, cursor.name("the column's type").text))
-        if not cursor.accept(","):
-            break
-    cursor.expect(")")
+    columns = parse_typed_names(cursor, "a column")
     cursor.expect(":")
-    return name, tuple(columns)
+    return name, columns
 
 
 def _row(cursor: Cursor) -> tuple[syntax.Expression, ...]:

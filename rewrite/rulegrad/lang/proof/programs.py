@@ -9,29 +9,18 @@ from typing import Any
 from rulegrad._core import Program, UOp
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler import ProgramCompiler
-from rulegrad.lang.compiler.assembler import CompiledPass
 from rulegrad.lang.compiler.scope import Library
-from rulegrad.lang.rule_tests import WALK, WHOLE, EveryNeedMet, RuleTests, owners
+from rulegrad.lang.rule_tests import WHOLE, EveryNeedMet, OwnedRule, RuleTests, owners
 
 TEXT = -1  # the number of a rule that gives text
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A rule, and the rule set, pass or function that has it."""
+class Entry(OwnedRule):
+    """A rule with its number; the function when it is a case of one."""
 
-    owner: str
-    rule: syntax.Rule
     function: str = ""
     number: int = 0
-
-    @property
-    def name(self) -> str:
-        return f"{self.owner}.{self.rule.name}"
-
-    @property
-    def place(self) -> str:
-        return f"{self.rule.span.file}:{self.rule.span.line}"
 
     def has(self, keyword: str) -> bool:
         """Whether the rule has a clause of this keyword."""
@@ -65,10 +54,7 @@ class Rules:
         self.whole = frozenset(p.name for p in compiler.passes if p.kind in WHOLE)
         for entry in self.entries:
             if not entry.function and entry.owner not in self.whole:
-                compiler.library.running = compiler.pass_with(entry.owner)
-                alternatives = compiler.rules.compile(entry.owner, entry.rule)
-                name = f"rule {entry.number}"
-                compiler.assembler.passes.append(CompiledPass(name, WALK, -1, alternatives, [], []))
+                compiler.add_alone(f"rule {entry.number}", entry.owner, entry.rule)
         limits = limits_of(self.files)
         compiler.assembler.limits.update(limits)
         self.program = Program(compiler.assembler.serialize())
