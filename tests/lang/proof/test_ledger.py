@@ -50,3 +50,14 @@ def test_a_file_that_is_no_record_is_an_error(tmp_path) -> None:
     path.write_text("[1]")
     with pytest.raises(RuleError, match="no record of proofs"):
         Ledger.read(path)
+
+
+def test_an_op_changes_the_rules_that_can_meet_it(checked) -> None:
+    """One of its own changes none; one of a class changes those that name the class."""
+    rules = RULES + "    c[f: Binary]: f(x, x) -> f(x, 0)\n    d: SQRT(x) -> x\n"
+    op = "op {name}(a: T, b: T) -> T where T: Any\n    class {classes}\n    eval a + b\n"
+    before = hashes(checked(rules))
+    alone = hashes(checked(op.format(name="NEW", classes="Elementwise") + rules))
+    binary = hashes(checked(op.format(name="NEW", classes="Elementwise Binary") + rules))
+    assert alone == before
+    assert {name for name in before if before[name] != binary[name]} == {"c"}

@@ -1,7 +1,7 @@
 """What has been proved already: outcomes by rule, each with a hash of all text that it depends on.
 
-A rule is proved again when its own text, that of a definition, function, table, view or class that it names, the op
-table or the prover changes.
+A rule is proved again when its own text, that of a definition, function, table, view or class that it names, of an op
+that it names or that is in a class that it names, the dtypes or the prover changes.
 """
 
 from __future__ import annotations
@@ -17,8 +17,12 @@ from typing import Any
 
 from rulegrad.errors import RuleError
 from rulegrad.lang import syntax
+from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS, OpTable
 from rulegrad.lang.proof.programs import Entry
 
+_OPERATORS = {**SWAPPED_OPS, **INFIX_OPS}
+#: Ops that tests make graphs of, whatever a rule says.
+_MATERIAL = ("ADD", "BUFFER", "CONST", "EXP", "INDEX", "MAX", "MIN", "MUL", "NEG", "PARAM", "RANGE", "REDUCE", "SINK")
 #: Changes when what is proved, or how much is tested, does.
 VERSION = 1
 
@@ -62,22 +66,48 @@ class Hashes:
         return {d.name: d for f in self.files for d in f.declarations if isinstance(d, _NAMED)}
 
     @cached_property
-    def _op_table(self) -> Any:
-        kinds = (syntax.OpDeclaration, syntax.DtypeDeclaration)
-        return canonical([d for f in self.files for d in f.declarations if isinstance(d, kinds)])
+    def _table(self) -> OpTable:
+        return OpTable.from_declarations([d for f in self.files for d in f.declarations])
+
+    @cached_property
+    def _dtypes(self) -> Any:
+        return canonical([self._table.dtypes[name] for name in sorted(self._table.dtypes)])
+
+    @cached_property
+    def _ops(self) -> dict[str, Any]:
+        """Each op, with the dtypes that its variables stand for."""
+        table = self._table
+        return {
+            name: [canonical(op.declaration, _NOT_MEANING | {"where"}), self._where(op.declaration)]
+            for name, op in table.ops.items()
+        }
+
+    def _where(self, op: syntax.OpDeclaration) -> Any:
+        return [[variable, sorted(self._table.resolve_dtypes(bound) or ())] for variable, bound in op.where.items()]
 
     def of(self, entry: Entry) -> str:
         """The hash of a rule, and of all that it depends on."""
         without = _NOT_MEANING if entry.function else _NOT_MEANING | {"tests"}
         found: dict[str, Any] = {}
+        ops: set[str] = set(_MATERIAL)
         waiting = [canonical(entry.rule, without)]
         while waiting:
             for word in _words(waiting.pop()):
+                ops |= self._ops_of(word)
                 if word in self._declared and word not in found:
                     found[word] = canonical(self._declared[word], _NOT_MEANING | {"tests"})
                     waiting.append(found[word])
-        text = json.dumps([VERSION, self._op_table, canonical(entry.rule, without), sorted(found.items())])
+        declared = [self._ops[name] for name in sorted(ops & self._ops.keys())]
+        rule = canonical(entry.rule, without)
+        text = json.dumps([VERSION, self._dtypes, declared, rule, sorted(found.items())])
         return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+    def _ops_of(self, word: str) -> set[str]:
+        """The ops that a word or a sign in a rule can stand for."""
+        table = self._table
+        found = {name for name in (_OPERATORS.get(word), PREFIX_OPS.get(word)) if name}
+        found |= {word, table.by_function_name.get(word, word)} & table.ops.keys()
+        return found | table.op_classes.get(word, frozenset())
 
 
 def _words(item: Any) -> set[str]:
