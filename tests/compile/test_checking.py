@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 from rulegrad import Tensor, config
+from rulegrad.compile import compile_graph, forget_kernels
+from rulegrad.diagnosis import meaning
 from rulegrad.errors import RewriteError
+from rulegrad.ir import UOp
+from rulegrad.runtime import statements
 
 WRONG = """ruleset algebra:
     harmless: x:float32 * 7 -> x * 6 + x
@@ -89,3 +93,92 @@ def test_a_graph_that_does_not_fit_its_stage_is_reported(tmp_path: Path) -> None
     )
     with config(rules=[path], check=1), pytest.raises(RewriteError, match=r"pass staged leaves a graph .*staged\.kept"):
         (-Tensor([1.0, 2.0], device="numpy")).tolist()
+
+
+def products() -> UOp:
+    """A graph of two kernels: a product of matrices, and what is made of its rows."""
+    a, b = (Tensor([[float(i * k % 5) for i in range(6)] for k in range(8)], device="numpy") + n for n in range(2))
+    return ((a @ b.T).relu().sum(1) * 3).uop
+
+
+# A pass of one wrong rule, and where it goes in; what is said of it.
+WRONG_PASSES = {
+    "the graph of everything": (
+        "    bad: n@EXPAND(x:float32) -> EXPAND[..n](x * 2)\ninsert wrong before stage in schedule",
+        r"pass wrong changes what the graph computes, at its firing 1: rule wrong\.bad",
+    ),
+    "stores to buffers": (
+        "    bad: STORE(b@BUFFER(), v) -> STORE(b, v + v)\ninsert wrong after store in schedule",
+        r"pass wrong changes what the graph computes, at its firing 1: rule wrong\.bad",
+    ),
+    "loops and flat addresses": (
+        "    bad: INDEX(p@PARAM(), i) -> INDEX(p, i ^ 1)\ninsert wrong after launch in program",
+        r"pass wrong changes what the kernel computes, at its firing 1: rule wrong\.bad",
+    ),
+    "registers": (
+        "    bad: STORE(AFTER(r@BUFFER(), xs...), c:const) -> STORE(AFTER(r, xs...), {c + 1})\n"
+        "insert wrong after accumulate in program",
+        r"pass wrong changes what the kernel computes, at its firing 1: rule wrong\.bad",
+    ),
+    "machine types": (
+        "    bad: SPECIAL[axis=a](n) -> CONST[int32](0)\ninsert wrong after spelling in program",
+        r"pass wrong changes what the kernel computes, at its firing 1: rule wrong\.bad",
+    ),
+}
+
+
+@pytest.mark.parametrize(("rule", "said"), WRONG_PASSES.values(), ids=WRONG_PASSES.keys())
+def test_every_stage_is_compared(rule: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.rules"
+    path.write_text(f"pass wrong rewrite walk:\n{rule}\n", encoding="utf-8")
+    forget_kernels()
+    with config(check=2):
+        compile_graph([products()])
+        with config(rules=[path]), pytest.raises(RewriteError, match=said):
+            compile_graph([products()])
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        (
+            "pass number collect:\n    of_buffer: b@BUFFER() -> PARAM[slot=0, shape=shape(b), dtype=dtype(b)]()",
+            "number",
+        ),
+        ("pass isolate rewrite parents_first:\n    after: AFTER(b, _...) -> -b", "isolate"),
+    ],
+)
+def test_what_makes_kernels_of_a_graph_is_compared(rule: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.rules"
+    path.write_text(rule + "\n", encoding="utf-8")
+    with config(rules=[path], check=2), pytest.raises(RewriteError, match=f"pass {said}|passes? .*{said}"):
+        compile_graph([products()])
+
+
+def test_a_case_of_a_function_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.rules"
+    path.write_text(
+        "function stored(x):\n    value: stored(n@_) -> STAGE(-n)\n        fallback\n",
+        encoding="utf-8",
+    )
+    with config(rules=[path], check=2), pytest.raises(RewriteError) as caught:
+        compile_graph([products()])
+    message = str(caught.value)
+    assert "pass stage changes what the graph computes" in message and "rule stage." in message
+    assert f"stored.value ({path}:2)" in message
+
+
+def test_what_is_not_compared_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(statements, "MOST_STEPS", 3)
+    with config(check=2, debug=1):
+        compile_graph([products()])
+    told = capsys.readouterr().err
+    assert "rulegrad: CHECK=2 does not compare pass accumulate: " in told and "too many to run one by one" in told
+
+
+def test_meanings_of_graphs_that_cannot_be_run() -> None:
+    x = UOp("PARAM", (), "float32", slot=0, shape=())
+    with pytest.raises(meaning.NotComparableError, match="must be an INDEX"):
+        meaning.meaning(UOp("LOAD", (x,)), [])
+    with pytest.raises(meaning.NotComparableError, match="nothing is stored"):
+        meaning.meaning(UOp("SINK", (UOp("BARRIER"),)), [])

@@ -22,7 +22,7 @@ HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
         "bookkeeping; the texts are the target's",
     ),
     "estimate": ("counts operations and bytes of a kernel for the profile", "reports, does not change a graph"),
-    "checking": ("compares a kernel's meaning before and after a pass (`CHECK=2`)", "it runs the interpreter"),
+    "checking": ("compares a graph's meaning before and after a pass (`CHECK=2`)", "it runs the interpreter"),
 }
 
 

@@ -1,42 +1,82 @@
 """`CHECK=1`: every pass leaves a valid graph. `CHECK=2`: and one that means the same, by the interpreter.
 
-Meaning is compared on the kernel's graph, up to the passes that only a compiling device needs: those lower loops to
-statements, which the interpreter does not run.
+Tensor graphs, kernels and programs are compared, on sample contents of their buffers. A pass whose graphs the
+interpreter cannot run is not: at DEBUG=1 it is said why.
 """
 
 from __future__ import annotations
 
-import numpy as np
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rulegrad import _core
-from rulegrad.diagnosis.bisecting import smallest
-from rulegrad.errors import RewriteError, RulegradError
+from rulegrad.config import config
+from rulegrad.diagnosis.blaming import blame
+from rulegrad.diagnosis.meaning import Meaning, NotComparableError, agree, contents, meaning, sample, sample_arrays
+from rulegrad.errors import DeviceError, GraphError, RewriteError
 from rulegrad.ir import UOp
-from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import engine
-from rulegrad.runtime.interpreter import evaluate, run_kernel
-from rulegrad.runtime.numerics import Array
 
-#: Relative difference that reordering a kernel's float operations may make.
-TOLERANCE = 1e-3
+if TYPE_CHECKING:
+    from rulegrad.compile.schedule import Schedule
+
+_told: set[tuple[str, str]] = set()
 
 
-def checked(before: UOp, name: str, target: str, stage: str, level: int, arrays: list[Array]) -> UOp:
-    """Runs a pass on a kernel, and checks what it leaves.
+class Checker:
+    """Runs passes on one graph, and checks what they leave, as the setting `check` says.
 
-    Raises RewriteError that names the pass and the rules that fired.
+    stage: of the graphs, `tensor`, `kernel` or `program`; what their slots contain follows from the first graph.
     """
-    after, info = engine.run(before, name, target, trace=level >= 1)
-    fired = ", ".join(dict.fromkeys(rule for rule, *_ in info["firings"])) or "none"
-    require_valid(after, name, stage, fired)
-    if level >= 2 and stage == "kernel" and after != before:
-        wanted = meaning(before, arrays)
-        if not agree(wanted, meaning(after, arrays)):
-            blamed = _wrong_firing(before, name, target, arrays, wanted)
+
+    def __init__(self, graph: UOp, target: str | None) -> None:
+        self.target = target
+        self.level = config.check
+        self.arrays = sample_arrays(graph) if self.level >= 2 else []
+        self._known: tuple[UOp, Meaning] | None = None  # of the graph that the last pass left
+
+    def run(self, before: UOp, name: str, stage: str, follow: Sequence[UOp] = ()) -> tuple[UOp, _core.Information]:
+        """A pass, and what it did. Raises RewriteError that names the pass and the rules that fired."""
+        after, info = engine.run(before, name, self.target, trace=self.level >= 1, follow=follow)
+        fired = ", ".join(dict.fromkeys(rule for rule, *_ in info["firings"])) or "none"
+        if self.level >= 1:
+            # a kernel becomes a program on the way: it is one once it has passed for one
+            early = stage == "program" and bool(_core.verify(before, stage) and _core.verify(after, stage))
+            require_valid(after, name, "kernel" if early else stage, fired)
+        if self.level >= 2 and after != before:
+            try:
+                self._compare(before, after, name, "graph" if stage == "tensor" else "kernel", fired)
+            except NotComparableError as error:
+                tell_skipped(f"pass {name}", error.problem)
+        return after, info
+
+    def _compare(self, before: UOp, after: UOp, name: str, what: str, fired: str) -> None:
+        try:
+            known = self._known is not None and self._known[0] == before
+            wanted = self._known[1] if self._known is not None and known else meaning(before, self.arrays)
+        except (DeviceError, GraphError) as error:
+            raise NotComparableError(f"the graph before it cannot be run: {error.problem}") from None
+
+        def right(graph: UOp) -> bool | None:
+            try:
+                found = meaning(graph, self.arrays)
+            except NotComparableError:
+                return None
+            except (DeviceError, GraphError):
+                return False
+            return agree(wanted, found)
+
+        try:
+            found = meaning(after, self.arrays)
+        except (DeviceError, GraphError):
+            found = []
+        if not agree(wanted, found):
+            blamed = blame(name, before, self.target, right)
             raise RewriteError(
-                f"pass {name} changes what the kernel computes: {blamed or f'rules that fired: {fired}'}"
+                f"pass {name} changes what the {what} computes, {blamed or f'rules that fired: {fired}'}"
             )
-    return after
+        self._known = after, found
 
 
 def require_valid(after: UOp, name: str, stage: str, fired: str) -> None:
@@ -46,55 +86,44 @@ def require_valid(after: UOp, name: str, stage: str, fired: str) -> None:
         raise RewriteError(f"pass {name} leaves a graph that is not valid: {problem}; rules that fired: {fired}")
 
 
-def agree(wanted: Array, found: Array) -> bool:
-    """Whether two results are the same, up to what another order of float operations may change."""
-    a, b = wanted.astype("float64"), found.astype("float64")
-    return a.shape == b.shape and np.allclose(a, b, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
+def check_numbering(before: UOp, after: UOp, by_slot: Sequence[UOp]) -> None:
+    """Raises RewriteError when a tensor graph means something else once its buffers are numbered."""
+    try:
+        arrays = sample_arrays(before)
+        wanted = meaning(before, arrays)
+        found = meaning(after, [contents(node, arrays) for node in by_slot])
+    except NotComparableError as error:
+        tell_skipped("pass number", error.problem)
+        return
+    if not agree(wanted, found):
+        raise RewriteError("pass number changes what the graph computes: its parameters are not the graph's buffers")
 
 
-def _wrong_firing(before: UOp, name: str, target: str, arrays: list[Array], wanted: Array) -> str:
-    """The firing that is to blame, with its rule's place; empty when it is not found.
+def check_schedule(graph: UOp, schedule: Schedule) -> None:
+    """Raises RewriteError when a schedule's kernels, one after the other, do not compute what the numbered graph does.
 
-    It is the rule without which the result is right, and the first of its firings that makes it wrong.
+    That is what the passes `isolate` and `number` are to keep when they make a kernel of each store.
     """
-    program = engine.program(target)
-    _, info = program.rewrite(name, before, trace=True)
-
-    def right(rule: str, limit: int) -> bool:
-        try:
-            after, _ = program.rewrite(name, before, limit=limit, limited=rule)
-            return agree(wanted, meaning(after, arrays))
-        except (RulegradError, KeyError, ValueError):
-            return False  # without an essential rule there is no meaning
-
-    for rule in dict.fromkeys(firing[0] for firing in info["firings"]):
-        if right(rule, 0):
-            fired = sum(firing[0] == rule for firing in info["firings"])
-            number = smallest(0, fired, lambda limit, rule=rule: not right(rule, limit))  # type: ignore[misc]
-            _, limited = program.rewrite(name, before, trace=True, limit=number, limited=rule)
-            _, place, old, new = [firing for firing in limited["firings"] if firing[0] == rule][-1]
-            return f"rule {rule} ({place}) is wrong on\n{old}\nfor which it gives\n{new}"
-    return ""
+    try:
+        inputs = sample_arrays(graph)
+        wanted = meaning(graph, inputs)
+        inputs += [sample((0,), "int32", 0)] * (schedule.inputs - len(inputs))
+        buffers = [*inputs, *(sample(shape, dtype, place) for place, (shape, dtype) in enumerate(schedule.made))]
+        for step in schedule.steps:
+            stored = sorted(store.src[0].attrs["slot"] for store in step.graph.src)
+            results = meaning(step.graph, [buffers[number] for number in step.buffers])
+            for slot, result in zip(stored, results, strict=True):
+                buffers[step.buffers[slot]] = result
+    except NotComparableError as error:
+        tell_skipped("the schedule (passes isolate, number)", error.problem)
+        return
+    if not agree(wanted, [buffers[number] for number in schedule.outputs]):
+        message = "the kernels of the schedule do not compute what the graph does"
+        raise RewriteError(f"{message}: pass isolate or number is wrong")
 
 
-def sample_arrays(graph: UOp) -> list[Array]:
-    """Contents for each slot of a graph: small numbers, the same in every run; nothing for a slot that it lacks."""
-    shapes = {n.attrs["slot"]: (n.shape, as_dtype(n.dtype)) for n in graph.toposort() if n.op == "PARAM"}
-    generator = np.random.default_rng(0)
-    found = [np.zeros(0)] * (1 + max(shapes, default=-1))
-    for slot, (shape, dtype) in sorted(shapes.items()):
-        found[slot] = generator.integers(0, 5, shape).astype(dtype.numpy)
-    return found
-
-
-def meaning(graph: UOp, arrays: list[Array]) -> Array:
-    """What a kernel writes to slot 0, before or after it is indexed; or the value of a graph without a store."""
-    if graph.op != "SINK":
-        return evaluate(graph, {n: arrays[n.attrs["slot"]] for n in graph.toposort() if n.op == "PARAM"})
-    (store,) = graph.src
-    if store.op == "STORE" and store.src[0].op == "PARAM":
-        values = {n: arrays[n.attrs["slot"]] for n in graph.toposort() if n.op == "PARAM"}
-        return evaluate(store.src[1], values)
-    copies: list[Array] = [array.copy() for array in arrays]
-    run_kernel(graph, copies)
-    return copies[0]
+def tell_skipped(what: str, reason: str) -> None:
+    """Says on stderr, once and at DEBUG=1, what CHECK=2 does not compare and why."""
+    if config.debug >= 1 and (what, reason) not in _told:
+        _told.add((what, reason))
+        print(f"rulegrad: CHECK=2 does not compare {what}: {reason}", file=sys.stderr)

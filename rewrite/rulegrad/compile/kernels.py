@@ -74,10 +74,10 @@ def _runner(graph: UOp, target: str) -> Callable[[UOp, str, str], UOp]:
     """How passes are run on this kernel: plainly, or checked as the setting `check` says."""
     if config.check == 0:
         return lambda before, name, stage: engine.rewrite(before, name, target)
-    from rulegrad.compile.checking import checked, sample_arrays
+    from rulegrad.compile.checking import Checker
 
-    level, arrays = config.check, sample_arrays(graph) if config.check >= 2 else []
-    return lambda before, name, stage: checked(before, name, target, stage, level, arrays)
+    checker = Checker(graph, target)
+    return lambda before, name, stage: checker.run(before, name, stage)[0]
 
 
 def launch_grid(program: UOp) -> tuple[int, ...]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rulegrad.config import config
 from rulegrad.ir import UOp
 from rulegrad.lang import engine, watching
+
+if TYPE_CHECKING:
+    from rulegrad._core import Information
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,12 @@ class Schedule:
 def number_buffers(graph: UOp) -> tuple[UOp, list[UOp]]:
     """The graph with its buffers as parameters, and the buffers by slot."""
     numbered, info = engine.run(graph, "number")
-    return numbered, info["numbered"]["place"]
+    by_slot = info["numbered"]["place"]
+    if config.check >= 2 and graph.src[0].dtype != "void":
+        from rulegrad.compile.checking import check_numbering
+
+        check_numbering(graph, numbered, by_slot)
+    return numbered, by_slot
 
 
 def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -> Schedule:
@@ -50,16 +59,13 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
     lines: the user's source line of nodes of the graph, for those that are known.
     """
     fallback = lines.get(graph.src[0], next(iter(lines.values()), ""))
+    numbered, run = graph, _runner(graph, target)
     for name in engine.pipeline("schedule"):
         if name == "number":
             continue
         nodes = list(lines)
         with watching.part("schedule"):
-            graph, info = engine.run(graph, name, target, trace=config.check >= 1, follow=nodes)
-        if config.check >= 1:
-            from rulegrad.compile.checking import require_valid
-
-            require_valid(graph, name, "tensor", ", ".join(dict.fromkeys(rule for rule, *_ in info["firings"])))
+            graph, info = run(graph, name, nodes)
         lines = {new: lines[old] for old, new in zip(nodes, info["followed"], strict=True) if new is not None}
     numbers: dict[UOp, int] = {}
     made: list[tuple[tuple[int, ...], str]] = []
@@ -77,7 +83,22 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
             buffers = tuple(_number(slot, numbers) for slot in slots)
             steps.append(Step(kernel, buffers, _line_of(node.src[1], lines) or fallback))
     outputs = tuple(_number(result.src[0] if result.op == "AFTER" else result, numbers) for result in graph.src)
-    return Schedule(inputs, tuple(made), tuple(steps), outputs)
+    schedule = Schedule(inputs, tuple(made), tuple(steps), outputs)
+    if config.check >= 2:
+        from rulegrad.compile.checking import check_schedule
+
+        check_schedule(numbered, schedule)
+    return schedule
+
+
+def _runner(graph: UOp, target: str) -> Callable[[UOp, str, Sequence[UOp]], tuple[UOp, Information]]:
+    """How passes are run on this graph: plainly, or checked as the setting `check` says."""
+    if config.check == 0:
+        return lambda before, name, follow: engine.run(before, name, target, follow=follow)
+    from rulegrad.compile.checking import Checker
+
+    checker = Checker(graph, target)
+    return lambda before, name, follow: checker.run(before, name, "tensor", follow)
 
 
 def _line_of(value: UOp, lines: dict[UOp, str]) -> str:

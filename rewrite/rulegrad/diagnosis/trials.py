@@ -99,7 +99,7 @@ class Graphs:
     """A pass on a graph, whose meaning is compared with that of the graph."""
 
     def __init__(self, graph: UOp, name: str, target: str | None) -> None:
-        from rulegrad.compile.checking import meaning, sample_arrays
+        from rulegrad.diagnosis.meaning import meaning, sample_arrays
 
         self.graph, self.name, self.target = graph, name, target
         self.arrays = sample_arrays(graph)
@@ -107,7 +107,7 @@ class Graphs:
 
     def right(self, trial: Trial) -> bool:
         """Whether the pass's graph means the same."""
-        from rulegrad.compile.checking import agree, meaning
+        from rulegrad.diagnosis.meaning import agree, meaning
 
         with config(rules_off=[*config.rules_off, *trial.off], rules_limit=trial.limit):
             after = engine.rewrite(self.graph, self.name, self.target)

@@ -172,20 +172,26 @@ def program(target_name: str | None = None) -> _core.Program:
     install_op_table()
     state = loaded()
     if target_name not in state.programs:
-        strict, seed = bool(config.rules_strict), config.rules_order
-
-        def make() -> bytes:
-            from rulegrad.lang.compiler import compile_program
-
-            chosen = target_declaration(target_name) if target_name else None
-            return compile_program(state.sources.files, chosen, strict, seed)
-
-        found = _core.Program(_cached(f"program {target_name} {strict} {seed}", make))
-        prepare(found)
+        found = fresh_program(target_name)
         if _counting or config.debug >= 5:
             found.count(True)
         state.programs[target_name] = found
     return state.programs[target_name]
+
+
+def fresh_program(target_name: str | None) -> _core.Program:
+    """The same as `program`, of one's own: its rules can be switched off and counted."""
+    strict, seed, files = bool(config.rules_strict), config.rules_order, loaded().sources
+
+    def make() -> bytes:
+        from rulegrad.lang.compiler import compile_program
+
+        chosen = target_declaration(target_name) if target_name else None
+        return compile_program(files.files, chosen, strict, seed)
+
+    found = _core.Program(_cached(f"program {target_name} {strict} {seed}", make))
+    prepare(found)
+    return found
 
 
 def prepare(found: _core.Program) -> None:

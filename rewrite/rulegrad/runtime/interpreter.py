@@ -56,6 +56,30 @@ def evaluate(
     return np.array(np.broadcast_to(value, shape)).reshape((*extents, *uop.shape))
 
 
+def evaluate_all(
+    uops: Sequence[UOp], table: Evaluators | None = None
+) -> Callable[[Callable[[UOp], Array]], list[Array]]:
+    """Several nodes, ready to be run at once: a function of one that gives the array of a PARAM or BUFFER node.
+
+    What is stored on the way is written into these arrays. Raises DeviceError for a graph that cannot be interpreted.
+
+    >>> from rulegrad.ir import UOp
+    >>> x = UOp("PARAM", (), "float32", slot=0, shape=(2,))
+    >>> evaluate_all([x + x, x * x])(lambda node: np.array([3, 4], np.float32))
+    [array([6., 8.], dtype=float32), array([ 9., 16.], dtype=float32)]
+    """
+    if any(uop.ranges for uop in uops):
+        raise GraphError("a RANGE is open in the graph; reduce over it")
+    planner = Planner(uops, (), table or evaluators(), "evaluate")
+    slots = [planner.slot(uop) for uop in uops]
+
+    def run(storage: Callable[[UOp], Array]) -> list[Array]:
+        values = planner.plan.run(lambda node: _fitting(node, storage(node)), slots)
+        return [np.array(value).reshape(uop.shape) for value, uop in zip(values, uops, strict=True)]
+
+    return run
+
+
 class KernelProgram:
     """A kernel's graph, ready to run."""
 

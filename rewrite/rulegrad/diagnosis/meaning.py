@@ -1,0 +1,137 @@
+"""What a graph means: the arrays that it computes, by the interpreter, out of sample contents of its buffers.
+
+Tensor graphs, kernels and programs are compared by it before and after a pass (`CHECK=2`) and by `bisect`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from rulegrad.errors import DeviceError, GraphError, RulegradError
+from rulegrad.ir import UOp
+from rulegrad.ir.dtype import as_dtype
+from rulegrad.lang import engine
+from rulegrad.runtime.interpreter import KernelProgram, evaluate_all
+from rulegrad.runtime.numerics import Array
+from rulegrad.runtime.statements import Statements
+
+#: Relative difference that reordering a kernel's float operations may make.
+TOLERANCE = 1e-3
+
+Meaning = list[Array]
+
+
+class NotComparableError(RulegradError):
+    """The interpreter cannot run a graph: the text says why."""
+
+
+def sample_arrays(graph: UOp) -> list[Array]:
+    """Contents for each slot of a graph: small numbers, the same in every run; nothing for a slot that it lacks."""
+    shapes = {n.attrs["slot"]: (n.shape, n.dtype) for n in graph.toposort() if n.op == "PARAM"}
+    found = [np.zeros(0)] * (1 + max(shapes, default=-1))
+    for slot, (shape, dtype) in sorted(shapes.items()):
+        found[slot] = sample(shape, dtype, slot)
+    return found
+
+
+def sample(shape: Sequence[int], dtype: str, seed: int) -> Array:
+    """Small numbers of that shape and dtype, the same for the same seed."""
+    found: Array = np.random.default_rng(seed).integers(0, 5, tuple(shape)).astype(as_dtype(dtype).numpy)
+    return found
+
+
+def meaning(graph: UOp, arrays: Sequence[Array]) -> Meaning:
+    """What a graph computes: its value, the values below a SINK, or what its stores leave in the slots, in order.
+
+    A BUFFER that has no slot has sample contents too. Raises NotComparableError for a graph that the interpreter cannot
+    run, and DeviceError or GraphError for one that goes wrong when it is run.
+    """
+    return runner(graph)(arrays)
+
+
+def runner(graph: UOp) -> Callable[[Sequence[Array]], Meaning]:
+    """The graph, ready to be run on the contents of its slots. Raises NotComparableError."""
+    roots = graph.src if graph.op == "SINK" else (graph,)
+    try:
+        if any(as_dtype(root.dtype).kind == "void" for root in roots):
+            return _statements(graph, roots)
+        values = evaluate_all(roots)
+        return lambda arrays: values(_Contents(arrays).of)
+    except (DeviceError, GraphError) as error:
+        raise NotComparableError(error.problem) from None
+
+
+def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]], Meaning]:
+    """Of stores: of whole tensors, as a kernel begins; inside loops; or in the order of a program with registers."""
+    if all(root.op == "STORE" and root.src[0].op == "PARAM" for root in roots):
+        values = evaluate_all([root.src[1] for root in roots])
+        order = np.argsort([root.src[0].attrs["slot"] for root in roots])
+        return lambda arrays: [values(_Contents(arrays).of)[place] for place in order]
+    nodes = graph.toposort()
+    if any(node.op == "BUFFER" and node.attrs["space"] == "register" for node in nodes):
+        program: KernelProgram | Statements = Statements(engine.program().order("linearize", graph))
+    else:
+        program = KernelProgram(graph)
+    slots = sorted({_stored(node.src[0]) for node in nodes if node.op == "STORE"} - {-1})
+    if not slots:
+        raise NotComparableError("nothing is stored to a slot")
+
+    def run(arrays: Sequence[Array]) -> Meaning:
+        copies = [array.copy() for array in arrays]
+        program.run(_Contents(copies).of)
+        return [copies[slot] for slot in slots]
+
+    return run
+
+
+def contents(node: UOp, arrays: Sequence[Array]) -> Array:
+    """What a PARAM or BUFFER node contains, of a graph whose slots contain these."""
+    return _Contents(arrays).of(node)
+
+
+def _stored(address: UOp) -> int:
+    """The slot that is stored to; -1 for a register."""
+    while address.op in ("INDEX", "AFTER"):
+        address = address.src[0]
+    slot: int = address.attrs.get("slot", -1)
+    return slot
+
+
+class _Contents:
+    """The arrays of a graph's leaves: those of slots in the shape that the graph has them in, samples for buffers."""
+
+    def __init__(self, arrays: Sequence[Array]) -> None:
+        self._arrays = arrays
+        self._buffers: dict[UOp, Array] = {}
+
+    def of(self, node: UOp) -> Array:
+        if node.op == "PARAM":
+            slot = node.attrs["slot"]
+            if slot >= len(self._arrays) or self._arrays[slot].size != np.prod(node.shape):
+                raise DeviceError(f"{node.describe()} has no contents of its size")
+            found: Array = self._arrays[slot].reshape(node.shape)
+            dtype = as_dtype(node.dtype).numpy
+            if found.dtype != dtype and found.dtype.itemsize == dtype.itemsize:
+                found = found.view(dtype)  # memory that a pass gives another dtype has the same bits
+            return found
+        if node not in self._buffers:
+            self._buffers[node] = sample(node.shape, node.dtype, node.attrs["id"] & 0xFFFF)
+        return self._buffers[node]
+
+
+def agree(wanted: Meaning, found: Meaning) -> bool:
+    """Whether two results are the same, up to what another order of float operations may change.
+
+    >>> agree([np.ones(2)], [np.ones(2) + 1e-6]), agree([np.ones(2)], [np.ones(3)])
+    (True, False)
+    """
+    return len(wanted) == len(found) and all(_near(a, b) for a, b in zip(wanted, found, strict=True))
+
+
+def _near(wanted: Array, found: Array) -> bool:
+    if wanted.size != found.size:
+        return False
+    a, b = wanted.astype("float64").reshape(-1), found.astype("float64").reshape(-1)
+    return np.allclose(a, b, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)

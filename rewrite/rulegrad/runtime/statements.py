@@ -1,0 +1,173 @@
+"""The interpreter of programs with registers: statements in order, for all work-items at once.
+
+A reduction that became a loop around a register is no array expression any more. Its loops are run one iteration
+after the other; what is the grid stays an array axis. It is for checking passes, and slower than the other interpreter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rulegrad.errors import DeviceError
+from rulegrad.ir.dtype import as_dtype
+from rulegrad.runtime.evaluators import Evaluators, evaluators
+from rulegrad.runtime.numerics import Array
+
+if TYPE_CHECKING:
+    from rulegrad.ir import UOp
+
+#: Statements, each as often as its loops say, that are run at most.
+MOST_STEPS = 1 << 19
+_STRUCTURE = ("PARAM", "BUFFER", "AFTER", "INDEX", "END", "SINK", "BARRIER")
+
+
+@dataclass(slots=True)
+class _Block:
+    """Statements in order; a loop is its RANGE (none for the whole program) and the block inside it."""
+
+    loop: UOp | None
+    items: list[UOp | _Block] = field(default_factory=list)
+
+    def steps(self) -> int:
+        """How many statements it runs."""
+        inside = sum(item.steps() if isinstance(item, _Block) else 1 for item in self.items)
+        return inside * (1 if self.loop is None else _extent(self.loop))
+
+
+class Statements:
+    """A program as (node, whether its loop closes here) in linear order, ready to run.
+
+    Raises DeviceError for what cannot be run: an op without an evaluator, shared memory, too many steps.
+    """
+
+    def __init__(self, order: Sequence[tuple[UOp, bool]], table: Evaluators | None = None) -> None:
+        self._table = table or evaluators()
+        self._grid = [node for node, _ in order if node.op == "SPECIAL"]
+        self._functions: dict[UOp, Callable[..., Array]] = {}
+        self._registers: list[UOp] = []
+        self._program = _Block(None)
+        open_blocks = [self._program]
+        for node, closes in order:
+            if closes:
+                open_blocks.pop()
+            elif node.op == "RANGE":
+                block = _Block(node)
+                open_blocks[-1].items.append(block)
+                open_blocks.append(block)
+            else:
+                self._add(node, open_blocks[-1])
+        if self._program.steps() > MOST_STEPS:
+            raise DeviceError(f"{self._program.steps()} statements are too many to run one by one")
+
+    def _add(self, node: UOp, block: _Block) -> None:
+        if node.op == "BUFFER":
+            if node.attrs["space"] not in ("register", "global"):
+                raise DeviceError(f"the interpreter has no {node.attrs['space']} memory")
+            self._registers.append(node)
+        elif node.op in ("LOAD", "STORE"):
+            block.items.append(node)
+        elif node.op in self._table:
+            self._functions[node] = self._table.bind(node.op, node.dtype, [source.dtype for source in node.src])
+            block.items.append(node)
+        elif node.op not in (*_STRUCTURE, "CONST", "SPECIAL"):
+            raise DeviceError(f"the interpreter of programs cannot run {node.op}")
+
+    def run(self, storage: Callable[[UOp], Array]) -> None:
+        """Runs it; `storage` gives the array of a PARAM, which is written in place.
+
+        Raises DeviceError for an index out of bounds.
+        """
+        _Run(self._grid, self._functions, self._registers, storage).block(self._program)
+
+
+class _Run:
+    """One run: the value of each node, a number or one for each work-item."""
+
+    def __init__(
+        self,
+        grid: Sequence[UOp],
+        functions: dict[UOp, Callable[..., Array]],
+        registers: Sequence[UOp],
+        storage: Callable[[UOp], Array],
+    ) -> None:
+        self.functions = functions
+        self.storage = storage
+        self.arrays: dict[UOp, Array] = {}
+        sizes = [_extent(node) for node in grid]
+        self.items = np.arange(math.prod(sizes))
+        self.values: dict[UOp, Array] = {}
+        for place, node in enumerate(grid):
+            counter = self.items // math.prod(sizes[place + 1 :]) % sizes[place]
+            self.values[node] = counter.astype(as_dtype(node.dtype).numpy)
+        self.registers = {
+            node: np.zeros((len(self.items), math.prod(node.shape)), as_dtype(node.dtype).numpy) for node in registers
+        }
+
+    def block(self, block: _Block) -> None:
+        """Runs a block as often as its loop says."""
+        counter = block.loop
+        for number in range(1 if counter is None else _extent(counter)):
+            if counter is not None:
+                self.values[counter] = np.asarray(number, as_dtype(counter.dtype).numpy)
+            for item in block.items:
+                if isinstance(item, _Block):
+                    self.block(item)
+                elif item.op == "STORE":
+                    self._store(item)
+                else:
+                    self.values[item] = self._load(item) if item.op == "LOAD" else self._computed(item)
+
+    def _value(self, node: UOp) -> Array:
+        if node.op == "CONST" and node not in self.values:
+            self.values[node] = np.asarray(node.attrs["value"]).astype(as_dtype(node.dtype).numpy)
+        return self.values[node]
+
+    def _computed(self, node: UOp) -> Array:
+        with np.errstate(all="ignore"):
+            return np.asarray(self.functions[node](*[self._value(source) for source in node.src]))
+
+    def _load(self, node: UOp) -> Array:
+        gate = self._value(node.src[2]) if len(node.src) > 2 else None
+        memory, place = self._place(node.src[0], gate)
+        found: Array = memory[place]
+        return found if gate is None else np.where(gate, found, self._value(node.src[1]))
+
+    def _store(self, node: UOp) -> None:
+        gate = self._value(node.src[2]) if len(node.src) > 2 else None
+        memory, place = self._place(node.src[0], gate)
+        everywhere = [np.broadcast_to(array, self.items.shape) for array in (*place, self._value(node.src[1]))]
+        if gate is not None:
+            where = np.broadcast_to(gate, self.items.shape)
+            everywhere = [array[where] for array in everywhere]
+        memory[tuple(everywhere[:-1])] = everywhere[-1]
+
+    def _place(self, address: UOp, gate: Array | None) -> tuple[Array, tuple[Array, ...]]:
+        """The memory, and where in it: of a register the work-item and the element, of an array the element."""
+        index = self._value(address.src[1]) if address.op == "INDEX" else np.asarray(0)
+        if address.op == "INDEX" and len(address.src) != 2:
+            raise DeviceError(f"the address of a program has one index, not {len(address.src) - 1}")
+        storage = address.src[0] if address.op == "INDEX" else address
+        while storage.op == "AFTER":
+            storage = storage.src[0]
+        memory = self.registers[storage] if storage.op == "BUFFER" else self._array(storage)
+        if gate is not None:
+            index = np.where(gate, index, 0)
+        if index.size and not (index.min() >= 0 and index.max() < memory.shape[-1]):
+            raise DeviceError(f"{storage.describe()} is read or written out of its bounds")
+        return memory, (self.items, index) if storage.op == "BUFFER" else (index,)
+
+    def _array(self, parameter: UOp) -> Array:
+        if parameter not in self.arrays:
+            self.arrays[parameter] = self.storage(parameter).reshape(-1)
+        return self.arrays[parameter]
+
+
+def _extent(loop: UOp) -> int:
+    if loop.src[0].op != "CONST":
+        raise DeviceError(f"the interpreter needs loops of a constant extent, not {loop}")
+    return int(loop.src[0].attrs["value"])

@@ -1,0 +1,60 @@
+"""Programs with registers are run statement by statement: what they compute, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rulegrad.errors import DeviceError
+from rulegrad.ir import UOp
+from rulegrad.lang import engine
+from rulegrad.runtime import statements
+from rulegrad.runtime.numerics import Array
+from rulegrad.runtime.statements import Statements
+
+
+def number(value: int) -> UOp:
+    return UOp.const(value, "int32")
+
+
+def row_sums(gated: bool = False, register: str = "register", columns: int = 3) -> UOp:
+    """Each of four work-items adds up a row of a 4 by 3 array in a register."""
+    result, given = (UOp("PARAM", (), "int32", slot=k, shape=(n,)) for k, n in enumerate((4, 12)))
+    item = UOp("SPECIAL", (number(4),), axis=0, name="item")
+    column = UOp("RANGE", (number(columns),), id=1, kind="reduce")
+    total = UOp("BUFFER", (), "int32", id=0, shape=(), space=register)
+    start = UOp("STORE", (UOp("AFTER", (total, item)), number(0)))
+    address = UOp("INDEX", (given, item * 3 + column))
+    element = UOp("LOAD", (address, number(100), item > 1) if gated else (address,))
+    current = UOp("LOAD", (UOp("AFTER", (total, start, column)),))
+    done = UOp("END", (UOp("STORE", (total, current + element)), column))
+    value = UOp("LOAD", (UOp("AFTER", (total, done)),))
+    gate = (item < 3,) if gated else ()
+    return UOp("SINK", (UOp("STORE", (UOp("INDEX", (result, item)), value, *gate)),))
+
+
+def run(graph: UOp) -> Array:
+    arrays = [np.full(4, -1, np.int32), np.arange(12, dtype=np.int32)]
+    Statements(engine.program().order("linearize", graph)).run(lambda node: arrays[node.attrs["slot"]])
+    return arrays[0]
+
+
+def test_a_loop_around_a_register() -> None:
+    assert run(row_sums()).tolist() == [3, 12, 21, 30]
+
+
+def test_gates() -> None:
+    assert run(row_sums(gated=True)).tolist() == [300, 300, 21, -1]
+
+
+def test_an_index_out_of_bounds() -> None:
+    with pytest.raises(DeviceError, match="out of its bounds"):
+        run(row_sums(columns=4))
+
+
+def test_what_cannot_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DeviceError, match="no local memory"):
+        run(row_sums(register="local"))
+    monkeypatch.setattr(statements, "MOST_STEPS", 10)
+    with pytest.raises(DeviceError, match="too many to run one by one"):
+        run(row_sums())
