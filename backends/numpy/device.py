@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rulegrad.errors import DeviceError
+from rulegrad.errors import OutOfMemoryError
 from rulegrad.runtime.device import Discovery, Found
 from rulegrad.runtime.kernel import Kernel
 
@@ -27,25 +28,29 @@ def discover() -> Discovery:
     return Discovery((Found(0, f"the reference interpreter, NumPy {np.__version__}", "interpreter"),))
 
 
+def host_memory() -> int:
+    """The bytes of memory that this machine has; 0 where it does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return 0
+
+
 class Device:
     """The host. Handles are arrays of bytes."""
 
     name = "numpy"
     target = "numpy"
     interprets = True
-    memory = 0
 
     def __init__(self, number: int = 0) -> None:
-        pass
+        self.memory = host_memory()
 
     def allocate(self, nbytes: int) -> Bytes:
         try:
             return np.empty(nbytes, np.uint8)
         except MemoryError:
-            raise DeviceError(
-                f"numpy cannot allocate {nbytes:,} bytes; use smaller batches, or let go of tensors that "
-                "are no longer needed"
-            ) from None
+            raise OutOfMemoryError(f"numpy cannot allocate {nbytes:,} bytes") from None
 
     def free(self, handle: Bytes) -> None:
         """Nothing to do: the last one who holds the array lets it go."""
@@ -75,7 +80,10 @@ class _Executable:
 
     def __call__(self, handles: Sequence[Bytes], wait: bool = False) -> float | None:
         start = time.perf_counter()
-        self._program.run(lambda node: self._array(handles, node))
+        try:
+            self._program.run(lambda node: self._array(handles, node))
+        except MemoryError as error:
+            raise OutOfMemoryError(f"numpy has not enough memory for the values inside a kernel ({error})") from None
         return time.perf_counter() - start if wait else None
 
     def _array(self, handles: Sequence[Bytes], node: UOp) -> np.ndarray[Any, Any]:

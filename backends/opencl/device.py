@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rulegrad.errors import DeviceError
+from rulegrad.errors import DeviceError, OutOfMemoryError
 from rulegrad.runtime.kernel import Kernel
 
 from .drivers import discover, fingerprint, opencl, raw_devices
@@ -56,10 +56,7 @@ class Device:
                 return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, nbytes)
             except cl.Error as error:
                 problem = f"of {self.memory:,} bytes not enough are free ({error})"
-        raise DeviceError(
-            f"{self.name} cannot allocate {nbytes:,} bytes: {problem}. Use smaller batches, or let go of "
-            "tensors that are no longer needed"
-        )
+        raise OutOfMemoryError(f"{self.name} cannot allocate {nbytes:,} bytes: {problem}")
 
     def free(self, handle: Any) -> None:
         if _process != -1:

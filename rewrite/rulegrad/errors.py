@@ -42,5 +42,9 @@ class DeviceError(RulegradError, RuntimeError):
     """A device that is missing, failed, or ran out of memory."""
 
 
+class OutOfMemoryError(DeviceError, MemoryError):
+    """A device has not enough memory; the message has a table of what it is used for, with the user's lines."""
+
+
 class ConfigError(RulegradError, ValueError):
     """A setting with an unknown name or a value that it cannot take."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rulegrad.errors import DeviceError, DtypeError, ShapeError
+from rulegrad.errors import DeviceError, DtypeError, OutOfMemoryError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import ALL
 from rulegrad.runtime import devices
@@ -100,13 +100,15 @@ def test_memory_is_reused(device: str) -> None:
 class FakeDevice:
     """Counts blocks; holds at most `memory` bytes."""
 
+    name = "fake"
+
     def __init__(self, memory: int) -> None:
         self.memory = memory
         self.blocks: dict[int, int] = {}
 
     def allocate(self, nbytes: int) -> Any:
         if sum(self.blocks.values()) + nbytes > self.memory:
-            raise DeviceError(f"cannot allocate {nbytes} bytes")
+            raise OutOfMemoryError(f"cannot allocate {nbytes} bytes")
         handle = object()
         self.blocks[id(handle)] = nbytes
         return handle
@@ -136,7 +138,7 @@ def test_waiting_blocks_are_given_back_when_memory_is_short() -> None:
     assert allocator.waiting == 768
     allocator.allocate(1024)
     assert allocator.waiting == 0 and list(device.blocks.values()) == [1024]
-    with pytest.raises(DeviceError, match="cannot allocate 128 bytes"):
+    with pytest.raises(OutOfMemoryError, match=r"out of memory: .*1,024 are in use"):
         allocator.allocate(100)
 
 
@@ -164,3 +166,14 @@ def test_threads() -> None:
     for thread in threads:
         thread.join()
     assert devices.allocator("numpy").in_use == before
+
+
+def test_the_table_of_an_out_of_memory_error_has_the_live_buffers_with_their_lines() -> None:
+    kept = Buffer((300, 1000), "float32", "numpy")
+    _ = kept.handle
+    with pytest.raises(OutOfMemoryError) as found:
+        _ = Buffer((1 << 60,), "int8", "numpy").handle
+    assert isinstance(found.value, MemoryError)
+    table = str(found.value).splitlines()[1:]
+    assert table[0].split()[:2] == ["requested", f"{1 << 60:,}"] and "int8" in table[0]
+    assert any("float32 300 × 1000" in row and "1,200,000 bytes" in row and "test_buffer.py:" in row for row in table)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 
-from rulegrad.errors import DeviceError
+from rulegrad.errors import OutOfMemoryError
 from rulegrad.runtime.device import Device, Handle
+from rulegrad.runtime.memory import memory_table
 
 _GRAIN = 128  # bytes; sizes are rounded up to it, so that nearly equal ones share blocks
 _DEFAULT_KEPT = 1 << 30
@@ -28,8 +30,11 @@ class Allocator:
         # A buffer may be freed by the garbage collector while this thread is inside the allocator.
         self._lock = threading.RLock()
 
-    def allocate(self, nbytes: int) -> Handle:
-        """A block of at least `nbytes` bytes. Raises DeviceError when the device has none."""
+    def allocate(self, nbytes: int, purpose: Callable[[], str] = str) -> Handle:
+        """A block of at least `nbytes` bytes. Raises OutOfMemoryError when there is none.
+
+        purpose: what the block is for, asked only for the error.
+        """
         size = _rounded(nbytes)
         with self._lock:
             blocks = self._blocks.get(size)
@@ -37,7 +42,7 @@ class Allocator:
                 handle = blocks.pop()
                 self.waiting -= size
             else:
-                handle = self._fresh(size)
+                handle = self._fresh(size, purpose)
             self.in_use += size
             return handle
 
@@ -58,14 +63,30 @@ class Allocator:
             while self.waiting:
                 self._give_back_one()
 
-    def _fresh(self, size: int) -> Handle:
+    def _fresh(self, size: int, purpose: Callable[[], str]) -> Handle:
+        if self._fits(size):
+            try:
+                return self.device.allocate(size)
+            except OutOfMemoryError:
+                pass  # what waits for reuse is given back first
         try:
-            return self.device.allocate(size)
-        except DeviceError:
-            if not self.waiting:
-                raise
             self.trim()
+            if not self._fits(size):
+                raise OutOfMemoryError(
+                    f"{self.device.name} has {self.device.memory:,} bytes, of which {self.in_use:,} are in use"
+                )
             return self.device.allocate(size)
+        except OutOfMemoryError as error:
+            raise OutOfMemoryError(
+                f"out of memory: {error}. Use smaller batches, or let go of tensors that are no longer needed\n"
+                + memory_table(self, size, purpose())
+            ) from None
+
+    def _fits(self, size: int) -> bool:
+        """False where there cannot be enough: some systems promise memory that they do not have, and end the process
+        when it is used.
+        """
+        return not self.device.memory or self.in_use + self.waiting + size <= self.device.memory
 
     def _give_back_one(self) -> None:
         size, blocks = next(iter(self._blocks.items()))

@@ -12,6 +12,7 @@ from rulegrad.errors import DeviceError, DtypeError, ShapeError
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.runtime import devices
 from rulegrad.runtime.device import Handle
+from rulegrad.runtime.places import shown, user_place
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
 
 _next_id = itertools.count(1)
 _live: dict[int, weakref.ref[Buffer]] = {}
+
+
+_LARGE = 1 << 16  # bytes
+
+
+def live_buffers(device: str) -> list[Buffer]:
+    """The buffers on a device that have memory."""
+    found = [reference() for reference in list(_live.values())]
+    return [b for b in found if b is not None and b.device == device and b.is_allocated]
 
 
 class Buffer:
@@ -35,7 +45,7 @@ class Buffer:
     array([1., 2.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_handle", "_uop", "device", "dtype", "id", "nbytes", "shape")
+    __slots__ = ("__weakref__", "_handle", "_uop", "device", "dtype", "id", "made_at", "nbytes", "shape")
 
     def __init__(self, shape: Sequence[int], dtype: Any, device: str | None = None) -> None:
         self.id: int = next(_next_id)
@@ -49,6 +59,8 @@ class Buffer:
         if self.shape and min(self.shape) < 0:
             raise ShapeError(f"a shape has no negative sizes, but this one is {self.shape}")
         self.nbytes: int = math.prod(self.shape) * self.dtype.itemsize
+        #: The user's file and line, of a buffer that is large enough to matter when memory runs out.
+        self.made_at: tuple[str, int] | None = user_place() if self.nbytes >= _LARGE else None
         _live[self.id] = weakref.ref(self)
 
     @staticmethod
@@ -75,10 +87,18 @@ class Buffer:
 
     @property
     def handle(self) -> Handle:
-        """The memory, as the device names it; allocated now if it was not. Raises DeviceError."""
+        """The memory, as the device names it; allocated now if it was not. Raises OutOfMemoryError."""
         if self._handle is None:
-            self._handle = devices.allocator(self.device).allocate(self.nbytes)
+            self._handle = devices.allocator(self.device).allocate(self.nbytes, self._described)
         return self._handle
+
+    @property
+    def kind(self) -> str:
+        """`float32 3 × 4`"""
+        return f"{self.dtype} {' × '.join(map(str, self.shape)) or 'scalar'}"
+
+    def _described(self) -> str:
+        return f"{self.kind} {shown(self.made_at)}"
 
     @property
     def is_allocated(self) -> bool:

@@ -66,7 +66,7 @@ class Device(Protocol):
     memory: int  #: bytes that the device has; 0 when it does not say
 
     def allocate(self, nbytes: int) -> Handle:
-        """Memory with unspecified contents. Raises DeviceError with the size when there is not enough."""
+        """Memory with unspecified contents. Raises OutOfMemoryError with the size when there is not enough."""
         ...
 
     def free(self, handle: Handle) -> None:

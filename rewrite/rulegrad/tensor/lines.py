@@ -6,18 +6,15 @@ outside the nodes: it changes neither their identity nor what is compiled.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
 from typing import TYPE_CHECKING, Final
 
 from rulegrad.config import config
 from rulegrad.runtime import profile
+from rulegrad.runtime.places import shown, user_place
 
 if TYPE_CHECKING:
     from rulegrad.ir import UOp
 
-_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MOST: Final = 100_000
 
 _lines: dict[int, tuple[str, int]] = {}
@@ -47,22 +44,6 @@ def place_of(uop: UOp) -> tuple[str, int] | None:
     return _lines.get(uop.key)
 
 
-def shown(place: tuple[str, int] | None) -> str:
-    """`file.py:12`; "" for None."""
-    return f"{os.path.basename(place[0])}:{place[1]}" if place else ""
-
-
 def user_line() -> str:
     """`file.py:12` of the innermost frame outside rulegrad; "" when there is none."""
     return shown(user_place())
-
-
-def user_place() -> tuple[str, int] | None:
-    """The file and line of the innermost frame outside rulegrad; None when there is none."""
-    frame = sys._getframe(1)
-    # `contextlib` stands between a function of ours and its caller where a context manager decorates it.
-    while frame.f_code.co_filename.startswith(_PACKAGE) or frame.f_code.co_filename == contextlib.__file__:
-        if frame.f_back is None:
-            return None
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
