@@ -1,5 +1,5 @@
 // Trying rules on a node, and calling functions on nodes without recursion.
-#include "machine.hpp"
+#include "rewrite.hpp"
 
 #include <chrono>
 #include <unordered_set>
@@ -14,13 +14,15 @@ std::string look_further(const Rule& rule, const std::string& what) {
   return kLookFurther + std::string("python -m rulegrad why ") + rule.name->text + " SCRIPT";
 }
 
+template <Mode mode>
 Status Machine::run_rule(const Alternative& a, Node* n, Value& result) {
   auto blamed = [&](const std::exception& e) {
     const Rule& rule = program.rules[a.rule];
     return RewriteError("rule " + rule.name->text + " (" + rule.place->text + ") on " + brief(n) + ": " + e.what() + look_further(rule, e.what()));
   };
   try {
-    return run(program.codes[a.code], result);
+    if constexpr (mode == Mode::All) return run_all(program.codes[a.code], result);
+    else return run(program.codes[a.code], result);
   } catch (const GraphError& e) {
     throw blamed(e);
   } catch (const RewriteError& e) {
@@ -28,19 +30,51 @@ Status Machine::run_rule(const Alternative& a, Node* n, Value& result) {
   }
 }
 
+template <Mode mode>
 Status Machine::try_rule(const Alternative& a, Node* n, Value& result) {
-  if (program.counts.empty()) return run_rule(a, n, result);
+  if (program.counts.empty()) return run_rule<mode>(a, n, result);
   auto start = std::chrono::steady_clock::now();
-  Status status = run_rule(a, n, result);
+  Status status = run_rule<mode>(a, n, result);
   RuleCount& c = program.counts[a.rule];
   c.nanoseconds += uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count());
   if (status != Status::Need) c.tried++;  // else it is tried again
-  if (status == Status::Done && !(result.tag == Tag::Node && result.n == n)) c.fired++;
+  if (mode == Mode::Plain && status == Status::Done && !(result.tag == Tag::Node && result.n == n)) c.fired++;
   return status;
 }
 
+// A template that gives the matched node itself is no result, as in `match`.
+bool Machine::offer(const Value& v) {
+  auto same = [&](const Value& known) { return known.tag == Tag::Node && v.tag == Tag::Node ? known.n == v.n : equal(known, v); };
+  bool is_new = !(v.tag == Tag::Node && v.n == registers[0].n) && std::none_of(offers.results.begin(), offers.results.end(), same);
+  if (is_new) offers.results.push_back(v);
+  budget = kBudget;
+  return ++offers.matches < Offers::kMostMatches && offers.results.size() < offers.most;
+}
+
+int Machine::match_all(const Dispatch& dispatch, Node* n, size_t most, int after) {
+  if (explainer && explainer->asks(&dispatch) && after < 0) explain(n, nullptr, 0);
+  const uint32_t *at, *end;
+  dispatch.candidates(n, at, end);
+  for (; at != end; at++) {
+    const Alternative& a = dispatch.alternatives[*at];
+    if (int(*at) <= after || n->nsrc < a.min_sources || n->nsrc > a.max_sources || (*off)[a.rule]) continue;
+    Value last;
+    for (Status status = Status::Need; status == Status::Need;) {
+      offers = {most, 0, {}};
+      like = n->dtype;
+      registers[0] = Value::node(n);
+      status = try_rule<Mode::All>(a, n, last);
+      if (status != Status::Need) break;
+      if (explainer) asking = {a.rule, n};
+      call(CallKey(needed));
+    }
+    if (!offers.results.empty()) return int(*at);
+  }
+  return -1;
+}
+
 int Machine::match(const Dispatch& dispatch, Node* n, const Value* extra, uint32_t extra_count, Value& result, int after) {
-  if (explainer && explainer->subject == &dispatch && after < 0) explain(n, extra, extra_count);
+  if (explainer && explainer->asks(&dispatch) && after < 0) explain(n, extra, extra_count);
   const uint32_t *at, *end;
   dispatch.candidates(n, at, end);
   if (at == end) return -1;
@@ -53,11 +87,12 @@ int Machine::match(const Dispatch& dispatch, Node* n, const Value* extra, uint32
       like = n->dtype;
       registers[0] = Value::node(n);
       for (uint32_t k = 0; k < extra_count; k++) registers[1 + k] = extra[k];
-      Status status = try_rule(a, n, result);
+      Status status = try_rule<Mode::Plain>(a, n, result);
       // A template that gives the matched node itself is no firing: later rules have their turn.
       if (status == Status::Done && result.tag == Tag::Node && plain(result.n) == n) status = Status::Failed;
       if (status == Status::Need) {
         CallKey key = needed;
+        if (explainer) asking = {a.rule, n};
         call(key);
         arena.reset(mark);
         continue;
@@ -109,6 +144,7 @@ void Machine::call(const CallKey& first) {
     const RuleFunction& f = program.functions[key.function];
     if ((f.gathered || f.nested != Nested::No) && key.count == f.parameters) {
       memo[key] = f.gathered ? f.missing : rewritten(f, key);  // what was gathered is in memo
+      if (recorded) recorded->done(stack);
       open.erase(key);
       stack.pop_back();
       continue;
@@ -126,7 +162,7 @@ void Machine::call(const CallKey& first) {
       if (n->nsrc < a.min_sources || n->nsrc > a.max_sources || program.disabled[a.rule]) continue;
       like = n->dtype;
       for (uint32_t k = 0; k < key.count; k++) registers[k] = key.arguments[k];
-      Status status = try_rule(a, n, result);
+      Status status = try_rule<Mode::Plain>(a, n, result);
       done = status == Status::Done;
       if (done) answered = a.rule;
       waiting = status == Status::Need;
@@ -138,7 +174,7 @@ void Machine::call(const CallKey& first) {
                            std::to_string(memo.size()) + " are done");
       stack.push_back(needed);
     } else {
-      if (explainer && explainer->subject == &f.dispatch) calls_to_explain_.push_back(key);
+      if (explainer && explainer->asks(&f.dispatch)) calls_to_explain_.push_back(key);
       memo[key] = done ? persistent(result) : Value::none();
       open.erase(key);
       stack.pop_back();

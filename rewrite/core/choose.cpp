@@ -16,6 +16,7 @@ struct Candidate {
   Value cost;
   Outcome normalised;
   std::vector<Node*> followed;
+  size_t noted = 0;  // its place in the round, from 1
 };
 
 class Chooser : Firer {
@@ -30,7 +31,13 @@ class Chooser : Firer {
       throw RewriteError("pass " + pass_.name->text + " cannot start: the cost of " + brief(root) + " by " + cost_name() + " must be a number, not " +
                          show(cost_) + kLookAtAll);
     seen_.insert(root);
-    while (improve()) {}
+    try {
+      while (improve()) {}
+    } catch (...) {
+      out_.remaining = std::move(round_);
+      throw;
+    }
+    out_.remaining = std::move(round_);
     out_.root = Ref::share(graph_);
     for (Node* n : followed_) out_.followed.push_back(n ? Ref::share(n) : Ref());
   }
@@ -56,25 +63,28 @@ class Chooser : Firer {
     order_ = toposort({graph_});
     Candidate best;
     best.cost = cost_;
+    round_.clear();
+    if (options_.trace) round_.push_back({nullptr, kNoRule, Verdict::Given, Ref::share(graph_), Ref::share(graph_), cost_, {}, {}});
     for (Node* n : order_) {
       if (examined_ >= pass_.fuel) break;
       out_.visited++;
       if (pass_.dispatch.empty(n->op)) continue;
       int alternative = -1;
       while (examined_ < pass_.fuel) {
-        Node* made = next_firing(n, alternative);
+        const std::vector<Node*> results = next_firings(n, pass_.fuel - examined_, alternative);
         if (alternative < 0) break;
-        if (!made) continue;
-        examine(n, made, pass_.dispatch.alternatives[size_t(alternative)].rule, best);
-        if (best.made && pass_.kind == PassKind::ChooseFirst) return accept(best);
+        for (size_t k = 0; k < results.size() && examined_ < pass_.fuel; k++) {
+          examine(n, results[k], pass_.dispatch.alternatives[size_t(alternative)], best);
+          if (best.made && pass_.kind == PassKind::ChooseFirst) return accept(best);
+        }
       }
     }
     return best.made && accept(best);
   }
 
   // The candidate becomes the best one if it costs less.
-  void examine(Node* n, Node* made, uint32_t rule, Candidate& best) {
-    if (!program_.counts.empty()) program_.counts[rule].fired--;  // until it is accepted
+  void examine(Node* n, Node* made, const Alternative& alternative, Candidate& best) {
+    const uint32_t rule = alternative.rule;
     Candidate c;
     c.at = n;
     c.made = made;
@@ -86,11 +96,24 @@ class Chooser : Firer {
       if (pass_.normal >= 0) normalise(c);
       c.cost = cost_of(c.graph);
     } catch (const RewriteError& e) {
+      note(c, alternative, Verdict::Failed);
       fail(rule, n, std::string("its candidate cannot be judged: ") + e.what());
     }
+    note(c, alternative, c.cost.tag == Tag::None ? Verdict::Costless : is_number(c.cost) ? Verdict::Dearer : Verdict::Failed);
     if (c.cost.tag == Tag::None) return;
     if (!is_number(c.cost)) fail(rule, n, "the cost of its candidate by " + cost_name() + " must be a number, not " + show(c.cost));
-    if (less(c.cost, best.cost)) best = std::move(c);
+    if (!less(c.cost, best.cost)) return;
+    c.noted = round_.size();
+    best = std::move(c);
+  }
+
+  // Writes a candidate down for those who trace the pass.
+  void note(const Candidate& c, const Alternative& alternative, Verdict verdict) {
+    if (!options_.trace) return;
+    std::vector<Inside> remaining = inside_of(alternative, c.at);
+    remaining.insert(remaining.end(), c.normalised.remaining.begin(), c.normalised.remaining.end());
+    round_.push_back({nullptr, c.rule, verdict, Ref::share(c.at), verdict == Verdict::Failed ? Ref() : Ref::share(c.made),
+                      is_number(c.cost) ? c.cost : Value(), c.normalised.firings, std::move(remaining)});
   }
 
   // The graph with one node replaced; what stands in its place is not looked into.
@@ -107,10 +130,17 @@ class Chooser : Firer {
 
   void normalise(Candidate& c) {
     Options options = options_;
-    options.explainer = nullptr;
+    const Explainer* explainer = options.explainer;
     if (options.limit != kNoLimit) options.limit -= std::min(options.limit, out_.fired_limited + is_limited(c.rule));
     for (size_t k = 0; k < c.followed.size(); k++) options.follow[k] = c.followed[k] ? c.followed[k] : c.graph;
-    rewrite(program_, program_.passes[size_t(pass_.normal)], c.graph, options, c.normalised);
+    if (explainer) explainer->enter({nullptr, c.rule, c.at, c.graph});
+    try {
+      rewrite(program_, program_.passes[size_t(pass_.normal)], c.graph, options, c.normalised);
+    } catch (const std::exception& e) {
+      if (explainer) explainer->leave(c.normalised, e.what());
+      throw;
+    }
+    if (explainer) explainer->leave(c.normalised, "");
     c.graph = held(c.normalised.root);
     for (size_t k = 0; k < c.followed.size(); k++)
       if (c.followed[k]) c.followed[k] = held(c.normalised.followed[k]);
@@ -125,7 +155,12 @@ class Chooser : Firer {
 
   bool accept(Candidate& c) {
     if (!program_.counts.empty()) program_.counts[c.rule].fired++;
-    record(c.rule, c.at, c.at, c.made);
+    if (c.noted) {
+      round_[c.noted - 1].verdict = Verdict::Taken;
+      round_[c.noted - 1].firings.clear();  // they are the pass's own
+    }
+    record(c.rule, c.at, c.at, c.made, std::move(round_));
+    round_.clear();
     include(c.normalised);
     graph_ = c.graph;
     cost_ = c.cost;
@@ -136,6 +171,7 @@ class Chooser : Firer {
   Node* graph_ = nullptr;
   Value cost_;
   uint64_t examined_ = 0;
+  std::vector<Inside> round_;  // what was examined since the last firing
   std::vector<Node*> followed_;  // what became of Options::follow; null where nothing did
   std::vector<Node*> order_, sources_;
   Lease<SideTable<Node*>> placed_;

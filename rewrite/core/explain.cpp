@@ -1,19 +1,25 @@
 // Why a rule fires or does not: its code is run on a node once more, and watched.
 #include <algorithm>
 
-#include "machine.hpp"
+#include "rewrite.hpp"
 
 namespace rulegrad {
 
-Explainer make_explainer(const Program& program, const Pass& pass, const std::string& probe, const std::string& function) {
+Explainer make_explainer(const Program& program, const Pass& pass, const std::string& probe, const std::string& function,
+                         const std::vector<std::string>& inside) {
   Explainer made;
-  made.subject = &pass.dispatch;
+  if (function.empty() && inside.empty()) made.subjects.push_back(&pass.dispatch);
   for (auto& f : program.functions) {
-    if (f.name->text == function) made.subject = &f.dispatch;
+    if (!function.empty() && f.name->text == function) made.subjects.push_back(&f.dispatch);
     if (f.name->text == probe) made.probe = &f.dispatch;
   }
   for (auto& g : pass.gatherings)
-    if (g.name->text == function) made.subject = &g.dispatch;
+    if (g.name->text == function) made.subjects = {&g.dispatch};
+  for (auto& name : inside) {
+    auto found = program.pass_names.find(name);
+    if (found == program.pass_names.end()) throw RewriteError("no pass is called " + name);
+    made.subjects.push_back(&program.passes[found->second].dispatch);
+  }
   if (!made.probe) throw RewriteError("no function is called " + probe);
   return made;
 }
@@ -36,6 +42,7 @@ void Machine::explain(Node* n, const Value* extra, uint32_t extra_count) {
       try {
         Status status = run_watched(code, attempt.result);
         again = status == Status::Need;
+        asking = {alternatives[k].rule, n};
         if (again) call(CallKey(needed));
         attempt.done = status == Status::Done;
         attempt.pc = attempt.done ? watched.at : watched.failed;
@@ -62,6 +69,23 @@ void Machine::explain_calls() {
     explain(key.arguments[0].n, key.arguments + 1, key.count - 1);
   }
   explaining_calls_ = false;
+}
+
+// The rule is run once more, and watched: what it calls is in memo.
+std::vector<CallKey> Machine::recorded_calls(const Alternative& a, Node* n) {
+  const auto slots_before = slots;
+  const auto mark = arena.mark();
+  watched = Watched();
+  like = n->dtype;
+  registers[0] = Value::node(n);
+  Value ignored;
+  run_watched(program.codes[a.code], ignored);
+  arena.reset(mark);
+  slots = slots_before;
+  std::vector<CallKey> found;
+  for (const CallKey& key : watched.calls)
+    if (recorded->calls.count(key) && std::find(found.begin(), found.end(), key) == found.end()) found.push_back(key);
+  return found;
 }
 
 }  // namespace rulegrad

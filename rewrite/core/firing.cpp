@@ -13,6 +13,10 @@ Firer::Firer(const Program& program, const Pass& pass, const Options& options, O
     : program_(program), pass_(pass), options_(options), out_(out), machine_(program), fuel_(options.fuel) {
   machine_.explainer = options.explainer;
   machine_.nested = options.nested;
+  if (options.trace) {
+    recorded_ = std::make_unique<Recorded>();
+    machine_.recorded = recorded_.get();
+  }
   if (options.limit == kNoLimit) return;
   without_limited_ = program.disabled;
   for (uint32_t k = 0; k < without_limited_.size(); k++)
@@ -20,12 +24,18 @@ Firer::Firer(const Program& program, const Pass& pass, const Options& options, O
   if (!options.limit) machine_.off = &without_limited_;
 }
 
+// What is recorded and belongs to no call that ended is from before an error.
+Firer::~Firer() {
+  if (recorded_) std::move(recorded_->latest.begin(), recorded_->latest.end(), std::back_inserter(out_.remaining));
+}
+
 Node* Firer::try_rules(Node* n, Node* found, uint32_t& rule) {
   int alternative = -1;
   Node* result = next_firing(n, alternative);
   if (!result) return nullptr;
-  rule = pass_.dispatch.alternatives[size_t(alternative)].rule;
-  record(rule, n, found, result);
+  const Alternative& a = pass_.dispatch.alternatives[size_t(alternative)];
+  rule = a.rule;
+  record(rule, n, found, result, inside_of(a, n));
   return result;
 }
 
@@ -35,26 +45,50 @@ Node* Firer::next_firing(Node* n, int& alternative) {
   Node* result = nullptr;
   alternative = machine_.match(pass_.dispatch, n, nullptr, 0, v, alternative);
   if (alternative >= 0) {
-    uint32_t rule = pass_.dispatch.alternatives[size_t(alternative)].rule;
-    if (v.tag == Tag::None || v.tag == Tag::Seq || v.tag == Tag::Str) fail(rule, n, "its template is not a node but " + show(v));
-    result = machine_.lift(v, n->dtype);
-    if (machine_.plain(result) == n) {
-      result = nullptr;
-    } else {
-      if (result->dtype != n->dtype)
-        fail(rule, n, "it changes the dtype from " + dtype_info(n->dtype).name->text + " to " + dtype_info(result->dtype).name->text);
-      if (options_.check_shapes) {
-        check_shape(rule, n, result);
-        check_measure(rule, n, result);
-      }
-    }
+    result = result_of(pass_.dispatch.alternatives[size_t(alternative)].rule, n, v);
   }
   machine_.arena.reset(mark);
   return result;
 }
 
-void Firer::record(uint32_t rule, Node* n, Node* found, Node* result) {
-  if (options_.trace) out_.firings.push_back({rule, Ref::share(found), Ref::share(n), Ref::share(result)});
+Node* Firer::result_of(uint32_t rule, Node* n, const Value& v) {
+  if (v.tag == Tag::None || v.tag == Tag::Seq || v.tag == Tag::Str) fail(rule, n, "its template is not a node but " + show(v));
+  Node* result = machine_.lift(v, n->dtype);
+  if (machine_.plain(result) == n) return nullptr;
+  if (result->dtype != n->dtype)
+    fail(rule, n, "it changes the dtype from " + dtype_info(n->dtype).name->text + " to " + dtype_info(result->dtype).name->text);
+  if (options_.check_shapes) {
+    check_shape(rule, n, result);
+    check_measure(rule, n, result);
+  }
+  return result;
+}
+
+std::vector<Node*> Firer::next_firings(Node* n, size_t most, int& alternative) {
+  auto mark = machine_.arena.mark();
+  std::vector<Node*> made;
+  alternative = machine_.match_all(pass_.dispatch, n, most, alternative);
+  if (alternative >= 0) {
+    const std::vector<Value> results = std::move(machine_.offers.results);
+    for (const Value& v : results)
+      if (Node* result = result_of(pass_.dispatch.alternatives[size_t(alternative)].rule, n, v)) made.push_back(result);
+  }
+  machine_.arena.reset(mark);
+  return made;
+}
+
+std::vector<Inside> Firer::inside_of(const Alternative& a, Node* n) {
+  std::vector<Inside> found;
+  if (!recorded_ || recorded_->calls.empty()) return found;
+  for (const CallKey& key : machine_.recorded_calls(a, n)) {
+    const std::vector<Inside>& made = recorded_->calls.at(key);
+    found.insert(found.end(), made.begin(), made.end());
+  }
+  return found;
+}
+
+void Firer::record(uint32_t rule, Node* n, Node* found, Node* result, std::vector<Inside> inside) {
+  if (options_.trace) out_.firings.push_back({rule, Ref::share(found), Ref::share(n), Ref::share(result), std::move(inside)});
   if (fired_.empty()) fired_.resize(program_.rules.size());
   fired_[rule]++;
   if (options_.limit != kNoLimit && is_limited(rule)) out_.fired_limited++;

@@ -34,6 +34,7 @@ class Lease {
 class Firer {
  public:
   Firer(const Program& program, const Pass& pass, const Options& options, Outcome& out);
+  ~Firer();
   Firer(const Firer&) = delete;
 
  protected:
@@ -44,7 +45,10 @@ class Firer {
   }
   // What the next alternative after this one that fires makes of n, not recorded yet; null when none does. Checks as `fire` does.
   Node* next_firing(Node* n, int& alternative);
-  void record(uint32_t rule, Node* n, Node* found, Node* result);
+  // All that the next alternative which fires makes of n, up to a number.
+  std::vector<Node*> next_firings(Node* n, size_t most, int& alternative);
+  void record(uint32_t rule, Node* n, Node* found, Node* result, std::vector<Inside> inside = {});
+  std::vector<Inside> inside_of(const Alternative& a, Node* n);  // what was rewritten when an alternative that fires was tried
   void include(Outcome& part);  // what another pass did as a part of this one
   // The node with other sources: itself when they are the same.
   Node* with_sources(Node* n, Node* const* src);
@@ -66,11 +70,13 @@ class Firer {
 
  private:
   Node* try_rules(Node* n, Node* found, uint32_t& rule);
+  Node* result_of(uint32_t rule, Node* n, const Value& v);
   void stop_limited();
   void check_shape(uint32_t rule, Node* before, Node* after) const;
   void check_measure(uint32_t rule, Node* before, Node* after);
   [[noreturn]] void out_of_fuel() const;
 
+  std::unique_ptr<Recorded> recorded_;
   std::vector<uint64_t> fired_;  // by rule
   std::vector<bool> without_limited_;
 };

@@ -82,10 +82,11 @@ Value Machine::persistent(const Value& v) {
 
 // ---- the machine ----
 
-Status Machine::run(const Code& code, Value& result) { return execute<false>(code, result); }
-Status Machine::run_watched(const Code& code, Value& result) { return execute<true>(code, result); }
+Status Machine::run(const Code& code, Value& result) { return execute<Mode::Plain>(code, result); }
+Status Machine::run_watched(const Code& code, Value& result) { return execute<Mode::Watched>(code, result); }
+Status Machine::run_all(const Code& code, Value& result) { return execute<Mode::All>(code, result); }
 
-template <bool Watched>
+template <Mode mode>
 Status Machine::execute(const Code& code, Value& result) {
   const int32_t* const base = code.data();
   const int32_t* pc = base;
@@ -109,7 +110,7 @@ Status Machine::execute(const Code& code, Value& result) {
 #define REQUIRE(condition) \
   if (!(condition)) goto failed
   for (;;) {
-    if constexpr (Watched) watched.at = int32_t(pc - base);
+    if constexpr (mode == Mode::Watched) watched.at = int32_t(pc - base);
     switch (*pc) {
       case I_IS_OP: {
         Node* n = NODE(pc[1]);
@@ -269,6 +270,7 @@ Status Machine::execute(const Code& code, Value& result) {
         goto failed;
       case I_RETURN:
         result = r[pc[1]];
+        if constexpr (mode == Mode::All) REQUIRE(!offer(result));
         return Status::Done;
       case I_BEGIN:
         spend(1);
@@ -403,6 +405,7 @@ Status Machine::execute(const Code& code, Value& result) {
           return Status::Need;
         }
         REQUIRE(found->second.tag != Tag::None);
+        if constexpr (mode == Mode::Watched) watched.calls.push_back(found->first);
         r[pc[1]] = found->second;
         pc += 4 + key.count;
         break;
@@ -555,7 +558,7 @@ Status Machine::execute(const Code& code, Value& result) {
     }
     continue;
   failed:
-    if constexpr (Watched) watched.fail(r);
+    if constexpr (mode == Mode::Watched) watched.fail(r);
     if (choices.size() == first_choice) return Status::Failed;
     spend(1);
     building.resize(choices.back().building);

@@ -1,5 +1,6 @@
 // The register machine that matches patterns, evaluates guards and builds templates.
 #pragma once
+#include <algorithm>
 #include <functional>
 
 #include "number.hpp"
@@ -11,6 +12,8 @@ namespace rulegrad {
 constexpr uint64_t kValueCost = 4, kNodeCost = 16;
 
 enum class Status : uint8_t { Failed, Done, Need };
+// How code is run: to its first result; watched, for someone who asks why; to all of its results.
+enum class Mode : uint8_t { Plain, Watched, All };
 
 // Memory that lives until the machine is reset to a mark.
 class Arena {
@@ -49,12 +52,23 @@ struct Workspace {
 struct Watched {
   int32_t at = 0, failed = -1;
   std::vector<Value> registers;
+  std::vector<CallKey> calls;
   void fail(const Value* now) {
     if (at <= failed) return;
     failed = at;
     registers.assign(now, now + kRegisters);
   }
 };
+
+// Every way in which code matches: the distinct results, and how many of them are wanted.
+struct Offers {
+  static constexpr size_t kMostMatches = size_t(1) << 17;  // that are looked at, equal ones too
+  size_t most = 0, matches = 0;
+  std::vector<Value> results;
+};
+
+struct Outcome;
+struct Recorded;
 
 // Asked for by someone who wants to know why a rule fires or does not: the rule's alternatives, compiled so that their code
 // tests all of the pattern, are tried on every node that the rules of a pass or a function are tried on.
@@ -68,13 +82,24 @@ struct Explainer {
     const Value* registers;  // null when the node is not one of `nodes`
     std::string error;   // what the rule did wrong, at pc
   };
-  const Dispatch* subject = nullptr;
+  // Rewriting inside the pass begins: of a part of a template, which `rule` asks for at a node, or of its candidate.
+  struct Entry {
+    const Str* function;  // rewritten, given or must; null for a candidate
+    uint32_t rule;
+    Node *at, *graph;     // null where nobody asks
+  };
+  std::vector<const Dispatch*> subjects;
   const Dispatch* probe = nullptr;
   std::unordered_map<const Node*, bool> nodes;  // whose registers are wanted
   std::function<void(const Attempt&)> report;
+  std::function<void(const Entry&)> enter;
+  std::function<void(const Outcome&, const std::string& error)> leave;
+  bool asks(const Dispatch* d) const { return std::find(subjects.begin(), subjects.end(), d) != subjects.end(); }
 };
-// The rules of a pass, or of a function or of what the pass gathers, explained by the rules of the function `probe`.
-Explainer make_explainer(const Program& program, const Pass& pass, const std::string& probe, const std::string& function);
+// The rules of a pass, or of a function or of what the pass gathers, or of the passes `inside` (it, and those that run inside it),
+// explained by the rules of the function `probe`.
+Explainer make_explainer(const Program& program, const Pass& pass, const std::string& probe, const std::string& function,
+                         const std::vector<std::string>& inside);
 
 struct Machine {
   explicit Machine(const Program& program);
@@ -106,6 +131,10 @@ struct Machine {
   const std::vector<Node*>* graph = nullptr;   // the graph of a walk, sources first
   std::unordered_map<const Node*, bool> meeting;  // of `meets`, computed when first asked for
   const Explainer* explainer = nullptr;
+  Recorded* recorded = nullptr;                // of a run that is traced
+  struct Asking { uint32_t rule; Node* node; };
+  Asking asking{~0u, nullptr};                 // of a run that is explained: the rule that calls, and the node it is tried on
+  Offers offers;
   bool nested = false;                         // it rewrites a part of a template
   bool simultaneous = false;                   // all nodes of the graph, which are those in `uses`, are replaced at once
 
@@ -121,6 +150,10 @@ struct Machine {
   // Tries the alternatives in order on n; the index of the one that fired, or -1. Function calls are evaluated on the way.
   // `after`: only those that come after this one.
   int match(const Dispatch& dispatch, Node* n, const Value* extra, uint32_t extra_count, Value& result, int after = -1);
+  // The first alternative after this one that gives a result, or -1; all that it gives, in `offers`.
+  int match_all(const Dispatch& dispatch, Node* n, size_t most, int after);
+  // What an alternative that fired calls, as far as rewriting inside it is recorded.
+  std::vector<CallKey> recorded_calls(const Alternative& a, Node* n);
   void call(const CallKey& key);     // fills memo, never recursive
 
   Value* allocate(uint64_t count);   // values that live until the arena is reset
@@ -150,11 +183,15 @@ struct Machine {
   Node* rewritten(const RuleFunction& f, Node* n);
   Value given(const RuleFunction& f, Node* condition, Node* x);
   Node* unmarked(Node* n);
+  template <Mode mode>
   Status try_rule(const Alternative& a, Node* n, Value& result);  // and counts
+  template <Mode mode>
   Status run_rule(const Alternative& a, Node* n, Value& result);  // errors name the rule
-  template <bool Watched>
+  template <Mode mode>
   Status execute(const Code& code, Value& result);
   Status run_watched(const Code& code, Value& result);
+  Status run_all(const Code& code, Value& result);
+  bool offer(const Value& v);  // false when there are enough
   void explain(Node* n, const Value* extra, uint32_t extra_count);
   void explain_calls();
   [[noreturn]] void needs_itself(const std::vector<CallKey>& stack) const;

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <thread>
 
-#include "python_values.hpp"
+#include "python_trace.hpp"
 
 using namespace rulegrad;
 
@@ -150,7 +150,7 @@ class PyProgram {
   }
 
   nb::object rewrite_one(const std::string& name, const Handle& root, bool trace, bool check, uint64_t fuel, std::vector<Handle> follow, int64_t limit,
-                         const std::string& limited) {
+                         const std::string& limited, nb::object failed) {
     Options options;
     options.trace = trace;
     options.check_shapes = check;
@@ -161,25 +161,42 @@ class PyProgram {
     Outcome out;
     Ref hold = root.ref;
     const Pass& p = pass(name);
-    {
+    std::exception_ptr error;
+    try {
       nb::gil_scoped_release release;
       rewrite(program_, p, hold.n, options, out);
+    } catch (...) {
+      error = std::current_exception();
     }
-    return outcome(std::move(out));
+    if (error) {
+      if (!failed.is_none()) failed.attr("update")(information(program_, out, true));
+      std::rethrow_exception(error);
+    }
+    return nb::make_tuple(nb::cast(Handle{out.root}), information(program_, out));
   }
 
   // A pass on a graph, watched: what the alternatives of the function `probe` do on each node that the subject's rules are tried on.
-  nb::tuple explain(const std::string& name, const std::string& probe, const Handle& root, nb::callable report, const std::string& function,
-                    std::vector<Handle> nodes, nb::object seed) {
+  nb::tuple explain(const std::string& name, const std::string& probe, const Handle& root, nb::object watcher, const std::string& function,
+                    std::vector<Handle> nodes, nb::object seed, const std::vector<std::string>& inside) {
     const Pass& p = pass(name);
-    Explainer explainer = make_explainer(program_, p, probe, function);
+    Explainer explainer = make_explainer(program_, p, probe, function, inside);
     for (auto& h : nodes) explainer.nodes[h.ref.n] = true;
     explainer.report = [&](const Explainer::Attempt& a) {
       nb::gil_scoped_acquire gil;
       nb::list registers;
       for (int k = 0; a.registers && k < kRegisters; k++) registers.append(python_of(a.registers[k]));
       nb::object result = a.done ? python_of(a.result) : nb::none();
-      report(nb::cast(Handle{Ref::share(a.node)}), a.alternative, a.done, a.pc, result, registers, a.error);
+      watcher.attr("attempt")(nb::cast(Handle{Ref::share(a.node)}), a.alternative, a.done, a.pc, result, registers, a.error);
+    };
+    explainer.enter = [&](const Explainer::Entry& e) {
+      nb::gil_scoped_acquire gil;
+      const Rule* rule = e.rule < program_.rules.size() ? &program_.rules[e.rule] : nullptr;
+      watcher.attr("enter")(e.function ? e.function->text : "", rule ? rule->name->text : "", rule ? rule->place->text : "",
+                            e.at ? nb::cast(Handle{Ref::share(e.at)}) : nb::none(), nb::cast(Handle{Ref::share(e.graph)}));
+    };
+    explainer.leave = [&](const Outcome& part, const std::string& problem) {
+      nb::gil_scoped_acquire gil;
+      watcher.attr("leave")(information(program_, part), problem);
     };
     Options options;
     options.trace = true;
@@ -194,7 +211,7 @@ class PyProgram {
     } catch (const std::runtime_error& e) {  // GraphError, RewriteError
       error = e.what();
     }
-    return nb::make_tuple(firings(out), error);
+    return nb::make_tuple(information(program_, out), error);
   }
 
   // Each root through all the passes, on all cores; what each pass did, over all roots.
@@ -351,38 +368,6 @@ class PyProgram {
   }
 
  private:
-  nb::list firings(const Outcome& out) const {
-    nb::list found;
-    for (auto& f : out.firings)
-      found.append(nb::make_tuple(program_.rules[f.rule].name->text, program_.rules[f.rule].place->text, nb::cast(Handle{f.before}), nb::cast(Handle{f.after})));
-    return found;
-  }
-
-  nb::object outcome(Outcome out) {
-    nb::dict d;
-    d["firings"] = firings(out);
-    nb::list places;
-    for (auto& f : out.firings) places.append(nb::cast(Handle{f.found}));
-    d["found"] = places;
-    nb::list followed;
-    for (auto& r : out.followed) {
-      if (r.n) followed.append(nb::cast(Handle{r}));
-      else followed.append(nb::none());
-    }
-    d["followed"] = followed;
-    d["visited"] = out.visited;
-    d["fired"] = out.fired;
-    d["fired_limited"] = out.fired_limited;
-    nb::dict numbered;
-    for (auto& [name, nodes] : out.numbered) {
-      nb::list l;
-      for (auto& n : nodes) l.append(nb::cast(Handle{n}));
-      numbered[name->text.c_str()] = l;
-    }
-    d["numbered"] = numbered;
-    return nb::make_tuple(nb::cast(Handle{out.root}), d);
-  }
-
   Program program_;
   std::vector<nb::object> externs_;
 };
@@ -537,9 +522,9 @@ NB_MODULE(_core, m) {
   nb::class_<PyProgram>(m, "Program", "Compiled rules.")
       .def(nb::init<nb::bytes, bool>(), nb::arg("data"), nb::arg("op_table") = false)
       .def("rewrite", &PyProgram::rewrite_one, nb::arg("pass_name"), nb::arg("root"), nb::arg("trace") = false, nb::arg("check") = false,
-           nb::arg("fuel") = 0, nb::arg("follow") = nb::list(), nb::arg("limit") = -1, nb::arg("limited") = "")
-      .def("explain", &PyProgram::explain, nb::arg("pass_name"), nb::arg("probe"), nb::arg("root"), nb::arg("report"), nb::arg("function") = "",
-           nb::arg("nodes") = nb::list(), nb::arg("seed") = nb::none())
+           nb::arg("fuel") = 0, nb::arg("follow") = nb::list(), nb::arg("limit") = -1, nb::arg("limited") = "", nb::arg("failed") = nb::none())
+      .def("explain", &PyProgram::explain, nb::arg("pass_name"), nb::arg("probe"), nb::arg("root"), nb::arg("watcher"), nb::arg("function") = "",
+           nb::arg("nodes") = nb::list(), nb::arg("seed") = nb::none(), nb::arg("inside") = nb::list())
       .def("rewrite_many", &PyProgram::rewrite_many, nb::arg("pass_names"), nb::arg("roots"))
       .def("reverse", &PyProgram::reverse_pass, nb::arg("pass_name"), nb::arg("root"), nb::arg("seed"), nb::arg("targets"),
            nb::arg("trace") = nb::none())

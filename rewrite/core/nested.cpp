@@ -171,12 +171,22 @@ Node* Machine::rewritten(const RuleFunction& f, Node* n) {
   Options options;
   options.nested = true;
   options.fuel = kNestedFuel;
+  options.trace = recorded || explainer;
+  options.explainer = explainer;
+  if (explainer) explainer->enter({f.name, asking.rule, asking.node, n});
   Outcome out;
+  auto ended = [&](Verdict verdict, const char* error) {
+    if (explainer) explainer->leave(out, error);
+    if (recorded && (verdict == Verdict::Failed || !out.firings.empty()))
+      recorded->latest.push_back({f.name, ~0u, verdict, Ref::share(n), out.root, {}, std::move(out.firings), std::move(out.remaining)});
+  };
   try {
     rewrite(program, program.passes[size_t(f.pass)], n, options, out);
   } catch (const RewriteError& e) {
+    ended(Verdict::Failed, e.what());
     throw RewriteError(f.name->text + ": " + e.what());
   }
+  ended(Verdict::Done, "");
   kept.push_back(out.root.n);
   return std::exchange(out.root.n, nullptr);
 }

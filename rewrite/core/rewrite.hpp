@@ -4,9 +4,37 @@
 
 namespace rulegrad {
 
+struct Inside;
 struct Firing {
   uint32_t rule;
   Ref found, before, after;  // the node as it was found, with the sources that it had when the rule fired, and what became of it
+  std::vector<Inside> inside;
+};
+
+enum class Verdict : uint8_t { Done, Failed, Given, Taken, Dearer, Costless };
+constexpr const char* kVerdicts[] = {"done", "failed", "given", "taken", "not taken", "no cost"};
+
+// Rewriting inside a pass: of a part of a template, or of a candidate of a choose pass. In the round of a choose pass the graph that
+// candidates are compared with comes first.
+struct Inside {
+  const Str* name;    // rewritten, given or must, and the rules; null in a choose pass
+  uint32_t rule;      // the action that gives a candidate
+  Verdict verdict;
+  Ref before, after;  // null where it failed
+  Value cost;
+  std::vector<Firing> firings;
+  std::vector<Inside> remaining;  // what led to no firing
+};
+
+// What a run that is traced knows of the rewriting of parts of templates: by the call, and by the calls that waited for it.
+struct Recorded {
+  std::unordered_map<CallKey, std::vector<Inside>, CallHash> calls;
+  std::vector<Inside> latest;  // of the call that is being made
+  void done(const std::vector<CallKey>& stack) {
+    if (latest.empty()) return;
+    for (const CallKey& key : stack) calls[key].insert(calls[key].end(), latest.begin(), latest.end());
+    latest.clear();
+  }
 };
 
 // One node of a reverse pass: its gradient, and those that the rule gives its sources.
@@ -35,6 +63,7 @@ struct Options {
 struct Outcome {
   Ref root;
   std::vector<Firing> firings;
+  std::vector<Inside> remaining;  // rewriting inside that led to no firing: before an error, or when a choose pass ends
   std::vector<Ref> followed;  // as Options::follow; null where a node was not visited
   std::vector<std::pair<const Str*, std::vector<Ref>>> numbered;  // nodes that facts of a collect pass numbered, in order
   uint64_t visited = 0, fired = 0;

@@ -1,7 +1,7 @@
 """The engine: hash-consed nodes and compiled rules (C++, rewrite/core)."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypedDict
+from typing import Any, Protocol, TypedDict
 
 #: (name, operand kinds) of each instruction, in the order of their numbers.
 OPCODES: list[tuple[str, str]]
@@ -20,6 +20,39 @@ class Information(TypedDict):
     fired: int
     fired_limited: int  # of those that are limited
     numbered: dict[str, list[UOp]]  # nodes that facts of a collect pass numbered, in order, by the fact
+    inside: list[list[Inside]]  # of each firing: the parts that it had rewritten, or the candidates that it was one of
+    remaining: list[Inside]  # what led to no firing: before an error, or when a choose pass ended
+    omitted: tuple[int, int]  # after how many firings how many are left out, of a pass that failed after very many
+
+class Inside(TypedDict):
+    """A part of a template that was rewritten, or a candidate of a choose pass (name is "")."""
+
+    name: str  # rewritten, given or must, and the pass or `rules SET`
+    rule: str  # that gives the candidate; "" for the graph that candidates are compared with
+    place: str
+    verdict: str  # done, failed; given (that graph), taken, not taken, no cost
+    before: UOp
+    after: UOp | None  # None where it failed
+    cost: float | None
+    firings: list[tuple[str, str, UOp, UOp]]
+    found: list[UOp]
+    inside: list[list[Inside]]
+    remaining: list[Inside]
+    omitted: tuple[int, int]
+
+class Watcher(Protocol):
+    """What is told while a pass is explained."""
+
+    def attempt(
+        self, node: UOp, alternative: int, done: bool, place: int, result: Any, registers: list[Any], error: str
+    ) -> None:
+        """An alternative was tried on a node. `place`: of the furthest test that failed, or of the error."""
+
+    def enter(self, name: str, rule: str, place: str, at: UOp | None, graph: UOp) -> None:
+        """Rewriting inside begins: `name` as in Inside, asked for by a rule at a node."""
+
+    def leave(self, information: Information, error: str) -> None:
+        """It ends; the error that it ended with, or ""."""
 
 class UOp:
     """An immutable node: op, dtype, sources, attributes. Equal nodes are the same node.
@@ -128,9 +161,11 @@ class Program:
         follow: Sequence[UOp] = ...,
         limit: int = -1,
         limited: str = "",
+        failed: dict[str, Any] | None = None,
     ) -> tuple[UOp, Information]:
         """A pass on one graph. `check`: a firing must keep the shape too; `fuel`: most firings (0: the default).
 
+        failed: gets what an Information has, up to the error, when one is raised.
         After `limit` firings of the rule `limited` (of all rules, when it is empty) it is left out.
         """
 
@@ -139,17 +174,18 @@ class Program:
         pass_name: str,
         probe: str,
         root: UOp,
-        report: Callable[[UOp, int, bool, int, Any, list[Any], str], None],
+        watcher: Watcher,
         function: str = "",
         nodes: Sequence[UOp] = ...,
         seed: UOp | None = None,
-    ) -> tuple[list[tuple[str, str, UOp, UOp]], str]:
-        """A pass on a graph, watched: its firings, and the error that it ended with, or "".
+        inside: Sequence[str] = ...,
+    ) -> tuple[Information, str]:
+        """A pass on a graph, watched: what it did, and the error that it ended with, or "".
 
-        On each node that the pass's rules (or those of `function`) are tried on, the alternatives of the function
-        `probe` are run too, before them: `report(node, alternative, done, place, result, registers, error)`. `place`
-        is where in the code the furthest test failed, or where the error happened; `registers` are those at that
-        place, and are empty unless the node is one of `nodes`. A reverse pass starts from `seed`.
+        On each node that the pass's rules (or those of `function`, or those of the passes `inside`: it, and those that
+        run inside it) are tried on, the alternatives of the function `probe` are run too, before them. `registers` are
+        those at the place that is told, and are empty unless the node is one of `nodes`. A reverse pass starts from
+        `seed`.
         """
 
     def rewrite_many(

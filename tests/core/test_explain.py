@@ -32,13 +32,29 @@ ADDED = var(0) + 5
 GRAPH = UOp("SINK", (ADDED, (var(1) + 5) * ADDED, loop(1, 4) + const(-1, "index")))
 
 
+class Watcher:
+    """What is told, in order; of the rewriting inside, its beginnings and ends."""
+
+    def __init__(self) -> None:
+        self.attempts: list[Any] = []
+        self.inside: list[Any] = []
+
+    def attempt(self, *attempt: Any) -> None:
+        self.attempts.append(attempt)
+
+    def enter(self, *what: Any) -> None:
+        self.inside.append(what)
+
+    def leave(self, information: Any, error: str) -> None:
+        self.inside.append(([firing[0] for firing in information["firings"]], error))
+
+
 def explained(
     graph: UOp, name: str = "p", function: str = "", probe: str = "probe"
 ) -> tuple[list[Any], list[Any], str]:
-    attempts: list[Any] = []
-    program = compile_rules(PROGRAM)
-    firings, error = program.explain(name, probe, graph, lambda *attempt: attempts.append(attempt), function, [ADDED])
-    return attempts, firings, error
+    watcher = Watcher()
+    information, error = compile_rules(PROGRAM).explain(name, probe, graph, watcher, function, [ADDED])
+    return watcher.attempts, information["firings"], error
 
 
 def test_attempts_on_every_node_with_the_root_op() -> None:
@@ -82,13 +98,71 @@ def test_an_error_ends_the_pass_and_is_told() -> None:
     program = compile_rules(
         "pass p rewrite children_first:\n    flip: x - y -> y - x\nfunction probe(n):\n    a: probe(x - y) -> x\n"
     )
-    attempts: list[Any] = []
-    firings, error = program.explain("p", "probe", var(0) - var(1), lambda *attempt: attempts.append(attempt))
-    assert "does not end" in error and len(attempts) == len(firings) == 2
+    watcher = Watcher()
+    information, error = program.explain("p", "probe", var(0) - var(1), watcher)
+    assert "does not end" in error and len(watcher.attempts) == len(information["firings"]) == 2
+
+
+INSIDE = """
+    function probe(n):
+        twice: probe(-(-x)) -> x
+    ruleset signs:
+        twice: -(-x) -> x
+    pass p rewrite children_first:
+        pull: ABS(x) -> y
+            let y = rewritten(-x, signs)
+            if op(y) != NEG
+    function weight(n):
+        leaf: weight(BUFFER[id=k]()) -> {k}
+        all: weight(n@_) -> {1 + sum([weight(s) for s in srcs(n)])}
+    pass q choose best:
+        cost weight
+        use signs
+        other: b@BUFFER[id=9]() -> -b
+"""
+
+
+def test_rewriting_inside_is_told() -> None:
+    program = compile_rules(INSIDE)
+    watcher = Watcher()
+    root = UOp("ABS", (-var(0),))
+    information, _ = program.explain("p", "probe", root, watcher, inside=["rules signs"])
+    assert [attempt[:3] for attempt in watcher.attempts] == [(-var(0), 0, False), (-(-var(0)), 0, True)]
+    ((name, rule, place, at, graph), end) = watcher.inside
+    assert (name, rule, at, graph) == ("rewritten rules signs", "p.pull", root, -(-var(0)))
+    assert place.startswith("test.rules:") and end == (["signs.twice"], "")
+    (inside,) = information["inside"]
+    assert [(one["name"], one["verdict"], one["after"]) for one in inside] == [
+        ("rewritten rules signs", "done", var(0))
+    ]
+
+
+def test_candidates_are_told() -> None:
+    watcher = Watcher()
+    information, _ = compile_rules(INSIDE).explain("q", "probe", -var(9), watcher, inside=["rules signs"])
+    assert [what[:4] for what in watcher.inside[::2]] == [("", "q.other", watcher.inside[0][2], var(9))]
+    assert [attempt[2] for attempt in watcher.attempts] == [False, True]
+    assert [firing[0] for firing in information["firings"]] == ["q.other", "signs.twice"]
+
+
+def test_an_error_keeps_what_was_done() -> None:
+    up = "ruleset up:\n    grow: SQRT(x) -> SQRT(x + 1.0)\npass p rewrite children_first:\n    zero: x + 0 -> x\n"
+    program = compile_rules(up + "    a: ABS(x) -> rewritten(x, up)\n")
+    x = var(0, "float32")
+    failed: dict[str, Any] = {}
+    with pytest.raises(RewriteError, match="did not end"):
+        program.rewrite("p", UOp("ABS", (UOp("SQRT", (x + 0,)),)), trace=True, failed=failed)
+    assert [firing[0] for firing in failed["firings"]] == ["p.zero"]
+    (inside,) = failed["remaining"]
+    assert (inside["name"], inside["verdict"], inside["after"]) == ("rewritten rules up", "failed", None)
+    after, left_out = inside["omitted"]
+    assert len(inside["firings"]) == 4000 and after == 2000 and left_out > 1000
 
 
 def test_unknown_names() -> None:
     program = compile_rules(PROGRAM)
     for names in (("p", "prob"), ("pp", "probe")):
         with pytest.raises(RewriteError, match="is called"):
-            program.explain(*names, GRAPH, print)
+            program.explain(*names, GRAPH, Watcher())
+    with pytest.raises(RewriteError, match="no pass is called other"):
+        program.explain("p", "probe", GRAPH, Watcher(), inside=["other"])

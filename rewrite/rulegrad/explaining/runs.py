@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rulegrad.explaining.failing import Reader
 from rulegrad.explaining.history import History, Step
@@ -12,6 +12,9 @@ from rulegrad.explaining.naming import Namer
 from rulegrad.ir import UOp
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.watched import PROBE, WatchedProgram
+
+if TYPE_CHECKING:
+    from rulegrad._core import Information
 
 
 class Subject(NamedTuple):
@@ -64,6 +67,22 @@ class Run:
         return self._history
 
 
+class _Watcher:
+    """Writes down what the engine tells."""
+
+    def __init__(self, made: Run) -> None:
+        self.made = made
+
+    def attempt(self, *attempt: Any) -> None:
+        self.made.attempts.append(Attempt(*attempt))
+
+    def enter(self, name: str, rule: str, place: str, at: UOp | None, graph: UOp) -> None:
+        pass
+
+    def leave(self, information: Information, error: str) -> None:
+        pass
+
+
 def progress(attempt: Attempt, readers: Sequence[Reader]) -> tuple[bool, int, int]:
     """How far an attempt came."""
     matched, _ = readers[attempt.alternative].progress(attempt.place)
@@ -77,16 +96,11 @@ def run(
     direction = declaration.direction if declaration.kind == "rewrite" else declaration.kind
     made = Run(subject, watched, direction, function)
     seed = _seed(subject.graph) if declaration.kind == "reverse" else None
-    firings, made.error = watched.program.explain(
-        subject.pass_name,
-        PROBE,
-        subject.graph,
-        lambda *attempt: made.attempts.append(Attempt(*attempt)),
-        function,
-        list(nodes),
-        seed,
+    watcher = _Watcher(made)
+    information, made.error = watched.program.explain(
+        subject.pass_name, PROBE, subject.graph, watcher, function, list(nodes), seed
     )
-    made.steps = [Step(number, *firing[:4]) for number, firing in enumerate(firings, 1)]
+    made.steps = [Step(number, *firing) for number, firing in enumerate(information["firings"], 1)]
     return made
 
 

@@ -133,18 +133,26 @@ class ProgramCompiler:
 
     @cached_property
     def _fixed_points(self) -> dict[str, str]:
-        """For each rule set and pass, the first pass that goes to a fixed point by its rules."""
+        """For each rule set and pass, the first pass that simplifies by its rules."""
         found: dict[str, str] = {}
-        for d in filter(_goes_to_a_fixed_point, self.passes):
-            for owner in (d.name, *(name for used in d.uses for name, _ in self.rules_of(used, d.span))):
-                found.setdefault(owner, d.name)
+        for d in self.passes:
+            if runs := self.simplifying(d):
+                for owner in (d.name, *(name for used in d.uses for name, _ in self.rules_of(used, d.span))):
+                    found.setdefault(owner, runs)
         return found
+
+    @staticmethod
+    def simplifying(d: syntax.Pass) -> str | None:
+        """The pass that `given` and `must` run in the rules of a pass; None where they have no meaning."""
+        if d.kind == "choose":
+            return _normalising_name(d) or None
+        return d.name if d.kind == "rewrite" and d.direction != "walk" else None
 
     def _pass(self, d: syntax.Pass) -> CompiledPass:
         kind = PASS_KINDS.index(d.direction or d.kind)
         if d.kind == "reverse":
             return CompiledPass(d.name, kind, self.assembler.function_number(d.uses[0]), [], [], [])
-        self.library.running = d.name if _goes_to_a_fixed_point(d) else None
+        self.library.running, self.library.chooses = self.simplifying(d), d.kind == "choose"
         gatherings = compile_gatherings(self.rules, d)
         pairs: list[tuple[str, syntax.Rule]] = [(d.name, rule) for rule in d.rules]
         for name in d.uses if d.kind != "choose" else ():
@@ -156,7 +164,7 @@ class ProgramCompiler:
         if d.kind == "render":
             alternatives.extend(self._default_spellings())
         self.library.gathered = {}
-        self.library.running = ""
+        self.library.running, self.library.chooses = "", False
         priorities = [self._priority(p) for p in d.priorities]
         compiled = CompiledPass(d.name, kind, -1, alternatives, priorities, list(d.prefixes), gatherings)
         if d.kind == "choose":
@@ -167,13 +175,15 @@ class ProgramCompiler:
 
     def _normalising(self, d: syntax.Pass) -> str:
         """The pass that normalises the candidates of a choose pass; empty where they stay as they are."""
-        name = f"rules {' + '.join(d.uses)}" if d.uses else ""
+        name = _normalising_name(d)
         if name and all(compiled.name != name for compiled in self.assembler.passes):
+            self.library.running = name
             pairs = [pair for used in d.uses for pair in self.rules_of(used, d.span)]
             alternatives: list[Alternative] = []
             for owner, rule in in_order(list(dict.fromkeys(pairs))):
                 alternatives.extend(self.rules.compile(owner, rule))
             self.assembler.passes.append(CompiledPass(name, 0, -1, alternatives, [], []))
+            self.library.running = ""
         return name
 
     def _default_spellings(self) -> list[Alternative]:
@@ -210,8 +220,8 @@ class ProgramCompiler:
 _Owned = tuple[str, syntax.Rule]
 
 
-def _goes_to_a_fixed_point(d: syntax.Pass) -> bool:
-    return d.kind == "rewrite" and d.direction != "walk"
+def _normalising_name(d: syntax.Pass) -> str:
+    return f"rules {' + '.join(d.uses)}" if d.uses else ""
 
 
 def in_order(rules: Sequence[_Owned], shuffle: random.Random | None = None) -> list[_Owned]:

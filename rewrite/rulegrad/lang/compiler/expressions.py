@@ -341,6 +341,9 @@ def _nested(
     if ruleset is not None:
         runs = f"rules {ruleset.name}" if isinstance(ruleset, syntax.Name) else None
     if runs is None:
+        if e.library.chooses:
+            hint = "name the rules that simplify: `use RULESET`"
+            raise problem(f"`{kind}` stands in a choose pass without a `use` line", span, hint)
         hint = "use the rule in a pass `rewrite children_first` or `rewrite parents_first`"
         raise problem(f"`{kind}` stands in a pass that does not rewrite to a fixed point", span, hint)
     start = e.next_register

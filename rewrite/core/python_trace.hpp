@@ -1,0 +1,12 @@
+// What a pass did, for Python: firings, and the rewriting inside them.
+#pragma once
+#include "python_values.hpp"
+
+namespace rulegrad {
+
+constexpr size_t kMostOfFailed = 4'000;  // firings of a pass that failed: the first half of them, and the last
+
+// The dictionary `Information` of _core.pyi. Of a pass that failed at most so many firings are there, for it may have tried for long.
+nb::dict information(const Program& program, const Outcome& out, bool failed = false);
+
+}  // namespace rulegrad
