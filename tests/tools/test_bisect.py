@@ -11,6 +11,7 @@ import pytest
 from rulegrad import UOp, config
 from rulegrad.__main__ import main
 from rulegrad.diagnosis.bisecting import NoCulpritError, Trial, find_culprit
+from rulegrad.diagnosis.blaming import read_blame
 from rulegrad.diagnosis.trials import Commands
 
 # Wrong for 5 only: the first firings are right.
@@ -110,3 +111,95 @@ def test_the_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert caught.value.code == 2
     assert main(["bisect", str(tmp_path / "none.py")]) == 1
     assert "there is no script" in capsys.readouterr().err
+
+
+# A wrong essential rule, and a wrong case of a function: neither can be left out.
+ESSENTIAL = """pass indexing rewrite parents_first:
+    flip: INDEX(FLIP[axes=a](x), is...) -> INDEX(x, is...)
+        essential
+"""
+CASE = """function stored(x):
+    value: stored(n@_) -> STAGE(n + n)
+        fallback
+"""
+
+
+@pytest.mark.parametrize(
+    ("rules", "expression", "found"),
+    [
+        (ESSENTIAL, "x.flip(0) + 1", {"pass": "indexing", "rule": "indexing.flip", "cases": []}),
+        (CASE, "(x.sum() * x).sum()", {"pass": "stage", "cases": ["stored.value (PATH:2)"]}),
+    ],
+)
+def test_what_cannot_be_left_out(
+    rules: str,
+    expression: str,
+    found: dict[str, object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path, script = tmp_path / "wrong.rules", tmp_path / "program.py"
+    path.write_text(rules, encoding="utf-8")
+    script.write_text(
+        f"from rulegrad import Tensor\nx = Tensor([1.0, 2.0, 4.0], device='numpy')\nprint(({expression}).tolist())\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("RULEGRAD_RULES", str(path))
+    assert main(["bisect", "--json", str(script)]) == 1
+    told = json.loads(capsys.readouterr().out)
+    told["cases"] = [case for case in told["cases"] if case.startswith("stored.value")]
+    assert {key: told[key] for key in found} == json.loads(json.dumps(found).replace("PATH", str(path)))
+    assert told["right"] is False and "\n->\n%0 = " in told["change"]
+
+
+def test_a_case_by_which_alone_a_firing_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, file = tmp_path / "wrong.rules", tmp_path / "graph.txt"
+    path.write_text(
+        "function grown(x):\n    two: grown(x + 2) -> x + 3\n    other: grown(n@_) -> n\n        fallback\n"
+        "pass growing rewrite walk:\n    root: -x -> grown(x) * -1\n        essential\n",
+        encoding="utf-8",
+    )
+    x = UOp("PARAM", (), "float32", slot=0, shape=(4,))
+    file.write_text(str(-(x + 2.0) * -(x + 1.0)), encoding="utf-8")
+    with config(rules=[path]):
+        assert main(["bisect", "--graph", str(file), "--pass", "growing"]) == 1
+    first, *change, last = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{path}:6: rule growing.root makes the result wrong, at firing ")
+    assert first.endswith(f" of pass growing, by the case grown.two ({path}:2):")
+    assert "%1 = CONST[value=2.0]:float32()" in change and "%1 = CONST[value=3.0]:float32()" in change
+    assert last == "found under CHECK=2, as this cannot be left out"
+
+
+def test_a_firing_that_graphs_between_do_not_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """After the first firing the graph has an op that the interpreter cannot run, until the second."""
+    path, file = tmp_path / "wrong.rules", tmp_path / "graph.txt"
+    path.write_text(
+        "pass hidden rewrite children_first:\n"
+        "    hide: NEG(x:float32) -> LOAD(x)\n        essential\n"
+        "    show: ABS(LOAD(x)) -> ABS(x + 1)\n        essential\n",
+        encoding="utf-8",
+    )
+    x = UOp("PARAM", (), "float32", slot=0, shape=())
+    file.write_text(str(UOp("ABS", (-x,))), encoding="utf-8")
+    with config(rules=[path]):
+        assert main(["bisect", "--json", "--graph", str(file), "--pass", "hidden"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["rule"] is None and told["pass"] == "hidden" and told["suspects"] == ["hidden.hide", "hidden.show"]
+    assert "one of its firings 1 to 2" in told["problem"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pass p changes what the graph computes, at its firing 3: rule a.b (x y.rules:4), by the case f.c (z:1), is wrong on\n"
+        "%0 = A\nfor which it gives\n%0 = B",
+        "pass p changes what the kernel computes, at one of its firings 2 to 5; between them the interpreter cannot run "
+        "the graph; rules: a.b, c.d",
+    ],
+)
+def test_what_a_run_says_is_read_back(text: str) -> None:
+    found = read_blame(f"Traceback:\nrulegrad.errors.RewriteError: {text}\n")
+    assert found is not None and f"pass {found.in_pass} changes what the " in text
+    assert str(found) == text.split("computes, ")[1]
+    assert read_blame("all is well") is None

@@ -6,16 +6,25 @@ then must mean the same too, wherever the interpreter can run it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from rulegrad.diagnosis.bisecting import smallest
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
-from rulegrad.lang import engine
+from rulegrad.lang import engine, syntax
 
 Right = Callable[[UOp], bool | None]  # None: the interpreter cannot run the graph
 _PROBES = 64  # graphs around a middle one that cannot be run
+_EXACT = re.compile(
+    r"pass (\w+) changes what the \w+ computes, at its firing (\d+): rule (\S+) \((.*?:\d+)\)"
+    r"(?:, (by the case|which uses) (.*),)? is wrong on\n((?:%.*\n)*)for which it gives\n((?:%.*\n?)*)"
+)
+_SEVERAL = re.compile(
+    r"pass (\w+) changes what the \w+ computes, at one of its firings (\d+) to (\d+); .*; rules: (.*)"
+)
+_NO_FIRING = re.compile(r"pass (\w+) changes what the \w+ computes, rules that fired: (.*)")
 
 
 class Blame(NamedTuple):
@@ -48,6 +57,25 @@ class Blame(NamedTuple):
             f"rule {self.rules[0]} ({self.place}){through} is wrong on\n{self.before}\nfor which it gives\n{self.after}"
         )
         return f"at its firing {self.last}: {text}"
+
+
+def read_blame(text: str) -> Blame | None:
+    """What the error of a run under CHECK=2 says, wherever it stands in a text; None when there is none."""
+    found = _EXACT.search(text)
+    if found is not None:
+        name, number, rule, place, how, cases, before, after = found.groups()
+        used = tuple(cases.split(", ")) if cases else ()
+        return Blame(
+            name, int(number), int(number), (rule,), place, before.rstrip(), after.rstrip(), used, how == "by the case"
+        )
+    found = _SEVERAL.search(text)
+    if found is not None:
+        name, first, last, rules = found.groups()
+        return Blame(name, int(first), int(last), tuple(rules.split(", ")), "", "", "", (), False)
+    found = _NO_FIRING.search(text)
+    if found is not None:
+        return Blame(found.group(1), 0, 0, tuple(found.group(2).split(", ")), "", "", "", (), False)
+    return None
 
 
 def blame(name: str, before: UOp, target: str | None, right: Right, off: Sequence[str] = ()) -> Blame | None:
@@ -85,9 +113,10 @@ def _narrowed(search: _Search, low: int, high: int) -> tuple[int, int]:
 
 
 def _one_rule(search: _Search) -> Blame | None:
-    """The rule without which the result is right, and the first of its firings that makes it wrong."""
-    for rule in dict.fromkeys(firing[0] for firing in search.firings):
-        if search.right(0, rule):
+    """The rule without which the others fire and the result is right; the first of its firings that makes it wrong."""
+    rules = dict.fromkeys(firing[0] for firing in search.firings)
+    for rule in rules:
+        if search.right(0, rule) and search.fired_without(rule) >= rules.keys() - {rule}:
             fired = sum(firing[0] == rule for firing in search.firings)
             number = smallest(0, fired, lambda limit, rule=rule: not search.right(limit, rule))  # type: ignore[misc]
             return search.firing_of(rule, number)
@@ -120,6 +149,11 @@ class _Search:
             return None
         return self._meaning(after)
 
+    def fired_without(self, rule: str) -> set[str]:
+        """The rules that fire when this one is left out."""
+        info = self._program.rewrite(self.name, self.before, trace=True, limit=0, limited=rule)[1]
+        return {firing[0] for firing in info["firings"]}
+
     def exactly(self, number: int) -> Blame:
         """The firing of that number, of all rules."""
         rule, place, before, after = self.firings[number - 1]
@@ -134,7 +168,10 @@ class _Search:
         return Blame(self.name, at, at, (rule,), place, str(before), str(after), (), False)
 
     def _cases(self, number: int, rule: str) -> tuple[tuple[str, ...], bool]:
-        """The case without which the rule still fires there, and rightly; else all that the firing uses."""
+        """The case without which the rule still fires there, and rightly; else all that the firing uses.
+
+        Those that build nodes come first: what others compute mostly decides whether something is done, not what.
+        """
         facts = engine.rules()
         counted = [self._counted(limit) for limit in (number - 1, number)]
         used = [
@@ -142,6 +179,8 @@ class _Search:
             for case, fired in counted[1].items()
             if fired > counted[0].get(case, 0) and case in facts and facts[case].kind == "case"
         ]
+        computing = _computing()
+        used.sort(key=lambda case: case in computing)
         named = {case: f"{case} ({facts[case].place})" for case in used}
         for case in used:
             self._program.disable(case)
@@ -161,3 +200,14 @@ class _Search:
         self._program.count(True)
         self._program.rewrite(self.name, self.before, limit=limit)
         return {rule: fired for rule, _, fired, _ in self._program.counts}
+
+
+def _computing() -> frozenset[str]:
+    """The cases of functions whose result is a value, not a node."""
+    functions = [d for d in engine.loaded().sources.declarations() if isinstance(d, syntax.Function)]
+    return frozenset(
+        f"{function.name}.{rule.name}"
+        for function in functions
+        for rule in function.rules
+        if isinstance(rule.template, syntax.Compute)
+    )

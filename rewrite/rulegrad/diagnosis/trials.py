@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from rulegrad.config import config
 from rulegrad.diagnosis.bisecting import Trial
+from rulegrad.diagnosis.blaming import Blame, blame, read_blame
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
 from rulegrad.lang import engine
@@ -22,6 +23,8 @@ from rulegrad.lang import engine
 TOLERANCE = 1e-3
 ALL_OFF = "random:0:1"  # every rule that may be left out
 _FIRING = re.compile(r"rulegrad: rule (\S+) \((.*?)\), firing \d+, in pass (\w+):\n((?:%.*\n|->\n)*)")
+_SCHEDULE = re.compile(r"the kernels of the schedule do not compute what the graph does.*|pass number changes what .*")
+_SKIPPED = re.compile(r"rulegrad: (CHECK=2 does not compare .*)")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|inf\b|nan\b)")
 
 
@@ -31,6 +34,14 @@ class Firing(NamedTuple):
     place: str
     in_pass: str
     change: str
+
+
+class Checked(NamedTuple):
+    """What a run under CHECK=2 finds, where no rule that may be left out is to blame."""
+
+    blame: Blame | None
+    problem: str  # where only a pass can be named; empty when every pass that was compared is right
+    skipped: tuple[str, ...]  # what was not compared, and why
 
 
 class Commands:
@@ -57,6 +68,12 @@ class Commands:
         """What the last firing that the trial's limit admits does; None where the command hides its stderr."""
         told = _FIRING.search(self.run(trial, DEBUG="1").stderr)
         return Firing(told.group(2), told.group(3), told.group(4)) if told else None
+
+    def checked(self) -> Checked:
+        """One run under CHECK=2, which compares what each pass leaves with what it was given."""
+        said = self.run(Trial(), CHECK="2", DEBUG="1").stderr
+        problem = _SCHEDULE.search(said)
+        return Checked(read_blame(said), problem.group() if problem else "", tuple(_SKIPPED.findall(said)))
 
     def suspects(self) -> list[str]:
         """The rules that may be left out; those of users last."""
@@ -120,6 +137,20 @@ class Graphs:
             _, firings = engine.rewrite(self.graph, self.name, self.target, trace=True)
         mine = [firing for firing in firings if firing.rule == trial.limit[0]]
         return Firing(mine[-1].place, self.name, f"{mine[-1].before}\n->\n{mine[-1].after}\n") if mine else None
+
+    def checked(self) -> Checked:
+        """The pass, stopped after each firing."""
+        from rulegrad.diagnosis.meaning import NotComparableError, agree, meaning
+
+        def right(after: UOp) -> bool | None:
+            try:
+                return agree(self.wanted, meaning(after, self.arrays))
+            except NotComparableError:
+                return None
+            except RulegradError:
+                return False
+
+        return Checked(blame(self.name, self.graph, self.target, right, config.rules_off), "", ())
 
     def suspects(self) -> list[str]:
         """The rules that fire in the pass and may be left out."""

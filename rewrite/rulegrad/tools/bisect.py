@@ -2,7 +2,7 @@
 
 A script's output is compared with that of the interpreter without all rules that may be left out, or with `--check` the
 script must end well under CHECK=2. A command is right when its exit status is 0. A saved graph must mean the same
-after a pass.
+after a pass. Where no rule that may be left out is to blame, each pass is compared under CHECK=2, firing by firing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from rulegrad.diagnosis.bisecting import Culprit, NoCulpritError, Trial, find_culprit
-from rulegrad.diagnosis.trials import Commands, Firing, Graphs, Scripts
+from rulegrad.diagnosis.blaming import Blame
+from rulegrad.diagnosis.trials import Checked, Commands, Firing, Graphs, Scripts
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
 
@@ -41,16 +42,56 @@ def main(arguments: Sequence[str]) -> int:
     try:
         culprit = find_culprit(trials.suspects(), trials.right)
     except NoCulpritError as error:
-        print(
-            json.dumps({"right": False, "rule": None, "problem": str(error)}) if options.json else f"rulegrad: {error}"
-        )
-        return 1
+        return _tell(*_essential(trials.checked(), str(error)), as_json=options.json)
     if culprit is None:
-        print(json.dumps({"right": True}) if options.json else "the result is right")
-        return 0
+        # its reference has the essential rules too
+        checked = trials.checked() if isinstance(trials, Scripts) else Checked(None, "", ())
+        if checked.blame is None and not checked.problem:
+            return _tell({"right": True}, "the result is right", as_json=options.json, status=0)
+        return _tell(*_essential(checked, ""), as_json=options.json)
     firing = trials.firing(Trial(culprit.off, (culprit.rule, culprit.firing)))
-    print(json.dumps(_data(culprit, firing), indent=2) if options.json else _text(culprit, firing))
-    return 1
+    return _tell(_data(culprit, firing), _text(culprit, firing), as_json=options.json)
+
+
+def _tell(data: dict[str, Any], text: str, as_json: bool, status: int = 1) -> int:
+    print(json.dumps(data, indent=2) if as_json else text)
+    return status
+
+
+def _essential(checked: Checked, problem: str) -> tuple[dict[str, Any], str]:
+    """What is said, as data and as text, where a rule that cannot be left out is to blame, or none is found."""
+    found = checked.blame
+    if found is None:
+        problem = checked.problem or f"{problem}; CHECK=2 finds no pass that changes what a graph computes"
+        lines = [f"rulegrad: {problem}", *checked.skipped]
+        return {"right": False, "rule": None, "problem": problem, "skipped": list(checked.skipped)}, "\n".join(lines)
+    data: dict[str, Any] = {
+        "right": False,
+        "rule": found.rules[0] if found.exact else None,
+        "place": found.place,
+        "firing": found.last,
+        "pass": found.in_pass,
+        "change": f"{found.before.rstrip()}\n->\n{found.after.rstrip()}\n" if found.exact else None,
+        "cases": list(found.cases),
+        "off": [],
+    }
+    if not found.exact:
+        data["problem"] = f"pass {found.in_pass} makes the result wrong; only the pass is known"
+        if found.last:
+            data["problem"] += f", and that it is one of its firings {found.first} to {found.last}"
+        data["suspects"] = list(found.rules)
+        return data, f"rulegrad: {data['problem']}\nrules that fired: {', '.join(found.rules)}"
+    return data, _essential_text(found, data["change"])
+
+
+def _essential_text(found: Blame, change: str) -> str:
+    rule = found.rules[0]
+    lines = [f"{found.place}: rule {rule} makes the result wrong, at firing {found.last} of pass {found.in_pass}"]
+    if found.certain:
+        lines[0] += f", by the case {found.cases[0]}"
+    elif found.cases:
+        lines[0] += f"; it uses {', '.join(found.cases)}"
+    return "\n".join([f"{lines[0]}:", change.rstrip(), "found under CHECK=2, as this cannot be left out"])
 
 
 def _trials(options: argparse.Namespace) -> Commands | Graphs:
