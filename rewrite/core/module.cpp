@@ -7,6 +7,7 @@
 #include <chrono>
 #include <thread>
 
+#include "buffer_provider.hpp"
 #include "python_trace.hpp"
 
 using namespace rulegrad;
@@ -439,6 +440,8 @@ NB_MODULE(_core, m) {
       PyErr_SetString(g_rule_error, (std::string("malformed compiled rules: ") + e.what()).c_str());
     }
   });
+
+  m.attr("BufferProvider") = nb::steal(buffer_provider());
 
   auto cls = nb::class_<Handle>(m, "UOp", "An immutable node: op, dtype, sources, attributes. Equal nodes are the same node.");
   // Positional op, src, dtype; by name dtype and the attributes (an attribute may be called op).

@@ -87,6 +87,13 @@ def target_of(name: str) -> str:
     return get(name).target
 
 
+def kind_of(name: str) -> str:
+    """What sort of device this is: one of `KINDS`."""
+    name = canonical(name)
+    known = report(backend(name.partition(":")[0]))
+    return next(found.kind for found in known.discovery.devices if known.name(found) == name)
+
+
 def default() -> str:
     """The name of the device that is used when none is named: the setting `device`, else the best that works.
 

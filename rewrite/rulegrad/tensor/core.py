@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from rulegrad._core import BufferProvider
 from rulegrad.errors import DeviceError, DtypeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
@@ -24,7 +25,7 @@ pending_leaves: weakref.WeakValueDictionary[int, TensorCore] = weakref.WeakValue
 _leaf_of_buffer: weakref.WeakValueDictionary[int, TensorCore] = weakref.WeakValueDictionary()
 
 
-class TensorCore:
+class TensorCore(BufferProvider):
     """What every tensor has. The operations are added by the classes that derive from it."""
 
     __slots__ = (
@@ -169,6 +170,16 @@ class TensorCore:
         for extent in self.shape:
             count *= extent
         return count
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        return self.size * self.dtype.itemsize
 
     # ---- gradients ----
 

@@ -9,6 +9,9 @@ import numpy as np
 
 from rulegrad.config import config
 from rulegrad.errors import DtypeError, ShapeError
+from rulegrad.ir import UOp
+from rulegrad.ir.dtype import ALL, as_dtype
+from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor import lines
 from rulegrad.tensor.core import TensorCore, pending_leaves
@@ -79,8 +82,10 @@ class Realize(TensorCore):
         return values
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ValueError("a tensor has no memory that NumPy could share: its values are always copied")
         values = self.numpy()
-        return values if dtype is None else values.astype(dtype)
+        return values if dtype is None else values.astype(dtype, copy=False)
 
     def item(self) -> Any:
         """The value of a tensor with one element, as a Python number. Raises ShapeError for more."""
@@ -114,16 +119,35 @@ class Realize(TensorCore):
             raise TypeError(f"a tensor of dtype {self.dtype} is not an integer; cast it to one first")
         return int(self.item())
 
-    def to(self, device: str) -> Self:
-        """The same values on another device (this tensor, when it is there already). Copies through the host.
+    def to(self, target: Any = None, dtype: Any = None, *, device: str | None = None) -> Self:
+        """The same values on another device, in another dtype, or as those of another tensor.
 
-        Raises DeviceError for an unknown device. The copy has no gradient.
+        target: a device's name, a dtype, or a tensor whose device and dtype are taken. This tensor itself is returned
+        when nothing changes. Between devices the values go through the host, and the copy has no gradient.
+        Raises DeviceError for an unknown device and DtypeError for an unknown dtype.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1, 2]).to("float64").dtype, Tensor([1, 2]).to("numpy").device
+        ('float64', 'numpy')
         """
-        name = device_name(device)
-        if name == self.device:
-            return self
-        buffer = upload(self.numpy(), name)
+        if isinstance(target, TensorCore):
+            device, dtype = target.device, target.dtype
+        elif target is not None and (not isinstance(target, str) or target in ALL):
+            dtype = target
+        elif target is not None:
+            device = target
+        name = device_name(device) or self.device
+        moved = self if name == self.device else self._moved(name)
+        wanted = moved.dtype if dtype is None else as_dtype(dtype)
+        return moved if wanted == moved.dtype else moved._result(UOp("CAST", (moved.uop,), wanted))
+
+    def _moved(self, device: str) -> Self:
+        buffer = upload(self.numpy(), device)
         return self._new(buffer.uop, buffer, buffer.device)
+
+    def cpu(self) -> Self:
+        """This tensor when its device is the CPU, through whatever backend; else a copy on `numpy`."""
+        return self if devices.kind_of(self.device) in ("cpu", "interpreter") else self.to("numpy")
 
     def assign(self, value: TensorCore) -> Self:
         """Take the values of `value`, of the same shape and dtype, and forget the old ones. Returns the tensor.

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rulegrad.tensor.autograd import Autograd
-from rulegrad.tensor.realize import Realize
+from rulegrad.tensor.protocols import Protocols
 
 
-class Tensor(Autograd, Realize):
+class Tensor(Protocols):
     """A lazy array on a device, with NumPy's operations and PyTorch's gradients.
 
     Operations build a graph of nodes (`.uop`); `realize`, `numpy`, `item`, `print` and the like compute it.
