@@ -265,9 +265,12 @@ class PyProgram {
     for (auto& t : targets) nodes.push_back(t.ref.n);
     std::vector<Ref> out;
     std::vector<GradientFiring> firings;
-    {
+    std::exception_ptr error;  // what fired before it is told too
+    try {
       nb::gil_scoped_release release;
       out = reverse(program_, p, root.ref.n, seed.ref.n, nodes, nullptr, trace.is_none() ? nullptr : &firings);
+    } catch (...) {
+      error = std::current_exception();
     }
     for (auto& f : firings) {
       nb::list sources;
@@ -275,6 +278,7 @@ class PyProgram {
       const Rule& rule = program_.rules[f.rule];
       trace.attr("append")(nb::make_tuple(rule.name->text, rule.place->text, nb::cast(Handle{f.node}), nb::cast(Handle{f.gradient}), sources));
     }
+    if (error) std::rethrow_exception(error);
     nb::list result;
     for (auto& r : out) {
       if (r.n) result.append(nb::cast(Handle{r}));

@@ -6,6 +6,8 @@ namespace rulegrad {
 
 namespace {
 
+constexpr size_t kAll = ~size_t(0);
+
 nb::object handle_of(const Ref& r) { return r.n ? nb::cast(Handle{r}) : nb::none(); }
 
 nb::list handles_of(const std::vector<Ref>& refs) {
@@ -19,9 +21,9 @@ class Telling {
   explicit Telling(const Program& program) : program_(program) {}
 
   // Into a dictionary: firings, found, inside, remaining, omitted.
-  void work(nb::dict& d, const std::vector<Firing>& all, const std::vector<Inside>& remaining, bool cut) {
+  void work(nb::dict& d, const std::vector<Firing>& all, const std::vector<Inside>& remaining, size_t most) {
     nb::list firings, found, inside;
-    const size_t half = kMostOfFailed / 2, omitted = cut && all.size() > kMostOfFailed ? all.size() - kMostOfFailed : 0;
+    const size_t half = most / 2, omitted = all.size() > most ? all.size() - most : 0;
     for (size_t k = 0; k < all.size(); k++) {
       if (omitted && k == half) k += omitted;
       const Rule& rule = program_.rules[all[k].rule];
@@ -49,7 +51,7 @@ class Telling {
       d["before"] = handle_of(one.before);
       d["after"] = handle_of(one.after);
       d["cost"] = python_of(one.cost);
-      work(d, one.firings, one.remaining, one.verdict == Verdict::Failed);
+      work(d, one.firings, one.remaining, one.verdict == Verdict::Failed ? kMostOfFailedPart : kAll);
       told.append(d);
     }
     return told;
@@ -63,7 +65,7 @@ class Telling {
 
 nb::dict information(const Program& program, const Outcome& out, bool failed) {
   nb::dict d;
-  Telling(program).work(d, out.firings, out.remaining, failed);
+  Telling(program).work(d, out.firings, out.remaining, failed ? kMostOfFailed : kAll);
   d["followed"] = handles_of(out.followed);
   d["visited"] = out.visited;
   d["fired"] = out.fired;

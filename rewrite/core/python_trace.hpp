@@ -4,7 +4,8 @@
 
 namespace rulegrad {
 
-constexpr size_t kMostOfFailed = 4'000;  // firings of a pass that failed: the first half of them, and the last
+// Firings of a pass, or of a part, that failed: the first half of them, and the last.
+constexpr size_t kMostOfFailed = 4'000, kMostOfFailedPart = 200;
 
 // The dictionary `Information` of _core.pyi. Of a pass that failed at most so many firings are there, for it may have tried for long.
 nb::dict information(const Program& program, const Outcome& out, bool failed = false);

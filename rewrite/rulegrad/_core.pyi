@@ -206,7 +206,8 @@ class Program:
     ) -> list[UOp | None]:
         """Gradients of root with respect to targets, from that of root; None where root does not depend on one.
 
-        trace: gets (rule, place, node, its gradient, the gradients that the rule gives sources) of each node.
+        trace: gets (rule, place, node, its gradient, the gradients that the rule gives sources) of each node, also of
+        those before an error.
         """
 
     def apply(self, pass_name: str, root: UOp) -> UOp | None:

@@ -15,6 +15,8 @@ from browser import Browser, find_browser
 import rulegrad as rg
 from rulegrad import Tensor, UOp
 from rulegrad.compile import compile_graph
+from rulegrad.errors import RewriteError
+from rulegrad.lang import engine
 from rulegrad.tracing import Selection, Trace
 from rulegrad.tracing.page import page
 
@@ -96,7 +98,9 @@ def choose(browser: Browser, rule: str) -> dict[str, Any]:
     """Chooses the first firing of a rule; the firing."""
     find = f"viewer.model.firings.find(firing => viewer.model.rule(firing).name === {json.dumps(rule)})"
     browser.run(f"viewer.choose({find})")
-    found: dict[str, Any] = json.loads(browser.run(f"JSON.stringify({{...{find}, pass: undefined}})"))
+    found: dict[str, Any] = json.loads(
+        browser.run(f"JSON.stringify({{...{find}, pass: undefined, inside: undefined}})")
+    )
     return found
 
 
@@ -439,3 +443,67 @@ def test_data_is_escaped() -> None:
     inside = re.search(r'<script type="application/json" id="data">(.*?)</script>', content, re.DOTALL)
     assert inside is not None and json.loads(inside[1]) == data
     assert content.count("<script") == 2 and HOSTILE not in content
+
+
+# ---- what is inside a firing, and passes that fail ----
+
+
+@pytest.fixture(scope="module")
+def inside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A part of a template, a search, and a pass whose rules lead back."""
+
+    def var(number: int) -> UOp:
+        return UOp("BUFFER", (), "int32", id=number, shape=())
+
+    path = tmp_path_factory.mktemp("inside") / "trace.html"
+    rules = Path(__file__).parents[1] / "tracing" / "inside.rules"
+    with engine.load_rules(rules), rg.trace() as trace:
+        rg.rewrite(UOp("ABS", (-var(0),)) + 0, "inside_pull")
+        rg.rewrite(-var(9) + var(9), "inside_choose")
+        with pytest.raises(RewriteError):
+            rg.rewrite(var(1) + 0 - var(2), "inside_pull")
+        trace.save(path)
+    return path
+
+
+@pytest.fixture
+def opened_inside(browser: Browser, inside: Path) -> Iterator[Browser]:
+    browser.problems.clear()
+    browser.open(address(inside))
+    browser.wait("!!window.viewer")
+    yield browser
+    assert browser.problems == []
+
+
+def test_parts_of_templates_are_shown(opened_inside: Browser) -> None:
+    choose(opened_inside, "inside_pull.pull")
+    assert "rewritten(…, inside_signs)" in text(opened_inside, "#details .inside")
+    click(opened_inside, "#details .inside a.count")
+    details = text(opened_inside, "#details")
+    assert "inside_signs.twice" in details and "inside rewritten(…) of #1" in details
+    assert opened_inside.run("viewer.view.panels.map(panel => panel.graph.size)") == [3, 1]
+    click(opened_inside, "#scope [data-value=whole]")
+    assert opened_inside.run("location.hash") == "#step-1"
+    opened_inside.press("j")
+    assert opened_inside.run("viewer.model.rule(viewer.chosen.firing).name") == "inside_pull.zero"
+
+
+def test_candidates_are_shown(opened_inside: Browser) -> None:
+    choose(opened_inside, "inside_choose.other")
+    shown = text(opened_inside, "#details .inside")
+    lines = [line for line in shown.split("\n") if "inside_choose." in line]
+    assert "2 examined; the graph costs 20" in shown
+    assert lines == ["10, taken: inside_choose.other", "18: inside_choose.less"]
+
+
+def test_a_pass_that_failed_is_shown(opened_inside: Browser) -> None:
+    opened_inside.run("viewer.choosePass(viewer.model.data.passes.find(pass => pass.error))")
+    assert "does not end: the rules lead from SUB" in text(opened_inside, "#details .error")
+    assert "inside_pull" in text(opened_inside, "#passes .row.failed")
+    rows = "[...document.querySelectorAll('#firings .row')].map(row => row.querySelector('b').textContent)"
+    assert opened_inside.run(rows) == ["#5", "#6", "#7", "error"]
+    opened_inside.run("viewer.choose(viewer.model.firings.at(-1))")
+    click(opened_inside, "#scope [data-value=whole]")
+    assert opened_inside.run("viewer.view.panels.map(panel => panel.graph.size)") == [3, 3]
+    click(opened_inside, "#firings .row:last-child")
+    assert opened_inside.run("viewer.chosen.firing") is None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import rulegrad as rg
 from rulegrad import Tensor, UOp, no_grad
 from rulegrad.compile import compile_graph
+from rulegrad.errors import RewriteError
 from rulegrad.tracing import Trace
 
 
@@ -28,4 +31,19 @@ def traced_kernels() -> Trace:
         hidden = (x @ x).relu()
         result = hidden.softmax(axis=1)
         compile_graph([result.uop], "opencl")
+    return trace
+
+
+def var(number: int, dtype: str = "int32", shape: tuple[int, ...] = ()) -> UOp:
+    return UOp("BUFFER", (), dtype, id=number, shape=shape)
+
+
+def inside_trace() -> Trace:
+    """By inside.rules: a part of a template, a search, a circle, and a part that does not end."""
+    with rg.trace() as trace:
+        rg.rewrite(UOp("ABS", (-var(0),)) + 0, "inside_pull")
+        rg.rewrite(-var(9) + var(9), "inside_choose")
+        for graph in (var(1) + 0 - var(2), UOp("EXP2", (var(1, "float32") + 0,))):
+            with contextlib.suppress(RewriteError):
+                rg.rewrite(graph, "inside_pull")
     return trace

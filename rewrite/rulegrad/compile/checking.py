@@ -16,7 +16,7 @@ from rulegrad.diagnosis.blaming import blame
 from rulegrad.diagnosis.meaning import Meaning, NotComparableError, agree, contents, meaning, sample, sample_arrays
 from rulegrad.errors import DeviceError, GraphError, RewriteError
 from rulegrad.ir import UOp
-from rulegrad.lang import engine
+from rulegrad.lang import engine, watching
 
 if TYPE_CHECKING:
     from rulegrad.compile.schedule import Schedule
@@ -39,6 +39,14 @@ class Checker:
     def run(self, before: UOp, name: str, stage: str, follow: Sequence[UOp] = ()) -> tuple[UOp, _core.Information]:
         """A pass, and what it did. Raises RewriteError that names the pass and the rules that fired."""
         after, info = engine.run(before, name, self.target, trace=self.level >= 1, follow=follow)
+        try:
+            self._check(before, after, name, stage, info)
+        except RewriteError as error:
+            watching.tell_failed(name, self.target, before, error.problem)
+            raise
+        return after, info
+
+    def _check(self, before: UOp, after: UOp, name: str, stage: str, info: _core.Information) -> None:
         fired = ", ".join(dict.fromkeys(rule for rule, *_ in info["firings"])) or "none"
         if self.level >= 1:
             # a kernel becomes a program on the way: it is one once it has passed for one
@@ -49,7 +57,6 @@ class Checker:
                 self._compare(before, after, name, "graph" if stage == "tensor" else "kernel", fired)
             except NotComparableError as error:
                 tell_skipped(f"pass {name}", error.problem)
-        return after, info
 
     def _compare(self, before: UOp, after: UOp, name: str, what: str, fired: str) -> None:
         try:

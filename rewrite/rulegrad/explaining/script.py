@@ -28,7 +28,7 @@ class Recording:
 
     @property
     def subjects(self) -> list[Subject]:
-        """In order. The graph of a pass that failed is the last, and without the pass's name."""
+        """In order. The graph of a pass that could not be run is the last, and without the pass's name."""
         begun = [] if self._begun is None else [Subject(self._begun, "", self._target)]
         return [*self._subjects, *begun]
 
@@ -48,7 +48,11 @@ class Recording:
 
     def ran(self, run: PassRun) -> None:
         self._begun, self._target = None, run.target
+        # one that failed too: the question may be about it
         self._subjects.setdefault(Subject(run.before, run.name, run.target))
+
+    def failed(self, name: str, target: str | None, graph: UOp, problem: str) -> None:
+        pass
 
     def compiled(self, graph: UOp, kernel: Kernel, target: str) -> None:
         pass

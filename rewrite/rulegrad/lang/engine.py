@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, overload
 
 from rulegrad import _core
 from rulegrad.config import config
 from rulegrad.config import on_change as on_setting
-from rulegrad.errors import RewriteError, RuleError
+from rulegrad.errors import RewriteError, RuleError, RulegradError
 from rulegrad.lang import sources, watching
 from rulegrad.lang.selection import RuleFacts, check_limited, facts_of, switched_off
 from rulegrad.lang.sources import Sources
@@ -239,31 +239,53 @@ def run(
     """A pass, and what it did: firings, visited, fired, what was numbered, and what became of the nodes in `follow`."""
     asked = watching.asked(uop)
     start = time.perf_counter()
-    result, info = _rewritten(uop, name, target, trace or bool(watching.watchers), [*follow, *asked])
+    failed: dict[str, Any] = {}
+    try:
+        result, info = _rewritten(uop, name, target, trace or bool(watching.watchers), [*follow, *asked], failed)
+    except RulegradError as error:
+        if watching.watchers and failed:
+            changes, time_taken = watching.changes_of(cast("_core.Information", failed)), time.perf_counter() - start
+            watching.tell(
+                name, target, (uop, uop), changes, failed["visited"], (start, time_taken), None, error.problem, failed
+            )
+        raise
     seconds = time.perf_counter() - start
     _statistics.add_pass(name, seconds, 1, info["visited"], info["fired"])
     if watching.watchers:
         followed = zip(asked, info["followed"][len(follow) :], strict=True)
         del info["followed"][len(follow) :]
-        changes = [
-            Change(rule, place, found, (before,), (after,))
-            for (rule, place, before, after), found in zip(info["firings"], info["found"], strict=True)
-        ]
-        watching.tell(name, target, (uop, result), changes, info["visited"], (start, seconds), dict(followed))
+        changes, results = watching.changes_of(info), dict(followed)
+        watching.tell(
+            name,
+            target,
+            (uop, result),
+            changes,
+            info["visited"],
+            (start, seconds),
+            results,
+            "",
+            cast(dict[str, Any], info),
+        )
     return result, info
 
 
 def _rewritten(
-    uop: UOp, name: str, target: str | None, trace: bool, follow: list[UOp]
+    uop: UOp, name: str, target: str | None, trace: bool, follow: list[UOp], failed: dict[str, Any]
 ) -> tuple[UOp, _core.Information]:
-    """A pass; a rule that RULES_LIMIT names fires no more when it has fired so often in the whole program."""
+    """A pass; a rule that RULES_LIMIT names fires no more when it has fired so often in the whole program.
+
+    failed: gets what was done before an error, where somebody looks on.
+    """
+    until = failed if watching.watchers else None
     global _limited
     found, check = program(target), config.check >= 1
     if config.rules_limit is None:
-        return found.rewrite(name, uop, trace=trace, check=check, follow=follow)
+        return found.rewrite(name, uop, trace=trace, check=check, follow=follow, failed=until)
     rule, limit = config.rules_limit
     left = limit - _limited
-    result, info = found.rewrite(name, uop, trace=True, check=check, follow=follow, limit=left, limited=rule)
+    result, info = found.rewrite(
+        name, uop, trace=True, check=check, follow=follow, limit=left, limited=rule, failed=until
+    )
     _limited += info["fired_limited"]
     if config.debug >= 1 and info["fired_limited"] == left > 0:
         _, place, before, after = [firing for firing in info["firings"] if firing[0] == rule][-1]
@@ -276,13 +298,29 @@ def reverse(name: str, root: UOp, root_gradient: UOp, targets: Sequence[UOp]) ->
     """A reverse pass: the gradients of root with respect to targets; None where root does not depend on one."""
     start = time.perf_counter()
     firings: list[tuple[str, str, UOp, UOp, list[UOp]]] | None = [] if watching.watchers else None
-    found = program(None).reverse(name, root, root_gradient, list(targets), firings)
+    try:
+        found = program(None).reverse(name, root, root_gradient, list(targets), firings)
+    except RulegradError as error:
+        _tell_gradients(name, root, root, firings, start, error.problem)
+        raise
     _statistics.add_pass(name, time.perf_counter() - start)
     if firings is not None:
-        changes = [Change(rule, place, n, (n, d), tuple(given)) for rule, place, n, d, given in firings]
         result = UOp("SINK", tuple(gradient for gradient in found if gradient is not None))
-        watching.tell(name, None, (root, result), changes, len(changes), (start, time.perf_counter() - start))
+        _tell_gradients(name, root, result, firings, start)
     return found
+
+
+def _tell_gradients(
+    name: str,
+    root: UOp,
+    result: UOp,
+    firings: list[tuple[str, str, UOp, UOp, list[UOp]]] | None,
+    start: float,
+    error: str = "",
+) -> None:
+    changes = [Change(rule, place, n, (n, d), tuple(given)) for rule, place, n, d, given in firings or ()]
+    seconds = time.perf_counter() - start
+    watching.tell(name, None, (root, result), changes, len(changes), (start, seconds), None, error)
 
 
 def run_all(uops: Sequence[UOp], names: Sequence[str], target: str | None = None) -> list[UOp]:

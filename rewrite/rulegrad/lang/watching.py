@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rulegrad._core import UOp
 
 if TYPE_CHECKING:
+    from rulegrad._core import Information, Inside
     from rulegrad.runtime.kernel import Kernel
 
 
@@ -33,11 +34,22 @@ class Change(NamedTuple):
     found: UOp  # the node before, as the pass found it
     before: tuple[UOp, ...]
     after: tuple[UOp, ...]
+    inside: Sequence[Inside] = ()  # parts that the rule had rewritten, or the candidates of a choose pass
+
+
+def changes_of(info: Information | Inside) -> list[Change]:
+    """The firings of a pass that was traced."""
+    return [
+        Change(rule, place, found, (before,), (after,), inside)
+        for (rule, place, before, after), found, inside in zip(
+            info["firings"], info["found"], info["inside"], strict=True
+        )
+    ]
 
 
 @dataclass(slots=True, eq=False)
 class PassRun:
-    """A pass that ran on a graph."""
+    """A pass that ran on a graph. One that failed leaves the graph as it was."""
 
     name: str
     target: str | None
@@ -51,6 +63,9 @@ class PassRun:
     followed: dict[
         UOp, UOp | None
     ]  # nodes that a watcher asked for, and their results; None: they are not in the graph any more
+    error: str = ""  # what it failed with
+    remaining: Sequence[Inside] = ()  # rewriting inside that led to no firing: before the error, or when a search ended
+    omitted: tuple[int, int] = (0, 0)  # after how many firings how many are left out, where it failed after very many
 
 
 class Watcher(Protocol):
@@ -61,6 +76,9 @@ class Watcher(Protocol):
 
     def ran(self, run: PassRun) -> None:
         """A pass has run."""
+
+    def failed(self, name: str, target: str | None, graph: UOp, problem: str) -> None:
+        """What a pass has made of a graph is wrong; that it ran was told before."""
 
     def compiled(self, graph: UOp, kernel: Kernel, target: str) -> None:
         """A kernel was made from the graph that was cut out for it."""
@@ -99,11 +117,26 @@ def tell(
     visited: int,
     time: tuple[float, float],
     followed: Mapping[UOp, UOp | None] | None = None,
+    error: str = "",
+    info: Mapping[str, Any] | None = None,
 ) -> None:
-    """Tells everybody of a pass that ran: the graphs before and after, and when it started and how long it took."""
-    run = PassRun(name, target, current(), *graphs, changes, visited, *time, dict(followed or {}))
+    """Tells everybody of a pass that ran: the graphs before and after, and when it started and how long it took.
+
+    info: what the engine gave, for the rewriting that led to no firing.
+    """
+    rest = info or {}
+    remaining, omitted = rest.get("remaining", ()), rest.get("omitted", (0, 0))
+    run = PassRun(
+        name, target, current(), *graphs, changes, visited, *time, dict(followed or {}), error, remaining, omitted
+    )
     for watcher in list(watchers):
         watcher.ran(run)
+
+
+def tell_failed(name: str, target: str | None, graph: UOp, problem: str) -> None:
+    """Tells everybody that what a pass made of a graph is wrong."""
+    for watcher in list(watchers):
+        watcher.failed(name, target, graph, problem)
 
 
 def tell_kernel(graph: UOp, kernel: Kernel, target: str) -> None:

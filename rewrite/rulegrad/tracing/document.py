@@ -14,7 +14,7 @@ from rulegrad.errors import GraphError
 from rulegrad.ir import UOp
 from rulegrad.lang import engine
 from rulegrad.tracing.provenance import Place
-from rulegrad.tracing.recorder import Trace, TracedFiring, TracedKernel, TracedPass
+from rulegrad.tracing.recorder import Trace, Traced, TracedFiring, TracedInside, TracedKernel, TracedPass
 
 FORMAT = "rulegrad trace"
 #: Raised when a field changes its meaning or goes away; not when one is added.
@@ -36,13 +36,13 @@ class Selection:
         step = 0
         left = self.limit if self.limit is not None else 1 << 62
         for one in trace.passes:
-            numbered = list(enumerate(one.firings, step + 1))
-            step += len(numbered)
+            numbered = one.numbered(step)
+            step += one.fired
             if self.pass_name is not None and not fnmatch.fnmatchcase(one.name, self.pass_name):
                 continue
             found = [(number, firing) for number, firing in numbered if self._wants(firing.rule)][:left]
             left -= len(found)
-            if found or self.rule is None:
+            if found or self.rule is None or one.error:
                 yield one, found
             if not left:
                 return
@@ -114,11 +114,31 @@ class _Document:
             "seconds": one.seconds,
             "runs": one.runs,
             "visited": one.visited,
-            "fired": len(one.firings),
+            "fired": one.fired,
             "firings": [self._firing(step, firing) for step, firing in firings],
+            "error": one.error,
+            "omitted": list(one.omitted),
+            **self._inside(one.remaining),
         }
 
-    def _firing(self, step: int, firing: TracedFiring) -> dict[str, Any]:
+    def _inside(self, traced: Traced) -> dict[str, Any]:
+        return {"inside": [self._part(one) for one in traced.parts], "examined": traced.examined}
+
+    def _part(self, one: TracedInside) -> dict[str, Any]:
+        return {
+            "kind": one.kind,
+            "runs": one.runs,
+            "rule": self._rules((one.rule, one.place)) if one.rule else None,
+            "verdict": one.verdict,
+            "before": one.before,
+            "after": one.after,
+            "cost": one.cost,
+            "firings": [self._firing(None, firing) for firing in one.firings],
+            "omitted": list(one.omitted),
+            **self._inside(one.remaining),
+        }
+
+    def _firing(self, step: int | None, firing: TracedFiring) -> dict[str, Any]:
         return {
             "step": step,
             "rule": self._rules((firing.rule, firing.place)),
@@ -129,6 +149,7 @@ class _Document:
             "added": list(firing.difference.added),
             "complete": firing.difference.complete,
             "line": self._line(firing.line),
+            **self._inside(firing.inside),
         }
 
     def _kernel(self, one: TracedKernel) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.errors import ConfigError
 from rulegrad.ir import UOp
 from rulegrad.lang import watching
-from rulegrad.lang.watching import Change, Part, PassRun
+from rulegrad.lang.watching import Change, Part, PassRun, changes_of
 from rulegrad.runtime.profile import Profile
 from rulegrad.runtime.timeline import Span, save_timeline
 from rulegrad.tracing.nodes import Difference, NodeTable, difference
@@ -22,8 +22,13 @@ from rulegrad.tracing.rule_text import rule_text
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from rulegrad._core import Inside
     from rulegrad.runtime.kernel import Kernel
     from rulegrad.tracing.document import Selection
+
+
+#: Candidates of one round of a choose pass that are kept: those of least cost.
+MOST_CANDIDATES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,36 @@ class TracedFiring:
     after: tuple[int, ...]
     difference: Difference
     line: Place | None  #: the user's
+    inside: Traced
+
+
+@dataclass(frozen=True, slots=True)
+class TracedInside:
+    """Rewriting inside a pass: a part of a template, or a candidate of a choose pass.
+
+    kind: rewritten, given or must; graph, with which candidates are compared; candidate. verdict: done, failed; given
+    (that graph), taken, not taken, no cost.
+    """
+
+    kind: str
+    runs: str  #: the pass or the rule sets that rewrote it
+    rule: str  #: of a candidate
+    place: str
+    verdict: str
+    before: int
+    after: int | None  #: None where it failed
+    cost: float | None
+    firings: list[TracedFiring]
+    remaining: Traced  #: what led to no firing
+    omitted: tuple[int, int]  #: after how many firings how many are left out, where it failed after very many
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """What was rewritten inside a firing, or after the last one; examined: the candidates, shown or not."""
+
+    parts: tuple[TracedInside, ...] = ()
+    examined: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -53,6 +88,19 @@ class TracedPass:
     seconds: float
     firings: list[TracedFiring]
     runs: int = 1
+    error: str = ""  #: what it failed with; `after` is then the graph before, or the wrong one that it left
+    remaining: Traced = Traced()  #: rewriting inside that led to no firing: before an error, or when a search ended
+    omitted: tuple[int, int] = (0, 0)  #: after how many firings how many are left out, where it failed after very many
+
+    @property
+    def fired(self) -> int:
+        """How many rules fired, listed or not."""
+        return len(self.firings) + self.omitted[1]
+
+    def numbered(self, before: int) -> list[tuple[int, TracedFiring]]:
+        """The firings with their steps, of which there were so many before."""
+        at, left_out = self.omitted
+        return [(before + k + (left_out if k > at else 0), firing) for k, firing in enumerate(self.firings, 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +173,57 @@ class Trace:
             before = self.table.number(run.before)
             self._provenance.known(self.table.below([before]))
             firings = [self._firing(change) for change in run.changes]
+            remaining = self._inside(run.remaining, None)
             after = self.table.number(run.after)
             results = {old: new for old, new in run.followed.items() if new is not None}
             number = self.table.number
             self._provenance.became({number(old): number(new) for old, new in results.items()})
-            self._passes[key] = TracedPass(
+            made = TracedPass(
                 run.name, run.target, run.part, before, after, run.visited, run.start, run.seconds, firings
             )
+            made.error, made.remaining, made.omitted = run.error, remaining, run.omitted
+            self._passes[key] = made
 
-    def _firing(self, change: Change) -> TracedFiring:
-        if (change.rule, change.place) not in self.rules:
-            self.rules[change.rule, change.place] = rule_text(change.place)
+    def failed(self, name: str, target: str | None, graph: UOp, problem: str) -> None:
+        """What a pass has made is wrong."""
+        with self._lock:
+            for (other, of, _, before), one in self._passes.items():
+                if (other, of, before) == (name, target, graph):
+                    one.error = problem
+
+    def _note_rule(self, rule: str, place: str) -> None:
+        if (rule, place) not in self.rules:
+            self.rules[rule, place] = rule_text(place)
+
+    def _inside(self, parts: Sequence[Inside], line: Place | None) -> Traced:
+        """Of many candidates those of least cost, in the order in which they were examined."""
+        judged = [(one["cost"], k) for k, one in enumerate(parts) if one["verdict"] in ("not taken", "no cost")]
+        judged.sort(key=lambda item: (item[0] is None, item[0] or 0, item[1]))
+        left_out = {k for _, k in judged[MOST_CANDIDATES:]}
+        shown = [one for k, one in enumerate(parts) if k not in left_out]
+        return Traced(tuple(self._part(one, line) for one in shown), sum(bool(one["rule"]) for one in parts))
+
+    def _part(self, one: Inside, line: Place | None) -> TracedInside:
+        kind, _, runs = one["name"].partition(" ")
+        if one["rule"]:
+            self._note_rule(one["rule"], one["place"])
+        after = one["after"]
+        return TracedInside(
+            kind or ("candidate" if one["rule"] else "graph"),
+            runs.removeprefix("rules "),
+            one["rule"],
+            one["place"],
+            one["verdict"],
+            self.table.number(one["before"]),
+            None if after is None else self.table.number(after),
+            one["cost"],
+            [self._firing(change, line) for change in changes_of(one)],
+            self._inside(one["remaining"], line),
+            one["omitted"],
+        )
+
+    def _firing(self, change: Change, outer: Place | None = None) -> TracedFiring:
+        self._note_rule(change.rule, change.place)
         found = self.table.number(change.found)
         before = tuple(self.table.number(node) for node in change.before)
         first_new = len(self.table.nodes)
@@ -143,10 +231,11 @@ class Trace:
         changed = difference(self.table, before, after)
         if len(before) > 1:  # a gradient: it takes nothing away
             changed = changed._replace(removed=())
-        line = self._provenance.of(found, *before)
+        line = self._provenance.of(found, *before) or outer
         if line is not None:
             self._provenance.made((*before[:1], *changed.added, *range(first_new, len(self.table.nodes))), line)
-        return TracedFiring(change.rule, change.place, found, before, after, changed, line)
+        inside = self._inside(change.inside, line)
+        return TracedFiring(change.rule, change.place, found, before, after, changed, line, inside)
 
     def compiled(self, graph: UOp, kernel: Kernel, target: str) -> None:
         """A kernel was made."""
@@ -213,7 +302,7 @@ class Trace:
                     "pipeline": one.part.pipeline,
                     "kernel": names.get(one.part.kernel, "") if one.part.kernel is not None else "",
                     "visited": one.visited,
-                    "fired": len(one.firings),
+                    "fired": one.fired,
                 },
             )
             for one in self.passes

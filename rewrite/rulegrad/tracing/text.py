@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from rulegrad.tracing.document import Selection, label, line_data
 from rulegrad.tracing.provenance import Place
-from rulegrad.tracing.recorder import Trace, TracedFiring, TracedPass
+from rulegrad.tracing.recorder import Trace, Traced, TracedFiring, TracedInside, TracedPass
 
 #: Nodes that a firing is shown to remove, and to add: those nearest to the node that changed.
 MOST_SHOWN = 12
@@ -26,7 +26,7 @@ class _Text:
         self._colored = colored
 
     def lines(self, title: str, selection: Selection) -> Iterator[str]:
-        total = sum(len(one.firings) for one in self._trace.passes)
+        total = sum(one.fired for one in self._trace.passes)
         counts = (
             _count(len(self._trace.passes), "pass"),
             _count(total, "firing"),
@@ -39,7 +39,13 @@ class _Text:
                 yield from ("", heading)
             yield self._pass(one)
             for step, firing in firings:
-                yield from self._firing(step, firing)
+                yield from self._firing(f"#{step} ", firing)
+                if firing is one.firings[one.omitted[0] - 1] and one.omitted[1]:
+                    yield self._style("faint", f"    … {_count(one.omitted[1], 'firing')} more")
+            if not selection.rule and (one.error or one.remaining.parts):
+                yield from self._inside(one.remaining, "      ")
+            if one.error:
+                yield from self._error(one.error, "    ")
         if selection == Selection():
             yield from self._sources()
 
@@ -54,11 +60,65 @@ class _Text:
         before, after = (len(self._table.below([root])) for root in (one.before, one.after))
         size = _count(before, "node") if before == after else f"{before} -> {_count(after, 'node')}"
         runs = f", ran {one.runs} times" if one.runs > 1 else ""
-        return f"  {one.name:<14} {_count(len(one.firings), 'firing')}, {size}, {one.seconds * 1e3:.2f} ms{runs}"
+        failed = self._style("removed", ", failed") if one.error else ""
+        return f"  {one.name:<14} {_count(one.fired, 'firing')}, {size}, {one.seconds * 1e3:.2f} ms{runs}{failed}"
 
-    def _firing(self, step: int, firing: TracedFiring) -> Iterator[str]:
+    def _error(self, problem: str, margin: str) -> Iterator[str]:
+        first, *more = problem.split("\n")
+        yield margin + self._style("removed", f"error: {first}")
+        yield from (f"{margin}  {line}" for line in more)
+
+    def _inside(self, inside: Traced, margin: str) -> Iterator[str]:
+        """Parts of templates that were rewritten; and the candidates of a round, the taken one first, then by cost."""
+        judged = [one for one in inside.parts if one.kind == "candidate"]
+        for one in inside.parts:
+            if one.kind == "graph":
+                cost = self._style("strong", f"the graph costs {one.cost:g}") if one.cost is not None else "the graph"
+                yield f"{margin}{cost}; {_count(inside.examined, 'candidate')} examined"
+            elif one.kind != "candidate":
+                yield from self._rewritten(one, margin)
+        judged.sort(key=lambda one: (one.verdict not in ("taken", "failed"), one.cost is None, one.cost or 0))
+        for one in judged[:MOST_SHOWN]:
+            cost = "no cost" if one.cost is None else f"{one.cost:g}"
+            verdict = "failed" if one.verdict == "failed" else f"{cost}, taken" if one.verdict == "taken" else cost
+            style = {"taken": "added", "failed": "removed"}.get(one.verdict, "")
+            place = self._style("faint", one.place)
+            yield f"{margin}  {self._style(style, verdict)}: {one.rule}  {place}  {self._became(one)}"
+            if one.verdict == "failed":
+                yield from self._below(one, margin + "    ")
+        if inside.examined > len(judged[:MOST_SHOWN]):
+            yield self._style("faint", f"{margin}  … {inside.examined - len(judged[:MOST_SHOWN])} that cost no less")
+
+    def _rewritten(self, one: TracedInside, margin: str) -> Iterator[str]:
+        what = f"{one.kind}(…, {one.runs})" if one.kind == "rewritten" else f"{one.kind}(…) by {one.runs or 'no pass'}"
+        became = self._style("removed", f"{self._name(one.before)}, failed") if one.after is None else self._became(one)
+        yield f"{margin}{self._style('strong', what)}: {became}"
+        yield from self._below(one, margin + "  ")
+
+    def _below(self, one: TracedInside, margin: str) -> Iterator[str]:
+        """The firings of a part, each in a line or two; of many the first and the last."""
+        most = MOST_SHOWN // 2
+        for k, firing in enumerate(one.firings):
+            if most <= k < len(one.firings) - most:
+                if k == most:
+                    left_out = len(one.firings) - 2 * most + one.omitted[1]
+                    yield self._style("faint", f"{margin}… {_count(left_out, 'firing')} more")
+                continue
+            before, after = (", ".join(map(self._name, numbers)) for numbers in (firing.before, firing.after))
+            yield f"{margin}{firing.rule}  {self._style('faint', firing.place)}  {before} -> {after}"
+            yield from (
+                f"{margin}  - {self._node(number)}" for number in firing.before if not self._is_constant(number)
+            )
+            yield from (f"{margin}  + {self._node(number)}" for number in firing.after if not self._is_constant(number))
+            yield from self._inside(firing.inside, margin + "  ")
+        yield from self._inside(one.remaining, margin)
+
+    def _became(self, one: TracedInside) -> str:
+        return f"{self._name(one.before)} -> {'nothing' if one.after is None else self._name(one.after)}"
+
+    def _firing(self, step: str, firing: TracedFiring) -> Iterator[str]:
         place = self._style("faint", firing.place)
-        yield f"    #{step} {self._style('strong', firing.rule)}  {place}{self._user(firing.line)}"
+        yield f"    {step}{self._style('strong', firing.rule)}  {place}{self._user(firing.line)}"
         for text in self._trace.rules[firing.rule, firing.place].split("\n"):
             yield self._style("faint", f"        {text}".rstrip())
         for number in self._around(firing):
@@ -67,6 +127,7 @@ class _Text:
         yield from self._changed("added", "+", firing.difference.added)
         before, after = (", ".join(map(self._name, numbers)) for numbers in (firing.before, firing.after))
         yield f"      {before} -> {after or 'nothing'}"
+        yield from self._inside(firing.inside, "        ")
 
     def _changed(self, style: str, sign: str, numbers: tuple[int, ...]) -> Iterator[str]:
         """The nodes that went or came, sources first."""
@@ -110,7 +171,7 @@ class _Text:
                 yield from _indented(one.kernel.source.rstrip("\n").split("\n"))
 
     def _style(self, name: str, text: str) -> str:
-        return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if self._colored and text else text
+        return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if self._colored and text and name else text
 
 
 def _indented(lines: Iterable[str]) -> Iterator[str]:

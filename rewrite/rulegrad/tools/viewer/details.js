@@ -26,12 +26,58 @@ class Details {
     const rule = this.model.rule(firing), { pass } = firing;
     const where = pass.kernel === null ? pass.pipeline : this.model.data.kernels[pass.kernel].name;
     return section("",
-      make("h2", "", `#${firing.step} ${rule.name}`),
-      make("p", "faint", `${pass.name}, firing ${pass.firings.indexOf(firing) + 1} of ${pass.fired}${where ? " · " + where : ""}`),
+      make("h2", "", firing.part ? rule.name : `#${firing.step} ${rule.name}`),
+      make("p", "faint", firing.part ? this.place(firing) : `${pass.name}, firing ${pass.firings.indexOf(firing) + 1} of ${pass.fired}${where ? " · " + where : ""}`),
       make("p", "place", rule.place),
       colored(rule.text, RULE_TOKENS, "rule"),
       this.line(firing.line),
-      this.difference(firing));
+      this.difference(firing),
+      this.inside(firing));
+  }
+
+  /** Where a firing inside another one belongs. */
+  place(firing) {
+    const what = firing.part.kind === "candidate" ? "a candidate" : `${firing.part.kind}(…)`;
+    return `${firing.pass.name}, inside ${what}${firing.step === null ? ", which led to no firing" : " of #" + firing.step}`;
+  }
+
+  /** Parts that were rewritten, with their firings; candidates of a search, with their costs. */
+  inside(owner) {
+    if (!owner.inside?.length) return null;
+    const box = make("div", "inside");
+    const judged = owner.inside.filter((part) => part.kind === "candidate");
+    const rank = (part) => [["taken", "failed"].includes(part.verdict) ? 0 : 1, part.cost ?? Infinity];
+    judged.sort((a, b) => rank(a)[0] - rank(b)[0] || rank(a)[1] - rank(b)[1]);
+    for (const part of owner.inside) {
+      if (part.kind === "graph") box.append(make("h3", "", `Candidates: ${owner.examined} examined; the graph costs ${part.cost}`));
+      else if (part.kind !== "candidate") box.append(this.part(part, part.kind === "rewritten" ? `rewritten(…, ${part.runs})` : `${part.kind}(…) by ${part.runs}`));
+    }
+    for (const part of judged) {
+      const cost = part.verdict === "failed" ? "failed" : part.cost === null ? "no cost" : part.verdict === "taken" ? `${part.cost}, taken` : String(part.cost);
+      box.append(this.part(part, `${cost}: ${this.model.data.rules[part.rule].name}`));
+    }
+    if (owner.examined > judged.length) box.append(make("p", "faint", `and ${owner.examined - judged.length} that cost no less`));
+    return box;
+  }
+
+  part(part, title) {
+    const box = make("details", "part " + part.verdict.replace(" ", "-"), "", make("summary", "", title));
+    box.open = part.verdict === "failed" || part.kind !== "candidate";
+    const after = part.after === null ? "failed" : this.model.name(part.after);
+    box.append(this.linked(`${this.model.name(part.before)} → ${after}`, "line"));
+    for (const [place, firing] of part.firings.entries()) {
+      if (part.omitted[1] && place === part.omitted[0]) box.append(make("p", "faint", `… ${counted(part.omitted[1], "firing")} more`));
+      const link = make("a", "count", this.model.rule(firing).name);
+      link.addEventListener("click", () => this.viewer.chooseInside(firing));
+      box.append(link);
+    }
+    const inner = this.inside(part);
+    if (inner) box.append(inner);
+    return box;
+  }
+
+  error(pass) {
+    return pass.error && make("pre", "error", pass.error);
   }
 
   difference(firing) {
@@ -75,13 +121,15 @@ class Details {
     const sizes = [pass.before, pass.after].map((root) => this.model.below([root]).size);
     return section("",
       make("h2", "", pass.name),
+      this.error(pass),
       facts({
         pipeline: pass.pipeline, kernel: pass.kernel === null ? "" : this.model.data.kernels[pass.kernel].name, target: pass.target,
         kind: pass.kind.replace("_", " "), nodes: `${sizes[0]} → ${sizes[1]}`, visited: pass.visited, firings: pass.fired,
         time: duration(pass.seconds), runs: pass.runs,
       }),
       counts.size ? make("h3", "", "Rules that fired") : make("p", "faint", "No rule fired."),
-      rules);
+      rules,
+      this.inside(pass));
   }
 
   kernel(kernel) {

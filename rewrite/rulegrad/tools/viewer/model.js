@@ -23,7 +23,9 @@ class Model {
         firing.pass = pass;
         firing.number = this.firings.length;
         this.firings.push(firing);
+        this.goInside(firing.inside, firing);
       }
+      this.goInside(pass.inside, { pass, number: this.firings.length - 1, step: null });
       this.groupOf(pass).passes.push(pass);
     }
     this.known = this.nodes.length;
@@ -31,6 +33,17 @@ class Model {
     this.ofPass = new WeakMap();
     this.graphs = new Map(); // between firings, by pass and firing
     this.exact = new Map(); // pass -> whether its replay ends with the graph that the pass left
+  }
+
+  /** Firings inside another one, or after the last of a pass, stand at its place. */
+  goInside(parts, outer) {
+    for (const part of parts || []) {
+      for (const firing of part.firings) {
+        Object.assign(firing, { pass: outer.pass, number: outer.number, step: outer.step, part });
+        this.goInside(firing.inside, outer);
+      }
+      this.goInside(part.inside, outer);
+    }
   }
 
   groupOf(pass) {
@@ -97,7 +110,9 @@ class Model {
   replays(pass) {
     if (!this.exact.has(pass)) {
       const complete = pass.firings.length === pass.fired && (KINDS_THAT_GO_ON.has(pass.kind) || KINDS_THAT_END.has(pass.kind));
-      this.exact.set(pass, complete && new Replay(this, pass, pass.fired).result(pass.before) === pass.after);
+      // a pass that failed on its way has left no graph
+      const stopped = pass.error && pass.before === pass.after;
+      this.exact.set(pass, complete && (stopped || new Replay(this, pass, pass.fired).result(pass.before) === pass.after));
     }
     return this.exact.get(pass);
   }

@@ -21,7 +21,7 @@ class Viewer {
     this.details = new Details(byId("details"), this.model, this);
     this.search = new Search(this.model);
     this.passes = new List(byId("passes"), 26, (row, element) => this.fillPass(row, element), (row) => this.choosePassRow(row));
-    this.firings = new List(byId("firings"), 40, (firing, element) => this.fillFiring(firing, element), (firing) => this.choose(firing));
+    this.firings = new List(byId("firings"), 40, (firing, element) => this.fillFiring(firing, element), (firing) => (firing.error ? this.choosePass(firing.pass) : this.choose(firing)));
     this.results = new List(byId("results"), 40, (row, element) => element.append(make("b", "", row.title), make("small", "", row.detail)), (row) => this.chooseResult(row));
     byId("title").textContent = data.title || "trace";
     byId("summary").textContent = [
@@ -38,7 +38,7 @@ class Viewer {
   listPasses() {
     const rows = [], firedOnly = byId("fired-only").checked;
     for (const group of this.model.groups) {
-      const passes = group.passes.filter((pass) => !firedOnly || pass.fired);
+      const passes = group.passes.filter((pass) => !firedOnly || pass.fired || pass.error);
       if (passes.length) rows.push({ group }, ...passes.map((pass) => ({ pass })));
     }
     if (this.model.data.kernels.length) rows.push({ group: { title: "source of the kernels", kernel: null } });
@@ -56,7 +56,8 @@ class Viewer {
       if (line) element.append(make("small", "", `${line.file.split("/").at(-1)}:${line.line}`));
     } else if (row.pass) {
       const { pass } = row;
-      element.classList.toggle("idle", !pass.fired);
+      element.classList.toggle("idle", !pass.fired && !pass.error);
+      element.classList.toggle("failed", !!pass.error);
       const bar = make("i", "bar");
       bar.style.width = Math.max(1, 60 * Math.sqrt(pass.seconds / this.slowest)) + "px";
       element.append(make("span", "name", pass.name), make("b", "", pass.fired ? String(pass.fired) : ""), make("small", "", duration(pass.seconds)), bar);
@@ -66,6 +67,11 @@ class Viewer {
   }
 
   fillFiring(firing, element) {
+    if (firing.error) {
+      element.classList.add("failed");
+      element.append(make("b", "", "error"), make("span", "name", "the pass failed"), make("small", "", firing.error));
+      return;
+    }
     const line = this.model.line(firing.line);
     element.append(
       make("b", "", `#${firing.step}`), make("span", "name", this.model.rule(firing).name),
@@ -75,8 +81,9 @@ class Viewer {
   markLists() {
     const { pass, firing, kernel } = this.chosen || {};
     this.passes.mark(this.passes.rows.findIndex((row) => (kernel !== undefined ? row.kernel === kernel : pass && row.pass === pass)));
-    this.firings.mark(firing ? firing.number - pass.first : -1);
-    byId("position").textContent = pass && pass.firings.length ? `${firing ? firing.number - pass.first + 1 : "–"} / ${pass.firings.length}` : "";
+    const listed = firing && firing.number >= pass.first;
+    this.firings.mark(listed ? firing.number - pass.first : pass?.error && !firing ? pass.firings.length : -1);
+    byId("position").textContent = pass && pass.firings.length ? `${listed ? firing.number - pass.first + 1 : "–"} / ${pass.firings.length}` : "";
   }
 
   // ---- choosing ----
@@ -116,10 +123,21 @@ class Viewer {
     history.replaceState(null, "", "#" + hash);
     if (before?.pass !== chosen.pass || !before) {
       byId("firings-title").textContent = chosen.pass ? `Firings of ${chosen.pass.name}` : "Firings";
-      this.firings.show(chosen.pass ? chosen.pass.firings : []);
+      this.firings.show(chosen.pass ? this.rowsOf(chosen.pass) : []);
     }
     this.markLists();
     this.show(before?.pass === chosen.pass && this.scope === "whole");
+  }
+
+  /** The firings of a pass; what it failed with stands last. */
+  rowsOf(pass) {
+    return pass.error ? [...pass.firings, { error: pass.error, pass }] : pass.firings;
+  }
+
+  /** A firing inside another one: what it changed. */
+  chooseInside(firing) {
+    this.scope = "changed";
+    this.change({ pass: firing.pass, firing }, firing.step === null ? `pass-${firing.pass.number}` : `step-${firing.step}`);
   }
 
   /** The next or an earlier firing of all, or of what is listed. */
