@@ -42,6 +42,7 @@ class Device:
     name = "numpy"
     target = "numpy"
     interprets = True
+    in_host_memory = True
 
     def __init__(self, number: int = 0) -> None:
         self.memory = host_memory()
@@ -60,6 +61,12 @@ class Device:
 
     def copy_out(self, handle: Bytes, array: np.ndarray[Any, Any]) -> None:
         array.reshape(-1).view(np.uint8)[...] = handle[: array.nbytes]
+
+    def share(self, array: Bytes) -> Bytes:
+        return array
+
+    def memory_of(self, handle: Bytes, nbytes: int) -> Bytes:
+        return handle[:nbytes]
 
     def compile(self, kernels: Sequence[Kernel]) -> list[_Executable]:
         return [_Executable(kernel) for kernel in kernels]

@@ -45,6 +45,7 @@ class Device:
         self._queue = cl.CommandQueue(self._context, properties=profiling)
         self._programs = Programs(self._context, self._device, self.name)
         self.memory: int = self._device.global_mem_size
+        self.in_host_memory = bool(self._device.type & cl.device_type.CPU and self._device.host_unified_memory)
 
     def allocate(self, nbytes: int) -> Any:
         cl = opencl()
@@ -67,6 +68,28 @@ class Device:
 
     def copy_out(self, handle: Any, array: np.ndarray[Any, Any]) -> None:
         self._copy(_bytes_of(array), handle)
+
+    def share(self, array: np.ndarray[Any, Any]) -> Any:
+        """A buffer in the host's memory, where that is aligned as the device needs it."""
+        cl = opencl()
+        _refuse_after_fork()
+        if array.ctypes.data % (self._device.mem_base_addr_align // 8):
+            return None
+        access = cl.mem_flags.READ_WRITE if array.flags.writeable else cl.mem_flags.READ_ONLY
+        try:
+            return cl.Buffer(self._context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=array)
+        except cl.Error:
+            return None
+
+    def memory_of(self, handle: Any, nbytes: int) -> np.ndarray[Any, Any] | None:
+        """Mapped for reading, which kernels may do meanwhile; None where mapping would copy."""
+        cl = opencl()
+        _refuse_after_fork()
+        try:
+            array, _ = cl.enqueue_map_buffer(self._queue, handle, cl.map_flags.READ, 0, (nbytes,), np.uint8)
+        except cl.Error:
+            return None
+        return np.asarray(array)
 
     def compile(self, kernels: Sequence[Kernel]) -> list[_Executable]:
         _refuse_after_fork()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rulegrad.lang.engine import load_rules, rewrite
     from rulegrad.runtime.devices import load_backend
     from rulegrad.runtime.profile import profile
-    from rulegrad.tensor import Tensor, nn, no_grad, optim
+    from rulegrad.tensor import Tensor, linalg, nn, no_grad, optim
     from rulegrad.tracing import trace
 
 __version__ = "0.1.0"
@@ -32,6 +32,7 @@ _PLACES = {
     "UOp": ("rulegrad.ir", "UOp"),
     "dtypes": ("rulegrad.ir.dtype", ""),
     "errors": ("rulegrad.errors", ""),
+    "linalg": ("rulegrad.tensor.linalg", ""),
     "load_backend": ("rulegrad.runtime.devices", "load_backend"),
     "load_rules": ("rulegrad.lang.engine", "load_rules"),
     "nn": ("rulegrad.tensor.nn", ""),
@@ -48,6 +49,7 @@ __all__ = [
     "config",
     "dtypes",
     "errors",
+    "linalg",
     "load_backend",
     "load_rules",
     "nn",

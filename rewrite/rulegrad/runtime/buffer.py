@@ -27,9 +27,9 @@ _LARGE = 1 << 16  # bytes
 
 
 def live_buffers(device: str) -> list[Buffer]:
-    """The buffers on a device that have memory."""
+    """The buffers on a device that have memory of their own."""
     found = [reference() for reference in list(_live.values())]
-    return [b for b in found if b is not None and b.device == device and b.is_allocated]
+    return [b for b in found if b is not None and b.device == device and b.is_allocated and not b._borrowed]
 
 
 class Buffer:
@@ -45,11 +45,12 @@ class Buffer:
     array([1., 2.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_handle", "_uop", "device", "dtype", "id", "made_at", "nbytes", "shape")
+    __slots__ = ("__weakref__", "_borrowed", "_handle", "_uop", "device", "dtype", "id", "made_at", "nbytes", "shape")
 
     def __init__(self, shape: Sequence[int], dtype: Any, device: str | None = None) -> None:
         self.id: int = next(_next_id)
         self._handle: Handle = None
+        self._borrowed = False  # the memory is somebody else's, and the handle keeps it alive
         self._uop: UOp | None = None
         self.shape: tuple[int, ...] = tuple(shape)
         self.dtype: DType = as_dtype(dtype)
@@ -75,6 +76,48 @@ class Buffer:
                 "the graph reads"
             )
         return found
+
+    @staticmethod
+    def around(array: np.ndarray[Any, Any], name: str | None = None) -> Buffer | None:
+        """A buffer whose memory is that of a contiguous array; None where the device cannot use it as it is.
+
+        >>> import numpy as np
+        >>> Buffer.around(np.array([1.0, 2.0]), "numpy").numpy()
+        array([1., 2.])
+        """
+        import numpy as np
+
+        buffer = Buffer(array.shape, array.dtype, name)
+        device: Any = devices.get(buffer.device)
+        lends = getattr(device, "in_host_memory", False)
+        if not lends or not array.flags.c_contiguous or not array.flags.aligned:
+            return None
+        if buffer.nbytes:
+            buffer._handle = device.share(array.reshape(-1).view(np.uint8))
+            buffer._borrowed = True
+        return buffer if buffer.is_allocated or not buffer.nbytes else None
+
+    def host_view(self) -> np.ndarray[Any, Any] | None:
+        """The contents as a read-only array over the buffer's own memory; None where the host cannot see it.
+
+        The array keeps the buffer. It is read-only because equal tensors may share one buffer.
+
+        >>> import numpy as np
+        >>> Buffer.around(np.array([1.0, 2.0]), "numpy").host_view()
+        array([1., 2.])
+        """
+        import numpy as np
+
+        memory = np.empty(0, np.uint8)
+        if self.nbytes:
+            device: Any = devices.get(self.device)
+            found = device.memory_of(self.handle, self.nbytes) if getattr(device, "in_host_memory", False) else None
+            if found is None:
+                return None
+            memory = found
+        view = np.asarray(_Kept(self, memory)).view(self.dtype.numpy).reshape(self.shape)
+        view.flags.writeable = False
+        return view
 
     @property
     def uop(self) -> UOp:
@@ -134,5 +177,13 @@ class Buffer:
         # At the end of the interpreter modules are taken apart, and the process gives back its memory.
         if _live is not None:
             _live.pop(self.id, None)
-            if self._handle is not None:
+            if self._handle is not None and not self._borrowed:
                 devices.allocator(self.device).free(self._handle, self.nbytes)
+
+
+class _Kept:
+    """Memory as NumPy's array interface, together with the buffer that must live as long."""
+
+    def __init__(self, buffer: Buffer, memory: np.ndarray[Any, Any]) -> None:
+        self.buffer, self.memory = buffer, memory
+        self.__array_interface__ = memory.__array_interface__

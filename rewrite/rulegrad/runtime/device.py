@@ -81,6 +81,10 @@ class Device(Protocol):
         """Fills a contiguous array from the start of the memory, after all earlier launches."""
         ...
 
+    # A device may also have `in_host_memory: bool`. Where it is True it has `share(array) -> Handle | None`, the memory
+    # of an array of bytes as a handle that keeps the array, and `memory_of(handle, nbytes) -> array | None`, the memory
+    # as bytes, after all earlier launches. None says that just this memory cannot be shared; it is copied then.
+
     def compile(self, kernels: Sequence[Kernel]) -> list[Executable]:
         """Builds all the kernels, in one program where that is cheaper. Raises DeviceError with the
         compiler's message and the source.
