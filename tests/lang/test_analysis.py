@@ -9,6 +9,7 @@ import pytest
 from rulegrad.lang import engine
 from rulegrad.lang.analysis import analyse
 from rulegrad.lang.checker import check
+from rulegrad.lang.diagnostics import Diagnostic
 from rulegrad.lang.parser import parse_file
 
 OP_TABLE = Path(__file__).parents[2] / "rules" / "ops.rules"
@@ -93,3 +94,49 @@ def test_analyses_are_deterministic() -> None:
     text = (Path(__file__).parent / "fail" / "rules-disagree.rules").read_text(encoding="utf-8")
     files = [parse_file(OP_TABLE.read_text(encoding="utf-8"), "ops.rules"), parse_file(text, "t.rules")]
     assert analyse(files) == analyse(files) != []
+
+
+def analysed(text: str, notes: bool = False) -> list[Diagnostic]:
+    engine.install_op_table()
+    files = [parse_file(OP_TABLE.read_text(encoding="utf-8"), "ops.rules"), parse_file(text, "t.rules")]
+    assert not [d for d in check(files) if d.is_error]
+    return analyse(files, notes=notes)
+
+
+ROUND = """
+ruleset first:
+    minus[T: Int]: -x:T -> x * 77
+        test -x:int32 -> x * 77
+ruleset second:
+    back[T: Int]: (x:T // y) * c:const -> -(x // y)
+        if c == GUARD
+pass around rewrite children_first: first + second
+"""
+
+
+def test_a_loop_across_sets_that_only_a_narrowed_instance_shows() -> None:
+    """A negated quotient is needed, and the constant that the first rule makes."""
+    found = [d for d in analysed(ROUND.replace("GUARD", "77")) if d.code == "rule-loop"]
+    assert [d.message for d in found] == ["pass around does not end: first.minus, second.back"]
+    assert "FLOORDIV" in found[0].notes[0]
+
+
+def test_a_guard_of_literals_opens_a_cycle() -> None:
+    assert {d.code for d in analysed(ROUND.replace("GUARD", "78"), notes=True)} & {
+        "rule-loop",
+        "possible-loop",
+    } == set()
+
+
+def test_measures_explain_cycles() -> None:
+    """Casts become fewer, then sums: nothing is left to note, although each rule makes what another matches."""
+    text = """
+pass simple rewrite children_first:
+    twice[T: Int]: CAST[T](CAST[T](x)) -> CAST[T](x)
+        test CAST[int32](CAST[int32](x:float32)) -> CAST[int32](x)
+    sum[T: Int]: CAST[T](x:T) + CAST[T](y:T) -> CAST[T](x + y)
+        test fails x:int32 + y:int32
+    nested: (x + a:const) + b:const -> x + {a + b}
+        test (x:int32 + 1) + 2 -> x + 3
+"""
+    assert [d.code for d in analysed(text, notes=True) if "loop" in d.code] == []

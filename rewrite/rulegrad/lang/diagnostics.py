@@ -10,6 +10,7 @@ from rulegrad.lang.syntax import Span
 
 ERROR = "error"
 WARNING = "warning"
+NOTE = "note"  # no problem: `check --verbose` prints it, and its exit status stays 0
 _WIDTH = 140  # of the source line that is printed
 
 # code -> (severity, one line of documentation)
@@ -97,6 +98,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "child-rewritten": (WARNING, "a pattern of which another rule of the pass always rewrites a part first"),
     "rule-loop": (ERROR, "rules that lead from a node back to it, or on without end"),
+    "possible-loop": (NOTE, "rules of one pass that may fire each other, and of which no measure shows an end"),
     "costly-pattern": (WARNING, "a pattern that may be tried in very many ways on one node"),
     "no-lowering": (ERROR, "an op on a dtype of the target that no rule lowers and no spelling prints"),
 }
@@ -123,7 +125,7 @@ class Diagnostic:
 
     @property
     def severity(self) -> str:
-        """`error` or `warning`."""
+        """`error`, `warning` or `note`."""
         return CODES[self.code][0]
 
     @property

@@ -21,7 +21,7 @@ from rulegrad.lang.analysis.costs import Cost, as_table, costs
 from rulegrad.lang.checker import check
 from rulegrad.lang.compiler import library_of
 from rulegrad.lang.conflicts import conflicts
-from rulegrad.lang.diagnostics import Diagnostic, report
+from rulegrad.lang.diagnostics import NOTE, Diagnostic, report
 from rulegrad.lang.merging import edited, merge
 from rulegrad.lang.parser import parse_file
 from rulegrad.lang.sources import our_files, read_sources, user_files
@@ -34,6 +34,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of text")
     parser.add_argument("--target", metavar="NAME", help="analyse the rules for this target only")
     parser.add_argument("--costs", action="store_true", help="only print in how many ways each pattern may be tried")
+    parser.add_argument("--verbose", action="store_true", help="also print what cannot be shown to be no problem")
     options = parser.parse_args(arguments)
     try:
         texts, user = _texts(options.files)
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
             if options.costs:
                 dear = [cost for _, cost in costs(files, library_of(files))]
             else:
-                found = [*found, *analyse(files, options.target)]
+                found = [*found, *analyse(files, options.target, options.verbose)]
         except RuleError as error:
             if not error.diagnostics:
                 raise
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
         print(json.dumps(as_data(found, dear), indent=2))
     else:
         print(as_text(found, dear))
-    return 1 if found else 0
+    return 1 if any(d.severity != NOTE for d in found) else 0
 
 
 def _texts(paths: Sequence[Path]) -> tuple[list[tuple[str, str]], frozenset[str]]:
@@ -119,6 +120,7 @@ def _in_new_process(options: argparse.Namespace) -> int:
     command = [sys.executable, "-m", "rulegrad", "check"]
     command += ["--json"] if options.json else []
     command += ["--target", options.target] if options.target else []
+    command += ["--verbose"] if options.verbose else []
     environment = {**os.environ, "RULEGRAD_RULES": os.pathsep.join(paths), "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     print(done.stdout, end="")
@@ -164,6 +166,8 @@ def as_text(found: Sequence[Diagnostic], dear: Sequence[Cost]) -> str:
     if found:
         parts.append(report(found))
     errors = sum(d.is_error for d in found)
-    warnings = len(found) - errors
-    parts.append(f"{errors} errors, {warnings} warnings" if found else "no problems")
+    notes = sum(d.severity == NOTE for d in found)
+    warnings = len(found) - errors - notes
+    parts.append(f"{errors} errors, {warnings} warnings" if errors or warnings else "no problems")
+    parts[-1] += f", {notes} notes" if notes else ""
     return "\n".join(parts)

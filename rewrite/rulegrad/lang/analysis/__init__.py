@@ -12,6 +12,7 @@ from rulegrad import _core
 from rulegrad.errors import RuleError
 from rulegrad.lang import syntax
 from rulegrad.lang.analysis.costs import check_costs
+from rulegrad.lang.analysis.cycles import Cycles
 from rulegrad.lang.analysis.findings import Findings
 from rulegrad.lang.analysis.kept import check_kept
 from rulegrad.lang.analysis.laboratory import Laboratory, Samples
@@ -21,15 +22,16 @@ from rulegrad.lang.analysis.overlaps import Overlaps
 from rulegrad.lang.analysis.shadowed import Shadows
 from rulegrad.lang.analysis.unmatchable import Preempted, Unmatchable
 from rulegrad.lang.compiler import compile_op_table, library_of
-from rulegrad.lang.diagnostics import Diagnostic
+from rulegrad.lang.diagnostics import NOTE, Diagnostic
 from rulegrad.lang.walk import expressions_in
 
 __all__ = ["analyse"]
 
 
-def analyse(files: Sequence[syntax.File], target: str | None = None) -> list[Diagnostic]:
+def analyse(files: Sequence[syntax.File], target: str | None = None, notes: bool = False) -> list[Diagnostic]:
     """The problems of checked rule files, by place.
 
+    notes: also what is no problem, but could not be shown to be none.
     target: only that one; else no target, every target that renders, and one that has every flag. The op table in force
     must be the one of these files. Raises RuleError when a target is unknown or the files cannot be compiled.
     """
@@ -37,11 +39,13 @@ def analyse(files: Sequence[syntax.File], target: str | None = None) -> list[Dia
         _core.Program(compile_op_table(files), op_table=True)
     findings = Findings(files)
     shadows, unmatchable, preempted, overlaps = Shadows(), Unmatchable(), Preempted(), Overlaps()
+    cycles = Cycles()
     samples = Samples(files)
     for one in _targets(files, target):
         laboratory = Laboratory(files, one, samples)
         check_kept(findings, laboratory)
         check_loops(findings, laboratory)
+        cycles.check(findings, laboratory)
         check_lowering(findings, laboratory)
         overlaps.check(findings, laboratory)
         for collected in (shadows, unmatchable, preempted):
@@ -49,7 +53,7 @@ def analyse(files: Sequence[syntax.File], target: str | None = None) -> list[Dia
     for collected in (shadows, unmatchable, preempted):
         collected.report(findings)
     check_costs(findings, files, library_of(files))
-    return findings.diagnostics
+    return [d for d in findings.diagnostics if notes or d.severity != NOTE]
 
 
 def _targets(files: Sequence[syntax.File], name: str | None) -> list[syntax.Target | None]:

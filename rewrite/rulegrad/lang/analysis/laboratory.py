@@ -15,7 +15,7 @@ from rulegrad.lang.analysis.instances import Maker, retyped, texts_of
 from rulegrad.lang.analysis.sketches import Sketch
 from rulegrad.lang.compiler import ProgramCompiler, in_order
 from rulegrad.lang.compiler.scope import Generics
-from rulegrad.lang.compiler.variants import expanded
+from rulegrad.lang.compiler.variants import Choices, expanded
 from rulegrad.lang.rule_tests import RuleTests
 
 _FUEL = 20_000
@@ -39,6 +39,7 @@ class Subject:
     cell: Cell | None = None
     contradictory: bool = False  # its pattern matches nothing
     alone: bool = False  # compiled into a pass of its own
+    patterns: list[tuple[syntax.Expression, Choices]] = field(default_factory=list)  # that its pattern stands for
 
     @property
     def name(self) -> str:
@@ -177,7 +178,7 @@ class Laboratory:
     def _draw(self, subject: Subject) -> None:
         """The cells of the rule's pattern, with nothing chosen."""
         sketch = Sketch(self.table, subject.generics, self.views)
-        patterns = expanded(subject.rule.pattern)
+        patterns = subject.patterns = expanded(subject.rule.pattern)
         if len(patterns) > 1:
             return
         try:
@@ -192,7 +193,7 @@ class Laboratory:
 
     def drawn(self, subject: Subject, numbers: random.Random) -> Cell:
         """The cells of the rule's pattern, with orders, lengths and options chosen. Raises Contradiction, Opaque."""
-        pattern, _ = numbers.choice(expanded(subject.rule.pattern))
+        pattern, _ = numbers.choice(subject.patterns)
         return Sketch(self.table, subject.generics, self.views, numbers.randrange).pattern(pattern)
 
     def instance(self, subject: Subject, numbers: random.Random, tensors: bool) -> UOp | None:

@@ -20,11 +20,11 @@ def check_loops(findings: Findings, laboratory: Laboratory) -> None:
             by_name = {subject.name: subject for subject in of.subjects}
             for subject in of.subjects:
                 for node in subject.instances:
-                    if _check(findings, laboratory, of, by_name, subject, node):
+                    if check_loop(findings, laboratory, of, by_name, subject, node):
                         break
 
 
-def _check(
+def check_loop(
     findings: Findings,
     laboratory: Laboratory,
     of: PassRules,
@@ -32,6 +32,7 @@ def _check(
     subject: Subject,
     node: UOp,
 ) -> bool:
+    """Whether the pass does not end on a node that one of its rules fires on; then that is reported."""
     try:
         laboratory.normal(of, node)
     except (RewriteError, GraphError) as error:
