@@ -46,5 +46,9 @@ class OutOfMemoryError(DeviceError, MemoryError):
     """A device has not enough memory; the message has a table of what it is used for, with the user's lines."""
 
 
+class FileError(RulegradError, OSError):
+    """A file that is missing, damaged, or of a format that is not read."""
+
+
 class ConfigError(RulegradError, ValueError):
     """A setting with an unknown name or a value that it cannot take."""

@@ -6,7 +6,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rulegrad.errors import RulegradError
+from rulegrad.tensor.nn.safetensors_files import SafetensorsFile, safe_load, safe_save
+from rulegrad.tensor.nn.torch_files import torch_load
 from rulegrad.tensor.tensor import Tensor
+
+__all__ = [
+    "SafetensorsFile",
+    "get_parameters",
+    "get_state_dict",
+    "load_state_dict",
+    "safe_load",
+    "safe_save",
+    "torch_load",
+]
 
 
 def get_state_dict(model: Any) -> dict[str, Tensor]:
