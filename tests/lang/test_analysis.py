@@ -140,3 +140,53 @@ pass simple rewrite children_first:
         test (x:int32 + 1) + 2 -> x + 3
 """
     assert [d.code for d in analysed(text, notes=True) if "loop" in d.code] == []
+
+
+ACTIONS = """
+function weight(n):
+    all: weight(n@_) -> {1 + sum([weight(s) for s in srcs(n)])}
+        test weight(x:int32 + y:int32) -> 3
+pass smaller choose best:
+    cost weight
+    add: x + y -> y + (x + 0)
+        test x:int32 + y:int32 -> y + (x + 0)
+    # another way for the same nodes is no duplicate, and is reached
+    other: x:Int + y -> x - -y
+        test x:int32 + y:int32 -> x - -y
+"""
+
+
+def test_actions_on_the_same_nodes_are_all_tried() -> None:
+    assert [str(d) for d in analysed(ACTIONS)] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("    again: p + q -> q + (p + 0)\n        test x:int32 + y:int32 -> y + (x + 0)\n", "same-rule"),
+        ("    never: (_ < _) * 2 -> false\n        test fails x:int32 * 2\n", "never-matches"),
+        ("    wider: x * y -> CAST[int64](x)\n        test fails x:int64 + y:int64\n", "dtype-changed"),
+    ],
+)
+def test_actions_are_looked_at(line: str, code: str) -> None:
+    assert [d.code for d in analysed(ACTIONS + line)] == [code]
+
+
+def test_facts_and_states_that_are_never_reached() -> None:
+    text = """
+pass split collect:
+    fact factor(r) = 1 first: r@NEG(_)
+    fact factor(r) = 2 first: r@NEG(ABS(_))
+    cut: n@NEG(x) -> x * {factor(n)}
+        test -x:int32 -> x * 1
+pass trips flow consumers_first:
+    state trips = 1 max
+    send all: n@_ -> {[trips(n) for s in srcs(n)]}
+    send never: n@(x:Float & y) -> {[2, 2]}
+    keep: n@EXP(_) -> STAGE(n)
+        if trips(n) > 100
+        test fails EXP(x:float32)
+"""
+    found = analysed(text)
+    assert [(d.code, d.span.line) for d in found] == [("shadowed-rule", 4), ("never-matches", 10)]
+    assert "the fact factor of split" in found[0].message

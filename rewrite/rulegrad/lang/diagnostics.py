@@ -99,6 +99,7 @@ CODES: dict[str, tuple[str, str]] = {
     "child-rewritten": (WARNING, "a pattern of which another rule of the pass always rewrites a part first"),
     "rule-loop": (ERROR, "rules that lead from a node back to it, or on without end"),
     "possible-loop": (NOTE, "rules of one pass that may fire each other, and of which no measure shows an end"),
+    "uncovered-op": (WARNING, "a cost function that may have no value for a graph with an op of the table"),
     "costly-pattern": (WARNING, "a pattern that may be tried in very many ways on one node"),
     "no-lowering": (ERROR, "an op on a dtype of the target that no rule lowers and no spelling prints"),
 }

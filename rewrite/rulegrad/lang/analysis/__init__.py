@@ -12,6 +12,7 @@ from rulegrad import _core
 from rulegrad.errors import RuleError
 from rulegrad.lang import syntax
 from rulegrad.lang.analysis.costs import check_costs
+from rulegrad.lang.analysis.covered import check_costs_of_ops
 from rulegrad.lang.analysis.cycles import Cycles
 from rulegrad.lang.analysis.findings import Findings
 from rulegrad.lang.analysis.kept import check_kept
@@ -46,6 +47,7 @@ def analyse(files: Sequence[syntax.File], target: str | None = None, notes: bool
         check_kept(findings, laboratory)
         check_loops(findings, laboratory)
         cycles.check(findings, laboratory)
+        check_costs_of_ops(findings, laboratory)
         check_lowering(findings, laboratory)
         overlaps.check(findings, laboratory)
         for collected in (shadows, unmatchable, preempted):

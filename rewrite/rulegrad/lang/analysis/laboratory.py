@@ -57,7 +57,7 @@ class PassRules:
     """The rules of a rewriting pass, of a rule set, or another list (a function's, say), in the order of trying."""
 
     name: str
-    direction: str  # children_first, parents_first, walk; or set, list
+    direction: str  # children_first, parents_first, walk; or set, list, choose (actions: all are tried)
     subjects: list[Subject]
     tensors: bool = False
 
@@ -75,6 +75,17 @@ class Samples:
                     self.tests.setdefault((case.owner, case.rule.name), []).append(tests.left(case))
                 except RuleError:
                     continue
+
+
+def _alternatives(of: syntax.Pass) -> list[tuple[str, str, tuple[syntax.Rule, ...], tuple[str, ...]]]:
+    """(name, owner, rules, parameters) of what a collect or flow pass tries in order: rules, facts, states' sends."""
+    found: dict[str, list[syntax.Rule]] = {of.name: list(of.rules)}
+    for fact in of.facts:
+        found.setdefault(f"the fact {fact.name} of {of.name}", []).append(fact.rule)
+    for send in of.sends:
+        state = send.state or of.states[0].name
+        found.setdefault(f"the state {state} of {of.name}", []).append(send.rule)
+    return [(name, of.name, tuple(rules), ()) for name, rules in found.items()]
 
 
 class Laboratory:
@@ -105,12 +116,16 @@ class Laboratory:
         for name, ruleset in compiler.rulesets.items():
             pairs = compiler.rules_of(name, ruleset.span)
             self.sets.append(PassRules(name, "set", self._subjects(compiler, pairs)))
-        listed = [(f.name, f.rules, f.parameters[1:]) for f in compiler.library.functions.values()]
-        listed += [(d.name, d.rules, ()) for d in compiler.passes if d.kind in ("collect", "flow", "choose")]
+        listed = [(f.name, f.name, f.rules, f.parameters[1:]) for f in compiler.library.functions.values()]
+        listed += [entry for d in compiler.passes if d.kind in ("collect", "flow") for entry in _alternatives(d)]
         self.lists = [
-            PassRules(name, "list", self._subjects(compiler, [(name, rule) for rule in rules], parameters))
-            for name, rules, parameters in listed
+            PassRules(name, "list", self._subjects(compiler, [(owner, rule) for rule in rules], parameters))
+            for name, owner, rules, parameters in listed
         ]
+        for declaration in compiler.passes:
+            if declaration.kind == "choose":
+                found = self._subjects(compiler, [(declaration.name, rule) for rule in declaration.rules])
+                self.lists.append(PassRules(declaration.name, "choose", found))
         self.program = Program(compiler.assembler.serialize())
         self._find_instances(samples)
 

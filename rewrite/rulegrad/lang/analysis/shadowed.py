@@ -18,7 +18,7 @@ class Shadows:
         self._subjects: dict[tuple[str, syntax.Span], Subject] = {}
 
     def add(self, laboratory: Laboratory) -> None:
-        """Looks at the passes, rule sets, functions and gathering passes of one target."""
+        """Looks at the passes, rule sets, functions, actions and what passes gather, of one target."""
         known: dict[tuple[int, int], bool] = {}
         for of in (*laboratory.passes, *laboratory.sets, *laboratory.lists):
             for place_in_pass, later in enumerate(of.subjects):
@@ -53,7 +53,10 @@ def _shadows(laboratory: Laboratory, of: PassRules, earlier: Subject, later: Sub
     for binding in covers(laboratory.table, a, b):
         wanted = conditions(later.rule, later.sketch.tokens())
         tokens = {name: binding.meaning(token) for name, token in earlier.sketch.tokens().items()}
-        if conditions(earlier.rule, tokens) <= wanted:
+        if of.direction == "choose":
+            if conditions(earlier.rule, tokens) == wanted and _text(earlier) == _text(later):
+                return True
+        elif conditions(earlier.rule, tokens) <= wanted:
             if of.direction == "list":
                 return True
             return bool(later.instances) and all(laboratory.fires(earlier, node) for node in later.instances)
@@ -61,8 +64,10 @@ def _shadows(laboratory: Laboratory, of: PassRules, earlier: Subject, later: Sub
 
 
 def _may_fail(template: syntax.Expression) -> bool:
-    """Whether a template computes something that may have no value."""
-    return any(isinstance(item, syntax.Compute) for item in expressions_in(template))
+    """Whether a template computes something that may have no value: anything but names, literals and sequences."""
+    computed = [item.inner for item in expressions_in(template) if isinstance(item, syntax.Compute)]
+    plain = (syntax.Name, syntax.Literal, syntax.Sequence)
+    return any(not isinstance(item, plain) for inner in computed for item in expressions_in(inner))
 
 
 def _report(findings: Findings, name: str, earlier: Subject, later: Subject) -> None:
