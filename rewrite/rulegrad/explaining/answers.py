@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rulegrad.explaining.candidates import judgement
 from rulegrad.explaining.explanation import Answer, Spot
 from rulegrad.explaining.failing import Reader, Reason
 from rulegrad.explaining.history import Step
@@ -47,7 +48,22 @@ class Teller:
             matched=reason.matched if reason else 0,
             total=reason.total if reason else 0,
             notes=tuple(self._notes(run, attempt, step, fires, reason)),
+            inside=self._inside(run),
         )
+
+    def _inside(self, run: Run) -> str:
+        """What asked for the rewriting that a run is."""
+        if run.entered is None or run.outer is None:
+            return ""
+        kind, _, runs = run.entered.name.partition(" ")
+        at = run.entered.at
+        what = {"": "the candidate", "rewritten": f"rewritten(…, {runs.removeprefix('rules ')})"}.get(
+            kind, f"{kind}(…)"
+        )
+        asked = f" of {run.entered.rule} ({run.entered.place})" if run.entered.rule else ""
+        node = f" at {run.namer.node(at)}" if at is not None else ""
+        around = self._inside(run.outer)
+        return f"{what}{asked}{node}" + (f", in {around}" if around else "")
 
     def _fired(self, run: Run, attempt: Attempt, step: Step | None) -> bool:
         if run.function:
@@ -66,11 +82,15 @@ class Teller:
 
     def _done(self, run: Run, attempt: Attempt, step: Step | None, fires: bool) -> str:
         made = run.namer.value(attempt.result)
+        if run.rounds and (judged := judgement(self.found, run, attempt.node)):
+            return judged
         if fires:
             where = f" at step {step.number}" if step and not run.function else ""
             return f"it fires{where} and gives {made}"
         if attempt.result == attempt.node:
             return "it matches, but its template gives the matched node itself: that is no firing"
+        if run.direction == "choose" and step is None:
+            return f"it matches and gives {made}, but that graph was examined before, or the search ended before it"
         if step is None:
             return f"it matches and gives {made}, but the pass ended before it fired"
         return f"it matches and would give {made}, but another rule fires here"

@@ -62,12 +62,14 @@ class Answer:
     matched: int = 0
     total: int = 0
     notes: tuple[str, ...] = ()
+    inside: str = ""  # what was rewritten inside the pass, and for which rule and node, if the rule was tried there
 
     def __str__(self) -> str:
         target = f" for target {self.target}" if self.target else ""
         graph = f", graph {self.graph}" if self.graph else ""
         word = "passes" if len(self.passes) > 1 else "pass"
-        lines = [f"at {self.node} in {word} {', '.join(self.passes)}{target}{graph}:", f"  {self.message}"]
+        inside = f", in {self.inside}," if self.inside else ""
+        lines = [f"at {self.node}{inside} in {word} {', '.join(self.passes)}{target}{graph}:", f"  {self.message}"]
         if self.spot is not None:
             lines.extend(f"    {line}" for line in str(self.spot).split("\n"))
         if self.names:

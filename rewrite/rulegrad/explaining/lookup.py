@@ -12,6 +12,7 @@ from rulegrad.lang.compiler.rules import RuleCompiler
 from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.lang.parser import parse_file
 from rulegrad.lang.rule_tests import OwnedRule
+from rulegrad.lang.walk import expressions_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +79,50 @@ def passes_with(compiler: ProgramCompiler, found: Found) -> list[syntax.Pass]:
 
 
 def _has(compiler: ProgramCompiler, d: syntax.Pass, found: Found) -> bool:
-    if d.name == found.owner and found.rule in d.rules:
-        return True
-    if d.kind in ("reverse", "choose"):
-        return False
-    return any((found.owner, found.rule) in compiler.rules_of(name, d.span) for name in d.uses)
+    return d.kind != "reverse" and bool(trying_passes(compiler, d, found))
+
+
+def trying_passes(compiler: ProgramCompiler, d: syntax.Pass, found: Found) -> list[str]:
+    """The compiled passes that try a rule while a pass runs: it, what normalises candidates, what `rewritten` runs."""
+    own = found.rule in d.rules and d.name == found.owner
+    names = [d.name] if own or (d.kind != "choose" and _in_sets(compiler, d, d.uses, found)) else []
+    if d.kind == "choose" and _in_sets(compiler, d, d.uses, found):
+        names.append(f"rules {' + '.join(d.uses)}")
+    for name in sorted(_rewritten_sets(compiler, d)):
+        if name in compiler.rulesets and _in_sets(compiler, d, (name,), found):
+            names.append(f"rules {name}")
+    return list(dict.fromkeys(names))
+
+
+def _in_sets(compiler: ProgramCompiler, d: syntax.Pass, sets: Sequence[str], found: Found) -> bool:
+    return any((found.owner, found.rule) in compiler.rules_of(name, d.span) for name in sets)
+
+
+def _rewritten_sets(compiler: ProgramCompiler, d: syntax.Pass) -> set[str]:
+    """The rule sets that rules of a pass ask for, themselves or by functions and definitions."""
+    rules = [*d.rules, *(rule for name in d.uses if d.kind != "reverse" for _, rule in compiler.rules_of(name, d.span))]
+    waiting: list[syntax.Expression] = [x for rule in rules for x in _expressions(rule)]
+    sets: set[str] = set()
+    seen: set[str] = set()
+    while waiting:
+        for call in expressions_in(waiting.pop()):
+            if not isinstance(call, syntax.Call):
+                continue
+            name = call.function
+            if name == "rewritten" and isinstance(call.arguments[-1], syntax.Name):
+                sets.add(call.arguments[-1].name)
+            elif name not in seen:
+                seen.add(name)
+                if name in compiler.library.functions:
+                    waiting.extend(x for rule in compiler.library.functions[name].rules for x in _expressions(rule))
+                if name in compiler.library.definitions:
+                    found = compiler.library.definitions[name]
+                    waiting.extend([found.body, *(c.expression for c in found.lets if c.expression is not None)])
+    return sets
+
+
+def _expressions(rule: syntax.Rule) -> list[syntax.Expression]:
+    return [rule.template, *(c.expression for c in rule.clauses if c.expression is not None)]
 
 
 def unmet_need(rules: RuleCompiler, rule: syntax.Rule) -> syntax.Clause | None:

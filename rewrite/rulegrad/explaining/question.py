@@ -13,7 +13,7 @@ from rulegrad.explaining import explanation as words
 from rulegrad.explaining.answers import Teller
 from rulegrad.explaining.explanation import Answer, Explanation, Spot
 from rulegrad.explaining.failing import Reader
-from rulegrad.explaining.lookup import find_rule, passes_with, unmet_need
+from rulegrad.explaining.lookup import find_rule, passes_with, trying_passes, unmet_need
 from rulegrad.explaining.naming import Namer
 from rulegrad.explaining.runs import Attempt, Run, Subject, progress, run
 from rulegrad.ir import UOp
@@ -128,15 +128,18 @@ class Question:
             self._programs[key] = made
         return self._programs[key]
 
-    def _run(self, subject: Subject, nodes: Sequence[UOp]) -> Run:
+    def _run(self, subject: Subject, nodes: Sequence[UOp]) -> list[Run]:
         declaration = self.passes[subject.pass_name]
-        return run(subject, self._program(subject.target, declaration), declaration, self.found.function, nodes)
+        program = self._program(subject.target, declaration)
+        function = self.found.function
+        inside = () if function else trying_passes(self.compiler, declaration, self.found)
+        return run(subject, program, declaration, function, nodes, inside)
 
     def _readers(self, one: Run) -> list[Reader]:
         return [Reader(self.found.rule, code, one.watched, self.texts, one.namer) for code in one.watched.codes]
 
     def _told(self, asked: Sequence[Subject]) -> Explanation:
-        runs = [self._run(subject, ()) for subject in asked]
+        runs = [one for subject in asked for one in self._run(subject, ())]
         if not runs:
             return self._said(words.NOT_TRIED, f"was not tried: no graph went through {', '.join(self.passes)}")
         if self.at is not None and not any(self._node(one.namer) for one in runs):
@@ -167,16 +170,20 @@ class Question:
         same: dict[tuple[object, ...], list[_Ranked]] = defaultdict(list)
         for item in ranked:
             subject, attempt = runs[item.run].subject, item.attempt
-            same[subject.graph, subject.target, item.rank, attempt.node, attempt.alternative].append(item)
+            entered = runs[item.run].entered
+            inside = entered and (entered.name, entered.rule, entered.at)
+            same[subject.graph, subject.target, item.rank, attempt.node, attempt.alternative, inside].append(item)
         chosen = list(same.values())[: self.most]
-        nodes: dict[int, list[UOp]] = defaultdict(list)
+        nodes: dict[Subject, list[UOp]] = defaultdict(list)
         for items in chosen:
-            nodes[items[0].run].append(items[0].attempt.node)
-        again = {number: self._run(runs[number].subject, wanted) for number, wanted in nodes.items()}
+            nodes[runs[items[0].run].subject].append(items[0].attempt.node)
+        first = {one.subject: number for number, one in reversed(list(enumerate(runs)))}
+        again = {subject: self._run(subject, wanted) for subject, wanted in nodes.items()}
         graphs = {graph: number for number, graph in enumerate(_graphs(runs), 1)}
         answers = []
         for items in chosen:
-            one, wanted = again[items[0].run], items[0].attempt
+            subject, wanted = runs[items[0].run].subject, items[0].attempt
+            one = again[subject][items[0].run - first[subject]]
             attempt = next(a for a in one.attempts if a.node == wanted.node and a.alternative == wanted.alternative)
             answer = Teller(self.found, self._readers(one), self.texts).answer(one, attempt)
             passes = tuple(dict.fromkeys(runs[item.run].subject.pass_name for item in items))
@@ -191,6 +198,10 @@ class Question:
         node = self._node(one.namer)
         if node is None:
             return set()
+        if one.outer is not None and one.entered is not None:
+            around = self._wanted(one.outer)
+            if around is None or one.entered.at in around:
+                return None  # it was rewritten for that node
         wanted = {node, one.history.tried.get(node, node)}
         for step in one.history.steps_of(node):
             wanted |= {step.before, one.history.tried.get(step.after, step.after)}
@@ -217,7 +228,11 @@ class Question:
     def _summed_up(self, runs: Sequence[Run], answers: tuple[Answer, ...], tried: int, fired: int) -> Explanation:
         passes, graphs = list(dict.fromkeys(one.subject.pass_name for one in runs)), _graphs(runs)
         where = f"in {'passes' if len(passes) > 1 else 'pass'} {', '.join(passes)}"
-        notes = [f"pass {one.subject.pass_name} ended with an error: {one.problem}" for one in runs if one.error]
+        notes = [
+            f"pass {one.subject.pass_name} ended with an error: {one.problem}"
+            for one in runs
+            if one.error and one.outer is None
+        ]
         others = [] if self.found.function else [name for name in self.passes if name not in passes]
         if others:
             notes.append(f"it is also in {'passes' if len(others) > 1 else 'pass'} {', '.join(others)}")
@@ -240,12 +255,24 @@ class Question:
             graphs={number: str(graphs[number - 1]) for number in {answer.graph or 1 for answer in answers}},
         )
 
+    def _inner(self, one: Run) -> list[str]:
+        """What tries the rule inside a pass that does not try it itself, as rule text says it."""
+        declaration = self.passes[one.subject.pass_name]
+        tried = [] if self.found.function else trying_passes(self.compiler, declaration, self.found)
+        sets = [name.removeprefix("rules ") for name in tried]
+        if declaration.name in tried:
+            return []
+        return [f"`use {name}`" if declaration.kind == "choose" else f"`rewritten(…, {name})`" for name in sets]
+
     def _untried(self, runs: Sequence[Run]) -> str:
         """Why no attempt was made at the node that is asked about, or at any."""
         names = list(
             dict.fromkeys(name for one in runs for root in _roots(one) for name in one.watched.assembler.sets[root])
         )
         starts = f"{', '.join(names[:_MOST_NAMES])}{', …' if len(names) > _MOST_NAMES else ''}"
+        inner = [name for one in runs for name in self._inner(one)]
+        if inner and not any(one.times_entered for one in runs):
+            return f"it is tried inside only, in {' and '.join(dict.fromkeys(inner))}, and nothing asked for that"
         if self.at is None:
             return f"no node has an op that its pattern starts with, {starts}"
         one = next(one for one in runs if self._node(one.namer) is not None)

@@ -14,7 +14,7 @@ from rulegrad.lang import syntax
 from rulegrad.lang.compiler.watched import PROBE, WatchedProgram
 
 if TYPE_CHECKING:
-    from rulegrad._core import Information
+    from rulegrad._core import Information, Inside
 
 
 class Subject(NamedTuple):
@@ -37,9 +37,23 @@ class Attempt(NamedTuple):
     error: str
 
 
+class Entered(NamedTuple):
+    """Rewriting inside a pass: of a part of a template, or of a candidate (name is ""), for a rule at a node."""
+
+    name: str  # rewritten, given or must, and the pass that runs
+    rule: str
+    place: str
+    at: UOp | None
+    graph: UOp
+
+    @property
+    def runs(self) -> str:
+        return self.name.partition(" ")[2]
+
+
 @dataclass(slots=True)
 class Run:
-    """A subject's pass, and what the rule did in it."""
+    """A subject's pass, and what the rule did in it; or rewriting inside it, which `entered` says and `outer` has."""
 
     subject: Subject
     watched: WatchedProgram
@@ -48,13 +62,23 @@ class Run:
     attempts: list[Attempt] = field(default_factory=list)
     error: str = ""
     steps: list[Step] = field(default_factory=list)
+    rounds: list[list[Inside]] = field(default_factory=list)  # of a choose pass
+    entered: Entered | None = None
+    outer: Run | None = None
+    times_entered: int = 0  # how often something was rewritten inside
     _namer: Namer | None = None
     _history: History | None = None
 
     @property
     def namer(self) -> Namer:
+        if self.outer is not None:
+            return self.outer.namer
         self._namer = self._namer or Namer(self.subject.graph, self.watched.table)
         return self._namer
+
+    @property
+    def graph(self) -> UOp:
+        return self.entered.graph if self.entered else self.subject.graph
 
     @property
     def problem(self) -> str:
@@ -63,7 +87,7 @@ class Run:
 
     @property
     def history(self) -> History:
-        self._history = self._history or History(self.subject.graph, self.direction, self.steps)
+        self._history = self._history or History(self.graph, self.direction, self.steps)
         return self._history
 
 
@@ -71,16 +95,24 @@ class _Watcher:
     """Writes down what the engine tells."""
 
     def __init__(self, made: Run) -> None:
-        self.made = made
+        self.open = [made]
+        self.inside: list[Run] = []
 
     def attempt(self, *attempt: Any) -> None:
-        self.made.attempts.append(Attempt(*attempt))
+        self.open[-1].attempts.append(Attempt(*attempt))
 
     def enter(self, name: str, rule: str, place: str, at: UOp | None, graph: UOp) -> None:
-        pass
+        outer, entered = self.open[-1], Entered(name, rule, place, at, graph)
+        by_sets = not name or entered.runs.startswith("rules ")
+        direction = "children_first" if by_sets else self.open[0].direction
+        self.open[0].times_entered += 1
+        one = Run(outer.subject, outer.watched, direction, outer.function, entered=entered, outer=outer)
+        self.open.append(one)
+        self.inside.append(one)
 
     def leave(self, information: Information, error: str) -> None:
-        pass
+        one = self.open.pop()
+        one.steps, one.error = _steps(information), error
 
 
 def progress(attempt: Attempt, readers: Sequence[Reader]) -> tuple[bool, int, int]:
@@ -90,18 +122,32 @@ def progress(attempt: Attempt, readers: Sequence[Reader]) -> tuple[bool, int, in
 
 
 def run(
-    subject: Subject, watched: WatchedProgram, declaration: syntax.Pass, function: str, nodes: Sequence[UOp]
-) -> Run:
-    """Runs the pass; the registers of attempts are known for `nodes` only."""
+    subject: Subject,
+    watched: WatchedProgram,
+    declaration: syntax.Pass,
+    function: str,
+    nodes: Sequence[UOp],
+    inside: Sequence[str] = (),
+) -> list[Run]:
+    """Runs the pass, and what it rewrites inside; the registers of attempts are known for `nodes` only.
+
+    inside: the compiled passes that the rule is watched in. What was rewritten inside without the rule is left out.
+    """
     direction = declaration.direction if declaration.kind == "rewrite" else declaration.kind
     made = Run(subject, watched, direction, function)
     seed = _seed(subject.graph) if declaration.kind == "reverse" else None
     watcher = _Watcher(made)
     information, made.error = watched.program.explain(
-        subject.pass_name, PROBE, subject.graph, watcher, function, list(nodes), seed
+        subject.pass_name, PROBE, subject.graph, watcher, function, list(nodes), seed, list(inside)
     )
-    made.steps = [Step(number, *firing) for number, firing in enumerate(information["firings"], 1)]
-    return made
+    made.steps = _steps(information)
+    if declaration.kind == "choose":
+        made.rounds = [one for one in [*information["inside"], information["remaining"]] if one]
+    return [made, *(one for one in watcher.inside if one.attempts)]
+
+
+def _steps(information: Information) -> list[Step]:
+    return [Step(number, *firing) for number, firing in enumerate(information["firings"], 1)]
 
 
 def _seed(graph: UOp) -> UOp:

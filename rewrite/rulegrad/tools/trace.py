@@ -20,6 +20,7 @@ from pathlib import Path
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
 from rulegrad.lang import engine
+from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.tracing import Selection, Trace
 
 
@@ -102,6 +103,11 @@ def _status(end: SystemExit) -> int:
 
 def _run_graph(options: argparse.Namespace) -> int:
     try:
+        known = engine.program(options.target).passes
+        if options.pass_name not in known:
+            hint = did_you_mean(options.pass_name, known) or f"there are: {', '.join(engine.summary()['passes'])}"
+            print(f"rulegrad trace: no pass is called {options.pass_name}; {hint}", file=sys.stderr)
+            return 1
         text = Path(options.graph).read_text(encoding="utf-8")
         engine.rewrite(UOp.parse(text), options.pass_name, options.target)
     except (OSError, UnicodeDecodeError) as error:
