@@ -114,7 +114,8 @@ class RuleTests:
         assert self._program is not None
         try:
             left = self._build("left", case)
-            right = self._build("right", case, left[0] if left else None) if case.test.right is not None else None
+            like = left[0] if left and not isinstance(case.test.right, syntax.Sequence) else None
+            right = self._build("right", case, like) if case.test.right is not None else None
             if case.function:
                 same = right is not None and len(left) == len(right) and all(map(_equal, left, right))
                 return "" if same else f"gives {_shown(left)}, not {_shown(right or ())}"

@@ -70,7 +70,7 @@ class Evaluators:
 
         Small floats are accumulated in float32. Raises DeviceError for an op that cannot reduce.
         """
-        ufunc = self._ufunc(op)
+        ufunc = self.ufunc(op)
         if not axes:
             return array
         target = as_dtype(dtype)
@@ -91,8 +91,8 @@ class Evaluators:
             return np.asarray(value != 0)
         return np.asarray(value).astype(target.numpy)
 
-    def _ufunc(self, op: str) -> np.ufunc:
-        """The NumPy ufunc that computes the op from its two sources."""
+    def ufunc(self, op: str) -> np.ufunc:
+        """The NumPy ufunc that computes the op from its two sources. Raises DeviceError when it cannot reduce."""
         declaration = self._declarations.get(op)
         expression = declaration.evaluator if declaration else None
         if isinstance(expression, syntax.Infix):

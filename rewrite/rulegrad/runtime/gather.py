@@ -43,13 +43,15 @@ def write(
     value: Array,
     mask: Array | None,
     what: str,
+    combine: np.ufunc | None = None,
 ) -> None:
     """Stores `value` into `storage`, which has no loop axes, at the indices; not where `mask` is false.
 
+    The last of several values for one place stays; with `combine` they are all combined with what is there.
     Raises DeviceError, naming `what`, for an index that is out of bounds where it is used.
     """
     whole = storage.reshape((1,) * rank + storage.shape)
-    view = _view(whole, rank, indices, loops) if mask is None else None
+    view = _view(whole, rank, indices, loops) if mask is None and combine is None else None
     if view is not None and np.broadcast_shapes(view.shape, value.shape) == view.shape:
         view[...] = value
         return
@@ -59,7 +61,10 @@ def write(
     if mask is not None:
         chosen = np.broadcast_to(mask, shape)
         flat, value = flat[chosen], value[chosen]
-    storage.reshape(-1)[flat] = value
+    if combine is None:
+        storage.reshape(-1)[flat] = value
+    else:
+        combine.at(storage.reshape(-1), flat, value)
 
 
 def _view(value: Array, rank: int, indices: Sequence[Array], loops: Loops) -> Array | None:

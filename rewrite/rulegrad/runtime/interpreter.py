@@ -109,7 +109,7 @@ def _stores_by_loops(graph: UOp) -> dict[tuple[UOp, ...], list[UOp]]:
     stack: list[tuple[UOp, tuple[UOp, ...]]] = [(graph, ())]
     while stack:
         node, loops = stack.pop()
-        if node.op == "STORE":
+        if node.op in ("STORE", "UPDATE"):
             found.setdefault(loops, []).append(node)
         elif node.op == "END":
             stack.append((node.src[0], (*loops, *node.src[1:])))

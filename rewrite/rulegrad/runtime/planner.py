@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from rulegrad.errors import DeviceError
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.runtime import movement
+from rulegrad.runtime import along_axis, movement
 from rulegrad.runtime.contract import sum_of_products
 from rulegrad.runtime.evaluators import Evaluators
 from rulegrad.runtime.gather import read, write
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 _LOOPS = ("RANGE", "SPECIAL")
 _SAME_VALUE = ("STAGE", "DETACH", "COPY", "AFTER")
-_NO_VALUE = ("END", "SINK", "BARRIER", "STORE")
+_NO_VALUE = ("END", "SINK", "BARRIER", "STORE", "UPDATE")
 
 
 class Planner:
@@ -45,7 +46,8 @@ class Planner:
             self._axes.setdefault(loop, len(self._axes))
         # A graph that says what comes after a store has its stores in their places, any other at the end.
         self._stores_wait = not any(node.op == "AFTER" for node in nodes)
-        self.plan = Plan([_extent(loop) for loop in self._axes], len(loops))
+        parallel = itertools.takewhile(lambda loop: loop.attrs.get("kind") != "serial", loops)
+        self.plan = Plan([_extent(loop) for loop in self._axes], len(list(parallel)))
         self._rank = len(self._axes)
         for node in nodes:
             self._emit(node)
@@ -102,6 +104,11 @@ class Planner:
         self._slot[node] = self._slot[node.src[0]]
 
     # ---- leaves ----
+
+    def _arange(self, node: UOp) -> None:
+        values = np.arange(node.attrs["extent"]).astype(as_dtype(node.dtype).numpy)
+        self._slot[node] = self._new_slot()
+        self.plan.constants.append((self._slot[node], values.reshape((1,) * self._rank + values.shape)))
 
     def _const(self, node: UOp) -> None:
         self._slot[node] = self._constant(node.attrs["value"], as_dtype(node.dtype).numpy)
@@ -194,6 +201,37 @@ class Planner:
             raise DeviceError(f"{self._what}: a REDUCE names {loop.op} as a range; it takes RANGE nodes")
         return self._axes[loop]
 
+    # ---- along an axis ----
+
+    def _gather(self, node: UOp) -> None:
+        axis = self._rank + node.attrs["axis"]
+        slots = [self._slot[source] for source in node.src]
+        self._slot[node] = self._add(lambda x, i: along_axis.gather(x, i, axis), slots, math.prod(node.shape))
+
+    def _scatter(self, node: UOp) -> None:
+        axis, combine = self._rank + node.attrs["axis"], self._combination(node)
+        slots = [self._slot[source] for source in node.src]
+        self._slot[node] = self._add(
+            lambda x, i, u: along_axis.scatter(x, i, u, axis, combine), slots, math.prod(node.shape)
+        )
+
+    def _scan(self, node: UOp) -> None:
+        loops = [self._axis(loop) for loop in node.src[1:]]
+        axis = loops[0] if loops else self._rank + node.attrs["axis"]
+        spread, combine = self._spreader(loops), self._combination(node)
+        assert combine is not None
+        slot = self._add(
+            lambda x: combine.accumulate(spread(x), axis, dtype=x.dtype),
+            [self._slot[node.src[0]]],
+            math.prod(node.shape),
+        )
+        self._slot_loops[slot] |= frozenset(loops)
+        self._slot[node] = slot
+
+    def _combination(self, node: UOp) -> np.ufunc | None:
+        """How a SCATTER, SCAN or UPDATE combines two values; None where the later one replaces the other."""
+        return None if node.attrs["op"] == "STORE" else self._evaluators.ufunc(node.attrs["op"])
+
     # ---- memory ----
 
     def _index(self, node: UOp) -> None:
@@ -235,7 +273,10 @@ class Planner:
         for node, value in zip(self._stores, values, strict=True):
             self._store_now(node, value)
 
-    def _store_now(self, node: UOp, value: int) -> None:
+    def _update(self, node: UOp) -> None:
+        self._store_now(node, self._slot[node.src[1]], self._combination(node))
+
+    def _store_now(self, node: UOp, value: int, combine: np.ufunc | None = None) -> None:
         rank, target = self._rank, node.src[0]
         if target.op != "INDEX":
             # In the tensor graph: all of the value.
@@ -248,7 +289,7 @@ class Planner:
 
         def store(storage: Array, array: Array, *rest: Array) -> None:
             own = storage.reshape(storage.shape[rank:])
-            write(own, rank, rest[:count], loops, array, rest[count] if mask is not None else None, what)
+            write(own, rank, rest[:count], loops, array, rest[count] if mask is not None else None, what, combine)
 
         masks = [] if mask is None else [mask]
         self._add(store, [self._slot[target.src[0]], value, *indices, *masks], 1)
@@ -280,6 +321,7 @@ class Planner:
 
 
 _METHODS: dict[str, Callable[[Planner, Any], None]] = {
+    "ARANGE": Planner._arange,
     "CONST": Planner._const,
     "INVALID": Planner._invalid,
     "RANGE": Planner._loop,
@@ -291,6 +333,10 @@ _METHODS: dict[str, Callable[[Planner, Any], None]] = {
     "LOAD": Planner._load,
     "STORE": Planner._store,
     "STACK": Planner._stack,
+    "GATHER": Planner._gather,
+    "SCATTER": Planner._scatter,
+    "SCAN": Planner._scan,
+    "UPDATE": Planner._update,
 }
 
 
@@ -303,7 +349,7 @@ def _needed(node: UOp) -> tuple[UOp, ...]:
     src = node.src
     if node.op in _LOOPS:
         return ()  # the extent is a constant
-    if node.op in ("LOAD", "STORE") and src and src[0].op == "INDEX":
+    if node.op in ("LOAD", "STORE", "UPDATE") and src and src[0].op == "INDEX":
         return (*src[0].src, *src[1:])  # the address itself is not read
     if node.op == "REDUCE" and _is_product(node):
         return (*src[1:], *src[0].src)

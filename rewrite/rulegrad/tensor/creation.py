@@ -5,24 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from rulegrad.errors import ShapeError
+from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype, int64
-from rulegrad.runtime import devices
-from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor.axes import integers, whole_number
 from rulegrad.tensor.joining import Joining
 from rulegrad.tensor.operands import constant, filled
-from rulegrad.tensor.storage import Scalar, default_float, device_name, scalar_dtype, upload
+from rulegrad.tensor.storage import Scalar, default_float, device_name, scalar_dtype
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-#: The numbers 0 … 255 that all number ranges are made of, one buffer a device.
-_DIGITS = 256
-_digits: dict[str, Buffer] = {}
-
 
 T = TypeVar("T", bound=Joining)
 
@@ -157,20 +149,8 @@ class Creation(Joining):
 
     @classmethod
     def _counted(cls, count: int, device: str | None) -> Self:
-        """0 … count - 1 as int64. Made of the digits in base 256, which are in memory once a device."""
-        if count <= _DIGITS:
-            return cls._digits_of(device).shrink((0, max(count, 0)))
-        high = cls._counted(-(-count // _DIGITS), device)
-        low = cls._digits_of(device)
-        return (high.unsqueeze(1) * _DIGITS + low).reshape(-1).shrink((0, count))
-
-    @classmethod
-    def _digits_of(cls, device: str | None) -> Self:
-        name = device_name(device) or devices.default()
-        buffer = _digits.get(name)
-        if buffer is None:
-            buffer = _digits[name] = upload(np.arange(_DIGITS, dtype=np.int64), name)
-        return cls._new(buffer.uop, buffer, buffer.device)
+        """0 … count - 1 as int64, which takes no memory."""
+        return cls._new(UOp("ARANGE", (), "int64", extent=max(count, 0)), None, device_name(device))
 
 
 def _shifted(numbers: T, step: Scalar, start: Scalar) -> T:

@@ -24,7 +24,7 @@ from rulegrad.runtime.planner import Planner
 
 STORAGE = ("BUFFER", "PARAM")
 LOOPS = ("RANGE", "SPECIAL")
-EFFECTS = frozenset(("STORE", "END", "SINK", "BARRIER", "AFTER", "LOAD", "SPECIAL"))
+EFFECTS = frozenset(("STORE", "UPDATE", "END", "SINK", "BARRIER", "AFTER", "LOAD", "SPECIAL"))
 
 Key = tuple[Any, ...]
 Memory = dict[Key, Array]
@@ -76,7 +76,7 @@ class Run:
             case "END":
                 for _ in self.over(node.src[1:]):
                     self.effect(node.src[0])
-            case "STORE":
+            case "STORE" | "UPDATE":
                 self._store(node)
             case "AFTER":
                 for source in node.src[1:]:
@@ -113,6 +113,8 @@ class Run:
             except InvalidError:
                 return
             array, found = self._memory(target.src[0]), self.value(value)
+            if node.op == "UPDATE":
+                found = _combined(node.attrs["op"], array[place], found, value.dtype)
             array[place] = found
         elif target.op in (*STORAGE, "AFTER"):
             array = self._memory(target)
@@ -165,6 +167,8 @@ class Run:
             return self._element(node)
         if node.op == "REDUCE" and not node.attrs["axes"]:
             return self._reduce(node)
+        if node.op == "SCAN" and len(node.src) > 1:
+            return self._scan(node)
         if node.op in STORAGE or node.op == "AFTER":
             return _plain(self._memory(node)[()], node.dtype)
         sources = [np.asarray(self.value(s), as_dtype(s.dtype).numpy) for s in node.src]
@@ -186,9 +190,21 @@ class Run:
         values = [self.value(node.src[0]) for _ in self.over(node.src[1:])]
         result = _plain(evaluators().identity(node.attrs["op"], node.dtype)[()], node.dtype)
         for value in values:
-            both = [np.asarray(v, as_dtype(node.dtype).numpy) for v in (result, value)]
-            result = _plain(evaluators().evaluate(node.attrs["op"], node.dtype, both)[()], node.dtype)
+            result = _combined(node.attrs["op"], result, value, node.dtype)
         return result
+
+    def _scan(self, node: UOp) -> Any:
+        last = self.loops[loop_key(node.src[1])]
+        values = [self.value(node.src[0]) for turn, _ in enumerate(self.over(node.src[1:])) if turn <= last]
+        result = values[0]
+        for value in values[1:]:
+            result = _combined(node.attrs["op"], result, value, node.dtype)
+        return result
+
+
+def _combined(op: str, a: Any, b: Any, dtype: str) -> Any:
+    both = [np.asarray(v, as_dtype(dtype).numpy) for v in (a, b)]
+    return _plain(evaluators().evaluate(op, dtype, both)[()], dtype)
 
 
 def extent(loop: UOp) -> int:

@@ -244,6 +244,8 @@ class Generator:
         arguments: Sequence[syntax.Expression],
         shape: tuple[int, ...] | None,
     ) -> UOp:
+        if op in ("GATHER", "SCATTER"):
+            return self._along_axis(op, attributes, arguments, shape)
         later = sorted(range(len(arguments)), key=lambda k: _computes(arguments[k]))
         sources: dict[int, list[UOp]] = {}
         wanted = shape
@@ -252,7 +254,7 @@ class Generator:
             if isinstance(inner, syntax.Splice):
                 sources[k] = self._sequence(op, inner, [s for j in sorted(sources) for s in sources[j]], wanted)
             else:
-                sources[k] = [self.of(inner, wanted if self._elementwise(op) or k else None)]
+                sources[k] = [self.of(inner, wanted if self._elementwise(op) or op == "SCAN" or k else None)]
                 if (self._elementwise(op) or op == "STORE") and sources[k][0].shape:
                     wanted = sources[k][0].shape
         nodes = [s for k in range(len(arguments)) for s in sources[k]]
@@ -261,6 +263,28 @@ class Generator:
             raise NoGraphError
         try:
             node = UOp(op, nodes, dtype, **given)
+        except RulegradError as error:
+            raise NoGraphError from error
+        self._bind(op, attributes, node)
+        return node
+
+    def _along_axis(
+        self,
+        op: str,
+        attributes: Sequence[syntax.Attribute],
+        arguments: Sequence[syntax.Expression],
+        shape: tuple[int, ...] | None,
+    ) -> UOp:
+        """A GATHER or SCATTER: the index and the updates differ from x in one axis."""
+        x = self.of(arguments[0], shape)
+        if not x.shape:
+            raise NoGraphError
+        axis = self.random.randrange(len(x.shape))
+        other = tuple(self.random.choice((1, 2, 3, 5)) if k == axis else n for k, n in enumerate(x.shape))
+        nodes = [x, *(self.of(argument, other) for argument in arguments[1:])]
+        _, given = self._attributes(arguments[0], op, attributes, nodes, shape)
+        try:
+            node = UOp(op, tuple(nodes), x.dtype, **{**given, "axis": axis})
         except RulegradError as error:
             raise NoGraphError from error
         self._bind(op, attributes, node)
@@ -352,6 +376,13 @@ class Generator:
             case "REDUCE":
                 axes = tuple(k for k in range(len(given)) if r.random() < 0.5)
                 return {"op": r.choice(_REDUCTIONS), "axes": axes}
+            case "GATHER" | "SCATTER" | "SCAN":
+                axis = r.randrange(len(given)) if given else 0
+                return {"axis": axis} if op == "GATHER" else {"axis": axis, "op": r.choice(_REDUCTIONS)}
+            case "UPDATE":
+                return {"op": r.choice(_REDUCTIONS)}
+            case "ARANGE":
+                return {"extent": r.choice((1, 2, 3, 5))}
             case "RANGE":
                 return {"id": 500 + self.variables, "kind": r.choice(("output", "reduce"))}
             case "SPECIAL":

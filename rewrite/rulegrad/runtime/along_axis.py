@@ -1,0 +1,42 @@
+"""GATHER and SCATTER on NumPy arrays whose first axes are loops."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rulegrad.runtime.numerics import Array
+
+
+def gather(x: Array, index: Array, axis: int) -> Array:
+    """The elements of x whose place along the axis is the index; the nearest one for an index out of range."""
+    last = x.shape[axis] - 1
+    if index.dtype == np.uint64:
+        index = np.minimum(index, np.uint64(last))
+    places = np.clip(index.astype(np.int64, copy=False), 0, last)
+    x, places = _with_same_loops(x, places, axis)
+    return np.asarray(np.take_along_axis(x, places, axis))
+
+
+def scatter(x: Array, index: Array, updates: Array, axis: int, combine: np.ufunc | None) -> Array:
+    """x, with the updates put, or combined in order, into the places along the axis that the index names."""
+    index, updates = np.broadcast_arrays(index.astype(np.int64, copy=False), updates)
+    x, index = _with_same_loops(x, index, axis)
+    updates = np.broadcast_to(updates, index.shape)
+    inside = (index >= 0) & (index < x.shape[axis])
+    places = [np.broadcast_to(line, index.shape)[inside] for line in np.ogrid[tuple(map(slice, index.shape))]]
+    places[axis] = index[inside]
+    result: Array = x.copy()
+    if combine is None:
+        result[tuple(places)] = updates[inside]
+    else:
+        combine.at(result, tuple(places), updates[inside])
+    return result
+
+
+def _with_same_loops(x: Array, index: Array, axis: int) -> tuple[Array, Array]:
+    """Both arrays with the same extents in all axes but one."""
+    own, other = list(x.shape), list(index.shape)
+    own[axis] = other[axis] = 1
+    shape = list(np.broadcast_shapes(own, other))
+    sizes = [(*shape[:axis], array.shape[axis], *shape[axis + 1 :]) for array in (x, index)]
+    return np.broadcast_to(x, sizes[0]), np.broadcast_to(index, sizes[1])
