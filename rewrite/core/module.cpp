@@ -170,10 +170,10 @@ class PyProgram {
       error = std::current_exception();
     }
     if (error) {
-      if (!failed.is_none()) failed.attr("update")(information(program_, out, true));
+      if (!failed.is_none()) failed.attr("update")(information(program_, out, true, true));
       std::rethrow_exception(error);
     }
-    return nb::make_tuple(nb::cast(Handle{out.root}), information(program_, out));
+    return nb::make_tuple(nb::cast(Handle{out.root}), information(program_, out, trace));
   }
 
   // A pass on a graph, watched: what the alternatives of the function `probe` do on each node that the subject's rules are tried on.
@@ -197,7 +197,7 @@ class PyProgram {
     };
     explainer.leave = [&](const Outcome& part, const std::string& problem) {
       nb::gil_scoped_acquire gil;
-      watcher.attr("leave")(information(program_, part), problem);
+      watcher.attr("leave")(information(program_, part, true), problem);
     };
     Options options;
     options.trace = true;
@@ -212,7 +212,7 @@ class PyProgram {
     } catch (const std::runtime_error& e) {  // GraphError, RewriteError
       error = e.what();
     }
-    return nb::make_tuple(information(program_, out), error);
+    return nb::make_tuple(information(program_, out, true), error);
   }
 
   // Each root through all the passes, on all cores; what each pass did, over all roots.

@@ -63,9 +63,14 @@ class Telling {
 
 }  // namespace
 
-nb::dict information(const Program& program, const Outcome& out, bool failed) {
+nb::dict information(const Program& program, const Outcome& out, bool traced, bool failed) {
   nb::dict d;
-  Telling(program).work(d, out.firings, out.remaining, failed ? kMostOfFailed : kAll);
+  if (traced) {
+    Telling(program).work(d, out.firings, out.remaining, failed ? kMostOfFailed : kAll);
+  } else {
+    d["firings"] = nb::list();
+    d["found"] = nb::list();
+  }
   d["followed"] = handles_of(out.followed);
   d["visited"] = out.visited;
   d["fired"] = out.fired;

@@ -8,6 +8,6 @@ namespace rulegrad {
 constexpr size_t kMostOfFailed = 4'000, kMostOfFailedPart = 200;
 
 // The dictionary `Information` of _core.pyi. Of a pass that failed at most so many firings are there, for it may have tried for long.
-nb::dict information(const Program& program, const Outcome& out, bool failed = false);
+nb::dict information(const Program& program, const Outcome& out, bool traced, bool failed = false);
 
 }  // namespace rulegrad

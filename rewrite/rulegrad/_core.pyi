@@ -23,6 +23,7 @@ class Information(TypedDict):
     fired: int
     fired_limited: int  # of those that are limited
     numbered: dict[str, list[UOp]]  # nodes that facts of a collect pass numbered, in order, by the fact
+    # With `trace` only:
     inside: list[list[Inside]]  # of each firing: the parts that it had rewritten, or the candidates that it was one of
     remaining: list[Inside]  # what led to no firing: before an error, or when a choose pass ended
     omitted: tuple[int, int]  # after how many firings how many are left out, of a pass that failed after very many
