@@ -147,6 +147,14 @@ TEXT = textwrap.dedent("""
 
 
 @functools.cache
+class Silent:
+    """Is told what a pass that is explained does, and keeps nothing."""
+
+    def attempt(self, *_: object) -> None: ...
+    def enter(self, *_: object) -> None: ...
+    def leave(self, *_: object) -> None: ...
+
+
 def compiled() -> bytes:
     return compile_bytes(TEXT, "test", checked=False)
 
@@ -188,8 +196,8 @@ def run_everything(data: bytes) -> None:
                 lambda n, r: program.order(n, r),
                 lambda n, r: program.source("linear", n, r),
                 lambda n, r: program.reverse(n, r, r, [var(0), r]),
-                lambda n, r: program.explain(n, "scaled", r, lambda *_: None, "depth", [r, *r.src], r),
-                lambda n, r: program.explain(n, "depth", r, lambda *_: None, "", [r, *r.src], r),
+                lambda n, r: program.explain(n, "scaled", r, Silent(), "depth", [r, *r.src], r),
+                lambda n, r: program.explain(n, "depth", r, Silent(), "", [r, *r.src], r),
             ):
                 with contextlib.suppress(RulegradError):
                     use(name, root)
