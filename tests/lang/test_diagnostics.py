@@ -22,18 +22,12 @@ HERE = Path(__file__).parent
 OP_TABLE = HERE.parents[1] / "rules" / "ops.rules"
 PASS = sorted((HERE / "pass").glob("*.rules"))
 FAIL = sorted((HERE / "fail").glob("*.rules"))
+NOTES = {"possible-loop", "not-joined"}
 # found by the analyses of `rulegrad check`; other examples would only have them say more
 ANALYSED = {
     *("dtype-changed", "shape-changed", "failing-template", "same-rule", "shadowed-rule", "rules-disagree"),
-    *(
-        "never-matches",
-        "child-rewritten",
-        "rule-loop",
-        "costly-pattern",
-        "no-lowering",
-        "possible-loop",
-        "uncovered-op",
-    ),
+    *("never-matches", "child-rewritten", "rule-loop", "costly-pattern", "no-lowering", "uncovered-op"),
+    *("values-differ", *NOTES),
 }
 # found by the compiler, or in several files: see their own tests
 NOT_HERE = {"cannot-compile", "conflicting-files"}
@@ -50,7 +44,7 @@ def diagnostics_of(path: Path) -> list[Diagnostic]:
     except RuleError as error:
         return list(error.diagnostics)
     files = [op_table(), file]
-    found = check(files) or (analyse(files, notes=path.stem == "possible-loop") if path.stem in ANALYSED else [])
+    found = check(files) or (analyse(files, notes=path.stem in NOTES) if path.stem in ANALYSED else [])
     return [d for d in found if d.span.file == path.name]
 
 

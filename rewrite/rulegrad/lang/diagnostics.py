@@ -92,6 +92,8 @@ CODES: dict[str, tuple[str, str]] = {
     "same-rule": (ERROR, "two rules of one pass that say the same, up to names and the order of operands"),
     "shadowed-rule": (ERROR, "a rule that an earlier one of the same pass leaves nothing to match"),
     "rules-disagree": (WARNING, "two rules of one pass match the same node and lead to different results"),
+    "values-differ": (ERROR, "two rules of one pass overlap, and a node has another value by one than by the other"),
+    "not-joined": (NOTE, "two rules of one pass overlap, and lead to different nodes of one value"),
     "never-matches": (
         ERROR,
         "a rule that fires on no node: none has the form of its pattern, or it gives what it matched",

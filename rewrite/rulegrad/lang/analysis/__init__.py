@@ -13,6 +13,7 @@ from rulegrad.errors import RuleError
 from rulegrad.lang import syntax
 from rulegrad.lang.analysis.costs import check_costs
 from rulegrad.lang.analysis.covered import check_costs_of_ops
+from rulegrad.lang.analysis.critical import CriticalPairs
 from rulegrad.lang.analysis.cycles import Cycles
 from rulegrad.lang.analysis.findings import Findings
 from rulegrad.lang.analysis.kept import check_kept
@@ -40,7 +41,7 @@ def analyse(files: Sequence[syntax.File], target: str | None = None, notes: bool
         _core.Program(compile_op_table(files), op_table=True)
     findings = Findings(files)
     shadows, unmatchable, preempted, overlaps = Shadows(), Unmatchable(), Preempted(), Overlaps()
-    cycles = Cycles()
+    cycles, critical = Cycles(), CriticalPairs()
     samples = Samples(files)
     for one in _targets(files, target):
         laboratory = Laboratory(files, one, samples)
@@ -50,6 +51,7 @@ def analyse(files: Sequence[syntax.File], target: str | None = None, notes: bool
         check_costs_of_ops(findings, laboratory)
         check_lowering(findings, laboratory)
         overlaps.check(findings, laboratory)
+        critical.check(findings, laboratory)
         for collected in (shadows, unmatchable, preempted):
             collected.add(laboratory)
     for collected in (shadows, unmatchable, preempted):

@@ -57,7 +57,7 @@ class Cycles:
             graph[place] = {
                 k
                 for k, b in enumerate(of.subjects)
-                if any(_fits(laboratory.table, cell, b) for cell in made) and self._leads(laboratory, a, b)
+                if any(fits(laboratory.table, cell, b) for cell in made) and self._leads(laboratory, a, b)
             }
         return graph
 
@@ -83,7 +83,7 @@ class Cycles:
         return False
 
 
-def _fits(table: OpTable, made: Cell, b: Subject) -> bool:
+def fits(table: OpTable, made: Cell, b: Subject) -> bool:
     """Whether a node that a template makes may have the form of a pattern, whatever is the same node in it."""
     return not b.contradictory and (b.cell is None or _alike(table, made, b.cell))
 
