@@ -42,3 +42,22 @@ def outcomes() -> Callable:
         return {entry.rule.name: bench.outcome(entry) for entry in bench.rules.entries}
 
     return prove
+
+
+@pytest.fixture
+def outcomes_beside_ours(tmp_path) -> Callable:
+    """Outcomes by rule, of a text that may use what our rule files define."""
+    pytest.importorskip("z3")
+    from rulegrad.lang.proof.programs import entries_of
+    from rulegrad.lang.proof.prover import prove
+
+    def found(text: str) -> dict:
+        path = tmp_path / "beside.rules"
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
+        with engine.load_rules(path):
+            engine.install_op_table()
+            files = engine.loaded().sources.files
+            entries = [entry for entry in entries_of(files) if entry.rule.span.file == str(path)]
+            return {outcome.name.partition(".")[2]: outcome for outcome in prove(files, entries)}
+
+    return found

@@ -172,3 +172,38 @@ def test_functions_by_slopes_and_by_their_test_lines(outcomes) -> None:
 def test_outcomes_are_the_same_each_time(outcomes) -> None:
     text = f"ruleset t:\n        zero: {WRONG['zero']}\n        flipped: {WRONG['flipped']}\n"
     assert outcomes(text) == outcomes(text)
+
+
+ARITHMETIC = """
+    ruleset t:
+        digits: (x:index % a:const) // c:const -> (x // c) % {a // c}
+            if c > 0 and a > 0 and a % c == 0
+        powers[T: {int64}]: a:T ** c:const -> multiplied(a, c)
+            if c > 0
+        rest: TRUNCMOD(a:int64, b) -> where(CMPEQ(b, 0), 0, a - TRUNCDIV(a, b) * b)
+"""
+
+
+def test_quotients_powers_and_rests_of_wide_integers_are_proved(outcomes_beside_ours) -> None:
+    assert {o.kind for o in outcomes_beside_ours(ARITHMETIC).values()} == {"proved"}
+
+
+NEARLY_RIGHT = {
+    "digits": "(x:index % a:const) // c:const -> (x // c) % {a // c}\n            if c > 0 and a > 0 and a % c <= 1",
+    "powers": "a:int16 ** c:const -> multiplied(a, c)\n            if c > -2",
+    "bits": "a:int32 ** c:const -> prod([squared(a, k) for k in iota(3) if (c >> k) & 1 == 1])\n            if c > 0",
+    "rest": "TRUNCMOD(a:int16, b) -> a - TRUNCDIV(a, b) * b",
+    "random": "THREEFRY(counter, key) -> threefry2x32(key, counter)",
+    "multiply": (
+        "TRUNCDIV(x:int16, d:const) -> (x * {multiplier(vmax(x), d)[0] + 1}) >> {multiplier(vmax(x), d)[1]}\n"
+        "            if d > 1 and not is_pow2(d) and vmin(x) >= 0 and vmax(x) >= d\n"
+        "            if (multiplier(vmax(x), d)[0] + 1) * vmax(x) <= 32767"
+    ),
+}
+
+
+def test_arithmetic_that_is_nearly_right_is_not_proved(outcomes_beside_ours) -> None:
+    rules = "".join(f"    {name}: {rule}\n" for name, rule in NEARLY_RIGHT.items())
+    found = outcomes_beside_ours(f"ruleset t:\n{rules}")
+    assert {name: o.kind for name, o in found.items()} == dict.fromkeys(NEARLY_RIGHT, "failed")
+    assert all(o.line.startswith("test fails ") for o in found.values())

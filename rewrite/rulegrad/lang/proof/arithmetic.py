@@ -65,6 +65,8 @@ def binary(operator: str, a: Value, b: Value) -> tuple[Value, Any]:
             raise UndefinedError
         return binary("*", a, 1 << b)
     if operator == ">>" and isinstance(b, int) and b >= 0:
+        if isinstance(a, Exact) and a.width is not None:
+            return Exact(a.term >> min(b, a.width - 1), a.width), True
         return binary("//", a, 1 << b)
     x, y = both(a, b)
     if operator in _COMPARISONS:
@@ -94,9 +96,20 @@ def power_of_two(operator: str, a: Value, b: Exact) -> tuple[Value, Any]:
     """a << b, a ** b for an exponent that is not known: a proof by cases."""
     if b.excluded:
         raise UndefinedError
-    if not b.name:
+    if b.name:
+        raise CasesError(b.name, EXPONENTS)
+    if b.width is not None or (operator == "**" and a != 2):
         raise UntranslatableError("an exponent that is computed")
-    raise CasesError(b.name, EXPONENTS)
+    power = Exact(two_to(b.term), None)
+    defined = z3.And(b.term >= 0, b.term < len(EXPONENTS), power.term >= 1)
+    if operator == "**" or a == 1:
+        return power, defined
+    return binary("*", a, power)[0], defined
+
+
+def two_to(exponent: Any) -> Any:
+    """2 ** exponent, of which z3 knows only that equal exponents give the same."""
+    return z3.Function("2 **", z3.IntSort(), z3.IntSort())(exponent)
 
 
 def floor_divide(a: Any, b: Any, bits: bool, signed: bool = True) -> Any:

@@ -18,6 +18,7 @@ from rulegrad.lang.proof import arithmetic
 from rulegrad.lang.proof.values import Exact, UntranslatableError, limits
 
 _COMMUTATIVE = frozenset(("+", "*", "max", "min", "==", "bit_and", "bit_or", "bit_xor"))
+_HIGHEST = 64  # degree of a polynomial in Ints
 _COMPARING = frozenset(("<", "<=", ">", ">=", "==", "!="))
 
 
@@ -35,6 +36,8 @@ class Encoding:
         False  # of no function is anything known: what holds then holds for all of them, and is found at once
     )
     axioms: list[Any] = field(default_factory=list, compare=False)  # that a function used is commutative
+
+    degrees: dict[int, tuple[Any, int]] = field(default_factory=dict, compare=False)  # of products, by their ids
 
     # ---- sorts and values ----
 
@@ -130,11 +133,31 @@ class Encoding:
             return self._opaque(function, dtype, terms)
         if self.is_int(dtype):
             found = _integer(function, d, terms)
+            if found is None and function == "shift_right":
+                return self._shifted(d, dtype, *terms)
             if found is None:
                 return self._opaque(function, dtype, terms)
-            return found if z3.is_bool(found) or function in _NEVER_OVERFLOWS else self.wrapped(found, dtype)
+            if not z3.is_bool(found) and function not in _NEVER_OVERFLOWS:
+                found = self.wrapped(found, dtype)
+            if function == "*":
+                self._note_degree(terms, found)
+            return found
         found = _bits(function, d, terms)
         return self._opaque(function, dtype, terms) if found is None else found
+
+    def _note_degree(self, factors: Sequence[Any], product: Any) -> None:
+        """z3 multiplies polynomials out, which for a ** (2 ** 60) has no end."""
+        degree = sum(self.degrees.get(x.get_id(), (x, 1))[1] for x in factors)
+        if degree > _HIGHEST:
+            raise UntranslatableError(f"a power of more than {_HIGHEST}")
+        self.degrees[product.get_id()] = (product, degree)
+
+    def _shifted(self, d: DType, dtype: str, a: Any, b: Any) -> Any:
+        """An Int shifted right by a number that is not known: rounded down."""
+        by = arithmetic.two_to(b)
+        inside = z3.And(b >= 0, b < d.bits)
+        self.axioms.extend((z3.Implies(inside, by >= 1), z3.Implies(b >= d.bits, by >= 2**d.bits)))
+        return z3.If(inside, a / by, self._opaque("shift_right", dtype, (a, b)))
 
     def _opaque(self, function: str, dtype: str, terms: Sequence[Any]) -> Any:
         """A function of which nothing is known."""

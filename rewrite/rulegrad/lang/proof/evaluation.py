@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import z3
@@ -14,18 +14,20 @@ from rulegrad.lang.compiler import in_order
 from rulegrad.lang.proof import arithmetic
 from rulegrad.lang.proof.dtypes import op_of
 from rulegrad.lang.proof.known import dtype_fact
-from rulegrad.lang.proof.operations import Operations, truth
+from rulegrad.lang.proof.operations import CHAINS, Operations, truth
 from rulegrad.lang.proof.values import (
     DtypeName,
     Node,
     OpName,
     UndefinedError,
+    UnknownMembersError,
     UntranslatableError,
     Value,
     is_known,
 )
 
 _DEEPEST = 200
+CHAIN_KINDS = {"sum": "sum", "prod": "prod", "all_of": "all"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ class Evaluation(Operations):
     """Evaluates the expressions of one rule instance."""
 
     depth: int = 0
+    #: Functions that were computed without assuming anything, by the ids of arguments, which are kept.
+    computed: dict[Any, tuple[Any, Value]] = field(default_factory=dict)
 
     # ---- expressions ----
 
@@ -76,8 +80,8 @@ class Evaluation(Operations):
                 return self._items((x,), names, build)
             case syntax.Conditional():
                 return self._conditional(x, names, build)
-            case syntax.Subscript(sequence=sequence, index=index):
-                return self._subscript(self._argument(sequence, names, True, build), self.evaluate(index, names, False))
+            case syntax.Subscript():
+                return self._element(x, names, build)
             case syntax.Slice():
                 return self._slice(x, names, build)
             case syntax.Member(owner=owner, name=name):
@@ -130,9 +134,32 @@ class Evaluation(Operations):
             inner = {**names, **dict(zip(x.variables, items, strict=True))}
             condition = True if x.condition is None else self.evaluate(x.condition, inner, False)
             if not isinstance(condition, bool):
-                raise UntranslatableError("a sequence whose members depend on what is not known")
+                raise UnknownMembersError("a sequence whose members depend on what is not known")
             if condition:
                 yield inner
+
+    def _element(self, x: syntax.Subscript, names: Names, build: bool) -> Value:
+        index = self.evaluate(x.index, names, False)
+        try:
+            return self._subscript(self._argument(x.sequence, names, True, build), index)
+        except UnknownMembersError:
+            if index != 0:
+                raise
+            return self._some_member(x.sequence, names)
+
+    def _some_member(self, x: syntax.Expression, names: Names) -> Value:
+        """The first of 0, 1, 2 ... for which a condition holds: any number for which it does."""
+        loop = _only_loop(x)
+        if loop is None or not isinstance(loop.body, syntax.Name) or (loop.body.name,) != loop.variables:
+            raise UnknownMembersError("the first of a sequence whose members depend on what is not known")
+        assert loop.condition is not None
+        items = self.sequence(self._argument(loop.iterable, names, True, False))
+        if not items or items != tuple(range(len(items))):
+            raise UntranslatableError("the first of a sequence of other than numbers from 0")
+        found = self.meaning.fresh_integer("first", None)
+        self.require(z3.And(found.term >= 0, found.term < len(items)))
+        self.require(self.evaluate(loop.condition, {**names, loop.variables[0]: found}, False))
+        return found
 
     def _subscript(self, sequence: Value, index: Value) -> Value:
         items = self.sequence(sequence)
@@ -252,7 +279,32 @@ class Evaluation(Operations):
             arguments = [self._argument(a, names, True, False) for a in x.arguments]
             return self._function(library.functions[name], arguments)
         as_node = name in TAKES_NODES
-        return call_builtin(self, name, [self._argument(a, names, as_node, False) for a in x.arguments], x)
+        try:
+            arguments = [self._argument(a, names, as_node, False) for a in x.arguments]
+        except UnknownMembersError:
+            if name not in CHAIN_KINDS:
+                raise
+            return self._chain_of_some(CHAIN_KINDS[name], x.arguments[0], names)
+        return call_builtin(self, name, arguments, x)
+
+    def _chain_of_some(self, kind: str, x: syntax.Expression, names: Names) -> Value:
+        """A sum, product or conjunction of those members for which a condition holds."""
+        loop = _only_loop(x)
+        if loop is None or isinstance(loop.body, syntax.Splice):
+            raise UnknownMembersError("a sequence whose members depend on what is not known")
+        assert loop.condition is not None
+        members: list[Value] = []
+        for value in self.sequence(self._argument(loop.iterable, names, True, False)):
+            values = self.sequence(value) if len(loop.variables) > 1 else (value,)
+            inner = {**names, **dict(zip(loop.variables, values, strict=True))}
+            condition = self.evaluate(loop.condition, inner, False)
+            if condition is False:
+                continue
+            self.path.append(condition)
+            member = self.evaluate(loop.body, inner, False)
+            self.path.pop()
+            members.append(member if condition is True else self.choose(condition, member, CHAINS[kind][1]))
+        return self.chain(kind, members)
 
     def _view(self, view: syntax.View, x: syntax.Call, names: Names, build: bool) -> Value:
         """What a view builds: its cases mean the same, so that one without values is taken."""
@@ -285,13 +337,19 @@ class Evaluation(Operations):
         return {**names, **dict(zip(clause.names, items))}
 
     def _function(self, function: syntax.Function, arguments: Sequence[Value]) -> Value:
-        """The first rule that applies; where that is not known, a choice."""
+        """The first rule that applies; where that is not known, a choice. Nothing is computed twice."""
+        key = (function.name, tuple(id(a) if isinstance(a, Node) else (type(a), a) for a in arguments))
+        if key in self.computed:
+            return self.computed[key][1]
+        assumed = len(self.holds)
         self.depth += 1
         if self.depth > _DEEPEST:
             raise UntranslatableError("a function that does not end")
         rules = [rule for _, rule in in_order([(function.name, rule) for rule in function.rules])]
         result = self._first(function, rules, arguments)
         self.depth -= 1
+        if len(self.holds) == assumed:
+            self.computed[key] = (arguments, result)
         return result
 
     def _first(self, function: syntax.Function, rules: Sequence[syntax.Rule], arguments: Sequence[Value]) -> Value:
@@ -317,3 +375,9 @@ class Evaluation(Operations):
         if holds is True:
             return value
         return self.choose(holds, value, self._first(function, rest, arguments))
+
+
+def _only_loop(x: syntax.Expression) -> syntax.Comprehension | None:
+    """The loop that a sequence is made by, where it has a condition."""
+    loop = x.items[0] if isinstance(x, syntax.Sequence) and len(x.items) == 1 else x
+    return loop if isinstance(loop, syntax.Comprehension) and loop.condition is not None else None

@@ -12,6 +12,7 @@ from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
 from rulegrad.lang.optable import OpTable
 from rulegrad.lang.proof.encoding import Encoding
+from rulegrad.lang.proof.reference import threefry
 from rulegrad.lang.proof.values import Exact, Node, StructuralError, UntranslatableError, Value
 
 _COUNTERS = ("RANGE", "SPECIAL")
@@ -90,12 +91,19 @@ class Meaning:
             return self._counter(op, sources[0], dtype)
         if op == "STAGE" or op == "DETACH":
             return Node(sources[0].term, dtype, sources[0].valid, None, op, tuple(sources))
+        if op == "THREEFRY":
+            return Node(self._threefry(*sources), dtype, _valid(op, sources), None, op, tuple(sources))
         if declaration.evaluator is None or any(p.variadic for p in declaration.parameters):
             raise StructuralError(f"{op} has no `eval` line")
         names = [parameter.name for parameter in declaration.parameters]
         given = dict(zip(names, sources, strict=True))
         term = self._translate(declaration.evaluator, given, sources[-1].dtype, dtype)
         return Node(term, dtype, _valid(op, sources), None, op, tuple(sources), attributes)
+
+    def _threefry(self, counter: Node, key: Node) -> Any:
+        if not z3.is_bv(counter.term):
+            raise UntranslatableError("random bits as an integer")
+        return threefry(counter.term, key.term)
 
     def _counter(self, op: str, extent: Node, dtype: str) -> Node:
         """A loop counter, 0 <= i < extent."""

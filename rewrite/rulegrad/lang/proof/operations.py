@@ -15,7 +15,8 @@ from rulegrad.lang.proof.known import known_operator
 from rulegrad.lang.proof.meaning import Meaning
 from rulegrad.lang.proof.values import Members, Node, UndefinedError, UntranslatableError, Value, is_known
 
-_CHAINS = {"sum": ("ADD", 0), "prod": ("MUL", 1), "all": ("AND", True)}
+#: For each kind of chain its op, and what a chain without members is.
+CHAINS = {"sum": ("ADD", 0), "prod": ("MUL", 1), "all": ("AND", True)}
 
 
 @dataclass(slots=True)
@@ -129,7 +130,7 @@ class Operations:
 
     def chain(self, kind: str, items: Sequence[Value]) -> Value:
         """`sum`, `prod` or `all` of members."""
-        op, empty = _CHAINS[kind]
+        op, empty = CHAINS[kind]
         if not items:
             return empty
         result = items[0]

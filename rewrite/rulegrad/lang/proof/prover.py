@@ -19,6 +19,8 @@ from rulegrad.lang.proof.testing import Difference, Tester, Trial
 
 #: In the order of the table; the last three are problems.
 KINDS = ("proved", "tested", "unsound", "assumed", "text", "failed", "untested", "vacuous")
+#: What the outcome of a rule says where it is only tested for some integers.
+NOT_PROVED = "not proved for"
 PROBLEMS = frozenset(("failed", "untested", "vacuous"))
 
 
@@ -142,6 +144,7 @@ class _Proof:
     verdicts: Counter[str] = field(default_factory=Counter)
     bounded: bool = False
     reason: str = ""
+    open: dict[str, list[str]] = field(default_factory=dict)  # why integers are not proved: reason to dtypes
     seeds: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
@@ -152,6 +155,8 @@ class _Proof:
             proof.bounded |= attempt.bounded
             if attempt.verdict in ("unknown", "refuted"):
                 proof.reason = proof.reason or attempt.reason
+                if attempt.dtypes and not attempt.has_float:
+                    proof.open.setdefault(attempt.reason, []).append(", ".join(attempt.dtypes))
             if attempt.model:
                 proof.seeds.append(attempt.model)
         return proof
@@ -175,7 +180,8 @@ class _Proof:
     def partly(self) -> str:
         proved = self.verdicts["proved"]
         total = proved + self.verdicts["unknown"] + self.verdicts["refuted"]
-        return f"; proved for {proved} of {total} choices of ops and dtypes" if proved else ""
+        said = f"; proved for {proved} of {total} choices of ops and dtypes" if proved else ""
+        return said + "".join(f"; {NOT_PROVED} {' and '.join(d)}: {reason}" for reason, d in self.open.items())
 
 
 def _made(entry: Entry, kind: str, how: str, line: str = "") -> Outcome:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from rulegrad.lang.proof.prover import KINDS, PROBLEMS, Outcome
+from rulegrad.lang.proof.prover import KINDS, NOT_PROVED, PROBLEMS, Outcome
 
 
 def as_text(outcomes: Sequence[Outcome], verbose: bool = False) -> str:
-    """Problems with their counterexamples (all rules, if `verbose`), then the table."""
+    """Problems, integer rules that are not proved (or all rules, if `verbose`), then the table."""
     lines: list[str] = []
     for outcome in outcomes:
-        if verbose or outcome.kind in PROBLEMS:
+        if verbose or outcome.kind in PROBLEMS or NOT_PROVED in outcome.how:
             lines.extend(_described(outcome))
     if lines:
         lines.append("")

@@ -15,10 +15,10 @@ from rulegrad.lang.compiler.scope import Library
 from rulegrad.lang.proof.dtypes import Choice, Dtypes
 from rulegrad.lang.proof.encoding import Encoding
 from rulegrad.lang.proof.evaluation import Constant, Evaluation
-from rulegrad.lang.proof.lemmas import lemmas
 from rulegrad.lang.proof.matching import Instances, NoInstanceError
 from rulegrad.lang.proof.meaning import Meaning
 from rulegrad.lang.proof.plain import plain_rules
+from rulegrad.lang.proof.questions import ask, contradiction
 from rulegrad.lang.proof.values import (
     CasesError,
     DtypeName,
@@ -32,6 +32,7 @@ from rulegrad.lang.proof.values import (
 
 EFFORT = 600_000
 _MOST_CASES = 4096
+_LEAST_TELLING = ("refuted", "unknown")
 _PATIENCE = 4  # choices of ops and dtypes in a row that z3 gives up on before the others are not tried
 
 
@@ -45,6 +46,7 @@ class Attempt:
     verdict: str
     reason: str = ""
     bounded: bool = False
+    asked: bool = False  # whether z3 gave up on it
     dropped: bool = False  # whether a guard was left out, so that a counterexample may not fire
     ops: Mapping[str, str] = field(default_factory=dict)
     dtypes: tuple[str, ...] = ()
@@ -77,7 +79,7 @@ class Prover:
             ops = dict(zip(pools, chosen, strict=True))
             dtypes = Dtypes(table, ops, dtype_generics)
             dtypes.infer(rule.pattern)
-            for choice in dtypes.choices():
+            for choice in sorted(dtypes.choices(), key=_has_float):
                 try:
                     attempt = self._attempt(rule, ops, dtypes, choice)
                 except StructuralError as reason:
@@ -106,7 +108,7 @@ class Prover:
             if attempt.verdict in ("proved", "never"):
                 return attempt
             failed.append(attempt)
-        return failed[1]
+        return min(failed[1:], key=lambda attempt: _LEAST_TELLING.index(attempt.verdict) - attempt.asked)
 
     def _cases(self, question: _Question, cases: dict[str, Any], count: int) -> None:
         """Asks the question, by cases where that is wanted; the attempt has the worst verdict of all."""
@@ -180,36 +182,25 @@ class _Question:
             self.attempt.reason = self.attempt.reason or str(reason)
 
     def _solve(self, e: Evaluation, root: Node, result: Node, names: Mapping[str, Any]) -> None:
-        solver = z3.Solver()
-        solver.set("rlimit", self.prover.effort)
-        solver.add(*e.meaning.facts, *e.meaning.encoding.axioms, *e.holds)
         valid = [z3.BoolVal(n.valid) if isinstance(n.valid, bool) else n.valid for n in (root, result)]
         different = z3.BoolVal(False) if root.term.eq(result.term) else root.term != result.term
         differs = z3.And(valid[0], z3.Or(z3.Not(valid[1]), different))
-        answer = solver.check(differs)
-        if answer == z3.unknown:
-            answer = self._with_lemmas([*solver.assertions(), differs])
-            if answer == z3.sat:  # of other formulas: there is no model of these
-                answer = z3.unknown
+        hypotheses = [*e.meaning.facts, *e.meaning.encoding.axioms, *e.holds]
+        answer, model = contradiction(hypotheses, differs, self.prover.effort)
         if answer == z3.unsat:
-            if self.attempt.verdict == "never" and solver.check() != z3.unsat:
+            if self.attempt.verdict == "never" and ask(hypotheses, self.prover.effort) != z3.unsat:
                 self.attempt.verdict = "proved"
         elif answer == z3.sat:
             self.attempt.verdict = "refuted"
             self.attempt.reason = self.attempt.reason or "z3 found a difference"
-            self.attempt.model = _constants(solver.model(), names)
+            self.attempt.model = _constants(model, names)
         elif self.attempt.verdict != "refuted":
-            self.attempt.verdict, self.attempt.reason = "unknown", "z3 could not decide it"
+            self.attempt.verdict, self.attempt.asked = "unknown", True
+            self.attempt.reason = f"z3 gave up after {self.prover.effort} steps"
 
-    def _with_lemmas(self, formulas: list[Any]) -> Any:
-        """z3's answer once what the formulas decide is simplified away, and theorems about quotients are added."""
-        goal = z3.Goal()
-        goal.add(*formulas)
-        known = [f for part in z3.Then("simplify", "ctx-simplify")(goal) for f in part]
-        solver = z3.Solver()
-        solver.set("rlimit", self.prover.effort)
-        solver.add(*known, *lemmas(known))
-        return solver.check()
+
+def _has_float(choice: Choice) -> bool:
+    return any(as_dtype(dtype).is_float for dtype in choice.values())
 
 
 def _constants(model: Any, names: Mapping[str, Any]) -> dict[str, int]:

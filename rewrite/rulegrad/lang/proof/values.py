@@ -18,6 +18,10 @@ class UntranslatableError(Exception):
     """This part of a rule has no meaning in logic; the rule is tested instead."""
 
 
+class UnknownMembersError(UntranslatableError):
+    """Which members a sequence has depends on what is not known."""
+
+
 class StructuralError(UntranslatableError):
     """The rule is about more than elements, whatever the dtypes."""
 
