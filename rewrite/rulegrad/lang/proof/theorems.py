@@ -183,8 +183,8 @@ def _last(n: Any, d: Any) -> Any:
 
 
 # Granlund and Montgomery, "Division by invariant integers using multiplication" (PLDI 1994), for any p, not 2**s
-# only: m = ceil(p / d), and m d exceeds p by e. With x = d q + r, q p <= x m < (q + 1) p is to be shown; d times this
-# is q d p <= x (p + e) < (q + 1) d p, or x e < (d - r) p. Up to `last` x e < p; above, x = last + j, r = j - 1 and j < d.
+# only: m = ceil(p / d), and m d exceeds p by e. With x = d q + r, q p <= x m < (q + 1) p is to be shown. That times d
+# is q d p <= x (p + e) < (q + 1) d p, or x e < (d - r) p. Up to `last`, x e < p. Above, x = last + j with r = j - 1.
 RECIPROCAL = Theorem(
     "reciprocal",
     6,
