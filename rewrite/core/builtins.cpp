@@ -87,6 +87,14 @@ bool f_real(Machine&, Arguments a, uint32_t, Value& r) {
   return true;
 }
 
+template <double (*F)(double, double)>
+bool f_real2(Machine&, Arguments a, uint32_t, Value& r) {
+  double x, y;
+  if (!real_of(a[0], x) || !real_of(a[1], y)) return false;
+  r = Value::number(F(x, y));
+  return true;
+}
+
 template <double (*F)(double)>
 bool f_round(Machine&, Arguments a, uint32_t, Value& r) {
   if (a[0].tag == Tag::Int) { r = a[0]; return true; }
@@ -537,6 +545,12 @@ const Entry kBuiltins[] = {
     {"trunc_mod", f_trunc_mod}, {"pow", f_pow}, {"sqrt", f_real<std::sqrt>}, {"exp", f_real<std::exp>}, {"exp2", f_real<std::exp2>},
     {"log", f_real<std::log>}, {"sin", f_real<std::sin>}, {"cos", f_real<std::cos>}, {"tanh", f_real<std::tanh>},
     {"trunc", f_real<std::trunc>}, {"round_even", f_real<std::nearbyint>}, {"bitcast", f_bitcast},
+    {"expm1", f_real<std::expm1>}, {"log1p", f_real<std::log1p>}, {"log10", f_real<std::log10>}, {"tan",
+    f_real<std::tan>}, {"asin", f_real<std::asin>}, {"acos", f_real<std::acos>}, {"atan", f_real<std::atan>}, {"sinh",
+    f_real<std::sinh>}, {"cosh", f_real<std::cosh>}, {"asinh", f_real<std::asinh>}, {"acosh", f_real<std::acosh>},
+    {"atanh", f_real<std::atanh>}, {"erf", f_real<std::erf>}, {"erfc", f_real<std::erfc>}, {"lgamma",
+    f_real<std::lgamma>}, {"digamma", f_real<digamma>}, {"atan2", f_real2<std::atan2>}, {"hypot", f_real2<std::hypot>},
+    {"fmod", f_real2<std::fmod>},
 };
 
 }  // namespace

@@ -36,6 +36,18 @@ Int floor_mod(Int a, Int b) {
   return a - floor_div(a, b) * b;
 }
 
+// psi(x + 1) = psi(x) + 1 / x up to 10, then the asymptotic series (Abramowitz and Stegun, 6.3.5 and 6.3.18); reflected below 0.
+double digamma(double x) {
+  if (x == 0) return std::copysign(INFINITY, -x);
+  if (x < 0 && std::floor(x) == x) return NAN;
+  if (x < 0) return digamma(1 - x) - M_PI / std::tan(M_PI * std::fmod(x, 1.0));
+  double sum = 0;
+  for (; x < 10; x++) sum -= 1 / x;
+  double z = 1 / (x * x);
+  double series = z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
+  return sum + std::log(x) - 0.5 / x - (std::isinf(x) ? 0 : series);
+}
+
 // Formats with exponent and mantissa bits; e4m3fn has no infinities and one nan (all ones).
 static bool finite_only(const DtypeInfo& d) { return d.bits == 8 && d.exponent == 4; }
 

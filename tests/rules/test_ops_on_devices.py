@@ -15,15 +15,18 @@ DTYPES = [d for d in ALL if d.kind not in ("void", "index")]
 COMPARISONS = ("CMPLT", "CMPLE", "CMPEQ", "CMPNE")
 BOOL_OPS = ("ADD", "MUL", "MAX", "MIN", "AND", "OR", "XOR")
 INTEGER_OPS = (*BOOL_OPS, "SUB", "FLOORDIV", "FLOORMOD", "TRUNCDIV", "TRUNCMOD", "POW", "SHL", "SHR")
-FLOAT_OPS = ("ADD", "SUB", "MUL", "DIV", "POW", "MAX", "MIN")
-FUNCTIONS = ("EXP", "EXP2", "LOG", "LOG2", "SIN", "COS", "TANH")
+FLOAT_OPS = ("ADD", "SUB", "MUL", "DIV", "POW", "MAX", "MIN", "ATAN2", "HYPOT", "FMOD")
+FUNCTIONS = (
+    *("EXP", "EXP2", "EXPM1", "LOG", "LOG2", "LOG10", "LOG1P", "SIN", "COS", "TAN", "ASIN", "ACOS", "ATAN"),
+    *("SINH", "COSH", "TANH", "ASINH", "ACOSH", "ATANH", "ERF", "ERFC"),
+)
 UNARY = {
     "bool": ("NOT",),
     "integer": ("NEG", "NOT", "ABS"),
     "float": ("NEG", "ABS", "RECIPROCAL", "SQRT", *FUNCTIONS, "TRUNC", "FLOOR", "CEIL", "ROUND"),
 }
 # What a device may compute with a few units in the last place; everything else is exact.
-INEXACT = frozenset(("DIV", "POW", "RECIPROCAL", "SQRT", *FUNCTIONS))
+INEXACT = frozenset(("DIV", "POW", "ATAN2", "HYPOT", "RECIPROCAL", "SQRT", *FUNCTIONS))
 MANTISSA = {"float32": 23, "float64": 52, "float16": 10, "bfloat16": 7, "float8_e4m3fn": 3, "float8_e5m2": 2}
 
 

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from rulegrad.ir import UOp
 from rulegrad.lang import engine, syntax
+from rulegrad.runtime.evaluators import evaluators
 
-FUNCTIONS = {op: getattr(np, op.lower()) for op in ("EXP", "EXP2", "LOG", "LOG2", "TANH", "SIN", "COS")}
+NAMES = ("EXP", "EXP2", "EXPM1", "LOG", "LOG2", "LOG10", "LOG1P", "SIN", "COS", "TAN", "SINH", "COSH", "TANH")
+INVERSE = {
+    "ASIN": "arcsin",
+    "ACOS": "arccos",
+    "ATAN": "arctan",
+    "ASINH": "arcsinh",
+    "ACOSH": "arccosh",
+    "ATANH": "arctanh",
+}
+FUNCTIONS = {op: getattr(np, op.lower()) for op in NAMES} | {op: getattr(np, name) for op, name in INVERSE.items()}
+BINARY = {"ATAN2": np.arctan2, "HYPOT": np.hypot}
+OTHERS = {"ERF": math.erf, "ERFC": math.erfc}
+SETS = ("transcendental", "trigonometry", "inverse_trigonometry", "hyperbolic", "power", "gamma")
 FLOATS = ("float32", "float64")
 COUNT = 60_000
 # The exact value of a float64 function needs more digits than float64 has.
@@ -22,7 +37,7 @@ def stated_ulp(op: str) -> float:
         clause.expression.value
         for file in engine.loaded().sources.files
         for ruleset in file.declarations
-        if isinstance(ruleset, syntax.Ruleset) and ruleset.name in ("transcendental", "trigonometry", "power")
+        if isinstance(ruleset, syntax.Ruleset) and ruleset.name in SETS
         for rule in ruleset.rules
         if _is_about(rule, op)
         for clause in rule.clauses
@@ -80,6 +95,72 @@ def test_error(lower, compute, variable, op, dtype):
     error = ulps(found, exact)
     worst = np.argmax(error)
     assert error[worst] <= stated_ulp(op), f"{op}({values[worst]!r}) is {found[worst]!r}, exactly {exact[worst]!r}"
+
+
+@pytest.mark.parametrize("dtype", [pytest.param("float64", marks=needs_long_double), "float32"])
+@pytest.mark.parametrize("op", BINARY)
+def test_error_of_functions_of_two(lower, compute, variable, op, dtype):
+    generator, limits = np.random.default_rng(1), np.finfo(dtype)
+    a = arguments(dtype)
+    special = np.array([0, 1, np.inf, np.nan, limits.tiny, limits.smallest_subnormal, limits.max], dtype)
+    pairs = np.meshgrid(np.concatenate([special, -special]), np.concatenate([special, -special]))
+    near = (a * (1 + generator.uniform(-1, 1, a.size))).astype(dtype)
+    arrays = [
+        np.concatenate([pairs[0].ravel(), a, a]),
+        np.concatenate([pairs[1].ravel(), near, generator.permutation(a)]),
+    ]
+    leaves = variable(0, arrays[0]), variable(1, arrays[1])
+    found = compute(lower(UOp(op, leaves)), dict(zip(leaves, arrays, strict=True)))
+    with np.errstate(all="ignore"):
+        error = ulps(found, BINARY[op](*(array.astype(EXACT) for array in arrays)))
+    worst = np.argmax(error)
+    assert error[worst] <= stated_ulp(op), f"{op}({arrays[0][worst]!r}, {arrays[1][worst]!r}) is {found[worst]!r}"
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("op", OTHERS)
+def test_error_of_the_error_functions(lower, compute, variable, op, dtype):
+    """The standard library's have an error of their own, of one unit at most."""
+    values = arguments(dtype)[::4]
+    leaf = variable(0, values)
+    found = compute(lower(UOp(op, (leaf,))), {leaf: values})
+    exact = np.array([OTHERS[op](float(v)) for v in values]).astype(EXACT)
+    error = ulps(found, exact)
+    worst = np.argmax(error)
+    assert error[worst] <= stated_ulp(op) + 1, f"{op}({values[worst]!r}) is {found[worst]!r}, not {exact[worst]!r}"
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_error_of_gamma(lower, compute, variable, dtype):
+    values = arguments(dtype)[::4]
+    values = values[~(values < -1e4)]
+    leaf = variable(0, values)
+    found = compute(lower(UOp("LGAMMA", (leaf,))), {leaf: values})
+    with np.errstate(all="ignore"):
+        exact = evaluators().evaluate("LGAMMA", "float64", [values.astype(np.float64)]).astype(EXACT)
+    error = ulps(found, exact)
+    # below 0 it has roots at irrational places
+    error[(values < 0) & (np.abs(found - exact) <= 1e-6 * np.maximum(np.abs(values), 1))] = 0
+    worst = np.argmax(error)
+    assert error[worst] <= 8, f"lgamma({values[worst]!r}) is {found[worst]!r}, not {exact[worst]!r}"
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_digamma_is_the_slope_of_lgamma(lower, compute, variable, dtype):
+    """And digamma(x + 1) - digamma(x) = 1 / x."""
+    x = np.concatenate([np.linspace(0.01, 15, 400), [1.4616321449683622, 100.0, 1e6], np.linspace(-3.9, -0.1, 100)])
+    x = (np.round(x * 1024) / 1024).astype(dtype)
+    leaf = variable(0, x)
+    lowered = lower(UOp("DIGAMMA", (leaf,)))
+    found, next_one = compute(lowered, {leaf: x}), compute(lowered, {leaf: x + 1})
+    whole = (x <= 0) & (x == np.floor(x))
+    scale = 1 + np.abs(found) + np.abs(1 / x)
+    eps = np.finfo(dtype).eps
+    assert np.all((np.abs(next_one - found - 1 / x) <= 8 * eps * scale) | whole)
+    step = 1e-5
+    places = x[(x > 0.1) & (x < 50)].astype(np.float64)
+    slope = np.array([(math.lgamma(v + step) - math.lgamma(v - step)) / (2 * step) for v in places])
+    np.testing.assert_allclose(found[(x > 0.1) & (x < 50)], slope, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [pytest.param("float64", marks=needs_long_double), "float32"])

@@ -20,7 +20,7 @@ from rulegrad.errors import DtypeError
 if TYPE_CHECKING:
     import numpy as np
 
-Kind = Literal["void", "bool", "int", "uint", "float", "index"]
+Kind = Literal["void", "bool", "int", "uint", "float", "complex", "index"]
 
 
 class _Facts(NamedTuple):
@@ -97,6 +97,15 @@ class DType(str):
     @property
     def is_float(self) -> bool:
         return self.kind == "float"
+
+    @property
+    def is_complex(self) -> bool:
+        return self.kind == "complex"
+
+    @property
+    def real(self) -> DType:
+        """The dtype of the parts of a complex number; other dtypes are their own."""
+        return self
 
     @property
     def is_integer(self) -> bool:

@@ -141,6 +141,26 @@ BUILTINS: dict[str, Builtin] = _table(
     ("rewritten(e, RULESET)", 2, 2, (RULE,), "e, rewritten by a rule set, children first; does not nest"),
     ("given(g, x)", 2, 2, (RULE,), "x, simplified by the pass's rules where the condition g holds"),
     ("must(e)", 1, 1, (RULE,), "e, if the pass's rules make it a leaf or a node that is there already"),
+    # ---- more evaluators of the op table ----
+    ("expm1(a)", 1, 1, _O, "exp(a) - 1"),
+    ("log1p(a)", 1, 1, _O, "log(1 + a)"),
+    ("log10(a)", 1, 1, _O, "base-10 logarithm"),
+    ("tan(a)", 1, 1, _O, "tangent"),
+    ("asin(a)", 1, 1, _O, "arcsine"),
+    ("acos(a)", 1, 1, _O, "arccosine"),
+    ("atan(a)", 1, 1, _O, "arctangent"),
+    ("sinh(a)", 1, 1, _O, "hyperbolic sine"),
+    ("cosh(a)", 1, 1, _O, "hyperbolic cosine"),
+    ("asinh(a)", 1, 1, _O, "inverse of sinh"),
+    ("acosh(a)", 1, 1, _O, "inverse of cosh"),
+    ("atanh(a)", 1, 1, _O, "inverse of tanh"),
+    ("erf(a)", 1, 1, _O, "error function"),
+    ("erfc(a)", 1, 1, _O, "1 - erf(a)"),
+    ("lgamma(a)", 1, 1, _O, "logarithm of |gamma(a)|"),
+    ("digamma(a)", 1, 1, _O, "derivative of lgamma"),
+    ("atan2(a, b)", 2, 2, _O, "angle of the point (b, a)"),
+    ("hypot(a, b)", 2, 2, _O, "sqrt(a * a + b * b)"),
+    ("fmod(a, b)", 2, 2, _O, "remainder of a / b, with the sign of a"),
 )
 
 # Functions whose arguments are nodes even where a name would be taken for its constant's value.

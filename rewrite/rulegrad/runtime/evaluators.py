@@ -139,8 +139,8 @@ def load(paths: Iterable[Path]) -> Evaluators:
 
 @cache
 def evaluators() -> Evaluators:
-    """Those of rules/ops.rules."""
-    return load([data_folder("rules") / "ops.rules"])
+    """Those of rules/ops.rules and rules/ops_functions.rules."""
+    return load([data_folder("rules") / name for name in ("ops.rules", "ops_functions.rules")])
 
 
 def _widened(array: Array) -> Array:

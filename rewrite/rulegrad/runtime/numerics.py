@@ -6,7 +6,9 @@ dtype; `convert` and `bitcast` change it. Call them under `np.errstate(all="igno
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -134,6 +136,65 @@ def _check_exactly(ufunc: np.ufunc, operands: tuple[Array, ...]) -> None:
         raise GraphError(f"an index does not fit in 64 bits (in {ufunc.__name__}); make the tensor smaller")
 
 
+# ---- functions that NumPy lacks ----
+
+
+def _each(function: Callable[[float], float]) -> Primitive:
+    """A function of one number on arrays, element by element."""
+    vectorized = np.frompyfunc(function, 1, 1)
+    return lambda a: np.asarray(vectorized(np.asarray(a, np.float64))).astype(a.dtype)
+
+
+@cache
+def _zeta_coefficients() -> tuple[float, ...]:
+    """(zeta(k) - 1) / k for k = 2, 3, …: 98 terms of the sum, and Euler's and Maclaurin's formula for the others."""
+    found = []
+    for k in range(2, 30):
+        terms = [n ** -float(k) for n in range(2, 100)]
+        tail = 100.0 ** (1 - k) / (k - 1) + 100.0**-k / 2 + k * 100.0 ** (-k - 1) / 12
+        found.append(math.fsum([*terms, tail, -k * (k + 1) * (k + 2) * 100.0 ** (-k - 3) / 720]) / k)
+    return tuple(found)
+
+
+def _lgamma(x: float) -> float:
+    """With all digits around its roots 1 and 2, by the series of Abramowitz and Stegun, 6.1.33."""
+    product = 1.0
+    while 2.5 <= x < 10:  # gamma(x + 1) = x gamma(x)
+        x -= 1
+        product *= x
+    if not 0.5 < x < 2.5:
+        infinite = (x <= 0 and x == math.floor(x)) or x > 2.5e305
+        return math.inf if infinite else math.lgamma(x)
+    z = x - 2 if x >= 1.5 else x - 1
+    series = math.fsum(c * (-z) ** (k + 2) for k, c in enumerate(_zeta_coefficients()))
+    # 1 - Euler's constant
+    above = 0.4227843350984671 * z + series
+    return above + math.log(product) if x >= 1.5 else above - math.log1p(z)
+
+
+#: Euler's series of digamma, in powers of 1 / x**2: Abramowitz and Stegun, 6.3.18.
+_DIGAMMA_SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
+
+
+def _digamma(x: float) -> float:
+    """By psi(x + 1) = psi(x) + 1 / x up to 10, then the asymptotic series; reflected below 0."""
+    if x == 0:
+        return math.copysign(math.inf, -x)
+    if not math.isfinite(x):
+        return x if x > 0 else math.nan
+    if x < 0:
+        return math.nan if x == math.floor(x) else _digamma(1 - x) - math.pi / math.tan(math.pi * math.fmod(x, 1))
+    total = 0.0
+    while x < 10:
+        total -= 1 / x
+        x += 1
+    z = 1 / (x * x)
+    return total + math.log(x) - 0.5 / x - sum(c * z ** (k + 1) for k, c in enumerate(_DIGAMMA_SERIES))
+
+
+erf, erfc, lgamma, digamma = _each(math.erf), _each(math.erfc), _each(_lgamma), _each(_digamma)
+
+
 # ---- random numbers ----
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -179,6 +240,10 @@ PRIMITIVES: dict[str, Primitive] = {
     "pow": power, "max": np.maximum, "min": np.minimum, "abs": np.abs,
     "sqrt": np.sqrt, "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2,
     "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
+    "expm1": np.expm1, "log1p": np.log1p, "log10": np.log10, "tan": np.tan,
+    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2, "hypot": np.hypot,
+    "sinh": np.sinh, "cosh": np.cosh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
+    "erf": erf, "erfc": erfc, "lgamma": lgamma, "digamma": digamma, "fmod": np.fmod,
     "trunc": np.trunc, "floor": np.floor, "ceil": np.ceil, "round_even": np.rint,
 }  # fmt: skip
 

@@ -12,6 +12,7 @@ from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import (
     as_operand,
     comparison_dtype,
+    constant,
     filled,
     result_dtype,
     unified,
@@ -68,29 +69,47 @@ class Elementwise(Casts):
         return self._binary("DIV", other, "div", swapped, dtype)
 
     def floor_divide(self, other: Operand, swapped: bool = False) -> Self:
-        """`self // other`, rounded down; an integer divided by zero gives 0."""
+        """`self // other`, rounded down; an integer divided by zero gives 0.
+
+        Of floats the exact quotient is rounded, as in Python: `1.0 // 0.1` is 9. Floats get no gradient.
+        """
         other = as_operand(self, other, "floor_divide")
         dtype = result_dtype(self, other)
         if dtype == bool_:
             raise DtypeError("floor_divide: bools cannot be divided; cast to an integer first")
-        if dtype.is_float:
-            return self._binary("DIV", other, "floor_divide", swapped)._unary("FLOOR")
-        return self._binary("FLOORDIV", other, "floor_divide", swapped)
+        if not dtype.is_float:
+            return self._binary("FLOORDIV", other, "floor_divide", swapped)
+        a, b = (side.detach() for side in self._floats(other, dtype, swapped))
+        rest = a._binary("FMOD", b, "floor_divide")
+        # a - rest is a multiple of b up to rounding, so the quotient is next to an integer.
+        whole = a.sub(rest).div(b)._unary("ROUND")
+        differs = rest.not_equal(0).bitwise_and(rest.less(0).not_equal(b.less(0)))
+        whole = differs.where(whole.sub(1), whole)
+        quotient = a.div(b)
+        return b.equal(0).where(quotient, whole.equal(0).where(quotient.mul(0.0), whole))
 
     def remainder(self, other: Operand, swapped: bool = False) -> Self:
-        """`self % other`, with the sign of the divisor; an integer modulo zero gives 0.
-
-        For floats this is `a - floor(a / b) * b`, so its error grows with the quotient.
-        """
+        """`self % other`, with the sign of the divisor, exactly, as in Python; an integer modulo zero gives 0."""
         other = as_operand(self, other, "remainder")
         dtype = result_dtype(self, other)
         if dtype == bool_:
             raise DtypeError("remainder: bools cannot be divided; cast to an integer first")
         if not dtype.is_float:
             return self._binary("FLOORMOD", other, "remainder", swapped)
-        quotient = self.floor_divide(other, swapped)
-        product = quotient.mul(self if swapped else other)
-        return product.sub(other, swapped=True) if swapped else self.sub(product)
+        a, b = self._floats(other, dtype, swapped)
+        rest = a._binary("FMOD", b, "remainder")
+        moved = rest.less(0).not_equal(b.less(0)).where(rest.add(b), rest)
+        # A zero has the divisor's sign. 0 - (a - a) is that zero, with the gradient of a.
+        zero = b.less(0).where(-0.0, 0.0)
+        return rest.equal(0).where(zero.sub(a.detach().sub(a)), moved)
+
+    def _floats(self, other: Operand, dtype: DType, swapped: bool) -> tuple[Self, Self]:
+        """Both operands as tensors of `dtype`, in the order in which they are meant."""
+        second: Any = other
+        if not isinstance(other, TensorCore):
+            second = self._new(constant(second, dtype, "division"), None, self._device)
+        pair = (self.cast(dtype), second.cast(dtype))
+        return pair[::-1] if swapped else pair
 
     def pow(self, exponent: Operand, swapped: bool = False) -> Self:
         """`self ** exponent`. Whole exponents up to 4 are multiplications, 0.5 is a square root.
@@ -228,6 +247,23 @@ class Elementwise(Casts):
         """Whether an element is zero (or False)."""
         return self.cast("bool")._unary("NOT")
 
+    def logical_and(self, other: Operand) -> Self:
+        """Whether both elements are true (not zero)."""
+        return self._logical("AND", other, "logical_and")
+
+    def logical_or(self, other: Operand) -> Self:
+        """Whether one of the elements is true (not zero)."""
+        return self._logical("OR", other, "logical_or")
+
+    def logical_xor(self, other: Operand) -> Self:
+        """Whether exactly one of the elements is true (not zero)."""
+        return self._logical("XOR", other, "logical_xor")
+
+    def _logical(self, op: str, other: Operand, name: str) -> Self:
+        other = as_operand(self, other, name)
+        truth = other.cast("bool") if isinstance(other, Casts) else bool(other)
+        return self.cast("bool")._binary(op, truth, name)
+
     def lshift(self, other: Operand, swapped: bool = False) -> Self:
         """`self << other`; 0 when the distance is the number of bits or more."""
         return self._bitwise("SHL", other, "lshift", swapped)
@@ -235,3 +271,8 @@ class Elementwise(Casts):
     def rshift(self, other: Operand, swapped: bool = False) -> Self:
         """`self >> other`: arithmetic for signed integers, logical for unsigned ones."""
         return self._bitwise("SHR", other, "rshift", swapped)
+
+    # ---- other names: the array API standard's and PyTorch's ----
+
+    subtract, multiply, divide, true_divide, negative, power = sub, mul, div, div, neg, pow
+    bitwise_invert, bitwise_left_shift, bitwise_right_shift = bitwise_not, lshift, rshift

@@ -1,12 +1,11 @@
-"""Elementwise mathematical functions and activations. Integers are converted to floats as NumPy does."""
+"""Rounding, kinds of values, and activations."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Final
 
-from rulegrad.tensor.operands import float_dtype
-from rulegrad.tensor.operators import Operators
+from rulegrad.tensor.arithmetic import Arithmetic
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -14,77 +13,10 @@ if TYPE_CHECKING:
 _GELU_SCALE: Final = math.sqrt(2.0 / math.pi)
 
 
-class Functions(Operators):
-    """exp, log, sqrt, …: one result for each element."""
+class Functions(Arithmetic):
+    """floor, isinf, relu, …: one result for each element."""
 
     __slots__ = ()
-
-    def _floating(self) -> Self:
-        return self.cast(float_dtype(self.dtype))
-
-    def _float_unary(self, op: str) -> Self:
-        return self._floating()._unary(op)
-
-    def exp(self) -> Self:
-        """e to the power of each element."""
-        return self._float_unary("EXP")
-
-    def exp2(self) -> Self:
-        """2 to the power of each element."""
-        return self._float_unary("EXP2")
-
-    def log(self) -> Self:
-        """The natural logarithm: -inf for 0, nan for negative numbers."""
-        return self._float_unary("LOG")
-
-    def log2(self) -> Self:
-        """The logarithm to base 2."""
-        return self._float_unary("LOG2")
-
-    def sqrt(self) -> Self:
-        """The square root; nan for negative numbers."""
-        return self._float_unary("SQRT")
-
-    def rsqrt(self) -> Self:
-        """`1 / sqrt(self)`"""
-        return self.sqrt().reciprocal()
-
-    def reciprocal(self) -> Self:
-        """`1 / self`"""
-        return self._float_unary("RECIPROCAL")
-
-    def square(self) -> Self:
-        """`self * self`"""
-        return self * self
-
-    def sin(self) -> Self:
-        """The sine of an angle in radians."""
-        return self._float_unary("SIN")
-
-    def cos(self) -> Self:
-        """The cosine of an angle in radians."""
-        return self._float_unary("COS")
-
-    def tan(self) -> Self:
-        """The tangent of an angle in radians."""
-        return self.sin() / self.cos()
-
-    def tanh(self) -> Self:
-        """The hyperbolic tangent."""
-        return self._float_unary("TANH")
-
-    def abs(self) -> Self:
-        """The absolute value."""
-        return self if self.dtype.kind in ("bool", "uint") else self._unary("ABS")
-
-    def __abs__(self) -> Self:
-        return self.abs()
-
-    def sign(self) -> Self:
-        """-1, 0 or 1; nan for nan."""
-        if self.dtype.kind in ("bool", "uint"):
-            return self.not_equal(0).cast(self.dtype)
-        return (self > 0).where(1, (self < 0).where(-1, self))
 
     def _rounded(self, op: str) -> Self:
         return self._unary(op) if self.dtype.is_float else self
@@ -97,9 +29,19 @@ class Functions(Operators):
         """The next integer above; integers stay as they are."""
         return self._rounded("CEIL")
 
-    def round(self) -> Self:
-        """The nearest integer, halves to even; integers stay as they are."""
-        return self._rounded("ROUND")
+    def round(self, decimals: int = 0) -> Self:
+        """The nearest number with so many decimals, halves to even; integers stay as they are.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([0.5, 1.5]).round().tolist(), Tensor([1250.0]).round(decimals=-2).tolist()
+        ([0.0, 2.0], [1200.0])
+        """
+        if decimals == 0 or not self.dtype.is_float:
+            return self._rounded("ROUND")
+        scale = 10.0 ** abs(decimals)
+        if decimals < 0:
+            return (self / scale)._rounded("ROUND") * scale
+        return (self * scale)._rounded("ROUND") / scale
 
     def trunc(self) -> Self:
         """The next integer towards zero; integers stay as they are."""
@@ -107,14 +49,10 @@ class Functions(Operators):
 
     # ---- kinds of values ----
 
-    def isnan(self) -> Self:
-        """Whether an element is nan."""
-        return self != self
-
     def isinf(self) -> Self:
         """Whether an element is infinite, of either sign."""
         if not self.dtype.is_float:
-            return self != self
+            return self.not_equal(self)
         return self.abs().equal(math.inf)
 
     def isfinite(self) -> Self:
@@ -139,6 +77,10 @@ class Functions(Operators):
         negative = x < 0
         small = negative.where(x, -x).exp()
         return negative.where(small, 1.0) / (small + 1.0)
+
+    def expit(self) -> Self:
+        """SciPy's name of `sigmoid`."""
+        return self.sigmoid()
 
     def silu(self) -> Self:
         """`self * sigmoid(self)`, also called swish."""

@@ -18,6 +18,7 @@ from rulegrad.runtime.numerics import Array
 
 _STEP, _TOLERANCE = 1e-6, 1e-5
 _PLACES = 5
+_MOST_PLACES = 8 * _PLACES  # where a function has no value at some
 
 
 def gradient_functions(files: Sequence[syntax.File]) -> frozenset[str]:
@@ -37,16 +38,20 @@ def test_gradient(rules: Rules, entry: Entry) -> tuple[Trial, str]:
             node = UOp.parse(str(rules.tests.argument(case)).replace("float32", "float64"))
         except RulegradError:  # about the bits of a float32
             continue
-        for _ in range(_PLACES):
+        compared = 0
+        for _ in range(_MOST_PLACES):
             problem = _compare(rules, entry.function, node, r)
             if problem:
                 return trial, problem
+            compared += problem is not None
+            if compared == _PLACES:
+                break
         trial.fired += node.dtype == "float64"
     return trial, ""
 
 
-def _compare(rules: Rules, function: str, node: UOp, r: random.Random) -> str:
-    """Empty, or where a gradient is not the slope of the node's value."""
+def _compare(rules: Rules, function: str, node: UOp, r: random.Random) -> str | None:
+    """Empty, or where a gradient is not the slope of the node's value; None at a place where it has no value."""
     leaves = [n for n in node.toposort() if n.op in STORAGE]
     generator = np.random.default_rng(r.getrandbits(32))
     arrays = {n: _place(generator, n) for n in leaves}
@@ -61,6 +66,8 @@ def _compare(rules: Rules, function: str, node: UOp, r: random.Random) -> str:
         direction = generator.uniform(-1, 1, source.shape)
         ends = [_value(node, {**arrays, source: arrays[source] + s * _STEP * direction}) for s in (1, -1)]
         slope = float(np.sum((ends[0] - ends[1]) / (2 * _STEP) * weights))
+        if np.isnan(slope):
+            return None
         given = float(np.sum(_value(gradient, {**arrays, out: weights}) * direction))
         if not abs(slope - given) <= _TOLERANCE * (1 + abs(slope)):
             return f"the gradient of source {number} is {given}, where the slope is {slope}"

@@ -1,0 +1,114 @@
+"""What the numbers of a dtype are like: `finfo`, `iinfo`; and whether one dtype becomes another: `can_cast`, `isdtype`.
+
+These are the functions of the Python array API standard, on dtypes of any spelling.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rulegrad.errors import DtypeError
+from rulegrad.ir.dtype import DType, as_dtype, float32, float64, promote
+
+
+@dataclass(frozen=True, slots=True)
+class FloatInfo:
+    """eps: the distance from 1 to the next number. smallest_normal: the least positive number with all digits."""
+
+    dtype: DType
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    smallest_subnormal: float
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerInfo:
+    """The ends of an integer dtype."""
+
+    dtype: DType
+    bits: int
+    max: int
+    min: int
+
+
+def finfo(dtype: Any) -> FloatInfo:
+    """The limits of a float dtype; of a complex one, those of its parts. Raises DtypeError for others.
+
+    >>> finfo("float16").max, finfo("bfloat16").eps
+    (65504.0, 0.0078125)
+    """
+    given = as_dtype(dtype)
+    d = given.real if given.is_complex else given
+    if not d.is_float:
+        raise DtypeError(f"finfo: {d} is not a float; use iinfo for integers")
+    bias = 2 ** (d.exponent - 1) - 1
+    # float8_e4m3fn has no infinities: the largest code is nan, the one below it the largest number.
+    finite_only = d == "float8_e4m3fn"
+    top = 2.0 - 2.0**-d.mantissa * (2 if finite_only else 1)
+    largest = top * 2.0 ** (bias + finite_only)
+    normal = 2.0 ** (1 - bias)
+    return FloatInfo(d, d.bits, 2.0**-d.mantissa, largest, -largest, normal, normal * 2.0**-d.mantissa)
+
+
+def iinfo(dtype: Any) -> IntegerInfo:
+    """The limits of an integer dtype. Raises DtypeError for others.
+
+    >>> iinfo("uint8").max, iinfo("int8").min
+    (255, -128)
+    """
+    d = as_dtype(dtype)
+    if d.kind not in ("int", "uint"):
+        raise DtypeError(f"iinfo: {d} is not an integer of a fixed size; use finfo for floats")
+    if d.kind == "uint":
+        return IntegerInfo(d, d.bits, (1 << d.bits) - 1, 0)
+    return IntegerInfo(d, d.bits, (1 << (d.bits - 1)) - 1, -(1 << (d.bits - 1)))
+
+
+_KINDS: Final[dict[str, tuple[str, ...]]] = {
+    "bool": ("bool",),
+    "signed integer": ("int",),
+    "unsigned integer": ("uint",),
+    "integral": ("int", "uint"),
+    "real floating": ("float",),
+    "complex floating": ("complex",),
+    "numeric": ("int", "uint", "float", "complex"),
+}
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is of a kind: a name of the standard's ("integral", …), a dtype, or a tuple of these.
+
+    >>> isdtype("int8", "signed integer"), isdtype("int8", ("bool", "real floating")), isdtype("int8", "int8")
+    (True, False, True)
+    """
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, one) for one in kind)
+    if isinstance(kind, str) and not isinstance(kind, DType) and kind in _KINDS:
+        return as_dtype(dtype).kind in _KINDS[kind]
+    try:
+        return as_dtype(dtype) == as_dtype(kind)
+    except DtypeError:
+        raise DtypeError(f"isdtype: {kind!r} is no kind; use a dtype or one of {', '.join(_KINDS)}") from None
+
+
+def can_cast(source: Any, target: Any) -> bool:
+    """Whether promotion of `source` with `target` gives `target`: no conversion loses more than digits.
+
+    >>> can_cast("int8", "int16"), can_cast("float64", "float32"), can_cast("int64", "float64")
+    (True, False, True)
+    """
+    a, b = as_dtype(source), as_dtype(target)
+    return promote(a, b) == b
+
+
+#: The dtypes that the standard calls default.
+DEFAULTS: Final[dict[str, DType]] = {
+    "real floating": float32,
+    "integral": as_dtype("int64"),
+    "indexing": as_dtype("int64"),
+}
+WIDEST_FLOAT: Final = float64

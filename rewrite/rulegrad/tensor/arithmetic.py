@@ -1,0 +1,262 @@
+"""Functions of the parts of a number, remainders, comparisons with a tolerance, and what is made of them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from rulegrad.errors import DtypeError
+from rulegrad.ir import UOp
+from rulegrad.ir.dtype import DType, as_dtype, float32, float64, int32
+from rulegrad.ir.limits import finfo
+from rulegrad.tensor.operands import as_operand, float_dtype, result_dtype
+from rulegrad.tensor.transcendental import Transcendental
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from rulegrad.tensor.operands import Operand
+
+#: Steps of Euclid's algorithm on integers of so many bits: it is slowest on Fibonacci numbers.
+_EUCLID_STEPS = {8: 13, 16: 25, 32: 48, 64: 94}
+
+
+class Arithmetic(Transcendental):
+    """copysign, nextafter, fmod, gcd, isclose, lerp, …"""
+
+    __slots__ = ()
+
+    def _pair(self, other: Operand, name: str, dtype: DType | None = None) -> tuple[Self, Self]:
+        """Both operands as tensors of their common dtype, or of `dtype`."""
+        other = as_operand(self, other, name)
+        common = result_dtype(self, other) if dtype is None else dtype
+        second: Any = other if isinstance(other, Transcendental) else self._scalar(other, common)
+        return self.cast(common), second.cast(common)
+
+    def _scalar(self, value: Any, dtype: DType) -> Self:
+        from rulegrad.tensor.operands import constant
+
+        return self._new(constant(value, dtype, "operand"), None, self._device)
+
+    def _bits(self) -> Self:
+        """The bits of a float as a signed integer."""
+        return self._result(UOp("BITCAST", (self.uop,), f"int{self.dtype.bits}"))
+
+    # ---- signs ----
+
+    def abs(self) -> Self:
+        """The absolute value; of the least signed integer it is that integer."""
+        return self if self.dtype.kind in ("bool", "uint") else self._unary("ABS")
+
+    def __abs__(self) -> Self:
+        return self.abs()
+
+    def sign(self) -> Self:
+        """-1, 0 or 1; nan for nan."""
+        if self.dtype.kind in ("bool", "uint"):
+            return self.not_equal(0).cast(self.dtype)
+        x = self.detach()
+        other = x.isnan().where(x, 0) if x.dtype.is_float else 0
+        return (x > 0).where(1, (x < 0).where(-1, other)).cast(x.dtype)
+
+    def signbit(self) -> Self:
+        """Whether the sign bit is set: of negative numbers, -0.0, and a nan with a sign.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([-1.0, -0.0, 0.0]).signbit().tolist()
+        [True, True, False]
+        """
+        return (self.detach()._bits() if self.dtype.is_float else self) < 0
+
+    def copysign(self, other: Operand) -> Self:
+        """The absolute value of each element with the sign of `other`, which may be a zero's.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1.0, -2.0]).copysign(-0.0).tolist()
+        [-1.0, -2.0]
+        """
+        other = as_operand(self, other, "copysign")
+        size, sign = self._pair(other, "copysign", float_dtype(result_dtype(self, other)))
+        same = size.signbit().equal(sign.signbit())
+        return same.where(size, -size)
+
+    def positive(self) -> Self:
+        """The tensor itself."""
+        return self
+
+    # ---- neighbours and parts of a float ----
+
+    def nextafter(self, other: Operand) -> Self:
+        """The next float of the tensor's dtype after each element, towards `other`. It has no gradient.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1.0], dtype="float64").nextafter(2.0).tolist()
+        [1.0000000000000002]
+        """
+        start, end = (side.detach() for side in self._pair(other, "nextafter"))
+        if not start.dtype.is_float:
+            raise DtypeError(f"nextafter: {start.dtype} has no neighbouring floats; cast to a float first")
+        bits, sign = start._bits(), end._bits() & as_int(1 << (start.dtype.bits - 1), start.dtype.bits)
+        away = end.greater(start).equal(start > 0)  # a float's bits count up from 0
+        moved = start.equal(0).where(sign | 1, bits + away.where(1, -1).cast(bits.dtype))
+        result = moved.bitcast(start.dtype)
+        return start.isnan().where(start, start.equal(end).where(end, end.isnan().where(end, result)))
+
+    def isnan(self) -> Self:
+        """Whether an element is nan."""
+        return self.not_equal(self)
+
+    def frexp(self) -> tuple[Self, Self]:
+        """(m, n) with `self == m * 2**n`, 0.5 <= |m| < 1, and n an int32; n is 0 for zeros, infinities and nan.
+
+        >>> from rulegrad import Tensor
+        >>> [part.tolist() for part in Tensor([8.0, 0.0]).frexp()]
+        [[0.5, 0.0], [4, 0]]
+        """
+        own = self.dtype
+        x = self._working_float()
+        info, digits = finfo(x.dtype), x.dtype.mantissa
+        plain = x.not_equal(0) & (x.abs() < math.inf)
+        small = x.abs() < info.smallest_normal
+        bits = small.where(x * 2.0 ** (digits + 1), x).detach()._bits()
+        width = x.dtype.bits
+        biased = (bits >> digits) & ((1 << x.dtype.exponent) - 1)
+        bias = (1 << (x.dtype.exponent - 1)) - 2
+        exponent = plain.where(biased.cast(int32) - bias - small.where(digits + 1, 0), 0)
+        cleared = bits & as_int(~(((1 << x.dtype.exponent) - 1) << digits) & ((1 << width) - 1), width)
+        mantissa = (cleared | (bias << digits)).bitcast(x.dtype)
+        return plain.where(mantissa, x).cast(own), exponent.cast(int32)
+
+    def ldexp(self, exponent: Operand) -> Self:
+        """`self * 2**exponent`, rounded once.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([0.5, 3.0]).ldexp(Tensor([4, -1])).tolist()
+        [8.0, 1.5]
+        """
+        own = float_dtype(self.dtype)
+        x = self.cast(own)._working_float()
+        most = (1 << (x.dtype.exponent - 1)) - 2
+        n = as_operand(self, exponent, "ldexp")
+        rest = (n if isinstance(n, Transcendental) else self._scalar(n, int32)).cast(int32).clip(-4 * most, 4 * most)
+        if result_dtype(rest).is_float:
+            raise DtypeError("ldexp: the exponent is a float; cast it to an integer first")
+        first = rest.clip(-most, most)
+        second = (rest - first).clip(-most, most)
+        for power in ((rest - first - second).clip(-most, most), second, first):
+            x = x * _power_of_two(power, x.dtype)
+        return x.cast(own)
+
+    def _working_float(self) -> Self:
+        """In float32, where the dtype is smaller."""
+        dtype = float_dtype(self.dtype)
+        return self.cast(dtype if dtype.bits >= float32.bits else float32)
+
+    # ---- remainders and divisors ----
+
+    def fmod(self, other: Operand) -> Self:
+        """The remainder of a division rounded towards zero, exactly: it has the sign of the element, as in C.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([-7.5, 7.5]).fmod(2).tolist()
+        [-1.5, 1.5]
+        """
+        other = as_operand(self, other, "fmod")
+        return self._binary("FMOD" if result_dtype(self, other).is_float else "TRUNCMOD", other, "fmod")
+
+    def gcd(self, other: Operand) -> Self:
+        """The greatest common divisor of integers, not negative; 0 for two zeros. Raises DtypeError for floats.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([12, 0]).gcd(Tensor([-18, 5])).tolist()
+        [6, 5]
+        """
+        a, b = self._integers(other, "gcd")
+        for _ in range(_EUCLID_STEPS[a.dtype.bits]):
+            a, b = b.equal(0).where(a, b), a % b  # a % 0 is 0
+        return a.abs()
+
+    def lcm(self, other: Operand) -> Self:
+        """The least common multiple of integers, not negative; 0 beside a 0. Raises DtypeError for floats."""
+        a, b = self._integers(other, "lcm")
+        divisor = a.gcd(b)
+        return a.abs() // divisor * b.abs()  # 0 // 0 is 0
+
+    def _integers(self, other: Operand, name: str) -> tuple[Self, Self]:
+        a, b = self._pair(other, name)
+        if not a.dtype.is_integer:
+            raise DtypeError(f"{name}: the operands promote to {a.dtype}; cast to an integer first")
+        return a, b
+
+    # ---- powers and steps ----
+
+    def float_power(self, exponent: Operand) -> Self:
+        """`self ** exponent` in float64."""
+        base, power = self._pair(exponent, "float_power", float64)
+        return base.pow(power)
+
+    def heaviside(self, at_zero: Operand) -> Self:
+        """0 for negative elements, 1 for positive ones, `at_zero` for 0, nan for nan."""
+        x, value = self._pair(at_zero, "heaviside")
+        step = (x > 0).where(1, x.isnan().where(x, 0)) if x.dtype.is_float else (x > 0).where(1, 0).cast(x.dtype)
+        return x.equal(0).where(value, step)
+
+    def lerp(self, end: Operand, weight: Operand) -> Self:
+        """`self + weight * (end - self)`: exactly `self` for weight 0 and `end` for weight 1.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1.0]).lerp(Tensor([5.0]), 0.25).tolist()
+        [2.0]
+        """
+        start, stop = self._pair(end, "lerp")
+        start, share = start._pair(weight, "lerp")
+        distance = stop - start
+        return (share < 0.5).where(start + share * distance, stop - distance * (1 - share))
+
+    # ---- tolerance ----
+
+    def isclose(self, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Self:
+        """Whether `|self - other| <= atol + rtol * |other|`; infinities are close to themselves only.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1.0, 1.1]).isclose(Tensor([1.0 + 1e-7, 1.0])).tolist()
+        [True, False]
+        """
+        a, b = self._pair(other, "isclose")
+        if not a.dtype.is_float:
+            a, b = a.cast(float64), b.cast(float64)
+        near = (a - b).abs() <= b.abs() * rtol + atol
+        close = a.equal(b) | (near & (b.abs() < math.inf))
+        return close | (a.isnan() & b.isnan()) if equal_nan else close
+
+    def allclose(self, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+        """Whether all elements are close, as a Python bool: this computes the tensors."""
+        everything: Any = self.isclose(other, rtol, atol, equal_nan)
+        return bool(everything.all())
+
+    def nan_to_num(self, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Self:
+        """nan, inf and -inf replaced; the infinities by the largest and the least float, if nothing is given.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([float("nan"), float("inf"), 2.0]).nan_to_num(posinf=9.0).tolist()
+        [0.0, 9.0, 2.0]
+        """
+        if not self.dtype.is_float:
+            return self
+        info = finfo(self.dtype)
+        high = info.max if posinf is None else posinf
+        low = info.min if neginf is None else neginf
+        limited = self.equal(math.inf).where(high, self.equal(-math.inf).where(low, self))
+        return self.isnan().where(nan, limited)
+
+
+def as_int(bits: int, width: int) -> int:
+    """The signed integer of `width` bits that has these bits."""
+    return bits - (1 << width) if bits >> (width - 1) & 1 else bits
+
+
+def _power_of_two(n: Transcendental, dtype: DType) -> Any:
+    """`2**n` where it is a normal number of the dtype."""
+    whole = as_dtype(f"int{dtype.bits}")
+    bias = (1 << (dtype.exponent - 1)) - 1
+    return ((n.cast(whole) + bias) << dtype.mantissa).bitcast(dtype)

@@ -1,0 +1,252 @@
+"""Exponentials, logarithms, trigonometric and hyperbolic functions, erf and gamma: integers are converted to floats."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rulegrad.tensor.operands import as_operand, float_dtype, result_dtype
+from rulegrad.tensor.operators import Operators
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import Self
+
+    from rulegrad.tensor.operands import Operand
+
+
+class Transcendental(Operators):
+    """exp, log, sin, erf, …: one result for each element, by the rules that the target needs."""
+
+    __slots__ = ()
+
+    def _floating(self) -> Self:
+        return self.cast(float_dtype(self.dtype))
+
+    def _float_unary(self, op: str) -> Self:
+        return self._floating()._unary(op)
+
+    def _float_binary(self, op: str, other: Operand, name: str) -> Self:
+        """A function of two floats; integers are converted."""
+        other = as_operand(self, other, name)
+        return self._binary(op, other, name, dtype=float_dtype(result_dtype(self, other)))
+
+    # ---- exponentials and logarithms ----
+
+    def exp(self) -> Self:
+        """e to the power of each element."""
+        return self._float_unary("EXP")
+
+    def exp2(self) -> Self:
+        """2 to the power of each element."""
+        return self._float_unary("EXP2")
+
+    def expm1(self) -> Self:
+        """`exp(self) - 1`, with all digits near 0.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1e-20], dtype="float64").expm1().tolist()
+        [1e-20]
+        """
+        return self._float_unary("EXPM1")
+
+    def log(self) -> Self:
+        """The natural logarithm: -inf for 0, nan for negative numbers."""
+        return self._float_unary("LOG")
+
+    def log2(self) -> Self:
+        """The logarithm to base 2."""
+        return self._float_unary("LOG2")
+
+    def log10(self) -> Self:
+        """The logarithm to base 10.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1.0, 1000.0]).log10().tolist()
+        [0.0, 3.0]
+        """
+        return self._float_unary("LOG10")
+
+    def log1p(self) -> Self:
+        """`log(1 + self)`, with all digits near 0; -inf for -1.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1e-20], dtype="float64").log1p().tolist()
+        [1e-20]
+        """
+        return self._float_unary("LOG1P")
+
+    def logaddexp(self, other: Operand) -> Self:
+        """`log(exp(self) + exp(other))`, without overflow.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1000.0]).logaddexp(-1000.0).tolist()
+        [1000.0]
+        """
+        return self._log_of_sum(other, "logaddexp", math.log(2.0), lambda x: x.exp().log1p())
+
+    def logaddexp2(self, other: Operand) -> Self:
+        """`log2(2 ** self + 2 ** other)`, without overflow."""
+        return self._log_of_sum(other, "logaddexp2", 1.0, lambda x: x.exp2().log1p() * (1.0 / math.log(2.0)))
+
+    def _log_of_sum(self, other: Operand, name: str, double: float, rest: Callable[[Self], Self]) -> Self:
+        """The larger, and what the smaller one adds: `double` where they are equal, as infinities can be."""
+        larger = self._float_binary("MAX", other, name)
+        difference = self._float_binary("SUB", other, name)
+        same = self.equal(other)
+        # Equal infinities have no difference; where they do not count, 0 keeps nan out of the gradient.
+        gap = same.where(0.0, difference)
+        return larger + same.where(double, rest((gap < 0).where(gap, -gap)))
+
+    # ---- roots ----
+
+    def sqrt(self) -> Self:
+        """The square root; nan for negative numbers."""
+        return self._float_unary("SQRT")
+
+    def rsqrt(self) -> Self:
+        """`1 / sqrt(self)`"""
+        return self.sqrt().reciprocal()
+
+    def reciprocal(self) -> Self:
+        """`1 / self`"""
+        return self._float_unary("RECIPROCAL")
+
+    def square(self) -> Self:
+        """`self * self`"""
+        return self * self
+
+    def hypot(self, other: Operand) -> Self:
+        """`sqrt(self**2 + other**2)`, without overflow; inf beside an infinity, even for nan.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([3e30]).hypot(4e30).tolist() == [float(Tensor(5e30))]
+        True
+        """
+        return self._float_binary("HYPOT", other, "hypot")
+
+    # ---- angles ----
+
+    def sin(self) -> Self:
+        """The sine of an angle in radians."""
+        return self._float_unary("SIN")
+
+    def cos(self) -> Self:
+        """The cosine of an angle in radians."""
+        return self._float_unary("COS")
+
+    def tan(self) -> Self:
+        """The tangent of an angle in radians."""
+        return self._float_unary("TAN")
+
+    def asin(self) -> Self:
+        """The angle whose sine is the element, from -pi/2 to pi/2; nan outside of [-1, 1]."""
+        return self._float_unary("ASIN")
+
+    def acos(self) -> Self:
+        """The angle whose cosine is the element, from 0 to pi; nan outside of [-1, 1]."""
+        return self._float_unary("ACOS")
+
+    def atan(self) -> Self:
+        """The angle whose tangent is the element, from -pi/2 to pi/2."""
+        return self._float_unary("ATAN")
+
+    def atan2(self, other: Operand) -> Self:
+        """The angle of the point (other, self), from -pi to pi; signed zeros count.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([0.0, 2.0]).atan2(Tensor([1.0, 0.0])).tolist()
+        [0.0, 1.5707963705062866]
+        """
+        return self._float_binary("ATAN2", other, "atan2")
+
+    def deg2rad(self) -> Self:
+        """Degrees as radians."""
+        return self._floating() * (math.pi / 180.0)
+
+    def rad2deg(self) -> Self:
+        """Radians as degrees."""
+        return self._floating() * (180.0 / math.pi)
+
+    def sinc(self) -> Self:
+        """`sin(pi * self) / (pi * self)`, and 1 at 0."""
+        angle = self._floating() * math.pi
+        is_zero = angle.equal(0)
+        angle = is_zero.where(1.0, angle)
+        return is_zero.where(1.0, angle.sin() / angle)
+
+    # ---- hyperbolic functions ----
+
+    def sinh(self) -> Self:
+        """The hyperbolic sine."""
+        return self._float_unary("SINH")
+
+    def cosh(self) -> Self:
+        """The hyperbolic cosine."""
+        return self._float_unary("COSH")
+
+    def tanh(self) -> Self:
+        """The hyperbolic tangent."""
+        return self._float_unary("TANH")
+
+    def asinh(self) -> Self:
+        """The inverse of `sinh`."""
+        return self._float_unary("ASINH")
+
+    def acosh(self) -> Self:
+        """The inverse of `cosh`, which is not negative; nan below 1."""
+        return self._float_unary("ACOSH")
+
+    def atanh(self) -> Self:
+        """The inverse of `tanh`; infinite at -1 and 1, nan outside."""
+        return self._float_unary("ATANH")
+
+    # ---- error and gamma functions ----
+
+    def erf(self) -> Self:
+        """The error function, `2 / sqrt(pi)` times the integral of `exp(-t**2)` from 0.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([0.0, 10.0]).erf().tolist()
+        [0.0, 1.0]
+        """
+        return self._float_unary("ERF")
+
+    def erfc(self) -> Self:
+        """`1 - erf(self)`, with all digits where it is small."""
+        return self._float_unary("ERFC")
+
+    def lgamma(self) -> Self:
+        """The logarithm of the absolute value of the gamma function; inf at 0, -1, -2, …
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1.0, 2.0]).lgamma().tolist()
+        [0.0, 0.0]
+        """
+        return self._float_unary("LGAMMA")
+
+    def digamma(self) -> Self:
+        """The derivative of `lgamma`; nan at -1, -2, … It has no gradient."""
+        return self._float_unary("DIGAMMA")
+
+    def logit(self, eps: float | None = None) -> Self:
+        """`log(p / (1 - p))` of a probability p, the inverse of `sigmoid`; with `eps`, p is limited to eps … 1 - eps.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([0.5, 1.0]).logit().tolist()
+        [0.0, inf]
+        """
+        p = self._floating()
+        if eps is not None:
+            p = p.clip(eps, 1.0 - eps)
+        # Around 1/2 the two logarithms cancel; 2 p - 1 is exact there.
+        middle = (p > 0.25) & (p < 0.75)
+        near = middle.where(p * 2.0 - 1.0, 0.0).atanh() * 2.0
+        far = middle.where(0.5, p)
+        return middle.where(near, far.log() - (-far).log1p())
+
+    # ---- NumPy's names ----
+
+    arcsin, arccos, arctan, arctan2 = asin, acos, atan, atan2
+    arcsinh, arccosh, arctanh = asinh, acosh, atanh
