@@ -30,8 +30,14 @@ __version__ = "0.1.0"
 _PLACES = {
     "Tensor": ("rulegrad.tensor", "Tensor"),
     "UOp": ("rulegrad.ir", "UOp"),
+    "custom_gradient": ("rulegrad.tensor.custom", "custom_gradient"),
     "dtypes": ("rulegrad.ir.dtype", ""),
+    "enable_grad": ("rulegrad.tensor.gradient_mode", "enable_grad"),
     "errors": ("rulegrad.errors", ""),
+    "grad": ("rulegrad.tensor.functional", "grad"),
+    "hessian": ("rulegrad.tensor.functional", "hessian"),
+    "jacobian": ("rulegrad.tensor.functional", "jacobian"),
+    "jvp": ("rulegrad.tensor.functional", "jvp"),
     "linalg": ("rulegrad.tensor.linalg", ""),
     "load_backend": ("rulegrad.runtime.devices", "load_backend"),
     "load_rules": ("rulegrad.lang.engine", "load_rules"),
@@ -41,14 +47,23 @@ _PLACES = {
     "profile": ("rulegrad.runtime.profile", "profile"),
     "rewrite": ("rulegrad.lang.engine", "rewrite"),
     "trace": ("rulegrad.tracing", "trace"),
+    "value_and_grad": ("rulegrad.tensor.functional", "value_and_grad"),
+    "vjp": ("rulegrad.tensor.functional", "vjp"),
+    "vmap": ("rulegrad.tensor.mapping", "vmap"),
 }
 
 __all__ = [
     "Tensor",
     "UOp",
     "config",
+    "custom_gradient",
     "dtypes",
+    "enable_grad",
     "errors",
+    "grad",
+    "hessian",
+    "jacobian",
+    "jvp",
     "linalg",
     "load_backend",
     "load_rules",
@@ -58,6 +73,9 @@ __all__ = [
     "profile",
     "rewrite",
     "trace",
+    "value_and_grad",
+    "vjp",
+    "vmap",
 ]
 
 

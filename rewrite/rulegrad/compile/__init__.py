@@ -36,4 +36,10 @@ def backward(root: UOp, root_gradient: UOp, targets: Sequence[UOp]) -> list[UOp 
         return engine.reverse("gradients", root, root_gradient, targets)
 
 
-__all__ = ["HOST_STEPS", "backward", "compile_graph", "forget_kernels", "realize"]
+def batched(root: UOp) -> UOp:
+    """The graph with BATCHED nodes moved outwards as far as the rules in rules/batching.rules can."""
+    with watching.part("batching"):
+        return engine.rewrite(root, "batch")
+
+
+__all__ = ["HOST_STEPS", "backward", "batched", "compile_graph", "forget_kernels", "realize"]

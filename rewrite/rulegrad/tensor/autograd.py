@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rulegrad.errors import DtypeError, RulegradError, ShapeError
@@ -45,7 +46,7 @@ class Autograd(Random):
             )
         start = _start(self, gradient)
         history = (self._history, gradient._history) if gradient is not None else self._history
-        for leaf, uop, behind in _leaf_gradients(self, start, history):
+        for leaf, uop, behind in leaf_gradients(self, start, history):
             new = self._new(uop, behind, self._device)
             new._gradient_of = (weakref.ref(self),)
             if leaf.grad is not None:
@@ -72,8 +73,10 @@ def _start(root: TensorCore, gradient: TensorCore | None) -> UOp:
     return gradient.uop
 
 
-def _leaf_gradients(root: TensorCore, start: UOp, history: History) -> list[tuple[TensorCore, UOp, History]]:
-    """The leaves behind `root`, each with the gradient and the history of the gradient."""
+def leaf_gradients(
+    root: TensorCore, start: UOp, history: History, wanted: Callable[[GradientPoint], bool] | None = None
+) -> list[tuple[TensorCore, UOp, History]]:
+    """The leaves behind `root` (at `wanted` points), each with the gradient and the history of the gradient."""
     from rulegrad.compile import backward
 
     found = []
@@ -89,6 +92,8 @@ def _leaf_gradients(root: TensorCore, start: UOp, history: History) -> list[tupl
 
     def differentiate(graph: UOp, gradient: UOp, behind: History) -> None:
         points = gradient_points(behind)
+        if wanted is not None:
+            points = [point for point in points if point.source is not None or wanted(point)]
         for point, part in zip(points, backward(graph, gradient, [p.uop for p in points]), strict=True):
             if part is not None:
                 add(point, part)

@@ -18,7 +18,27 @@ def gradients_enabled() -> bool:
     return _mode.enabled
 
 
-class no_grad(ContextDecorator):  # noqa: N801  (PyTorch's name)
+class _Switch(ContextDecorator):
+    """Sets the mode to `_enabled` inside, and back to what it was afterwards."""
+
+    _enabled = True
+
+    def __init__(self) -> None:
+        self._before: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._before.append(_mode.enabled)
+        _mode.enabled = self._enabled
+
+    def __exit__(self, *_: object) -> None:
+        _mode.enabled = self._before.pop()
+
+
+class enable_grad(_Switch):  # noqa: N801  (PyTorch's name)
+    """Inside, results require gradients as usual, even within `no_grad`. A context manager and a decorator."""
+
+
+class no_grad(_Switch):  # noqa: N801  (PyTorch's name)
     """Inside, results do not require gradients. A context manager and a decorator.
 
     >>> from rulegrad import Tensor, no_grad
@@ -28,12 +48,4 @@ class no_grad(ContextDecorator):  # noqa: N801  (PyTorch's name)
     False
     """
 
-    def __init__(self) -> None:
-        self._before: list[bool] = []
-
-    def __enter__(self) -> None:
-        self._before.append(_mode.enabled)
-        _mode.enabled = False
-
-    def __exit__(self, *_: object) -> None:
-        _mode.enabled = self._before.pop()
+    _enabled = False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from rulegrad.config import config
-from rulegrad.errors import DtypeError, ShapeError
+from rulegrad.errors import DtypeError, RulegradError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import ALL, as_dtype
 from rulegrad.runtime import devices
@@ -44,7 +44,16 @@ def _realize_group(tensors: list[TensorCore]) -> None:
         for tensor in tensors:
             lines.note(tensor._uop)
     filled = [tensor for tensor in tensors if tensor.size]
-    results = compile.realize([tensor._uop for tensor in filled]) if filled else []
+    graphs = [tensor._uop for tensor in filled]
+    try:
+        results = compile.realize(graphs) if graphs else []
+    except RulegradError:
+        if any(node.op == "BATCHED" for graph in graphs for node in graph.toposort()):
+            raise RulegradError(
+                "vmap: the value of a mapped tensor was asked for inside the function, but there is one for each "
+                "element; use where(condition, a, b) in the place of `if`, and ask for values outside"
+            ) from None
+        raise
     for tensor, buffer in zip(filled, results, strict=True):
         tensor._settle(buffer)
     for tensor in tensors:
