@@ -21,6 +21,7 @@ from rulegrad import (
     vmap,
 )
 from rulegrad.errors import DtypeError, RewriteError, RuleError, RulegradError, ShapeError
+from rulegrad.ir import UOp
 
 A = np.array([[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]])
 B = np.array([[2.0, 1.0, 0.5], [-1.0, 3.0, 2.0]])
@@ -209,6 +210,11 @@ def _finite_hessian(f: Any, x: Any) -> Any:
 
 # ---- vmap ----
 
+
+def op(name: str, x: Tensor, *others: Tensor, **attributes: Any) -> Tensor:
+    return x._result(UOp(name, (x.uop, *(other.uop for other in others)), **attributes), *others)
+
+
 FUNCTIONS = {
     "elementwise": lambda x: (x * 2 + 1).exp().maximum(x),
     "reduce": lambda x: x.sum(0) * x.max(),
@@ -219,6 +225,10 @@ FUNCTIONS = {
     "softmax": lambda x: x.softmax(-1),
     "constant": lambda x: doubles(7.0),
     "index": lambda x: x[1, ::2],
+    "gather": lambda x: op("GATHER", x, Tensor([[0, 2], [1, 1]]), axis=1),
+    "gather with a mapped index": lambda x: op("GATHER", doubles(B), (x > 0).cast("int64"), axis=1),
+    "scatter": lambda x: op("SCATTER", x, Tensor([[0, 1, 1]]), x[1:] * 2, op="ADD", axis=0),
+    "running": lambda x: op("SCAN", x, op="ADD", axis=1),
 }
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rulegrad.ir import UOp
 
 _LOOPS = ("RANGE", "SPECIAL")
-_SAME_VALUE = ("STAGE", "DETACH", "COPY", "AFTER")
+_SAME_VALUE = ("STAGE", "DETACH", "ARGUMENT", "CUSTOM", "COPY", "AFTER")
 _NO_VALUE = ("END", "SINK", "BARRIER", "STORE", "UPDATE")
 
 
@@ -203,6 +203,16 @@ class Planner:
 
     # ---- along an axis ----
 
+    def _batched(self, node: UOp) -> None:
+        """One element along the first axis, the same for a level: any will do to compare graphs. No kernel has one."""
+        if self._what != "evaluate":
+            raise DeviceError(f"{self._what}: the value of one element of a map is asked for; there is one for each")
+        axis, place = self._rank, (node.attrs["level"] + 1) % node.src[0].shape[0]
+        slots = [self._slot[node.src[0]]]
+        self._slot[node] = self._add(
+            lambda x: x.take(min(place, x.shape[axis] - 1), axis), slots, math.prod(node.shape)
+        )
+
     def _gather(self, node: UOp) -> None:
         axis = self._rank + node.attrs["axis"]
         slots = [self._slot[source] for source in node.src]
@@ -333,6 +343,7 @@ _METHODS: dict[str, Callable[[Planner, Any], None]] = {
     "LOAD": Planner._load,
     "STORE": Planner._store,
     "STACK": Planner._stack,
+    "BATCHED": Planner._batched,
     "GATHER": Planner._gather,
     "SCATTER": Planner._scatter,
     "SCAN": Planner._scan,

@@ -254,7 +254,10 @@ class Generator:
             if isinstance(inner, syntax.Splice):
                 sources[k] = self._sequence(op, inner, [s for j in sorted(sources) for s in sources[j]], wanted)
             else:
-                sources[k] = [self.of(inner, wanted if self._elementwise(op) or op == "SCAN" or k else None)]
+                if op == "BATCHED" and wanted is not None:
+                    wanted = (self.random.choice((2, 3)), *wanted)
+                keeps = self._elementwise(op) or op in ("SCAN", "BATCHED")
+                sources[k] = [self.of(inner, wanted if keeps or k else None)]
                 if (self._elementwise(op) or op == "STORE") and sources[k][0].shape:
                     wanted = sources[k][0].shape
         nodes = [s for k in range(len(arguments)) for s in sources[k]]
@@ -381,6 +384,8 @@ class Generator:
                 return {"axis": axis} if op == "GATHER" else {"axis": axis, "op": r.choice(_REDUCTIONS)}
             case "UPDATE":
                 return {"op": r.choice(_REDUCTIONS)}
+            case "BATCHED":
+                return {"level": r.choice((0, 1, 2))}
             case "ARANGE":
                 return {"extent": r.choice((1, 2, 3, 5))}
             case "RANGE":
