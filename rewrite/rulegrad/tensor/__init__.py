@@ -1,7 +1,8 @@
 """Tensors: the front end that users type. One file a concept; `tensor.py` puts them together.
 
     core -> casts -> elementwise -> functions -> operators -> movement -> indexing -> joining -> creation
-         -> reduce -> products -> convolution -> losses -> random -> autograd -> protocols -> dlpack -> tensor
+         -> reduce -> gathering -> inplace -> cumulative -> sorting -> sets -> advanced -> products
+         -> convolution -> losses -> random -> autograd -> protocols -> dlpack -> tensor
 
 Each class adds to the one before it.
 """

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from rulegrad.errors import ShapeError
 from rulegrad.ir.dtype import bool_
+from rulegrad.tensor.advanced import Advanced
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import as_operand, result_dtype
-from rulegrad.tensor.reduce import Reduce, accumulation_dtype
+from rulegrad.tensor.reduce import accumulation_dtype
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from rulegrad.tensor.operands import Operand
 
 
-class Products(Reduce):
+class Products(Advanced):
     """matmul, dot, linear, outer."""
 
     __slots__ = ()

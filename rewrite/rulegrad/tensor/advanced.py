@@ -1,0 +1,294 @@
+"""Indexing with integer arrays and masks beside slices, for reading and for writing, with NumPy's rules.
+
+Indices that are on the host (lists and NumPy arrays) are checked; see `gathering` for those on the device. A mask
+on the device is turned into indices, which synchronises: its number of true elements is the extent of the result. A
+mask to which a single value, or one value for each of the axes after it, is assigned does not.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rulegrad.errors import ShapeError
+from rulegrad.ir.dtype import bool_
+from rulegrad.tensor.axes import IndexRangeError, whole_number
+from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.indexing import _bounds, _complete
+from rulegrad.tensor.operands import as_operand, broadcast_shapes, filled
+from rulegrad.tensor.sets import Sets
+from rulegrad.tensor.storage import is_weak_scalar
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class _Places(NamedTuple):
+    """What an index with arrays names: basic items that give a view, and index arrays for some axes of the view."""
+
+    basic: tuple[Any, ...]
+    axes: tuple[int, ...]
+    arrays: tuple[Any, ...]  # NumPy arrays or tensors of integers
+    shape: tuple[int, ...]  # that of the arrays, broadcast
+    front: int  # where the axes of the arrays go, among the view's other axes
+
+
+class Advanced(Sets):
+    """`x[...]` and `x[...] = value` with every kind of index."""
+
+    __slots__ = ()
+
+    def __getitem__(self, index: Any) -> Self:
+        """The part of the tensor at `index`: ints, slices, None, Ellipsis, integer arrays, and masks, as in NumPy.
+
+        Lists, NumPy arrays and tensors are arrays; a mask selects the elements where it is true, which synchronises
+        when it is a tensor. Raises IndexRangeError (a ShapeError and an IndexError).
+
+        >>> from rulegrad import Tensor
+        >>> x = Tensor.arange(6).reshape(2, 3)
+        >>> x[-1, ::2].tolist(), x[[1, 0], 1:].tolist(), x[x > 3].tolist()
+        ([3, 5], [[4, 5], [1, 2]], [4, 5])
+        """
+        items = index if isinstance(index, tuple) else (index,)
+        if not any(map(_is_array, items)):
+            return super().__getitem__(index)
+        places = self._places(items)
+        view = super().__getitem__(places.basic)
+        line = view._line(places)
+        head = view.permute(places.axes + tuple(k for k in range(view.ndim) if k not in places.axes))
+        rest = head.shape[len(places.axes) :]
+        flat = head.reshape((math.prod(head.shape[: len(places.axes)]),) + rest)
+        found = flat._taken(line._along_axis(flat.shape, 0), 0).reshape(places.shape + rest)
+        own = tuple(range(len(places.shape)))
+        others = tuple(range(len(own), found.ndim))
+        return found.permute(others[: places.front] + own + others[places.front :])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Put `value` (which is broadcast) at `index`. Other tensors, views of this one included, keep their values.
+
+        Where an array names an element several times, the last value stays. Raises IndexRangeError, ShapeError and
+        DtypeError; a leaf that requires a gradient can only be changed inside `no_grad()`.
+
+        >>> from rulegrad import Tensor
+        >>> x = Tensor.zeros(4)
+        >>> x[1:3] = 5
+        >>> x[[0]] += 1
+        >>> x.tolist()
+        [1.0, 5.0, 5.0, 0.0]
+        """
+        self._become(self._with(index, value, "STORE"), "x[...] = value")
+
+    def index_put(self, indices: tuple[Any, ...], values: Any, accumulate: bool = False) -> Self:
+        """PyTorch's index_put: a new tensor with `values` at `indices`, or added there."""
+        return self._with(tuple(indices), values, "ADD" if accumulate else "STORE")
+
+    def masked_select(self, mask: Self) -> Self:
+        """The elements where the mask (which is broadcast) is true, as a vector. Synchronises."""
+        shape = broadcast_shapes("masked_select", self.shape, mask.shape)
+        return self.expand(shape)[mask.cast("bool").expand(shape)]
+
+    def masked_scatter(self, mask: Self, source: Self) -> Self:
+        """PyTorch's masked_scatter: the elements of `source`, in order, where the mask (which is broadcast) is true."""
+        wide = mask.cast("bool").expand(self.shape)
+        turn = wide.flatten().cumsum(0).reshape(self.shape) - 1
+        return wide.where(source.flatten().take(turn), self).cast(self.dtype)
+
+    # ---- what an index means ----
+
+    def _places(self, items: tuple[Any, ...]) -> _Places:
+        parts = [part for item in items for part in (self._arrays_of(item) if _is_array(item) else [item])]
+        basic: list[Any] = []
+        found: list[tuple[int, Any, int]] = []  # axis of the view, array, place among the items
+        own = 0
+        for place, item in enumerate(_completed(parts, self.shape)):
+            if item is None or isinstance(item, slice):
+                basic.append(item)
+            else:  # a number beside arrays is an array too
+                array = item if isinstance(item, _Array) else _Array(np.asarray(whole_number(item, "index")))
+                _check_extent(array, own, self.shape)
+                found.append((len(basic), array.places, place))
+                basic.append(None if array.is_new_axis else slice(None))
+            own += basic[-1] is not None
+        shape = _common_shape([tuple(array.shape) for _, array, _ in found])
+        axes = tuple(axis for axis, _, _ in found)
+        adjacent = all(b[2] - a[2] == 1 for a, b in itertools.pairwise(found))
+        return _Places(tuple(basic), axes, tuple(array for _, array, _ in found), shape, axes[0] if adjacent else 0)
+
+    def _arrays_of(self, item: Any) -> list[_Array]:
+        """An array of integers as it is; a mask as an array of places for each of its axes."""
+        if isinstance(item, TensorCore):
+            if item.dtype.is_integer:
+                return [_Array(item)]
+            if item.dtype != bool_:
+                raise IndexRangeError(f"index: a tensor of {item.dtype}; cast it to an integer dtype, or to bool")
+            mask: Any = item
+            if not mask.ndim:
+                return [_Array(mask.reshape(1)._nonzero()[0], None, True)]
+            return [_Array(places, extent) for places, extent in zip(mask._nonzero(), mask.shape)]
+        array = np.asarray(item)
+        if array.dtype.kind == "b":
+            if not array.ndim:
+                return [_Array(np.flatnonzero(array), None, True)]
+            return [_Array(places, extent) for places, extent in zip(array.nonzero(), array.shape)]
+        if not array.size and isinstance(item, list):
+            array = array.astype(np.int64)
+        if array.dtype.kind not in "iu":
+            raise IndexRangeError(f"index: an array of {array.dtype}; use integers, or bools for a mask")
+        return [_Array(array)]
+
+    def _line(self, places: _Places) -> Self:
+        """One index for the axes that the arrays of a view index, as a vector; checked where it is on the host."""
+        extents = [self.shape[axis] for axis in places.axes]
+        strides = [math.prod(extents[k + 1 :]) for k in range(len(extents))]
+        host = np.zeros(places.shape, np.int64)
+        device: Self | None = None
+        for axis, array, extent, stride in zip(places.axes, places.arrays, extents, strides):
+            if isinstance(array, np.ndarray):
+                host = host + _checked(array, extent, axis) * stride
+                continue
+            index: Any = array._wrapped(extent).cast("int64")
+            if len(extents) > 1:
+                index = index.clip(0, max(extent - 1, 0))
+            index = index * stride if stride != 1 else index
+            device = index if device is None else device + index
+        if device is None:
+            return type(self)(np.ascontiguousarray(host.reshape(-1)), device=self._device or None)
+        total = device.expand(places.shape)
+        return (total if not host.any() else total + type(self)(host, device=self._device or None)).flatten()
+
+    # ---- writing ----
+
+    def _with(self, index: Any, value: Any, op: str) -> Self:
+        """This tensor with a value put, or added, at an index."""
+        items = index if isinstance(index, tuple) else (index,)
+        value = self._value(value)
+        if len(items) == 1 and isinstance(items[0], TensorCore) and items[0].dtype == bool_ and op == "STORE":
+            chosen = self._at_mask(items[0], value)
+            if chosen is not None:
+                return chosen
+        if not any(map(_is_array, items)):
+            if op == "ADD":
+                value = super().__getitem__(items) + value
+            return self._with_view(items, value)
+        places = self._places(items)
+        view = super().__getitem__(places.basic)
+        changed = view._with_arrays(places, value, op)
+        whole = view.shape == self.shape and all(item == slice(None) for item in places.basic)
+        return changed if whole else self._with_view(places.basic, changed)
+
+    def _value(self, value: Any) -> Self:
+        found: Any = as_operand(self, value, "x[...] = value")
+        if is_weak_scalar(found):
+            return self._updates(found, (), "x[...] = value")
+        if found.dtype != self.dtype:  # as NumPy, an assignment converts
+            found = found.cast(self.dtype)
+        return found  # type: ignore[no-any-return]
+
+    def _at_mask(self, mask: Any, value: Self) -> Self | None:
+        """With one value, or one for each of the axes after the mask's; None for one value for each true element."""
+        if mask.shape != self.shape[: mask.ndim] or value.ndim > self.ndim - mask.ndim:
+            return None
+        wide: Self = mask.reshape(mask.shape + (1,) * (self.ndim - mask.ndim))
+        return wide.where(_broadcast(value, self.shape), self)
+
+    def _with_arrays(self, places: _Places, value: Self, op: str) -> Self:
+        order = places.axes + tuple(k for k in range(self.ndim) if k not in places.axes)
+        head = self.permute(order)
+        rest = head.shape[len(places.axes) :]
+        flat = head.reshape((math.prod(head.shape[: len(places.axes)]),) + rest)
+        wide = rest[: places.front] + places.shape + rest[places.front :]
+        value = _broadcast(value, wide)
+        own = tuple(range(places.front, places.front + len(places.shape)))
+        value = value.permute(own + tuple(k for k in range(value.ndim) if k not in own))
+        line = self._line(places)
+        updates = value.reshape((line.size,) + rest)
+        changed = flat._updated(op, line._along_axis(flat.shape, 0), updates, 0)
+        return changed.reshape(head.shape).permute(tuple(order.index(k) for k in range(self.ndim)))
+
+    def _with_view(self, items: tuple[Any, ...], value: Self) -> Self:
+        """With a value at ints, slices, None and Ellipsis."""
+        complete = _complete(items, self.shape)
+        view_shape = super().__getitem__(items).shape
+        value = _broadcast(value, view_shape)
+        bounds = [
+            _bounds(item, n, k, self.shape)
+            for k, (item, n) in enumerate(zip([item for item in complete if item is not None], self.shape))
+        ]
+        value = value.reshape([-(-(end - begin) // abs(step)) for begin, end, step, _ in bounds])
+        if not value.size:
+            return self
+        back = [k for k, (_, _, step, _) in enumerate(bounds) if step < 0]
+        value = value.flip(back) if back else value
+        inside = self._new(filled(value.shape, True, bool_), None, self._device)
+        steps = [abs(step) for _, _, step, _ in bounds]
+        before = [begin if step > 0 else begin + (end - begin - 1) % -step for begin, end, step, _ in bounds]
+        spread = [part._spread(steps, before, self.shape) for part in (value, inside)]
+        return spread[0] if value.shape == self.shape else spread[1].where(spread[0], self)
+
+    def _spread(self, steps: list[int], before: list[int], shape: tuple[int, ...]) -> Self:
+        """The elements `steps` apart, surrounded by zeros to a shape."""
+        counts = self.shape
+        wide = self.reshape([part for n in counts for part in (n, 1)])
+        wide = wide.pad([part for step in steps for part in ((0, 0), (0, step - 1))])
+        wide = wide.reshape([n * step for n, step in zip(counts, steps)])
+        wide = wide.shrink(*((0, (n - 1) * step + 1) for n, step in zip(counts, steps)))
+        return wide.pad([(b, n - b - m) for b, n, m in zip(before, shape, wide.shape)])
+
+
+class _Array(NamedTuple):
+    """An array of places on an axis (of the extent that a mask has there); a truth value makes a new axis."""
+
+    places: Any
+    extent: int | None = None
+    is_new_axis: bool = False
+
+
+def _is_array(item: Any) -> bool:
+    return isinstance(item, list | bool | np.bool_ | np.ndarray | TensorCore)
+
+
+def _completed(parts: list[Any], shape: tuple[int, ...]) -> list[Any]:
+    """The items with the Ellipsis, or the missing slices at the end, written out."""
+    ellipses = [k for k, part in enumerate(parts) if part is Ellipsis]
+    used = sum(part is not None and part is not Ellipsis and not getattr(part, "is_new_axis", False) for part in parts)
+    if len(ellipses) > 1:
+        raise IndexRangeError("index: more than one Ellipsis; use one, and ':' for single axes")
+    if used > len(shape):
+        raise IndexRangeError(f"index: {used} indices for a tensor of shape {shape}, which has {len(shape)} axes")
+    at = ellipses[0] if ellipses else len(parts)
+    return parts[:at] + [slice(None)] * (len(shape) - used) + parts[at + 1 :]
+
+
+def _check_extent(array: _Array, axis: int, shape: tuple[int, ...]) -> None:
+    if array.extent is not None and array.extent != shape[axis]:
+        raise IndexRangeError(
+            f"index: a mask with {array.extent} elements for axis {axis} of the shape {shape}; they must be as many"
+        )
+
+
+def _checked(places: Any, extent: int, axis: int) -> Any:
+    """Places on an axis, counted from the front."""
+    wrong = places[(places < -extent) | (places >= extent)] if places.size else places
+    if wrong.size:
+        raise IndexRangeError(f"index: {wrong.flat[0]} is out of range for axis {axis} of size {extent}")
+    return np.where(places < 0, places + extent, places).astype(np.int64)
+
+
+def _common_shape(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
+    try:
+        return broadcast_shapes("index", *shapes)
+    except ShapeError as error:
+        raise IndexRangeError(str(error)) from None
+
+
+def _broadcast(value: Any, shape: tuple[int, ...]) -> Any:
+    """A value in the shape of the place it is assigned to; axes of size 1 in front may be left out there."""
+    extra = max(value.ndim - len(shape), 0)
+    if any(n != 1 for n in value.shape[:extra]) or any(
+        m not in (1, n) for m, n in zip(value.shape[extra:][::-1], shape[::-1])
+    ):
+        raise ShapeError(f"x[...] = value: a value of shape {value.shape} does not fit the shape {shape} of that place")
+    return value.reshape(value.shape[extra:]).expand(shape)

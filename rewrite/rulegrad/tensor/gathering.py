@@ -1,0 +1,284 @@
+"""Elements read and written at places that other tensors name: gather, take, scatter and their relatives.
+
+Reading is an index expression, which fuses like a view. Writing gives a new tensor, by one kernel that makes the
+updates in order: it gives the same bits in every run, and of several updates of one place the last one stays. An index
+out of range that is on the device cannot be an error: it reads the nearest element, and writes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from rulegrad.errors import ConfigError, DtypeError, ShapeError
+from rulegrad.ir import UOp
+from rulegrad.ir.dtype import DType, bool_, int64
+from rulegrad.tensor.axes import IndexRangeError, one_axis
+from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.operands import as_operand, broadcast_shapes, filled, result_dtype
+from rulegrad.tensor.reduce import Reduce, accumulation_dtype
+from rulegrad.tensor.storage import is_weak_scalar
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from rulegrad.tensor.operands import Operand
+
+Reduction = Literal["sum", "prod", "mean", "amax", "amin"]
+_OPS = {"sum": "ADD", "prod": "MUL", "mean": "ADD", "amax": "MAX", "amin": "MIN"}
+_IDENTITIES = {"sum": 0, "prod": 1, "mean": 0}
+
+
+class Gathering(Reduce):
+    """gather, take, index_select, embedding; scatter, scatter_add, scatter_reduce, index_add, …"""
+
+    __slots__ = ()
+
+    # ---- reading ----
+
+    def gather(self, dim: int, index: Self) -> Self:
+        """PyTorch's gather: element p of the result is this tensor's at p, but with `index[p]` along `dim`.
+
+        The index has as many axes as this tensor, and along the others at most its extents; a negative one counts from
+        the end. Raises ShapeError, DtypeError, and IndexRangeError where the axis is empty.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[1, 2], [3, 4]]).gather(1, Tensor([[0, 0], [1, 0]])).tolist()
+        [[1, 1], [4, 3]]
+        """
+        axis = one_axis(dim, self.ndim, "gather")
+        self._check_index(index, axis, "gather")
+        return self._region(index, axis)._taken(index._wrapped(self.shape[axis]), axis)
+
+    def take_along_axis(self, index: Self, axis: int = -1) -> Self:
+        """NumPy's take_along_axis: `gather`, where the other axes are broadcast to each other.
+
+        >>> from rulegrad import Tensor
+        >>> x = Tensor([[3, 1, 2]])
+        >>> x.take_along_axis(x.argmax(axis=1, keepdims=True), axis=1).tolist()
+        [[3]]
+        """
+        k = one_axis(axis, self.ndim, "take_along_axis")
+        x, index = self._aligned(index, k, "take_along_axis")
+        return x._taken(index._wrapped(x.shape[k]), k)
+
+    def take_along_dim(self, index: Self, dim: int = -1) -> Self:
+        """PyTorch's name of `take_along_axis`."""
+        return self.take_along_axis(index, dim)
+
+    def take(self, index: Any, axis: int | None = None) -> Self:
+        """The elements at `index` (of any shape) along `axis`, or of the flat tensor; its axes take that axis' place.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[1, 2, 3], [4, 5, 6]]).take(Tensor([2, 0]), axis=1).tolist()
+        [[3, 1], [6, 4]]
+        """
+        if axis is None:
+            return self.flatten().take(index, 0)
+        k = one_axis(axis, self.ndim, "take")
+        places: Self = as_operand(self, index if not is_weak_scalar(index) else [index], "take")
+        places._check_integer("take")
+        shape = () if is_weak_scalar(index) else places.shape
+        line = places.flatten()._wrapped(self.shape[k])
+        found = self._taken(line._along_axis(self.shape, k), k)
+        return found.reshape(self.shape[:k] + shape + self.shape[k + 1 :])
+
+    def index_select(self, dim: int, index: Self) -> Self:
+        """PyTorch's index_select: the slices at a vector of indices along `dim`."""
+        if index.ndim > 1:
+            raise ShapeError(f"index_select: the index has the shape {index.shape}; give a vector")
+        return self.take(index.flatten(), dim)
+
+    def embedding(self, index: Self) -> Self:
+        """The rows of this table at `index`; the rows are the last axes of the result.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).embedding(Tensor([[1, 0]])).shape
+        (1, 2, 2)
+        """
+        return self.take(index, 0)
+
+    # ---- writing ----
+
+    def scatter(self, dim: int, index: Self, src: Operand, reduce: str | None = None) -> Self:
+        """PyTorch's scatter: this tensor with `src[p]` put at p, but with `index[p]` along `dim`; a new tensor.
+
+        src: a tensor with at least the index' extents, or a number. reduce: "add" or "multiply" instead of put. Of
+        several updates of an element the last one stays.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor.zeros(4).scatter(0, Tensor([1, 3]), Tensor([5.0, 6.0])).tolist()
+        [0.0, 5.0, 0.0, 6.0]
+        """
+        if reduce not in (None, "add", "multiply"):
+            raise ConfigError(f'scatter: reduce={reduce!r}; use "add", "multiply" or None, or scatter_reduce')
+        op = {"add": "ADD", "multiply": "MUL"}.get(reduce or "", "STORE")
+        return self._scatter(op, dim, index, src, "scatter")
+
+    def scatter_add(self, dim: int, index: Self, src: Operand) -> Self:
+        """`scatter` that adds: several updates of an element are added in order, small floats in float32."""
+        return self._scatter("ADD", dim, index, src, "scatter_add")
+
+    def scatter_reduce(self, dim: int, index: Self, src: Operand, reduce: Reduction, include_self: bool = True) -> Self:
+        """PyTorch's scatter_reduce: "sum", "prod", "mean", "amax" or "amin" of the updates of each element.
+
+        include_self: whether the element itself is one of them; those without an update stay as they are.
+        """
+        if reduce not in _OPS:
+            raise ConfigError(f"scatter_reduce: reduce={reduce!r}; use one of {', '.join(_OPS)}")
+        base, axis = self, one_axis(dim, self.ndim, "scatter_reduce")
+        if not include_self:
+            mask = self._new(filled(self.shape, False, bool_), None, self._device)
+            touched = mask._scatter("STORE", axis, index, True, "scatter_reduce")
+            base = touched.where(_identity(reduce, self.dtype), self)
+        result = base._scatter(_OPS[reduce], axis, index, src, "scatter_reduce")
+        if reduce != "mean":
+            return result
+        ones = self._new(filled(self.shape, int(include_self), int64), None, self._device)
+        count = ones._scatter("ADD", axis, index, 1, "scatter_reduce").maximum(1)
+        return result / count.cast(self.dtype) if self.dtype.is_float else result // count.cast(self.dtype)
+
+    def put_along_axis(self, index: Self, values: Operand, axis: int = -1) -> Self:
+        """NumPy's put_along_axis, as a new tensor: `scatter` with broadcasting of the other axes and of the values."""
+        k = one_axis(axis, self.ndim, "put_along_axis")
+        wide = tuple(1 if j == k else n for j, n in enumerate(self.shape))
+        shape = broadcast_shapes("put_along_axis", index.shape, wide)
+        index = index.expand(shape)
+        found: Any = as_operand(self, values, "put_along_axis")
+        values = found if is_weak_scalar(found) else found.expand(shape)
+        return self._scatter("STORE", k, index, values, "put_along_axis")
+
+    def index_add(self, dim: int, index: Self, source: Self, alpha: float = 1) -> Self:
+        """PyTorch's index_add: the slices of `source`, times alpha, added at a vector of indices along `dim`."""
+        scaled = source if alpha == 1 else source * alpha
+        return self._at_slices("ADD", dim, index, scaled, "index_add")
+
+    def index_copy(self, dim: int, index: Self, source: Self) -> Self:
+        """PyTorch's index_copy: the slices of `source` put at a vector of indices along `dim`."""
+        return self._at_slices("STORE", dim, index, source, "index_copy")
+
+    def index_fill(self, dim: int, index: Self, value: Operand) -> Self:
+        """PyTorch's index_fill: the slices at a vector of indices along `dim`, filled with a number."""
+        return self._at_slices("STORE", dim, index, value, "index_fill")
+
+    # ---- masks ----
+
+    def masked_fill(self, mask: Self, value: Operand) -> Self:
+        """`value` where the mask (which is broadcast) is true, the tensor's own elements elsewhere."""
+        broadcast_shapes("masked_fill", self.shape, mask.shape)
+        return mask.cast("bool").where(value, self).cast(self.dtype)
+
+    # ---- helpers ----
+
+    def _check_integer(self, name: str) -> None:
+        if not self.dtype.is_integer:
+            raise DtypeError(f"{name}: the index is {self.dtype}; cast it to an integer dtype")
+
+    def _check_index(self, index: TensorCore, axis: int, name: str) -> None:
+        if not index.dtype.is_integer:
+            raise DtypeError(f"{name}: the index is {index.dtype}; cast it to an integer dtype")
+        fits = len(index.shape) == self.ndim and all(
+            k == axis or m <= n for k, (m, n) in enumerate(zip(index.shape, self.shape))
+        )
+        if not fits:
+            raise ShapeError(
+                f"{name}: an index of shape {index.shape} for a tensor of shape {self.shape} and axis {axis}; it needs "
+                "as many axes, and no larger extents but along that axis"
+            )
+
+    def _wrapped(self, extent: int) -> Self:
+        """Indices with the negative ones counted from the end."""
+        if self.dtype.kind == "uint" or not self.dtype.is_integer:
+            return self
+        index = self if self.dtype.bits >= 32 else self.cast(int64)
+        return (index < 0).where(index + extent, index)
+
+    def _region(self, index: TensorCore, axis: int) -> Self:
+        """The part of the tensor that an index of smaller extents can name."""
+        return self.shrink(*(None if k == axis else (0, n) for k, n in enumerate(index.shape)))
+
+    def _aligned(self, index: Self, axis: int, name: str) -> tuple[Self, Self]:
+        """This tensor and the index, with the other axes broadcast."""
+        index._check_integer(name)
+        if index.ndim != self.ndim:
+            raise ShapeError(
+                f"{name}: an index of shape {index.shape} for a tensor of shape {self.shape}; the ranks differ"
+            )
+        others = [tuple(1 if k == axis else n for k, n in enumerate(t.shape)) for t in (self, index)]
+        shape = broadcast_shapes(name, *others)
+        own, wide = (shape[:axis] + (t.shape[axis],) + shape[axis + 1 :] for t in (self, index))
+        return self.expand(own), index.expand(wide)
+
+    def _along_axis(self, shape: tuple[int, ...], axis: int) -> Self:
+        """A vector as a tensor of `shape` but for `axis`, along which it lies."""
+        line = self.reshape(tuple(self.size if k == axis else 1 for k in range(len(shape))))
+        return line.expand(shape[:axis] + (self.size,) + shape[axis + 1 :])
+
+    def _taken(self, index: Self, axis: int) -> Self:
+        """GATHER; the index has the result's shape, and no negative elements."""
+        if not index.size:
+            return self._new(filled(index.shape, 0, self.dtype), None, self._device)
+        if not self.shape[axis]:
+            raise IndexRangeError(f"take: axis {axis} of the shape {self.shape} is empty, nothing can be taken from it")
+        return self._result(UOp("GATHER", (self.uop, index.uop), axis=axis), index)
+
+    def _updated(self, op: str, index: Self, updates: Self, axis: int) -> Self:
+        """SCATTER; the index has the shape of the updates, and no negative elements."""
+        if not self.size or not index.size:
+            return self
+        wide = accumulation_dtype(self.dtype) if op in ("ADD", "MUL") else self.dtype
+        base, updates = self.cast(wide), updates.cast(wide)
+        uop = UOp("SCATTER", (base.uop, index.uop, updates.uop), op=op, axis=axis)
+        return base._result(uop, index, updates).cast(self.dtype)
+
+    def _scatter(self, op: str, dim: int, index: Self, src: Operand, name: str) -> Self:
+        axis = one_axis(dim, self.ndim, name)
+        self._check_index(index, axis, name)
+        updates = self._updates(src, index.shape, name)
+        region = self._region(index, axis)
+        changed = region._updated(op, index._wrapped(self.shape[axis]), updates, axis)
+        return changed if region.shape == self.shape else self._with_corner(changed)
+
+    def _updates(self, src: Operand, shape: tuple[int, ...], name: str) -> Self:
+        """What is put: of the tensor's dtype and of this shape, cut out of a larger tensor."""
+        values: Any = as_operand(self, src, name)
+        if result_dtype(self, values) != self.dtype:
+            kind = type(values).__name__ if is_weak_scalar(values) else str(values.dtype)
+            raise DtypeError(f"{name}: {kind} values do not fit a tensor of {self.dtype}; cast one of them")
+        if is_weak_scalar(values):
+            return self._new(filled(shape, values, self.dtype), None, self._device)
+        source: Self = values
+        if source.ndim != len(shape) or any(m > n for m, n in zip(shape, source.shape)):
+            raise ShapeError(
+                f"{name}: values of shape {source.shape} for an index of shape {shape}; they must not be smaller"
+            )
+        return source.shrink(*((0, n) for n in shape)).cast(self.dtype)
+
+    def _with_corner(self, part: Self) -> Self:
+        """This tensor with its first elements along each axis replaced."""
+        rest = [(0, n - m) for m, n in zip(part.shape, self.shape)]
+        inside = self._new(filled(part.shape, True, bool_), None, self._device).pad(rest)
+        return inside.where(part.pad(rest), self)
+
+    def _at_slices(self, op: str, dim: int, index: Self, source: Operand, name: str) -> Self:
+        axis = one_axis(dim, self.ndim, name)
+        index._check_integer(name)
+        if index.ndim > 1:
+            raise ShapeError(f"{name}: the index has the shape {index.shape}; give a vector")
+        places = index.flatten()._along_axis(self.shape, axis)
+        if isinstance(source, TensorCore) and source.shape != places.shape:
+            raise ShapeError(f"{name}: values of shape {source.shape} where {places.shape} is needed")
+        return self._scatter(op, axis, places, source, name)
+
+
+def _identity(reduce: str, dtype: DType) -> Any:
+    """The value that changes no reduction."""
+    if reduce in _IDENTITIES:
+        return _IDENTITIES[reduce]
+    least = reduce == "amax"
+    if dtype.is_float:
+        return float("-inf") if least else float("inf")
+    if dtype.kind == "bool":
+        return not least
+    if dtype.kind == "uint":
+        return 0 if least else 2**dtype.bits - 1
+    return -(2 ** (dtype.bits - 1)) if least else 2 ** (dtype.bits - 1) - 1

@@ -1,0 +1,157 @@
+"""In-place operations: the tensor stands for the result from now on, in every place that holds it.
+
+Graphs that were built on the old values keep them, and so do views. A leaf that requires a gradient can only be
+changed inside `no_grad()`, as in PyTorch: the gradient would be that of another value.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rulegrad.errors import DtypeError, RulegradError, ShapeError
+from rulegrad.tensor.gathering import Gathering
+from rulegrad.tensor.gradient_mode import gradients_enabled
+from rulegrad.tensor.operands import as_operand
+from rulegrad.tensor.storage import is_weak_scalar
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from rulegrad.tensor.operands import Operand
+
+_KINDS = ("bool", "uint", "int", "float", "complex")
+
+
+class InPlace(Gathering):
+    """`+=` and its relatives, add_, fill_, zero_, copy_, masked_fill_, scatter_, …"""
+
+    __slots__ = ()
+
+    def _become(self, value: Any, name: str) -> Self:
+        """Stand for `value`, of this tensor's shape and a dtype of no higher kind, from now on."""
+        if self._leaf and self._requires_grad and gradients_enabled():
+            raise RulegradError(
+                f"{name}: this tensor is a leaf that requires a gradient, and cannot be changed in place; "
+                "do it inside no_grad(), or use the result of an operation"
+            )
+        if value.shape != self.shape:
+            raise ShapeError(
+                f"{name}: the result has the shape {value.shape}, and the tensor {self.shape}; they must agree"
+            )
+        if _KINDS.index(value.dtype.kind) > _KINDS.index(self.dtype.kind) and value.dtype != self.dtype:
+            raise DtypeError(
+                f"{name}: the result is {value.dtype} and does not fit a tensor of {self.dtype}; cast it first"
+            )
+        value = value.cast(self.dtype)
+        if self._leaf:
+            self._replace(value)
+            return self
+        self._uop, self._history = value._uop, value._history
+        self._device, self._requires_grad = value._device or self._device, value._requires_grad
+        self._gradient_of = value._gradient_of
+        return self
+
+    def __iadd__(self, other: Operand) -> Self:
+        return self._become(self + other, "+=")
+
+    def __isub__(self, other: Operand) -> Self:
+        return self._become(self - other, "-=")
+
+    def __imul__(self, other: Operand) -> Self:
+        return self._become(self * other, "*=")
+
+    def __itruediv__(self, other: Operand) -> Self:
+        return self._become(self / other, "/=")
+
+    def __ifloordiv__(self, other: Operand) -> Self:
+        return self._become(self // other, "//=")
+
+    def __imod__(self, other: Operand) -> Self:
+        return self._become(self % other, "%=")
+
+    def __ipow__(self, other: Operand) -> Self:
+        return self._become(self**other, "**=")
+
+    def __iand__(self, other: Operand) -> Self:
+        return self._become(self & other, "&=")
+
+    def __ior__(self, other: Operand) -> Self:
+        return self._become(self | other, "|=")
+
+    def __ixor__(self, other: Operand) -> Self:
+        return self._become(self ^ other, "^=")
+
+    def __ilshift__(self, other: Operand) -> Self:
+        return self._become(self << other, "<<=")
+
+    def __irshift__(self, other: Operand) -> Self:
+        return self._become(self >> other, ">>=")
+
+    def add_(self, other: Operand, alpha: float = 1) -> Self:
+        """`self += other * alpha`
+
+        >>> from rulegrad import Tensor
+        >>> x = Tensor([1.0, 2.0])
+        >>> x.add_(1).tolist(), x.tolist()
+        ([2.0, 3.0], [2.0, 3.0])
+        """
+        return self._become(self + (other if alpha == 1 else as_operand(self, other, "add_") * alpha), "add_")
+
+    def sub_(self, other: Operand, alpha: float = 1) -> Self:
+        """`self -= other * alpha`"""
+        return self._become(self - (other if alpha == 1 else as_operand(self, other, "sub_") * alpha), "sub_")
+
+    def mul_(self, other: Operand) -> Self:
+        """`self *= other`"""
+        return self._become(self * other, "mul_")
+
+    def div_(self, other: Operand) -> Self:
+        """`self /= other`"""
+        return self._become(self / other, "div_")
+
+    def pow_(self, exponent: Operand) -> Self:
+        """`self **= exponent`"""
+        return self._become(self**exponent, "pow_")
+
+    def clamp_(self, min: Operand | None = None, max: Operand | None = None) -> Self:
+        """The values limited to `min … max`, in place."""
+        return self._become(self.clip(min, max), "clamp_")
+
+    def fill_(self, value: Operand) -> Self:
+        """`value` everywhere, in place: a number, or a tensor of one element."""
+        return self.copy_(value)
+
+    def zero_(self) -> Self:
+        """Zeros everywhere, in place."""
+        return self.copy_(0)
+
+    def copy_(self, source: Operand) -> Self:
+        """The values of `source` (which is broadcast and converted), in place."""
+        found: Any = as_operand(self, source, "copy_")
+        if is_weak_scalar(found):
+            found = self.full_like(found)
+        return self._become(found.expand(self.shape).cast(self.dtype), "copy_")
+
+    def masked_fill_(self, mask: Self, value: Operand) -> Self:
+        """`masked_fill`, in place."""
+        return self._become(self.masked_fill(mask, value), "masked_fill_")
+
+    def scatter_(self, dim: int, index: Self, src: Operand, reduce: str | None = None) -> Self:
+        """`scatter`, in place."""
+        return self._become(self.scatter(dim, index, src, reduce), "scatter_")
+
+    def scatter_add_(self, dim: int, index: Self, src: Operand) -> Self:
+        """`scatter_add`, in place."""
+        return self._become(self.scatter_add(dim, index, src), "scatter_add_")
+
+    def index_add_(self, dim: int, index: Self, source: Self, alpha: float = 1) -> Self:
+        """`index_add`, in place."""
+        return self._become(self.index_add(dim, index, source, alpha), "index_add_")
+
+    def index_copy_(self, dim: int, index: Self, source: Self) -> Self:
+        """`index_copy`, in place."""
+        return self._become(self.index_copy(dim, index, source), "index_copy_")
+
+    def index_fill_(self, dim: int, index: Self, value: Operand) -> Self:
+        """`index_fill`, in place."""
+        return self._become(self.index_fill(dim, index, value), "index_fill_")

@@ -1,0 +1,226 @@
+"""What is in a tensor: where it is not zero, its distinct values, how often they occur.
+
+The shapes of most of these depend on the values, so they synchronise: they wait for the device to count. Each says so.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rulegrad.errors import DtypeError, ShapeError
+from rulegrad.ir.dtype import bool_, float64, int64
+from rulegrad.tensor.operands import as_operand, filled, result_dtype
+from rulegrad.tensor.sorting import Sorting
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+#: Up to so many values are compared with every element; more are sorted and looked up.
+_FEW = 32
+
+
+class UniqueAll(NamedTuple):
+    """Distinct values in order, where each is first, for each element its number among them, how often each occurs."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCounts(NamedTuple):
+    """Distinct values in order, and how often each occurs."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverse(NamedTuple):
+    """Distinct values in order, and for each element its number among them."""
+
+    values: Any
+    inverse_indices: Any
+
+
+class Histogram(NamedTuple):
+    """The number of elements in each interval, and the borders of the intervals."""
+
+    hist: Any
+    bin_edges: Any
+
+
+class Sets(Sorting):
+    """nonzero, argwhere, count_nonzero, unique and its relatives, isin, bincount, histogram."""
+
+    __slots__ = ()
+
+    # ---- not zero ----
+
+    def _true_places(self) -> Self:
+        """Where a vector of bools is true. Synchronises."""
+        if not self.size:
+            return self.zeros_like(int64)
+        reached = self.cumsum(0).contiguous()
+        count = int(_value_of(reached[-1]))
+        return reached.searchsorted(self.arange(1, count + 1, device=self._device or None))
+
+    def _nonzero(self) -> tuple[Self, ...]:
+        flat = self.detach().cast(bool_).flatten()._true_places()
+        steps = [math.prod(self.shape[k + 1 :]) for k in range(self.ndim)]
+        return tuple(flat // step % n if flat.size else flat for step, n in zip(steps, self.shape))
+
+    def nonzero(self, as_tuple: bool = False) -> Any:
+        """Where the elements are not zero, in order: a row of indices for each, or (as_tuple) a vector for each axis.
+
+        Synchronises: the number of rows depends on the values.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[0, 5], [6, 0]]).nonzero().tolist()
+        [[0, 1], [1, 0]]
+        """
+        if as_tuple:
+            if not self.ndim:
+                raise ShapeError("nonzero: a scalar tensor has no axes; reshape it to (1,) first")
+            return self._nonzero()
+        places = self._nonzero()
+        if places:
+            return places[0].stack(*places[1:], axis=1)
+        return self._new(filled((int(bool(_value_of(self))), 0), 0, int64), None, self._device)
+
+    def argwhere(self) -> Self:
+        """NumPy's argwhere: a row of indices for each element that is not zero. Synchronises."""
+        found: Self = self.nonzero()
+        return found
+
+    def count_nonzero(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None) -> Self:
+        """The number of elements along `axis` that are not zero, int64.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[0, 5], [6, 7]]).count_nonzero(axis=0).tolist()
+        [1, 2]
+        """
+        return self.detach().cast(bool_).sum(axis if dim is None else dim, keepdims, dtype=int64)
+
+    # ---- distinct values ----
+
+    def unique_all(self) -> UniqueAll:
+        """Distinct values in order, and all that is known about them. Each nan is a value of its own. Synchronises.
+
+        >>> from rulegrad import Tensor
+        >>> found = Tensor([3, 1, 3]).unique_all()
+        >>> [part.tolist() for part in found]
+        [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
+        """
+        flat = self.detach().flatten()
+        if not flat.size:
+            none = flat.zeros_like(int64)
+            return UniqueAll(flat, none, none.reshape(self.shape), none)
+        places = flat.argsort().contiguous()
+        ordered = flat.take(places)
+        begins = self.ones((1,), dtype=bool_, device=self._device or None).cat(
+            ordered.shrink((1, flat.size)) != ordered.shrink((0, flat.size - 1))
+        )
+        number = begins.cumsum(0) - 1
+        starts = begins.contiguous()._true_places().contiguous()
+        ends = starts.shrink((1, starts.size)).cat(self.full((1,), flat.size, int64, self._device or None))
+        inverse = number.zeros_like().scatter(0, places, number).reshape(self.shape)
+        return UniqueAll(ordered.take(starts), places.take(starts), inverse, ends - starts)
+
+    def unique_values(self) -> Self:
+        """The distinct values in order. Each nan is a value of its own. Synchronises."""
+        values: Self = self.unique_all().values
+        return values
+
+    def unique_counts(self) -> UniqueCounts:
+        """The distinct values in order, and how often each occurs. Synchronises."""
+        found = self.unique_all()
+        return UniqueCounts(found.values, found.counts)
+
+    def unique_inverse(self) -> UniqueInverse:
+        """The distinct values in order, and for each element its number among them. Synchronises."""
+        found = self.unique_all()
+        return UniqueInverse(found.values, found.inverse_indices)
+
+    def unique(self, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> Any:
+        """PyTorch's unique of all elements: the distinct values, and what else is asked for. Synchronises."""
+        found = self.unique_all()
+        asked = (found.values, *((found.inverse_indices,) * return_inverse), *((found.counts,) * return_counts))
+        return asked if len(asked) > 1 else found.values
+
+    def isin(self, values: Any, invert: bool = False) -> Self:
+        """Whether each element is one of `values`; with `invert` whether it is none of them.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1, 2, 3]).isin([3, 1]).tolist()
+        [True, False, True]
+        """
+        wanted: Any = as_operand(self, values, "isin")
+        wanted = wanted.flatten() if hasattr(wanted, "uop") else self.full((1,), wanted, device=self._device or None)
+        if not wanted.size:
+            found = self._new(filled(self.shape, False, bool_), None, self._device)
+        elif wanted.size <= _FEW:
+            found = (self.unsqueeze(-1) == wanted).any(-1)
+        else:
+            dtype = result_dtype(self, wanted)
+            ordered, own = wanted.cast(dtype).sort().values.contiguous(), self.cast(dtype)
+            found = ordered.take(ordered.searchsorted(own).clip(0, wanted.size - 1)) == own
+        return ~found if invert else found
+
+    # ---- counting ----
+
+    def bincount(self, weights: Self | None = None, minlength: int = 0) -> Self:
+        """How often each number 0, 1, 2, … is in this vector, or the sum of its weights. Synchronises.
+
+        Raises ShapeError for another shape, or negative numbers, and DtypeError for what are no integers.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1, 3, 1]).bincount().tolist()
+        [0, 2, 0, 1]
+        """
+        if self.ndim != 1 or (weights is not None and weights.shape != self.shape):
+            raise ShapeError(
+                f"bincount: a shape of {self.shape}; the numbers, and weights of the same shape, are vectors"
+            )
+        if self.dtype.is_float:
+            raise DtypeError(f"bincount: numbers of {self.dtype}; cast them to an integer dtype")
+        count = minlength
+        if self.size:
+            least, most = (int(_value_of(end)) for end in (self.min(), self.max()))
+            if least < 0:
+                raise ShapeError(f"bincount: {least} is negative; numbers from 0 are counted")
+            count = max(most + 1, minlength)
+        dtype = int64 if weights is None else weights.dtype if weights.dtype.is_float else float64
+        zeros = self.zeros((count,), dtype=dtype, device=self._device or None)
+        return zeros.scatter_add(0, self, 1 if weights is None else weights.cast(dtype)) if self.size else zeros
+
+    def histogram(self, bins: int = 10, range: tuple[float, float] | None = None) -> Histogram:
+        """NumPy's histogram: how many elements are in each of `bins` intervals of one width, the last with its end.
+
+        range: the ends, by default the smallest and the largest element (which synchronises).
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1.0, 2.0, 2.5, 5.0]).histogram(2).hist.tolist()
+        [3, 1]
+        """
+        flat = self.detach().flatten()
+        if bins < 1:
+            raise ShapeError(f"histogram: {bins} intervals; use 1 or more")
+        low, high = range or ((_value_of(flat.min()), _value_of(flat.max())) if flat.size else (0.0, 1.0))
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        if not low < high:
+            raise ShapeError(f"histogram: the range {low} to {high}; the second end must be larger, and both finite")
+        borders = self.linspace(low, high, bins + 1, dtype=float64, device=self._device or None)
+        values = flat.cast(float64)
+        place = borders.searchsorted(values, "right") - 1
+        place = (values == high).where(bins - 1, place)
+        hist = self.zeros((bins,), dtype=int64, device=self._device or None)
+        if flat.size:
+            hist = hist.scatter_add(0, (place < 0).where(bins, place), 1)
+        return Histogram(hist, borders)
+
+
+def _value_of(scalar: Any) -> Any:
+    """The value of a scalar tensor; waits for it."""
+    return scalar.item()

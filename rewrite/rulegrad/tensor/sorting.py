@@ -1,0 +1,333 @@
+"""Order along an axis: sort, argsort, topk, median, quantile, searchsorted.
+
+Sorting is done on keys: integers in the order of the values, with nan as the largest, 0.0 and -0.0 equal, and the
+complement for a descending order. So every sort is stable, and nan is last in ascending order, as in NumPy. Blocks are
+sorted by counting, for each element, those before it; pairs of sorted blocks are merged by looking for each place of
+the result where it comes from (Odeh, Green, Mwassi, Shmueli, Birk: Merge Path; IPDPSW 2012), one kernel a doubling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from rulegrad.errors import DtypeError, ShapeError
+from rulegrad.ir.dtype import DType, float64, int32, int64, uint64
+from rulegrad.tensor.axes import one_axis, whole_number
+from rulegrad.tensor.cumulative import Cumulative
+from rulegrad.tensor.operands import as_operand
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from rulegrad.tensor.operands import Operand
+
+#: Elements that are sorted by counting: the number of comparisons is this times the number of elements.
+_BLOCK: Final = 64
+_Interpolation = Literal["linear", "lower", "higher", "midpoint", "nearest"]
+
+
+class Sorted(NamedTuple):
+    """Values in order, and where they were."""
+
+    values: Any
+    indices: Any
+
+
+class Sorting(Cumulative):
+    """sort, argsort, topk, kthvalue, median, quantile, msort, searchsorted, bucketize."""
+
+    __slots__ = ()
+
+    def argsort(self, axis: int = -1, descending: bool = False, stable: bool = True, *, dim: int | None = None) -> Self:
+        """The places (int64) of the elements in order along `axis`; equal ones stay in order, whatever `stable` says.
+
+        nan is larger than all numbers. About log2(n / 64) + 2 kernels.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([3.0, 1.0, 2.0]).argsort().tolist()
+        [1, 2, 0]
+        """
+        if not self.ndim:
+            return self.zeros_like("int64")
+        k = one_axis(axis if dim is None else dim, self.ndim, "argsort")
+        if self.size == 0 or self.shape[k] == 1:
+            return self.zeros_like("int64")
+        rows = self.detach().moveaxis(k, -1)
+        keys = rows.reshape(-1, self.shape[k])._order_keys(descending)
+        return keys._sorted_places().reshape(rows.shape).moveaxis(-1, k)
+
+    def sort(self, axis: int = -1, descending: bool = False, stable: bool = True, *, dim: int | None = None) -> Sorted:
+        """`(values, indices)` in order along `axis`, as in PyTorch; see `argsort`. `msort` gives the values alone.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([3, 1, 2]).sort(descending=True).values.tolist()
+        [3, 2, 1]
+        """
+        places = self.argsort(axis, descending, stable, dim=dim)
+        if not self.ndim:
+            return Sorted(self, places)
+        return Sorted(self.take_along_axis(places, axis if dim is None else dim), places)
+
+    def msort(self) -> Self:
+        """The values in order along the first axis."""
+        values: Self = self.sort(0).values
+        return values
+
+    def topk(
+        self, k: int, axis: int = -1, largest: bool = True, sorted: bool = True, *, dim: int | None = None
+    ) -> Sorted:
+        """The `k` largest (or smallest) elements along `axis`, in order, and where they are.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([3, 1, 2]).topk(2).indices.tolist()
+        [0, 2]
+        """
+        place = one_axis(axis if dim is None else dim, self.ndim, "topk")
+        count = whole_number(k, "topk")
+        if not 0 <= count <= self.shape[place]:
+            raise ShapeError(f"topk: k={k} for axis {place} of the shape {self.shape}; use 0 to {self.shape[place]}")
+        places = self.argsort(place, largest).shrink(*((0, count) if j == place else None for j in range(self.ndim)))
+        return Sorted(self.take_along_axis(places, place), places)
+
+    def kthvalue(
+        self, k: int, axis: int = -1, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
+    ) -> Sorted:
+        """The `k`-th smallest element (from 1) along `axis`, and where it is."""
+        place = one_axis(axis if dim is None else dim, self.ndim, "kthvalue")
+        if not 1 <= k <= self.shape[place]:
+            raise ShapeError(
+                f"kthvalue: k={k} for axis {place} of the shape {self.shape}; use 1 to {self.shape[place]}"
+            )
+        places = self.argsort(place).shrink(*((k - 1, k) if j == place else None for j in range(self.ndim)))
+        values = self.take_along_axis(places, place)
+        if keepdims or keepdim:
+            return Sorted(values, places)
+        return Sorted(values.squeeze(place), places.squeeze(place))
+
+    def quantile(
+        self,
+        q: Any,
+        axis: int | None = None,
+        keepdims: bool = False,
+        interpolation: _Interpolation = "linear",
+        *,
+        dim: int | None = None,
+        keepdim: bool = False,
+    ) -> Self:
+        """The value below which the share `q` (a number, or a list) of the elements lies; nan when one is nan.
+
+        The axes of `q` come first, as in NumPy. interpolation: what is taken between two elements.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1.0, 2.0, 4.0]).quantile(0.75).item()
+        3.0
+        """
+        named = axis if dim is None else dim
+        x = self.flatten() if named is None else self
+        k = one_axis(0 if named is None else named, x.ndim, "quantile")
+        x._need_elements((k,), "quantile")
+        shares = q.tolist() if hasattr(q, "tolist") else q
+        several = isinstance(shares, list | tuple)
+        if not all(0 <= share <= 1 for share in (shares if several else [shares])):
+            raise ShapeError(f"quantile: q={shares}; shares are between 0 and 1")
+        values = x._floating().sort(k).values
+        found = [
+            _between(values, k, share * (x.shape[k] - 1), interpolation) for share in (shares if several else [shares])
+        ]
+        wrong = x.isnan().any(k, keepdims=True)
+        results = [wrong.where(float("nan"), part) for part in found]
+        if not (keepdims or keepdim):
+            results = [part.squeeze(k) for part in results]
+        elif named is None:
+            results = [part.reshape((1,) * self.ndim) for part in results]
+        return results[0].stack(*results[1:]) if several else results[0]
+
+    def median(
+        self, axis: int | None = None, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
+    ) -> Self:
+        """The middle of the elements in order, or the mean of the two there, as in NumPy; nan when one is nan."""
+        return self.quantile(0.5, axis if dim is None else dim, keepdims or keepdim)
+
+    # ---- looking for places ----
+
+    def searchsorted(
+        self,
+        values: Operand,
+        side: Literal["left", "right"] = "left",
+        sorter: Self | None = None,
+        *,
+        right: bool = False,
+    ) -> Self:
+        """Where `values` would be put into this vector, which is in order: before equal elements, or after ("right").
+
+        sorter: the places that sort this tensor, if it is not in order. int64. One kernel, of a binary search.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1, 3, 5]).searchsorted(Tensor([0, 3, 9])).tolist()
+        [0, 1, 3]
+        """
+        if self.ndim != 1:
+            raise ShapeError(f"searchsorted: the shape is {self.shape}; it must be a vector, in order")
+        if side not in ("left", "right"):
+            raise ShapeError(f'searchsorted: side={side!r}; use "left" or "right"')
+        found: Any = as_operand(self, values, "searchsorted")
+        wanted: Self = found if hasattr(found, "uop") else self.full((), found, device=self._device or None)
+        if not self.size:
+            return self.zeros(wanted.shape, dtype=int64, device=self._device or None)
+        own, targets = self._comparable(wanted)
+        shape: tuple[int, ...] = targets.shape
+        keys, targets = own._order_keys(False).contiguous(), targets._order_keys(False)
+        if sorter is not None:
+            keys = keys.take(sorter).contiguous()
+        after = right or side == "right"
+        line = targets.flatten()
+
+        def before(place: Self) -> Self:
+            key = keys._taken(place, 0)
+            return key <= line if after else key < line
+
+        result: Self = _first_false(before, line.zeros_like("int64"), self.size).reshape(shape)
+        return result
+
+    def bucketize(self, boundaries: Self, right: bool = False) -> Self:
+        """PyTorch's bucketize: the number of the interval between the boundaries in which each element lies."""
+        return boundaries.searchsorted(self, "right" if right else "left")
+
+    def _comparable(self, other: Self) -> tuple[Self, Self]:
+        """Both in the dtype in which they are compared."""
+        from rulegrad.tensor.operands import result_dtype
+
+        dtype = result_dtype(self, other)
+        return self.cast(dtype), other.cast(dtype)
+
+    # ---- keys ----
+
+    def _order_keys(self, descending: bool) -> Self:
+        """Integers in the order of the values: of 32 bits where they fit, else of 64."""
+        dtype = self.dtype
+        if str(dtype).startswith("complex"):
+            raise DtypeError(f"sort: values of {dtype} have no order")
+        if dtype.is_float:
+            keys = self._float_keys()
+        elif dtype == uint64:
+            keys = (self ^ (1 << 63)).bitcast("int64")
+        else:
+            keys = self.cast(_key_dtype(dtype))
+        return ~keys if descending else keys
+
+    def _float_keys(self) -> Self:
+        wide = self if self.dtype == float64 else self.cast("float32")
+        kind, largest = ("int64", 2**63 - 1) if self.dtype == float64 else ("int32", 2**31 - 1)
+        bits = wide.equal(0).where(0, wide).cast(wide.dtype).bitcast(kind)
+        ordered = (bits < 0).where(bits ^ largest, bits)
+        return wide.isnan().where(largest, ordered)
+
+    # ---- sorting ----
+
+    def _sorted_places(self) -> Self:
+        """For rows of keys, the places in the order of the keys, equal ones in order."""
+        extent, keys = self.shape[1], self
+        if self.dtype == int32:  # key and place in one word, so that all differ and only one array is read
+            words = (keys.cast(int64) << 32) + self.arange(extent, device=self._device or None)
+            ordered = words._merged(words._blocks_in_order(None), None)
+            return ordered & 0xFFFFFFFF
+        keys = keys.contiguous()
+        places = keys._blocks_in_order(keys)
+        return places._merged(places, keys)
+
+    def _blocks_in_order(self, keys: Self | None) -> Self:
+        """Rows whose blocks of 64 are in order: the words themselves (without keys), or the places of the keys."""
+        rows, extent = self.shape
+        size = min(_BLOCK, extent)
+        count = -(-extent // size)
+        padding = [(0, 0), (0, count * size - extent)]
+        words = self.contiguous()
+        turns = self.arange(count * size, device=self._device or None).reshape(count, size)
+        present = turns < extent
+        blocks = words.pad(padding).reshape(rows, count, size)
+        one, other = blocks.unsqueeze(-1), blocks.unsqueeze(-2)
+        earlier = turns.unsqueeze(-2) < turns.unsqueeze(-1)
+        # Missing elements, at the end, come after all others.
+        less = (other < one) | ((other == one) & earlier)
+        less = present.unsqueeze(-2) & (less | ~present.unsqueeze(-1))
+        less = less | (earlier & ~present.unsqueeze(-1) & ~present.unsqueeze(-2))
+        rank = less.cast(int32).sum(-1, dtype=int32).contiguous()
+        hit = rank.unsqueeze(-2) == self.arange(size, device=self._device or None).unsqueeze(-1)
+        source = (words if keys is None else turns.reshape(-1).shrink((0, extent)).expand(self.shape)).pad(padding)
+        moved = hit.where(source.reshape(rows, count, 1, size), 0).sum(-1, dtype=int64)
+        return moved.reshape(rows, count * size).shrink(None, (0, extent)).contiguous()
+
+    def _merged(self, state: Self, keys: Self | None) -> Self:
+        """Rows with blocks in order, merged until each row is one."""
+        rows, extent = state.shape
+        turns = state.arange(extent, device=state._device or None).reshape(1, extent).expand(rows, extent)
+        size = _BLOCK
+        while size < extent:
+            state = _merge_step(state, keys, turns, size).contiguous()
+            size *= 2
+        return state
+
+
+def _merge_step(state: Any, keys: Any, turns: Any, size: int) -> Any:
+    """Each pair of blocks of `size` as one: for each place, how many of those before it come from the first block."""
+    extent = state.shape[1]
+    begin = turns // (2 * size) * (2 * size)
+    middle = (begin + size).minimum(extent)
+    first = middle - begin
+    second = (begin + 2 * size).minimum(extent) - middle
+    place = turns - begin
+
+    def key(at: Any) -> Any:
+        found = state._taken(at.clip(0, extent - 1), 1)
+        return found if keys is None else keys._taken(found, 1)
+
+    def taken_first(count: Any) -> Any:
+        """Whether more than `count` of the first block are among the `place` elements before."""
+        rest = place - count - 1
+        return (rest >= 0) & (count < first) & ((rest >= second) | (key(begin + count) <= key(middle + rest)))
+
+    low = (place - second).maximum(0)
+    count = _first_false(taken_first, low, size)
+    rest = place - count
+    from_first = (count < first) & ((rest >= second) | (key(begin + count) <= key(middle + rest)))
+    return state._taken(from_first.where(begin + count, middle + rest).clip(0, extent - 1), 1)
+
+
+def _first_false(holds: Callable[[Any], Any], start: Any, most: int) -> Any:
+    """The first number, of `most` from `start` on, for which a condition does not hold that once fails for good.
+
+    holds: also asked about numbers at or behind `start + most`, whose answer does not count.
+    """
+    end = start + most
+    found, step = start, 1 << max(most.bit_length() - 1, 0)
+    while step:
+        ahead = found + step
+        found = ((ahead <= end) & holds(ahead - 1)).where(ahead, found)
+        step //= 2
+    return found
+
+
+def _between(values: Any, axis: int, place: float, interpolation: str) -> Any:
+    """The value at a place between two elements in order."""
+    low = int(place)
+    share = place - low
+    high = min(low + 1, values.shape[axis] - 1)
+
+    def at(number: int) -> Any:
+        return values.shrink(*((number, number + 1) if k == axis else None for k in range(values.ndim)))
+
+    if interpolation == "nearest":
+        return at(round(place))
+    if interpolation == "higher":
+        return at(high if share else low)
+    if interpolation == "lower" or not share:
+        return at(low)
+    share = 0.5 if interpolation == "midpoint" else share
+    first, second = at(low), at(high)
+    # inf - inf would be nan
+    return (first == second).where(first, first + (second - first) * share)
+
+
+def _key_dtype(dtype: DType) -> DType:
+    return int32 if dtype.bits < 32 or dtype in (int32,) or dtype.kind == "bool" else int64
