@@ -101,7 +101,12 @@ def views(draw):
         draw(st.one_of(st.integers(-n, n - 1), st.slices(n))) for n in shape[: draw(st.integers(0, len(shape)))]
     )
     place = draw(st.integers(0, len(index)))
-    return shape, (*index[:place], *draw(st.sampled_from([(), (None,), (...,)])), *index[place:])
+    return shape, (
+        *index[:place],
+        *draw(st.sampled_from([(), (None,)])),
+        *index[place:],
+        *draw(st.sampled_from([(), (...,)])),
+    )
 
 
 @given(views())

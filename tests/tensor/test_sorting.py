@@ -1,0 +1,96 @@
+"""Sorting, quantiles and searching, against NumPy: stable, nan last, any dtype, axis and size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rulegrad import Tensor, config
+from rulegrad.errors import ShapeError
+
+R = np.random.default_rng(0)
+SPECIAL = np.float32([3, np.nan, -np.inf, 0.0, -0.0, np.inf, np.nan, -1, 3])
+
+
+@pytest.mark.parametrize("extent", [1, 2, 63, 64, 65, 300])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "int64", "uint64", "float16", "float32", "float64"])
+def test_sort(any_device, extent, dtype):
+    array = R.integers(0, 1 << 63, (2, extent), np.uint64) >> np.uint64(40)
+    array = (array.astype(np.int64) % 50 - (0 if dtype[0] in "ub" else 25)).astype(dtype)
+    if dtype == "uint64":
+        array |= np.uint64(1 << 63)
+    values, places = Tensor(array).sort()
+    assert np.array_equal(places.numpy(), np.argsort(array, -1, kind="stable"))
+    assert np.array_equal(values.numpy(), np.sort(array, -1))
+    backwards = extent - 1 - np.argsort(array[:, ::-1], -1, kind="stable")[:, ::-1]
+    assert np.array_equal(Tensor(array).argsort(descending=True).numpy(), backwards)
+
+
+def test_on_devices(device, check):
+    array = R.normal(size=(70, 2)).astype(np.float32)
+    x = Tensor(array)
+    check(
+        (Tensor(SPECIAL).argsort(), np.argsort(SPECIAL, kind="stable")),
+        (Tensor(SPECIAL).msort(), np.sort(SPECIAL)),
+        (x.sort(0).values, np.sort(array, 0)),
+        (x.argsort(1), np.argsort(array, 1)),
+        (Tensor(2.0).sort().values, np.float32(2)),
+        (Tensor.zeros(0, 3).argsort(0), np.zeros((0, 3), np.int64)),
+    )
+
+
+def test_selections(any_device, check):
+    array = R.normal(size=(4, 9))
+    x, order = Tensor(array), np.argsort(array, 1)
+    check(
+        (x.topk(3).values, np.sort(array, 1)[:, :-4:-1]),
+        (x.topk(3, largest=False).indices, order[:, :3]),
+        (x.topk(2, axis=0).values, np.sort(array, 0)[:-3:-1]),
+        (x.kthvalue(2).values, np.sort(array, 1)[:, 1]),
+        (x.kthvalue(2, keepdims=True).indices, order[:, 1:2]),
+        (x.median(), np.median(array)),
+        (x.median(1, keepdims=True), np.median(array, 1, keepdims=True)),
+        (Tensor([1, 2, 4, 9]).median(), np.median([1, 2, 4, 9])),
+        (Tensor([1.0, np.nan]).median(), np.float32(np.nan)),
+        *((x.quantile(0.3, 1, interpolation=way), np.quantile(array, 0.3, 1, method=way))
+          for way in ("linear", "lower", "higher", "midpoint", "nearest")),
+        (x.quantile([0.0, 0.5, 1.0], 0), np.quantile(array, [0.0, 0.5, 1.0], 0)),
+    )  # fmt: skip
+
+
+def test_searchsorted(device, check):
+    borders, values = np.sort(R.integers(0, 20, 30)), np.arange(-1, 22).reshape(1, 23)
+    mixed = R.permutation(borders)
+    places = np.argsort(mixed, kind="stable")
+    x = Tensor(borders)
+    check(
+        (x.searchsorted(Tensor(values)), np.searchsorted(borders, values)),
+        (x.searchsorted(Tensor(values), "right"), np.searchsorted(borders, values, "right")),
+        (x.searchsorted(7), np.searchsorted(borders, 7)),
+        (Tensor(mixed).searchsorted(Tensor(values), sorter=Tensor(places)), np.searchsorted(borders, values)),
+        (Tensor(values / 3).bucketize(x), np.searchsorted(borders, values / 3)),
+        (Tensor(SPECIAL).sort().values.searchsorted(Tensor(SPECIAL)), np.searchsorted(np.sort(SPECIAL), SPECIAL)),
+        (x[:0].searchsorted(x[:3]), np.zeros(3, np.int64)),
+    )
+
+
+@given(st.lists(st.floats(width=32), min_size=1, max_size=200))
+def test_any_floats(numbers):
+    array = np.float32(numbers)
+    with config(device="numpy"):
+        assert np.array_equal(Tensor(array).argsort().numpy(), np.argsort(array, kind="stable"))
+
+
+def test_errors(any_device):
+    with pytest.raises(ShapeError, match="k=4"):
+        Tensor([1, 2, 3]).topk(4)
+    with pytest.raises(ShapeError, match="k=0"):
+        Tensor([1, 2, 3]).kthvalue(0)
+    with pytest.raises(ShapeError, match="shares are between"):
+        Tensor([1.0]).quantile(2)
+    with pytest.raises(ShapeError, match="must be a vector"):
+        Tensor([[1]]).searchsorted(1)
+    with pytest.raises(ShapeError, match="side='both'"):
+        Tensor([1]).searchsorted(1, "both")
