@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.config import config
 
 if TYPE_CHECKING:
-    from rulegrad import errors
+    from rulegrad import array_api, errors
     from rulegrad.ir import UOp
     from rulegrad.ir import dtype as dtypes
     from rulegrad.lang.engine import load_rules, rewrite
@@ -30,6 +30,7 @@ __version__ = "0.1.0"
 _PLACES = {
     "Tensor": ("rulegrad.tensor", "Tensor"),
     "UOp": ("rulegrad.ir", "UOp"),
+    "array_api": ("rulegrad.array_api", ""),
     "custom_gradient": ("rulegrad.tensor.custom", "custom_gradient"),
     "dtypes": ("rulegrad.ir.dtype", ""),
     "enable_grad": ("rulegrad.tensor.gradient_mode", "enable_grad"),
@@ -55,6 +56,7 @@ _PLACES = {
 __all__ = [
     "Tensor",
     "UOp",
+    "array_api",
     "config",
     "custom_gradient",
     "dtypes",

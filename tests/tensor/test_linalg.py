@@ -231,3 +231,34 @@ def test_names_that_do_not_exist(any_device: str):
         linalg.qr(Tensor(TALL), "r")
     with pytest.raises(ValueError, match="ord is 3"):
         linalg.matrix_norm(Tensor(TALL), 3)
+
+
+# ---- methods ----
+
+
+def test_methods_are_the_functions(any_device: str, check: Any):
+    x, vector = Tensor(POSITIVE[0]), Tensor(GENERAL[0, 0])
+    check(
+        (x.det(), np.linalg.det(POSITIVE[0])),
+        (x.logdet(), np.log(np.linalg.det(POSITIVE[0]))),
+        (Tensor([[-1.0]]).logdet(), np.float32(np.nan)),
+        (x.inverse(), np.linalg.inv(POSITIVE[0])),
+        (Tensor(TALL).pinverse(), np.linalg.pinv(TALL)),
+        (x.cholesky(), np.linalg.cholesky(POSITIVE[0])),
+        (x.matrix_power(2), POSITIVE[0] @ POSITIVE[0]),
+        (x.trace(), np.trace(POSITIVE[0])),
+        (vector.cross(x), np.cross(GENERAL[0, 0], POSITIVE[0])),
+        (vector.vdot(vector), np.vdot(GENERAL[0, 0], GENERAL[0, 0])),
+        (x.norm(), np.linalg.norm(POSITIVE[0])),
+        (x.norm(1, 0), np.abs(POSITIVE[0]).sum(0)),
+        (x.norm("nuc"), np.linalg.norm(POSITIVE[0], "nuc")),
+        (Tensor(GENERAL).diagonal(1, 2, 0), np.diagonal(GENERAL, 1, 2, 0)),
+        tolerance=1e-10,
+    )
+
+
+@pytest.mark.parametrize("offset", [-2, -1, 0, 1, 3])
+@pytest.mark.parametrize("shape", [(3,), (1,), (0,), (3, 4)])
+def test_diag(any_device: str, check: Any, shape: tuple[int, ...], offset: int):
+    values = np.arange(np.prod(shape)).reshape(shape) + 1
+    check((Tensor(values).diag(offset), np.diag(values, offset)))

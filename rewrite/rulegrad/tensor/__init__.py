@@ -2,7 +2,8 @@
 
     core -> casts -> elementwise -> functions -> operators -> movement -> indexing -> joining -> creation
          -> reduce -> gathering -> inplace -> cumulative -> sorting -> sets -> advanced -> products
-         -> convolution -> losses -> random -> autograd -> protocols -> dlpack -> tensor
+         -> convolution -> losses -> random -> autograd -> protocols -> dlpack -> matrices
+         -> tensor
 
 Each class adds to the one before it.
 """

@@ -14,6 +14,10 @@ class IndexRangeError(ShapeError, IndexError):
     """An index or an axis that is out of range."""
 
 
+class NoAxesError(ShapeError, TypeError):
+    """A tensor without axes was used as a sequence."""
+
+
 def whole_number(value: Any, operation: str) -> int:
     """`value` as an int. Raises ShapeError for what is not a whole number."""
     try:

@@ -6,7 +6,7 @@ memory of others is borrowed only when it is asked for, by `from_dlpack` or `cop
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -19,18 +19,35 @@ from rulegrad.tensor.realize import realize_all
 from rulegrad.tensor.storage import device_name, is_weak_scalar, upload
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from typing_extensions import Self
 
     from rulegrad.tensor.storage import Array
 
 #: DLPack's numbers for kinds of devices.
 _CPU, _OPENCL, _EXTENSION = 1, 4, 12
+#: The revision of the array API standard that the namespace follows, and earlier ones that it does not contradict.
+_API_VERSIONS: Final = ("2022.12", "2023.12", "2024.12")
 
 
 class Interchange(Protocols):
-    """`__dlpack__`, `from_dlpack`, `to_device`."""
+    """`__dlpack__`, `from_dlpack`, `__array_namespace__`, `to_device`."""
 
     __slots__ = ()
+
+    def __array_namespace__(self, api_version: str | None = None) -> ModuleType:
+        """The namespace `rulegrad.array_api`. Raises ValueError for a revision of the standard that it does not follow.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1]).__array_namespace__().__name__
+        'rulegrad.array_api'
+        """
+        if api_version is not None and api_version not in _API_VERSIONS:
+            raise ValueError(f"the array API of {api_version} is not known; use one of {', '.join(_API_VERSIONS)}")
+        import rulegrad.array_api
+
+        return rulegrad.array_api
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Self:
         """The array API's name of `to`. Raises DeviceError for an unknown device, or for a stream: there are none.
@@ -41,6 +58,9 @@ class Interchange(Protocols):
         """
         _no_stream(stream, "to_device")
         return self.to(device)
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
 
     # ---- lending ----
 

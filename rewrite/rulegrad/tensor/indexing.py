@@ -6,8 +6,7 @@ import operator
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rulegrad.errors import ShapeError
-from rulegrad.tensor.axes import IndexRangeError
+from rulegrad.tensor.axes import IndexRangeError, NoAxesError
 from rulegrad.tensor.movement import Movement
 
 if TYPE_CHECKING:
@@ -63,12 +62,12 @@ class Indexing(Movement):
 
     def __len__(self) -> int:
         if not self.ndim:
-            raise ShapeError("len: a scalar tensor has no length; use .size for the number of elements")
+            raise NoAxesError("len: a scalar tensor has no length; use .size for the number of elements")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Self]:
         if not self.ndim:
-            raise ShapeError("iteration: a scalar tensor cannot be iterated over; use .item() for its value")
+            raise NoAxesError("iteration: a scalar tensor cannot be iterated over; use .item() for its value")
         return (self[k] for k in range(self.shape[0]))
 
 

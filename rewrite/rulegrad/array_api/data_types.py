@@ -1,0 +1,52 @@
+"""The dtypes of the standard, and the kinds they belong to. A dtype is its name, with facts (`rulegrad.dtypes`)."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Final
+
+from rulegrad.errors import DtypeError
+from rulegrad.ir.dtype import (
+    DType,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from rulegrad.ir.dtype import bool_ as bool
+
+__all__ = [
+    "bool", "float32", "float64", "int8", "int16", "int32", "int64",
+    "uint8", "uint16", "uint32", "uint64",
+]  # fmt: skip
+
+#: The dtypes that the standard names; tensors have more (float16, bfloat16, fp8).
+BY_NAME: Final[dict[str, DType]] = {
+    str(dtype): dtype
+    for dtype in (
+        bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64,
+    )
+}  # fmt: skip
+
+_KINDS: Final[dict[str, tuple[str, ...]]] = {
+    "bool": ("bool",),
+    "signed integer": ("int",),
+    "unsigned integer": ("uint",),
+    "integral": ("int", "uint"),
+    "real floating": ("float",),
+    "complex floating": ("complex",),
+    "numeric": ("int", "uint", "float", "complex"),
+}
+
+
+def in_kind(dtype: DType, kind: str) -> builtins.bool:
+    """Whether `dtype` is of the standard's kind of that name. Raises DtypeError for no such kind."""
+    if kind not in _KINDS:
+        raise DtypeError(f"{kind!r} is no kind of dtype; use one of {', '.join(map(repr, _KINDS))}, or a dtype")
+    return dtype.kind in _KINDS[kind]

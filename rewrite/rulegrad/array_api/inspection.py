@@ -1,0 +1,81 @@
+"""What the namespace can do: `__array_namespace_info__`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rulegrad.errors import DtypeError
+from rulegrad.ir.dtype import DType, int64
+from rulegrad.runtime import devices as runtime_devices
+from rulegrad.runtime.backends import all_backends
+from rulegrad.tensor.storage import default_float
+
+from .data_types import BY_NAME, in_kind
+
+__all__ = ["Info", "__array_namespace_info__"]
+
+
+class Info:
+    """Capabilities, devices and dtypes of `rulegrad.array_api`.
+
+    >>> Info().default_dtypes()["integral"]
+    'int64'
+    """
+
+    __module__ = "rulegrad.array_api"
+
+    def capabilities(self) -> dict[str, Any]:
+        """What is there beyond the minimum. Shapes that depend on data synchronise; ranks have no limit.
+
+        >>> Info().capabilities()["data-dependent shapes"]
+        True
+        """
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
+
+    def default_device(self) -> str:
+        """The name of the device that arrays are created on when none is named. Raises DeviceError."""
+        return runtime_devices.default()
+
+    def default_dtypes(self, *, device: str | None = None) -> dict[str, DType]:
+        """The dtypes of arrays for which none is given, by kind; the same on every device."""
+        return {
+            "real floating": default_float,
+            "integral": int64,
+            "indexing": int64,
+        }
+
+    def dtypes(self, *, device: str | None = None, kind: Any = None) -> dict[str, DType]:
+        """The standard's dtypes by name, all of them or those of `kind`; every device has them all.
+
+        kind: one of the kinds that `isdtype` takes, or a tuple of them. Raises DtypeError for another.
+
+        >>> Info().dtypes(kind="signed integer")
+        {'int8': 'int8', 'int16': 'int16', 'int32': 'int32', 'int64': 'int64'}
+        """
+        if kind is None:
+            return dict(BY_NAME)
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        if not all(isinstance(one, str) for one in kinds):
+            raise DtypeError(f"dtypes: {kind!r} is no kind of dtype; give a string such as 'integral', or a tuple")
+        return {name: dtype for name, dtype in BY_NAME.items() if any(in_kind(dtype, one) for one in kinds)}
+
+    def devices(self) -> list[str]:
+        """The names of all devices that work, the default one first.
+
+        >>> "numpy" in Info().devices()
+        True
+        """
+        found = [runtime_devices.default()]
+        for one in all_backends():
+            known = runtime_devices.report(one)
+            found += [known.name(device) for device in known.discovery.devices if not device.problem]
+        return list(dict.fromkeys(found))
+
+
+def __array_namespace_info__() -> Info:  # noqa: N807  (the standard's name)
+    """An object that says what this namespace can do.
+
+    >>> __array_namespace_info__().capabilities()["boolean indexing"]
+    True
+    """
+    return Info()

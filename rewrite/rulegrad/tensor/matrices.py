@@ -1,0 +1,116 @@
+"""Linear algebra as methods, with PyTorch's names. The functions are in `rulegrad.linalg`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rulegrad.errors import ShapeError
+from rulegrad.tensor import linalg
+from rulegrad.tensor.axes import one_axis
+from rulegrad.tensor.dlpack import Interchange
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Matrices(Interchange):
+    """det, inverse, trace, norm, …"""
+
+    __slots__ = ()
+
+    def det(self) -> Self:
+        """The determinants of square matrices. Computes the tensor and waits, as all that calls LAPACK.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).det().shape
+        ()
+        """
+        return linalg.det(self)  # type: ignore[type-var]
+
+    def slogdet(self) -> linalg.Slogdet:
+        """The signs of the determinants, and the logarithms of their absolute values."""
+        return linalg.slogdet(self)  # type: ignore[type-var]
+
+    def logdet(self) -> Self:
+        """The logarithms of the determinants: nan for negative ones."""
+        sign, logarithm = self.slogdet()
+        result: Self = (sign < 0).where(float("nan"), logarithm)  # type: ignore[assignment]
+        return result
+
+    def inverse(self) -> Self:
+        """The inverses of square matrices. Raises LinalgError for a singular one."""
+        return linalg.inv(self)  # type: ignore[type-var]
+
+    def pinverse(self, rcond: float | None = None) -> Self:
+        """The pseudo-inverses; singular values up to `rcond` times the largest count as 0."""
+        return linalg.pinv(self, rcond)  # type: ignore[type-var]
+
+    def cholesky(self, upper: bool = False) -> Self:
+        """Lower triangles L with `L @ L.mT == self`, or upper ones. Raises LinalgError."""
+        return linalg.cholesky(self, upper)  # type: ignore[type-var]
+
+    def matrix_power(self, n: int) -> Self:
+        """Square matrices multiplied by themselves `n` times; for n < 0 their inverses."""
+        return linalg.matrix_power(self, n)  # type: ignore[type-var]
+
+    def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Self:
+        """The diagonals over two axes, as the last axis of the result; a view.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[1, 2], [3, 4]]).diagonal().tolist()
+        [1, 4]
+        """
+        first, second = (one_axis(dim, self.ndim, "diagonal") for dim in (dim1, dim2))
+        if first == second:
+            raise ShapeError(f"diagonal: dim1 and dim2 are both axis {first}; name two axes")
+        others = [k for k in range(self.ndim) if k not in (first, second)]
+        return linalg.diagonal(self.permute([*others, first, second]), offset)  # type: ignore[type-var]
+
+    def trace(self) -> Self:
+        """The sum of the diagonal of a matrix.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[1, 2], [3, 4]]).trace().item()
+        5
+        """
+        if self.ndim != 2:
+            raise ShapeError(f"trace: the shape is {self.shape}; give a matrix, or use diagonal and sum")
+        return self.diagonal().sum()
+
+    def diag(self, diagonal: int = 0) -> Self:
+        """Of a vector, the matrix with it on that diagonal; of a matrix, its diagonal.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1, 2]).diag().tolist()
+        [[1, 0], [0, 2]]
+        """
+        if self.ndim == 2:
+            return self.diagonal(diagonal)
+        if self.ndim != 1:
+            raise ShapeError(f"diag: the shape is {self.shape}; give a vector or a matrix")
+        count, before = self.shape[0], abs(diagonal)
+        # With one column more than rows, the first column is the diagonal.
+        square = self.unsqueeze(1).pad([(0, 0), (0, count)]).flatten().shrink((0, count * count)).reshape(count, count)
+        place = [(before, 0), (0, before)] if diagonal < 0 else [(0, before), (before, 0)]
+        return square.pad(place)
+
+    def cross(self, other: Self, dim: int = -1) -> Self:
+        """The cross products of vectors of 3 elements along `dim`; the other axes broadcast."""
+        return linalg.cross(self, other, dim)  # type: ignore[type-var]
+
+    def vdot(self, other: Self) -> Self:
+        """The sum of `conj(self) * other` of two vectors."""
+        if self.ndim != 1 or other.ndim != 1:
+            raise ShapeError(f"vdot: the shapes are {self.shape} and {other.shape}; both must be vectors")
+        return linalg.vecdot(self, other)  # type: ignore[type-var]
+
+    def norm(self, p: Any = "fro", dim: Any = None, keepdim: bool = False) -> Self:
+        """The p-norm over `dim`, all axes by default; "fro" is p = 2, "nuc" the sum of a matrix's singular values.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([3.0, 4.0]).norm().item(), Tensor([3.0, -4.0]).norm(1).item()
+        (5.0, 7.0)
+        """
+        if p == "nuc":
+            return linalg.matrix_norm(self, p, keepdim)  # type: ignore[type-var]
+        return linalg.vector_norm(self, dim, 2 if p == "fro" else p, keepdim)  # type: ignore[type-var]
