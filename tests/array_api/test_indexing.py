@@ -63,6 +63,22 @@ def test_masks_of_little(lib: Any):
     lib.exactly(lib.array(empty)[lib.array(np.zeros((0, 2), bool))], np.zeros(0))
 
 
+def test_masks_of_some_axes(lib: Any):
+    values = counted((2, 3, 2))
+    x = lib.array(values)
+    for mask in (np.array([[True, False, True]] * 2), np.array([False, True]), np.array(True), np.array(False)):
+        lib.exactly(x[lib.array(mask)], values[mask])
+    for shape in ((0,), (2, 0), (0, 3), (0, 0, 0)):
+        none = np.zeros(shape, bool)
+        lib.exactly(x[lib.array(none)], values[none])
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 2), (2, 3, 1), (2, 3, 2, 1), (1, 3)])
+def test_masks_that_do_not_fit(lib: Any, shape: Any):
+    with pytest.raises(IndexError):
+        lib.values(lib.array(counted((2, 3, 2)))[lib.array(np.ones(shape, bool))])
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_integer_arrays(lib: Any, dtype: str):
     values = counted((3, 4), dtype)
@@ -111,6 +127,14 @@ def test_writing_through_masks(lib: Any, dtype: str):
     one: Any = True if dtype == "bool" else 1
     x[lib.array(mask)] = one
     values[mask] = one
+    lib.exactly(x, values)
+
+
+def test_writing_arrays_through_masks(lib: Any):
+    values = counted((3, 4), "float64")
+    x, mask = lib.array(values), values > 6
+    x[lib.array(mask)] = lib.array(-1.0)
+    values[mask] = -1.0
     lib.exactly(x, values)
 
 

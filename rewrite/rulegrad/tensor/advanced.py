@@ -263,7 +263,8 @@ def _completed(parts: list[Any], shape: tuple[int, ...]) -> list[Any]:
 
 
 def _check_extent(array: _Array, axis: int, shape: tuple[int, ...]) -> None:
-    if array.extent is not None and array.extent != shape[axis]:
+    # As in NumPy, a mask without elements fits every extent: it chooses nothing.
+    if array.extent and array.extent != shape[axis]:
         raise IndexRangeError(
             f"index: a mask with {array.extent} elements for axis {axis} of the shape {shape}; they must be as many"
         )
