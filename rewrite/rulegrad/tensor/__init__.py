@@ -1,8 +1,8 @@
 """Tensors: the front end that users type. One file a concept; `tensor.py` puts them together.
 
     core -> casts -> elementwise -> functions -> operators -> movement -> indexing -> joining -> creation
-         -> reduce -> gathering -> inplace -> cumulative -> sorting -> sets -> advanced -> products
-         -> convolution -> losses -> random -> autograd -> protocols -> dlpack -> matrices
+         -> reduce -> gathering -> inplace -> cumulative -> sorting -> sets -> advanced -> arranging -> padding
+         -> einsum -> products -> convolution -> losses -> random -> autograd -> protocols -> dlpack -> matrices
          -> tensor
 
 Each class adds to the one before it.

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import ShapeError
 from rulegrad.tensor import linalg
-from rulegrad.tensor.axes import one_axis
 from rulegrad.tensor.dlpack import Interchange
 
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Matrices(Interchange):
-    """det, inverse, trace, norm, …"""
+    """det, inverse, norm, …"""
 
     __slots__ = ()
 
@@ -52,51 +51,6 @@ class Matrices(Interchange):
     def matrix_power(self, n: int) -> Self:
         """Square matrices multiplied by themselves `n` times; for n < 0 their inverses."""
         return linalg.matrix_power(self, n)  # type: ignore[type-var]
-
-    def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Self:
-        """The diagonals over two axes, as the last axis of the result; a view.
-
-        >>> from rulegrad import Tensor
-        >>> Tensor([[1, 2], [3, 4]]).diagonal().tolist()
-        [1, 4]
-        """
-        first, second = (one_axis(dim, self.ndim, "diagonal") for dim in (dim1, dim2))
-        if first == second:
-            raise ShapeError(f"diagonal: dim1 and dim2 are both axis {first}; name two axes")
-        others = [k for k in range(self.ndim) if k not in (first, second)]
-        return linalg.diagonal(self.permute([*others, first, second]), offset)  # type: ignore[type-var]
-
-    def trace(self) -> Self:
-        """The sum of the diagonal of a matrix.
-
-        >>> from rulegrad import Tensor
-        >>> Tensor([[1, 2], [3, 4]]).trace().item()
-        5
-        """
-        if self.ndim != 2:
-            raise ShapeError(f"trace: the shape is {self.shape}; give a matrix, or use diagonal and sum")
-        return self.diagonal().sum()
-
-    def diag(self, diagonal: int = 0) -> Self:
-        """Of a vector, the matrix with it on that diagonal; of a matrix, its diagonal.
-
-        >>> from rulegrad import Tensor
-        >>> Tensor([1, 2]).diag().tolist()
-        [[1, 0], [0, 2]]
-        """
-        if self.ndim == 2:
-            return self.diagonal(diagonal)
-        if self.ndim != 1:
-            raise ShapeError(f"diag: the shape is {self.shape}; give a vector or a matrix")
-        count, before = self.shape[0], abs(diagonal)
-        # With one column more than rows, the first column is the diagonal.
-        square = self.unsqueeze(1).pad([(0, 0), (0, count)]).flatten().shrink((0, count * count)).reshape(count, count)
-        place = [(before, 0), (0, before)] if diagonal < 0 else [(0, before), (before, 0)]
-        return square.pad(place)
-
-    def cross(self, other: Self, dim: int = -1) -> Self:
-        """The cross products of vectors of 3 elements along `dim`; the other axes broadcast."""
-        return linalg.cross(self, other, dim)  # type: ignore[type-var]
 
     def vdot(self, other: Self) -> Self:
         """The sum of `conj(self) * other` of two vectors."""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rulegrad.errors import ShapeError
 from rulegrad.ir.dtype import bool_
-from rulegrad.tensor.advanced import Advanced
 from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.einsum import Einsum
 from rulegrad.tensor.operands import as_operand, result_dtype
 from rulegrad.tensor.reduce import accumulation_dtype
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rulegrad.tensor.operands import Operand
 
 
-class Products(Advanced):
+class Products(Einsum):
     """matmul, dot, linear, outer."""
 
     __slots__ = ()

@@ -1,0 +1,300 @@
+"""Tensors rearranged: repeated, rotated, put side by side, taken apart; triangles, diagonals and coordinates."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import numpy as np
+
+from rulegrad.errors import ShapeError
+from rulegrad.tensor.advanced import Advanced
+from rulegrad.tensor.axes import integers, one_axis, whole_number
+from rulegrad.tensor.joining import _listed
+from rulegrad.tensor.operands import broadcast_shapes
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+T = TypeVar("T", bound="Arranging")
+
+
+class Arranging(Advanced):
+    """tile, repeat_interleave, rot90, hstack, vstack, tensor_split, unbind, tril, triu, diag, meshgrid, …"""
+
+    __slots__ = ()
+
+    # ---- repeated and turned ----
+
+    def tile(self, *counts: Any) -> Self:
+        """The whole tensor `counts[k]` times along axis k, as NumPy's tile: counts that are left out are 1, in front.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1, 2]).tile(2).tolist()
+        [1, 2, 1, 2]
+        """
+        numbers = integers(counts, "tile")
+        if min(numbers, default=0) < 0:
+            raise ShapeError(f"tile: the counts {numbers}; use 0 or more")
+        numbers = (1,) * (self.ndim - len(numbers)) + numbers
+        return self.repeat(*numbers) if numbers else self
+
+    def repeat_interleave(self, repeats: Any, axis: int | None = None, *, dim: int | None = None) -> Self:
+        """Each element `repeats` times in a row along `axis`, or in the flat tensor. NumPy's repeat.
+
+        repeats: a number, or one for each element: a list or an array; a tensor synchronises.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1, 2]).repeat_interleave(2).tolist(), Tensor([1, 2]).repeat_interleave([0, 3]).tolist()
+        ([1, 1, 2, 2], [2, 2, 2])
+        """
+        named = axis if dim is None else dim
+        if named is None:
+            return self.flatten().repeat_interleave(repeats, 0)
+        k = one_axis(named, self.ndim, "repeat_interleave")
+        counts = np.asarray(repeats.tolist() if hasattr(repeats, "tolist") else repeats)
+        if counts.dtype.kind not in "iu" or counts.ndim > 1 or (counts.size and counts.min() < 0):
+            raise ShapeError(f"repeat_interleave: repeats={repeats}; use numbers of 0 or more, one or a vector of them")
+        if counts.ndim and counts.size not in (1, self.shape[k]):
+            raise ShapeError(f"repeat_interleave: {counts.size} counts for axis {k} of the shape {self.shape}")
+        if counts.size == 1:
+            count = int(counts.reshape(()))
+            wide = self.unsqueeze(k + 1).expand(self.shape[: k + 1] + (count,) + self.shape[k + 1 :])
+            return wide.reshape(self.shape[:k] + (self.shape[k] * count,) + self.shape[k + 1 :])
+        places = np.repeat(np.arange(self.shape[k]), counts)
+        return self.take(places, k)
+
+    def roll(self, shift: Any, axis: Any = None, *, shifts: Any = None, dims: Any = None) -> Self:
+        """The elements moved by `shift` places along `axis`, or in the flat tensor; those that fall off come in again.
+
+        Several shifts and axes are paired; a single one is for all.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[1, 2], [3, 4]]).roll((1, 1), (0, 1)).tolist()
+        [[4, 3], [2, 1]]
+        """
+        distances = integers((shift if shifts is None else shifts,), "roll")
+        named = axis if dims is None else dims
+        if named is None:
+            return self.flatten().roll(sum(distances), 0).reshape(self.shape)
+        axes = integers((named,), "roll")
+        count = max(len(axes), len(distances))
+        if len(axes) not in (1, count) or len(distances) not in (1, count):
+            raise ShapeError(f"roll: {len(distances)} shifts for {len(axes)} axes; give one each")
+        result = self
+        for distance, k in zip(distances * (count // len(distances)), axes * (count // len(axes))):
+            result = super(Arranging, result).roll(distance, k)
+        return result
+
+    def rot90(self, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Self:
+        """Turned `k` times by 90 degrees, from the first of the axes towards the second.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[1, 2], [3, 4]]).rot90().tolist()
+        [[2, 4], [1, 3]]
+        """
+        first, second = (one_axis(axis, self.ndim, "rot90") for axis in axes)
+        if first == second:
+            raise ShapeError(f"rot90: axis {first} twice; name two axes")
+        turns = k % 4
+        if turns == 2:
+            return self.flip(first, second)
+        if turns == 1:
+            return self.flip(second).transpose(first, second)
+        return self.transpose(first, second).flip(second) if turns else self
+
+    # ---- axes ----
+
+    def expand_dims(self, axis: Any = 0) -> Self:
+        """NumPy's name of `unsqueeze`; several axes count in the result."""
+        axes = integers((axis,), "expand_dims")
+        rank = self.ndim + len(axes)
+        places = sorted(one_axis(k, rank, "expand_dims") for k in axes)
+        if len(set(places)) != len(places):
+            raise ShapeError(f"expand_dims: the axes {axes} name one axis twice")
+        result = self
+        for place in places:
+            result = result.unsqueeze(place)
+        return result
+
+    def moveaxis(self, source: Any, destination: Any) -> Self:
+        """The axes `source` moved to the places `destination`; the others keep their order."""
+        found = [one_axis(k, self.ndim, "moveaxis") for k in integers((source,), "moveaxis")]
+        places = [one_axis(k, self.ndim, "moveaxis") for k in integers((destination,), "moveaxis")]
+        if len(found) != len(places) or len(set(found)) != len(found) or len(set(places)) != len(places):
+            raise ShapeError(f"moveaxis: {source} to {destination}; name as many axes as places, each once")
+        order = [k for k in range(self.ndim) if k not in found]
+        for place, k in sorted(zip(places, found)):
+            order.insert(place, k)
+        return self.permute(order)
+
+    # ---- together ----
+
+    def concat(self: T | Sequence[T], *others: T, axis: int | None = 0, dim: int | None = None) -> T:
+        """The array API's name of `cat`; with `axis=None` the tensors are made flat first."""
+        tensors = [*_listed(self), *others]
+        place = axis if dim is None else dim
+        if place is None:
+            tensors, place = [t.flatten() for t in tensors], 0
+        return tensors[0].cat(*tensors[1:], axis=place)
+
+    def hstack(self: T | Sequence[T], *others: T) -> T:
+        """The tensors side by side: along the second axis, vectors along the first."""
+        tensors = [t if t.ndim else t.reshape(1) for t in [*_listed(self), *others]]
+        return tensors[0].cat(*tensors[1:], axis=min(tensors[0].ndim - 1, 1))
+
+    def vstack(self: T | Sequence[T], *others: T) -> T:
+        """The tensors one below the other: along the first axis, vectors as rows."""
+        tensors = [t if t.ndim > 1 else t.reshape(1, -1) for t in [*_listed(self), *others]]
+        return tensors[0].cat(*tensors[1:], axis=0)
+
+    def dstack(self: T | Sequence[T], *others: T) -> T:
+        """The tensors behind each other: along the third axis; vectors are rows of matrices."""
+        tensors = [t if t.ndim > 1 else t.reshape(1, -1) for t in [*_listed(self), *others]]
+        tensors = [t if t.ndim > 2 else t.unsqueeze(2) for t in tensors]
+        return tensors[0].cat(*tensors[1:], axis=2)
+
+    def column_stack(self: T | Sequence[T], *others: T) -> T:
+        """Vectors as the columns of a matrix, matrices side by side.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor.column_stack([Tensor([1, 2]), Tensor([3, 4])]).tolist()
+        [[1, 3], [2, 4]]
+        """
+        tensors = [t if t.ndim > 1 else t.reshape(-1, 1) for t in [*_listed(self), *others]]
+        return tensors[0].cat(*tensors[1:], axis=1)
+
+    def broadcast_tensors(self: T, *others: T) -> list[T]:
+        """All tensors, expanded to their common shape; NumPy's broadcast_arrays."""
+        shape = broadcast_shapes("broadcast_tensors", self.shape, *(t.shape for t in others))
+        return [t.expand(shape) for t in (self, *others)]
+
+    def meshgrid(self: T, *others: T, indexing: Literal["xy", "ij"] = "xy") -> list[T]:
+        """Coordinates of a grid from vectors: "xy" as NumPy, whose second axis is the first vector's; "ij" in order.
+
+        >>> from rulegrad import Tensor
+        >>> [part.tolist() for part in Tensor([1, 2]).meshgrid(Tensor([3, 4]))]
+        [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
+        """
+        vectors = [self, *others]
+        if any(v.ndim > 1 for v in vectors) or indexing not in ("xy", "ij"):
+            raise ShapeError(
+                f'meshgrid: indexing={indexing!r} ("xy" or "ij"), shapes {[v.shape for v in vectors]} (vectors)'
+            )
+        rank = len(vectors)
+        axes = list(range(rank))
+        if indexing == "xy" and rank > 1:
+            axes[:2] = [1, 0]
+        lines = [v.reshape(tuple(v.size if k == axis else 1 for k in range(rank))) for v, axis in zip(vectors, axes)]
+        return lines[0].broadcast_tensors(*lines[1:])
+
+    # ---- apart ----
+
+    def tensor_split(self, parts: int | Sequence[int], axis: int = 0, *, dim: int | None = None) -> tuple[Self, ...]:
+        """`parts` parts of nearly one size along `axis`, or the parts between the places; NumPy's array_split.
+
+        >>> from rulegrad import Tensor
+        >>> [part.tolist() for part in Tensor([1, 2, 3, 4, 5]).tensor_split(2)]
+        [[1, 2, 3], [4, 5]]
+        """
+        k = one_axis(axis if dim is None else dim, self.ndim, "tensor_split")
+        extent = self.shape[k]
+        if isinstance(parts, Sequence):
+            borders = [0, *(slice(None, whole_number(p, "tensor_split")).indices(extent)[1] for p in parts), extent]
+        else:
+            count = whole_number(parts, "tensor_split")
+            if count < 1:
+                raise ShapeError(f"tensor_split: {count} parts; use 1 or more")
+            borders = [number * (extent // count) + min(number, extent % count) for number in range(count + 1)]
+        return tuple(
+            self.shrink(*((begin, max(begin, end)) if j == k else None for j in range(self.ndim)))
+            for begin, end in itertools.pairwise(borders)
+        )
+
+    def array_split(self, parts: int | Sequence[int], axis: int = 0) -> tuple[Self, ...]:
+        """NumPy's name of `tensor_split`."""
+        return self.tensor_split(parts, axis)
+
+    def unbind(self, axis: int = 0, *, dim: int | None = None) -> tuple[Self, ...]:
+        """The slices along `axis`, without that axis."""
+        k = one_axis(axis if dim is None else dim, self.ndim, "unbind")
+        parts = (self.shrink(*((n, n + 1) if j == k else None for j in range(self.ndim))) for n in range(self.shape[k]))
+        return tuple(part.squeeze(k) for part in parts)
+
+    def unstack(self, axis: int = 0) -> tuple[Self, ...]:
+        """The array API's name of `unbind`."""
+        return self.unbind(axis)
+
+    # ---- triangles and diagonals ----
+
+    def _below(self, diagonal: int) -> Self:
+        """Whether an element of the last two axes is on or below a diagonal."""
+        rows, columns = self.shape[-2:]
+        device = self._device or None
+        return self.arange(columns, device=device) <= self.arange(rows, device=device).unsqueeze(1) + diagonal
+
+    def _need_matrix(self, name: str) -> None:
+        if self.ndim < 2:
+            raise ShapeError(f"{name}: the shape {self.shape} has no rows and columns; give at least two axes")
+
+    def tril(self, diagonal: int = 0) -> Self:
+        """The lower triangles of matrices: zeros above the diagonal with that number (positive ones are above).
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[1, 2], [3, 4]]).tril().tolist()
+        [[1, 0], [3, 4]]
+        """
+        self._need_matrix("tril")
+        return self._below(diagonal).where(self, 0).cast(self.dtype)
+
+    def triu(self, diagonal: int = 0) -> Self:
+        """The upper triangles of matrices: zeros below the diagonal with that number."""
+        self._need_matrix("triu")
+        return self._below(diagonal - 1).where(0, self).cast(self.dtype)
+
+    @classmethod
+    def tril_indices(cls, rows: int, columns: int | None = None, offset: int = 0, device: str | None = None) -> Self:
+        """Row and column numbers of a lower triangle, as PyTorch's: of shape (2, count)."""
+        found = np.tril_indices(rows, offset, rows if columns is None else columns)
+        return cls(np.stack(found).astype(np.int64), device=device)
+
+    @classmethod
+    def triu_indices(cls, rows: int, columns: int | None = None, offset: int = 0, device: str | None = None) -> Self:
+        """Row and column numbers of an upper triangle, as PyTorch's: of shape (2, count)."""
+        found = np.triu_indices(rows, offset, rows if columns is None else columns)
+        return cls(np.stack(found).astype(np.int64), device=device)
+
+    def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Self:
+        """The diagonals over two axes, `offset` above the main one, as the last axis; a view.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[1, 2], [3, 4]]).diagonal().tolist()
+        [1, 4]
+        """
+        from rulegrad.tensor.linalg.products import diagonal
+
+        self._need_matrix("diagonal")
+        matrices: Any = self.moveaxis((dim1, dim2), (-2, -1))
+        return diagonal(matrices, offset)  # type: ignore[no-any-return]
+
+    def trace(self, offset: int = 0, dim1: int = 0, dim2: int = 1, dtype: Any = None) -> Self:
+        """The sums of the diagonals over two axes."""
+        return self.diagonal(offset, dim1, dim2).sum(-1, dtype=dtype)
+
+    def diag(self, diagonal: int = 0) -> Self:
+        """Of a vector the matrix with it on a diagonal, of a matrix its diagonal."""
+        if self.ndim == 2:
+            return self.diagonal(diagonal)
+        if self.ndim != 1:
+            raise ShapeError(f"diag: the shape is {self.shape}; give a vector or a matrix")
+        return self.diag_embed(diagonal)
+
+    def diag_embed(self, offset: int = 0) -> Self:
+        """Matrices with the last axis on a diagonal, zeros elsewhere."""
+        extent = self.shape[-1] if self.ndim else 0
+        rest = [(0, 0)] * (self.ndim - 1)
+        square = self.unsqueeze(-1).pad([*rest, (0, 0), (0, extent)]).reshape(*self.shape[:-1], extent * (extent + 1))
+        square = square.shrink(*([None] * (self.ndim - 1)), (0, extent * extent)).reshape(*self.shape, extent)
+        below, right = max(-offset, 0), max(offset, 0)
+        return square.pad([*rest, (below, right), (right, below)])

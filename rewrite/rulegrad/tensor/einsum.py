@@ -1,0 +1,185 @@
+"""Sums of products over named axes (Einstein's convention), and the products that are short names of such sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rulegrad.errors import ShapeError
+from rulegrad.tensor.operands import result_dtype
+from rulegrad.tensor.padding import Padding
+from rulegrad.tensor.reduce import accumulation_dtype
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+T = TypeVar("T", bound="Einsum")
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class Einsum(Padding):
+    """einsum, inner, kron, tensordot, vecdot, cross."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def einsum(formula: str, *operands: Any) -> Any:
+        """The sums of products that a formula such as "ij,jk->ik" names, as NumPy's einsum.
+
+        Without "->" the result has the letters that occur once, in alphabetic order; a letter twice in one operand is
+        its diagonal; "..." are axes that broadcast. Operands are contracted in pairs, the smallest result first. Small
+        floats are added up in float32. Raises ShapeError.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor.einsum("ij,j->i", Tensor([[1, 2], [3, 4]]), Tensor([1, 1])).tolist()
+        [3, 7]
+        """
+        tensors: list[Any] = [*operands[0]] if len(operands) == 1 and isinstance(operands[0], Sequence) else [*operands]
+        terms, output = _parsed(formula, [t.shape for t in tensors])
+        dtype = result_dtype(*tensors)
+        wide = accumulation_dtype(dtype)
+        parts = [_without_repeats(t.cast(wide), term) for t, term in zip(tensors, terms)]
+        sizes = _extents(formula, parts)
+        while len(parts) > 1:
+            first, second = _best_pair(parts, output, sizes)
+            rest = [part for k, part in enumerate(parts) if k not in (first, second)]
+            kept = set(output).union(*(term for _, term in rest))
+            parts = [*rest, _contracted(parts[first], parts[second], kept, wide)]
+        tensor, term = parts[0]
+        tensor, term = _summed(tensor, term, set(output), wide)
+        return tensor.permute([term.index(letter) for letter in output]).cast(dtype)
+
+    def inner(self, other: Self) -> Self:
+        """The sums of products over the last axes of both; the other axes of this tensor come first."""
+        if not self.ndim or not other.ndim:
+            return self * other
+        return self.tensordot(other, ([-1], [-1]))
+
+    def tensordot(self, other: Self, axes: Any = 2) -> Self:
+        """The sums of products over pairs of axes: the last `axes` and the first, or lists of axes for both.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[1, 2], [3, 4]]).tensordot(Tensor([1, 1]), 1).tolist()
+        [3, 7]
+        """
+        from rulegrad.tensor.linalg import products
+
+        left: Any = self
+        return products.tensordot(left, other, axes)  # type: ignore[no-any-return]
+
+    def vecdot(self, other: Self, axis: int = -1) -> Self:
+        """The sums of products along one axis; the others broadcast."""
+        from rulegrad.tensor.linalg import products
+
+        left: Any = self
+        return products.vecdot(left, other, axis)  # type: ignore[no-any-return]
+
+    def cross(self, other: Self, dim: int = -1) -> Self:
+        """The cross products of vectors of 3 elements along `dim`; the other axes broadcast."""
+        from rulegrad.tensor.linalg import products
+
+        left: Any = self
+        return products.cross(left, other, dim)  # type: ignore[no-any-return]
+
+    def kron(self, other: Self) -> Self:
+        """The Kronecker product: this tensor with each element replaced by it times the other.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1, 10]).kron(Tensor([1, 2])).tolist()
+        [1, 2, 10, 20]
+        """
+        rank = max(self.ndim, other.ndim)
+        shapes = [(1,) * (rank - t.ndim) + t.shape for t in (self, other)]
+        first = self.reshape([part for n in shapes[0] for part in (n, 1)])
+        second = other.reshape([part for n in shapes[1] for part in (1, n)])
+        return (first * second).reshape([m * n for m, n in zip(*shapes)])
+
+
+def _parsed(formula: str, shapes: list[tuple[int, ...]]) -> tuple[list[str], str]:
+    """The letters of each operand and of the result, with those of "..." written out."""
+    left, arrow, right = formula.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(shapes):
+        raise ShapeError(f"einsum: {formula!r} has {len(terms)} operands, and {len(shapes)} were given")
+    free = [letter for letter in _LETTERS if letter not in formula]
+    found, most = [], 0
+    for term, shape in zip(terms, shapes):
+        letters = term.replace("...", "")
+        extra = len(shape) - len(letters)
+        if not all(letter in _LETTERS for letter in letters) or extra < 0 or (extra and "..." not in term):
+            raise ShapeError(f"einsum: {term!r} in {formula!r} does not name the axes of the shape {shape}")
+        most = max(most, extra)
+        found.append(term.replace("...", "".join(free[:extra][::-1])))
+    dots = "".join(free[:most][::-1])
+    if not arrow:
+        once = [letter for letter in sorted(set("".join(terms)) - {"."}) if "".join(terms).count(letter) == 1]
+        right = "..." * ("..." in left) + "".join(once)
+    output = right.replace("...", dots)
+    if len(set(output)) != len(output) or not set(output) <= set("".join(found)):
+        raise ShapeError(f"einsum: the result {right!r} of {formula!r} names an axis twice, or one that no operand has")
+    return found, output
+
+
+def _without_repeats(tensor: Any, term: str) -> tuple[Any, str]:
+    """An operand whose letters are all different: a repeated one is the diagonal."""
+    for letter in dict.fromkeys(term):
+        while term.count(letter) > 1:
+            first = term.index(letter)
+            second = term.index(letter, first + 1)
+            if tensor.shape[first] != tensor.shape[second]:
+                raise ShapeError(f"einsum: axis {letter!r} of the shape {tensor.shape} has two extents")
+            tensor = tensor.diagonal(0, first, second)
+            term = term[:first] + term[first + 1 : second] + term[second + 1 :] + letter
+    return tensor, term
+
+
+def _extents(formula: str, parts: list[tuple[Any, str]]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for tensor, term in parts:
+        for letter, extent in zip(term, tensor.shape):
+            if extent != 1 and sizes.setdefault(letter, extent) != extent:
+                raise ShapeError(f"einsum: axis {letter!r} of {formula!r} has the extents {sizes[letter]} and {extent}")
+    return sizes
+
+
+def _best_pair(parts: list[tuple[Any, str]], output: str, sizes: dict[str, int]) -> tuple[int, int]:
+    """The pair whose product has the fewest elements more than its factors."""
+
+    def elements(letters: set[str]) -> int:
+        count = 1
+        for letter in letters:
+            count *= sizes.get(letter, 1)
+        return count
+
+    def cost(pair: tuple[int, int]) -> tuple[int, int]:
+        first, second = (set(parts[k][1]) for k in pair)
+        kept = set(output).union(*(term for k, (_, term) in enumerate(parts) if k not in pair))
+        result = elements((first | second) & kept)
+        return result - elements(first) - elements(second), elements(first | second)
+
+    return min(((a, b) for a in range(len(parts)) for b in range(a + 1, len(parts))), key=cost)
+
+
+def _summed(tensor: Any, term: str, kept: set[str], dtype: Any) -> tuple[Any, str]:
+    """Without the axes that nothing else has."""
+    axes = tuple(k for k, letter in enumerate(term) if letter not in kept)
+    if not axes:
+        return tensor, term
+    return tensor.sum(axes, dtype=dtype), "".join(letter for letter in term if letter in kept)
+
+
+def _contracted(a: tuple[Any, str], b: tuple[Any, str], kept: set[str], dtype: Any) -> tuple[Any, str]:
+    """The product of two operands, summed over what nothing else has."""
+    first = _summed(*a, kept | set(b[1]), dtype)
+    second = _summed(*b, kept | set(a[1]), dtype)
+    both = dict.fromkeys(first[1] + second[1])
+    letters = "".join([x for x in both if x in kept] + [x for x in both if x not in kept])
+    product = _spread(*first, letters) * _spread(*second, letters)
+    return _summed(product, letters, kept, dtype)
+
+
+def _spread(tensor: Any, term: str, letters: str) -> Any:
+    """The operand with its axes in the order of `letters`, and axes of size 1 for the others."""
+    ordered = tensor.permute([term.index(letter) for letter in letters if letter in term])
+    extents = iter(ordered.shape)
+    return ordered.reshape([next(extents) if letter in term else 1 for letter in letters])

@@ -1,0 +1,217 @@
+"""Padding by what is in the tensor, windows, and interpolation: reading at computed places along an axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.tensor.arranging import Arranging
+from rulegrad.tensor.axes import integers, one_axis, whole_number
+from rulegrad.tensor.reduce import accumulation_dtype
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from typing_extensions import Self
+
+    from rulegrad.tensor.storage import Scalar
+
+_MODES = ("constant", "reflect", "replicate", "edge", "circular", "wrap", "symmetric")
+_Interpolation = Literal["nearest", "linear", "bilinear", "bicubic", "area"]
+
+
+class Padding(Arranging):
+    """pad with its modes, unfold, im2col, col2im, interpolate."""
+
+    __slots__ = ()
+
+    def pad(self, padding: Any, value: Scalar = 0, mode: str = "constant") -> Self:
+        """Surrounded by `value`, or by the tensor's own elements: `padding` is a number, a pair, or a pair an axis.
+
+        mode: "constant"; "reflect" (mirrored at the last element), "symmetric" (mirrored behind it), "replicate" or
+        "edge" (the last element), "circular" or "wrap" (from the other end). Raises ShapeError, ConfigError.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1, 2, 3]).pad(2, mode="reflect").tolist()
+        [3, 2, 1, 2, 3, 2, 1]
+        """
+        if mode not in _MODES:
+            raise ConfigError(f"pad: mode={mode!r}; use one of {', '.join(_MODES)}")
+        if mode == "constant":
+            return super().pad(padding, value)
+        result = self
+        for axis, (before, after) in enumerate(self._padding_pairs(padding)):
+            if before or after:
+                result = result._padded_by_itself(axis, before, after, mode)
+        return result
+
+    def _padded_by_itself(self, axis: int, before: int, after: int, mode: str) -> Self:
+        extent = self.shape[axis]
+        if not extent:
+            raise ShapeError(f"pad: axis {axis} of the shape {self.shape} is empty; pad it with a constant")
+        places = self.arange(-before, extent + after, device=self._device or None)
+        if mode in ("circular", "wrap"):
+            places = places % extent
+        elif mode in ("replicate", "edge"):
+            places = places.clip(0, extent - 1)
+        elif mode == "symmetric":
+            places = places % (2 * extent)
+            places = places.minimum(2 * extent - 1 - places)
+        elif extent > 1:
+            places = places % (2 * extent - 2)
+            places = places.minimum(2 * extent - 2 - places)
+        else:
+            places = places * 0
+        return self._taken(places._along_axis(self.shape, axis), axis)
+
+    # ---- windows ----
+
+    def unfold(self, dim: int, size: int, step: int = 1) -> Self:
+        """PyTorch's unfold: windows of `size` elements, `step` apart, along `dim`; their elements are the last axis.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1, 2, 3, 4]).unfold(0, 2).tolist()
+        [[1, 2], [2, 3], [3, 4]]
+        """
+        k = one_axis(dim, self.ndim, "unfold")
+        width, distance = whole_number(size, "unfold"), whole_number(step, "unfold")
+        if not 0 < width <= self.shape[k] or distance < 1:
+            raise ShapeError(f"unfold: windows of {size}, {step} apart, along axis {k} of the shape {self.shape}")
+        count = (self.shape[k] - width) // distance + 1
+        device = self._device or None
+        places = self.arange(count, device=device).unsqueeze(1) * distance + self.arange(width, device=device)
+        return self.take(places, k).moveaxis(k + 1, -1)
+
+    def im2col(self, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Self:
+        """The windows of images (batch, channels, height, width) as columns: (batch, channels * kernel, places).
+
+        What PyTorch calls `nn.functional.unfold`. Raises ShapeError.
+        """
+        if self.ndim != 4:
+            raise ShapeError(f"im2col: the shape is {self.shape}; it needs (batch, channels, height, width)")
+        taps = _taps(self.shape[2:], kernel, stride, padding, dilation)
+        rows, columns = _pair(padding, "padding")
+        padded = self.pad([(0, 0), (0, 0), (rows, rows), (columns, columns)])
+        found = padded.take(taps[0], 2).take(taps[1], 4)  # batch, channels, kernel row, row, kernel column, column
+        found = found.permute(0, 1, 2, 4, 3, 5)
+        return found.reshape(self.shape[0], self.shape[1] * taps[0].shape[0] * taps[1].shape[0], -1)
+
+    def col2im(self, size: Any, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Self:
+        """The transpose of `im2col`: columns added up to images of `size`; PyTorch's `nn.functional.fold`."""
+        high, wide = _pair(size, "size")
+        rows, columns = _pair(padding, "padding")
+        taps = _taps((high, wide), kernel, stride, padding, dilation)
+        count = taps[0].shape[0] * taps[1].shape[0]
+        if self.ndim != 3 or self.shape[1] % count or self.shape[2] != taps[0].shape[1] * taps[1].shape[1]:
+            raise ShapeError(
+                f"col2im: columns of shape {self.shape} for images of {(high, wide)}; they need (batch, a multiple of "
+                f"{count}, {taps[0].shape[1] * taps[1].shape[1]})"
+            )
+        full = (high + 2 * rows, wide + 2 * columns)
+        places = taps[0][:, None, :, None] * full[1] + taps[1][None, :, None, :]
+        lines = self.reshape(-1, places.size)
+        index = type(self)(places.reshape(1, -1), device=self._device or None).expand(lines.shape)
+        zeros = self.zeros((lines.shape[0], full[0] * full[1]), dtype=self.dtype, device=self._device or None)
+        images = zeros.scatter_add(1, index, lines).reshape(self.shape[0], self.shape[1] // count, *full)
+        return images.shrink(None, None, (rows, rows + high), (columns, columns + wide))
+
+    # ---- interpolation ----
+
+    def interpolate(
+        self,
+        size: Any = None,
+        scale_factor: Any = None,
+        mode: _Interpolation = "nearest",
+        align_corners: bool = False,
+    ) -> Self:
+        """PyTorch's interpolate: the axes behind (batch, channels) resized to `size`, or by `scale_factor`.
+
+        mode: "nearest"; "linear" and "bilinear" (also for three axes); "bicubic" (with a = -0.75, R. Keys: Cubic
+        convolution interpolation, 1981); "area" (means). align_corners: the first and last elements keep their places,
+        not the borders of their squares. Raises ShapeError, ConfigError.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[[0.0, 2.0]]]).interpolate(3, mode="linear", align_corners=True).tolist()
+        [[[0.0, 1.0, 2.0]]]
+        """
+        if mode not in ("nearest", "linear", "bilinear", "bicubic", "area"):
+            raise ConfigError(f'interpolate: mode={mode!r}; use "nearest", "linear", "bilinear", "bicubic" or "area"')
+        spatial = self.ndim - 2
+        if spatial < 1 or (size is None) == (scale_factor is None):
+            raise ShapeError(f"interpolate: {self.shape}, size={size}, scale_factor={scale_factor}; give one of both")
+        factors: Any = scale_factor if isinstance(scale_factor, Sequence) else [scale_factor] * spatial
+        if size is None:
+            size = [math.floor(n * f) for n, f in zip(self.shape[2:], factors)]
+        extents = integers((size,), "interpolate")
+        extents = extents * spatial if len(extents) == 1 else extents
+        if len(extents) != spatial or min(extents) < 1 or not self.size:
+            raise ShapeError(f"interpolate: {extents} for the shape {self.shape}; give an extent for each later axis")
+        result = self if mode == "nearest" else self._floating()
+        for axis, extent, factor in zip(range(2, self.ndim), extents, factors):
+            ratio = self.shape[axis] / extent if factor is None else 1 / factor
+            if mode == "nearest":
+                places = np.minimum(np.arange(extent) * ratio + 1e-9, self.shape[axis] - 1)
+                result = result.take(places.astype(np.int64), axis)
+            elif extent != self.shape[axis]:
+                result = result._mixed(axis, *_weights(self.shape[axis], extent, ratio, mode, align_corners))
+        return result
+
+    def _mixed(self, axis: int, places: NDArray[Any], weights: NDArray[Any]) -> Self:
+        """Along an axis, for each row of places and weights, the weighted sum of the elements there."""
+        wide = accumulation_dtype(self.dtype)
+        taken = self.cast(wide).take(places, axis)
+        factors = type(self)(weights, dtype=wide, device=self._device or None)
+        shape = (*(1,) * axis, *weights.shape, *(1,) * (self.ndim - axis - 1))
+        return (taken * factors.reshape(shape)).sum(axis + 1, dtype=wide).cast(self.dtype)
+
+
+def _weights(
+    extent: int, wanted: int, ratio: float, mode: str, align_corners: bool
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The places that each element of the result is made of, and their weights."""
+    if mode == "area":
+        begin = np.arange(wanted) * extent // wanted
+        end = -(-(np.arange(wanted) + 1) * extent // wanted)
+        places = begin[:, None] + np.arange(int((end - begin).max()))
+        inside = places < end[:, None]
+        return np.where(inside, places, 0), inside / (end - begin)[:, None]
+    if align_corners:
+        at = np.arange(wanted) * ((extent - 1) / max(wanted - 1, 1))
+    else:
+        at = (np.arange(wanted) + 0.5) * ratio - 0.5
+        at = at if mode == "bicubic" else np.maximum(at, 0)
+    low = np.floor(at).astype(np.int64)
+    share = (at - low)[:, None]
+    if mode == "bicubic":
+        places = low[:, None] + np.arange(-1, 3)
+        distance = np.abs(share - np.arange(-1, 3))
+        near = (1.25 * distance - 2.25) * distance**2 + 1
+        far = -0.75 * (((distance - 5) * distance + 8) * distance - 4)
+        weights = np.where(distance <= 1, near, np.where(distance < 2, far, 0))
+    else:
+        places = low[:, None] + np.arange(2)
+        weights = np.concatenate([1 - share, share], 1)
+    return np.clip(places, 0, extent - 1), weights
+
+
+def _taps(sizes: Sequence[int], kernel: Any, stride: Any, padding: Any, dilation: Any) -> list[NDArray[Any]]:
+    """For each of the two axes, the places (in the padded image) of each element of the kernel, for each window."""
+    found = []
+    options = (_pair(kernel, "kernel"), _pair(stride, "stride"), _pair(padding, "padding"), _pair(dilation, "dilation"))
+    for size, width, step, border, spread in zip(sizes, *options):
+        count = (size + 2 * border - spread * (width - 1) - 1) // step + 1
+        if count < 1:
+            raise ShapeError(f"windows: a kernel of {width} (dilation {spread}) does not fit {size} elements")
+        found.append(np.arange(width)[:, None] * spread + np.arange(count) * step)
+    return found
+
+
+def _pair(value: Any, name: str) -> tuple[int, int]:
+    numbers = integers((value,), name)
+    numbers = numbers * 2 if len(numbers) == 1 else numbers
+    if len(numbers) != 2 or min(numbers) < (name != "padding"):
+        raise ShapeError(f"windows: {name}={value!r}; give one number, or (height, width)")
+    return numbers[0], numbers[1]
