@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rulegrad import Tensor, nn
-from rulegrad.errors import RulegradError, ShapeError
+from rulegrad import Tensor, nn, optim
+from rulegrad.errors import ConfigError, RulegradError, ShapeError
+from rulegrad.tensor.realize import needs_buffer
 
 
 class Model:
@@ -38,7 +39,7 @@ def test_layer_norm(device, check):
     plain = (x - x.mean(2, keepdims=True)) / np.sqrt(x.var(2, keepdims=True) + 1e-5)
     check(
         (layer(Tensor(x)), expected),
-        (nn.LayerNorm(4, affine=False)(Tensor(x)), plain),
+        (nn.LayerNorm(4, elementwise_affine=False)(Tensor(x)), plain),
         tolerance=1e-5,
     )
     with pytest.raises(ShapeError, match=r"does not end in \(3, 4\)"):
@@ -53,6 +54,102 @@ def test_conv2d(any_device):
         nn.Conv2d(3, 4, 3, groups=2)
 
 
+def test_conv_transpose_and_its_sizes(any_device):
+    layer = nn.ConvTranspose2d(2, 4, 3, stride=2, padding=1)
+    x = Tensor.ones(1, 2, 5, 6)
+    assert layer(x).shape == (1, 4, 9, 11)
+    assert layer(x, output_size=(10, 12)).shape == (1, 4, 10, 12)
+    with pytest.raises(ShapeError, match=r"output_size=\(20, 20\) does not fit; the smallest is \(9, 11\)"):
+        layer(x, output_size=(20, 20))
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (lambda: nn.Conv2d(2, 2, 3, padding_mode="mirror"), ConfigError, "unknown padding_mode 'mirror'"),
+        (lambda: nn.ConvTranspose1d(1, 1, 3, padding_mode="reflect"), ConfigError, "pads with zeros only"),
+        (lambda: nn.Dropout(1.5), ConfigError, "p=1.5"),
+        (lambda: nn.Dropout2d()(Tensor.ones(4)), ShapeError, r"Dropout2d: the shape \(4,\)"),
+        (lambda: nn.BatchNorm2d(3)(Tensor.ones(2, 3)), ShapeError, "BatchNorm2d: .* has 2 axes"),
+        (lambda: nn.GroupNorm(3, 4), ShapeError, "3 groups do not divide 4"),
+        (lambda: nn.Embedding(3, 2, padding_idx=5), ShapeError, "padding_idx=5 is no row of 3"),
+        (lambda: nn.Bilinear(2, 3, 1)(Tensor.ones(4, 2), Tensor.ones(4, 2)), ShapeError, r"need \(…, 2\) and \(…, 3\)"),
+        (lambda: nn.MultiheadAttention(5, 2), ShapeError, "2 heads do not divide 5"),
+        (
+            lambda: nn.MultiheadAttention(4, 2)(*[Tensor.ones(3, 1, 5)] * 3),
+            ShapeError,
+            r"the query has the shape \(1, 3, 5\)",
+        ),
+        (lambda: nn.RNN(2, 3, nonlinearity="sin"), ConfigError, "unknown nonlinearity 'sin'"),
+        (lambda: nn.GRU(2, 3)(Tensor.ones(4, 1, 5)), ShapeError, r"GRU: the shape \(4, 1, 5\)"),
+        (
+            lambda: nn.LSTM(2, 3)(Tensor.ones(4, 1, 2), (Tensor.ones(1, 1, 2),) * 2),
+            ShapeError,
+            r"they need \(1, 1, 3\)",
+        ),
+        (lambda: nn.LSTMCell(2, 3)(Tensor.ones(3)), ShapeError, "LSTMCell: the shape"),
+        (lambda: nn.TransformerEncoderLayer(4, 2, activation="tan"), ConfigError, "unknown activation 'tan'"),
+        (lambda: nn.PixelShuffle(2)(Tensor.ones(1, 3, 2, 2)), ShapeError, "a multiple of 4"),
+        (lambda: nn.PixelUnshuffle(2)(Tensor.ones(1, 3, 3, 2)), ShapeError, "must divide its height"),
+        (lambda: nn.ChannelShuffle(2)(Tensor.ones(1, 3, 3, 2)), ShapeError, "must divide its channels"),
+    ],
+)
+def test_errors_of_layers(any_device, make, error, text):
+    with pytest.raises(error, match=text):
+        make()
+
+
+def test_channel_dropout(any_device):
+    Tensor.manual_seed(3)
+    x = Tensor.ones(8, 16, 3, 3)
+    assert nn.Dropout2d(0.5)(x) is x
+    with Tensor.train():
+        values = nn.Dropout2d(0.5)(x).numpy()
+    assert ((values == 0).all((2, 3)) | (values == 2).all((2, 3))).all()
+    assert 30 < (values[:, :, 0, 0] == 0).sum() < 98
+
+
+def test_a_padding_row_has_no_gradient(any_device):
+    layer = nn.Embedding(4, 2, padding_idx=-1)
+    assert layer.weight.numpy()[3].tolist() == [0.0, 0.0]
+    layer(Tensor([3, 1, 1])).sum().backward()
+    assert layer.weight.grad.tolist() == [[0.0, 0.0], [2.0, 2.0], [0.0, 0.0], [0.0, 0.0]]
+
+
+def test_running_statistics_are_computed_with_the_step(any_device):
+    layer = nn.BatchNorm1d(2)
+    optimizer = optim.SGD(nn.state.get_parameters(layer), lr=0.1)
+    x = np.array([[1.0, 2.0], [3.0, 6.0]], np.float32)
+    for _ in range(2):
+        with Tensor.train():
+            layer(Tensor(x)).square().sum().backward()
+        optimizer.step()
+        assert not needs_buffer(layer.running_mean)
+        assert not needs_buffer(layer.num_batches_tracked)
+    np.testing.assert_allclose(layer.running_mean.numpy(), [0.38, 0.76], 1e-6)
+    np.testing.assert_allclose(layer.running_var.numpy(), [0.81 + 0.19 * 2, 0.81 + 0.19 * 8], 1e-6)
+    assert layer.num_batches_tracked.item() == 2
+
+
+def test_several_forward_passes_before_a_step(any_device):
+    layer = nn.BatchNorm1d(1, momentum=0.5)
+    with Tensor.train():
+        for value in (2.0, 4.0):
+            layer(Tensor([[value], [value]]))
+    assert layer.running_mean.item() == 2.5
+
+
+def test_sequential_is_a_sequence(any_device):
+    first, second = nn.Linear(2, 3), nn.Linear(3, 1)
+    model = nn.Sequential({"in": first, "out": second})
+    assert list(nn.state.get_state_dict(model)) == ["in.weight", "in.bias", "out.weight", "out.bias"]
+    plain = nn.Sequential(first, Tensor.relu).append(second)
+    assert len(plain) == 3
+    assert plain[-1] is second
+    assert list(plain[:2]) == [first, Tensor.relu]
+    assert plain(Tensor.ones(1, 2)).shape == (1, 1)
+
+
 def test_dropout_layer():
     x = Tensor.ones(3)
     assert nn.Dropout(0.5)(x) is x
@@ -62,7 +159,7 @@ def test_dropout_layer():
 
 def test_state(any_device):
     model, other = Model(), Model()
-    names = ["body.layers.0.weight", "body.layers.0.bias", "heads.a.weight", "scale"]
+    names = ["body.0.weight", "body.0.bias", "heads.a.weight", "again.0.weight", "again.0.bias", "scale"]
     state = nn.state.get_state_dict(model)
     assert list(state) == names
     assert len(nn.state.get_parameters(model)) == 3
@@ -74,6 +171,20 @@ def test_state(any_device):
         nn.state.load_state_dict(other, {"extra": state["scale"]})
     nn.state.load_state_dict(other, {"scale": Tensor([3.0])}, strict=False)
     assert other.scale.item() == 3.0
+
+
+def test_shapes_that_differ_are_all_named(any_device):
+    layer = nn.Linear(3, 2)
+    before = layer.weight.tolist()
+    with pytest.raises(ShapeError, match=r"weight is \(2, 3\) in the model and \(3, 2\) in the state; bias is \(2,\)"):
+        nn.state.load_state_dict(layer, {"weight": np.ones((3, 2)), "bias": np.ones(3)})
+    assert layer.weight.tolist() == before
+
+
+def test_a_cycle_is_walked_once(any_device):
+    model = Model()
+    model.itself = model
+    assert "itself.scale" not in nn.state.get_state_dict(model)
 
 
 def test_parameters_are_made_together(any_device):

@@ -2,8 +2,8 @@
 
     core -> casts -> elementwise -> functions -> operators -> movement -> indexing -> joining -> creation
          -> reduce -> gathering -> inplace -> cumulative -> sorting -> sets -> advanced -> arranging -> padding
-         -> einsum -> products -> convolution -> losses -> random -> autograd -> protocols -> dlpack -> matrices
-         -> tensor
+         -> einsum -> products -> convolution -> pooling -> activations -> normalization -> losses -> random
+         -> attention -> autograd -> protocols -> dlpack -> matrices -> tensor
 
 Each class adds to the one before it.
 """

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 from rulegrad.errors import DtypeError, RulegradError, ShapeError
 from rulegrad.ir import UOp
+from rulegrad.tensor.attention import Attention
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.history import GradientPoint, History, gradient_points
 from rulegrad.tensor.operands import filled
-from rulegrad.tensor.random import Random
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Autograd(Random):
+class Autograd(Attention):
     """backward."""
 
     __slots__ = ()

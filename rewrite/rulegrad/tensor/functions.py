@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from rulegrad.tensor.arithmetic import Arithmetic
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-_GELU_SCALE: Final = math.sqrt(2.0 / math.pi)
 
 
 class Functions(Arithmetic):
@@ -85,11 +83,6 @@ class Functions(Arithmetic):
     def silu(self) -> Self:
         """`self * sigmoid(self)`, also called swish."""
         return self * self.sigmoid()
-
-    def gelu(self) -> Self:
-        """The Gaussian error linear unit, by its tanh approximation."""
-        x = self._floating()
-        return x * 0.5 * ((x + x * x * x * 0.044715) * _GELU_SCALE).tanh().add(1.0)
 
     def softplus(self) -> Self:
         """`log(1 + exp(self))`, without overflow."""

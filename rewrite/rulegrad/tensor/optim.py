@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rulegrad.errors import ConfigError, RulegradError
+from rulegrad.tensor import updates
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.realize import needs_buffer
 from rulegrad.tensor.tensor import Tensor
@@ -60,7 +61,7 @@ class Optimizer:
         changes = [(p, self._change(k, p, p.grad, results)) for k, p in moved if p.grad is not None]
         for parameter, value in changes:
             parameter.assign(value.cast(parameter.dtype))
-        Tensor.realize(*(parameter for parameter, _ in changes), *results)
+        Tensor.realize(*(parameter for parameter, _ in changes), *results, *updates.take(self.device))
 
     def _roots(self) -> list[Tensor]:
         """The tensors whose gradients these are, where they still wait to be computed."""

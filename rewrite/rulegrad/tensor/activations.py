@@ -1,0 +1,196 @@
+"""Activations of networks, and softmax with its relatives. Formulas are those of PyTorch's documentation."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, Literal
+
+from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.tensor.axes import one_axis
+from rulegrad.tensor.pooling import Pooling
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# Of a network whose activations keep mean 0 and variance 1 (Klambauer et al. 2017, "Self-Normalizing Neural Networks").
+_SELU_ALPHA: Final = 1.6732632423543772848170429916717
+_SELU_SCALE: Final = 1.0507009873554804934193349852946
+
+
+class Activations(Pooling):
+    """relu6, elu, hardtanh, mish, glu, … and softmax, log_softmax, logsumexp."""
+
+    __slots__ = ()
+
+    # ---- pieces of lines ----
+
+    def hardtanh(self, min_val: float = -1.0, max_val: float = 1.0) -> Self:
+        """The values limited to `min_val … max_val`, with gradient 0 at the limits.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([-2.0, 0.5, 2.0]).hardtanh().tolist()
+        [-1.0, 0.5, 1.0]
+        """
+        if min_val > max_val:
+            raise ConfigError(f"hardtanh: min_val={min_val} is above max_val={max_val}; give the lower limit first")
+        return (self <= min_val).where(min_val, (self >= max_val).where(max_val, self))
+
+    def relu6(self) -> Self:
+        """`min(max(self, 0), 6)`"""
+        return self.hardtanh(0, 6)
+
+    def hardsigmoid(self) -> Self:
+        """`relu6(self + 3) / 6`"""
+        return (self + 3).relu6() / 6
+
+    def hardswish(self) -> Self:
+        """`self * hardsigmoid(self)`"""
+        return self * self.hardsigmoid()
+
+    def threshold(self, threshold: float, value: float) -> Self:
+        """The element where it is above `threshold`, `value` elsewhere."""
+        return (self > threshold).where(self, value)
+
+    def hardshrink(self, lambd: float = 0.5) -> Self:
+        """0 where the absolute value is at most `lambd`, the element elsewhere."""
+        return (self.abs() <= lambd).where(0, self)
+
+    def softshrink(self, lambd: float = 0.5) -> Self:
+        """The element moved towards 0 by `lambd`, not beyond 0."""
+        return (self > lambd).where(self - lambd, (self < -lambd).where(self + lambd, self * 0))
+
+    def prelu(self, weight: Self) -> Self:
+        """The element where it is positive, `weight` times it elsewhere.
+
+        weight: of one element, or one for each channel (axis 1). Raises ShapeError.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([-2.0, 3.0]).prelu(Tensor([0.25])).tolist()
+        [-0.5, 3.0]
+        """
+        channels = self.shape[1] if self.ndim > 1 else 1
+        if weight.ndim > 1 or weight.size not in (1, channels):
+            raise ShapeError(
+                f"prelu: a weight of shape {weight.shape} for the shape {self.shape}; "
+                f"give one number, or one for each of the {channels} channels"
+            )
+        if weight.size > 1:
+            weight = weight.reshape(-1, *(1,) * (self.ndim - 2))
+        return (self > 0).where(self, self * weight)
+
+    # ---- exponentials ----
+
+    def elu(self, alpha: float = 1.0) -> Self:
+        """The element where it is positive, `alpha * (exp(self) - 1)` elsewhere."""
+        x = self._floating()
+        positive = x > 0
+        # The exponential is only taken of what is not positive, so it does not overflow in the other branch.
+        return positive.where(x, (positive.where(0.0, x).exp() - 1.0) * alpha)
+
+    def selu(self) -> Self:
+        """`elu` scaled such that networks keep the mean 0 and the variance 1."""
+        return self.elu(_SELU_ALPHA) * _SELU_SCALE
+
+    def celu(self, alpha: float = 1.0) -> Self:
+        """`max(0, self) + min(0, alpha * (exp(self / alpha) - 1))`, whose slope is continuous for every alpha."""
+        if alpha == 0.0:
+            raise ConfigError("celu: alpha=0 divides by zero; use another number")
+        x = self._floating()
+        positive = x > 0
+        return positive.where(x, ((positive.where(0.0, x) / alpha).exp() - 1.0) * alpha)
+
+    def mish(self) -> Self:
+        """`self * tanh(softplus(self))`"""
+        return self * self.softplus().tanh()
+
+    def logsigmoid(self) -> Self:
+        """`log(sigmoid(self))`, without overflow."""
+        return -(-self._floating()).softplus()
+
+    def softsign(self) -> Self:
+        """`self / (1 + abs(self))`"""
+        x = self._floating()
+        return x / (x.abs() + 1.0)
+
+    def tanhshrink(self) -> Self:
+        """`self - tanh(self)`"""
+        return self - self.tanh()
+
+    def glu(self, dim: int = -1) -> Self:
+        """The first half along `dim` times the sigmoid of the second. Raises ShapeError for an odd extent."""
+        k = one_axis(dim, self.ndim, "glu")
+        if self.shape[k] % 2:
+            raise ShapeError(f"glu: axis {k} of the shape {self.shape} has no two halves; use an even extent")
+        first, second = self.split(self.shape[k] // 2, k)
+        return first * second.sigmoid()
+
+    def gelu(self, approximate: Literal["none", "tanh"] = "none") -> Self:
+        """The Gaussian error linear unit: `self` times the normal distribution function, or its tanh approximation.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([0.0, 20.0]).gelu().tolist()
+        [0.0, 20.0]
+        """
+        if approximate not in ("none", "tanh"):
+            raise ConfigError(f"gelu: unknown approximation {approximate!r}; use none or tanh")
+        x = self._floating()
+        if approximate == "tanh":
+            return x * 0.5 * ((x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi)).tanh().add(1.0)
+        return x * 0.5 * (x * math.sqrt(0.5)).erf().add(1.0)
+
+    # ---- softmax ----
+
+    def _stable(self, axis: int, name: str) -> tuple[Self, int]:
+        """The values less their largest along `axis`, which changes no softmax; no gradient flows to that."""
+        k = one_axis(axis, self.ndim, name)
+        x = self._floating()
+        return x - x.detach().max(k, keepdims=True), k
+
+    def softmax(self, axis: int = -1, *, dim: int | None = None) -> Self:
+        """`exp(self)` as shares of its sum along `axis`.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1.0, 1.0]).softmax().tolist()
+        [0.5, 0.5]
+        """
+        shifted, k = self._stable(axis if dim is None else dim, "softmax")
+        powers = shifted.exp()
+        return powers / powers.sum(k, keepdims=True)
+
+    def softmin(self, axis: int = -1, *, dim: int | None = None) -> Self:
+        """`softmax` of the negative."""
+        return self.neg().softmax(axis, dim=dim)
+
+    def log_softmax(self, axis: int = -1, *, dim: int | None = None) -> Self:
+        """The logarithm of `softmax`, exact where a share is tiny."""
+        shifted, k = self._stable(axis if dim is None else dim, "log_softmax")
+        return shifted - shifted.exp().sum(k, keepdims=True).log()
+
+    def logsumexp(self, axis: int = -1, keepdims: bool = False, *, dim: int | None = None) -> Self:
+        """`log(exp(self).sum(axis))`, without overflow."""
+        k = one_axis(axis if dim is None else dim, self.ndim, "logsumexp")
+        x = self._floating()
+        largest = x.detach().max(k, keepdims=True)
+        # inf - inf would be nan; a row of -inf has the logsumexp -inf, and one with an inf has inf.
+        largest = largest.isfinite().where(largest, 0.0)
+        total = (x - largest).exp().sum(k, keepdims=True).log() + largest
+        return total if keepdims else total.squeeze(k)
+
+    # ---- directions ----
+
+    def normalize(self, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Self:
+        """Divided by its p-norm along `dim`, or by `eps` where the norm is smaller.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[3.0, 4.0]]).normalize().tolist()
+        [[0.6000000238418579, 0.800000011920929]]
+        """
+        k = one_axis(dim, self.ndim, "normalize")
+        x = self._floating()
+        if p == 2:
+            norm = x.square().sum(k, keepdims=True).maximum(eps * eps).sqrt()
+        elif p == math.inf:
+            norm = x.abs().max(k, keepdims=True).maximum(eps)
+        else:
+            norm = (x.abs() ** p).sum(k, keepdims=True).maximum(eps**p) ** (1.0 / p)
+        return x / norm

@@ -1,0 +1,236 @@
+"""Activations as layers. `inplace`, which PyTorch's have, is accepted where they have it and changes nothing here."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from rulegrad.tensor.nn import init
+from rulegrad.tensor.tensor import Tensor
+
+
+class _Activation:
+    """A method of tensors, with its arguments given once."""
+
+    _name: str
+
+    def __init__(self) -> None:
+        self._arguments: tuple[Any, ...] = ()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        result: Tensor = getattr(x, self._name)(*self._arguments)
+        return result
+
+
+class _Inplace(_Activation):
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+
+
+class ReLU(_Inplace):
+    """`Tensor.relu`
+
+    >>> from rulegrad import Tensor, nn
+    >>> nn.ReLU()(Tensor([-1.0, 2.0])).tolist()
+    [0.0, 2.0]
+    """
+
+    _name = "relu"
+
+
+class ReLU6(_Inplace):
+    """`Tensor.relu6`"""
+
+    _name = "relu6"
+
+
+class SELU(_Inplace):
+    """`Tensor.selu`"""
+
+    _name = "selu"
+
+
+class SiLU(_Inplace):
+    """`Tensor.silu`"""
+
+    _name = "silu"
+
+
+class Mish(_Inplace):
+    """`Tensor.mish`"""
+
+    _name = "mish"
+
+
+class Hardsigmoid(_Inplace):
+    """`Tensor.hardsigmoid`"""
+
+    _name = "hardsigmoid"
+
+
+class Hardswish(_Inplace):
+    """`Tensor.hardswish`"""
+
+    _name = "hardswish"
+
+
+class Sigmoid(_Activation):
+    """`Tensor.sigmoid`"""
+
+    _name = "sigmoid"
+
+
+class Tanh(_Activation):
+    """`Tensor.tanh`"""
+
+    _name = "tanh"
+
+
+class LogSigmoid(_Activation):
+    """`Tensor.logsigmoid`"""
+
+    _name = "logsigmoid"
+
+
+class Softsign(_Activation):
+    """`Tensor.softsign`"""
+
+    _name = "softsign"
+
+
+class Tanhshrink(_Activation):
+    """`Tensor.tanhshrink`"""
+
+    _name = "tanhshrink"
+
+
+class LeakyReLU(_Activation):
+    """`Tensor.leaky_relu`"""
+
+    _name = "leaky_relu"
+
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
+        self._arguments = (negative_slope,)
+
+
+class ELU(_Activation):
+    """`Tensor.elu`"""
+
+    _name = "elu"
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        self._arguments = (alpha,)
+
+
+class CELU(ELU):
+    """`Tensor.celu`"""
+
+    _name = "celu"
+
+
+class GELU(_Activation):
+    """`Tensor.gelu`"""
+
+    _name = "gelu"
+
+    def __init__(self, approximate: Literal["none", "tanh"] = "none") -> None:
+        self._arguments = (approximate,)
+
+
+class GLU(_Activation):
+    """`Tensor.glu`"""
+
+    _name = "glu"
+
+    def __init__(self, dim: int = -1) -> None:
+        self._arguments = (dim,)
+
+
+class Hardtanh(_Activation):
+    """`Tensor.hardtanh`"""
+
+    _name = "hardtanh"
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+        self._arguments = (min_val, max_val)
+
+
+class Threshold(_Activation):
+    """`Tensor.threshold`"""
+
+    _name = "threshold"
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        self._arguments = (threshold, value)
+
+
+class Hardshrink(_Activation):
+    """`Tensor.hardshrink`"""
+
+    _name = "hardshrink"
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        self._arguments = (lambd,)
+
+
+class Softshrink(Hardshrink):
+    """`Tensor.softshrink`"""
+
+    _name = "softshrink"
+
+
+class Softplus(_Activation):
+    """`log(1 + exp(beta * x)) / beta`, without overflow. `threshold` is accepted and not needed."""
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
+        self.beta = beta
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x.softplus() if self.beta == 1.0 else (x * self.beta).softplus() / self.beta
+
+
+class Softmax(_Activation):
+    """`Tensor.softmax` along `dim`. Without one it is the channels of images, and the only axis of vectors."""
+
+    _name = "softmax"
+
+    def __init__(self, dim: int | None = None) -> None:
+        self.dim = dim
+
+    def __call__(self, x: Tensor) -> Tensor:
+        dim = self.dim
+        if dim is None:
+            dim = 0 if x.ndim in (0, 1, 3) else 1
+        result: Tensor = getattr(x, self._name)(dim)
+        return result
+
+
+class LogSoftmax(Softmax):
+    """`Tensor.log_softmax` along `dim`."""
+
+    _name = "log_softmax"
+
+
+class Softmin(Softmax):
+    """`Tensor.softmin` along `dim`."""
+
+    _name = "softmin"
+
+
+class PReLU:
+    """`Tensor.prelu` with a weight that is learnt: one number, or one for each channel."""
+
+    def __init__(
+        self,
+        num_parameters: int = 1,
+        init: float = 0.25,
+        device: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        self.weight = _filled((num_parameters,), init, device, dtype)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x.prelu(self.weight)
+
+
+# PReLU has an argument that is called `init`.
+_filled = init.filled

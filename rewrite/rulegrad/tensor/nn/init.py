@@ -1,0 +1,189 @@
+"""First values of parameters. Each function changes the tensor that it is given and returns it; names are PyTorch's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.tensor.gradient_mode import no_grad
+from rulegrad.tensor.tensor import Tensor
+
+#: What the fan is: the inputs that each output adds up, or the outputs that each input goes to.
+Fan = Literal["fan_in", "fan_out"]
+
+
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
+    """Uniform in [a, b).
+
+    >>> from rulegrad import Tensor, nn
+    >>> weight = nn.init.uniform_(Tensor.zeros(100), 1.0, 2.0)
+    >>> bool((weight >= 1.0).all())
+    True
+    """
+    return _filled(tensor, Tensor.uniform(tensor.shape, low=a, high=b, dtype=tensor.dtype, device=tensor.device))
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+    """Normal with this mean and standard deviation."""
+    return _filled(tensor, Tensor.normal(tensor.shape, mean=mean, std=std, dtype=tensor.dtype, device=tensor.device))
+
+
+def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Tensor:
+    """Normal, but only within [a, b]: by the inverse of the distribution function, so every draw counts."""
+    low, high = (0.5 * (1.0 + math.erf((x - mean) / (std * math.sqrt(2.0)))) for x in (a, b))
+    shares = Tensor.uniform(tensor.shape, low=2.0 * low - 1.0, high=2.0 * high - 1.0, device=tensor.device)
+    values = _inverse_erf(shares) * (std * math.sqrt(2.0)) + mean
+    return _filled(tensor, values.clip(a, b).cast(tensor.dtype))
+
+
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """`val` everywhere."""
+    return _filled(tensor, tensor.full_like(val))
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """0 everywhere."""
+    return constant_(tensor, 0.0)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """1 everywhere."""
+    return constant_(tensor, 1.0)
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """The identity matrix, or a rectangular part of it. Raises ShapeError for what is no matrix."""
+    if tensor.ndim != 2:
+        raise ShapeError(f"eye_: the shape {tensor.shape} is not that of a matrix")
+    rows, columns = tensor.shape
+    return _filled(tensor, Tensor.eye(rows, columns, dtype=tensor.dtype, device=tensor.device))
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Uniform within `gain * sqrt(6 / (fan in + fan out))`, from Glorot and Bengio 2010."""
+    bound = gain * math.sqrt(6.0 / sum(_fans(tensor.shape)))
+    return uniform_(tensor, -bound, bound)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Normal with standard deviation `gain * sqrt(2 / (fan in + fan out))`, from Glorot and Bengio 2010."""
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor.shape))))
+
+
+def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: Fan = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+    """Uniform within `gain * sqrt(3 / fan)`, from He et al. 2015; `a` is the slope of the leaky relu.
+
+    >>> from rulegrad import Tensor, nn
+    >>> weight = nn.init.kaiming_uniform_(Tensor.zeros(4, 100), nonlinearity="relu")
+    >>> 0.0 < weight.abs().max().item() <= 0.06 ** 0.5
+    True
+    """
+    bound = calculate_gain(nonlinearity, a) * math.sqrt(3.0 / _fan(tensor.shape, mode))
+    return uniform_(tensor, -bound, bound)
+
+
+def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: Fan = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+    """Normal with standard deviation `gain / sqrt(fan)`, from He et al. 2015."""
+    return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor.shape, mode)))
+
+
+@no_grad()
+def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """A matrix (the axes after the first as one) whose rows, or columns, are orthogonal and of length `gain`.
+
+    The QR decomposition of a normal matrix, from Saxe et al. 2013. Raises ShapeError for fewer than two axes.
+    """
+    if tensor.ndim < 2:
+        raise ShapeError(f"orthogonal_: the shape {tensor.shape} has fewer than two axes")
+    rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
+    dtype = "float64" if tensor.dtype == "float64" else "float32"
+    matrix = Tensor.randn(max(rows, columns), min(rows, columns), dtype=dtype, device=tensor.device)
+    from rulegrad import linalg
+
+    q, r = linalg.qr(matrix)
+    # With the signs of the diagonal every orthogonal matrix is equally likely.
+    signs = (r * Tensor.eye(r.shape[0], dtype=dtype, device=tensor.device)).sum(0).sign()
+    q = q * signs
+    q = q.T if rows < columns else q
+    return _filled(tensor, (q.reshape(tensor.shape) * gain).cast(tensor.dtype))
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """The factor that keeps the variance behind a nonlinearity. Raises ConfigError for an unknown one.
+
+    >>> calculate_gain("relu")
+    1.4142135623730951
+    """
+    gains = {"tanh": 5.0 / 3.0, "relu": math.sqrt(2.0), "selu": 0.75}
+    plain = ("linear", "sigmoid", *(f"conv{n}d" for n in (1, 2, 3)), *(f"conv_transpose{n}d" for n in (1, 2, 3)))
+    if nonlinearity == "leaky_relu":
+        slope = 0.01 if param is None else param
+        return math.sqrt(2.0 / (1.0 + slope * slope))
+    if nonlinearity in plain:
+        return 1.0
+    if nonlinearity not in gains:
+        known = ", ".join((*gains, "leaky_relu", *plain))
+        raise ConfigError(f"calculate_gain: unknown nonlinearity {nonlinearity!r}; use one of {known}")
+    return gains[nonlinearity]
+
+
+# ---- what layers use ----
+
+
+def bounded(shape: Sequence[int], bound: float, device: str | None, dtype: Any) -> Tensor:
+    """A parameter that is uniform within `bound` of 0."""
+    return Tensor.uniform(tuple(shape), low=-bound, high=bound, dtype=dtype, device=device, requires_grad=True)
+
+
+def filled(shape: Sequence[int], value: float, device: str | None, dtype: Any) -> Tensor:
+    """A parameter with `value` everywhere."""
+    return Tensor.full(tuple(shape), value, dtype, device, requires_grad=True)
+
+
+def inverse_root(count: int) -> float:
+    """`1 / sqrt(count)`: the bound of a layer that adds up `count` inputs (0 without any)."""
+    return 1.0 / math.sqrt(count) if count else 0.0
+
+
+def _filled(tensor: Tensor, values: Tensor) -> Tensor:
+    return tensor.assign(values)
+
+
+def _fans(shape: tuple[int, ...]) -> tuple[int, int]:
+    if len(shape) < 2:
+        raise ShapeError(f"init: the shape {shape} has fewer than two axes, so it has no fan in and fan out")
+    field = math.prod(shape[2:])
+    return shape[1] * field, shape[0] * field
+
+
+def _fan(shape: tuple[int, ...], mode: Fan) -> int:
+    if mode not in ("fan_in", "fan_out"):
+        raise ConfigError(f"init: unknown mode {mode!r}; use fan_in or fan_out")
+    return _fans(shape)[mode == "fan_out"]
+
+
+def _inverse_erf(x: Tensor) -> Tensor:
+    """A rational approximation after M. Giles 2010, "Approximating the erfinv function", with 7 digits."""
+    w = -((1.0 - x) * (1.0 + x)).maximum(1e-30).log()
+    near = _polynomial(w - 2.5, _CENTRE)
+    far = _polynomial(w.sqrt() - 3.0, _TAIL)
+    return (w < 5.0).where(near, far) * x
+
+
+def _polynomial(x: Tensor, coefficients: Sequence[float]) -> Tensor:
+    result = x * coefficients[0] + coefficients[1]
+    for coefficient in coefficients[2:]:
+        result = result * x + coefficient
+    return result
+
+
+_CENTRE = (
+    *(2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503),
+    *(-0.00417768164, 0.246640727, 1.50140941),
+)
+_TAIL = (
+    *(-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613),
+    *(0.00943887047, 1.00167406, 2.83297682),
+)

@@ -1,0 +1,195 @@
+"""Losses as layers: called with the input and the target. Names, order and defaults are PyTorch's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rulegrad.tensor.losses import Reduction
+from rulegrad.tensor.tensor import Tensor
+
+
+class _Loss:
+    """A method of tensors, with its options given once."""
+
+    _name: str
+
+    def __init__(self, reduction: Reduction = "mean") -> None:
+        self._options: dict[str, Any] = {"reduction": reduction}
+
+    def _weights(self) -> dict[str, Tensor | None]:
+        return {}
+
+    def __call__(self, input: Tensor, *targets: Tensor) -> Tensor:
+        result: Tensor = getattr(input, self._name)(*targets, **self._options, **self._weights())
+        return result
+
+
+class _Weighted(_Loss):
+    """A loss with a `weight`, which is part of the state as in PyTorch."""
+
+    weight: Tensor | None
+
+    def _weights(self) -> dict[str, Tensor | None]:
+        return {"weight": self.weight}
+
+
+class MSELoss(_Loss):
+    """`Tensor.mse_loss`
+
+    >>> from rulegrad import Tensor, nn
+    >>> nn.MSELoss()(Tensor([1.0, 2.0]), Tensor([1.0, 4.0])).item()
+    2.0
+    """
+
+    _name = "mse_loss"
+
+
+class L1Loss(_Loss):
+    """`Tensor.l1_loss`"""
+
+    _name = "l1_loss"
+
+
+class SmoothL1Loss(_Loss):
+    """`Tensor.smooth_l1_loss`"""
+
+    _name = "smooth_l1_loss"
+
+    def __init__(self, reduction: Reduction = "mean", beta: float = 1.0) -> None:
+        self._options = {"reduction": reduction, "beta": beta}
+
+
+class HuberLoss(_Loss):
+    """`Tensor.huber_loss`"""
+
+    _name = "huber_loss"
+
+    def __init__(self, reduction: Reduction = "mean", delta: float = 1.0) -> None:
+        self._options = {"reduction": reduction, "delta": delta}
+
+
+class CrossEntropyLoss(_Weighted):
+    """`Tensor.cross_entropy`"""
+
+    _name = "cross_entropy"
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: Reduction = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
+        self.weight = weight
+        self._options = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}
+
+
+class NLLLoss(_Weighted):
+    """`Tensor.nll_loss`"""
+
+    _name = "nll_loss"
+
+    def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: Reduction = "mean") -> None:
+        self.weight = weight
+        self._options = {"ignore_index": ignore_index, "reduction": reduction}
+
+
+class BCELoss(_Weighted):
+    """`Tensor.binary_cross_entropy`"""
+
+    _name = "binary_cross_entropy"
+
+    def __init__(self, weight: Tensor | None = None, reduction: Reduction = "mean") -> None:
+        self.weight = weight
+        self._options = {"reduction": reduction}
+
+
+class BCEWithLogitsLoss(_Weighted):
+    """`Tensor.binary_cross_entropy_with_logits`"""
+
+    _name = "binary_cross_entropy_with_logits"
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        reduction: Reduction = "mean",
+        pos_weight: Tensor | None = None,
+    ) -> None:
+        self.weight, self.pos_weight = weight, pos_weight
+        self._options = {"reduction": reduction}
+
+    def _weights(self) -> dict[str, Tensor | None]:
+        return {"weight": self.weight, "pos_weight": self.pos_weight}
+
+
+class KLDivLoss(_Loss):
+    """`Tensor.kl_div`"""
+
+    _name = "kl_div"
+
+    def __init__(self, reduction: Any = "mean", log_target: bool = False) -> None:
+        self._options = {"reduction": reduction, "log_target": log_target}
+
+
+class SoftMarginLoss(_Loss):
+    """`Tensor.soft_margin_loss`"""
+
+    _name = "soft_margin_loss"
+
+
+class HingeEmbeddingLoss(_Loss):
+    """`Tensor.hinge_embedding_loss`"""
+
+    _name = "hinge_embedding_loss"
+
+    def __init__(self, margin: float = 1.0, reduction: Reduction = "mean") -> None:
+        self._options = {"margin": margin, "reduction": reduction}
+
+
+class CosineEmbeddingLoss(_Loss):
+    """`Tensor.cosine_embedding_loss`"""
+
+    _name = "cosine_embedding_loss"
+
+    def __init__(self, margin: float = 0.0, reduction: Reduction = "mean") -> None:
+        self._options = {"margin": margin, "reduction": reduction}
+
+
+class MarginRankingLoss(CosineEmbeddingLoss):
+    """`Tensor.margin_ranking_loss`"""
+
+    _name = "margin_ranking_loss"
+
+
+class TripletMarginLoss(_Loss):
+    """`Tensor.triplet_margin_loss`"""
+
+    _name = "triplet_margin_loss"
+
+    def __init__(
+        self,
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        swap: bool = False,
+        reduction: Reduction = "mean",
+    ) -> None:
+        self._options = {"margin": margin, "p": p, "eps": eps, "swap": swap, "reduction": reduction}
+
+
+class PoissonNLLLoss(_Loss):
+    """`Tensor.poisson_nll_loss`"""
+
+    _name = "poisson_nll_loss"
+
+    def __init__(self, log_input: bool = True, eps: float = 1e-8, reduction: Reduction = "mean") -> None:
+        self._options = {"log_input": log_input, "eps": eps, "reduction": reduction}
+
+
+class GaussianNLLLoss(_Loss):
+    """`Tensor.gaussian_nll_loss`, called with the means, the target and the variances."""
+
+    _name = "gaussian_nll_loss"
+
+    def __init__(self, full: bool = False, eps: float = 1e-6, reduction: Reduction = "mean") -> None:
+        self._options = {"full": full, "eps": eps, "reduction": reduction}

@@ -1,0 +1,220 @@
+"""Normalisation layers. Those with running statistics use the batch's own inside `with Tensor.train():`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rulegrad.errors import ShapeError
+from rulegrad.tensor import updates
+from rulegrad.tensor.axes import integers
+from rulegrad.tensor.nn import init
+from rulegrad.tensor.tensor import Tensor
+
+
+class LayerNorm:
+    """The last axes, of the given shape, brought to mean 0 and variance 1, then scaled and shifted.
+
+    >>> from rulegrad import Tensor, nn
+    >>> nn.LayerNorm(2, eps=0.0)(Tensor([[1.0, 3.0]])).tolist()
+    [[-1.0, 1.0]]
+    """
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        self.normalized_shape = integers((normalized_shape,), "LayerNorm")
+        self.eps = eps
+        self.weight = init.filled(self.normalized_shape, 1.0, device, dtype) if elementwise_affine else None
+        self.bias = init.filled(self.normalized_shape, 0.0, device, dtype) if elementwise_affine and bias else None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x.layer_norm(self.normalized_shape, self.weight, self.bias, self.eps)
+
+
+class RMSNorm:
+    """The last axes, of the given shape, divided by the root of their mean square, then scaled.
+
+    >>> from rulegrad import Tensor, nn
+    >>> nn.RMSNorm(2, eps=0.0)(Tensor([[3.0, -3.0]])).tolist()
+    [[1.0, -1.0]]
+    """
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        self.normalized_shape = integers((normalized_shape,), "RMSNorm")
+        self.eps = eps
+        self.weight = init.filled(self.normalized_shape, 1.0, device, dtype) if elementwise_affine else None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x.rms_norm(self.normalized_shape, self.weight, self.eps)
+
+
+class GroupNorm:
+    """The channels (axis 1) in groups, each brought to mean 0 and variance 1; then scaled and shifted by channel."""
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        if num_groups < 1 or num_channels % num_groups:
+            raise ShapeError(f"GroupNorm: {num_groups} groups do not divide {num_channels} channels")
+        self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
+        self.weight = init.filled((num_channels,), 1.0, device, dtype) if affine else None
+        self.bias = init.filled((num_channels,), 0.0, device, dtype) if affine else None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x.group_norm(self.num_groups, self.weight, self.bias, self.eps)
+
+
+class _Running:
+    """What batch and instance normalisation share: the running statistics, and weights for each channel."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float,
+        momentum: float | None,
+        affine: bool,
+        track_running_stats: bool,
+        device: str | None,
+        dtype: Any,
+    ) -> None:
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.weight = init.filled((num_features,), 1.0, device, dtype) if affine else None
+        self.bias = init.filled((num_features,), 0.0, device, dtype) if affine else None
+        self.running_mean = self.running_var = self.num_batches_tracked = None
+        if track_running_stats:
+            self.running_mean = Tensor.zeros(num_features, dtype=dtype, device=device)
+            self.running_var = Tensor.ones(num_features, dtype=dtype, device=device)
+            self.num_batches_tracked = Tensor.zeros((), dtype="int64", device=device)
+
+    def _share(self) -> float | Tensor:
+        """Count this batch; the share that it has in the running statistics (without a momentum, that of a mean)."""
+        count = self.num_batches_tracked
+        if count is None:
+            return 0.0
+        updates.settle(count)
+        count.assign(count + 1)
+        updates.add(count)
+        return self.momentum if self.momentum is not None else count.cast("float32").reciprocal()
+
+    def _check(self, x: Tensor, ranks: tuple[int, ...]) -> None:
+        if x.ndim not in ranks:
+            raise ShapeError(f"{type(self).__name__}: the shape {x.shape} has {x.ndim} axes; it needs {ranks}")
+
+
+class _BatchNorm(_Running):
+    """What BatchNorm1d, BatchNorm2d and BatchNorm3d share."""
+
+    _ranks: tuple[int, ...]
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self._check(x, self._ranks)
+        own = Tensor.training or self.running_mean is None
+        share = self._share() if Tensor.training else 0.0
+        statistics = (self.running_mean, self.running_var)
+        return x.batch_norm(*statistics, self.weight, self.bias, own, share, self.eps)
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation of (batch, channels) or (batch, channels, length)."""
+
+    _ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of images (batch, channels, height, width); `Tensor.batch_norm` says more.
+
+    Inside `with Tensor.train():` the statistics are the batch's, and running_mean and running_var move towards them by
+    `momentum` (None: they are the mean of all batches so far); outside they are used. num_batches_tracked counts.
+
+    >>> from rulegrad import Tensor, nn
+    >>> layer = nn.BatchNorm2d(3)
+    >>> with Tensor.train():
+    ...     y = layer(Tensor.ones(2, 3, 4, 4))
+    >>> layer.num_batches_tracked.item()
+    1
+    """
+
+    _ranks = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of (batch, channels, depth, height, width)."""
+
+    _ranks = (5,)
+
+
+class _InstanceNorm(_Running):
+    """What InstanceNorm1d, InstanceNorm2d and InstanceNorm3d share."""
+
+    _extents: int
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self._check(x, (self._extents + 1, self._extents + 2))
+        if x.ndim == self._extents + 1:
+            return self(x.unsqueeze(0)).squeeze(0)
+        own = Tensor.training or self.running_mean is None
+        share = 0.1 if self.momentum is None else self.momentum
+        statistics = (self.running_mean, self.running_var)
+        return x.instance_norm(*statistics, self.weight, self.bias, own, share, self.eps)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Instance normalisation of (batch, channels, length)."""
+
+    _extents = 1
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Each channel of each image brought to mean 0 and variance 1; `Tensor.instance_norm` says more."""
+
+    _extents = 2
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Instance normalisation of (batch, channels, depth, height, width)."""
+
+    _extents = 3

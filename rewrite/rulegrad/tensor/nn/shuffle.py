@@ -1,0 +1,85 @@
+"""Images in other sizes: channels as pixels, pixels as channels, and interpolation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rulegrad.errors import ShapeError
+from rulegrad.tensor.tensor import Tensor
+
+
+class PixelShuffle:
+    """(…, channels * r * r, height, width) as (…, channels, height * r, width * r), for r = `upscale_factor`.
+
+    From Shi et al. 2016, "Real-Time Single Image and Video Super-Resolution". Raises ShapeError.
+
+    >>> from rulegrad import Tensor, nn
+    >>> nn.PixelShuffle(2)(Tensor.arange(4).reshape(1, 4, 1, 1)).tolist()
+    [[[[0, 1], [2, 3]]]]
+    """
+
+    def __init__(self, upscale_factor: int) -> None:
+        self.upscale_factor = upscale_factor
+
+    def __call__(self, x: Tensor) -> Tensor:
+        r = self.upscale_factor
+        if x.ndim < 3 or r < 1 or x.shape[-3] % (r * r):
+            raise ShapeError(
+                f"PixelShuffle({r}): the shape {x.shape}; it needs (…, a multiple of {r * r}, height, width)"
+            )
+        *lead, channels, height, width = x.shape
+        k = len(lead)
+        parts = x.reshape(*lead, channels // (r * r), r, r, height, width)
+        parts = parts.permute(*range(k + 1), k + 3, k + 1, k + 4, k + 2)
+        return parts.reshape(*lead, channels // (r * r), height * r, width * r)
+
+
+class PixelUnshuffle:
+    """What undoes `PixelShuffle`: (…, channels, height * r, width * r) as (…, channels * r * r, height, width)."""
+
+    def __init__(self, downscale_factor: int) -> None:
+        self.downscale_factor = downscale_factor
+
+    def __call__(self, x: Tensor) -> Tensor:
+        r = self.downscale_factor
+        if x.ndim < 3 or r < 1 or x.shape[-2] % r or x.shape[-1] % r:
+            raise ShapeError(f"PixelUnshuffle({r}): the shape {x.shape}; {r} must divide its height and width")
+        *lead, channels, height, width = x.shape
+        k = len(lead)
+        parts = x.reshape(*lead, channels, height // r, r, width // r, r)
+        parts = parts.permute(*range(k + 1), k + 2, k + 4, k + 1, k + 3)
+        return parts.reshape(*lead, channels * r * r, height // r, width // r)
+
+
+class ChannelShuffle:
+    """The channels (axis -3) of `groups` groups, dealt out in turn. From Zhang et al. 2018, "ShuffleNet"."""
+
+    def __init__(self, groups: int) -> None:
+        self.groups = groups
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if x.ndim < 3 or self.groups < 1 or x.shape[1] % self.groups:
+            raise ShapeError(f"ChannelShuffle: the shape {x.shape}; {self.groups} groups must divide its channels")
+        parts = x.reshape(x.shape[0], self.groups, -1, *x.shape[2:])
+        return parts.transpose(1, 2).reshape(x.shape)
+
+
+class Upsample:
+    """The axes behind (batch, channels) resized to `size`, or by `scale_factor`; `Tensor.interpolate` says more.
+
+    >>> from rulegrad import Tensor, nn
+    >>> nn.Upsample(scale_factor=2)(Tensor.ones(1, 3, 2, 2)).shape
+    (1, 3, 4, 4)
+    """
+
+    def __init__(
+        self,
+        size: Any = None,
+        scale_factor: Any = None,
+        mode: Any = "nearest",
+        align_corners: bool | None = None,
+    ) -> None:
+        self.size, self.scale_factor, self.mode, self.align_corners = size, scale_factor, mode, bool(align_corners)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x.interpolate(self.size, self.scale_factor, self.mode, self.align_corners)

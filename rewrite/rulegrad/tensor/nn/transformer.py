@@ -1,0 +1,218 @@
+"""Layers of transformers, and stacks of them. Names, order and defaults are PyTorch's."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from rulegrad.errors import ConfigError
+from rulegrad.tensor.nn.attention import MultiheadAttention
+from rulegrad.tensor.nn.dropout import Dropout
+from rulegrad.tensor.nn.linear import Linear
+from rulegrad.tensor.nn.normalization import LayerNorm
+from rulegrad.tensor.tensor import Tensor
+
+Activation = str | Callable[[Tensor], Tensor]
+
+
+def _activation(name: Activation) -> Callable[[Tensor], Tensor]:
+    if not isinstance(name, str):
+        return name
+    if name not in ("relu", "gelu"):
+        raise ConfigError(f"transformer: unknown activation {name!r}; use relu, gelu, or a function of a tensor")
+    return Tensor.relu if name == "relu" else Tensor.gelu
+
+
+class _Feeding:
+    """The feed-forward part that both kinds of layers have."""
+
+    def _make(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int,
+        dropout: float,
+        layer_norm_eps: float,
+        batch_first: bool,
+        bias: bool,
+        parts: int,
+        device: str | None,
+        dtype: Any,
+    ) -> None:
+        make = (d_model, nhead, dropout, bias, False, False, None, None, batch_first, device, dtype)
+        self.self_attn = MultiheadAttention(*make)
+        if parts == 3:
+            self.multihead_attn = MultiheadAttention(*make)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, device, dtype)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, device, dtype)
+        for number in range(1, parts + 1):
+            setattr(self, f"norm{number}", LayerNorm(d_model, layer_norm_eps, True, bias, device, dtype))
+        self._after = Dropout(dropout)
+
+    _activation: Callable[[Tensor], Tensor]
+
+    def _fed(self, x: Tensor) -> Tensor:
+        return self._after(self.linear2(self.dropout(self._activation(self.linear1(x)))))
+
+
+class TransformerEncoderLayer(_Feeding):
+    """Attention of a sequence to itself, and two linear layers, each added to its input and normalised.
+
+    norm_first: normalise what goes in, not what comes out. Shapes as in `MultiheadAttention`.
+
+    >>> from rulegrad import Tensor, nn
+    >>> nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)(Tensor.ones(1, 3, 8)).shape
+    (1, 3, 8)
+    """
+
+    norm1: LayerNorm
+    norm2: LayerNorm
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        self._make(d_model, nhead, dim_feedforward, dropout, layer_norm_eps, batch_first, bias, 2, device, dtype)
+        self.norm_first = norm_first
+        self._activation = _activation(activation)
+
+    def __call__(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        def attended(x: Tensor) -> Tensor:
+            result, _ = self.self_attn(x, x, x, src_key_padding_mask, False, src_mask, True, is_causal)
+            return self._after(result)
+
+        if self.norm_first:
+            src = src + attended(self.norm1(src))
+            return src + self._fed(self.norm2(src))
+        src = self.norm1(src + attended(src))
+        return self.norm2(src + self._fed(src))
+
+
+class TransformerDecoderLayer(_Feeding):
+    """As an encoder layer, with attention to `memory` (the encoder's result) between its two parts.
+
+    >>> from rulegrad import Tensor, nn
+    >>> nn.TransformerDecoderLayer(8, 2, 16)(Tensor.ones(3, 1, 8), Tensor.ones(5, 1, 8)).shape
+    (3, 1, 8)
+    """
+
+    norm1: LayerNorm
+    norm2: LayerNorm
+    norm3: LayerNorm
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        self._make(d_model, nhead, dim_feedforward, dropout, layer_norm_eps, batch_first, bias, 3, device, dtype)
+        self.norm_first = norm_first
+        self._activation = _activation(activation)
+
+    def __call__(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        def attended(x: Tensor) -> Tensor:
+            result, _ = self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, True, tgt_is_causal)
+            return self._after(result)
+
+        def remembered(x: Tensor) -> Tensor:
+            how = (memory_key_padding_mask, False, memory_mask, True, memory_is_causal)
+            result, _ = self.multihead_attn(x, memory, memory, *how)
+            return self._after(result)
+
+        if self.norm_first:
+            tgt = tgt + attended(self.norm1(tgt))
+            tgt = tgt + remembered(self.norm2(tgt))
+            return tgt + self._fed(self.norm3(tgt))
+        tgt = self.norm1(tgt + attended(tgt))
+        tgt = self.norm2(tgt + remembered(tgt))
+        return self.norm3(tgt + self._fed(tgt))
+
+
+class TransformerEncoder:
+    """`num_layers` copies of a layer, one after the other: `layers.0.…`; then `norm`, if given."""
+
+    def __init__(
+        self,
+        encoder_layer: TransformerEncoderLayer,
+        num_layers: int,
+        norm: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
+        self.layers = [copy.deepcopy(encoder_layer) for _ in range(num_layers)]
+        self.norm = norm
+
+    def __call__(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        for layer in self.layers:
+            src = layer(src, mask, src_key_padding_mask, is_causal)
+        return src if self.norm is None else self.norm(src)
+
+
+class TransformerDecoder:
+    """`num_layers` copies of a decoder layer, one after the other: `layers.0.…`; then `norm`, if given."""
+
+    def __init__(
+        self,
+        decoder_layer: TransformerDecoderLayer,
+        num_layers: int,
+        norm: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
+        self.layers = [copy.deepcopy(decoder_layer) for _ in range(num_layers)]
+        self.norm = norm
+
+    def __call__(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+        for layer in self.layers:
+            tgt = layer(tgt, memory, *masks, tgt_is_causal, memory_is_causal)
+        return tgt if self.norm is None else self.norm(tgt)

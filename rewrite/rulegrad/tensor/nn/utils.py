@@ -1,0 +1,73 @@
+"""Limits on gradients, between `backward` and the optimiser's step. Nothing is computed before the step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from rulegrad.errors import ConfigError
+from rulegrad.tensor import updates
+from rulegrad.tensor.gradient_mode import no_grad
+from rulegrad.tensor.tensor import Tensor
+
+
+def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0) -> Tensor:
+    """Scale all gradients by one factor, such that their common norm is at most `max_norm`. Returns the norm before.
+
+    The step that follows computes the norm along with the parameters. `norm_type` may be infinity. Raises ConfigError.
+
+    >>> from rulegrad import Tensor, nn
+    >>> x = Tensor([3.0, 4.0], requires_grad=True)
+    >>> _ = (x * x).sum().backward()
+    >>> nn.utils.clip_grad_norm_([x], 1.0).item()
+    10.0
+    """
+    if not max_norm > 0.0 or not norm_type > 0.0:
+        raise ConfigError(f"clip_grad_norm_: max_norm={max_norm}, norm_type={norm_type}; use numbers above 0")
+    found = _with_gradients(parameters)
+    if not found:
+        return Tensor(0.0)
+    with no_grad():
+        norm = _norm([gradient for _, gradient in found], norm_type)
+        factor = (max_norm / (norm + 1e-6)).minimum(1.0)
+        for parameter, gradient in found:
+            _replace(parameter, gradient, gradient * factor.cast(gradient.dtype))
+    updates.add(norm)
+    return norm
+
+
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
+    """Limit every element of the gradients to -clip_value … clip_value."""
+    if not clip_value >= 0.0:
+        raise ConfigError(f"clip_grad_value_: clip_value={clip_value}; use a number of 0 or more")
+    with no_grad():
+        for parameter, gradient in _with_gradients(parameters):
+            _replace(parameter, gradient, gradient.clip(-clip_value, clip_value))
+
+
+def _with_gradients(parameters: Tensor | Iterable[Tensor]) -> list[tuple[Tensor, Tensor]]:
+    listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    unique = {id(parameter): parameter for parameter in listed}
+    return [(parameter, parameter.grad) for parameter in unique.values() if parameter.grad is not None]
+
+
+def _norm(gradients: list[Tensor], norm_type: float) -> Tensor:
+    wide = [gradient if gradient.dtype == "float64" else gradient.cast("float32") for gradient in gradients]
+    if norm_type == math.inf:
+        return _folded([gradient.abs().max() for gradient in wide], largest=True)
+    if norm_type == 2.0:
+        return _folded([gradient.square().sum() for gradient in wide]).sqrt()
+    return _folded([(gradient.abs() ** norm_type).sum() for gradient in wide]) ** (1.0 / norm_type)
+
+
+def _folded(parts: list[Tensor], largest: bool = False) -> Tensor:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total.maximum(part) if largest else total + part
+    return total
+
+
+def _replace(parameter: Tensor, before: Tensor, after: Tensor) -> None:
+    """Give the parameter another gradient, which still says what `backward` was called on."""
+    after._gradient_of = before._gradient_of
+    parameter.grad = after

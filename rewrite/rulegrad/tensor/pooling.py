@@ -1,0 +1,315 @@
+"""Pooling: the largest element or the mean of each window of the last axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.ir.dtype import int64
+from rulegrad.tensor.axes import integers
+from rulegrad.tensor.convolution import Convolution, one_for_each_axis
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from rulegrad.tensor.convolution import Extents
+
+    #: An output size: one number for all axes, or one for each, of which None keeps the extent.
+    Sizes = int | Sequence[int | None]
+
+
+class Pooling(Convolution):
+    """max_pool1d to 3d, avg_pool1d to 3d, and their adaptive forms. The axes in front are kept as they are."""
+
+    __slots__ = ()
+
+    # ---- the largest ----
+
+    @overload
+    def max_pool1d(
+        self,
+        kernel_size: Extents = 2,
+        stride: Extents | None = None,
+        padding: Extents = 0,
+        dilation: Extents = 1,
+        ceil_mode: bool = False,
+        return_indices: Literal[False] = False,
+    ) -> Self: ...
+    @overload
+    def max_pool1d(self, *arguments: Any, return_indices: Literal[True], **more: Any) -> tuple[Self, Self]: ...
+    def max_pool1d(self, *arguments: Any, **more: Any) -> Self | tuple[Self, Self]:
+        """`max_pool2d` over the last axis.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1.0, 3.0, 2.0, 5.0]).max_pool1d(2).tolist()
+        [3.0, 5.0]
+        """
+        return self._max_pool(1, *arguments, **more)
+
+    @overload
+    def max_pool2d(
+        self,
+        kernel_size: Extents = 2,
+        stride: Extents | None = None,
+        padding: Extents = 0,
+        dilation: Extents = 1,
+        ceil_mode: bool = False,
+        return_indices: Literal[False] = False,
+    ) -> Self: ...
+    @overload
+    def max_pool2d(self, *arguments: Any, return_indices: Literal[True], **more: Any) -> tuple[Self, Self]: ...
+    def max_pool2d(self, *arguments: Any, **more: Any) -> Self | tuple[Self, Self]:
+        """The largest element of each window of the last two axes, with PyTorch's arguments.
+
+        The stride is the window by default. Around the image is nothing (-inf); with `ceil_mode` a window may begin
+        inside and end outside. With `return_indices` also where the (first) largest is in the flattened image
+        (int64). Raises ShapeError.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[1.0, 2.0], [4.0, 3.0]]).max_pool2d(2, return_indices=True)[1].tolist()
+        [[2]]
+        """
+        return self._max_pool(2, *arguments, **more)
+
+    @overload
+    def max_pool3d(
+        self,
+        kernel_size: Extents = 2,
+        stride: Extents | None = None,
+        padding: Extents = 0,
+        dilation: Extents = 1,
+        ceil_mode: bool = False,
+        return_indices: Literal[False] = False,
+    ) -> Self: ...
+    @overload
+    def max_pool3d(self, *arguments: Any, return_indices: Literal[True], **more: Any) -> tuple[Self, Self]: ...
+    def max_pool3d(self, *arguments: Any, **more: Any) -> Self | tuple[Self, Self]:
+        """`max_pool2d` over the last three axes."""
+        return self._max_pool(3, *arguments, **more)
+
+    def _max_pool(
+        self,
+        rank: int,
+        kernel_size: Extents = 2,
+        stride: Extents | None = None,
+        padding: Extents = 0,
+        dilation: Extents = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Self | tuple[Self, Self]:
+        windows = _Windows(self.shape, rank, f"max_pool{rank}d", kernel_size, stride, padding, dilation, ceil_mode)
+        axes = tuple(range(-rank, 0))
+        parts: Self = windows.of(self, _least(self))
+        largest = parts.max(axes)
+        if not return_indices:
+            return largest
+        extents = self.shape[-rank:]
+        count = math.prod(extents)
+        places = self.arange(count, device=self._device or None).reshape(extents)
+        hit = parts.detach() == largest.detach().reshape(*largest.shape, *(1,) * rank)
+        hit = hit | parts.detach().isnan()
+        found: Self = hit.where(windows.of(places, count), count)
+        return largest, found.min(axes).cast(int64)
+
+    # ---- the mean ----
+
+    def avg_pool1d(
+        self,
+        kernel_size: Extents = 2,
+        stride: Extents | None = None,
+        padding: Extents = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> Self:
+        """`avg_pool2d` over the last axis.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1.0, 3.0, 2.0, 5.0]).avg_pool1d(2).tolist()
+        [2.0, 3.5]
+        """
+        return self._avg_pool(1, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+
+    def avg_pool2d(
+        self,
+        kernel_size: Extents = 2,
+        stride: Extents | None = None,
+        padding: Extents = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Self:
+        """The mean of each window of the last two axes, with PyTorch's arguments; the stride is the window by default.
+
+        The padding counts as zeros unless `count_include_pad` is False; what `ceil_mode` adds behind it never counts.
+        divisor_override: divide by this instead of the count. Raises ShapeError.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[1.0, 2.0], [4.0, 3.0]]).avg_pool2d(2).tolist()
+        [[2.5]]
+        """
+        return self._avg_pool(2, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+    def avg_pool3d(
+        self,
+        kernel_size: Extents = 2,
+        stride: Extents | None = None,
+        padding: Extents = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Self:
+        """`avg_pool2d` over the last three axes."""
+        return self._avg_pool(3, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+    def _avg_pool(
+        self,
+        rank: int,
+        kernel_size: Extents,
+        stride: Extents | None,
+        padding: Extents,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor: int | None,
+    ) -> Self:
+        windows = _Windows(self.shape, rank, f"avg_pool{rank}d", kernel_size, stride, padding, 1, ceil_mode)
+        if divisor == 0:
+            raise ConfigError(f"avg_pool{rank}d: divisor_override=0; use another number, or None for the count")
+        axes = tuple(range(-rank, 0))
+        if divisor is None and not windows.is_padded:
+            parts: Self = windows.of(self, 0)
+            return parts.mean(axes)
+        padded: Self = windows.of(self._floating(), 0)
+        total = padded.sum(axes)
+        if divisor is not None:
+            return total / divisor
+        for axis in range(rank):
+            total = total / windows.counts(self, axis, count_include_pad).cast(total.dtype)
+        return total
+
+    # ---- windows that fit the result ----
+
+    def adaptive_avg_pool1d(self, output_size: Sizes) -> Self:
+        """`adaptive_avg_pool2d` over the last axis."""
+        return self._adaptive_pool(1, output_size, "mean", "adaptive_avg_pool1d")
+
+    def adaptive_avg_pool2d(self, output_size: Sizes) -> Self:
+        """Means over windows such that the last two axes get the size `output_size`; None keeps an axis.
+
+        Window i of n goes from `i * extent // n` to `ceil((i + 1) * extent / n)`, as in PyTorch.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor.ones(2, 8, 7, 7).adaptive_avg_pool2d(1).shape
+        (2, 8, 1, 1)
+        """
+        return self._adaptive_pool(2, output_size, "mean", "adaptive_avg_pool2d")
+
+    def adaptive_avg_pool3d(self, output_size: Sizes) -> Self:
+        """`adaptive_avg_pool2d` over the last three axes."""
+        return self._adaptive_pool(3, output_size, "mean", "adaptive_avg_pool3d")
+
+    def adaptive_max_pool1d(self, output_size: Sizes) -> Self:
+        """`adaptive_max_pool2d` over the last axis."""
+        return self._adaptive_pool(1, output_size, "max", "adaptive_max_pool1d")
+
+    def adaptive_max_pool2d(self, output_size: Sizes) -> Self:
+        """The largest elements of the windows of `adaptive_avg_pool2d`."""
+        return self._adaptive_pool(2, output_size, "max", "adaptive_max_pool2d")
+
+    def adaptive_max_pool3d(self, output_size: Sizes) -> Self:
+        """`adaptive_max_pool2d` over the last three axes."""
+        return self._adaptive_pool(3, output_size, "max", "adaptive_max_pool3d")
+
+    def _adaptive_pool(self, rank: int, output_size: Sizes, kind: str, name: str) -> Self:
+        _need_axes(self.shape, rank, name)
+        sizes = list(output_size) if isinstance(output_size, Sequence) else [output_size] * rank
+        if len(sizes) != rank:
+            raise ShapeError(f"{name}: output_size={output_size!r}; give one number, or {rank} of them")
+        result = self
+        for axis, size in zip(range(self.ndim - rank, self.ndim), sizes):
+            if size is not None:
+                result = result._adaptive_along(axis, integers((size,), name)[0], kind, name)
+        return result
+
+    def _adaptive_along(self, axis: int, size: int, kind: str, name: str) -> Self:
+        extent = self.shape[axis]
+        if size < 1 or not extent:
+            raise ShapeError(f"{name}: {size} windows of {extent} elements (shape {self.shape}); both must be above 0")
+        if extent % size == 0:
+            parts = self._split(axis, (size, extent // size))
+            return parts.mean(axis + 1) if kind == "mean" else parts.max(axis + 1)
+        results = []
+        for k in range(size):
+            bounds = (k * extent // size, -(-(k + 1) * extent // size))
+            part = self.shrink(*(bounds if a == axis else None for a in range(self.ndim)))
+            results.append(part.mean(axis, keepdims=True) if kind == "mean" else part.max(axis, keepdims=True))
+        return type(self).cat(results, axis=axis)
+
+
+class _Windows:
+    """The windows of one pooling: what is added around the axes, and how the windows lie."""
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        rank: int,
+        name: str,
+        kernel_size: Extents,
+        stride: Extents | None,
+        padding: Extents,
+        dilation: Extents,
+        ceil_mode: bool,
+    ) -> None:
+        _need_axes(shape, rank, name)
+        self.kernel = one_for_each_axis(kernel_size, rank, name, "kernel_size", 1)
+        self.stride = self.kernel if stride is None else one_for_each_axis(stride, rank, name, "stride", 1)
+        self.dilation = one_for_each_axis(dilation, rank, name, "dilation", 1)
+        self.padding = one_for_each_axis(padding, rank, name, "padding", 0)
+        self.extents = shape[len(shape) - rank :]
+        if any(2 * p > k for p, k in zip(self.padding, self.kernel)):
+            raise ShapeError(f"{name}: padding={padding!r} is more than half of kernel_size={kernel_size!r}")
+        self.after = [self._after(k, ceil_mode) for k in range(rank)]
+        self.is_padded = any(self.padding) or any(self.after)
+
+    def _after(self, k: int, ceil_mode: bool) -> int:
+        """What is added behind axis k: the padding, and with `ceil_mode` what the last window needs."""
+        extent, pad, stride = self.extents[k], self.padding[k], self.stride[k]
+        reach = self.dilation[k] * (self.kernel[k] - 1) + 1
+        if not ceil_mode:
+            return pad
+        last = max(-(-(extent + 2 * pad - reach) // stride), 0)
+        if last * stride >= extent + pad:
+            # Such a window would begin behind the image.
+            last -= 1
+        return max(pad, last * stride + reach - extent - pad)
+
+    def of(self, tensor: Any, value: Any) -> Any:
+        """The windows of `tensor`, with `value` around it."""
+        lead = [(0, 0)] * (tensor.ndim - len(self.kernel))
+        padded = tensor.pad([*lead, *zip(self.padding, self.after)], value)
+        return padded._windows(self.kernel, self.stride, self.dilation)
+
+    def counts(self, like: Any, k: int, include_padding: bool) -> Any:
+        """How many elements each window has along axis k, ready to be broadcast."""
+        pad, after = self.padding[k], self.after[k]
+        # The padding of both sides counts; what was added so that the last window fits does not.
+        inside = (pad, pad) if include_padding else (0, 0)
+        ones = like.ones(self.extents[k] + sum(inside), device=like._device or None)
+        ones = ones.pad([(pad - inside[0], max(after - inside[1], 0))])
+        counts = ones._windows_along(0, self.kernel[k], self.stride[k], 1).sum(1)
+        return counts.reshape(-1, *(1,) * (len(self.kernel) - 1 - k))
+
+
+def _need_axes(shape: tuple[int, ...], rank: int, name: str) -> None:
+    if len(shape) < rank:
+        axes = ("depth, height and width", "height and width", "length")[3 - rank]
+        raise ShapeError(f"{name}: the shape {shape} has no {axes}; give at least {rank} axes")
+
+
+def _least(tensor: Any) -> Any:
+    """What is below every other value of the dtype."""
+    dtype = tensor.dtype
+    if dtype.is_float:
+        return -math.inf
+    return -(1 << (dtype.bits - 1)) if dtype.kind == "int" else 0

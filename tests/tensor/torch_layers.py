@@ -1,0 +1,104 @@
+"""Layers and optimisers, made once for ours and for PyTorch: the names and arguments are the same."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch_functions import IMAGES, numbers
+
+
+class Layer(NamedTuple):
+    """A layer, what it is called with, and how."""
+
+    make: Callable[[Any], Any]
+    inputs: tuple[np.ndarray, ...]
+    call: Callable[..., Any] = lambda layer, *inputs: layer(*inputs)
+    training: bool = False
+
+
+STEPS, STATES = numbers(3, 2, 4), numbers(2, 2, 3)
+SOURCE, TARGET = numbers(2, 4, 6), numbers(2, 3, 6, turn=0.4)
+HIDDEN = np.array([[False, False, True, True], [False, False, False, False]])
+SEEN = np.array([[False, True, True, True], [False, False, True, True], [False] * 4, [False] * 4])
+
+LAYERS = {
+    "Linear": Layer(lambda nn: nn.Linear(3, 2), (numbers(2, 4, 3),)),
+    "Linear_no_bias": Layer(lambda nn: nn.Linear(3, 2, False), (numbers(3),)),
+    "Bilinear": Layer(lambda nn: nn.Bilinear(3, 2, 4), (numbers(5, 3), numbers(5, 2))),
+    "Embedding": Layer(lambda nn: nn.Embedding(5, 3, padding_idx=1), (np.array([[0, 1], [4, 2]]),)),
+    "Conv1d": Layer(lambda nn: nn.Conv1d(4, 2, 3, 1, 1), (numbers(2, 4, 5),)),
+    "Conv1d_reflect": Layer(lambda nn: nn.Conv1d(2, 2, 4, padding="same", padding_mode="reflect"), (numbers(2, 2, 5),)),
+    "Conv2d": Layer(lambda nn: nn.Conv2d(4, 6, (3, 2), 2, groups=2, bias=False), (IMAGES,)),
+    "Conv2d_circular": Layer(lambda nn: nn.Conv2d(4, 2, 3, padding=(1, 2), padding_mode="circular"), (IMAGES,)),
+    "Conv2d_replicate": Layer(lambda nn: nn.Conv2d(4, 2, 3, padding=2, padding_mode="replicate"), (IMAGES,)),
+    "Conv3d": Layer(lambda nn: nn.Conv3d(1, 2, 2), (numbers(1, 1, 3, 3, 3),)),
+    "ConvTranspose1d": Layer(lambda nn: nn.ConvTranspose1d(2, 3, 3, 2), (numbers(1, 2, 4),)),
+    "ConvTranspose2d": Layer(lambda nn: nn.ConvTranspose2d(4, 2, 3, 2, 1), (IMAGES,), lambda layer, x: layer(x, output_size=(12, 9))),
+    "ConvTranspose3d": Layer(lambda nn: nn.ConvTranspose3d(1, 2, 2, 1), (numbers(1, 1, 2, 2, 2),)),
+    "BatchNorm1d": Layer(lambda nn: nn.BatchNorm1d(3), (numbers(4, 3),), training=True),
+    "BatchNorm1d_used": Layer(lambda nn: nn.BatchNorm1d(3, eps=0.1), (numbers(2, 3, 2),)),
+    "BatchNorm2d": Layer(lambda nn: nn.BatchNorm2d(4, momentum=0.3), (IMAGES,), training=True),
+    "BatchNorm2d_mean": Layer(lambda nn: nn.BatchNorm2d(4, momentum=None, affine=False), (IMAGES,), lambda layer, x: (layer(x), layer(2 * x)), True),
+    "BatchNorm3d": Layer(lambda nn: nn.BatchNorm3d(2, track_running_stats=False), (numbers(2, 2, 2, 2, 2),)),
+    "LayerNorm": Layer(lambda nn: nn.LayerNorm((3, 4)), (numbers(2, 3, 4),)),
+    "LayerNorm_no_bias": Layer(lambda nn: nn.LayerNorm(4, 0.1, bias=False), (numbers(2, 4),)),
+    "RMSNorm": Layer(lambda nn: nn.RMSNorm(4), (numbers(2, 4),)),
+    "GroupNorm": Layer(lambda nn: nn.GroupNorm(2, 4), (IMAGES,)),
+    "InstanceNorm1d": Layer(lambda nn: nn.InstanceNorm1d(2, affine=True, track_running_stats=True), (numbers(3, 2, 4),), training=True),
+    "InstanceNorm2d": Layer(lambda nn: nn.InstanceNorm2d(4), (IMAGES,)),
+    "InstanceNorm3d": Layer(lambda nn: nn.InstanceNorm3d(1, track_running_stats=True), (numbers(1, 1, 2, 2, 2),)),
+    "Dropout": Layer(lambda nn: nn.Dropout(0.3), (numbers(3),)),
+    "Dropout2d": Layer(lambda nn: nn.Dropout2d(0.3), (IMAGES,)),
+    "Flatten": Layer(lambda nn: nn.Flatten(), (IMAGES,)),
+    "Unflatten": Layer(lambda nn: nn.Unflatten(1, (2, -1)), (IMAGES,)),
+    "Identity": Layer(lambda nn: nn.Identity(3, some=1), (numbers(3),)),
+    "PixelShuffle": Layer(lambda nn: nn.PixelShuffle(2), (IMAGES,)),
+    "PixelUnshuffle": Layer(lambda nn: nn.PixelUnshuffle(2), (numbers(1, 2, 4, 6),)),
+    "ChannelShuffle": Layer(lambda nn: nn.ChannelShuffle(2), (IMAGES,)),
+    "Upsample": Layer(lambda nn: nn.Upsample(scale_factor=2, mode="bilinear"), (numbers(1, 2, 3, 2),)),
+    "PReLU": Layer(lambda nn: nn.PReLU(4), (IMAGES,)),
+    "MaxPool2d": Layer(lambda nn: nn.MaxPool2d(3, 2, 1, return_indices=True), (IMAGES,)),
+    "AvgPool2d": Layer(lambda nn: nn.AvgPool2d(2, ceil_mode=True, count_include_pad=False), (IMAGES,)),
+    "AdaptiveAvgPool2d": Layer(lambda nn: nn.AdaptiveAvgPool2d((1, 1)), (IMAGES,)),
+    "Sequential": Layer(lambda nn: nn.Sequential(nn.Conv2d(4, 2, 3), nn.BatchNorm2d(2), nn.ReLU(inplace=True), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(4, 3), nn.Softmax(dim=-1)), (IMAGES,)),
+    "MultiheadAttention": Layer(lambda nn: nn.MultiheadAttention(6, 2), (TARGET, SOURCE[:, :3], SOURCE[:, 1:])),
+    "MultiheadAttention_masks": Layer(lambda nn: nn.MultiheadAttention(6, 3, batch_first=True), (SOURCE, SOURCE, SOURCE, HIDDEN, SEEN), lambda layer, q, k, v, hidden, seen: layer(q, k, v, key_padding_mask=hidden, attn_mask=seen, average_attn_weights=False)),
+    "MultiheadAttention_sizes": Layer(lambda nn: nn.MultiheadAttention(6, 2, bias=False, kdim=4, vdim=2), (numbers(3, 6), numbers(2, 4), numbers(2, 2))),
+    "MultiheadAttention_longer": Layer(lambda nn: nn.MultiheadAttention(6, 2, add_bias_kv=True, add_zero_attn=True, batch_first=True), (SOURCE, SOURCE, SOURCE, HIDDEN)),
+    "TransformerEncoderLayer": Layer(lambda nn: nn.TransformerEncoderLayer(6, 2, 5, 0.0), (SOURCE,)),
+    "TransformerEncoderLayer_first": Layer(lambda nn: nn.TransformerEncoderLayer(6, 3, 5, 0.0, "gelu", 1e-3, True, True, False), (SOURCE, SEEN, HIDDEN), lambda layer, x, seen, hidden: layer(x, src_mask=seen, src_key_padding_mask=hidden)),
+    "TransformerDecoderLayer": Layer(lambda nn: nn.TransformerDecoderLayer(6, 2, 5, 0.0, batch_first=True), (TARGET, SOURCE)),
+    "TransformerEncoder": Layer(lambda nn: nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 5, 0.0), 2, nn.LayerNorm(6)), (SOURCE,)),
+    "TransformerDecoder": Layer(lambda nn: nn.TransformerDecoder(nn.TransformerDecoderLayer(6, 2, 5, 0.0, batch_first=True, norm_first=True), 2), (TARGET, SOURCE)),
+    "RNN": Layer(lambda nn: nn.RNN(4, 3, 2), (STEPS,)),
+    "RNN_relu": Layer(lambda nn: nn.RNN(4, 3, 1, "relu", False, True, 0.0, True), (STEPS,)),
+    "LSTM": Layer(lambda nn: nn.LSTM(4, 3, 1), (STEPS, STATES[:1], STATES[1:]), lambda layer, x, h, c: layer(x, (h, c))),
+    "LSTM_both": Layer(lambda nn: nn.LSTM(4, 3, 2, bidirectional=True, batch_first=True), (STEPS,)),
+    "GRU": Layer(lambda nn: nn.GRU(4, 3, 2), (STEPS, STATES)),
+    "GRU_no_batch": Layer(lambda nn: nn.GRU(4, 3, bidirectional=True), (STEPS[:, 0],)),
+    "RNNCell": Layer(lambda nn: nn.RNNCell(4, 3), (STEPS[0], STATES[0])),
+    "LSTMCell": Layer(lambda nn: nn.LSTMCell(4, 3), (STEPS[0], STATES[0], STATES[1]), lambda layer, x, h, c: layer(x, (h, c))),
+    "GRUCell": Layer(lambda nn: nn.GRUCell(4, 3, bias=False), (STEPS[0],)),
+}  # fmt: skip
+
+
+def first_values(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+    """Values for the tensors of a layer, by their names: the same for ours and for PyTorch's."""
+    values = {}
+    for name, shape in shapes.items():
+        if name.endswith("num_batches_tracked"):
+            values[name] = np.zeros((), np.int64)
+            continue
+        low = 0.5 if name.endswith("running_var") else -0.8
+        values[name] = numbers(*shape, low=low, high=1.0, turn=zlib.crc32(name.encode()) % 1000 / 1000)
+    return values
+
+
+def flat(results: Any) -> list[Any]:
+    """The arrays in nested tuples."""
+    if isinstance(results, (tuple, list)):
+        return [part for result in results for part in flat(result)]
+    return [] if results is None else [results]
