@@ -5,8 +5,7 @@ Nobody looks on by default, and then a pass costs what it costs without this fil
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -88,15 +87,20 @@ watchers: list[Watcher] = []
 _part: ContextVar[Part] = ContextVar("part", default=Part())  # noqa: B039 -- nobody changes a part that has no pipeline
 
 
-@contextmanager
-def part(pipeline: str, kernel: UOp | None = None) -> Iterator[Part]:
+class part:  # noqa: N801  (a context manager; a class, for it is entered for every tensor that is computed)
     """The passes that run inside belong to a pipeline, and to a kernel: the one given, or set on the part later."""
-    new = Part(pipeline, kernel)
-    token = _part.set(new)
-    try:
-        yield new
-    finally:
-        _part.reset(token)
+
+    __slots__ = ("_part", "_token")
+
+    def __init__(self, pipeline: str, kernel: UOp | None = None) -> None:
+        self._part = Part(pipeline, kernel)
+
+    def __enter__(self) -> Part:
+        self._token = _part.set(self._part)
+        return self._part
+
+    def __exit__(self, *_: object) -> None:
+        _part.reset(self._token)
 
 
 def current() -> Part:
