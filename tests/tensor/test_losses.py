@@ -26,6 +26,8 @@ def test_softmax(device, check):
         (x.softmax(axis=0), np.exp(_log_softmax(X, 0))),
         (x.log_softmax(dim=-1), _log_softmax(X)),
         (x.logsumexp(), X.max(-1) - _log_softmax(X).max(-1)),
+        (x.logsumexp((0, 1)), np.logaddexp.reduce(X, (0, 1))),
+        (x.logsumexp(None, keepdims=True), np.logaddexp.reduce(X, (0, 1), keepdims=True)),
         (x.logsumexp(0, keepdims=True), (X.max(0) - _log_softmax(X, 0).max(0))[None]),
         (Tensor(infinite).logsumexp(), np.array([0, -np.inf, np.inf], np.float32)),
         (Tensor(infinite[:1]).softmax(), np.array([[0, 1]], np.float32)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.tensor.axes import one_axis
@@ -166,9 +166,9 @@ class Activations(Pooling):
         shifted, k = self._stable(axis if dim is None else dim, "log_softmax")
         return shifted - shifted.exp().sum(k, keepdims=True).log()
 
-    def logsumexp(self, axis: int = -1, keepdims: bool = False, *, dim: int | None = None) -> Self:
-        """`log(exp(self).sum(axis))`, without overflow."""
-        k = one_axis(axis if dim is None else dim, self.ndim, "logsumexp")
+    def logsumexp(self, axis: Any = -1, keepdims: bool = False, *, dim: Any = None) -> Self:
+        """`log(exp(self).sum(axis))`, without overflow; over one axis, several, or (None) all."""
+        k = self._axes(axis, dim, "logsumexp")
         x = self._floating()
         largest = x.detach().max(k, keepdims=True)
         # inf - inf would be nan; a row of -inf has the logsumexp -inf, and one with an inf has inf.
