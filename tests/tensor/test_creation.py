@@ -103,3 +103,14 @@ def test_errors(any_device, make, error, text):
         make()
     assert isinstance(caught.value, RulegradError)
     assert not isinstance(caught.value, ConfigError)
+
+
+def test_large_integers_keep_their_digits(any_device: str):
+    large = 2**63 + 1
+    assert Tensor([large, 1], dtype="uint64").tolist() == Tensor([large, 1]).tolist() == [large, 1]
+    assert (Tensor(large).item(), Tensor(large).dtype) == (large, "uint64")
+    for data in (2**64, -(2**63) - 1, [-1, large], [2**63, 2**64]):
+        with pytest.raises(DtypeError):
+            Tensor(data)
+    with pytest.raises(DtypeError, match="300 does not fit int8"):
+        Tensor(300, dtype="int8")

@@ -14,7 +14,7 @@ from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor import lines
 from rulegrad.tensor.gradient_mode import gradients_enabled
 from rulegrad.tensor.history import GradientPoint, History, gradient_points, join
-from rulegrad.tensor.storage import host_array, is_weak_scalar, scalar_dtype, upload
+from rulegrad.tensor.storage import check_range, host_array, is_weak_scalar, scalar_dtype, upload
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -73,7 +73,7 @@ class TensorCore(BufferProvider):
         elif isinstance(data, UOp):
             self._adopt(_from_graph(type(self), data), wanted, device)
         elif is_weak_scalar(data) and not device:
-            self._uop = UOp.const(data, wanted or scalar_dtype(data))
+            self._uop = _constant(data, wanted or scalar_dtype(data))
         else:
             buffer = upload(host_array(data, wanted), device or "")
             self._set(buffer.uop, buffer, buffer.device)
@@ -251,6 +251,13 @@ class TensorCore(BufferProvider):
             self._claim()
         else:
             self._requires_grad = False
+
+
+def _constant(value: Any, dtype: DType) -> UOp:
+    """The CONST of a Python number. Raises DtypeError for an int that does not fit."""
+    if dtype.is_integer and isinstance(value, int):
+        check_range(value, dtype, "Tensor(data)")
+    return UOp.const(value, dtype)
 
 
 def _common_device(uop: UOp, first: str, second: str) -> str:

@@ -30,11 +30,11 @@ def is_weak_scalar(value: object) -> bool:
 
 
 def scalar_dtype(value: Scalar) -> DType:
-    """The dtype of a Python number that stands alone: bool, int64 or float32."""
+    """The dtype of a Python number that stands alone: bool, int64 (uint64 where only that holds it) or float32."""
     if isinstance(value, bool):
         return as_dtype("bool")
     if isinstance(value, int):
-        return as_dtype("int64")
+        return as_dtype("int64" if value < 1 << 63 else "uint64")
     return default_float
 
 
@@ -55,6 +55,8 @@ def host_array(data: Any, dtype: DType | None) -> Array:
         "float8_e5m2",
     ):
         raise DtypeError(f"Tensor(data): values of type {array.dtype} cannot be in a tensor; give numbers or bools")
+    if not had_dtype and array.dtype.kind == "f":
+        array = _exact(data, array)
     if dtype is None:
         dtype = as_dtype(array.dtype)
         if dtype.is_float and not had_dtype:
@@ -63,6 +65,18 @@ def host_array(data: Any, dtype: DType | None) -> Array:
         check_range(int(array.min()), dtype, "Tensor(data)")
         check_range(int(array.max()), dtype, "Tensor(data)")
     return np.ascontiguousarray(array.astype(dtype.numpy, copy=False)).reshape(array.shape)
+
+
+def _exact(data: Any, array: Array) -> Array:
+    """Lists of Python ints beyond int64, which NumPy reads as floats, as uint64; any other array as it is."""
+    if not (array >= 2.0**63).any():
+        return array
+    numbers = np.asarray(data, object)
+    if not all(isinstance(number, int) for number in numbers.flat):
+        return array
+    check_range(min(numbers.flat), as_dtype("uint64"), "Tensor(data)")
+    check_range(max(numbers.flat), as_dtype("uint64"), "Tensor(data)")
+    return np.asarray(data, np.uint64)
 
 
 def _limits(dtype: DType) -> tuple[int, int]:
