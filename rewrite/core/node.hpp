@@ -8,7 +8,7 @@
 
 namespace rulegrad {
 
-enum class Kind : uint8_t { Void, Bool, Int, Uint, Float, Index };
+enum class Kind : uint8_t { Void, Bool, Int, Uint, Float, Index, Complex };
 
 struct DtypeInfo {
   const Str* name;

@@ -145,6 +145,7 @@ Value convert_value(const Value& v, uint32_t dtype) {
   double real = v.tag == Tag::Float ? v.f : v.tag == Tag::Int ? (d.bits < 64 ? to_odd(v.i) : double(v.i)) : double(v.b);
   switch (d.kind) {
     case Kind::Void: throw GraphError("a constant cannot have dtype void");
+    case Kind::Complex: throw GraphError("a constant cannot be complex; use COMPLEX of two constants");
     case Kind::Bool: return Value::boolean(v.tag == Tag::Float ? v.f != 0 : v.tag == Tag::Int ? v.i != 0 : v.b);
     case Kind::Float: return Value::number(round_float(real, d));
     default: break;

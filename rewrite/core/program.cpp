@@ -129,12 +129,12 @@ void read_ops(Reader& r) {
     DtypeInfo d{};
     d.name = r.text();
     int kind = r.number();
-    check(kind >= 0 && kind <= int(Kind::Index), "an unknown kind of dtype");
+    check(kind >= 0 && kind <= int(Kind::Complex), "an unknown kind of dtype");
     d.kind = Kind(kind);
     d.bits = r.number();
     d.exponent = r.number();
     d.mantissa = r.number();
-    bool sized = d.bits == 8 || d.bits == 16 || d.bits == 32 || d.bits == 64;
+    bool sized = d.bits == 8 || d.bits == 16 || d.bits == 32 || d.bits == 64 || (d.kind == Kind::Complex && d.bits == 128);
     check(d.kind == Kind::Void || d.kind == Kind::Bool ? d.bits >= 0 && d.bits <= 8 : sized, "a dtype has an odd size");
     check(d.kind != Kind::Index || d.bits == 64, "an index has 64 bits");
     check(d.kind == Kind::Float ? d.exponent >= 2 && d.exponent <= 11 && d.mantissa >= 1 && 1 + d.exponent + d.mantissa == d.bits

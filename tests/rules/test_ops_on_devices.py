@@ -11,7 +11,7 @@ from rulegrad.ir.dtype import ALL, DType
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.interpreter import evaluate
 
-DTYPES = [d for d in ALL if d.kind not in ("void", "index")]
+DTYPES = [d for d in ALL if d.kind not in ("void", "index", "complex")]
 COMPARISONS = ("CMPLT", "CMPLE", "CMPEQ", "CMPNE")
 BOOL_OPS = ("ADD", "MUL", "MAX", "MIN", "AND", "OR", "XOR")
 INTEGER_OPS = (*BOOL_OPS, "SUB", "FLOORDIV", "FLOORMOD", "TRUNCDIV", "TRUNCMOD", "POW", "SHL", "SHR")

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rulegrad.config import config
+from rulegrad.errors import DtypeError
 from rulegrad.ir import UOp
+from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import engine, watching
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
 
     lines: the user's source line of nodes of the graph, for those that are known.
     """
+    roots = graph.src
     fallback = lines.get(graph.src[0], next(iter(lines.values()), ""))
     numbered, run = graph, _runner(graph, target)
     for name in engine.pipeline("schedule"):
@@ -71,6 +74,7 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
     made: list[tuple[tuple[int, ...], str]] = []
     steps: list[Step] = []
     for node in graph.toposort():
+        _require_real(node)
         if node.op == "STORE":
             with watching.part("kernel") as part:
                 isolated, _ = engine.run(UOp("SINK", (node,)), "isolate", target)
@@ -83,6 +87,9 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
             buffers = tuple(_number(slot, numbers) for slot in slots)
             steps.append(Step(kernel, buffers, _line_of(node.src[1], lines) or fallback))
     outputs = tuple(_number(result.src[0] if result.op == "AFTER" else result, numbers) for result in graph.src)
+    for root, number in zip(roots, outputs, strict=True):
+        if number >= inputs:  # complex numbers are stored as pairs of floats
+            made[number - inputs] = (root.shape, root.dtype)
     schedule = Schedule(inputs, tuple(made), tuple(steps), outputs)
     if config.check >= 2:
         from rulegrad.compile.checking import check_schedule
@@ -99,6 +106,13 @@ def _runner(graph: UOp, target: str) -> Callable[[UOp, str, Sequence[UOp]], tupl
 
     checker = Checker(graph, target)
     return lambda before, name, follow: checker.run(before, name, "tensor", follow)
+
+
+def _require_real(node: UOp) -> None:
+    """Raises DtypeError where the pass `complex_numbers` has left a complex number."""
+    if node.op not in ("BUFFER", "COMPLEX", "AFTER") and as_dtype(node.dtype).is_complex:
+        what = f"{node.op} by {node.attrs['op']}" if "op" in node.attrs else node.op
+        raise DtypeError(f"no rule computes {what} on {node.dtype}; use .real and .imag, or another operation")
 
 
 def _line_of(value: UOp, lines: dict[UOp, str]) -> str:

@@ -48,6 +48,8 @@ _FACTS: Final[dict[str, _Facts]] = {
     "bfloat16": _Facts("float", 16, 8, 7),
     "float32": _Facts("float", 32, 8, 23),
     "float64": _Facts("float", 64, 11, 52),
+    "complex64": _Facts("complex", 64),
+    "complex128": _Facts("complex", 128),
     "index": _Facts("index", 64),
 }
 _ML_DTYPES: Final = frozenset({"float8_e4m3fn", "float8_e5m2", "bfloat16"})
@@ -71,7 +73,7 @@ class DType(str):
 
     @property
     def kind(self) -> Kind:
-        """One of void, bool, int, uint, float, index."""
+        """One of void, bool, int, uint, float, complex, index."""
         return self._facts.kind
 
     @property
@@ -103,9 +105,14 @@ class DType(str):
         return self.kind == "complex"
 
     @property
+    def is_inexact(self) -> bool:
+        """True for floats and complex numbers."""
+        return self.kind in ("float", "complex")
+
+    @property
     def real(self) -> DType:
         """The dtype of the parts of a complex number; other dtypes are their own."""
-        return self
+        return {"complex64": float32, "complex128": float64}.get(str(self), self)
 
     @property
     def is_integer(self) -> bool:
@@ -114,7 +121,7 @@ class DType(str):
 
     @property
     def is_signed(self) -> bool:
-        return self.kind in ("int", "float", "index")
+        return self.kind in ("int", "float", "complex", "index")
 
     @cached_property
     def numpy(self) -> np.dtype[Any]:
@@ -147,19 +154,21 @@ float16: Final = DType("float16")
 bfloat16: Final = DType("bfloat16")
 float32: Final = DType("float32")
 float64: Final = DType("float64")
+complex64: Final = DType("complex64")
+complex128: Final = DType("complex128")
 index: Final = DType("index")
 
 _CONSTANTS: Final = (
     void, bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
-    float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64, index,
+    float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64, complex64, complex128, index,
 )  # fmt: skip
 _BY_NAME: Final[dict[str, DType]] = {str(dtype): dtype for dtype in _CONSTANTS}
-_PYTHON_TYPES: Final[dict[type, DType]] = {bool: bool_, int: int64, float: float64}
+_PYTHON_TYPES: Final[dict[type, DType]] = {bool: bool_, int: int64, float: float64, complex: complex128}
 
 #: Every dtype that a tensor can have.
 ALL: Final[tuple[DType, ...]] = tuple(d for d in _CONSTANTS if d.kind not in ("void", "index"))
 # The candidates of a promotion: integers before floats, unsigned before signed of the same size.
-_SMALLEST_FIRST: Final = sorted(ALL, key=lambda d: (d.is_float, d.bits, d.kind == "int"))
+_SMALLEST_FIRST: Final = sorted(ALL, key=lambda d: (d.is_complex, d.is_float, d.bits, d.kind == "int"))
 
 
 def as_dtype(value: Any) -> DType:
@@ -201,10 +210,11 @@ def _promote_two(a: DType, b: DType) -> DType:
     if "void" in (a.kind, b.kind):
         raise DtypeError("void has no values and cannot be promoted; use a node that has a value")
     if "index" in (a.kind, b.kind):
-        if a.is_float or b.is_float:
+        if not (a.is_integer or a == bool_) or not (b.is_integer or b == bool_):
             raise DtypeError(f"{a} and {b} have no common dtype; cast the index first, to int64 for example")
         return index
-    return next((d for d in _SMALLEST_FIRST if lossless(a, d) and lossless(b, d)), float64)
+    widest = complex128 if a.is_complex or b.is_complex else float64
+    return next((d for d in _SMALLEST_FIRST if lossless(a, d) and lossless(b, d)), widest)
 
 
 def lossless(source: Any, target: Any) -> bool:
@@ -216,6 +226,8 @@ def lossless(source: Any, target: Any) -> bool:
     a, b = as_dtype(source), as_dtype(target)
     if a == b or a.kind == "bool":
         return b.kind != "void"
+    if b.is_complex:
+        return lossless(a.real, b.real)
     if a.is_float:
         return b.is_float and a.mantissa <= b.mantissa and a.exponent <= b.exponent
     if a.is_integer and b.is_float:

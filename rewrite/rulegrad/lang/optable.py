@@ -153,6 +153,17 @@ class OpTable:
             return "op", frozenset().union(*(self.resolve_ops(name) or () for name in classes))
         return "dtype", frozenset().union(*(self.resolve_dtypes(name) or () for name in classes))
 
+    def usual(self, names: frozenset[str]) -> frozenset[str]:
+        """Without complex dtypes, unless there is nothing else.
+
+        The first pass takes complex numbers apart, so that only rules that name their dtypes can meet them.
+        """
+        return frozenset(n for n in names if n not in self.dtypes or self.kind(n) != "complex") or names
+
+    def kind(self, dtype: str) -> str:
+        """The kind of a dtype: float, int, …"""
+        return str(self.dtypes[dtype].properties.get("kind", "int"))
+
     def declared_order(self, names: Iterable[str]) -> list[str]:
         """Ops or dtypes in the order of the table."""
         wanted = set(names)

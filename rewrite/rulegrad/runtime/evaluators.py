@@ -18,7 +18,7 @@ import numpy as np
 from rulegrad.errors import DeviceError, RuleError
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.lang import syntax
-from rulegrad.runtime.numerics import INDEX_PRIMITIVES, PRIMITIVES, Array, bitcast, convert, threefry
+from rulegrad.runtime.numerics import INDEX_PRIMITIVES, PRIMITIVES, Array, bitcast, convert, joined, threefry
 from rulegrad.runtime.paths import data_folder
 
 
@@ -34,8 +34,16 @@ class _Operands(NamedTuple):
 
 _Code = Callable[[_Operands], Any]
 
-#: Floats that NumPy computes poorly or not at all: computed in float32, and the result rounded.
-_SMALL_FLOATS = frozenset({"float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"})
+#: Numbers that NumPy computes poorly or not at all: computed in a larger dtype, and the result rounded.
+_WORKING: dict[str, Any] = {
+    **dict.fromkeys(("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"), np.float32),
+    "complex64": np.complex128,
+    "complex128": np.clongdouble,
+}
+
+
+#: Ops whose meaning no `eval` line can say.
+_NATIVE: dict[str, Callable[..., Array]] = {"THREEFRY": threefry, "COMPLEX": joined, "REAL": np.real, "IMAG": np.imag}
 
 
 class Evaluators:
@@ -48,7 +56,7 @@ class Evaluators:
     def __contains__(self, op: str) -> bool:
         """Whether the op computes one element from one element of each source."""
         declaration = self._declarations.get(op)
-        return op == "THREEFRY" or (declaration is not None and declaration.evaluator is not None)
+        return op in _NATIVE or (declaration is not None and declaration.evaluator is not None)
 
     def bind(self, op: str, result: str, sources: Sequence[str]) -> Callable[..., Array]:
         """The op as a function of arrays that broadcast, for these dtypes of the result and the sources.
@@ -71,8 +79,12 @@ class Evaluators:
         Small floats are accumulated in float32. Raises DeviceError for an op that cannot reduce.
         """
         ufunc = self.ufunc(op)
+        axes = tuple(axis for axis in axes if array.shape[axis] != 1)
         if not axes:
             return array
+        if op == "ADD" and as_dtype(dtype).is_complex:
+            parts = [self.reduce(op, as_dtype(dtype).real, part, axes) for part in (array.real, array.imag)]
+            return joined(*parts)
         target = as_dtype(dtype)
         working = _widened(array)
         options: dict[str, Any] = {}
@@ -106,19 +118,19 @@ class Evaluators:
         return found
 
     def _bind(self, op: str, result: DType, sources: list[DType]) -> Callable[..., Array]:
-        if op == "THREEFRY":
-            return threefry
+        if op in _NATIVE:
+            return _NATIVE[op]
         declaration = self._declarations.get(op)
         if declaration is None or declaration.evaluator is None:
             raise DeviceError(f"the interpreter cannot run {op}: the op table has no `eval` line for it")
         source = sources[-1]  # a WHERE's first source is a bool, the others are what is computed with
         table = INDEX_PRIMITIVES if source.kind == "index" else PRIMITIVES
         names = [parameter.name for parameter in declaration.parameters]
-        small = source in _SMALL_FLOATS
+        small = str(source) in _WORKING
         if not small and (direct := _direct(declaration.evaluator, names, table)) is not None:
             return direct
         code = _translate(declaration.evaluator, table)
-        literals = np.dtype(np.float32) if small else source.numpy
+        literals = np.dtype(_WORKING[str(source)]) if small else source.numpy
 
         def operation(*arrays: Array) -> Array:
             given = dict(zip(names, arrays, strict=True))
@@ -144,7 +156,8 @@ def evaluators() -> Evaluators:
 
 
 def _widened(array: Array) -> Array:
-    return array.astype(np.float32) if array.dtype.name in _SMALL_FLOATS else array
+    working = _WORKING.get(array.dtype.name)
+    return array if working is None else array.astype(working)
 
 
 # ---- from syntax to functions ----

@@ -59,6 +59,13 @@ def _integer_from_float(array: Array, target: DType) -> Array:
     return result
 
 
+def joined(real: Array, imaginary: Array) -> Array:
+    """The complex numbers with these parts."""
+    real, imaginary = np.broadcast_arrays(real, imaginary)
+    pairs = np.stack([real, imaginary], axis=-1)
+    return np.asarray(pairs.view(np.complex64 if real.dtype == np.float32 else np.complex128)[..., 0])
+
+
 # ---- integer division and shifts ----
 
 
@@ -136,7 +143,19 @@ def _check_exactly(ufunc: np.ufunc, operands: tuple[Array, ...]) -> None:
         raise GraphError(f"an index does not fit in 64 bits (in {ufunc.__name__}); make the tensor smaller")
 
 
-# ---- functions that NumPy lacks ----
+# ---- functions that NumPy lacks, or computes with few digits ----
+
+
+def log1p(a: Array) -> Any:
+    """log(1 + a); NumPy's of complex numbers has no digits near 0."""
+    if a.dtype.kind != "c":
+        return np.log1p(a)
+    x, y = a.real, a.imag
+    small = (np.abs(x) < 0.5) & (np.abs(y) < 0.5)
+    real = np.where(small, np.log1p(2 * x + (x * x + y * y)) / 2, np.log(1 + a).real)
+    result = np.empty_like(a)
+    result.real, result.imag = real, np.arctan2(y, 1 + x)
+    return result
 
 
 def _each(function: Callable[[float], float]) -> Primitive:
@@ -240,7 +259,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "pow": power, "max": np.maximum, "min": np.minimum, "abs": np.abs,
     "sqrt": np.sqrt, "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2,
     "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
-    "expm1": np.expm1, "log1p": np.log1p, "log10": np.log10, "tan": np.tan,
+    "expm1": np.expm1, "log1p": log1p, "log10": np.log10, "tan": np.tan,
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2, "hypot": np.hypot,
     "sinh": np.sinh, "cosh": np.cosh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
     "erf": erf, "erfc": erfc, "lgamma": lgamma, "digamma": digamma, "fmod": np.fmod,

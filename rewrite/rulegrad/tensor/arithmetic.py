@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import DtypeError
 from rulegrad.ir import UOp
-from rulegrad.ir.dtype import DType, as_dtype, float32, float64, int32
+from rulegrad.ir.dtype import DType, as_dtype, complex64, complex128, float32, float64, int32
 from rulegrad.ir.limits import finfo
-from rulegrad.tensor.operands import as_operand, float_dtype, result_dtype
+from rulegrad.tensor.operands import as_operand, broadcast_shapes, expand_to, filled, float_dtype, result_dtype
 from rulegrad.tensor.transcendental import Transcendental
 
 if TYPE_CHECKING:
@@ -45,14 +45,20 @@ class Arithmetic(Transcendental):
     # ---- signs ----
 
     def abs(self) -> Self:
-        """The absolute value; of the least signed integer it is that integer."""
+        """The absolute value; of the least signed integer it is that integer. Of complex numbers it is real."""
+        if self.dtype.is_complex:
+            return self.real.hypot(self.imag)
         return self if self.dtype.kind in ("bool", "uint") else self._unary("ABS")
 
     def __abs__(self) -> Self:
         return self.abs()
 
     def sign(self) -> Self:
-        """-1, 0 or 1; nan for nan."""
+        """-1, 0 or 1; nan for nan. Of a complex number z it is z / |z|, and 0 for 0."""
+        if self.dtype.is_complex:
+            size = self.abs()
+            is_zero = size.equal(0)
+            return is_zero.where(0, self / is_zero.where(1, size))
         if self.dtype.kind in ("bool", "uint"):
             return self.not_equal(0).cast(self.dtype)
         x = self.detach()
@@ -79,6 +85,54 @@ class Arithmetic(Transcendental):
         size, sign = self._pair(other, "copysign", float_dtype(result_dtype(self, other)))
         same = size.signbit().equal(sign.signbit())
         return same.where(size, -size)
+
+    # ---- complex numbers ----
+
+    @property
+    def real(self) -> Self:
+        """The real parts; a real tensor is its own."""
+        return self._result(UOp("REAL", (self.uop,), self.dtype.real)) if self.dtype.is_complex else self
+
+    @property
+    def imag(self) -> Self:
+        """The imaginary parts; zeros for a real tensor."""
+        if self.dtype.is_complex:
+            return self._result(UOp("IMAG", (self.uop,), self.dtype.real))
+        return self._new(filled(self.shape, 0, self.dtype), None, self._device)
+
+    def conj(self) -> Self:
+        """The complex conjugates; a real tensor is its own.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1 + 2j]).conj().tolist()
+        [(1-2j)]
+        """
+        return self._complex(self.real, -self.imag) if self.dtype.is_complex else self
+
+    def angle(self) -> Self:
+        """The angle of complex numbers in the plane, from -pi to pi; of real ones 0 or pi."""
+        return self.imag.atan2(self.real) if self.dtype.is_complex else self.imag.atan2(self)
+
+    def _complex(self, real: Self, imaginary: Self) -> Self:
+        """The complex numbers with these parts, which are floats of one dtype and shape."""
+        dtype = complex64 if real.dtype == float32 else complex128
+        return real._result(UOp("COMPLEX", (real.uop, imaginary.uop), dtype), imaginary)
+
+    @classmethod
+    def complex(cls, real: Self, imaginary: Self) -> Self:
+        """Complex numbers from their parts, which broadcast; complex128 when a part is float64.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor.complex(Tensor([1.0]), Tensor([2.0])).tolist()
+        [(1+2j)]
+        """
+        common = result_dtype(real, imaginary)
+        dtype = float64 if common.bits == 64 or not common.is_float else float32
+        if common.is_complex:
+            raise DtypeError(f"complex: a part is {common}; give two real tensors")
+        shape = broadcast_shapes("complex", real.shape, imaginary.shape)
+        parts = [x._result(expand_to(x.cast(dtype).uop, shape)) for x in (real, imaginary)]
+        return parts[0]._complex(*parts)
 
     def positive(self) -> Self:
         """The tensor itself."""
@@ -223,7 +277,7 @@ class Arithmetic(Transcendental):
         [True, False]
         """
         a, b = self._pair(other, "isclose")
-        if not a.dtype.is_float:
+        if not a.dtype.is_inexact:
             a, b = a.cast(float64), b.cast(float64)
         near = (a - b).abs() <= b.abs() * rtol + atol
         close = a.equal(b) | (near & (b.abs() < math.inf))
@@ -241,6 +295,9 @@ class Arithmetic(Transcendental):
         >>> Tensor([float("nan"), float("inf"), 2.0]).nan_to_num(posinf=9.0).tolist()
         [0.0, 9.0, 2.0]
         """
+        if self.dtype.is_complex:
+            parts = (part.nan_to_num(nan, posinf, neginf) for part in (self.real, self.imag))
+            return self._complex(*parts)
         if not self.dtype.is_float:
             return self
         info = finfo(self.dtype)

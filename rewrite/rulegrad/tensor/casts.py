@@ -8,6 +8,7 @@ from rulegrad.errors import DtypeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.operands import require_castable
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -22,11 +23,14 @@ class Casts(TensorCore):
     def cast(self, dtype: Any) -> Self:
         """The values converted to `dtype`: floats to integers truncate, integers wrap, bool is `x != 0`.
 
+        Raises DtypeError for complex numbers that are to become real: take `.real` or `.imag`.
+
         >>> from rulegrad import Tensor
         >>> Tensor([1.7, -1.7]).cast("int32").tolist()
         [1, -1]
         """
         wanted = as_dtype(dtype)
+        require_castable(self.dtype, wanted)
         return self if wanted == self.dtype else self._result(UOp("CAST", (self.uop,), wanted))
 
     def astype(self, dtype: Any) -> Self:
@@ -36,6 +40,8 @@ class Casts(TensorCore):
     def bitcast(self, dtype: Any) -> Self:
         """The same bits as another dtype of the same size. Raises DtypeError for another size."""
         wanted = as_dtype(dtype)
+        if wanted.is_complex or self.dtype.is_complex:
+            raise DtypeError(f"bitcast: {self.dtype} as {wanted}: a complex number is two floats; take .real and .imag")
         if wanted.bits != self.dtype.bits:
             raise DtypeError(
                 f"bitcast: {self.dtype} has {self.dtype.bits} bits and {wanted} has {wanted.bits}; "

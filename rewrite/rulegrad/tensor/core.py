@@ -72,7 +72,7 @@ class TensorCore(BufferProvider):
             self._adopt(data, wanted, device)
         elif isinstance(data, UOp):
             self._adopt(_from_graph(type(self), data), wanted, device)
-        elif is_weak_scalar(data) and not device:
+        elif is_weak_scalar(data) and not device and not (wanted or scalar_dtype(data)).is_complex:
             self._uop = _constant(data, wanted or scalar_dtype(data))
         else:
             buffer = upload(host_array(data, wanted), device or "")
@@ -126,7 +126,7 @@ class TensorCore(BufferProvider):
         if tracked and not gradients_enabled():
             uop, tracked = UOp("DETACH", (uop,)), False
         new._set(uop, history, device)
-        new._requires_grad = tracked and as_dtype(uop.dtype).is_float
+        new._requires_grad = tracked and as_dtype(uop.dtype).is_inexact
         if lines.recording():
             lines.note(uop)
         return new

@@ -45,7 +45,7 @@ class Creation(Joining):
         wanted = scalar_dtype(value) if dtype is None else as_dtype(dtype)
         node = constant(value, wanted, "full")
         if extents:
-            node = filled(extents, node.attrs["value"], wanted)
+            node = filled(extents, value if wanted.is_complex else node.attrs["value"], wanted)
         new = cls._new(node, None, device_name(device))
         return new.requires_grad_() if requires_grad else new
 
@@ -86,9 +86,9 @@ class Creation(Joining):
     @classmethod
     def arange(
         cls,
-        start: Scalar,
-        stop: Scalar | None = None,
-        step: Scalar = 1,
+        start: float,
+        stop: float | None = None,
+        step: float = 1,
         dtype: Any = None,
         device: str | None = None,
     ) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rulegrad.errors import DtypeError
 from rulegrad.ir import UOp
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 
     from rulegrad.tensor.operands import Operand
 
+#: Ops on complex numbers; the others have no order, or no digits, to work on.
+COMPLEX_OPS: Final = frozenset(
+    [
+        *("ADD", "SUB", "MUL", "DIV", "NEG", "RECIPROCAL", "POW", "CMPEQ", "CMPNE", "WHERE", "SQRT"),
+        *("EXP", "EXP2", "EXPM1", "LOG", "LOG2", "LOG10", "LOG1P", "SIN", "COS", "TAN", "ASIN", "ACOS", "ATAN"),
+        *("SINH", "COSH", "TANH", "ASINH", "ACOSH", "ATANH"),
+    ]
+)
 #: Whole powers up to this one are multiplications.
 _LARGEST_UNROLLED_POWER = 4
 
@@ -34,12 +42,16 @@ class Elementwise(Casts):
     __slots__ = ()
 
     def _unary(self, op: str) -> Self:
+        if self.dtype.is_complex and op not in COMPLEX_OPS:
+            raise DtypeError(f"{op.lower()}: not defined for complex numbers; take .real, .imag or .abs() first")
         return self._result(UOp(op, (self.uop,)))
 
     def _binary(self, op: str, other: Operand, name: str, swapped: bool = False, dtype: DType | None = None) -> Self:
         """`self op other`, or `other op self` when `swapped`."""
         other = as_operand(self, other, name)
         pair = (other, self) if swapped else (self, other)
+        if op not in COMPLEX_OPS and (dtype or result_dtype(*pair)).is_complex:
+            raise DtypeError(f"{name}: not defined for complex numbers; take .real, .imag or .abs() first")
         uop = UOp(op, tuple(unified(name, *pair, dtype=dtype)))
         return self._result(uop, other) if isinstance(other, TensorCore) else self._result(uop)
 
@@ -64,7 +76,7 @@ class Elementwise(Casts):
         """`self / other`, true division; two integers give float64, as in NumPy."""
         other = as_operand(self, other, "div")
         dtype = result_dtype(self, other)
-        if not dtype.is_float:
+        if not dtype.is_inexact:
             dtype = result_dtype(dtype, 1.0)
         return self._binary("DIV", other, "div", swapped, dtype)
 
@@ -77,7 +89,7 @@ class Elementwise(Casts):
         dtype = result_dtype(self, other)
         if dtype == bool_:
             raise DtypeError("floor_divide: bools cannot be divided; cast to an integer first")
-        if not dtype.is_float:
+        if not dtype.is_inexact:
             return self._binary("FLOORDIV", other, "floor_divide", swapped)
         a, b = (side.detach() for side in self._floats(other, dtype, swapped))
         rest = a._binary("FMOD", b, "floor_divide")
@@ -94,7 +106,7 @@ class Elementwise(Casts):
         dtype = result_dtype(self, other)
         if dtype == bool_:
             raise DtypeError("remainder: bools cannot be divided; cast to an integer first")
-        if not dtype.is_float:
+        if not dtype.is_inexact:
             return self._binary("FLOORMOD", other, "remainder", swapped)
         a, b = self._floats(other, dtype, swapped)
         rest = a._binary("FMOD", b, "remainder")
@@ -123,9 +135,11 @@ class Elementwise(Casts):
         if swapped or not is_weak_scalar(exponent):
             return self._binary("POW", exponent, "pow", swapped, dtype)
         value: Any = exponent
-        if not dtype.is_float and value < 0:
+        if not dtype.is_inexact and value < 0:
             raise DtypeError(f"pow: {self.dtype} to the power {value} is not an integer; cast to a float first")
         base = self.cast(dtype)
+        if isinstance(value, complex):
+            return base._binary("POW", value, "pow")
         if abs(value) <= _LARGEST_UNROLLED_POWER and value == int(value):
             return base._whole_power(int(value))
         return base._unary("SQRT") if value == 0.5 else base._binary("POW", value, "pow")
@@ -219,7 +233,7 @@ class Elementwise(Casts):
         dtype = result_dtype(self, other)
         if op in ("SHL", "SHR") and dtype == bool_:
             dtype = int64 if is_weak_scalar(other) else int8
-        if dtype.is_float:
+        if dtype.is_inexact:
             raise DtypeError(
                 f"{name}: the operands promote to {dtype}, which has no bits to combine; cast to an integer"
             )
@@ -239,7 +253,7 @@ class Elementwise(Casts):
 
     def bitwise_not(self) -> Self:
         """`~self`; logical not of bools. Raises DtypeError for floats."""
-        if self.dtype.is_float:
+        if self.dtype.is_inexact:
             raise DtypeError(f"bitwise_not: {self.dtype} has no bits to invert; cast to an integer or bool first")
         return self._unary("NOT")
 

@@ -17,7 +17,7 @@ class Functions(Arithmetic):
     __slots__ = ()
 
     def _rounded(self, op: str) -> Self:
-        return self._unary(op) if self.dtype.is_float else self
+        return self._unary(op) if self.dtype.is_inexact else self
 
     def floor(self) -> Self:
         """The next integer below; integers stay as they are."""
@@ -34,6 +34,8 @@ class Functions(Arithmetic):
         >>> Tensor([0.5, 1.5]).round().tolist(), Tensor([1250.0]).round(decimals=-2).tolist()
         ([0.0, 2.0], [1200.0])
         """
+        if self.dtype.is_complex:
+            return self._complex(self.real.round(decimals), self.imag.round(decimals))
         if decimals == 0 or not self.dtype.is_float:
             return self._rounded("ROUND")
         scale = 10.0 ** abs(decimals)
@@ -48,13 +50,17 @@ class Functions(Arithmetic):
     # ---- kinds of values ----
 
     def isinf(self) -> Self:
-        """Whether an element is infinite, of either sign."""
+        """Whether an element is infinite, of either sign; a complex number, whether one of its parts is."""
+        if self.dtype.is_complex:
+            return self.real.isinf() | self.imag.isinf()
         if not self.dtype.is_float:
             return self.not_equal(self)
         return self.abs().equal(math.inf)
 
     def isfinite(self) -> Self:
-        """Whether an element is neither infinite nor nan."""
+        """Whether an element (each part of a complex number) is neither infinite nor nan."""
+        if self.dtype.is_complex:
+            return self.real.isfinite() & self.imag.isfinite()
         if not self.dtype.is_float:
             return self == self
         return self.abs() < math.inf

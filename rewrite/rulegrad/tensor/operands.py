@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir import UOp
-from rulegrad.ir.dtype import DType, as_dtype, bool_, float16, float32, float64, int64, promote
+from rulegrad.ir.dtype import DType, as_dtype, bool_, complex64, float16, float32, float64, int64, promote
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.storage import Scalar, check_range, fits, is_weak_scalar, scalar_dtype
 
@@ -40,9 +40,11 @@ def result_dtype(*operands: Any) -> DType:
             own = x.dtype if isinstance(x, TensorCore) else as_dtype(x)
             dtype = own if dtype is None or dtype == own else promote(dtype, own)
     if dtype is None:
-        return max(map(scalar_dtype, weak), key=lambda kind: (kind.is_float, kind.is_integer))
+        return max(map(scalar_dtype, weak), key=lambda kind: (kind.is_complex, kind.is_float, kind.is_integer))
     for value in weak:
-        if isinstance(value, float) and not dtype.is_float:
+        if isinstance(value, complex):
+            dtype = promote(dtype if dtype.is_inexact else float64, complex64)
+        elif isinstance(value, float) and not dtype.is_inexact:
             dtype = float64
         elif not isinstance(value, bool) and dtype == bool_:
             dtype = int64
@@ -50,8 +52,8 @@ def result_dtype(*operands: Any) -> DType:
 
 
 def float_dtype(dtype: DType) -> DType:
-    """The dtype of sqrt, exp, … of values of `dtype`: floats keep theirs, integers get NumPy's choice."""
-    if dtype.is_float:
+    """The dtype of sqrt, exp, … of `dtype`: floats and complex numbers keep theirs, integers get NumPy's choice."""
+    if dtype.is_inexact:
         return dtype
     return {8: float16, 16: float32}.get(dtype.bits, float64)
 
@@ -85,6 +87,9 @@ def expand_to(uop: UOp, shape: tuple[int, ...]) -> UOp:
 
 def filled(shape: tuple[int, ...], value: Scalar, dtype: DType) -> UOp:
     """A node of this shape with `value` everywhere."""
+    if dtype.is_complex:
+        parts = (filled(shape, part, dtype.real) for part in (complex(value).real, complex(value).imag))
+        return UOp("COMPLEX", tuple(parts), dtype)
     constant = UOp.const(value, dtype)
     if not shape:
         return constant
@@ -92,12 +97,23 @@ def filled(shape: tuple[int, ...], value: Scalar, dtype: DType) -> UOp:
 
 
 def cast_to(uop: UOp, dtype: DType) -> UOp:
-    """`uop` converted to `dtype`."""
+    """`uop` converted to `dtype`. Raises DtypeError for complex numbers that are to become real."""
+    require_castable(as_dtype(uop.dtype), dtype)
     return uop if uop.dtype == dtype else UOp("CAST", (uop,), dtype)
 
 
+def require_castable(source: DType, target: DType) -> None:
+    """Raises DtypeError for complex numbers that are to become real; to bool they may be cast."""
+    if source.is_complex and not (target.is_complex or target == bool_):
+        raise DtypeError(f"cast: {source} has no order or sign as {target}; take .real, .imag or .abs() first")
+
+
 def constant(value: Scalar, dtype: DType, operation: str) -> UOp:
-    """The CONST of a Python number in an operation whose operands have `dtype`."""
+    """The CONST of a Python number in an operation whose operands have `dtype`; of a complex one, COMPLEX of two."""
+    if dtype.is_complex:
+        return filled((), value, dtype)
+    if isinstance(value, complex):
+        raise DtypeError(f"{operation}: the number {value} does not fit {dtype}; cast to a complex dtype first")
     if dtype.is_float:
         return UOp.const(_as_float(value), dtype)
     if dtype == bool_:
@@ -106,7 +122,7 @@ def constant(value: Scalar, dtype: DType, operation: str) -> UOp:
     return UOp.const(int(value), dtype)
 
 
-def _as_float(value: Scalar) -> float:
+def _as_float(value: float) -> float:
     try:
         return float(value)
     except OverflowError:

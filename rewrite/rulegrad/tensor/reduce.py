@@ -81,7 +81,7 @@ class Reduce(Creation):
     def mean(self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Self:
         """The mean over `axis`; of integers it is float64, as in NumPy."""
         axes = self._axes(axis, dim, "mean")
-        result = self.dtype if self.dtype.is_float else float64
+        result = self.dtype if self.dtype.is_inexact else float64
         total = self.sum(axes, keepdims or keepdim, accumulation_dtype(result))
         return (total / self._count(axes)).cast(result)
 
@@ -187,6 +187,6 @@ class Reduce(Creation):
 
 
 def _sum_dtype(dtype: DType) -> DType:
-    if dtype.is_float:
+    if dtype.is_inexact:
         return dtype
     return uint64 if dtype.kind == "uint" else int64

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from rulegrad.errors import DtypeError, ShapeError
-from rulegrad.ir.dtype import DType, as_dtype, float32
+from rulegrad.ir.dtype import DType, as_dtype, complex64, float32
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.devices import canonical
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 #: What `Tensor([1.5])`, `Tensor.zeros(3)` and the like have when no dtype is given.
 default_float: Final = float32
 
-Scalar: TypeAlias = bool | int | float
-_NUMBERS: Final = frozenset({bool, int, float})
+Scalar: TypeAlias = bool | int | float | complex
+_NUMBERS: Final = frozenset({bool, int, float, complex})
 
 
 def is_weak_scalar(value: object) -> bool:
     """Whether `value` is a Python number, which takes the dtype of what it meets (NEP 50)."""
     # The first test is the usual case. np.float64 is a float too, but it has a dtype of its own.
-    return type(value) in _NUMBERS or (isinstance(value, (int, float)) and not isinstance(value, np.generic))
+    return type(value) in _NUMBERS or (isinstance(value, (int, float, complex)) and not isinstance(value, np.generic))
 
 
 def scalar_dtype(value: Scalar) -> DType:
-    """The dtype of a Python number that stands alone: bool, int64 (uint64 where only that holds it) or float32."""
+    """The dtype of a Python number alone: bool, int64 (uint64 where only that holds it), float32 or complex64."""
     if isinstance(value, bool):
         return as_dtype("bool")
     if isinstance(value, int):
         return as_dtype("int64" if value < 1 << 63 else "uint64")
-    return default_float
+    return complex64 if isinstance(value, complex) else default_float
 
 
 def host_array(data: Any, dtype: DType | None) -> Array:
@@ -49,7 +49,7 @@ def host_array(data: Any, dtype: DType | None) -> Array:
         array = np.asarray(data)
     except ValueError as error:
         raise ShapeError(f"Tensor(data): the nested lists have no common shape ({error})") from None
-    if array.dtype.kind in "cOSUMmV" and array.dtype.name not in (
+    if array.dtype.kind in "OSUMmV" and array.dtype.name not in (
         "bfloat16",
         "float8_e4m3fn",
         "float8_e5m2",
@@ -59,8 +59,10 @@ def host_array(data: Any, dtype: DType | None) -> Array:
         array = _exact(data, array)
     if dtype is None:
         dtype = as_dtype(array.dtype)
-        if dtype.is_float and not had_dtype:
-            dtype = default_float
+        if dtype.is_inexact and not had_dtype:
+            dtype = complex64 if dtype.is_complex else default_float
+    if array.dtype.kind == "c" and not (dtype.is_complex or dtype == "bool"):
+        raise DtypeError(f"Tensor(data): complex numbers cannot be {dtype}; give their .real or .imag")
     if dtype.is_integer and not had_dtype and array.size and array.dtype.kind in "iu":
         check_range(int(array.min()), dtype, "Tensor(data)")
         check_range(int(array.max()), dtype, "Tensor(data)")

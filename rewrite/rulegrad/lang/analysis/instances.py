@@ -71,7 +71,7 @@ class Maker:
     def _choose(self, domain: Domain) -> str:
         found = domain.root()
         if len(found.names) > 1:
-            order = self.table.declared_order(found.names)
+            order = self.table.declared_order(self.table.usual(found.names))
             found.names = frozenset((self.random.choice(order),))
         return next(iter(found.names))
 

@@ -187,6 +187,7 @@ class Laboratory:
             for before in used
             for after in self.table.dtypes
             if before not in ("void", "bool", "index") and after not in ("void", before)
+            if (self.table.kind(before) == "complex") == (self.table.kind(after) == "complex")
         ]
         return [item for item in made if item is not None]
 

@@ -45,12 +45,12 @@ def _values(table: OpTable, target: syntax.Target) -> Iterator[tuple[str, str, C
     stored = [d for d in table.dtypes if d in target.dtypes or d in target.types]
     stored = [d for d in stored if d not in ("index", "void")]
     for op in table.ops.values():
-        if op.explicit and op.elementwise:
-            for before in stored:
+        if op.explicit and op.elementwise and len(op.parameters) == 1:
+            for before in _admitted(table, op, stored) if op.declaration.where else stored:
                 for after in stored:
                     if op.name != "BITCAST" or _bits(table, before) == _bits(table, after):
                         yield op.name, f"{before} to {after}", _conversion(op.name, before, after)
-        elif op.elementwise and (not op.declaration.stages or "tensor" in op.declaration.stages):
+        elif op.elementwise and not op.explicit and (not op.declaration.stages or "tensor" in op.declaration.stages):
             for dtype in _admitted(table, op, stored):
                 yield op.name, dtype, _elementwise(op, dtype)
         if op.declaration.identity is not None and "REDUCE" in table.ops:

@@ -12,7 +12,7 @@ from rulegrad.lang.checker.world import World
 from rulegrad.lang.diagnostics import did_you_mean
 
 DTYPE_PROPERTIES = ("kind", "bits", "exponent", "mantissa")
-DTYPE_KINDS = ("void", "bool", "int", "uint", "float", "index")
+DTYPE_KINDS = ("void", "bool", "int", "uint", "float", "index", "complex")
 OP_FLAGS = ("commutative", "associative", "idempotent")
 STAGES = ("tensor", "kernel", "program")
 SHAPE_WORDS = ("scalar", "elementwise")

@@ -12,7 +12,7 @@ from rulegrad.lang.compiler.expressions import compile_expression
 from rulegrad.lang.compiler.scope import Binding, Emitter, Library, problem
 from rulegrad.lang.optable import Op
 
-KINDS = {"void": 0, "bool": 1, "int": 2, "uint": 3, "float": 4, "index": 5}
+KINDS = {"void": 0, "bool": 1, "int": 2, "uint": 3, "float": 4, "index": 5, "complex": 6}
 ATTRIBUTE_TYPES = {"int": 0, "float": 1, "bool": 2, "str": 3, "dtype": 4, "op": 5, "ints": 6, "scalar": 7, "tuple": 8}
 STAGES = {"tensor": 1, "kernel": 2, "program": 4}
 SHAPE_SCALAR, SHAPE_ELEMENTWISE, SHAPE_CODE = range(3)

@@ -127,7 +127,7 @@ class Dtypes:
         roots = list(dict.fromkeys(u.root() for u in (*self.of.values(), *self.variables.values())))
         if not self.possible or any(not r.allowed - drop for r in roots):
             return
-        pools = [self.table.declared_order(r.allowed - drop) for r in roots]
+        pools = [self.table.declared_order(self.table.usual(r.allowed - drop)) for r in roots]
         for chosen in itertools.product(*pools):
             yield dict(zip(roots, chosen, strict=True))
 

@@ -71,7 +71,12 @@ class Hashes:
 
     @cached_property
     def _dtypes(self) -> Any:
-        return canonical([self._table.dtypes[name] for name in sorted(self._table.dtypes)])
+        return canonical([self._table.dtypes[name] for name in sorted(self._table.dtypes.keys() - self._complex)])
+
+    @cached_property
+    def _complex(self) -> frozenset[str]:
+        """Complex dtypes: only rules that name them are tried with them."""
+        return frozenset(name for name in self._table.dtypes if self._table.kind(name) == "complex")
 
     @cached_property
     def _ops(self) -> dict[str, Any]:
@@ -83,7 +88,8 @@ class Hashes:
         }
 
     def _where(self, op: syntax.OpDeclaration) -> Any:
-        return [[variable, sorted(self._table.resolve_dtypes(bound) or ())] for variable, bound in op.where.items()]
+        bounds = {variable: self._table.resolve_dtypes(bound) or frozenset() for variable, bound in op.where.items()}
+        return [[variable, sorted(names - self._complex or names)] for variable, names in bounds.items()]
 
     def of(self, entry: Entry) -> str:
         """The hash of a rule, and of all that it depends on."""

@@ -170,6 +170,8 @@ def _contents(graphs: Sequence[UOp], r: random.Random) -> Memory:
 def values(dtype: str, count: int, r: random.Random) -> Array:
     """Values of a dtype: special ones, small ones, and any bits."""
     d = as_dtype(dtype)
+    if d.is_complex:
+        return values(d.real, 2 * count, r).view(d.numpy)
     generator = np.random.default_rng(r.getrandbits(32))
     if d.kind == "bool":
         return generator.integers(0, 2, count).astype(np.bool_)
@@ -230,6 +232,8 @@ def _any_zero(graph: UOp) -> bool:
 def same(a: Array, b: Array, ulp: float | None, any_zero: bool = False) -> Array:
     """Where two arrays of one dtype agree."""
     d = as_dtype(a.dtype)
+    if d.is_complex:
+        return _same_complex(a, b, ulp)
     if not d.is_float:
         return np.asarray(a == b)
     with np.errstate(all="ignore"):
@@ -237,6 +241,18 @@ def same(a: Array, b: Array, ulp: float | None, any_zero: bool = False) -> Array
         if ulp is None:
             return np.asarray(equal)
         return np.asarray(equal | (np.abs(_order(a) - _order(b)) <= np.ceil(ulp) + 1) & (a == a) & (b == b))
+
+
+def _same_complex(a: Array, b: Array, ulp: float | None) -> Array:
+    """Part for part; or within `ulp` of the size of the number, where neither has overflowed on the way."""
+    parts = (a.real.copy(), b.real.copy()), (a.imag.copy(), b.imag.copy())
+    exact = same(*parts[0], None) & same(*parts[1], None)
+    if ulp is None:
+        return exact
+    with np.errstate(all="ignore"):
+        limits = np.finfo(a.dtype)
+        near = np.abs(a - b) <= ulp * np.maximum(limits.eps * np.abs(b), limits.smallest_normal)
+    return np.asarray(exact | near | ~np.isfinite(a) | ~np.isfinite(b))
 
 
 def _order(a: Array) -> Array:
@@ -247,7 +263,7 @@ def _order(a: Array) -> Array:
 
 
 def _size(value: Any) -> float:
-    number = abs(float(value))
+    number = abs(complex(value))
     return number if number == number else 1e9
 
 
