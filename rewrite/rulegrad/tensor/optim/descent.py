@@ -1,0 +1,157 @@
+"""Gradient descent, and methods that scale each element by the size of its gradients. Formulas are PyTorch's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rulegrad.errors import ConfigError
+from rulegrad.tensor.optim.optimizer import Numbers, Optimizer, Parameters, with_decay
+from rulegrad.tensor.tensor import Tensor
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent with momentum (Nesterov's, if asked for) and weight decay.
+
+    >>> from rulegrad import Tensor, optim
+    >>> w = Tensor([1.0], requires_grad=True)
+    >>> sgd = optim.SGD([w], lr=0.25)
+    >>> _ = (w * w).sum().backward(); sgd.step()
+    >>> w.item()
+    0.5
+    """
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float = 1e-3,
+        momentum: float = 0.0,
+        dampening: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        options = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
+        super().__init__(params, {**options, "nesterov": nesterov, "maximize": maximize})
+
+    def _check(self, group: dict[str, Any]) -> None:
+        super()._check(group)
+        if group["nesterov"] and (not group["momentum"] or group["dampening"]):
+            raise ConfigError("SGD: nesterov=True needs a momentum above 0 and no dampening")
+
+    def _numbers(self, group: dict[str, Any]) -> dict[str, float]:
+        return {**super()._numbers(group), "momentum": group["momentum"], "share": 1.0 - group["dampening"]}
+
+    def _begin_step(self, shared: dict[str, Tensor], numbers: Numbers, group: dict[str, Any]) -> None:
+        if group["dampening"]:
+            self._count(shared, group)
+
+    def _change(self, number: int, value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:
+        gradient = with_decay(value, gradient, group, numbers)
+        if group["momentum"]:
+            velocity = self._kept(number, "momentum_buffer", value)
+            added = gradient
+            if group["dampening"]:
+                # The first velocity is the whole gradient.
+                added = gradient * numbers["step"].equal(1.0).where(1.0, numbers["share"])
+            velocity.assign((velocity * numbers["momentum"] + added).cast(velocity.dtype))
+            gradient = gradient + velocity * numbers["momentum"] if group["nesterov"] else velocity
+        return value - gradient * numbers["lr"]
+
+
+class RMSprop(Optimizer):
+    """Gradients divided by the root of a running mean of their squares (Hinton's lecture 6e)."""
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum: float = 0.0,
+        centered: bool = False,
+        maximize: bool = False,
+    ) -> None:
+        options = {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum}
+        super().__init__(params, {**options, "centered": centered, "maximize": maximize})
+
+    def _numbers(self, group: dict[str, Any]) -> dict[str, float]:
+        own = {name: group[name] for name in ("alpha", "eps", "momentum")}
+        return {**super()._numbers(group), **own, "rest": 1.0 - group["alpha"]}
+
+    def _change(self, number: int, value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:
+        gradient = with_decay(value, gradient, group, numbers)
+        square = self._kept(number, "square_avg", value)
+        square.assign((square * numbers["alpha"] + gradient.square() * numbers["rest"]).cast(square.dtype))
+        size = square
+        if group["centered"]:
+            mean = self._kept(number, "grad_avg", value)
+            mean.assign((mean * numbers["alpha"] + gradient * numbers["rest"]).cast(mean.dtype))
+            size = size - mean.square()
+        change = gradient / (size.sqrt() + numbers["eps"])
+        if group["momentum"]:
+            velocity = self._kept(number, "momentum_buffer", value)
+            change = velocity.assign((velocity * numbers["momentum"] + change).cast(velocity.dtype))
+        return value - change * numbers["lr"]
+
+
+class Adagrad(Optimizer):
+    """Gradients divided by the root of the sum of their squares (Duchi, Hazan and Singer 2011)."""
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float = 1e-2,
+        lr_decay: float = 0.0,
+        weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
+        eps: float = 1e-10,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        options = {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay, "eps": eps}
+        options["initial_accumulator_value"] = initial_accumulator_value
+        super().__init__(params, {**options, "maximize": maximize})
+
+    def _numbers(self, group: dict[str, Any]) -> dict[str, float]:
+        return {**super()._numbers(group), "eps": group["eps"], "lr_decay": group["lr_decay"]}
+
+    def _begin_step(self, shared: dict[str, Tensor], numbers: Numbers, group: dict[str, Any]) -> None:
+        self._count(shared, group)
+
+    def _change(self, number: int, value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:
+        gradient = with_decay(value, gradient, group, numbers)
+        total = self._kept(number, "sum", value, group["initial_accumulator_value"])
+        total.assign((total + gradient.square()).cast(total.dtype))
+        rate = numbers["lr"] / ((numbers["step"] - 1.0) * numbers["lr_decay"] + 1.0)
+        return value - gradient / (total.sqrt() + numbers["eps"]) * rate
+
+
+class Adadelta(Optimizer):
+    """Gradients scaled by the roots of running means of squared changes and squared gradients (Zeiler 2012)."""
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        options = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, {**options, "maximize": maximize})
+
+    def _numbers(self, group: dict[str, Any]) -> dict[str, float]:
+        return {**super()._numbers(group), "eps": group["eps"], "rho": group["rho"], "rest": 1.0 - group["rho"]}
+
+    def _change(self, number: int, value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:
+        gradient = with_decay(value, gradient, group, numbers)
+        square, changes = self._kept(number, "square_avg", value), self._kept(number, "acc_delta", value)
+        square.assign((square * numbers["rho"] + gradient.square() * numbers["rest"]).cast(square.dtype))
+        scale = (changes + numbers["eps"]).sqrt() / (square + numbers["eps"]).sqrt()
+        change = gradient * scale
+        changes.assign((changes * numbers["rho"] + change.square() * numbers["rest"]).cast(changes.dtype))
+        return value - change * numbers["lr"]

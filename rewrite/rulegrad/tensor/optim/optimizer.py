@@ -1,0 +1,222 @@
+"""What optimisers share: groups of parameters, their state, and the step.
+
+What changes from step to step (learning rates, bias corrections) is in buffers, so every step has the same graph and
+is compiled once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from rulegrad.errors import ConfigError, RulegradError, ShapeError
+from rulegrad.tensor import updates
+from rulegrad.tensor.gradient_mode import no_grad
+from rulegrad.tensor.realize import needs_buffer
+from rulegrad.tensor.tensor import Tensor
+
+#: Tensors, or groups of them: dicts with "params" and the options that differ.
+Parameters = Iterable[Tensor] | Iterable[Mapping[str, Any]]
+#: The numbers of a group, by name, as tensors without axes.
+Numbers = dict[str, Tensor]
+
+
+class Optimizer:
+    """Groups of parameters with their options, in `param_groups` as in PyTorch, and the step that moves them.
+
+    A subclass says in `_numbers` which numbers its formula reads, and in `_change` the new value of a parameter.
+    """
+
+    def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
+        listed: list[Any] = list(params)
+        grouped = bool(listed) and isinstance(listed[0], Mapping)
+        groups: list[Mapping[str, Any]] = listed if grouped else [{"params": listed}]
+        self.param_groups: list[dict[str, Any]] = []
+        #: The state of each parameter, by its number: names and meanings are PyTorch's.
+        self.state: dict[int, dict[str, Tensor]] = {}
+        self._shared: list[dict[str, Tensor]] = []
+        self._uploaded: list[tuple[tuple[float, ...], Tensor] | None] = []
+        seen: set[int] = set()
+        for group in groups:
+            self._add_group({**defaults, **group}, seen)
+        if not seen:
+            raise RulegradError("optimizer: no parameter requires a gradient; pass nn.state.get_parameters(model)")
+        self.device = self.parameters[0].device
+
+    def _add_group(self, group: dict[str, Any], seen: set[int]) -> None:
+        given = [group["params"]] if isinstance(group["params"], Tensor) else list(group["params"])
+        unique = {id(p): p for p in given if p.requires_grad and id(p) not in seen}
+        if not unique:
+            return
+        seen.update(unique)
+        group["params"] = list(unique.values())
+        self._check(group)
+        self.param_groups.append(group)
+        self._shared.append({})
+        self._uploaded.append(None)
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        """The parameters of all groups; the state is numbered in this order."""
+        return [parameter for group in self.param_groups for parameter in group["params"]]
+
+    @property
+    def lr(self) -> float:
+        """The learning rate of the first group; assigning sets that of all groups."""
+        return float(self.param_groups[0]["lr"])
+
+    @lr.setter
+    def lr(self, value: float) -> None:
+        for group in self.param_groups:
+            group["lr"] = value
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    @no_grad()
+    def step(self, *others: Tensor) -> None:
+        """Move the parameters that have gradients, and compute what `backward` was called on along with them.
+
+        others: further tensors that are worth computing in the same call, such as an accuracy. Running statistics and
+        norms of gradients are computed too. Raises RulegradError when no parameter has a gradient.
+        """
+        results = [*self._roots(), *others]
+        changes: list[tuple[Tensor, Tensor]] = []
+        number = 0
+        for k, group in enumerate(self.param_groups):
+            moved = [(number + j, p) for j, p in enumerate(group["params"]) if p.grad is not None]
+            number += len(group["params"])
+            if moved:
+                numbers = self._uploaded_numbers(k)
+                self._begin_step(self._shared[k], numbers, group)
+                results += self._shared[k].values()
+                changes += [(p, self._moved(j, p, group, {**numbers, **self._shared[k]})) for j, p in moved]
+                results += [tensor for j, _ in moved for tensor in self.state.get(j, {}).values()]
+        if not changes:
+            raise RulegradError("optimizer.step: no parameter has a gradient; call loss.backward() first")
+        for parameter, value in changes:
+            parameter.assign(value.cast(parameter.dtype))
+        Tensor.realize(*(parameter for parameter, _ in changes), *results, *updates.take(self.device))
+
+    def _moved(self, number: int, parameter: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:
+        gradient = parameter.grad
+        assert gradient is not None
+        gradient = gradient.detach()
+        return self._change(number, parameter.detach(), -gradient if group["maximize"] else gradient, group, numbers)
+
+    def _roots(self) -> list[Tensor]:
+        """The tensors whose gradients these are, where they still wait to be computed."""
+        found: dict[int, Any] = {}
+        for parameter in self.parameters:
+            for reference in parameter.grad._gradient_of if parameter.grad is not None else ():
+                root = reference()
+                if root is not None and needs_buffer(root):
+                    found[id(root)] = root
+        return list(found.values())
+
+    # ---- numbers and state ----
+
+    def _uploaded_numbers(self, k: int) -> Numbers:
+        """The numbers of a group in one buffer, which is made anew only where one of them changed."""
+        group = self.param_groups[k]
+        self._check(group)
+        numbers = self._numbers(group)
+        values, uploaded = tuple(numbers.values()), self._uploaded[k]
+        if uploaded is None or uploaded[0] != values:
+            uploaded = values, Tensor(np.array(values, self._dtype(group)), device=group["params"][0].device)
+            self._uploaded[k] = uploaded
+        return {name: uploaded[1][place] for place, name in enumerate(numbers)}
+
+    @staticmethod
+    def _dtype(group: dict[str, Any]) -> Any:
+        return np.float64 if any(p.dtype == "float64" for p in group["params"]) else np.float32
+
+    def _kept(self, number: int, name: str, parameter: Tensor, value: float = 0.0) -> Tensor:
+        """A tensor of the state, in memory from the start; of float32 for small floats."""
+        state = self.state.setdefault(number, {})
+        if name not in state:
+            dtype = np.float64 if parameter.dtype == "float64" else np.float32
+            state[name] = Tensor(np.full(parameter.shape, value, dtype), device=parameter.device)
+        return state[name]
+
+    def _count(self, shared: dict[str, Tensor], group: dict[str, Any]) -> Tensor:
+        """The number of this step, from 1."""
+        if "step" not in shared:
+            shared["step"] = Tensor(np.zeros((), self._dtype(group)), device=group["params"][0].device)
+        return shared["step"].assign(shared["step"] + 1.0)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state by parameter number, and the options of the groups, in PyTorch's form."""
+        groups, state, number = [], {}, 0
+        for group, shared in zip(self.param_groups, self._shared):
+            numbers = list(range(number, number + len(group["params"])))
+            number += len(numbers)
+            groups.append({**group, "params": numbers})
+            steps = {"step": shared["step"]} if "step" in shared else {}
+            state.update({j: {**steps, **self.state[j]} for j in numbers if j in self.state})
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Take the state and the options of another optimiser of this kind, ours or PyTorch's.
+
+        Raises ConfigError for other groups, and ShapeError for state of other shapes.
+        """
+        sizes = [len(group["params"]) for group in state_dict["param_groups"]]
+        own = [len(group["params"]) for group in self.param_groups]
+        if sizes != own:
+            raise ConfigError(f"load_state_dict: groups of {sizes} parameters for an optimizer with groups of {own}")
+        parameters, number = self.parameters, 0
+        for k, (group, other) in enumerate(zip(self.param_groups, state_dict["param_groups"])):
+            group.update({name: value for name, value in other.items() if name in group and name != "params"})
+            steps = 0.0
+            for place in other["params"]:
+                values = dict(state_dict["state"].get(place, {}))
+                steps = max(steps, float(values.pop("step", 0.0)))
+                self._restore(number, parameters[number], values)
+                number += 1
+            self._shared[k] = self._resumed(steps, group)
+
+    def _restore(self, number: int, parameter: Tensor, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            if value is None:
+                continue
+            array = np.asarray(value)
+            if array.shape != parameter.shape:
+                raise ShapeError(
+                    f"load_state_dict: {name} of parameter {number} is {array.shape}, and it {parameter.shape}"
+                )
+            kept = self._kept(number, name, parameter)
+            kept.assign(Tensor(array, device=parameter.device).cast(kept.dtype))
+
+    def _resumed(self, steps: float, group: dict[str, Any]) -> dict[str, Tensor]:
+        """What a group's parameters share after so many steps."""
+        return {"step": Tensor(np.array(steps, self._dtype(group)), device=group["params"][0].device)} if steps else {}
+
+    # ---- what a subclass says ----
+
+    def _check(self, group: dict[str, Any]) -> None:
+        for name in ("lr", "momentum", "dampening", "weight_decay", "eps", "lr_decay", "alpha", "rho"):
+            if name in group and not group[name] >= 0.0:
+                raise ConfigError(f"optimizer: {name}={group[name]}; use a number of 0 or more")
+        betas = group.get("betas", ())
+        if not all(0.0 <= beta < 1.0 for beta in betas):
+            raise ConfigError(f"optimizer: betas={betas}; use numbers from 0 up to, not including, 1")
+
+    def _numbers(self, group: dict[str, Any]) -> dict[str, float]:
+        return {"lr": group["lr"], "weight_decay": group["weight_decay"]}
+
+    def _begin_step(self, shared: dict[str, Tensor], numbers: Numbers, group: dict[str, Any]) -> None:
+        """Advance what all parameters of a group share."""
+
+    def _change(self, number: int, value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:
+        """The new value of a parameter; the state is in `_kept`."""
+        raise NotImplementedError
+
+
+def with_decay(value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:
+    """The gradient with that of the squared norm of the parameter, `weight_decay` times."""
+    return gradient + value * numbers["weight_decay"] if group["weight_decay"] else gradient
