@@ -75,26 +75,6 @@ class Library:
             np.testing.assert_array_equal(np.signbit(values)[numbers], np.signbit(expected)[numbers])
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where the namespace has no complex dtypes, what is about them is left out."""
-    if OURS and not hasattr(importlib.import_module(MODULE), "complex64"):
-        about = (
-            "complex",
-            "conj",
-            "[real-",
-            "imag",
-            "isdtype",
-            "eigenvalues",
-            "all_lists",
-            "fft",
-            "special_numbers",
-            "KINDS",
-            "test_dtypes",
-            "default_dtypes",
-        )
-        items[:] = [item for item in items if not any(word in item.nodeid for word in about)]
-
-
 @pytest.fixture(scope="session")
 def lib() -> Library:
     """The namespace under test."""

@@ -9,7 +9,7 @@ the decompositions of `linalg`. Files follow the standard's families of function
 6
 """
 
-from . import linalg
+from . import fft, linalg
 from .constants import e, inf, nan, newaxis, pi
 from .creation import (
     arange,
@@ -32,6 +32,8 @@ from .creation import (
 from .data_type_functions import astype, can_cast, finfo, iinfo, isdtype, result_type
 from .data_types import (
     bool,
+    complex64,
+    complex128,
     float32,
     float64,
     int8,
@@ -48,10 +50,12 @@ from .elementwise_arithmetic import (
     add,
     ceil,
     clip,
+    conj,
     copysign,
     divide,
     floor,
     floor_divide,
+    imag,
     maximum,
     minimum,
     multiply,
@@ -59,6 +63,7 @@ from .elementwise_arithmetic import (
     nextafter,
     positive,
     pow,
+    real,
     reciprocal,
     remainder,
     round,
@@ -175,7 +180,10 @@ __all__ = [
     "can_cast",
     "ceil",
     "clip",
+    "complex64",
+    "complex128",
     "concat",
+    "conj",
     "copysign",
     "cos",
     "cosh",
@@ -192,6 +200,7 @@ __all__ = [
     "expand_dims",
     "expm1",
     "eye",
+    "fft",
     "finfo",
     "flip",
     "float32",
@@ -205,6 +214,7 @@ __all__ = [
     "greater_equal",
     "hypot",
     "iinfo",
+    "imag",
     "inf",
     "int8",
     "int16",
@@ -251,6 +261,7 @@ __all__ = [
     "positive",
     "pow",
     "prod",
+    "real",
     "reciprocal",
     "remainder",
     "repeat",

@@ -191,9 +191,9 @@ def linspace(
     is_complex = isinstance(start, complex) or isinstance(stop, complex)
     wanted = as_dtype(dtype) if dtype is not None else as_dtype("complex64") if is_complex else default_float
     if not (isinstance(start, complex) or isinstance(stop, complex)):
-        values = Tensor.linspace(start, stop, num if endpoint else num + 1, wanted, device)
-        return values if endpoint else values[:num]
-    if str(wanted.kind) != "complex":
+        values = Tensor.linspace(start, stop, num if endpoint else num + 1, wanted.real, device)
+        return (values if endpoint else values[:num]).cast(wanted)
+    if not wanted.is_complex:
         raise DtypeError(f"linspace: complex numbers do not fit {wanted}; use complex64 or complex128")
     part = as_dtype("float64")
     ends = complex(start), complex(stop)

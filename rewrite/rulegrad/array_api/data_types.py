@@ -8,6 +8,8 @@ from typing import Final
 from rulegrad.errors import DtypeError
 from rulegrad.ir.dtype import (
     DType,
+    complex64,
+    complex128,
     float32,
     float64,
     int8,
@@ -22,7 +24,7 @@ from rulegrad.ir.dtype import (
 from rulegrad.ir.dtype import bool_ as bool
 
 __all__ = [
-    "bool", "float32", "float64", "int8", "int16", "int32", "int64",
+    "bool", "complex64", "complex128", "float32", "float64", "int8", "int16", "int32", "int64",
     "uint8", "uint16", "uint32", "uint64",
 ]  # fmt: skip
 
@@ -30,7 +32,7 @@ __all__ = [
 BY_NAME: Final[dict[str, DType]] = {
     str(dtype): dtype
     for dtype in (
-        bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64,
+        bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, complex64, complex128,
     )
 }  # fmt: skip
 

@@ -7,8 +7,8 @@ from rulegrad.tensor.storage import Scalar
 from .operands import Array, array, binary, unary
 
 __all__ = [
-    "abs", "add", "ceil", "clip", "copysign", "divide", "floor", "floor_divide", "maximum",
-    "minimum", "multiply", "negative", "nextafter", "positive", "pow", "reciprocal", "remainder", "round",
+    "abs", "add", "ceil", "clip", "conj", "copysign", "divide", "floor", "floor_divide", "imag", "maximum",
+    "minimum", "multiply", "negative", "nextafter", "positive", "pow", "real", "reciprocal", "remainder", "round",
     "sign", "square", "subtract", "trunc",
 ]  # fmt: skip
 
@@ -41,6 +41,16 @@ def ceil(x: Array, /) -> Array:
     [2.0, -1.0]
     """
     return unary(x, "ceil")
+
+
+def conj(x: Array, /) -> Array:
+    """The complex conjugate; a real array as it is.
+
+    >>> from rulegrad import array_api as xp
+    >>> xp.conj(xp.asarray([1 + 2j])).tolist()
+    [(1-2j)]
+    """
+    return unary(x, "conj")
 
 
 def copysign(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -81,6 +91,16 @@ def floor_divide(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     [3, -4]
     """
     return binary(x1, x2, "floor_divide")
+
+
+def imag(x: Array, /) -> Array:
+    """The imaginary part of a complex array.
+
+    >>> from rulegrad import array_api as xp
+    >>> xp.imag(xp.asarray([1 + 2j])).tolist()
+    [2.0]
+    """
+    return array(x, "imag").imag
 
 
 def maximum(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -151,6 +171,16 @@ def pow(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     [4, 9]
     """
     return binary(x1, x2, "pow")
+
+
+def real(x: Array, /) -> Array:
+    """The real part of a complex array; a real array as it is.
+
+    >>> from rulegrad import array_api as xp
+    >>> xp.real(xp.asarray([1 + 2j])).tolist()
+    [1.0]
+    """
+    return array(x, "real").real
 
 
 def reciprocal(x: Array, /) -> Array:

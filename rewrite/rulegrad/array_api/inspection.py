@@ -40,6 +40,7 @@ class Info:
         """The dtypes of arrays for which none is given, by kind; the same on every device."""
         return {
             "real floating": default_float,
+            "complex floating": BY_NAME["complex64"],
             "integral": int64,
             "indexing": int64,
         }

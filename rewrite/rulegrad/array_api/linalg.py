@@ -15,7 +15,7 @@ from .linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from .operands import Array, Axis, array, axes_of, inexact
 
 __all__ = [
-    "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm",
+    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul", "matrix_norm",
     "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
     "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
@@ -88,6 +88,26 @@ def eigvalsh(x: Array, /) -> Array:
     [1.0, 2.0]
     """
     return tensors.eigvalsh(inexact(x, "eigvalsh"))
+
+
+def eig(x: Array, /) -> tensors.Eig:
+    """Eigenvalues and eigenvectors (columns) of square matrices, complex; on the host, so it synchronises.
+
+    >>> from rulegrad import array_api as xp
+    >>> xp.linalg.eig(xp.asarray([[0.0, -1.0], [1.0, 0.0]])).eigenvalues.dtype
+    'complex64'
+    """
+    return tensors.eig(inexact(x, "eig"))
+
+
+def eigvals(x: Array, /) -> Array:
+    """The eigenvalues of square matrices, complex, in no order; on the host, so it synchronises.
+
+    >>> from rulegrad import array_api as xp
+    >>> xp.linalg.eigvals(xp.asarray([[0.0, -1.0], [1.0, 0.0]])).shape
+    (2,)
+    """
+    return tensors.eigvals(inexact(x, "eigvals"))
 
 
 # ---- what is made of decompositions ----

@@ -18,7 +18,7 @@ _SCALARS = (bool, int, float, complex)
 
 def is_complex(dtype: DType) -> bool:
     """Whether `dtype` is complex64 or complex128."""
-    return str(dtype.kind) == "complex"
+    return dtype.is_complex
 
 
 def is_inexact(dtype: DType) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from rulegrad.tensor import Tensor
 from rulegrad.tensor.storage import Scalar
 
@@ -42,7 +44,7 @@ def unique_values(x: Array, /) -> Array:
     >>> xp.unique_values(xp.asarray([3, 1, 3])).tolist()
     [1, 3]
     """
-    values: Array = array(x, "unique_values").unique_values()
+    values: Array = _unique(x, "unique_values").values
     return values
 
 
@@ -53,7 +55,7 @@ def unique_counts(x: Array, /) -> UniqueCounts:
     >>> xp.unique_counts(xp.asarray([3, 1, 3])).counts.tolist()
     [1, 2]
     """
-    found = array(x, "unique_counts").unique_all()
+    found = _unique(x, "unique_counts")
     return UniqueCounts(found[0], found[3])
 
 
@@ -64,7 +66,7 @@ def unique_inverse(x: Array, /) -> UniqueInverse:
     >>> xp.unique_inverse(xp.asarray([3, 1, 3])).inverse_indices.tolist()
     [1, 0, 1]
     """
-    found = array(x, "unique_inverse").unique_all()
+    found = _unique(x, "unique_inverse")
     return UniqueInverse(found[0], found[2])
 
 
@@ -76,7 +78,19 @@ def unique_all(x: Array, /) -> UniqueAll:
     >>> [part.tolist() for part in xp.unique_all(xp.asarray([3, 1, 3]))]
     [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
     """
-    return UniqueAll(*array(x, "unique_all").unique_all())
+    return _unique(x, "unique_all")
+
+
+def _unique(x: Array, operation: str) -> UniqueAll:
+    values = array(x, operation)
+    if not values.dtype.is_complex:
+        return UniqueAll(*values.unique_all())
+    # Complex numbers have no order of their own; NumPy's is by parts.
+    distinct, places, inverse, counts = np.unique(
+        values.numpy(), return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+    )
+    parts = (distinct, places, inverse.reshape(values.shape), counts)
+    return UniqueAll(*(Tensor(part, device=values.device) for part in parts))
 
 
 def isin(x1: Array | Scalar, x2: Array | Scalar, /, *, invert: bool = False) -> Array:

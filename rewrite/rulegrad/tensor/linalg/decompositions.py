@@ -189,6 +189,10 @@ def eig(x: T) -> Eig:
     """Eigenvalues, in no order, and eigenvectors, in columns, of square matrices: complex. Synchronises.
 
     Has no gradient. Raises ShapeError, RulegradError, and LinalgError for infinities, nan, and what does not end.
+
+    >>> from rulegrad import Tensor
+    >>> eig(Tensor([[0.0, -1.0], [1.0, 0.0]])).eigenvalues.shape
+    (2,)
     """
     square(x, "eig")
     no_gradient("eig", "eigh for symmetric matrices", x)
@@ -197,7 +201,12 @@ def eig(x: T) -> Eig:
 
 
 def eigvals(x: T) -> T:
-    """The eigenvalues of square matrices: complex, in no order. Synchronises. Has no gradient."""
+    """The eigenvalues of square matrices: complex, in no order. Synchronises. Has no gradient.
+
+    >>> from rulegrad import Tensor
+    >>> eigvals(Tensor([[0.0, -1.0], [1.0, 0.0]])).dtype
+    'complex64'
+    """
     square(x, "eigvals")
     no_gradient("eigvals", "eigvalsh for symmetric matrices", x)
     return from_host(_as_complex(on_host("eigvals", np.linalg.eigvals, supported(x))), x)

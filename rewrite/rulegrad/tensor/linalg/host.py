@@ -32,7 +32,7 @@ class LinalgError(RulegradError, ValueError):
 
 def is_complex(x: Tensor) -> bool:
     """Whether the numbers are complex."""
-    return str(x.dtype.kind) == "complex"
+    return x.dtype.is_complex
 
 
 def supported(x: T) -> T:

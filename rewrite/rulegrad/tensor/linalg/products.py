@@ -56,7 +56,7 @@ def _listed(axes: Any) -> list[int]:
 
 
 def vecdot(a: T, b: T, axis: int = -1) -> T:
-    """The sums of `a * b` along `axis`, in the promoted dtype; the other axes broadcast.
+    """The sums of `conj(a) * b` along `axis`, in the promoted dtype; the other axes broadcast.
 
     >>> from rulegrad import Tensor
     >>> vecdot(Tensor([[1, 2], [3, 4]]), Tensor([1, 1])).tolist()
@@ -64,7 +64,8 @@ def vecdot(a: T, b: T, axis: int = -1) -> T:
     """
     dtype = result_dtype(a, b)
     wide = accumulation_dtype(dtype)
-    return (a.cast(wide) * b.cast(wide)).sum(axis, dtype=wide).cast(dtype)
+    left = a.conj() if a.dtype.is_complex else a
+    return (left.cast(wide) * b.cast(wide)).sum(axis, dtype=wide).cast(dtype)
 
 
 def cross(a: T, b: T, axis: int = -1) -> T:
