@@ -248,7 +248,9 @@ def test_complex_functions_of_special_numbers(lib: Any, xp: Any, name: str):
     assert wrong_complex(name, finite, lib.values(getattr(xp, name)(lib.array(finite)))) == []
     problems = wrong_complex(name, GRID, lib.values(getattr(xp, name)(lib.array(GRID))))
     if problems and lib.is_ours:
-        pytest.xfail(f"docs/array-api.md, departures: {name} of infinities, nan and signed zeros: {len(problems)} of {GRID.size}")
+        pytest.xfail(
+            f"docs/array-api.md, departures: {name} of infinities, nan and signed zeros: {len(problems)} of {GRID.size}"
+        )
     assert problems == []
 
 

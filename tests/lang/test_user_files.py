@@ -256,3 +256,26 @@ print([b.name for b in all_backends()], "their_package" in sys.modules)
 """
     done = python(code)
     assert done.stdout.strip() == "['numpy', 'opencl', 'their_package'] False", done.stderr
+
+
+OWN_OP = """
+op TRIPLE(a: T) -> T where T: Int
+    class     Elementwise Unary
+    eval      a * 3
+    interval  3 * lo(a) .. 3 * hi(a)
+    doc       "three times a"
+pass triples rewrite children_first:
+    three: TRIPLE(x) -> x * 3
+        test TRIPLE(i:int32) -> i * 3
+"""
+
+
+def test_a_file_with_an_op_of_its_own_has_to_be_named_before_the_program_starts(write: Write) -> None:
+    path = write("triple.rules", OWN_OP)
+    with pytest.raises(RuleError, match=r"triple\.rules:2: `TRIPLE` cannot be declared(.|\n)*RULEGRAD_RULES="):
+        load_rules(path)
+    assert str(rewrite(X + 0.0, "symbolic"))  # nothing has changed
+    program = "from rulegrad import UOp, rewrite\nprint(rewrite(UOp('TRIPLE', (UOp.const(2, 'index'),)), 'triples').op)"
+    environment = {**os.environ, "RULEGRAD_RULES": str(path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "MUL"), done.stderr

@@ -379,23 +379,38 @@ def load_rules(*paths: str | Path) -> LoadedRules:
 
     `off`, `insert` and `remove` lines in them switch rules off and change pipelines. Returns a context manager that
     takes the files out again. Raises RuleError, with the place of each mistake, or where files disagree; then nothing
-    has changed. RULEGRAD_RULES and the entry points of installed packages load files too.
+    has changed. RULEGRAD_RULES and the entry points of installed packages load files too; a file with ops or dtypes of
+    its own can be loaded in no other way.
     """
     found = [Path(p).resolve() for p in paths]
     for path in found:
         if not path.is_file():
             raise RuleError(f"the rule file {path} does not exist")
-    before = list(sources.loaded_files)
+    before, known = list(sources.loaded_files), set(sources.user_files())
     sources.loaded_files.extend(p for p in found if p not in sources.loaded_files)
     forget()
     try:
-        _ = loaded().sources.files
+        _refuse_ops({sources.shown(p) for p in found if p not in known})
         program(None)
     except BaseException:
         sources.loaded_files[:] = before
         forget()
         raise
     return LoadedRules(found)
+
+
+def _refuse_ops(paths: set[str]) -> None:
+    """Raises RuleError when one of these files declares ops or dtypes: the table is in force before the first node."""
+    from rulegrad.lang import syntax
+
+    for declaration in loaded().sources.declarations():
+        if isinstance(declaration, syntax.OpDeclaration | syntax.DtypeDeclaration) and declaration.span.file in paths:
+            span = declaration.span
+            raise RuleError(
+                f"{span.file}:{span.line}: `{declaration.name}` cannot be declared by a file that is loaded now: "
+                "ops and dtypes are in force before the first node is made\n"
+                f"    hint: name the file before the program starts: RULEGRAD_RULES={span.file}, or an entry point"
+            )
 
 
 def load_target(path: Path) -> None:

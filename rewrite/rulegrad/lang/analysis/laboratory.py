@@ -19,6 +19,7 @@ from rulegrad.lang.compiler.variants import Choices, expanded
 from rulegrad.lang.rule_tests import RuleTests
 
 _FUEL = 20_000
+_LITTLE_FUEL = 1_000  # for a pass that is known not to end: many nodes would each burn all of it
 _SKETCHES = 24  # instances out of cells that are tried for each rule
 _ENOUGH = 8  # of them that a rule fires on
 
@@ -68,6 +69,7 @@ class Samples:
     def __init__(self, files: Sequence[syntax.File]) -> None:
         self.tests: dict[tuple[str, str], list[UOp]] = {}  # left sides of tests, by rule set and rule
         self.found: dict[Key, list[UOp]] = {}
+        self.endless: set[str] = set()  # passes that did not end on some node, whatever the target
         tests = RuleTests(files)
         for case in tests.cases:
             if not case.function:
@@ -127,6 +129,7 @@ class Laboratory:
                 found = self._subjects(compiler, [(declaration.name, rule) for rule in declaration.rules])
                 self.lists.append(PassRules(declaration.name, "choose", found))
         self.program = Program(compiler.assembler.serialize())
+        self.samples = samples
         self._find_instances(samples)
 
     def _subjects(
@@ -234,4 +237,10 @@ class Laboratory:
 
     def normal(self, of: PassRules, node: UOp) -> UOp:
         """What the pass makes of a node. Raises RewriteError when it does not end."""
-        return self.program.rewrite(of.name, node, fuel=_FUEL)[0]
+        endless = self.samples.endless
+        try:
+            return self.program.rewrite(of.name, node, fuel=_LITTLE_FUEL if of.name in endless else _FUEL)[0]
+        except RewriteError as error:
+            if "did not end" in error.problem:
+                endless.add(of.name)
+            raise
