@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from rulegrad.tensor.tensor import Tensor
+
 Layer = Callable[..., Any]
 
 
@@ -31,7 +33,7 @@ class Sequential:
         self.__dict__[str(len(self))] = layer
         return self
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> Tensor:
         for layer in self:
             x = layer(x)
         return x
