@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,18 @@ def device(request: pytest.FixtureRequest) -> str:
     if problem:
         pytest.skip(problem)
     return name
+
+
+@pytest.fixture(autouse=True)
+def _loaded_rules_go() -> Iterator[None]:
+    """Rule files that a test loads are out again after it: other tests look at all rules in force."""
+    from rulegrad.lang import engine, sources
+
+    before = list(sources.loaded_files)
+    yield
+    if sources.loaded_files != before:
+        sources.loaded_files[:] = before
+        engine.forget()
 
 
 @pytest.fixture(scope="session")

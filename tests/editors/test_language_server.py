@@ -190,7 +190,7 @@ def test_half_typed_text_is_no_end(editor: Editor, uri: str) -> None:
 
 def test_hover(editor: Editor, uri: str) -> None:
     op = editor.hover(uri, TEXT, "ADD")
-    assert "op ADD(a: T, b: T) -> T where T: Any" in op and "written `+`" in op and "eval      a + b" in op
+    assert "op ADD(a: T, b: T) -> T where T: Scalar" in op and "written `+`" in op and "eval      a + b" in op
     assert "`float32`" in op and "`Associative`" in op and "rules/ops.rules:" in op
     assert "op WHERE(condition: bool, a: T, b: T)" in editor.hover(uri, TEXT, "where")
     assert "lower end of the interval" in editor.hover(uri, TEXT, "vmin")

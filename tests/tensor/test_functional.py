@@ -293,7 +293,7 @@ def test_maps_that_are_wrong(any_device: str) -> None:
 
 
 def test_a_gradient_given_as_a_rule(device: str) -> None:
-    @custom_gradient("test_clipped", "(_, x, limit) -> (none, min(max(d, -limit), limit), none)")
+    @custom_gradient("test_clipped", "(_, _, limit) -> (none, min(max(d, -limit), limit), none)")
     def clipped(x: Tensor, limit: Tensor) -> Tensor:
         return x + limit * 0
 

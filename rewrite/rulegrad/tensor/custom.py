@@ -24,14 +24,14 @@ def custom_gradient(name: str, rule: str | None = None) -> Callable[[Callable[..
     line of the function `gradient` in a rule file that is loaded with `load_rules`:
 
         function gradient(n, d):
-            clipped: gradient(CUSTOM[name="clipped"](_, x), d) -> (none, min(max(d, -1), 1))
+            clipped: gradient(CUSTOM[name="clipped"](_, _), d) -> (none, min(max(d, -1), 1))
 
-    or given here, as what stands between `CUSTOM[…]` and the end: `rule="(_, x) -> (none, min(max(d, -1), 1))"`. It
+    or given here, as what stands between `CUSTOM[…]` and the end: `rule="(_, _) -> (none, min(max(d, -1), 1))"`. It
     gives one gradient for each source, `none` for one that has none; `d` is the gradient of the result.
     Raises RuleError where the rule is wrong, with its place, and RulegradError for a result that is no tensor.
 
     >>> from rulegrad import Tensor, custom_gradient, grad
-    >>> @custom_gradient("straight_through", "(_, x) -> (none, d)")
+    >>> @custom_gradient("straight_through", "(_, _) -> (none, d)")
     ... def rounded(x):
     ...     return x.round()
     >>> grad(lambda x: rounded(x * 3))(Tensor(0.5)).item()
