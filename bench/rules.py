@@ -8,14 +8,10 @@ files, warm one with them; both libraries import what they need to compile a ker
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-from common import BENCH, Row, arguments, find, note, report
+from common import Row, arguments, find, fresh_process, report
 
 REPEATS = 5
 
@@ -79,20 +75,7 @@ def stages(repeats: int) -> list[Row]:
 
 def run(script: str, cache: Path) -> dict[str, float]:
     """What a fresh process prints, with its caches (ours, and Python's bytecode) in a folder."""
-    settings = {"RULEGRAD_CACHE": str(cache / "rules"), "PYTHONPYCACHEPREFIX": str(cache / "python")}
-    path = os.pathsep.join([str(BENCH.parent / "rewrite"), *sys.path])
-    done = subprocess.run(
-        [sys.executable, "-c", "import json, time\nclock = time.perf_counter\n" + script],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **settings, "PYTHONPATH": path},
-    )
-    if done.returncode:
-        note(done.stderr)
-        raise SystemExit(1)
-    answer: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
-    return answer
+    return fresh_process(script, RULEGRAD_CACHE=str(cache / "rules"), PYTHONPYCACHEPREFIX=str(cache / "python"))
 
 
 if __name__ == "__main__":

@@ -9,15 +9,11 @@ torch computes at once, so that its two figures are the same work. tinygrad need
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-from common import BENCH, Row, arguments, find, note, report
+from common import Row, arguments, find, fresh_process, note, report
 
 REPEATS = 7
 OPERATIONS = 1000
@@ -115,27 +111,15 @@ def small(names: list[str], repeats: int, cache: Path) -> list[Row]:
 
 def run(script: str, cache: Path) -> dict[str, float]:
     """What a fresh process prints, with its caches in a folder."""
-    settings = {
-        "RULEGRAD_CACHE": str(cache / "rules"),
-        "POCL_CACHE_DIR": str(cache / "pocl"),
-        "CACHEDB": str(cache / "tinygrad.db"),
-        "DEV": "CPU",
-        "CC": next((found for name in ("clang", "clang-19") if (found := shutil.which(name))), "clang"),
-    }
     (cache / "pocl").mkdir(exist_ok=True)
-    path = os.pathsep.join([str(BENCH.parent / "rewrite"), *sys.path])
-    done = subprocess.run(
-        [sys.executable, "-c", "import json, time\nclock = time.perf_counter\n" + script],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **settings, "PYTHONPATH": path},
+    return fresh_process(
+        script,
+        RULEGRAD_CACHE=str(cache / "rules"),
+        POCL_CACHE_DIR=str(cache / "pocl"),
+        CACHEDB=str(cache / "tinygrad.db"),
+        DEV="CPU",
+        CC=next((found for name in ("clang", "clang-19") if (found := shutil.which(name))), "clang"),
     )
-    if done.returncode:
-        note(done.stderr)
-        raise SystemExit(1)
-    answer: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
-    return answer
 
 
 if __name__ == "__main__":
