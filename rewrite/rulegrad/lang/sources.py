@@ -86,7 +86,10 @@ def read_sources() -> Sources:
     for path in dict.fromkeys((*our_files(), *users)):
         try:
             texts.append((shown(path), path.read_text(encoding="utf-8")))
-        except (OSError, UnicodeDecodeError) as error:
+        except UnicodeDecodeError as error:
+            line = error.object[: error.start].count(b"\n") + 1
+            raise RuleError(f"{path}:{line}: this is not UTF-8 ({error.reason}); save the file as UTF-8") from None
+        except OSError as error:
             raise RuleError(f"the rule file {path} cannot be read: {error}") from None
     return Sources(texts, frozenset(map(shown, users)))
 
