@@ -22,6 +22,7 @@ from rulegrad.ir.dtype import (
     uint64,
 )
 from rulegrad.ir.dtype import bool_ as bool
+from rulegrad.ir.limits import KINDS
 
 __all__ = [
     "bool", "complex64", "complex128", "float32", "float64", "int8", "int16", "int32", "int64",
@@ -36,19 +37,9 @@ BY_NAME: Final[dict[str, DType]] = {
     )
 }  # fmt: skip
 
-_KINDS: Final[dict[str, tuple[str, ...]]] = {
-    "bool": ("bool",),
-    "signed integer": ("int",),
-    "unsigned integer": ("uint",),
-    "integral": ("int", "uint"),
-    "real floating": ("float",),
-    "complex floating": ("complex",),
-    "numeric": ("int", "uint", "float", "complex"),
-}
-
 
 def in_kind(dtype: DType, kind: str) -> builtins.bool:
     """Whether `dtype` is of the standard's kind of that name. Raises DtypeError for no such kind."""
-    if kind not in _KINDS:
-        raise DtypeError(f"{kind!r} is no kind of dtype; use one of {', '.join(map(repr, _KINDS))}, or a dtype")
-    return dtype.kind in _KINDS[kind]
+    if kind not in KINDS:
+        raise DtypeError(f"{kind!r} is no kind of dtype; use one of {', '.join(map(repr, KINDS))}, or a dtype")
+    return dtype.kind in KINDS[kind]

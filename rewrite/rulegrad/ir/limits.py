@@ -63,12 +63,23 @@ def iinfo(dtype: Any) -> IntegerInfo:
     d = as_dtype(dtype)
     if d.kind not in ("int", "uint"):
         raise DtypeError(f"iinfo: {d} is not an integer of a fixed size; use finfo for floats")
-    if d.kind == "uint":
-        return IntegerInfo(d, d.bits, (1 << d.bits) - 1, 0)
-    return IntegerInfo(d, d.bits, (1 << (d.bits - 1)) - 1, -(1 << (d.bits - 1)))
+    least, largest = integer_bounds(d)
+    return IntegerInfo(d, d.bits, largest, least)
 
 
-_KINDS: Final[dict[str, tuple[str, ...]]] = {
+def integer_bounds(dtype: DType) -> tuple[int, int]:
+    """The smallest and the largest value of an integer dtype.
+
+    >>> integer_bounds(as_dtype("int8"))
+    (-128, 127)
+    """
+    if dtype.kind == "uint":
+        return 0, (1 << dtype.bits) - 1
+    return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
+
+
+#: The standard's names of kinds of dtypes, and what they stand for.
+KINDS: Final[dict[str, tuple[str, ...]]] = {
     "bool": ("bool",),
     "signed integer": ("int",),
     "unsigned integer": ("uint",),
@@ -87,12 +98,12 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, one) for one in kind)
-    if isinstance(kind, str) and not isinstance(kind, DType) and kind in _KINDS:
-        return as_dtype(dtype).kind in _KINDS[kind]
+    if isinstance(kind, str) and not isinstance(kind, DType) and kind in KINDS:
+        return as_dtype(dtype).kind in KINDS[kind]
     try:
         return as_dtype(dtype) == as_dtype(kind)
     except DtypeError:
-        raise DtypeError(f"isdtype: {kind!r} is no kind; use a dtype or one of {', '.join(_KINDS)}") from None
+        raise DtypeError(f"isdtype: {kind!r} is no kind; use a dtype or one of {', '.join(KINDS)}") from None
 
 
 def can_cast(source: Any, target: Any) -> bool:

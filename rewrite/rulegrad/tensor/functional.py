@@ -67,13 +67,8 @@ def value_and_grad(function: Function, argnums: Positions = 0, has_aux: bool = F
     def with_gradient(*arguments: Any, **options: Any) -> Any:
         wanted = [range(len(arguments))[position] for position in positions]
 
-        def of_wanted(*chosen: Any) -> Any:
-            every = list(arguments)
-            for position, argument in zip(wanted, chosen, strict=True):
-                every[position] = argument
-            return function(*every, **options)
-
-        value, pulled = _pullback("grad", of_wanted, [arguments[position] for position in wanted], has_aux)
+        of_wanted, chosen = _restricted(function, wanted, arguments, options)
+        value, pulled = _pullback("grad", of_wanted, chosen, has_aux)
         scalar = value[0] if has_aux else value
         if not isinstance(scalar, TensorCore) or scalar.size != 1:
             shape = scalar.shape if isinstance(scalar, TensorCore) else type(scalar).__name__
@@ -133,12 +128,8 @@ def jacobian(function: Function, argnums: int = 0) -> Function:
 
     @wraps(function)
     def matrix(*arguments: Any, **options: Any) -> Any:
-        def of_one(chosen: Any) -> Any:
-            every = list(arguments)
-            every[argnums] = chosen
-            return function(*every, **options)
-
-        value, pulled = _pullback("jacobian", of_one, [arguments[argnums]])
+        of_one, chosen = _restricted(function, [argnums], arguments, options)
+        value, pulled = _pullback("jacobian", of_one, chosen)
         if not isinstance(value, TensorCore):
             raise ShapeError("jacobian: the function's result must be one tensor; use vjp for several")
         basis = Tensor.eye(value.size, dtype=value.dtype, device=value._device or None)
@@ -156,6 +147,20 @@ def hessian(function: Function, argnums: int = 0) -> Function:
     [[6.0, 0.0], [0.0, 12.0]]
     """
     return jacobian(grad(function, argnums), argnums)
+
+
+def _restricted(
+    function: Function, positions: Sequence[int], arguments: Sequence[Any], options: dict[str, Any]
+) -> tuple[Function, list[Any]]:
+    """The function of some of its arguments, the others as they are; and those arguments."""
+
+    def of_chosen(*chosen: Any) -> Any:
+        every = list(arguments)
+        for position, argument in zip(positions, chosen, strict=True):
+            every[position] = argument
+        return function(*every, **options)
+
+    return of_chosen, [arguments[position] for position in positions]
 
 
 def _pullback(

@@ -8,6 +8,7 @@ import numpy as np
 
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir.dtype import DType, as_dtype, complex64, float32
+from rulegrad.ir.limits import integer_bounds
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.devices import canonical
 
@@ -81,23 +82,16 @@ def _exact(data: Any, array: Array) -> Array:
     return np.asarray(data, np.uint64)
 
 
-def _limits(dtype: DType) -> tuple[int, int]:
-    """The smallest and the largest value of an integer dtype."""
-    if dtype.kind == "uint":
-        return 0, (1 << dtype.bits) - 1
-    return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
-
-
 def fits(value: int, dtype: DType) -> bool:
     """Whether an integer dtype can hold the Python int `value`."""
-    low, high = _limits(dtype)
+    low, high = integer_bounds(dtype)
     return low <= value <= high
 
 
 def check_range(value: int, dtype: DType, operation: str) -> None:
     """Raises DtypeError when an integer dtype cannot hold the Python int `value`."""
     if not fits(value, dtype):
-        low, high = _limits(dtype)
+        low, high = integer_bounds(dtype)
         raise DtypeError(
             f"{operation}: the number {value} does not fit {dtype} ({low} to {high}); cast to a wider dtype first"
         )

@@ -25,50 +25,10 @@ def _activation(name: Activation) -> Callable[[Tensor], Tensor]:
 
 
 class _Feeding:
-    """The feed-forward part that both kinds of layers have."""
+    """What both kinds of layers have: attention, a feed-forward part, and as many norms as parts."""
 
-    def _make(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int,
-        dropout: float,
-        layer_norm_eps: float,
-        batch_first: bool,
-        bias: bool,
-        parts: int,
-        device: str | None,
-        dtype: Any,
-    ) -> None:
-        make = (d_model, nhead, dropout, bias, False, False, None, None, batch_first, device, dtype)
-        self.self_attn = MultiheadAttention(*make)
-        if parts == 3:
-            self.multihead_attn = MultiheadAttention(*make)
-        self.linear1 = Linear(d_model, dim_feedforward, bias, device, dtype)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, device, dtype)
-        for number in range(1, parts + 1):
-            setattr(self, f"norm{number}", LayerNorm(d_model, layer_norm_eps, True, bias, device, dtype))
-        self._after = Dropout(dropout)
-
+    _parts: int
     _activation: Callable[[Tensor], Tensor]
-
-    def _fed(self, x: Tensor) -> Tensor:
-        return self._after(self.linear2(self.dropout(self._activation(self.linear1(x)))))
-
-
-class TransformerEncoderLayer(_Feeding):
-    """Attention of a sequence to itself, and two linear layers, each added to its input and normalised.
-
-    norm_first: normalise what goes in, not what comes out. Shapes as in `MultiheadAttention`.
-
-    >>> from rulegrad import Tensor, nn
-    >>> nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)(Tensor.ones(1, 3, 8)).shape
-    (1, 3, 8)
-    """
-
-    norm1: LayerNorm
-    norm2: LayerNorm
 
     def __init__(
         self,
@@ -84,9 +44,36 @@ class TransformerEncoderLayer(_Feeding):
         device: str | None = None,
         dtype: Any = "float32",
     ) -> None:
-        self._make(d_model, nhead, dim_feedforward, dropout, layer_norm_eps, batch_first, bias, 2, device, dtype)
+        make = (d_model, nhead, dropout, bias, False, False, None, None, batch_first, device, dtype)
+        self.self_attn = MultiheadAttention(*make)
+        if self._parts == 3:
+            self.multihead_attn = MultiheadAttention(*make)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, device, dtype)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, device, dtype)
+        for number in range(1, self._parts + 1):
+            setattr(self, f"norm{number}", LayerNorm(d_model, layer_norm_eps, True, bias, device, dtype))
+        self._after = Dropout(dropout)
         self.norm_first = norm_first
         self._activation = _activation(activation)
+
+    def _fed(self, x: Tensor) -> Tensor:
+        return self._after(self.linear2(self.dropout(self._activation(self.linear1(x)))))
+
+
+class TransformerEncoderLayer(_Feeding):
+    """Attention of a sequence to itself, and two linear layers, each added to its input and normalised.
+
+    norm_first: normalise what goes in, not what comes out. Shapes as in `MultiheadAttention`.
+
+    >>> from rulegrad import Tensor, nn
+    >>> nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)(Tensor.ones(1, 3, 8)).shape
+    (1, 3, 8)
+    """
+
+    _parts = 2
+    norm1: LayerNorm
+    norm2: LayerNorm
 
     def __call__(
         self,
@@ -114,27 +101,10 @@ class TransformerDecoderLayer(_Feeding):
     (3, 1, 8)
     """
 
+    _parts = 3
     norm1: LayerNorm
     norm2: LayerNorm
     norm3: LayerNorm
-
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: str | None = None,
-        dtype: Any = "float32",
-    ) -> None:
-        self._make(d_model, nhead, dim_feedforward, dropout, layer_norm_eps, batch_first, bias, 3, device, dtype)
-        self.norm_first = norm_first
-        self._activation = _activation(activation)
 
     def __call__(
         self,
