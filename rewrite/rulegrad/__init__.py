@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.config import config
 
 if TYPE_CHECKING:
-    from rulegrad import array_api, errors
+    from rulegrad import array_api, errors, nn, optim
     from rulegrad.ir import UOp
     from rulegrad.ir import dtype as dtypes
     from rulegrad.lang.engine import load_rules, rewrite
     from rulegrad.runtime.devices import load_backend
     from rulegrad.runtime.profile import profile
-    from rulegrad.tensor import Tensor, linalg, nn, no_grad, optim
+    from rulegrad.tensor import Tensor, linalg, no_grad
     from rulegrad.tracing import trace
 
 __version__ = "0.1.0"
@@ -39,12 +39,12 @@ _PLACES = {
     "hessian": ("rulegrad.tensor.functional", "hessian"),
     "jacobian": ("rulegrad.tensor.functional", "jacobian"),
     "jvp": ("rulegrad.tensor.functional", "jvp"),
-    "linalg": ("rulegrad.tensor.linalg", ""),
+    "linalg": ("rulegrad.linalg", ""),
     "load_backend": ("rulegrad.runtime.devices", "load_backend"),
     "load_rules": ("rulegrad.lang.engine", "load_rules"),
-    "nn": ("rulegrad.tensor.nn", ""),
+    "nn": ("rulegrad.nn", ""),
     "no_grad": ("rulegrad.tensor", "no_grad"),
-    "optim": ("rulegrad.tensor.optim", ""),
+    "optim": ("rulegrad.optim", ""),
     "profile": ("rulegrad.runtime.profile", "profile"),
     "rewrite": ("rulegrad.lang.engine", "rewrite"),
     "trace": ("rulegrad.tracing", "trace"),

@@ -102,9 +102,8 @@ def test_errors_of_layers(any_device, make, error, text):
 def test_channel_dropout(any_device):
     Tensor.manual_seed(3)
     x = Tensor.ones(8, 16, 3, 3)
-    assert nn.Dropout2d(0.5)(x) is x
-    with Tensor.train():
-        values = nn.Dropout2d(0.5)(x).numpy()
+    assert nn.Dropout2d(0.5).eval()(x) is x
+    values = nn.Dropout2d(0.5)(x).numpy()
     assert ((values == 0).all((2, 3)) | (values == 2).all((2, 3))).all()
     assert 30 < (values[:, :, 0, 0] == 0).sum() < 98
 
@@ -121,8 +120,7 @@ def test_running_statistics_are_computed_with_the_step(any_device):
     optimizer = optim.SGD(nn.state.get_parameters(layer), lr=0.1)
     x = np.array([[1.0, 2.0], [3.0, 6.0]], np.float32)
     for _ in range(2):
-        with Tensor.train():
-            layer(Tensor(x)).square().sum().backward()
+        layer(Tensor(x)).square().sum().backward()
         optimizer.step()
         assert not needs_buffer(layer.running_mean)
         assert not needs_buffer(layer.num_batches_tracked)
@@ -133,9 +131,8 @@ def test_running_statistics_are_computed_with_the_step(any_device):
 
 def test_several_forward_passes_before_a_step(any_device):
     layer = nn.BatchNorm1d(1, momentum=0.5)
-    with Tensor.train():
-        for value in (2.0, 4.0):
-            layer(Tensor([[value], [value]]))
+    for value in (2.0, 4.0):
+        layer(Tensor([[value], [value]]))
     assert layer.running_mean.item() == 2.5
 
 
@@ -152,9 +149,13 @@ def test_sequential_is_a_sequence(any_device):
 
 def test_dropout_layer():
     x = Tensor.ones(3)
-    assert nn.Dropout(0.5)(x) is x
+    layer = nn.Dropout(0.5)
+    assert layer(x) is not x
+    with Tensor.train(False):
+        assert layer(x) is x
+    assert layer.eval()(x) is x
     with Tensor.train():
-        assert nn.Dropout(0.5)(x) is not x
+        assert layer(x) is not x
 
 
 def test_state(any_device):

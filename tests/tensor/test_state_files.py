@@ -19,7 +19,7 @@ import pytest
 from rulegrad import Tensor, nn
 from rulegrad.errors import FileError
 from rulegrad.ir.dtype import ALL
-from rulegrad.tensor.nn.state import get_state_dict, load_state_dict, safe_load, safe_save, torch_load
+from rulegrad.nn.state import get_state_dict, load_state_dict, safe_load, safe_save, torch_load
 
 STORED = [dtype for dtype in ALL if dtype != "complex128"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
 from pathlib import Path
@@ -25,13 +24,6 @@ finally:
 VALUES: dict[str, dict[str, Any]] = json.loads((HERE / "torch_values.json").read_text(encoding="utf-8"))
 
 
-class Functional:
-    """torch.nn.functional's names for the methods of tensors."""
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda x, *arguments, **more: getattr(x, name)(*arguments, **more)
-
-
 def _weighted_sum(result: Tensor) -> Tensor:
     return (result.flatten() * Tensor(weights(result.size))).sum()
 
@@ -43,7 +35,7 @@ def _as_floats(array: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("name", CASES)
 def test_function(device, name):
     expected = VALUES["functions"][name]
-    result = CASES[name].call(Functional(), *(Tensor(_as_floats(array)) for array in CASES[name].inputs))
+    result = CASES[name].call(nn.functional, *(Tensor(_as_floats(array)) for array in CASES[name].inputs))
     assert list(result.shape) == expected["shape"]
     assert result.dtype == "float32"
     np.testing.assert_allclose(result.numpy().ravel(), expected["result"], 2e-5, 2e-6)
@@ -57,7 +49,7 @@ def test_gradient(any_device, name):
     floats = [tensor for tensor in inputs if tensor.dtype.is_float]
     for tensor in floats:
         tensor.requires_grad_()
-    result = case.call(Functional(), *inputs)
+    result = case.call(nn.functional, *inputs)
     _weighted_sum(result).backward()
     found = [tensor.grad for tensor in floats]
     Tensor.realize(result, *(gradient for gradient in found if gradient is not None))
@@ -81,7 +73,7 @@ def _slope(case: Any, found: list[Tensor | None]) -> float:
                 direction, gradient = next(towards)
                 array = array if gradient is None else array + step * direction
             moved.append(Tensor(array))
-        values.append(_weighted_sum(case.call(Functional(), *moved)).item())
+        values.append(_weighted_sum(case.call(nn.functional, *moved)).item())
     return (values[0] - values[1]) / 2e-5
 
 
@@ -111,13 +103,13 @@ def _check_layer(name: str) -> None:
     case, expected = LAYERS[name], VALUES["layers"][name]
     layer = case.make(nn)
     state = nn.state.get_state_dict(layer)
-    assert {key: list(tensor.shape) for key, tensor in state.items()} == expected["names"]
+    assert [(key, list(tensor.shape)) for key, tensor in state.items()] == list(expected["names"].items())
     assert all(tensor.requires_grad != ("running" in key or "tracked" in key) for key, tensor in state.items())
     values = first_values({key: tensor.shape for key, tensor in state.items()})
     nn.state.load_state_dict(layer, values)
     inputs = [Tensor(_as_floats(array)) for array in case.inputs]
-    with Tensor.train() if case.training else contextlib.nullcontext():
-        results = flat(case.call(layer, *inputs))
+    layer.train(case.training)
+    results = flat(case.call(layer, *inputs))
     Tensor.realize(*results)
     assert [list(result.shape) for result in results] == expected["shapes"]
     for result, value in zip(results, expected["results"], strict=True):

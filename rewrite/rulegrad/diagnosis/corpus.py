@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from rulegrad import optim
 from rulegrad.runtime.numerics import Array
-from rulegrad.tensor import Tensor, optim
+from rulegrad.tensor import Tensor
 
 Program = Callable[[str], list[Tensor]]
 

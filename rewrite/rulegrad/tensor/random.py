@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import numpy as np
 
@@ -45,8 +45,8 @@ class Random(Losses):
 
     __slots__ = ()
 
-    #: Whether `dropout` drops; set for the length of a `with Tensor.train():`.
-    training = False
+    #: The mode inside a `with Tensor.train(mode):`, for `dropout` and for every module; None outside.
+    training: ClassVar[bool | None] = None
 
     @staticmethod
     def manual_seed(seed: int = 0) -> None:

@@ -24,7 +24,7 @@ class Tensor(Matrices):
     @classmethod
     @contextmanager
     def train(cls, mode: bool = True) -> Iterator[None]:
-        """`with Tensor.train():` switches dropout on (off with False)."""
+        """Inside `with Tensor.train():` every module is in training mode, and `dropout` drops; with False, neither."""
         before, cls.training = cls.training, mode
         try:
             yield

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from rulegrad.nn.module import Described
 from rulegrad.tensor.losses import Reduction
 from rulegrad.tensor.tensor import Tensor
 
 
-class _Loss:
+class _Loss(Described):
     """A method of tensors, with its options given once."""
 
     _name: str
+    __call__: Callable[..., Tensor]
 
     def __init__(self, reduction: Reduction = "mean") -> None:
         self._options: dict[str, Any] = {"reduction": reduction}
@@ -19,7 +22,7 @@ class _Loss:
     def _weights(self) -> dict[str, Tensor | None]:
         return {}
 
-    def __call__(self, input: Tensor, *targets: Tensor) -> Tensor:
+    def forward(self, input: Tensor, *targets: Tensor) -> Tensor:
         result: Tensor = getattr(input, self._name)(*targets, **self._options, **self._weights())
         return result
 
@@ -80,7 +83,7 @@ class CrossEntropyLoss(_Weighted):
         reduction: Reduction = "mean",
         label_smoothing: float = 0.0,
     ) -> None:
-        self.weight = weight
+        self.register_buffer("weight", weight)
         self._options = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}
 
 
@@ -90,7 +93,7 @@ class NLLLoss(_Weighted):
     _name = "nll_loss"
 
     def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: Reduction = "mean") -> None:
-        self.weight = weight
+        self.register_buffer("weight", weight)
         self._options = {"ignore_index": ignore_index, "reduction": reduction}
 
 
@@ -100,12 +103,14 @@ class BCELoss(_Weighted):
     _name = "binary_cross_entropy"
 
     def __init__(self, weight: Tensor | None = None, reduction: Reduction = "mean") -> None:
-        self.weight = weight
+        self.register_buffer("weight", weight)
         self._options = {"reduction": reduction}
 
 
 class BCEWithLogitsLoss(_Weighted):
     """`Tensor.binary_cross_entropy_with_logits`"""
+
+    pos_weight: Tensor | None
 
     _name = "binary_cross_entropy_with_logits"
 
@@ -115,7 +120,8 @@ class BCEWithLogitsLoss(_Weighted):
         reduction: Reduction = "mean",
         pos_weight: Tensor | None = None,
     ) -> None:
-        self.weight, self.pos_weight = weight, pos_weight
+        self.register_buffer("weight", weight)
+        self.register_buffer("pos_weight", pos_weight)
         self._options = {"reduction": reduction}
 
     def _weights(self) -> dict[str, Tensor | None]:

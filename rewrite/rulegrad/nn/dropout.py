@@ -1,12 +1,13 @@
-"""Dropout: random zeros inside `with Tensor.train():`, and nothing outside."""
+"""Dropout: random zeros in training mode, and nothing after `eval()`."""
 
 from __future__ import annotations
 
 from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.nn.module import Layer
 from rulegrad.tensor.tensor import Tensor
 
 
-class Dropout:
+class Dropout(Layer):
     """Each element is zero with the probability `p`, and the others are scaled up. `inplace` changes nothing here."""
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
@@ -14,8 +15,8 @@ class Dropout:
             raise ConfigError(f"{type(self).__name__}: p={p}; use a probability, from 0 to 1")
         self.p = p
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.dropout(self.p)
+    def forward(self, x: Tensor) -> Tensor:
+        return x.dropout(self.p, self.training)
 
 
 class _ChannelDropout(Dropout):
@@ -23,16 +24,8 @@ class _ChannelDropout(Dropout):
 
     _extents: int
 
-    def __call__(self, x: Tensor) -> Tensor:
-        if x.ndim not in (self._extents + 1, self._extents + 2):
-            raise ShapeError(
-                f"{type(self).__name__}: the shape {x.shape} is not (batch, channels) and {self._extents} more axes"
-            )
-        if not Tensor.training or self.p == 0.0:
-            return x
-        lead = x.shape[: -self._extents]
-        kept = Tensor.ones(*lead, *(1,) * self._extents, dtype=x.dtype, device=x.device).dropout(self.p)
-        return x * kept
+    def forward(self, x: Tensor) -> Tensor:
+        return dropped_channels(x, self.p, self.training, self._extents, type(self).__name__)
 
 
 class Dropout1d(_ChannelDropout):
@@ -51,3 +44,13 @@ class Dropout3d(_ChannelDropout):
     """`Dropout2d` of (batch, channels, depth, height, width)."""
 
     _extents = 3
+
+
+def dropped_channels(x: Tensor, p: float, training: bool, extents: int, name: str) -> Tensor:
+    """Dropout of whole channels, behind which there are so many axes; without a batch too."""
+    if x.ndim not in (extents + 1, extents + 2):
+        raise ShapeError(f"{name}: the shape {x.shape} is not (batch, channels) and {extents} more axes")
+    if not training or p == 0.0:
+        return x
+    ones = Tensor.ones(*x.shape[:-extents], *(1,) * extents, dtype=x.dtype, device=x.device)
+    return x * ones.dropout(p, True)

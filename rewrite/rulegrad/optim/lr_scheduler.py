@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from rulegrad.errors import ConfigError
-from rulegrad.tensor.optim.optimizer import Optimizer
+from rulegrad.nn.walking import Walked
+from rulegrad.optim.optimizer import Optimizer
 
 
-class LRScheduler:
+class LRScheduler(Walked):
     """What schedules share: the epoch, and the first rate of each group. A subclass says in `_rate` the rate."""
 
     def __init__(self, optimizer: Optimizer) -> None:
@@ -192,7 +193,7 @@ class SequentialLR(LRScheduler):
         return self.schedulers[place]._rate(base, epoch - begin, k)
 
 
-class ReduceLROnPlateau:
+class ReduceLROnPlateau(Walked):
     """Multiplies the rates by `factor` when a metric got no better for more than `patience` epochs."""
 
     def __init__(

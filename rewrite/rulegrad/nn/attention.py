@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from rulegrad.errors import ConfigError, ShapeError
-from rulegrad.tensor.nn import init
-from rulegrad.tensor.nn.linear import Linear
+from rulegrad.nn import init
+from rulegrad.nn.linear import Linear
+from rulegrad.nn.module import Described
 from rulegrad.tensor.tensor import Tensor
 
 
-class MultiheadAttention:
+class MultiheadAttention(Described):
     """Attention in `num_heads` parts of the features, between two linear layers; the tensors have PyTorch's names.
 
     in_proj_weight (3 * embed_dim, embed_dim) makes queries, keys and values (with another `kdim` or `vdim`:
@@ -25,6 +27,8 @@ class MultiheadAttention:
     >>> result.shape, shares.shape
     ((2, 5, 8), (2, 5, 5))
     """
+
+    __call__: Callable[..., tuple[Tensor, Tensor | None]]
 
     def __init__(
         self,
@@ -66,7 +70,7 @@ class MultiheadAttention:
     def _projection(outputs: int, inputs: int, device: str | None, dtype: Any) -> Tensor:
         return init.bounded((outputs, inputs), math.sqrt(6.0 / (outputs + inputs)), device, dtype)
 
-    def __call__(
+    def forward(
         self,
         query: Tensor,
         key: Tensor,
@@ -88,7 +92,7 @@ class MultiheadAttention:
             first, second, third = (x.unsqueeze(axis) for x in (query, key, value))
             hidden = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
             how = (hidden, need_weights, attn_mask, average_attn_weights, is_causal)
-            result, shares = self(first, second, third, *how)
+            result, shares = self.forward(first, second, third, *how)
             return result.squeeze(axis), None if shares is None else shares.squeeze(0)
         if not self.batch_first:
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))
@@ -101,7 +105,7 @@ class MultiheadAttention:
             # What is put behind the keys is seen by every query.
             mask = mask.pad([(0, 0)] * (mask.ndim - 1) + [(0, added)])
         shares = heads[0]._attention_shares(heads[1], mask, False, None)
-        dropped = shares.dropout(self.dropout)
+        dropped = shares.dropout(self.dropout, self.training)
         mixed = (dropped @ heads[2]).transpose(1, 2).flatten(2)
         result = self.out_proj(mixed)
         result = result if self.batch_first else result.transpose(0, 1)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rulegrad.nn.module import Described, Layer
 from rulegrad.tensor.tensor import Tensor
 
 Extents = int | Sequence[int]
 Sizes = int | Sequence[int | None]
 
 
-class _MaxPool:
+class _MaxPool(Described):
     _rank: int
 
     def __init__(
@@ -25,7 +26,7 @@ class _MaxPool:
         self.kernel_size, self.stride, self.padding, self.dilation = kernel_size, stride, padding, dilation
         self.return_indices, self.ceil_mode = return_indices, ceil_mode
 
-    def __call__(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         how = (self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
         result: Tensor | tuple[Tensor, Tensor]
         result = getattr(x, f"max_pool{self._rank}d")(*how, return_indices=self.return_indices)
@@ -50,7 +51,7 @@ class MaxPool3d(_MaxPool):
     _rank = 3
 
 
-class AvgPool1d:
+class AvgPool1d(Layer):
     """The mean of each window of the last axis."""
 
     def __init__(
@@ -63,11 +64,11 @@ class AvgPool1d:
     ) -> None:
         self._how = (kernel_size, stride, padding, ceil_mode, count_include_pad)
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         return x.avg_pool1d(*self._how)
 
 
-class AvgPool2d:
+class AvgPool2d(Layer):
     """The mean of each window of the last two axes; `Tensor.avg_pool2d` says more."""
 
     def __init__(
@@ -81,24 +82,24 @@ class AvgPool2d:
     ) -> None:
         self._how = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         return x.avg_pool2d(*self._how)
 
 
 class AvgPool3d(AvgPool2d):
     """The mean of each window of the last three axes."""
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         return x.avg_pool3d(*self._how)
 
 
-class _Adaptive:
+class _Adaptive(Layer):
     _name: str
 
     def __init__(self, output_size: Sizes) -> None:
         self.output_size = output_size
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         result: Tensor = getattr(x, self._name)(self.output_size)
         return result
 

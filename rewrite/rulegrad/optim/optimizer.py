@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from rulegrad.errors import ConfigError, RulegradError, ShapeError
+from rulegrad.nn.parameter import Parameter
+from rulegrad.nn.walking import Walked
 from rulegrad.tensor import updates
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.realize import needs_buffer
@@ -23,7 +25,7 @@ Parameters = Iterable[Tensor] | Iterable[Mapping[str, Any]]
 Numbers = dict[str, Tensor]
 
 
-class Optimizer:
+class Optimizer(Walked):
     """Groups of parameters with their options, in `param_groups` as in PyTorch, and the step that moves them.
 
     A subclass says in `_numbers` which numbers its formula reads, and in `_change` the new value of a parameter.
@@ -38,19 +40,29 @@ class Optimizer:
         self.state: dict[int, dict[str, Tensor]] = {}
         self._shared: list[dict[str, Tensor]] = []
         self._uploaded: list[tuple[tuple[float, ...], Tensor] | None] = []
-        seen: set[int] = set()
+        self.defaults = dict(defaults)
         for group in groups:
-            self._add_group({**defaults, **group}, seen)
-        if not seen:
-            raise RulegradError("optimizer: no parameter requires a gradient; pass nn.state.get_parameters(model)")
+            self._add_group({**defaults, **group})
+        if not self.param_groups:
+            raise RulegradError("optimizer: no parameter requires a gradient; pass model.parameters()")
         self.device = self.parameters[0].device
 
-    def _add_group(self, group: dict[str, Any], seen: set[int]) -> None:
+    def add_param_group(self, param_group: Mapping[str, Any]) -> None:
+        """Optimise more parameters: a dict with "params", and the options that differ."""
+        self._add_group({**self.defaults, **param_group})
+
+    def _add_group(self, group: dict[str, Any]) -> None:
+        seen = {id(parameter) for parameter in self.parameters}
         given = [group["params"]] if isinstance(group["params"], Tensor) else list(group["params"])
-        unique = {id(p): p for p in given if p.requires_grad and id(p) not in seen}
+        if any(p.requires_grad and not isinstance(p, Parameter) for p in given):
+            raise RulegradError(
+                "optimizer: a tensor was computed from others, so it cannot be moved; pass those, or a copy of its "
+                "values: tensor.detach().requires_grad_()"
+            )
+        # A frozen parameter has its place too: it may be thawed later.
+        unique = {id(p): p for p in given if isinstance(p, Parameter) and id(p) not in seen}
         if not unique:
             return
-        seen.update(unique)
         group["params"] = list(unique.values())
         self._check(group)
         self.param_groups.append(group)
@@ -72,10 +84,11 @@ class Optimizer:
         for group in self.param_groups:
             group["lr"] = value
 
-    def zero_grad(self) -> None:
-        """Forget the gradients."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients; with `set_to_none=False` they are zeros."""
         for parameter in self.parameters:
-            parameter.grad = None
+            grad = parameter.grad
+            parameter.grad = None if set_to_none or grad is None else grad.zeros_like()
 
     @no_grad()
     def step(self, *others: Tensor) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.nn import init
+from rulegrad.nn.module import Described, Layer
 from rulegrad.tensor.convolution import one_for_each_axis
-from rulegrad.tensor.nn import init
 from rulegrad.tensor.tensor import Tensor
 
 Extents = int | Sequence[int]
@@ -23,7 +24,7 @@ def _check_channels(name: str, inputs: int, outputs: int, groups: int) -> None:
         )
 
 
-class _Convolution:
+class _Convolution(Layer):
     """What Conv1d, Conv2d and Conv3d share."""
 
     _rank: int
@@ -56,7 +57,7 @@ class _Convolution:
         self.weight = init.bounded((out_channels, in_channels // groups, *self.kernel_size), bound, device, dtype)
         self.bias = init.bounded((out_channels,), bound, device, dtype) if bias else None
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         padding = self.padding
         if self.padding_mode != "zeros":
             x, padding = self._surrounded(x), 0
@@ -104,10 +105,11 @@ class Conv3d(_Convolution):
     _rank = 3
 
 
-class _Transposed:
+class _Transposed(Described):
     """What ConvTranspose1d, ConvTranspose2d and ConvTranspose3d share."""
 
     _rank: int
+    __call__: Callable[..., Tensor]
 
     def __init__(
         self,
@@ -136,7 +138,7 @@ class _Transposed:
         self.weight = init.bounded((in_channels, out_channels // groups, *self.kernel_size), bound, device, dtype)
         self.bias = init.bounded((out_channels,), bound, device, dtype) if bias else None
 
-    def __call__(self, x: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+    def forward(self, x: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         extra = self.output_padding if output_size is None else self._extra(x, tuple(output_size))
         how = (self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
         result: Tensor = getattr(x, f"conv_transpose{self._rank}d")(*how)

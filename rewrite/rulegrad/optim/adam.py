@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rulegrad.errors import ConfigError
-from rulegrad.tensor.optim.optimizer import Numbers, Optimizer, Parameters, with_decay
+from rulegrad.optim.optimizer import Numbers, Optimizer, Parameters, with_decay
 from rulegrad.tensor.tensor import Tensor
 
 

@@ -1,4 +1,4 @@
-"""Normalisation layers. Those with running statistics use the batch's own inside `with Tensor.train():`."""
+"""Normalisation layers. Those with running statistics use the batch's own in training mode."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from rulegrad.errors import ShapeError
+from rulegrad.nn import init
+from rulegrad.nn.module import Layer
 from rulegrad.tensor import updates
 from rulegrad.tensor.axes import integers
-from rulegrad.tensor.nn import init
 from rulegrad.tensor.tensor import Tensor
 
 
-class LayerNorm:
+class LayerNorm(Layer):
     """The last axes, of the given shape, brought to mean 0 and variance 1, then scaled and shifted.
 
     >>> from rulegrad import Tensor, nn
@@ -34,11 +35,11 @@ class LayerNorm:
         self.weight = init.filled(self.normalized_shape, 1.0, device, dtype) if elementwise_affine else None
         self.bias = init.filled(self.normalized_shape, 0.0, device, dtype) if elementwise_affine and bias else None
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         return x.layer_norm(self.normalized_shape, self.weight, self.bias, self.eps)
 
 
-class RMSNorm:
+class RMSNorm(Layer):
     """The last axes, of the given shape, divided by the root of their mean square, then scaled.
 
     >>> from rulegrad import Tensor, nn
@@ -58,11 +59,11 @@ class RMSNorm:
         self.eps = eps
         self.weight = init.filled(self.normalized_shape, 1.0, device, dtype) if elementwise_affine else None
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         return x.rms_norm(self.normalized_shape, self.weight, self.eps)
 
 
-class GroupNorm:
+class GroupNorm(Layer):
     """The channels (axis 1) in groups, each brought to mean 0 and variance 1; then scaled and shifted by channel."""
 
     def __init__(
@@ -80,12 +81,16 @@ class GroupNorm:
         self.weight = init.filled((num_channels,), 1.0, device, dtype) if affine else None
         self.bias = init.filled((num_channels,), 0.0, device, dtype) if affine else None
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         return x.group_norm(self.num_groups, self.weight, self.bias, self.eps)
 
 
-class _Running:
+class _Running(Layer):
     """What batch and instance normalisation share: the running statistics, and weights for each channel."""
+
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
 
     def __init__(
         self,
@@ -100,11 +105,11 @@ class _Running:
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.weight = init.filled((num_features,), 1.0, device, dtype) if affine else None
         self.bias = init.filled((num_features,), 0.0, device, dtype) if affine else None
-        self.running_mean = self.running_var = self.num_batches_tracked = None
-        if track_running_stats:
-            self.running_mean = Tensor.zeros(num_features, dtype=dtype, device=device)
-            self.running_var = Tensor.ones(num_features, dtype=dtype, device=device)
-            self.num_batches_tracked = Tensor.zeros((), dtype="int64", device=device)
+        kept = track_running_stats
+        how: dict[str, Any] = {"dtype": dtype, "device": device}
+        self.register_buffer("running_mean", Tensor.zeros(num_features, **how) if kept else None)
+        self.register_buffer("running_var", Tensor.ones(num_features, **how) if kept else None)
+        self.register_buffer("num_batches_tracked", Tensor.zeros((), dtype="int64", device=device) if kept else None)
 
     def _share(self) -> float | Tensor:
         """Count this batch; the share that it has in the running statistics (without a momentum, that of a mean)."""
@@ -138,10 +143,10 @@ class _BatchNorm(_Running):
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         self._check(x, self._ranks)
-        own = Tensor.training or self.running_mean is None
-        share = self._share() if Tensor.training else 0.0
+        own = self.training or self.running_mean is None
+        share = self._share() if self.training else 0.0
         statistics = (self.running_mean, self.running_var)
         return x.batch_norm(*statistics, self.weight, self.bias, own, share, self.eps)
 
@@ -155,13 +160,12 @@ class BatchNorm1d(_BatchNorm):
 class BatchNorm2d(_BatchNorm):
     """Batch normalisation of images (batch, channels, height, width); `Tensor.batch_norm` says more.
 
-    Inside `with Tensor.train():` the statistics are the batch's, and running_mean and running_var move towards them by
-    `momentum` (None: they are the mean of all batches so far); outside they are used. num_batches_tracked counts.
+    In training mode the statistics are the batch's, and running_mean and running_var move towards them by `momentum`
+    (None: they are the mean of all batches so far); after `eval()` they are used. num_batches_tracked counts.
 
     >>> from rulegrad import Tensor, nn
     >>> layer = nn.BatchNorm2d(3)
-    >>> with Tensor.train():
-    ...     y = layer(Tensor.ones(2, 3, 4, 4))
+    >>> y = layer(Tensor.ones(2, 3, 4, 4))
     >>> layer.num_batches_tracked.item()
     1
     """
@@ -192,11 +196,11 @@ class _InstanceNorm(_Running):
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         self._check(x, (self._extents + 1, self._extents + 2))
         if x.ndim == self._extents + 1:
-            return self(x.unsqueeze(0)).squeeze(0)
-        own = Tensor.training or self.running_mean is None
+            return self.forward(x.unsqueeze(0)).squeeze(0)
+        own = self.training or self.running_mean is None
         share = 0.1 if self.momentum is None else self.momentum
         statistics = (self.running_mean, self.running_var)
         return x.instance_norm(*statistics, self.weight, self.bias, own, share, self.eps)

@@ -1,15 +1,16 @@
-"""Layers of networks. A layer is a plain object that holds tensors; a model is any object that holds layers.
+"""Modules of networks. Names of layers, arguments and tensors, and the first values, are PyTorch's.
 
-Names of layers, arguments and tensors, and the first values, are PyTorch's, so that its state dicts load unchanged.
+So its state dicts load unchanged. A model is a `Module`; any other object, list or dict that holds layers works too, by
+the functions in `nn.state`.
 
 >>> from rulegrad import Tensor, nn
 >>> model = nn.Sequential(nn.Linear(64, 32), Tensor.relu, nn.Linear(32, 10))
->>> len(nn.state.get_parameters(model))
+>>> len(list(model.parameters()))
 4
 """
 
-from rulegrad.tensor.nn import init, state, utils
-from rulegrad.tensor.nn.activation import (
+from rulegrad.nn import functional, init, state, utils
+from rulegrad.nn.activation import (
     CELU,
     ELU,
     GELU,
@@ -37,9 +38,9 @@ from rulegrad.tensor.nn.activation import (
     Tanhshrink,
     Threshold,
 )
-from rulegrad.tensor.nn.attention import MultiheadAttention
-from rulegrad.tensor.nn.container import Sequential
-from rulegrad.tensor.nn.convolution import (
+from rulegrad.nn.attention import MultiheadAttention
+from rulegrad.nn.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from rulegrad.nn.convolution import (
     Conv1d,
     Conv2d,
     Conv3d,
@@ -47,9 +48,9 @@ from rulegrad.tensor.nn.convolution import (
     ConvTranspose2d,
     ConvTranspose3d,
 )
-from rulegrad.tensor.nn.dropout import Dropout, Dropout1d, Dropout2d, Dropout3d
-from rulegrad.tensor.nn.linear import Bilinear, Embedding, Flatten, Identity, Linear, Unflatten
-from rulegrad.tensor.nn.losses import (
+from rulegrad.nn.dropout import Dropout, Dropout1d, Dropout2d, Dropout3d
+from rulegrad.nn.linear import Bilinear, Embedding, Flatten, Identity, Linear, Unflatten
+from rulegrad.nn.losses import (
     BCELoss,
     BCEWithLogitsLoss,
     CosineEmbeddingLoss,
@@ -67,7 +68,8 @@ from rulegrad.tensor.nn.losses import (
     SoftMarginLoss,
     TripletMarginLoss,
 )
-from rulegrad.tensor.nn.normalization import (
+from rulegrad.nn.module import Module
+from rulegrad.nn.normalization import (
     BatchNorm1d,
     BatchNorm2d,
     BatchNorm3d,
@@ -78,7 +80,8 @@ from rulegrad.tensor.nn.normalization import (
     LayerNorm,
     RMSNorm,
 )
-from rulegrad.tensor.nn.pooling import (
+from rulegrad.nn.parameter import Parameter
+from rulegrad.nn.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
     AdaptiveAvgPool3d,
@@ -92,9 +95,9 @@ from rulegrad.tensor.nn.pooling import (
     MaxPool2d,
     MaxPool3d,
 )
-from rulegrad.tensor.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
-from rulegrad.tensor.nn.shuffle import ChannelShuffle, PixelShuffle, PixelUnshuffle, Upsample
-from rulegrad.tensor.nn.transformer import (
+from rulegrad.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
+from rulegrad.nn.shuffle import ChannelShuffle, PixelShuffle, PixelUnshuffle, Upsample
+from rulegrad.nn.transformer import (
     TransformerDecoder,
     TransformerDecoderLayer,
     TransformerEncoder,
@@ -167,9 +170,15 @@ __all__ = [
     "MaxPool2d",
     "MaxPool3d",
     "Mish",
+    "Module",
+    "ModuleDict",
+    "ModuleList",
     "MultiheadAttention",
     "NLLLoss",
     "PReLU",
+    "Parameter",
+    "ParameterDict",
+    "ParameterList",
     "PixelShuffle",
     "PixelUnshuffle",
     "PoissonNLLLoss",
@@ -197,6 +206,7 @@ __all__ = [
     "TripletMarginLoss",
     "Unflatten",
     "Upsample",
+    "functional",
     "init",
     "state",
     "utils",

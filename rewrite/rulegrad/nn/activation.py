@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from rulegrad.tensor.nn import init
+from rulegrad.nn import init
+from rulegrad.nn.module import Layer
 from rulegrad.tensor.tensor import Tensor
 
 
-class _Activation:
+class _Activation(Layer):
     """A method of tensors, with its arguments given once."""
 
     _name: str
@@ -16,7 +17,7 @@ class _Activation:
     def __init__(self) -> None:
         self._arguments: tuple[Any, ...] = ()
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         result: Tensor = getattr(x, self._name)(*self._arguments)
         return result
 
@@ -184,7 +185,7 @@ class Softplus(_Activation):
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         self.beta = beta
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         return x.softplus() if self.beta == 1.0 else (x * self.beta).softplus() / self.beta
 
 
@@ -196,7 +197,7 @@ class Softmax(_Activation):
     def __init__(self, dim: int | None = None) -> None:
         self.dim = dim
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         dim = self.dim
         if dim is None:
             dim = 0 if x.ndim in (0, 1, 3) else 1
@@ -216,7 +217,7 @@ class Softmin(Softmax):
     _name = "softmin"
 
 
-class PReLU:
+class PReLU(Layer):
     """`Tensor.prelu` with a weight that is learnt: one number, or one for each channel."""
 
     def __init__(
@@ -228,7 +229,7 @@ class PReLU:
     ) -> None:
         self.weight = _filled((num_parameters,), init, device, dtype)
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         return x.prelu(self.weight)
 
 

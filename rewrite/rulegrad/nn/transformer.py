@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from rulegrad.errors import ConfigError
-from rulegrad.tensor.nn.attention import MultiheadAttention
-from rulegrad.tensor.nn.dropout import Dropout
-from rulegrad.tensor.nn.linear import Linear
-from rulegrad.tensor.nn.normalization import LayerNorm
+from rulegrad.nn.attention import MultiheadAttention
+from rulegrad.nn.container import ModuleList
+from rulegrad.nn.dropout import Dropout
+from rulegrad.nn.linear import Linear
+from rulegrad.nn.module import Described
+from rulegrad.nn.normalization import LayerNorm
 from rulegrad.tensor.tensor import Tensor
 
 Activation = str | Callable[[Tensor], Tensor]
@@ -24,11 +26,15 @@ def _activation(name: Activation) -> Callable[[Tensor], Tensor]:
     return Tensor.relu if name == "relu" else Tensor.gelu
 
 
-class _Feeding:
-    """What both kinds of layers have: attention, a feed-forward part, and as many norms as parts."""
+class _Feeding(Described):
+    """What both kinds of layers have: attention, a feed-forward part, and as many norms and dropouts as parts."""
 
-    _parts: int
-    _activation: Callable[[Tensor], Tensor]
+    _count: int
+    __call__: Callable[..., Tensor]
+    norm1: LayerNorm
+    norm2: LayerNorm
+    dropout1: Dropout
+    dropout2: Dropout
 
     def __init__(
         self,
@@ -46,19 +52,20 @@ class _Feeding:
     ) -> None:
         make = (d_model, nhead, dropout, bias, False, False, None, None, batch_first, device, dtype)
         self.self_attn = MultiheadAttention(*make)
-        if self._parts == 3:
+        if self._count == 3:
             self.multihead_attn = MultiheadAttention(*make)
         self.linear1 = Linear(d_model, dim_feedforward, bias, device, dtype)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias, device, dtype)
-        for number in range(1, self._parts + 1):
+        for number in range(1, self._count + 1):
             setattr(self, f"norm{number}", LayerNorm(d_model, layer_norm_eps, True, bias, device, dtype))
-        self._after = Dropout(dropout)
+        for number in range(1, self._count + 1):
+            setattr(self, f"dropout{number}", Dropout(dropout))
         self.norm_first = norm_first
-        self._activation = _activation(activation)
+        self.activation = _activation(activation)
 
     def _fed(self, x: Tensor) -> Tensor:
-        return self._after(self.linear2(self.dropout(self._activation(self.linear1(x)))))
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
 
 class TransformerEncoderLayer(_Feeding):
@@ -71,11 +78,9 @@ class TransformerEncoderLayer(_Feeding):
     (1, 3, 8)
     """
 
-    _parts = 2
-    norm1: LayerNorm
-    norm2: LayerNorm
+    _count = 2
 
-    def __call__(
+    def forward(
         self,
         src: Tensor,
         src_mask: Tensor | None = None,
@@ -84,13 +89,13 @@ class TransformerEncoderLayer(_Feeding):
     ) -> Tensor:
         def attended(x: Tensor) -> Tensor:
             result, _ = self.self_attn(x, x, x, src_key_padding_mask, False, src_mask, True, is_causal)
-            return self._after(result)
+            return self.dropout1(result)
 
         if self.norm_first:
             src = src + attended(self.norm1(src))
-            return src + self._fed(self.norm2(src))
+            return src + self.dropout2(self._fed(self.norm2(src)))
         src = self.norm1(src + attended(src))
-        return self.norm2(src + self._fed(src))
+        return self.norm2(src + self.dropout2(self._fed(src)))
 
 
 class TransformerDecoderLayer(_Feeding):
@@ -101,12 +106,11 @@ class TransformerDecoderLayer(_Feeding):
     (3, 1, 8)
     """
 
-    _parts = 3
-    norm1: LayerNorm
-    norm2: LayerNorm
+    _count = 3
     norm3: LayerNorm
+    dropout3: Dropout
 
-    def __call__(
+    def forward(
         self,
         tgt: Tensor,
         memory: Tensor,
@@ -119,24 +123,26 @@ class TransformerDecoderLayer(_Feeding):
     ) -> Tensor:
         def attended(x: Tensor) -> Tensor:
             result, _ = self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, True, tgt_is_causal)
-            return self._after(result)
+            return self.dropout1(result)
 
         def remembered(x: Tensor) -> Tensor:
             how = (memory_key_padding_mask, False, memory_mask, True, memory_is_causal)
             result, _ = self.multihead_attn(x, memory, memory, *how)
-            return self._after(result)
+            return self.dropout2(result)
 
         if self.norm_first:
             tgt = tgt + attended(self.norm1(tgt))
             tgt = tgt + remembered(self.norm2(tgt))
-            return tgt + self._fed(self.norm3(tgt))
+            return tgt + self.dropout3(self._fed(self.norm3(tgt)))
         tgt = self.norm1(tgt + attended(tgt))
         tgt = self.norm2(tgt + remembered(tgt))
-        return self.norm3(tgt + self._fed(tgt))
+        return self.norm3(tgt + self.dropout3(self._fed(tgt)))
 
 
-class TransformerEncoder:
+class TransformerEncoder(Described):
     """`num_layers` copies of a layer, one after the other: `layers.0.…`; then `norm`, if given."""
+
+    __call__: Callable[..., Tensor]
 
     def __init__(
         self,
@@ -144,10 +150,11 @@ class TransformerEncoder:
         num_layers: int,
         norm: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
-        self.layers = [copy.deepcopy(encoder_layer) for _ in range(num_layers)]
+        self.layers = ModuleList(copy.deepcopy(encoder_layer) for _ in range(num_layers))
+        self.num_layers = num_layers
         self.norm = norm
 
-    def __call__(
+    def forward(
         self,
         src: Tensor,
         mask: Tensor | None = None,
@@ -159,8 +166,10 @@ class TransformerEncoder:
         return src if self.norm is None else self.norm(src)
 
 
-class TransformerDecoder:
+class TransformerDecoder(Described):
     """`num_layers` copies of a decoder layer, one after the other: `layers.0.…`; then `norm`, if given."""
+
+    __call__: Callable[..., Tensor]
 
     def __init__(
         self,
@@ -168,10 +177,11 @@ class TransformerDecoder:
         num_layers: int,
         norm: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
-        self.layers = [copy.deepcopy(decoder_layer) for _ in range(num_layers)]
+        self.layers = ModuleList(copy.deepcopy(decoder_layer) for _ in range(num_layers))
+        self.num_layers = num_layers
         self.norm = norm
 
-    def __call__(
+    def forward(
         self,
         tgt: Tensor,
         memory: Tensor,

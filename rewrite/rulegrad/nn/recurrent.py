@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from rulegrad.errors import ConfigError, ShapeError
-from rulegrad.tensor.nn import init
+from rulegrad.nn import init
+from rulegrad.nn.module import Described
 from rulegrad.tensor.tensor import Tensor
 
 #: The state of one layer: one tensor, or the two of an LSTM.
@@ -32,7 +34,7 @@ def _step(kind: str, inputs: Tensor, state: State, weight: Tensor, bias: Tensor 
 _GATES = {"LSTM": 4, "GRU": 3, "tanh": 1, "relu": 1}
 
 
-class _Recurrent:
+class _Recurrent(Described):
     """What RNN, LSTM and GRU share: layers over layers, in one direction or both."""
 
     _kind: str
@@ -85,7 +87,7 @@ class _Recurrent:
                 ends.append(end)
             sequence = results[0] if len(results) == 1 else results[0].cat(results[1], axis=-1)
             if layer < self.num_layers - 1:
-                sequence = sequence.dropout(self.dropout)
+                sequence = sequence.dropout(self.dropout, self.training)
         last = tuple(Tensor.stack([end[k] for end in ends]) for k in range(len(ends[0])))
         return (sequence.transpose(0, 1) if self.batch_first else sequence), last
 
@@ -129,6 +131,8 @@ class RNN(_Recurrent):
     ((5, 2, 4), (1, 2, 4))
     """
 
+    __call__: Callable[..., tuple[Tensor, Tensor]]
+
     def __init__(
         self,
         input_size: int,
@@ -145,7 +149,7 @@ class RNN(_Recurrent):
         self._kind = _nonlinearity(nonlinearity, "RNN")
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
 
-    def __call__(self, x: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
         outputs, last = self._run(x, None if hx is None else (hx,))
         return outputs, last[0]
 
@@ -153,9 +157,10 @@ class RNN(_Recurrent):
 class GRU(_Recurrent):
     """Gated recurrent units (Cho et al. 2014), with the gates in the order reset, update, new; otherwise as `RNN`."""
 
+    __call__: Callable[..., tuple[Tensor, Tensor]]
     _kind = "GRU"
 
-    def __call__(self, x: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
         outputs, last = self._run(x, None if hx is None else (hx,))
         return outputs, last[0]
 
@@ -166,14 +171,15 @@ class LSTM(_Recurrent):
     The states are pairs (hidden, cell); otherwise as `RNN`.
     """
 
+    __call__: Callable[..., tuple[Tensor, tuple[Tensor, Tensor]]]
     _kind = "LSTM"
 
-    def __call__(self, x: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def forward(self, x: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         outputs, last = self._run(x, hx)
         return outputs, (last[0], last[1])
 
 
-class _Cell:
+class _Cell(Described):
     """What the cells share: the weights of one step."""
 
     _kind: str
@@ -207,6 +213,8 @@ class _Cell:
 class RNNCell(_Cell):
     """One step of `RNN`: from (batch, input_size) and (batch, hidden_size) to the next (batch, hidden_size)."""
 
+    __call__: Callable[..., Tensor]
+
     def __init__(
         self,
         input_size: int,
@@ -219,25 +227,27 @@ class RNNCell(_Cell):
         self._kind = _nonlinearity(nonlinearity, "RNNCell")
         super().__init__(input_size, hidden_size, bias, device, dtype)
 
-    def __call__(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
         return self._next(x, None if hx is None else (hx,))[0]
 
 
 class GRUCell(_Cell):
     """One step of `GRU`."""
 
+    __call__: Callable[..., Tensor]
     _kind = "GRU"
 
-    def __call__(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
         return self._next(x, None if hx is None else (hx,))[0]
 
 
 class LSTMCell(_Cell):
     """One step of `LSTM`; the state is a pair (hidden, cell)."""
 
+    __call__: Callable[..., tuple[Tensor, Tensor]]
     _kind = "LSTM"
 
-    def __call__(self, x: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         state = self._next(x, hx)
         return state[0], state[1]
 

@@ -1,0 +1,373 @@
+"""PyTorch's `torch.nn.functional`: functions whose first argument is the tensor. Most are the tensors' own methods.
+
+>>> import rulegrad.nn.functional as F
+>>> from rulegrad import Tensor
+>>> F.relu(Tensor([-1.0, 2.0])).tolist(), F.softmax(Tensor([1.0, 1.0]), dim=0).tolist()
+([0.0, 2.0], [0.5, 0.5])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.nn.dropout import dropped_channels
+from rulegrad.nn.linear import bilinear, looked_up
+from rulegrad.nn.shuffle import channel_shuffle, pixel_shuffle, pixel_unshuffle
+from rulegrad.tensor.tensor import Tensor
+
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "batch_norm",
+    "bilinear",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "celu",
+    "channel_shuffle",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "cosine_embedding_loss",
+    "cosine_similarity",
+    "cross_entropy",
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "elu",
+    "embedding",
+    "fold",
+    "gaussian_nll_loss",
+    "gelu",
+    "glu",
+    "group_norm",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "hinge_embedding_loss",
+    "huber_loss",
+    "instance_norm",
+    "interpolate",
+    "kl_div",
+    "l1_loss",
+    "layer_norm",
+    "leaky_relu",
+    "linear",
+    "log_softmax",
+    "logsigmoid",
+    "margin_ranking_loss",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "mish",
+    "mse_loss",
+    "multi_margin_loss",
+    "nll_loss",
+    "normalize",
+    "one_hot",
+    "pad",
+    "pairwise_distance",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "poisson_nll_loss",
+    "prelu",
+    "relu",
+    "relu6",
+    "rms_norm",
+    "scaled_dot_product_attention",
+    "selu",
+    "sigmoid",
+    "silu",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+    "softmax",
+    "softmin",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "tanh",
+    "tanhshrink",
+    "threshold",
+    "triplet_margin_loss",
+    "unfold",
+]
+
+# ---- activations: `inplace` changes nothing here ----
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """`Tensor.relu`"""
+    return input.relu()
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """`Tensor.relu6`"""
+    return input.relu6()
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """`Tensor.elu`"""
+    return input.elu(alpha)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """`Tensor.celu`"""
+    return input.celu(alpha)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """`Tensor.selu`"""
+    return input.selu()
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """`Tensor.silu`"""
+    return input.silu()
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """`Tensor.mish`"""
+    return input.mish()
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """`Tensor.hardsigmoid`"""
+    return input.hardsigmoid()
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """`Tensor.hardswish`"""
+    return input.hardswish()
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """`Tensor.hardtanh`"""
+    return input.hardtanh(min_val, max_val)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """`Tensor.leaky_relu`"""
+    return input.leaky_relu(negative_slope)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """`Tensor.threshold`"""
+    return input.threshold(threshold, value)
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """`log(1 + exp(beta * input)) / beta`, without overflow; `threshold` is not needed."""
+    return input.softplus() if beta == 1.0 else (input * beta).softplus() / beta
+
+
+gelu = Tensor.gelu
+glu = Tensor.glu
+hardshrink = Tensor.hardshrink
+logsigmoid = Tensor.logsigmoid
+prelu = Tensor.prelu
+sigmoid = Tensor.sigmoid
+softshrink = Tensor.softshrink
+softsign = Tensor.softsign
+tanh = Tensor.tanh
+tanhshrink = Tensor.tanhshrink
+
+
+def softmax(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
+    """`Tensor.softmax` along `dim`, computed in `dtype` where one is given."""
+    return _in(input, dtype).softmax(dim)
+
+
+def log_softmax(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
+    """`Tensor.log_softmax` along `dim`, computed in `dtype` where one is given."""
+    return _in(input, dtype).log_softmax(dim)
+
+
+def softmin(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
+    """`Tensor.softmin` along `dim`, computed in `dtype` where one is given."""
+    return _in(input, dtype).softmin(dim)
+
+
+def _in(tensor: Tensor, dtype: Any) -> Tensor:
+    return tensor if dtype is None else tensor.cast(dtype)
+
+
+# ---- dropout ----
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Each element is zero with the probability `p`, and the others are scaled up; unless `training` is False."""
+    return input.dropout(p, training)
+
+
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """`dropout` of whole channels of (batch, channels, length)."""
+    return dropped_channels(input, p, training, 1, "dropout1d")
+
+
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """`dropout` of whole channels of (batch, channels, height, width)."""
+    return dropped_channels(input, p, training, 2, "dropout2d")
+
+
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """`dropout` of whole channels of (batch, channels, depth, height, width)."""
+    return dropped_channels(input, p, training, 3, "dropout3d")
+
+
+# ---- linear maps, convolutions, pooling, normalisation, attention ----
+
+adaptive_avg_pool1d = Tensor.adaptive_avg_pool1d
+adaptive_avg_pool2d = Tensor.adaptive_avg_pool2d
+adaptive_avg_pool3d = Tensor.adaptive_avg_pool3d
+adaptive_max_pool1d = Tensor.adaptive_max_pool1d
+adaptive_max_pool2d = Tensor.adaptive_max_pool2d
+adaptive_max_pool3d = Tensor.adaptive_max_pool3d
+avg_pool1d = Tensor.avg_pool1d
+avg_pool2d = Tensor.avg_pool2d
+avg_pool3d = Tensor.avg_pool3d
+batch_norm = Tensor.batch_norm
+conv1d = Tensor.conv1d
+conv2d = Tensor.conv2d
+conv3d = Tensor.conv3d
+conv_transpose1d = Tensor.conv_transpose1d
+conv_transpose2d = Tensor.conv_transpose2d
+conv_transpose3d = Tensor.conv_transpose3d
+group_norm = Tensor.group_norm
+instance_norm = Tensor.instance_norm
+layer_norm = Tensor.layer_norm
+linear = Tensor.linear
+max_pool1d = Tensor.max_pool1d
+max_pool2d = Tensor.max_pool2d
+max_pool3d = Tensor.max_pool3d
+normalize = Tensor.normalize
+rms_norm = Tensor.rms_norm
+scaled_dot_product_attention = Tensor.scaled_dot_product_attention
+
+
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+) -> Tensor:
+    """The rows of `weight` at the integers in `input`, as `nn.Embedding` looks them up."""
+    if padding_idx is not None and padding_idx < 0:
+        padding_idx += weight.shape[0]
+    return looked_up(input, weight, padding_idx, max_norm, norm_type)
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """For each integer a vector of `num_classes` zeros and a one (int64); -1: as many as the largest needs.
+
+    The classes are counted by computing the tensor. Raises ShapeError for integers that are out of range.
+
+    >>> import rulegrad.nn.functional as F
+    >>> from rulegrad import Tensor
+    >>> F.one_hot(Tensor([0, 2])).tolist()
+    [[1, 0, 0], [0, 0, 1]]
+    """
+    if num_classes < 0:
+        if not tensor.size:
+            raise ShapeError("one_hot: no integers to count the classes of; give num_classes")
+        num_classes = int(tensor.max().item()) + 1
+    if tensor.size and not 0 <= int(tensor.min().item()) <= int(tensor.max().item()) < num_classes:
+        raise ShapeError(f"one_hot: the integers are not all from 0 to {num_classes - 1}; give more num_classes")
+    return tensor.one_hot(num_classes).cast("int64")
+
+
+# ---- images ----
+
+
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    """PyTorch's order: pairs (before, after) for the last axis, then for the one before it, and so on.
+
+    mode: "constant", "reflect", "replicate", "circular"; `Tensor.pad`, which takes a pair for each axis, says more.
+
+    >>> import rulegrad.nn.functional as F
+    >>> from rulegrad import Tensor
+    >>> F.pad(Tensor([[1, 2]]), (1, 0)).tolist()
+    [[0, 1, 2]]
+    """
+    numbers = list(pad)
+    count = len(numbers) // 2
+    if len(numbers) % 2 or count > input.ndim:
+        raise ShapeError(f"pad: {numbers} for the shape {input.shape}; give a pair for each of the last axes")
+    pairs = [(numbers[2 * k], numbers[2 * k + 1]) for k in range(count)]
+    if any(number < 0 for number in numbers):
+        cut = [(max(-before, 0), n - max(-after, 0)) for (before, after), n in zip(pairs, reversed(input.shape))]
+        input = input.shrink(*[None] * (input.ndim - count), *reversed(cut))
+        pairs = [(max(before, 0), max(after, 0)) for before, after in pairs]
+    every = [(0, 0)] * (input.ndim - count) + pairs[::-1]
+    return input.pad(every, 0 if value is None else value, mode)
+
+
+def interpolate(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: Any = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
+    """`Tensor.interpolate`. Raises ConfigError for `antialias`, which is not there."""
+    if antialias:
+        raise ConfigError("interpolate: antialias=True is not supported; smooth the image first, or use mode='area'")
+    if recompute_scale_factor and size is None:
+        factors = scale_factor if isinstance(scale_factor, Sequence) else [scale_factor] * (input.ndim - 2)
+        size, scale_factor = [int(n * f) for n, f in zip(input.shape[2:], factors)], None
+    return input.interpolate(size, scale_factor, mode, bool(align_corners))
+
+
+def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+    """The windows of images as columns: `Tensor.im2col`."""
+    return input.im2col(kernel_size, stride, padding, dilation)
+
+
+def fold(
+    input: Tensor,
+    output_size: Any,
+    kernel_size: Any,
+    dilation: Any = 1,
+    padding: Any = 0,
+    stride: Any = 1,
+) -> Tensor:
+    """Columns added up to images: `Tensor.col2im`."""
+    return input.col2im(output_size, kernel_size, stride, padding, dilation)
+
+
+# ---- losses ----
+
+binary_cross_entropy = Tensor.binary_cross_entropy
+binary_cross_entropy_with_logits = Tensor.binary_cross_entropy_with_logits
+cosine_embedding_loss = Tensor.cosine_embedding_loss
+cosine_similarity = Tensor.cosine_similarity
+cross_entropy = Tensor.cross_entropy
+gaussian_nll_loss = Tensor.gaussian_nll_loss
+hinge_embedding_loss = Tensor.hinge_embedding_loss
+huber_loss = Tensor.huber_loss
+kl_div = Tensor.kl_div
+l1_loss = Tensor.l1_loss
+margin_ranking_loss = Tensor.margin_ranking_loss
+mse_loss = Tensor.mse_loss
+multi_margin_loss = Tensor.multi_margin_loss
+nll_loss = Tensor.nll_loss
+pairwise_distance = Tensor.pairwise_distance
+poisson_nll_loss = Tensor.poisson_nll_loss
+smooth_l1_loss = Tensor.smooth_l1_loss
+soft_margin_loss = Tensor.soft_margin_loss
+triplet_margin_loss = Tensor.triplet_margin_loss

@@ -1,0 +1,295 @@
+"""`Module`, the base of layers and models: what they hold, whether they are being trained, and their state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rulegrad.errors import RulegradError
+from rulegrad.nn import state, walking
+from rulegrad.nn.parameter import Parameter, mark
+from rulegrad.tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Hook = Callable[["Module", tuple[Any, ...], Any], Any]
+
+
+class Handle:
+    """What `register_forward_hook` gives back."""
+
+    def __init__(self, module: Module, hook: Hook) -> None:
+        self._module, self._hook = module, hook
+
+    def remove(self) -> None:
+        """The hook is no longer called."""
+        self._module._hooks = tuple(hook for hook in self._module._hooks if hook is not self._hook)
+
+
+class Module(walking.Walked):
+    """The base of models, as in PyTorch: set layers and parameters as attributes, and define `forward`.
+
+    Parameters are tensors that require a gradient (or `nn.Parameter`); what else belongs to the state is given to
+    `register_buffer`; other tensors are plain attributes. Layers in lists, tuples and dicts are found too. A module
+    is in training mode until `eval()` is called.
+
+    >>> from rulegrad import Tensor, nn
+    >>> class Net(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.hidden = nn.Linear(4, 8)
+    ...         self.output = nn.Linear(8, 2)
+    ...     def forward(self, x):
+    ...         return self.output(self.hidden(x).relu())
+    >>> net = Net().eval()
+    >>> net(Tensor.ones(3, 4)).shape, [name for name, _ in net.named_parameters()]
+    ((3, 2), ['hidden.weight', 'hidden.bias', 'output.weight', 'output.bias'])
+    """
+
+    _training = True
+    _hooks: tuple[Hook, ...] = ()
+    _kinds: dict[str, walking.Kind]
+
+    def forward(self, *arguments: Any, **more: Any) -> Any:
+        """What a call computes."""
+        raise RulegradError(f"{type(self).__name__} has no forward; define `def forward(self, x)` in the class")
+
+    def _call(self, *arguments: Any, **more: Any) -> Any:
+        result = self.forward(*arguments, **more)
+        for hook in self._hooks:
+            changed = hook(self, arguments, result)
+            result = result if changed is None else changed
+        return result
+
+    # Not a method, so that a subclass can say what its calls give.
+    __call__: Callable[..., Any] = _call
+
+    # ---- what it holds ----
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, Tensor):
+            kinds = self.__dict__.setdefault("_kinds", {})
+            if isinstance(value, Parameter) and kinds.get(name) not in ("buffer", "temporary"):
+                kinds[name] = "parameter"
+                mark(value)
+            elif kinds.get(name) == "parameter":
+                raise RulegradError(
+                    f"{type(self).__name__}.{name} is a parameter, and the new value is none; assign "
+                    "nn.Parameter(value), or change the parameter inside no_grad() with .assign(value)"
+                )
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        super().__delattr__(name)
+        self.__dict__.get("_kinds", {}).pop(name, None)
+
+    def _walked(self) -> Mapping[str, Any]:
+        return {name: part for name, part in self.__dict__.items() if name not in ("_hooks", "_kinds")}
+
+    def _kind_of(self, name: str, tensor: Tensor) -> walking.Kind:
+        kinds: dict[str, walking.Kind] = self.__dict__.get("_kinds", {})
+        return kinds.get(name, "plain")
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Set an attribute that is no parameter, and moves with the module; part of the state unless not `persistent`.
+
+        >>> from rulegrad import Tensor, nn
+        >>> module = nn.Module()
+        >>> module.register_buffer("mask", Tensor([1.0, 0.0]))
+        >>> list(module.state_dict())
+        ['mask']
+        """
+        self.__dict__.setdefault("_kinds", {})[name] = "buffer" if persistent else "temporary"
+        setattr(self, name, tensor)
+
+    def register_parameter(self, name: str, param: Tensor | None) -> None:
+        """Set an attribute that is a parameter, or None."""
+        if param is not None:
+            mark(param)
+        setattr(self, name, param)
+
+    def add_module(self, name: str, module: Any) -> None:
+        """Set an attribute that is a module, under any name."""
+        setattr(self, name, module)
+
+    def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
+        """The parameters with their paths, each once; not those of its modules unless `recurse`."""
+        return self._named(("parameter",), prefix, recurse)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Tensor]:
+        """The parameters, each once, as optimisers take them."""
+        return (tensor for _, tensor in self.named_parameters(recurse=recurse))
+
+    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
+        """The buffers with their paths, each once."""
+        return self._named(("buffer", "temporary"), prefix, recurse)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """The buffers, each once."""
+        return (tensor for _, tensor in self.named_buffers(recurse=recurse))
+
+    def _named(self, kinds: tuple[walking.Kind, ...], prefix: str, recurse: bool) -> Iterator[tuple[str, Tensor]]:
+        seen: set[int] = set()
+        for path, tensor, kind in walking.tensors(self):
+            if kind in kinds and id(tensor) not in seen and (recurse or "." not in path):
+                seen.add(id(tensor))
+                yield (f"{prefix}.{path}" if prefix else path), tensor
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules that this one holds itself, each once; one in a list has its place in the name: `layers.0`."""
+        seen: set[int] = set()
+        for path, module in walking.modules(self):
+            if isinstance(module, Module) and id(module) not in seen:
+                seen.add(id(module))
+                yield path, module
+
+    def children(self) -> Iterator[Module]:
+        """The modules that this one holds itself."""
+        return (module for _, module in self.named_children())
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """This module, and all below it, with their paths, each once."""
+        return self._named_modules(prefix, set())
+
+    def _named_modules(self, prefix: str, seen: set[int]) -> Iterator[tuple[str, Module]]:
+        if id(self) in seen:
+            return
+        seen.add(id(self))
+        yield prefix, self
+        for path, child in self.named_children():
+            yield from child._named_modules(f"{prefix}.{path}" if prefix else path, seen)
+
+    def modules(self) -> Iterator[Module]:
+        """This module, and all below it."""
+        return (module for _, module in self.named_modules())
+
+    def get_submodule(self, target: str) -> Module:
+        """The module at a path such as `layers.0.attention`. Raises RulegradError where there is none."""
+        found = dict(self.named_modules())
+        if target not in found:
+            raise RulegradError(f"get_submodule: no module {target!r} in {type(self).__name__}; there are {[*found]}")
+        return found[target]
+
+    # ---- modes ----
+
+    @property
+    def training(self) -> bool:
+        """Whether dropout drops and batch normalisation uses the batch: True until `eval()`.
+
+        Inside `with Tensor.train(mode):` it is that mode, for every module.
+        """
+        return self._training if Tensor.training is None else Tensor.training
+
+    @training.setter
+    def training(self, mode: bool) -> None:
+        self._training = bool(mode)
+
+    def train(self, mode: bool = True) -> Self:
+        """Put this module, and all below it, into training mode (or out of it). Returns the module."""
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self) -> Self:
+        """Put this module, and all below it, out of training mode. Returns the module."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Thaw (or freeze) all parameters. Returns the module."""
+        for parameter in self.parameters():
+            parameter.requires_grad = requires_grad
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients; with `set_to_none=False` they are zeros."""
+        for parameter in self.parameters():
+            grad = parameter.grad
+            parameter.grad = None if set_to_none or grad is None else grad.zeros_like()
+
+    def apply(self, function: Callable[[Module], Any]) -> Self:
+        """Call `function` with each module, those below first, this one last. Returns the module."""
+        for child in self.children():
+            child.apply(function)
+        function(self)
+        return self
+
+    def register_forward_hook(self, hook: Hook) -> Handle:
+        """Call `hook(module, arguments, result)` after each forward; what it returns, unless None, is the result."""
+        self._hooks = (*self._hooks, hook)
+        return Handle(self, hook)
+
+    # ---- state ----
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The parameters and persistent buffers by path. They keep these values when the module changes.
+
+        >>> from rulegrad import nn
+        >>> list(nn.Linear(3, 2).state_dict())
+        ['weight', 'bias']
+        """
+        return {path: state.snapshot(tensor) for path, tensor in state.get_state_dict(self).items()}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> state.IncompatibleKeys:
+        """Take the values of a state: ours, PyTorch's, or that of a file. `nn.state.load_state_dict` says more."""
+        return state.load_state_dict(self, state_dict, strict)
+
+    def to(self, target: Any = None, dtype: Any = None, *, device: str | None = None) -> Self:
+        """Move all parameters and buffers to a device, and those of floats to a dtype. Returns the module.
+
+        The arguments are those of `Tensor.to`. The tensors stay the same objects, so optimisers keep hold of them.
+
+        >>> from rulegrad import nn
+        >>> nn.Linear(3, 2).to("float64").weight.dtype
+        'float64'
+        """
+        for _, tensor, kind in walking.tensors(self):
+            if kind != "plain":
+                state.move(tensor, target, dtype, device)
+        return self
+
+    def float(self) -> Self:
+        """`to("float32")`"""
+        return self.to("float32")
+
+    def double(self) -> Self:
+        """`to("float64")`"""
+        return self.to("float64")
+
+    def half(self) -> Self:
+        """`to("float16")`"""
+        return self.to("float16")
+
+    def bfloat16(self) -> Self:
+        """`to("bfloat16")`"""
+        return self.to("bfloat16")
+
+    # ---- text ----
+
+    def extra_repr(self) -> str:
+        """What `repr` says about this module beside its children."""
+        return ""
+
+    def __repr__(self) -> str:
+        children = [f"({path}): {child!r}".replace("\n", "\n  ") for path, child in walking.modules(self)]
+        inside = [*([self.extra_repr()] if self.extra_repr() else []), *children]
+        if not children:
+            return f"{type(self).__name__}({''.join(inside)})"
+        return f"{type(self).__name__}(\n  " + "\n  ".join(inside) + "\n)"
+
+
+class Described(Module):
+    """A module whose public numbers, texts and flags are shown by `repr`."""
+
+    def extra_repr(self) -> str:
+        shown = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        plain = (bool, int, float, str, tuple)
+        return ", ".join(f"{name}={value!r}" for name, value in shown.items() if isinstance(value, plain))
+
+
+class Layer(Described):
+    """A module from one tensor to another."""
+
+    if TYPE_CHECKING:
+
+        def __call__(self, x: Tensor) -> Tensor: ...

@@ -1,0 +1,113 @@
+"""The tensors of a model by name. A model is a `Module`, or any object, list or dict that holds tensors and modules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from rulegrad.errors import RulegradError, ShapeError
+from rulegrad.nn import walking
+from rulegrad.nn.safetensors_files import SafetensorsFile, safe_load, safe_save
+from rulegrad.nn.torch_files import torch_load
+from rulegrad.runtime.buffer import Buffer
+from rulegrad.tensor.tensor import Tensor
+
+__all__ = [
+    "IncompatibleKeys",
+    "SafetensorsFile",
+    "get_parameters",
+    "get_state_dict",
+    "load_state_dict",
+    "safe_load",
+    "safe_save",
+    "torch_load",
+]
+
+
+class IncompatibleKeys(NamedTuple):
+    """The names that a state lacked, and those that it had and the model does not; both empty when it fits."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+def get_state_dict(model: Any) -> dict[str, Tensor]:
+    """The tensors of the model's state, by their path of attributes, keys and places: `layers.0.weight`.
+
+    Of a `Module` these are its parameters and persistent buffers, of other objects all tensors. One that is held twice
+    has two names, as in PyTorch's `state_dict`; what is held by itself is not walked twice.
+
+    >>> from rulegrad import nn
+    >>> list(nn.state.get_state_dict([nn.Linear(2, 3), nn.Linear(3, 1, bias=False)]))
+    ['0.weight', '0.bias', '1.weight']
+    """
+    return {path: tensor for path, tensor, kind in walking.tensors(model) if kind in ("parameter", "buffer")}
+
+
+def get_parameters(model: Any) -> list[Tensor]:
+    """The tensors of the model that require gradients, each once."""
+    unique = {id(tensor): tensor for _, tensor, kind in walking.tensors(model) if kind == "parameter"}
+    return [tensor for tensor in unique.values() if tensor.requires_grad]
+
+
+def load_state_dict(model: Any, state: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
+    """Give the model's tensors the values in `state` (tensors or arrays, of the same shapes), cast to their dtypes.
+
+    Takes what `safe_load` and `torch_load` give, running statistics included, and returns the names that were missing
+    or unknown. Nothing is changed when it raises. Raises RulegradError for such names, unless `strict` is False, and
+    ShapeError with all tensors whose shapes differ.
+
+    >>> from rulegrad import Tensor, nn
+    >>> layer = nn.Linear(2, 1, bias=False)
+    >>> nn.state.load_state_dict(layer, {"weight": [[1.0, 2.0]]})
+    IncompatibleKeys(missing_keys=[], unexpected_keys=[])
+    >>> layer.weight.tolist()
+    [[1.0, 2.0]]
+    """
+    own = get_state_dict(model)
+    missing, unknown = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())
+    if strict and (missing or unknown):
+        raise RulegradError(
+            f"load_state_dict: missing names {missing}, unknown names {unknown}; use strict=False to load what there is"
+        )
+    values = {name: _tensor(state[name], tensor) for name, tensor in own.items() if name in state}
+    wrong = [
+        f"{name} is {own[name].shape} in the model and {value.shape} in the state"
+        for name, value in values.items()
+        if own[name].shape != value.shape
+    ]
+    if wrong:
+        raise ShapeError(
+            f"load_state_dict: shapes differ: {'; '.join(wrong)}; make the model with the sizes of the state"
+        )
+    for name, value in values.items():
+        own[name].assign(value.cast(own[name].dtype))
+    if values:
+        Tensor.realize(*(own[name] for name in values))
+    return IncompatibleKeys(missing, unknown)
+
+
+def snapshot(tensor: Tensor) -> Tensor:
+    """A tensor that keeps the values of this one, whatever it is assigned later, and no gradient."""
+    uop = tensor.uop
+    if uop.op != "BUFFER":
+        return tensor.detach()
+    return Tensor._new(uop, Buffer.of(uop), tensor._device)
+
+
+def move(tensor: Tensor, target: Any, dtype: Any, device: str | None) -> None:
+    """`Tensor.to` in place, for a tensor and its gradient. The dtype is for floats only."""
+    grad = tensor.grad
+    moved = tensor.detach().to(target, dtype, device=device)
+    if moved.dtype != tensor.dtype and not (tensor.dtype.is_float and moved.dtype.is_float):
+        moved = tensor.detach().to(device=moved.device)
+    if moved.dtype != tensor.dtype or moved.device != tensor.device:
+        tensor._replace(moved)
+        tensor.grad = None if grad is None else grad.detach().to(moved)
+
+
+def _tensor(value: Any, like: Tensor) -> Tensor:
+    """`value` as a tensor on the device of `like`."""
+    if isinstance(value, Tensor):
+        return value if value.device == like.device else value.detach().to(like.device)
+    return Tensor(value, device=like.device)

@@ -1,0 +1,92 @@
+"""Finding the tensors and the modules of a model: over attributes, lists, tuples and dicts, each under its path.
+
+A module says itself which of its tensors are parameters and which are buffers. Of an object that is no module every
+tensor counts: as a parameter where it requires a gradient, else as a buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import FunctionType, ModuleType
+from typing import Any, Literal, NamedTuple
+
+from rulegrad.nn.parameter import Parameter
+from rulegrad.tensor.tensor import Tensor
+
+#: "temporary": a buffer that is no part of the state; "plain": an attribute like any other.
+Kind = Literal["parameter", "buffer", "temporary", "plain"]
+_ORDER = {"parameter": 0, "buffer": 1, "temporary": 1}
+
+
+class Walked:
+    """An object that says what the walk is to see of it: nothing, unless a subclass says more."""
+
+    def _walked(self) -> Mapping[str, Any]:
+        """The parts that may hold tensors, by name."""
+        return {}
+
+    def _kind_of(self, name: str, tensor: Tensor) -> Kind:
+        """What the tensor of this name is."""
+        return "plain"
+
+
+class Found(NamedTuple):
+    """A tensor under its path: `layers.0.weight`."""
+
+    path: str
+    tensor: Tensor
+    kind: Kind
+
+
+def tensors(item: Any, path: str = "", above: tuple[Any, ...] = ()) -> Iterator[Found]:
+    """Every tensor, as often as it is held. Of a module the parameters come first, then buffers, then other parts."""
+    if isinstance(item, Tensor):
+        yield Found(path, item, _kind(item, path, above))
+        return
+    if _is_seen(item, above):
+        return
+    parts = list(_parts(item))
+    if isinstance(item, Walked):
+        parts.sort(key=lambda part: _ORDER.get(item._kind_of(*part), 2) if isinstance(part[1], Tensor) else 2)
+    for name, part in parts:
+        yield from tensors(part, _joined(path, name), (*above, item))
+
+
+def modules(item: Any, path: str = "", above: tuple[Any, ...] = ()) -> Iterator[tuple[str, Walked]]:
+    """The modules that are met first on the way down from `item`, by their paths; `item` is none of them."""
+    if isinstance(item, Tensor) or _is_seen(item, above):
+        return
+    for name, part in _parts(item):
+        if isinstance(part, Walked):
+            if not _is_seen(part, (*above, item)):
+                yield _joined(path, name), part
+        else:
+            yield from modules(part, _joined(path, name), (*above, item))
+
+
+def _is_seen(item: Any, above: tuple[Any, ...]) -> bool:
+    return isinstance(item, (type, ModuleType, FunctionType)) or any(item is other for other in above)
+
+
+def _parts(item: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(item, Walked):
+        return iter(item._walked().items())
+    if isinstance(item, Mapping):
+        return ((str(key), part) for key, part in item.items())
+    if isinstance(item, (list, tuple)):
+        return ((str(place), part) for place, part in enumerate(item))
+    return iter(getattr(item, "__dict__", {}).items())
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _kind(tensor: Tensor, path: str, above: tuple[Any, ...]) -> Kind:
+    """What a tensor is to its holder; in lists and dicts to the object that holds these."""
+    if above and isinstance(above[-1], Walked):
+        return above[-1]._kind_of(path.rpartition(".")[2], tensor)
+    if isinstance(tensor, Parameter):
+        return "parameter"
+    holders = [item for item in above if not isinstance(item, (Mapping, list, tuple))]
+    return "plain" if holders and isinstance(holders[-1], Walked) else "buffer"

@@ -1,8 +1,0 @@
-"""Optimisers and schedules. `step` computes all new values, and the losses they came from, in one call."""
-
-from rulegrad.tensor.optim import lr_scheduler
-from rulegrad.tensor.optim.adam import LAMB, Adam, AdamW, Muon
-from rulegrad.tensor.optim.descent import SGD, Adadelta, Adagrad, RMSprop
-from rulegrad.tensor.optim.optimizer import Optimizer
-
-__all__ = ["LAMB", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Muon", "Optimizer", "RMSprop", "lr_scheduler"]

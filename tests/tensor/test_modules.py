@@ -1,0 +1,333 @@
+"""`nn.Module` as PyTorch's users know it: what is found, modes, state, moving, hooks, text."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import rulegrad.nn as nn
+import rulegrad.nn.functional as F
+from rulegrad import Tensor, optim
+from rulegrad.errors import RulegradError, ShapeError
+
+
+class Block(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.drop = nn.Dropout(0.5)
+        self.norm = nn.BatchNorm1d(width)
+        self.gain = nn.Parameter(Tensor.ones(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.drop(self.norm(x)) * self.gain
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(Block(3) for _ in range(2))
+        self.heads = [nn.Linear(3, 2, bias=False)]
+        self.plain = Tensor([1.0])
+        self.register_buffer("mask", Tensor([1.0, 0.0, 1.0]))
+        self.register_buffer("cache", Tensor([5.0]), persistent=False)
+        self.shift = nn.Parameter(Tensor([1.0]), requires_grad=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for block in self.blocks:
+            x = block(x) * self.mask
+        return self.heads[0](x) + self.shift
+
+
+def test_dotted_imports():
+    lines = (
+        "import rulegrad.nn as nn",
+        "import rulegrad.nn.functional as F",
+        "import rulegrad.optim as optim",
+        "import rulegrad.linalg",
+        "from rulegrad.nn import Linear",
+        "from rulegrad.nn.utils import clip_grad_norm_",
+        "from rulegrad.optim import Adam",
+        "from rulegrad.optim.lr_scheduler import StepLR",
+        "import rulegrad",
+        "assert nn is rulegrad.nn and optim is rulegrad.optim and nn.functional is F and nn.Linear is Linear",
+    )
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
+
+
+def test_what_is_found(any_device):
+    net = Net()
+    own = ["gain", "norm.weight", "norm.bias"]
+    names = ["shift", *(f"blocks.{k}.{name}" for k in range(2) for name in own), "heads.0.weight"]
+    assert [name for name, _ in net.named_parameters()] == names
+    assert len(list(net.parameters())) == len(names)
+    assert [name for name, _ in net.named_parameters("net", recurse=False)] == ["net.shift"]
+    assert [name for name, _ in net.named_buffers(recurse=False)] == ["mask", "cache"]
+    assert [name for name, _ in net.named_children()] == ["blocks", "heads.0"]
+    assert [name for name, _ in net.named_modules()] == [
+        *("", "blocks", "blocks.0", "blocks.0.drop", "blocks.0.norm"),
+        *("blocks.1", "blocks.1.drop", "blocks.1.norm", "heads.0"),
+    ]
+    state = net.state_dict()
+    assert "mask" in state and "cache" not in state and "plain" not in state
+    assert list(state)[:2] == ["shift", "mask"]
+    assert net.get_submodule("blocks.1.norm") is net.blocks[1].norm
+    with pytest.raises(RulegradError, match="no module 'block' in Net"):
+        net.get_submodule("block")
+
+
+def test_a_frozen_parameter_is_one(any_device):
+    net = nn.Linear(2, 1)
+    net.requires_grad_(False)
+    assert not net.weight.requires_grad and len(list(net.parameters())) == 2
+    assert list(net.state_dict()) == ["weight", "bias"]
+    assert nn.state.get_parameters(net) == []
+    tied = nn.Module()
+    tied.again = net.weight
+    assert list(tied.state_dict()) == ["again"]
+    net.requires_grad_(True)
+    assert len(nn.state.get_parameters(net)) == 2
+
+
+def test_shared_parameters_come_once(any_device):
+    model = nn.Module()
+    model.first, model.second = nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False)
+    model.second.weight = model.first.weight
+    assert [name for name, _ in model.named_parameters()] == ["first.weight"]
+    assert list(model.state_dict()) == ["first.weight", "second.weight"]
+
+
+def test_a_parameter_is_not_overwritten_by_accident(any_device):
+    layer = nn.Linear(2, 1)
+    with pytest.raises(RulegradError, match=r"Linear\.weight is a parameter.*nn\.Parameter"):
+        layer.weight = layer.weight * 2
+    layer.weight = nn.Parameter(layer.weight * 2)
+    assert list(layer.state_dict()) == ["weight", "bias"]
+    del layer.weight
+    layer.weight = Tensor([1.0])
+    assert list(layer.state_dict()) == ["bias"]
+
+
+def test_modes(any_device):
+    Tensor.manual_seed(0)
+    net = Net()
+    assert net.training and net.blocks[0].drop.training
+    assert net.eval() is net
+    assert not any(module.training for module in net.modules())
+    x = Tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 0.0]])
+    assert net(x).tolist() == net(x).tolist()
+    assert net.blocks[0].norm.num_batches_tracked.item() == 0
+    net.train()
+    net(x)
+    assert net.blocks[0].norm.num_batches_tracked.item() == 1
+    with Tensor.train(False):
+        assert not net.training
+        assert net(x).tolist() == net(x).tolist()
+    assert net.training
+    net.blocks[0].eval()
+    assert net.training and not net.blocks[0].norm.training
+
+
+def test_dropout_in_attention_follows_the_mode(any_device):
+    Tensor.manual_seed(1)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.5, batch_first=True)
+    x = Tensor.ones(1, 3, 8)
+    assert layer(x).tolist() != layer(x).tolist()
+    layer.eval()
+    assert layer(x).tolist() == layer(x).tolist()
+
+
+def test_state_is_a_snapshot(device):
+    layer = nn.Linear(2, 1)
+    before, state = layer.weight.tolist(), layer.state_dict()
+    sgd = optim.SGD(layer.parameters(), lr=0.5)
+    layer(Tensor.ones(1, 2)).sum().backward()
+    sgd.step()
+    assert layer.weight.tolist() != before
+    assert state["weight"].tolist() == before and not state["weight"].requires_grad
+    assert layer.load_state_dict(state) == ([], [])
+    assert layer.weight.tolist() == before and layer.weight.requires_grad
+
+
+def test_loading_what_does_not_fit(any_device):
+    layer = nn.Linear(2, 1)
+    state = {**layer.state_dict(), "more": Tensor([1.0])}
+    with pytest.raises(RulegradError, match=r"unknown names \['more'\]"):
+        layer.load_state_dict(state)
+    del state["bias"]
+    found = layer.load_state_dict(state, strict=False)
+    assert found.missing_keys == ["bias"] and found.unexpected_keys == ["more"]
+    with pytest.raises(ShapeError, match="shapes differ: bias"):
+        layer.load_state_dict({"bias": Tensor.ones(3)}, strict=False)
+
+
+def test_to_moves_everything_in_place(any_device):
+    net = Net()
+    weight, counter = net.heads[0].weight, net.blocks[0].norm.num_batches_tracked
+    net(Tensor.ones(2, 3)).sum().backward()
+    net.double()
+    assert weight is net.heads[0].weight and weight.dtype == "float64" == weight.grad.dtype
+    assert counter.dtype == "int64" and net.mask.dtype == "float64" and net.cache.dtype == "float64"
+    assert weight.requires_grad and not net.shift.requires_grad and net.plain.dtype == "float32"
+    assert net.eval()(Tensor(np.ones((2, 3)))).dtype == "float64"
+    assert net.half().mask.dtype == "float16" and net.bfloat16().mask.dtype == "bfloat16"
+    assert net.float().mask.dtype == "float32"
+
+
+def test_to_another_device(device):
+    layer = nn.Linear(2, 1).to(device="numpy")
+    assert layer.weight.device == "numpy"
+    sgd = optim.SGD(layer.parameters(), lr=0.1)
+    layer.to(device)
+    layer(Tensor.ones(1, 2)).sum().backward()
+    sgd.step()
+    assert layer.weight.device == device and layer.weight.requires_grad
+
+
+def test_copies_and_pickles(any_device):
+    net = Net().eval()
+    x = Tensor.ones(2, 3)
+    for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert list(other.state_dict()) == list(net.state_dict())
+        assert [name for name, _ in other.named_parameters()] == [name for name, _ in net.named_parameters()]
+        assert not other.training
+        assert other(x).tolist() == net(x).tolist()
+        assert other.heads[0].weight is not net.heads[0].weight
+
+
+def test_apply_zero_grad_and_hooks(any_device):
+    net = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 1)))
+    order = []
+
+    def first_values(module: nn.Module) -> None:
+        order.append(type(module).__name__)
+        if isinstance(module, nn.Linear):
+            nn.init.ones_(module.weight)
+            nn.init.zeros_(module.bias)
+
+    assert net.apply(first_values) is net
+    assert order == ["Linear", "Linear", "Sequential", "Sequential"]
+    seen = []
+    handle = net[0].register_forward_hook(lambda module, inputs, result: seen.append((inputs[0].shape, result.shape)))
+    doubled = net[1].register_forward_hook(lambda module, inputs, result: result * 2)
+    assert net(Tensor.ones(1, 2)).item() == 8.0
+    handle.remove()
+    doubled.remove()
+    net(Tensor.ones(1, 2)).sum().backward()
+    assert seen == [((1, 2), (1, 2))]
+    assert net[0].weight.grad is not None
+    net.zero_grad(set_to_none=False)
+    assert net[0].weight.grad.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    net.zero_grad()
+    assert net[0].weight.grad is None
+
+
+def test_a_module_without_forward(any_device):
+    with pytest.raises(RulegradError, match="Plain has no forward"):
+        type("Plain", (nn.Module,), {})()(Tensor([1.0]))
+
+
+def test_text():
+    net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Sequential(nn.Dropout(0.25)))
+    assert repr(net) == (
+        "Sequential(\n  (0): Linear(in_features=2, out_features=3)\n  (1): ReLU()\n"
+        "  (2): Sequential(\n    (0): Dropout(p=0.25)\n  )\n)"
+    )
+
+
+def test_lists(any_device):
+    first, second, third = nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1)
+    layers = nn.ModuleList([first])
+    assert layers.append(third) is layers and len(layers.extend([second])) == 3
+    layers.insert(1, nn.Tanh())
+    assert [type(layer).__name__ for layer in layers] == ["Linear", "Tanh", "Linear", "ReLU"]
+    assert layers.pop() is second and layers[-1] is third and list(layers[:1]) == [first]
+    layers[1] = second
+    del layers[0]
+    assert list(layers) == [second, third] and list(layers.state_dict()) == ["1.weight", "1.bias"]
+    with pytest.raises(IndexError, match="no entry 5; there are 2"):
+        layers[5]
+
+
+def test_dicts(any_device):
+    heads = nn.ModuleDict({"a": nn.Linear(2, 1, bias=False)})
+    heads["b"] = nn.ReLU()
+    heads.update({"c": nn.Linear(1, 1, bias=False)})
+    assert list(heads) == ["a", "b", "c"] == list(heads.keys()) and "b" in heads and len(heads) == 3
+    del heads["b"]
+    assert [name for name, _ in heads.items()] == ["a", "c"] and len(list(heads.values())) == 2
+    assert list(heads.state_dict()) == ["a.weight", "c.weight"] and heads.a is heads["a"]
+    with pytest.raises(ShapeError, match=r"ModuleDict: the name 'a\.b'"):
+        heads["a.b"] = nn.ReLU()
+
+
+def test_lists_and_dicts_of_parameters(any_device):
+    model = nn.Module()
+    model.scales = nn.ParameterList([Tensor.ones(2), np.zeros(3, np.float32)])
+    model.scales.append(Tensor([1.0]))
+    model.named = nn.ParameterDict({"x": Tensor([2.0])})
+    assert list(model.state_dict()) == ["scales.0", "scales.1", "scales.2", "named.x"]
+    assert all(isinstance(parameter, nn.Parameter) and parameter.requires_grad for parameter in model.parameters())
+
+
+def test_sequential_by_name(any_device):
+    model = nn.Sequential({"fc": nn.Linear(2, 2), "act": nn.ReLU()})
+    assert model.fc is model[0] and list(model[:1].state_dict()) == ["fc.weight", "fc.bias"]
+    with pytest.raises(AttributeError, match="no attribute 'conv'"):
+        model.conv  # noqa: B018
+    model[1] = nn.Tanh()
+    model.add_module("last", nn.Linear(2, 1))
+    assert [type(layer).__name__ for layer in model] == ["Linear", "Tanh", "Linear"]
+
+
+def test_an_optimizer_as_an_attribute_is_not_part_of_the_state(any_device):
+    model = nn.Module()
+    model.layer = nn.Linear(1, 1)
+    model.optimizer = optim.Adam(model.parameters())
+    model.schedule = optim.lr_scheduler.StepLR(model.optimizer, 1)
+    assert list(model.state_dict()) == ["layer.weight", "layer.bias"]
+
+
+def test_a_model_that_is_no_module(any_device):
+    class Model:
+        def __init__(self) -> None:
+            self.layers = {"in": nn.Linear(2, 2), "drop": nn.Dropout(0.9)}
+            self.scale = Tensor([2.0])
+
+        def __call__(self, x: Tensor) -> Tensor:
+            return self.layers["drop"](self.layers["in"](x)) * self.scale
+
+    model = Model()
+    assert list(nn.state.get_state_dict(model)) == ["layers.in.weight", "layers.in.bias", "scale"]
+    with Tensor.train(False):
+        assert model(Tensor.ones(1, 2)).tolist() == model(Tensor.ones(1, 2)).tolist()
+
+
+# ---- nn.functional, where it is more than a method ----
+
+
+def test_functional(any_device):
+    x = Tensor([[-1.0, 2.0]])
+    assert F.relu(x, inplace=True).tolist() == [[0.0, 2.0]] and x.tolist() == [[-1.0, 2.0]]
+    assert F.relu(input=x).tolist() == [[0.0, 2.0]]
+    assert F.leaky_relu(x, 0.5).tolist() == [[-0.5, 2.0]]
+    assert F.dropout(x, 0.5, training=False) is x
+    assert F.dropout(x, 1.0).tolist() == [[0.0, 0.0]]
+    assert F.softmax(Tensor([0, 0]), dim=0, dtype="float64").dtype == "float64"
+    assert F.pad(Tensor([[1, 2, 3]]), (-1, 1, 0, 1), value=7).tolist() == [[2, 3, 7], [7, 7, 7]]
+    assert F.pad(Tensor([[1, 2, 3]]), (1, 0), mode="reflect").tolist() == [[2, 1, 2, 3]]
+    assert F.one_hot(Tensor([1]), 3).tolist() == [[0, 1, 0]]
+    assert F.embedding(Tensor([1, 0]), Tensor([[1.0], [2.0]]), padding_idx=-1).tolist() == [[2.0], [1.0]]
+    with pytest.raises(ShapeError, match="not all from 0 to 1"):
+        F.one_hot(Tensor([2]), 2)
+    with pytest.raises(ShapeError, match="a pair for each of the last axes"):
+        F.pad(x, (1,))
+
+
+def test_functional_names_are_all_there():
+    assert sorted(F.__all__) == F.__all__
+    assert all(callable(getattr(F, name)) for name in F.__all__)
