@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from rulegrad.compile.kernels import forget_kernels
-from rulegrad.compile.realize import compile_graph, realize
+from rulegrad.compile.realize import compile_graph, prepare, realize
 from rulegrad.errors import DtypeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
@@ -50,4 +50,4 @@ def batched(root: UOp) -> UOp:
         return engine.rewrite(root, "batch")
 
 
-__all__ = ["HOST_STEPS", "backward", "batched", "compile_graph", "forget_kernels", "realize"]
+__all__ = ["HOST_STEPS", "backward", "batched", "compile_graph", "forget_kernels", "prepare", "realize"]
