@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 import pkgutil
 import sys
 from collections.abc import Sequence
@@ -27,6 +28,11 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     try:
         status: int = _module(name).main(rest)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output has enough, as `| head`. Python would complain again when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # as a shell reports the signal SIGPIPE
     except RulegradError as error:
         print(f"rulegrad: {error}", file=sys.stderr)
         return 1

@@ -98,7 +98,7 @@ def test_canonical_names() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("opncl", "there is no device 'opncl'; the backends are numpy, opencl"),
+        ("opncl", "there is no device 'opncl'; did you mean 'opencl'\\? The backends are numpy, opencl"),
         ("opencl:first", "write a backend and a number, as in 'opencl:0'"),
         ("opencl:-1", "is no device name"),
         ("numpy:1", "numpy has one device, 'numpy'"),

@@ -87,7 +87,7 @@ def test_linspace_ends_exactly(any_device):
         (lambda: Tensor([[1, 2], [3]]), ShapeError, "nested lists"),
         (lambda: Tensor("text"), DtypeError, "cannot be in a tensor"),
         (lambda: Tensor([1j], dtype="int8"), DtypeError, "complex"),
-        (lambda: Tensor([None]), DtypeError, "object"),
+        (lambda: Tensor([None]), DtypeError, "a NoneType cannot be in a tensor"),
         (lambda: Tensor([300], dtype="uint8"), DtypeError, "does not fit uint8"),
         (lambda: Tensor([1], dtype="float31"), DtypeError, "float32"),
         (lambda: Tensor([1], dtype="int32", requires_grad=True), DtypeError, "cast it to a float"),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -30,6 +33,17 @@ def test_devices_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert "devices        What devices there are" in capsys.readouterr().out
+
+
+def test_a_reader_that_has_enough() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing) as pipe:
+        result = subprocess.run(
+            [sys.executable, "-m", "rulegrad", "devices"], stdout=pipe, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert result.returncode == 141
+    assert result.stderr == ""
 
 
 def test_a_tool_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:

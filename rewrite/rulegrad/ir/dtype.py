@@ -172,8 +172,8 @@ _SMALLEST_FIRST: Final = sorted(ALL, key=lambda d: (d.is_complex, d.is_float, d.
 
 
 def as_dtype(value: Any) -> DType:
-    """The dtype that `value` names: a DType, a string, a NumPy or ml_dtypes dtype or scalar type, or
-    Python's bool, int (int64) or float (float64). Raises DtypeError for anything else.
+    """The dtype that `value` names: a DType, a string (NumPy's, such as "f4", too), a NumPy or ml_dtypes dtype or
+    scalar type, or Python's bool, int (int64) or float (float64). Raises DtypeError for anything else.
 
     >>> as_dtype(int), as_dtype("float16")
     ('int64', 'float16')
@@ -182,9 +182,7 @@ def as_dtype(value: Any) -> DType:
         return value
     if isinstance(value, str):
         found = _BY_NAME.get(value)
-        if found is None:
-            raise DtypeError(_unknown(value))
-        return found
+        return _from_numpy(value) if found is None else found
     if isinstance(value, type) and value in _PYTHON_TYPES:
         return _PYTHON_TYPES[value]
     return _from_numpy(value)
@@ -244,8 +242,8 @@ def _from_numpy(value: Any) -> DType:
 
     try:
         name = np.dtype(value).name if value is not None else "None"
-    except TypeError:
-        name = repr(value)
+    except (TypeError, ValueError):
+        name = f"of type {type(value).__name__}" if hasattr(value, "shape") else str(value)
     found = _BY_NAME.get(name)
     if found is None or found.kind in ("void", "index"):
         raise DtypeError(_unknown(name))
@@ -253,6 +251,7 @@ def _from_numpy(value: Any) -> DType:
 
 
 def _unknown(name: str) -> str:
-    close = difflib.get_close_matches(str(name).lower(), _FACTS, n=1, cutoff=0.6)
-    hint = f"did you mean {close[0]}?" if close else "use one of " + ", ".join(_FACTS)
+    names = list(map(str, ALL))
+    close = difflib.get_close_matches(str(name).lower(), names, n=1, cutoff=0.6)
+    hint = f"did you mean {close[0]}?" if close else "use one of " + ", ".join(names)
     return f"unknown dtype {str(name)!r}; {hint}"

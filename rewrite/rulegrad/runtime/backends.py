@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import sys
 import threading
@@ -102,9 +103,11 @@ def backend(name: str) -> Backend:
         return found
     known = {b.name: b for b in all_backends()}
     if name not in known:
+        close = difflib.get_close_matches(name.lower(), known, n=1)
+        hint = f"did you mean {close[0]!r}? The" if close else "the"
         raise DeviceError(
-            f"there is no device {name!r}; the backends are {', '.join(known)}. Add one with "
-            "RULEGRAD_BACKENDS or rulegrad.load_backend(folder)"
+            f"there is no device {name!r}; {hint} backends are {', '.join(known)}. `python -m rulegrad devices` lists "
+            "what was found; add a backend with RULEGRAD_BACKENDS or rulegrad.load_backend(folder)"
         )
     return known[name]
 

@@ -44,6 +44,8 @@ def canonical(name: str) -> str:
 
     Raises DeviceError for a name that no backend has; the device itself need not exist.
     """
+    if not isinstance(name, str):
+        raise DeviceError(f"{name!r} is no device name; give a string such as 'opencl:0', or None for the default")
     known = _canonical.get(name)
     if known is not None:
         return known
@@ -125,8 +127,9 @@ def _open_device(name: str) -> Device:
     found = {f.number: f for f in known_of.discovery.devices}.get(int(digits or 0))
     advice = f". {known_of.discovery.advice}" if known_of.discovery.advice else ""
     if found is None:
-        known = ", ".join(map(known_of.name, known_of.discovery.devices)) or f"no {base} device was found"
-        raise DeviceError(f"there is no device {name!r}; {known}{advice}")
+        known = ", ".join(map(known_of.name, known_of.discovery.devices))
+        there = f"there is {known}" if known else f"no {base} device was found"
+        raise DeviceError(f"there is no device {name!r}; {there}{advice}")
     if found.problem:
         raise DeviceError(f"{name} ({found.description}) cannot be used: {found.problem}{advice}")
     if not known_of.backend.is_ours:

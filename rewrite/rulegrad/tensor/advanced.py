@@ -16,9 +16,10 @@ import numpy as np
 from rulegrad.errors import ShapeError
 from rulegrad.ir.dtype import bool_
 from rulegrad.tensor.axes import IndexRangeError, whole_number
+from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.indexing import _bounds, _complete
-from rulegrad.tensor.operands import as_operand, broadcast_shapes, filled
+from rulegrad.tensor.operands import as_operand, broadcast_shapes
 from rulegrad.tensor.sets import Sets
 from rulegrad.tensor.storage import is_weak_scalar
 

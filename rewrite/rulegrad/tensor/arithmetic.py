@@ -9,7 +9,8 @@ from rulegrad.errors import DtypeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, complex64, complex128, float32, float64, int32
 from rulegrad.ir.limits import finfo
-from rulegrad.tensor.operands import as_operand, broadcast_shapes, expand_to, filled, float_dtype, result_dtype
+from rulegrad.tensor.constants import filled
+from rulegrad.tensor.operands import as_operand, broadcast_shapes, expand_to, float_dtype, result_dtype
 from rulegrad.tensor.transcendental import Transcendental
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Arithmetic(Transcendental):
         return self.cast(common), second.cast(common)
 
     def _scalar(self, value: Any, dtype: DType) -> Self:
-        from rulegrad.tensor.operands import constant
+        from rulegrad.tensor.constants import constant
 
         return self._new(constant(value, dtype, "operand"), None, self._device)
 

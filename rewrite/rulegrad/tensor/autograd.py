@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from rulegrad.errors import DtypeError, RulegradError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.tensor.attention import Attention
+from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.history import GradientPoint, History, gradient_points
-from rulegrad.tensor.operands import filled
 
 if TYPE_CHECKING:
     from typing_extensions import Self

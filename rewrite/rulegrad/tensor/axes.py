@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from rulegrad.errors import ShapeError
 
@@ -18,19 +18,39 @@ class NoAxesError(ShapeError, TypeError):
     """A tensor without axes was used as a sequence."""
 
 
+#: No shape has more elements: places are 64-bit integers.
+_MOST_ELEMENTS: Final = (1 << 63) - 1
+
+
 def whole_number(value: Any, operation: str) -> int:
     """`value` as an int. Raises ShapeError for what is not a whole number."""
     try:
         return operator.index(value)
-    except TypeError:
-        raise ShapeError(f"{operation}: {value!r} is not a whole number; give ints for axes and shapes") from None
+    except (TypeError, ShapeError):
+        shown = f"a tensor of shape {value.shape}" if hasattr(value, "uop") else repr(value)
+        raise ShapeError(f"{operation}: {shown} is not a whole number; give an int") from None
+
+
+def is_list(value: Any) -> bool:
+    """Whether `value` stands for several: a list, a tuple, an array with axes, but not an array without."""
+    return isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
 
 
 def integers(values: Sequence[Any], operation: str) -> tuple[int, ...]:
     """The numbers of `f(2, 3)` and of `f((2, 3))` alike."""
-    if len(values) == 1 and isinstance(values[0], Iterable):
+    if len(values) == 1 and is_list(values[0]):
         values = tuple(values[0])
     return tuple(whole_number(value, operation) for value in values)
+
+
+def extents(values: Sequence[Any], operation: str) -> tuple[int, ...]:
+    """The shape of `f(2, 3)` and of `f((2, 3))`. Raises ShapeError for what is none, or has too many elements."""
+    shape = integers(values, operation)
+    if min(shape, default=0) < 0:
+        raise ShapeError(f"{operation}: {shape} is not a shape; use sizes of 0 or more")
+    if math.prod(shape) > _MOST_ELEMENTS:
+        raise ShapeError(f"{operation}: the shape {shape} has more than 2**63 - 1 elements; use a smaller one")
+    return shape
 
 
 def one_axis(axis: Any, rank: int, operation: str) -> int:
@@ -48,7 +68,7 @@ def several_axes(axes: Any, rank: int, operation: str) -> tuple[int, ...]:
     """`axes` (None for all, a number, or a sequence), counted from the front, in increasing order."""
     if axes is None:
         return tuple(range(rank))
-    numbers = axes if isinstance(axes, Iterable) else (axes,)
+    numbers = axes if is_list(axes) else (axes,)
     found = [one_axis(axis, rank, operation) for axis in numbers]
     if len(set(found)) != len(found):
         raise ShapeError(f"{operation}: the axes {tuple(found)} name one axis twice; name each once")

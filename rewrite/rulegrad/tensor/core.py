@@ -12,9 +12,10 @@ from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor import lines
+from rulegrad.tensor.constants import constant
 from rulegrad.tensor.gradient_mode import gradients_enabled
 from rulegrad.tensor.history import GradientPoint, History, gradient_points, join
-from rulegrad.tensor.storage import check_range, host_array, is_weak_scalar, scalar_dtype, upload
+from rulegrad.tensor.storage import device_name, host_array, is_weak_scalar, scalar_dtype, upload
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -67,13 +68,15 @@ class TensorCore(BufferProvider):
         (2, 2)
         """
         wanted = None if dtype is None else as_dtype(dtype)
+        if device is not None:
+            device = device_name(device)
         self._set(None, None, device or "")
         if isinstance(data, TensorCore):
             self._adopt(data, wanted, device)
         elif isinstance(data, UOp):
             self._adopt(_from_graph(type(self), data), wanted, device)
         elif is_weak_scalar(data) and not device and not (wanted or scalar_dtype(data)).is_complex:
-            self._uop = _constant(data, wanted or scalar_dtype(data))
+            self._uop = constant(data, wanted or scalar_dtype(data), "Tensor(data)")
         else:
             buffer = upload(host_array(data, wanted), device or "")
             self._set(buffer.uop, buffer, buffer.device)
@@ -93,7 +96,7 @@ class TensorCore(BufferProvider):
 
     def _adopt(self, other: TensorCore, dtype: DType | None, device: str | None) -> None:
         """Take the value of `other`, without its gradient."""
-        if device and devices.canonical(device) != other.device:
+        if device and device != other.device:
             raise DeviceError(
                 f"Tensor(data): data is on {other.device} and device={device!r} was asked for; use .to({device!r})"
             )
@@ -251,13 +254,6 @@ class TensorCore(BufferProvider):
             self._claim()
         else:
             self._requires_grad = False
-
-
-def _constant(value: Any, dtype: DType) -> UOp:
-    """The CONST of a Python number. Raises DtypeError for an int that does not fit."""
-    if dtype.is_integer and isinstance(value, int):
-        check_range(value, dtype, "Tensor(data)")
-    return UOp.const(value, dtype)
 
 
 def _common_device(uop: UOp, first: str, second: str) -> str:

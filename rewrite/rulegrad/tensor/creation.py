@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rulegrad.errors import ShapeError
+from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir import UOp
-from rulegrad.ir.dtype import as_dtype, int64
-from rulegrad.tensor.axes import integers, whole_number
+from rulegrad.ir.dtype import DType, as_dtype, int64
+from rulegrad.tensor.axes import extents, whole_number
+from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.joining import Joining
-from rulegrad.tensor.operands import constant, filled
-from rulegrad.tensor.storage import Scalar, default_float, device_name, scalar_dtype
+from rulegrad.tensor.storage import Scalar, check_range, default_float, device_name, is_weak_scalar, scalar_dtype
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -35,17 +35,23 @@ class Creation(Joining):
     ) -> Self:
         """A tensor of `shape` with `value` everywhere; it takes no memory until it is realized.
 
+        The dtype is the value's own by default. Raises ShapeError and DtypeError.
+
         >>> from rulegrad import Tensor
         >>> Tensor.full((2, 2), 7).tolist()
         [[7, 7], [7, 7]]
         """
-        extents = integers((shape,), "full")
-        if min(extents, default=0) < 0:
-            raise ShapeError(f"full: {extents} is not a shape; use sizes of 0 or more")
-        wanted = scalar_dtype(value) if dtype is None else as_dtype(dtype)
-        node = constant(value, wanted, "full")
-        if extents:
-            node = filled(extents, value if wanted.is_complex else node.attrs["value"], wanted)
+        return cls._filled(extents((shape,), "full"), value, dtype, device, requires_grad, "full")
+
+    @classmethod
+    def _filled(
+        cls, shape: tuple[int, ...], value: Any, dtype: Any, device: str | None, requires_grad: bool, name: str
+    ) -> Self:
+        number, own = _number(value, name)
+        wanted = own if dtype is None else as_dtype(dtype)
+        node = constant(number, wanted, name)
+        if shape:
+            node = filled(shape, number if wanted.is_complex else node.attrs["value"], wanted)
         new = cls._new(node, None, device_name(device))
         return new.requires_grad_() if requires_grad else new
 
@@ -58,7 +64,7 @@ class Creation(Joining):
         requires_grad: bool = False,
     ) -> Self:
         """Zeros of float32 or `dtype`: `Tensor.zeros(2, 3)` or `Tensor.zeros((2, 3))`."""
-        return cls.full(integers(shape, "zeros"), 0, dtype, device, requires_grad)
+        return cls._filled(extents(shape, "zeros"), 0, dtype, device, requires_grad, "zeros")
 
     @classmethod
     def ones(
@@ -69,7 +75,7 @@ class Creation(Joining):
         requires_grad: bool = False,
     ) -> Self:
         """Ones of float32 or `dtype`."""
-        return cls.full(integers(shape, "ones"), 1, dtype, device, requires_grad)
+        return cls._filled(extents(shape, "ones"), 1, dtype, device, requires_grad, "ones")
 
     def full_like(self, value: Scalar, dtype: Any = None) -> Self:
         """`value` everywhere, with the shape, device and (unless `dtype` is given) dtype of this tensor."""
@@ -94,20 +100,22 @@ class Creation(Joining):
     ) -> Self:
         """`start`, `start + step`, … before `stop` (from 0, with one argument). int64 for ints, else float32.
 
+        Raises ShapeError where it would not end, and DtypeError for numbers that `dtype` cannot hold.
+
         >>> from rulegrad import Tensor
         >>> Tensor.arange(2, 8, 3).tolist()
         [2, 5]
         """
         if stop is None:
             start, stop = 0, start
-        if step == 0:
-            raise ShapeError("arange: a step of 0 never arrives; use another step")
+        start, stop, step = (_real(value, "arange") for value in (start, stop, step))
         whole = all(isinstance(value, int) for value in (start, stop, step))
         wanted = (int64 if whole else default_float) if dtype is None else as_dtype(dtype)
-        count = max(math.ceil((stop - start) / step), 0)
-        if whole:
-            count = len(range(int(start), int(stop), int(step)))
-        numbers = cls._counted(count, device)
+        count = _steps(start, stop, step)
+        if wanted.is_integer and count:
+            check_range(int(start), wanted, "arange")
+            check_range(int(start + step * (count - 1)), wanted, "arange")
+        numbers = cls._counted(count, device, "arange")
         if whole:
             return _shifted(numbers, step, start).cast(wanted)
         exact = wanted if wanted.is_float else default_float
@@ -124,10 +132,11 @@ class Creation(Joining):
     ) -> Self:
         """`count` numbers at equal distances from `start` to `stop`, both included."""
         number = whole_number(count, "linspace")
+        start, stop = _real(start, "linspace"), _real(stop, "linspace")
         step = (stop - start) / (number - 1) if number > 1 else 0.0
         wanted = as_dtype(dtype)
         exact = wanted if wanted.is_float else default_float
-        places = cls._counted(number, device)
+        places = cls._counted(number, device, "linspace")
         values = _shifted(places.cast(exact), step, start)
         if number > 1:
             # start + step * (number - 1) is stop only up to rounding.
@@ -143,14 +152,45 @@ class Creation(Joining):
         device: str | None = None,
     ) -> Self:
         """The identity matrix, or a rectangular part of it."""
-        high = cls._counted(whole_number(rows, "eye"), device)
-        wide = high if columns is None else cls._counted(whole_number(columns, "eye"), device)
+        high = cls._counted(whole_number(rows, "eye"), device, "eye")
+        wide = high if columns is None else cls._counted(whole_number(columns, "eye"), device, "eye")
         return (high.unsqueeze(1) == wide).cast(dtype)
 
     @classmethod
-    def _counted(cls, count: int, device: str | None) -> Self:
-        """0 … count - 1 as int64, which takes no memory."""
-        return cls._new(UOp("ARANGE", (), "int64", extent=max(count, 0)), None, device_name(device))
+    def _counted(cls, count: int, device: str | None, name: str) -> Self:
+        """0 … count - 1 as int64, which takes no memory. Raises ShapeError for a count that is no extent."""
+        (extent,) = extents((count,), name)
+        return cls._new(UOp("ARANGE", (), "int64", extent=extent), None, device_name(device))
+
+
+def _number(value: Any, name: str) -> tuple[Any, DType]:
+    """A Python number and the dtype it stands for: that of a NumPy number or a tensor without axes is its own."""
+    if is_weak_scalar(value):
+        return value, scalar_dtype(value)
+    if getattr(value, "ndim", None) != 0 or not hasattr(value, "dtype"):
+        shown = f"shape {value.shape}" if hasattr(value, "shape") else f"type {type(value).__name__}"
+        raise DtypeError(f"{name}: a value of {shown} is not one number; give an int, a float, a bool or a complex")
+    return value.item(), as_dtype(value.dtype)
+
+
+def _real(value: Any, name: str) -> Any:
+    """A Python int or float."""
+    number, dtype = _number(value, name)
+    if dtype.is_complex:
+        raise DtypeError(f"{name}: {number} is complex; give real numbers")
+    return number
+
+
+def _steps(start: float, stop: float, step: float) -> int:
+    """How many numbers there are from `start`, `step` apart, before `stop`."""
+    if step == 0:
+        raise ShapeError("arange: a step of 0 never arrives; use another step")
+    if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
+        return max(-((start - stop) // step), 0)
+    count = (stop - start) / step
+    if not math.isfinite(count):
+        raise ShapeError(f"arange: from {start} to {stop} by {step} is no finite count; use finite numbers")
+    return max(math.ceil(count), 0)
 
 
 def _shifted(numbers: T, step: Scalar, start: Scalar) -> T:

@@ -8,15 +8,9 @@ from rulegrad.errors import DtypeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, bool_, int8, int64
 from rulegrad.tensor.casts import Casts
+from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.operands import (
-    as_operand,
-    comparison_dtype,
-    constant,
-    filled,
-    result_dtype,
-    unified,
-)
+from rulegrad.tensor.operands import as_operand, comparison_dtype, result_dtype, unified
 from rulegrad.tensor.storage import is_weak_scalar
 
 if TYPE_CHECKING:

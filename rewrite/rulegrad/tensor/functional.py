@@ -14,11 +14,11 @@ from typing import Any
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.tensor.autograd import leaf_gradients
+from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.gradient_mode import enable_grad, gradients_enabled
 from rulegrad.tensor.history import GradientPoint, gradient_points, join
 from rulegrad.tensor.mapping import vmap
-from rulegrad.tensor.operands import filled
 from rulegrad.tensor.tensor import Tensor
 from rulegrad.tensor.trees import Rebuild, change, flatten
 

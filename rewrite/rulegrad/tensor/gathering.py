@@ -13,8 +13,9 @@ from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, bool_, int64
 from rulegrad.tensor.axes import IndexRangeError, one_axis
+from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.operands import as_operand, broadcast_shapes, filled, result_dtype
+from rulegrad.tensor.operands import as_operand, broadcast_shapes, result_dtype
 from rulegrad.tensor.reduce import Reduce, accumulation_dtype
 from rulegrad.tensor.storage import is_weak_scalar
 

@@ -9,8 +9,9 @@ from rulegrad.errors import ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import bool_
 from rulegrad.tensor.axes import one_axis, whole_number
+from rulegrad.tensor.constants import filled
 from rulegrad.tensor.indexing import Indexing
-from rulegrad.tensor.operands import cast_to, expand_to, filled, result_dtype
+from rulegrad.tensor.operands import cast_to, expand_to, result_dtype
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -10,8 +10,9 @@ from rulegrad.errors import ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import bool_
 from rulegrad.tensor.axes import complete_shape, integers, one_axis, several_axes, whole_number
+from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.functions import Functions
-from rulegrad.tensor.operands import cast_to, constant, expand_to, filled, result_dtype
+from rulegrad.tensor.operands import cast_to, expand_to, result_dtype
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -7,14 +7,14 @@ broadcasting.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, bool_, complex64, float16, float32, float64, int64, promote
+from rulegrad.tensor.constants import constant
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.storage import Scalar, check_range, fits, is_weak_scalar, scalar_dtype
+from rulegrad.tensor.storage import Scalar, fits, is_weak_scalar, scalar_dtype
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,17 +85,6 @@ def expand_to(uop: UOp, shape: tuple[int, ...]) -> UOp:
     return uop if own == shape else UOp("EXPAND", (uop,), shape=shape)
 
 
-def filled(shape: tuple[int, ...], value: Scalar, dtype: DType) -> UOp:
-    """A node of this shape with `value` everywhere."""
-    if dtype.is_complex:
-        parts = (filled(shape, part, dtype.real) for part in (complex(value).real, complex(value).imag))
-        return UOp("COMPLEX", tuple(parts), dtype)
-    constant = UOp.const(value, dtype)
-    if not shape:
-        return constant
-    return UOp("EXPAND", (UOp("RESHAPE", (constant,), shape=(1,) * len(shape)),), shape=shape)
-
-
 def cast_to(uop: UOp, dtype: DType) -> UOp:
     """`uop` converted to `dtype`. Raises DtypeError for complex numbers that are to become real."""
     require_castable(as_dtype(uop.dtype), dtype)
@@ -106,27 +95,6 @@ def require_castable(source: DType, target: DType) -> None:
     """Raises DtypeError for complex numbers that are to become real; to bool they may be cast."""
     if source.is_complex and not (target.is_complex or target == bool_):
         raise DtypeError(f"cast: {source} has no order or sign as {target}; take .real, .imag or .abs() first")
-
-
-def constant(value: Scalar, dtype: DType, operation: str) -> UOp:
-    """The CONST of a Python number in an operation whose operands have `dtype`; of a complex one, COMPLEX of two."""
-    if dtype.is_complex:
-        return filled((), value, dtype)
-    if isinstance(value, complex):
-        raise DtypeError(f"{operation}: the number {value} does not fit {dtype}; cast to a complex dtype first")
-    if dtype.is_float:
-        return UOp.const(_as_float(value), dtype)
-    if dtype == bool_:
-        return UOp.const(bool(value), dtype)
-    check_range(int(value), dtype, operation)
-    return UOp.const(int(value), dtype)
-
-
-def _as_float(value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.copysign(math.inf, value)
 
 
 def as_operand(like: TensorCore, value: Any, operation: str) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import numpy as np
@@ -15,7 +16,8 @@ import numpy as np
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, float32, float64, int64, uint32
-from rulegrad.tensor.axes import complete_shape, integers, whole_number
+from rulegrad.tensor.axes import extents as _extents
+from rulegrad.tensor.axes import whole_number
 from rulegrad.tensor.losses import Losses
 from rulegrad.tensor.storage import default_float, fits, upload
 
@@ -31,13 +33,15 @@ class _State:
 
     seed = int.from_bytes(os.urandom(8), "little")
     counter = 0
+    lock = threading.Lock()
 
     @classmethod
     def draw(cls, count: int) -> tuple[int, int]:
         """Reserve `count` numbers: the counter of the first one, and the seed."""
-        first = cls.counter
-        cls.counter = (cls.counter + count) & _SEED_BITS
-        return first, cls.seed
+        with cls.lock:
+            first = cls.counter
+            cls.counter = (cls.counter + count) & _SEED_BITS
+            return first, cls.seed
 
 
 class Random(Losses):
@@ -51,13 +55,14 @@ class Random(Losses):
     @staticmethod
     def manual_seed(seed: int = 0) -> None:
         """Start the random numbers again at `seed`; without this call they differ in each process."""
-        _State.seed = whole_number(seed, "manual_seed") & _SEED_BITS
-        _State.counter = 0
+        with _State.lock:
+            _State.seed = whole_number(seed, "manual_seed") & _SEED_BITS
+            _State.counter = 0
 
     @classmethod
     def _random_bits(cls, count: int, device: str | None) -> Self:
         """`count` times 64 random bits, as uint64."""
-        places = cls._counted(count, device).cast("uint64")
+        places = cls._counted(count, device, "random").cast("uint64")
         buffer = upload(np.array(_State.draw(count), dtype=np.uint64), places.device)
         state = cls._new(buffer.uop, buffer, buffer.device)
         counters = places + state[0]
@@ -132,7 +137,9 @@ class Random(Losses):
         device: str | None = None,
         requires_grad: bool = False,
     ) -> Self:
-        """Normal with the given mean and standard deviation."""
+        """Normal with the given mean and standard deviation. Raises ShapeError for a negative deviation."""
+        if std < 0:
+            raise ShapeError(f"normal: std={std} is negative; use a deviation of 0 or more")
         new = cls.randn(*shape, dtype=dtype, device=device) * std + mean
         return new.requires_grad_() if requires_grad else new
 
@@ -158,8 +165,8 @@ class Random(Losses):
     def randperm(cls, count: int, device: str | None = None) -> Self:
         """The numbers 0 … count - 1 in random order (int64), by counting; for up to a few thousand numbers."""
         number = whole_number(count, "randperm")
+        places = cls._counted(number, device, "randperm")
         draws = cls._random_bits(number, device)
-        places = cls._counted(number, device)
         mine, others = draws.unsqueeze(1), draws.unsqueeze(0)
         # Equal draws are ordered by place, so every number comes up once.
         before = (others < mine) | ((others == mine) & (places.unsqueeze(0) < places.unsqueeze(1)))
@@ -178,11 +185,6 @@ class Random(Losses):
             return self * 0.0
         kept = self.rand(self.shape, device=self._device or None) >= probability
         return kept.where(self * (1.0 / (1.0 - probability)), 0.0)
-
-
-def _extents(shape: tuple[Any, ...], operation: str) -> tuple[int, ...]:
-    extents = integers(shape, operation)
-    return complete_shape(extents, extents, operation)
 
 
 def _float(dtype: Any, operation: str) -> DType:

@@ -9,8 +9,8 @@ from rulegrad.errors import ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, bool_, float32, float64, int64, uint64
 from rulegrad.tensor.axes import one_axis, several_axes
+from rulegrad.tensor.constants import filled
 from rulegrad.tensor.creation import Creation
-from rulegrad.tensor.operands import filled
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir.dtype import bool_, float64, int64
-from rulegrad.tensor.operands import as_operand, filled, result_dtype
+from rulegrad.tensor.constants import filled
+from rulegrad.tensor.operands import as_operand, result_dtype
 from rulegrad.tensor.sorting import Sorting
 
 if TYPE_CHECKING:

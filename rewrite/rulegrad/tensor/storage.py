@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from rulegrad.errors import DtypeError, ShapeError
-from rulegrad.ir.dtype import DType, as_dtype, complex64, float32
+from rulegrad.ir.dtype import ALL, DType, as_dtype, complex64, float32
 from rulegrad.ir.limits import integer_bounds
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.devices import canonical
@@ -22,6 +22,8 @@ default_float: Final = float32
 
 Scalar: TypeAlias = bool | int | float | complex
 _NUMBERS: Final = frozenset({bool, int, float, complex})
+#: The names of the NumPy dtypes that tensors can have.
+_NAMES: Final = frozenset(map(str, ALL))
 
 
 def is_weak_scalar(value: object) -> bool:
@@ -46,18 +48,18 @@ def host_array(data: Any, dtype: DType | None) -> Array:
     Raises ShapeError for ragged lists and DtypeError for values that no dtype, or not `dtype`, can hold.
     """
     had_dtype = hasattr(data, "dtype")
+    if np.ma.is_masked(data):
+        raise DtypeError("Tensor(data): a tensor has no masked values; give data.filled(value), or data.data")
     try:
         array = np.asarray(data)
     except ValueError as error:
         raise ShapeError(f"Tensor(data): the nested lists have no common shape ({error})") from None
-    if array.dtype.kind in "OSUMmV" and array.dtype.name not in (
-        "bfloat16",
-        "float8_e4m3fn",
-        "float8_e5m2",
-    ):
-        raise DtypeError(f"Tensor(data): values of type {array.dtype} cannot be in a tensor; give numbers or bools")
+    if array.dtype.name not in _NAMES:
+        raise DtypeError(_no_numbers(array))
     if not had_dtype and array.dtype.kind == "f":
         array = _exact(data, array)
+        if dtype is not None and dtype.is_integer:
+            _check_whole(array, dtype)
     if dtype is None:
         dtype = as_dtype(array.dtype)
         if dtype.is_inexact and not had_dtype:
@@ -68,6 +70,31 @@ def host_array(data: Any, dtype: DType | None) -> Array:
         check_range(int(array.min()), dtype, "Tensor(data)")
         check_range(int(array.max()), dtype, "Tensor(data)")
     return np.ascontiguousarray(array.astype(dtype.numpy, copy=False)).reshape(array.shape)
+
+
+def _no_numbers(array: Array) -> str:
+    """Why `array` is nothing that a tensor can hold."""
+    if array.dtype.kind != "O":
+        return f"Tensor(data): values of type {array.dtype} cannot be in a tensor; give numbers or bools"
+    for value in array.flat:
+        if isinstance(value, int):
+            low, high = integer_bounds(as_dtype("uint64"))
+            if not low <= value <= high:
+                return f"Tensor(data): the number {value:.3e} does not fit any integer dtype; give floats"
+        elif not isinstance(value, (float, complex)):
+            kind = type(value).__name__
+            return f"Tensor(data): a {kind} cannot be in a tensor; give numbers or bools (an iterator as a list)"
+    return "Tensor(data): an array of Python objects; use data.astype with a dtype of numbers first"
+
+
+def _check_whole(array: Array, dtype: DType) -> None:
+    """Raises DtypeError when a float of a list is no number, or none that an integer dtype can hold."""
+    strange = array[~np.isfinite(array)]
+    if strange.size:
+        raise DtypeError(f"Tensor(data): {strange.flat[0]} is no value of {dtype}; use a float dtype")
+    if array.size:
+        check_range(int(array.min()), dtype, "Tensor(data)")
+        check_range(int(array.max()), dtype, "Tensor(data)")
 
 
 def _exact(data: Any, array: Array) -> Array:
@@ -99,7 +126,7 @@ def check_range(value: int, dtype: DType, operation: str) -> None:
 
 def device_name(device: str | None) -> str:
     """The full name of a device, such as opencl:0 for opencl; "" for None. Raises DeviceError."""
-    return canonical(device) if device else ""
+    return "" if device is None or device == "" else canonical(device)
 
 
 def upload(array: Array, device: str) -> Buffer:

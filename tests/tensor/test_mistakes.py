@@ -1,0 +1,94 @@
+"""The mistakes that users of NumPy and PyTorch make: each is an error that says what is wrong, or has an answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rulegrad import Tensor
+from rulegrad.errors import DeviceError, DtypeError, RulegradError, ShapeError
+
+NAMES: dict[str, Any] = {"Tensor": Tensor, "np": np, "nan": float("nan"), "inf": float("inf")}
+#: The tensors that the mistakes are made with: a matrix, a wider one, a vector, indices, and a mask.
+OPERANDS = {
+    "x": lambda: Tensor(np.arange(6, dtype=np.float32).reshape(2, 3)),
+    "y": lambda: Tensor(np.arange(12, dtype=np.float32).reshape(3, 4)),
+    "v": lambda: Tensor(np.arange(3, dtype=np.float32)),
+    "i": lambda: Tensor([0, 1]),
+    "b": lambda: Tensor([True, False]),
+    "w": lambda: Tensor([1.0, 2.0], requires_grad=True),
+}
+
+CREATION = [
+    ("Tensor(None)", DtypeError, "a NoneType cannot be in a tensor"),
+    ("Tensor({1, 2})", DtypeError, "a set cannot be in a tensor"),
+    ("Tensor(n for n in [1])", DtypeError, "an iterator as a list"),
+    ("Tensor([10**30])", DtypeError, "does not fit any integer dtype"),
+    ("Tensor(np.array([1], dtype=object))", DtypeError, "array of Python objects"),
+    ("Tensor(np.array(['2020'], dtype='datetime64[D]'))", DtypeError, "values of type datetime64"),
+    ("Tensor(np.longdouble(3))", DtypeError, "cannot be in a tensor"),
+    ("Tensor(np.ma.array([1, 2], mask=[0, 1]))", DtypeError, "no masked values"),
+    ("Tensor([1.5, nan], dtype='int32')", DtypeError, "nan is no value of int32"),
+    ("Tensor([1e30], dtype='int32')", DtypeError, "does not fit int32"),
+    ("Tensor(nan, dtype='int8')", DtypeError, "nan is no value of int8"),
+    ("Tensor(1000.0, dtype='int8')", DtypeError, "1000 does not fit int8"),
+    ("Tensor(1 + 2j, dtype='float32')", DtypeError, "does not fit float32; cast to a complex dtype"),
+    ("Tensor(10**400, dtype='float32')", DtypeError, "an integer of 401 digits does not fit float32"),
+    ("x + 10**400", DtypeError, "an integer of 401 digits does not fit float32"),
+    ("Tensor([1], dtype=x)", DtypeError, "unknown dtype"),
+    ("Tensor([1], dtype='void')", DtypeError, "unknown dtype|no values"),
+    ("Tensor([1], device=0)", DeviceError, "0 is no device name; give a string"),
+    ("Tensor([1], device='Numpy')", DeviceError, "did you mean 'numpy'"),
+    ("x.to(device=1)", DeviceError, "1 is no device name"),
+    ("Tensor.zeros(10**20)", ShapeError, r"zeros: .* more than 2\*\*63"),
+    ("Tensor.ones(10**10, 10**10)", ShapeError, r"ones: .* more than 2\*\*63"),
+    ("Tensor.rand(2, -1)", ShapeError, r"rand: \(2, -1\) is not a shape"),
+    ("Tensor.zeros(x)", ShapeError, r"zeros: a tensor of shape \(3,\) is not a whole number"),
+    ("Tensor.full((2,), None)", DtypeError, "full: a value of type NoneType is not one number"),
+    ("Tensor.full((2,), [1, 2])", DtypeError, "full: a value of type list"),
+    ("Tensor.full((2,), v)", DtypeError, r"full: a value of shape \(3,\)"),
+    ("Tensor.full((2,), nan, dtype='int32')", DtypeError, "full: nan is no value of int32"),
+    ("Tensor.arange('a')", DtypeError, "arange: a value of type str"),
+    ("Tensor.arange(None)", DtypeError, "arange: a value of type NoneType"),
+    ("Tensor.arange(inf)", ShapeError, "no finite count"),
+    ("Tensor.arange(nan)", ShapeError, "no finite count"),
+    ("Tensor.arange(10**30)", DtypeError, "arange: .* does not fit int64"),
+    ("Tensor.arange(300, dtype='uint8')", DtypeError, "arange: the number 299 does not fit uint8"),
+    ("Tensor.linspace(0, 1, -1)", ShapeError, "linspace: .* is not a shape"),
+    ("Tensor.linspace('a', 1, 3)", DtypeError, "linspace: a value of type str"),
+    ("Tensor.eye(-1)", ShapeError, "eye: .* is not a shape"),
+    ("Tensor.randperm(-1)", ShapeError, "randperm: .* is not a shape"),
+    ("Tensor.normal(2, std=-1)", ShapeError, "normal: std=-1 is negative"),
+    ("Tensor.manual_seed('a')", ShapeError, "manual_seed: 'a' is not a whole number"),
+]
+
+
+def expect(source: str, error: type[Exception], text: str) -> None:
+    """The mistake raises an error of ours, of this type, that says so; alone, or when its value is asked for."""
+    operands = {name: make() for name, make in OPERANDS.items()}
+    with pytest.raises(error, match=text) as caught:
+        exec(source, NAMES | operands)
+    assert isinstance(caught.value, RulegradError)
+
+
+@pytest.mark.parametrize(("source", "error", "text"), CREATION)
+def test_creation(any_device, source, error, text):
+    expect(source, error, text)
+
+
+def test_numpy_numbers_keep_their_kind(any_device):
+    assert Tensor.arange(np.int64(3)).dtype == Tensor.arange(Tensor(3)).dtype == "int64"
+    assert Tensor.arange(np.float64(3)).dtype == "float32"
+    assert Tensor.full((2,), np.float64(3)).dtype == "float64"
+    assert Tensor.full((2,), Tensor(3)).tolist() == [3, 3]
+    assert Tensor.zeros(Tensor(2)).shape == Tensor.zeros(np.array(2)).shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("f4", "float32"), ("double", "float64"), ("half", "float16"), ("float", "float64"), ("int", "int64")],
+)
+def test_names_of_dtypes_that_numpy_knows(any_device, name, dtype):
+    assert Tensor([1, 2], dtype=name).dtype == dtype
