@@ -191,14 +191,6 @@ def test_what_complex_numbers_cannot(any_device, action, message):
         action(Tensor([1 + 2j]))
 
 
-def test_there_are_no_gradients_through_complex_numbers(any_device):
-    x = Tensor([1.0, 2.0], requires_grad=True)
-    with pytest.raises(DtypeError, match="complex numbers have no gradients here"):
-        (x * 1j).abs().sum().backward()
-    with pytest.raises(DtypeError, match="a tensor of dtype complex64 has no gradient"):
-        Tensor([1j], requires_grad=True)
-
-
 def test_no_complex_number_is_left():
     """After the pass there are only floats; an op that no rule takes apart is an error with its name."""
     z = UOp("PARAM", (), "complex64", slot=0, shape=(4, 3))

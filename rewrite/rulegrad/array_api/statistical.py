@@ -121,26 +121,11 @@ def _cumulative(x: Array, name: str, axis: int | None, dtype: Any, include_initi
         raise ShapeError(f"cumulative_{name}: the shape is {x.shape}; name an axis of an array that has one")
     place = one_axis(0 if axis is None else axis, x.ndim, f"cumulative_{name}")
     wanted = _sum_dtype(x) if dtype is None else as_dtype(dtype)
-    if name == "prod" and wanted.is_complex:
-        values = _running_product(x.cast(wanted), place)
-    else:
-        values = getattr(x.cast(wanted), f"cum{name}")(place).cast(wanted)
+    values = getattr(x.cast(wanted), f"cum{name}")(place).cast(wanted)
     if not include_initial:
         return values
     first = Array.full(tuple(1 if k == place else n for k, n in enumerate(x.shape)), int(name == "prod"), wanted)
     return Array.cat([first.to(values.device), values], axis=place)
-
-
-def _running_product(x: Array, place: int) -> Array:
-    """The products of complex numbers, whose parts do not go separately: in steps of 1, 2, 4, … elements."""
-    extent, step = x.shape[place], 1
-    while step < extent:
-        begin: list[tuple[int, int] | None] = [None] * x.ndim
-        first, second = list(begin), list(begin)
-        first[place], second[place], begin[place] = (0, step), (step, extent), (0, extent - step)
-        x = Array.cat([x.shrink(*first), x.shrink(*second) * x.shrink(*begin)], axis=place)
-        step *= 2
-    return x
 
 
 def _sum_dtype(x: Array) -> Any:

@@ -30,7 +30,8 @@ class Autograd(Attention):
     def backward(self, gradient: Self | None = None) -> Self:
         """Add to `.grad` of every leaf this tensor depends on its gradient; nothing is computed yet.
 
-        gradient: that of this tensor, of its shape; 1 by default, which needs a tensor of one element.
+        gradient: that of this tensor, of its shape; 1 by default, which needs a tensor of one real element. That of a
+        complex x + i y is the one by x plus i times the one by y, as in PyTorch.
         Returns the tensor, so `loss.backward()` can be chained. Raises ShapeError, DtypeError, and
         RulegradError when no leaf is behind this tensor.
 
@@ -65,6 +66,8 @@ def _start(root: TensorCore, gradient: TensorCore | None) -> UOp:
                 f"backward: the shape {root.shape} has {root.size} elements; reduce it to one, "
                 "or give the gradient of this tensor"
             )
+        if root.dtype.is_complex:
+            raise DtypeError(f"backward: this tensor is {root.dtype}; take .real or .abs(), or give its gradient")
         return filled(root.shape, 1.0, root.dtype)
     if gradient.shape != root.shape:
         raise ShapeError(f"backward: a gradient of shape {gradient.shape} for a tensor of shape {root.shape}")

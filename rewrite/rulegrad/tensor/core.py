@@ -193,7 +193,7 @@ class TensorCore(BufferProvider):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        if value and not self.dtype.is_float:
+        if value and not self.dtype.is_inexact:
             raise DtypeError(f"requires_grad: a tensor of dtype {self.dtype} has no gradient; cast it to a float first")
         if value and not self._requires_grad:
             self._requires_grad = self._leaf = True

@@ -31,6 +31,7 @@ Positions = int | Sequence[int]
 def grad(function: Function, argnums: Positions = 0, has_aux: bool = False) -> Function:
     """The function that gives the gradient of `function`, whose result is a float scalar.
 
+    The gradient of a complex x + i y is that by x plus i times that by y, as in PyTorch.
     argnums: the position of the argument that is differentiated, or several (then the gradients are a tuple). An
     argument may be a tensor or nested tuples, lists and dicts of tensors; its gradient has the same form. has_aux:
     `function` returns (scalar, anything), and so does the new function: (gradient, anything).
@@ -73,6 +74,8 @@ def value_and_grad(function: Function, argnums: Positions = 0, has_aux: bool = F
         if not isinstance(scalar, TensorCore) or scalar.size != 1:
             shape = scalar.shape if isinstance(scalar, TensorCore) else type(scalar).__name__
             raise ShapeError(f"grad: the function's result must be one number, not {shape}; reduce it, or use vjp")
+        if not scalar.dtype.is_float:
+            raise DtypeError(f"grad: the function's result is {scalar.dtype}; take .real or .abs(), or use vjp")
         gradients = pulled(_ones(scalar))
         return value, gradients if several else gradients[0]
 
@@ -111,7 +114,7 @@ def jvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> 
     with enable_grad():
         vectors = [_argument(_ones(result)) for result in results]
         gradients = flatten(pulled(rebuild(vectors)))[0]
-        products = [(gradient * direction).sum() for gradient, direction in zip(gradients, directions, strict=True)]
+        products = [(gradient.conj() * way).real.sum() for gradient, way in zip(gradients, directions, strict=True)]
         total = products[0]
         for product in products[1:]:
             total = total + product
@@ -132,6 +135,8 @@ def jacobian(function: Function, argnums: int = 0) -> Function:
         value, pulled = _pullback("jacobian", of_one, chosen)
         if not isinstance(value, TensorCore):
             raise ShapeError("jacobian: the function's result must be one tensor; use vjp for several")
+        if value.dtype.is_complex:
+            raise DtypeError(f"jacobian: the function's result is {value.dtype}; take .real and .imag, or use vjp")
         basis = Tensor.eye(value.size, dtype=value.dtype, device=value._device or None)
         rows = vmap(lambda row: pulled(row.reshape(value.shape))[0])(basis)
         return change(rows, lambda part: part.reshape(*value.shape, *part.shape[1:]))
@@ -169,14 +174,14 @@ def _pullback(
     """What `vjp` gives; with `has_aux` only the first of the two results is differentiated."""
     tensors, rebuild = flatten(list(primals))
     for tensor in tensors:
-        if not tensor.dtype.is_float:
+        if not tensor.dtype.is_inexact:
             raise DtypeError(f"{name}: an argument of dtype {tensor.dtype} has no gradient; cast it to a float first")
     with enable_grad():
         arguments = [_argument(tensor) for tensor in tensors]
         value = function(*rebuild(arguments))
     results, _ = flatten(value[0] if has_aux else value)
     for result in results:
-        if not result.dtype.is_float:
+        if not result.dtype.is_inexact:
             raise DtypeError(f"{name}: a result of dtype {result.dtype} has no gradient; cast it to a float first")
     is_own = _one_of(arguments)
 
