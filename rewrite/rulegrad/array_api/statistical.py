@@ -121,7 +121,7 @@ def _cumulative(x: Array, name: str, axis: int | None, dtype: Any, include_initi
         raise ShapeError(f"cumulative_{name}: the shape is {x.shape}; name an axis of an array that has one")
     place = one_axis(0 if axis is None else axis, x.ndim, f"cumulative_{name}")
     wanted = _sum_dtype(x) if dtype is None else as_dtype(dtype)
-    values = getattr(x.cast(wanted), f"cum{name}")(place).cast(wanted)
+    values: Array = getattr(x.cast(wanted), f"cum{name}")(place).cast(wanted)
     if not include_initial:
         return values
     first = Array.full(tuple(1 if k == place else n for k, n in enumerate(x.shape)), int(name == "prod"), wanted)
