@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import threading
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,9 @@ from .drivers import discover, fingerprint, opencl, raw_devices
 from .programs import Programs
 
 __all__ = ["Device", "discover", "fingerprint", "self_test"]
+
+_MOST_WAITING = 16  # launches
+_SHORT = 1 << 16  # operations and bytes of a launch that takes no longer than waking a thread
 
 _process = os.getpid()  # drivers hang or crash in a child made by fork
 
@@ -31,7 +35,11 @@ if hasattr(os, "register_at_fork"):
 
 
 class Device:
-    """One OpenCL device with one in-order queue. Handles are `pyopencl.Buffer`s."""
+    """One OpenCL device with one in-order queue. Handles are `pyopencl.Buffer`s.
+
+    On a CPU the driver's threads sleep while the queue is empty, and waking them for each launch takes longer than a
+    short kernel does. So short launches wait, for others or for somebody who needs their results.
+    """
 
     target = "opencl"
     interprets = False
@@ -45,7 +53,13 @@ class Device:
         self._queue = cl.CommandQueue(self._context, properties=profiling)
         self._programs = Programs(self._context, self._device, self.name)
         self.memory: int = self._device.global_mem_size
-        self.in_host_memory = bool(self._device.type & cl.device_type.CPU and self._device.host_unified_memory)
+        is_cpu = bool(self._device.type & cl.device_type.CPU)
+        self.in_host_memory = is_cpu and bool(self._device.host_unified_memory)
+        self._short = _SHORT if is_cpu else 0
+        self._waiting: deque[tuple[_Executable, Sequence[Any]]] = deque()
+        self._released: list[Any] = []
+        # Arguments are set and a launch is made in one step. A buffer may be freed by the garbage collector meanwhile.
+        self._lock = threading.RLock()
 
     def allocate(self, nbytes: int) -> Any:
         cl = opencl()
@@ -60,8 +74,13 @@ class Device:
         raise OutOfMemoryError(f"{self.name} cannot allocate {nbytes:,} bytes: {problem}")
 
     def free(self, handle: Any) -> None:
-        if _process != -1:
-            handle.release()
+        if _process == -1:
+            return
+        with self._lock:
+            if self._waiting:
+                self._released.append(handle)
+            else:
+                handle.release()
 
     def copy_in(self, handle: Any, array: np.ndarray[Any, Any]) -> None:
         self._copy(handle, _bytes_of(array))
@@ -85,6 +104,7 @@ class Device:
         """Mapped for reading, which kernels may do meanwhile; None where mapping would copy."""
         cl = opencl()
         _refuse_after_fork()
+        self._start_waiting()
         try:
             array, _ = cl.enqueue_map_buffer(self._queue, handle, cl.map_flags.READ, 0, (nbytes,), np.uint8)
         except cl.Error:
@@ -99,6 +119,7 @@ class Device:
     def synchronize(self) -> None:
         cl = opencl()
         _refuse_after_fork()
+        self._start_waiting()
         try:
             self._queue.finish()
         except cl.Error as error:
@@ -107,17 +128,42 @@ class Device:
     def _copy(self, target: Any, source: Any) -> None:
         cl = opencl()
         _refuse_after_fork()
+        self._start_waiting()
         try:
             cl.enqueue_copy(self._queue, target, source, is_blocking=True)
         except cl.Error as error:
             raise DeviceError(f"{self.name} cannot copy: {error}") from None
+
+    def _start_later(self, executable: _Executable, handles: Sequence[Any]) -> None:
+        with self._lock:
+            self._waiting.append((executable, handles))
+            if len(self._waiting) >= _MOST_WAITING:
+                self._start_waiting()
+
+    def _start_waiting(self) -> None:
+        """Starts the launches that wait, in their order. Raises the first DeviceError when all were tried."""
+        failed: DeviceError | None = None
+        with self._lock:
+            while self._waiting:
+                executable, handles = self._waiting[0]
+                try:
+                    executable.start(handles)
+                except DeviceError as error:
+                    failed = failed or error
+                finally:
+                    self._waiting.popleft()
+            while self._released:
+                self._released.pop().release()
+        if failed is not None:
+            raise failed
 
 
 class _Executable:
     """A kernel of a program. Arguments that are those of the launch before are not set again."""
 
     __slots__ = (
-        "_arguments", "_description", "_enqueue", "_error", "_grid", "_kernel", "_local", "_lock", "_queue",
+        "_arguments", "_description", "_device", "_enqueue", "_error", "_grid", "_is_short", "_kernel", "_local",
+        "_may_wait", "_queue",
     )  # fmt: skip
 
     def __init__(self, device: Device, kernel: Kernel, program: Any) -> None:
@@ -132,30 +178,45 @@ class _Executable:
             )
         self._grid = kernel.grid or (1,)
         self._local = kernel.local or None
+        self._device = device
         self._queue = device._queue
         self._enqueue = cl.enqueue_nd_range_kernel
         self._error = cl.Error
         self._description = f"kernel {kernel.name!r} on {device.name}"
         self._arguments: list[Any] = [None] * kernel.slots
-        # Setting arguments and launching is one step: a kernel object is shared between threads.
-        self._lock = threading.Lock()
+        # The first launch does not wait: one that the driver refuses is an error at its own place.
+        self._may_wait = False
+        self._is_short = 0 < kernel.flops + kernel.nbytes <= device._short
 
     def __call__(self, handles: Sequence[Any], wait: bool = False) -> float | None:
         if _process == -1:
             _refuse_after_fork()
+        device = self._device
+        if self._may_wait and not wait:
+            device._start_later(self, handles)
+            return None
+        with device._lock:
+            device._start_waiting()
+            event = self.start(handles)
+        self._may_wait = self._is_short
+        if not wait:
+            return None
+        try:
+            event.wait()
+        except self._error as error:
+            raise DeviceError(f"{self._description} cannot run: {error}") from None
+        seconds: float = (event.profile.end - event.profile.start) * 1e-9
+        return seconds
+
+    def start(self, handles: Sequence[Any]) -> Any:
+        """Hands a launch to the driver, and returns its event. The device's lock is held."""
         arguments = self._arguments
         try:
-            with self._lock:
-                for position, handle in enumerate(handles):
-                    if handle is not arguments[position]:
-                        self._kernel.set_arg(position, handle)
-                        arguments[position] = handle
-                event = self._enqueue(self._queue, self._kernel, self._grid, self._local)
-            if not wait:
-                return None
-            event.wait()
-            seconds: float = (event.profile.end - event.profile.start) * 1e-9
-            return seconds
+            for position, handle in enumerate(handles):
+                if handle is not arguments[position]:
+                    self._kernel.set_arg(position, handle)
+                    arguments[position] = handle
+            return self._enqueue(self._queue, self._kernel, self._grid, self._local)
         except self._error as error:
             raise DeviceError(f"{self._description} cannot run: {error}") from None
 

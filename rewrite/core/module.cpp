@@ -9,6 +9,7 @@
 
 #include "buffer_provider.hpp"
 #include "python_trace.hpp"
+#include "signature.hpp"
 
 using namespace rulegrad;
 
@@ -562,6 +563,8 @@ NB_MODULE(_core, m) {
   m.attr("UNARY_OPERATORS") = unary;
   m.def("live_nodes", &live_nodes, "Number of nodes that are alive.");
   m.def("table_loaded", &table_loaded);
+  m.def("renumbered", &renumbered, nb::arg("like"), nb::arg("number"), "The BUFFER node with another number.");
+  m.def("signature", &signature, nb::arg("roots"), "A key of the graphs with their buffers left open, and the buffers' ids in order.");
   m.def("verify", [](const Handle& root, const std::string& stage) {
     static const std::pair<const char*, uint32_t> stages[] = {{"tensor", 1}, {"kernel", 2}, {"program", 4}};
     for (auto& [name, bit] : stages)

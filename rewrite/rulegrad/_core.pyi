@@ -251,6 +251,16 @@ def live_nodes() -> int:
 def table_loaded() -> bool:
     """Whether the op table has been installed."""
 
+def renumbered(like: UOp, number: int) -> UOp:
+    """The BUFFER node with another number. Raises GraphError for another op."""
+
+def signature(roots: Sequence[UOp]) -> tuple[bytes, list[int]]:
+    """A key of the graphs with their buffers left open, and the ids of the buffers, in the order of the graph.
+
+    Graphs have equal keys exactly when they become equal by renaming buffers. A key holds in this process only.
+    Raises GraphError.
+    """
+
 def verify(root: UOp, stage: str) -> str:
     """What is wrong with a graph of the stage `tensor`, `kernel` or `program`; empty when nothing is."""
 

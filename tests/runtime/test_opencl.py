@@ -83,6 +83,57 @@ def test_launches_run_in_order_and_arguments_change() -> None:
     np.testing.assert_array_equal(b.numpy(), np.arange(4) * 4)
 
 
+def test_short_launches_wait_until_somebody_needs_them() -> None:
+    device: Any = devices.get("opencl:0")
+    if not device._short:
+        pytest.skip("only on a CPU")
+    device.synchronize()
+    a, b = buffers(4)
+    twice = compile_here([scale("waits", 2.0, 4)])[0]
+    started: list[bool] = []
+    for source, target in ((b, a), (a, b), (b, a)):
+        twice([target.handle, source.handle])
+        started.append(not device._waiting)
+    assert started == [True, False, False]
+    spare = device.allocate(16)
+    device.free(spare)  # nothing is given back while a launch may use it
+    assert device._released == [spare]
+    np.testing.assert_array_equal(a.numpy(), np.arange(4) * 8)
+    assert not device._waiting and not device._released
+    twice([b.handle, a.handle])
+    b.copy_in(np.ones(4, np.float32))
+    np.testing.assert_array_equal(b.numpy(), np.ones(4))
+    for _ in range(20):
+        twice([a.handle, b.handle])
+    assert len(device._waiting) < 16
+    assert twice([a.handle, b.handle], wait=True) > 0 and not device._waiting
+
+
+def test_long_launches_do_not_wait() -> None:
+    device: Any = devices.get("opencl:0")
+    out, given = buffers(1 << 16)
+    (executable,) = compile_here([scale("takes_long", 2.0, 1 << 16)])
+    for _ in range(2):
+        executable([out.handle, given.handle])
+        assert not device._waiting
+
+
+def test_a_launch_that_waited_and_is_refused() -> None:
+    device: Any = devices.get("opencl:0")
+    if not device._short:
+        pytest.skip("only on a CPU")
+    out, given = buffers(4)
+    first, second = compile_here([scale("goes_wrong", 2.0, 4), scale("goes_on", 3.0, 4)])
+    for executable in (first, second):
+        executable([out.handle, given.handle])
+    first._local = (3,)
+    first([out.handle, given.handle])
+    second([out.handle, given.handle])
+    with pytest.raises(DeviceError, match="kernel 'goes_wrong' on opencl:0 cannot run"):
+        device.synchronize()
+    np.testing.assert_array_equal(out.numpy(), np.arange(4) * 3)
+
+
 def test_threads_share_an_executable() -> None:
     (executable,) = compile_here([scale("shared", 3.0, 16)])
     failures: list[int] = []

@@ -10,6 +10,7 @@ import pytest
 
 from rulegrad import Tensor
 from rulegrad.errors import DeviceError, DtypeError, ShapeError
+from rulegrad.lang import engine
 from rulegrad.runtime.buffer import Buffer
 
 
@@ -117,3 +118,16 @@ def test_errors(any_device):
         bool(pair)
     with pytest.raises(TypeError, match="not an integer"):
         [1, 2][Tensor(1.0)]
+
+
+def test_a_plan_is_found_again_without_a_pass(monkeypatch):
+    a, b = Tensor([1.0, 2.0]), Tensor([3.0, 4.0])
+    graphs = [lambda: a * 2 + b, lambda: a + b * 2]
+    answers = [graph().tolist() for graph in graphs]
+    monkeypatch.setattr(engine, "run", None)
+    assert [graph().tolist() for graph in graphs] == answers == [[5.0, 8.0], [7.0, 10.0]]
+    a, b = Tensor([10.0, 20.0]), Tensor([0.5, 0.0])
+    assert [graph().tolist() for graph in graphs] == [[20.5, 40.0], [11.0, 20.0]]
+    b = a
+    with pytest.raises(TypeError):
+        graphs[0]().tolist()  # the two are one buffer now

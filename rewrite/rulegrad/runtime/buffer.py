@@ -6,8 +6,9 @@ import itertools
 import math
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rulegrad._core import renumbered
 from rulegrad.errors import DeviceError, DtypeError, ShapeError
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.runtime import devices
@@ -30,6 +31,25 @@ def live_buffers(device: str) -> list[Buffer]:
     """The buffers on a device that have memory of their own."""
     found = [reference() for reference in list(_live.values())]
     return [b for b in found if b is not None and b.device == device and b.is_allocated and not b._borrowed]
+
+
+class Layout(NamedTuple):
+    """What the buffers of one place in a plan have in common; checked once."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+    device: str
+    nbytes: int
+    uop: UOp  #: a BUFFER node of this kind, with a number that no buffer has
+
+    @staticmethod
+    def of(shape: tuple[int, ...], dtype: str, device: str) -> Layout:
+        """Raises DtypeError or ShapeError for what no buffer can be."""
+        from rulegrad.ir import UOp
+
+        one = Buffer(shape, dtype, device)
+        uop = UOp("BUFFER", (), one.dtype, id=0, shape=one.shape, device=one.device)
+        return Layout(one.shape, one.dtype, one.device, one.nbytes, uop)
 
 
 class Buffer:
@@ -64,10 +84,26 @@ class Buffer:
         self.made_at: tuple[str, int] | None = user_place() if self.nbytes >= _LARGE else None
         _live[self.id] = weakref.ref(self)
 
+    @classmethod
+    def like(cls, layout: Layout) -> Buffer:
+        """A new buffer of that layout."""
+        buffer = cls.__new__(cls)
+        buffer.id = number = next(_next_id)
+        buffer._handle, buffer._borrowed = None, False
+        buffer.shape, buffer.dtype, buffer.device, buffer.nbytes, like = layout
+        buffer._uop = renumbered(like, number)
+        buffer.made_at = user_place() if buffer.nbytes >= _LARGE else None
+        _live[number] = weakref.ref(buffer)
+        return buffer
+
     @staticmethod
     def of(uop: UOp) -> Buffer:
         """The live buffer of a BUFFER node. Raises DeviceError when nobody holds it any more."""
-        number = uop.attrs["id"]
+        return Buffer.numbered(uop.attrs["id"])
+
+    @staticmethod
+    def numbered(number: int) -> Buffer:
+        """The live buffer with this number. Raises DeviceError when nobody holds it any more."""
         reference = _live.get(number)
         found = reference() if reference is not None else None
         if found is None:

@@ -1,0 +1,79 @@
+#include "signature.hpp"
+
+namespace rulegrad {
+
+namespace {
+
+template <typename T>
+void put(std::string& text, T v) {
+  text.append(reinterpret_cast<const char*>(&v), sizeof v);
+}
+
+void put_value(std::string& text, const Value& v) {
+  put(text, v.tag);
+  switch (v.tag) {
+    case Tag::None: break;
+    case Tag::Bool: put(text, v.b); break;
+    case Tag::Int: put(text, v.i); break;
+    case Tag::Float: put(text, v.f); break;
+    case Tag::Str: put(text, v.s); break;
+    case Tag::Dtype:
+    case Tag::Op: put(text, v.u); break;
+    case Tag::Node: throw GraphError("an attribute of a graph is a node");
+    case Tag::Seq:
+      put(text, v.q.size);
+      for (uint32_t k = 0; k < v.q.size; k++) put_value(text, v.q.items[k]);
+  }
+}
+
+// The place of the attribute that names a BUFFER, in its attributes.
+size_t buffer_id_place() {
+  static const size_t place = [] {
+    const std::vector<AttributeInfo>& all = op_info(known_ops.BUFFER).attributes;
+    for (size_t k = 0; k < all.size(); k++)
+      if (all[k].name->text == "id") return k;
+    throw GraphError("the op BUFFER has no attribute id");
+  }();
+  return place;
+}
+
+}  // namespace
+
+nb::tuple signature(const std::vector<Handle>& roots) {
+  static thread_local SideTable<uint32_t> places;
+  const size_t id = buffer_id_place();
+  std::vector<Node*> nodes;
+  for (auto& h : roots) nodes.push_back(h.ref.n);
+  std::vector<Node*> order = toposort(nodes);
+  std::string text;
+  text.reserve(order.size() * 48);
+  nb::list ids;
+  places.begin();
+  for (size_t k = 0; k < order.size(); k++) {
+    Node* n = order[k];
+    places[n] = uint32_t(k);
+    const uint32_t attributes = n->attrs ? n->attrs->size : 0;
+    const bool is_buffer = n->op == known_ops.BUFFER;
+    put(text, n->op);
+    put(text, n->dtype);
+    put(text, n->nsrc);
+    put(text, attributes);
+    for (uint32_t j = 0; j < n->nsrc; j++) put(text, *places.find(n->src[j]));
+    for (uint32_t j = 0; j < attributes; j++) {
+      if (is_buffer && j == id) ids.append(python_of(n->attrs->items[j]));
+      else put_value(text, n->attrs->items[j]);
+    }
+  }
+  for (Node* root : nodes) put(text, *places.find(root));
+  return nb::make_tuple(nb::bytes(text.data(), text.size()), ids);
+}
+
+nb::object renumbered(const Handle& like, int64_t number) {
+  Node* n = like.ref.n;
+  if (n->op != known_ops.BUFFER) throw GraphError(describe(n) + " is no buffer");
+  std::vector<Value> attrs(n->attrs->items, n->attrs->items + n->attrs->size);
+  attrs[buffer_id_place()] = Value::integer(number);
+  return wrap(make_node(n->op, n->dtype, nullptr, 0, attrs.data(), uint32_t(attrs.size())));
+}
+
+}  // namespace rulegrad

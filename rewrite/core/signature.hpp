@@ -1,0 +1,13 @@
+// The structure of graphs with their buffers left open: by it a plan is found again without running a pass.
+#pragma once
+#include "python_values.hpp"
+
+namespace rulegrad {
+
+// A key of the graphs, and the ids of their buffers in the order of the graph, each once. Two graphs have the same key exactly when
+// they become equal by renaming buffers. It holds in this process only: it has addresses of strings. Throws GraphError.
+nb::tuple signature(const std::vector<Handle>& roots);
+// A BUFFER node like another one, of another buffer. Throws GraphError.
+nb::object renumbered(const Handle& like, int64_t number);
+
+}  // namespace rulegrad
