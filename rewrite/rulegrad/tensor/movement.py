@@ -156,11 +156,11 @@ class Movement(Functions):
         place = one_axis(axis, self.ndim + 1, "unsqueeze")
         return self.reshape(self.shape[:place] + (1,) + self.shape[place:])
 
-    def flatten(self, start: int = 0, end: int = -1) -> Self:
-        """The axes from `start` to `end` as one."""
+    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Self:
+        """The axes from `start_dim` to `end_dim` as one."""
         if not self.ndim:
             return self.reshape(1)
-        a, b = (one_axis(axis, self.ndim, "flatten") for axis in (start, end))
+        a, b = (one_axis(axis, self.ndim, "flatten") for axis in (start_dim, end_dim))
         if a > b:
             raise ShapeError(f"flatten: axis {a} comes after axis {b}; give the first axis first")
         return self.reshape(self.shape[:a] + (math.prod(self.shape[a : b + 1]),) + self.shape[b + 1 :])

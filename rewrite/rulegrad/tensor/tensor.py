@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rulegrad.tensor.matrices import Matrices
+from rulegrad.tensor.torch_names import TorchNames
 
 
-class Tensor(Matrices):
+class Tensor(TorchNames):
     """A lazy array on a device, with NumPy's operations and PyTorch's gradients.
 
     Operations build a graph of nodes (`.uop`); `realize`, `numpy`, `item`, `print` and the like compute it.

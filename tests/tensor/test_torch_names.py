@@ -1,0 +1,83 @@
+"""PyTorch's names of what tensors do under NumPy's."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from rulegrad import Tensor, no_grad
+from rulegrad.errors import RulegradError, ShapeError
+
+
+def test_sizes(any_device):
+    x = Tensor.ones(2, 3, 4, dtype="float64")
+    assert x.size == 24 and isinstance(x.size, int) and x.size() == (2, 3, 4) and x.size(-1) == 4
+    assert json.dumps(x.size) == "24" and type(pickle.loads(pickle.dumps(x.size))) is int
+    assert (x.numel(), x.nelement(), x.dim(), x.element_size()) == (24, 24, 3, 8)
+    assert x.is_floating_point() and x.is_contiguous() and not Tensor([1]).is_floating_point()
+    with pytest.raises(ShapeError, match="size"):
+        x.size(3)
+
+
+def test_views(any_device):
+    x = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
+    assert x.view(3, -1).tolist() == x.view((3, 2)).tolist() == [[0, 1], [2, 3], [4, 5]]
+    assert x.view("int32").dtype == "int32" and x.view("int32").tolist()[0][1] == 0x3F800000
+    assert x.t().shape == (3, 2) and Tensor([1, 2]).t().tolist() == [1, 2]
+    other = Tensor.ones(6)
+    assert x.view_as(other).shape == x.reshape_as(other).shape == x.flatten(start_dim=0, end_dim=1).shape == (6,)
+    assert Tensor([1.0]).expand_as(other).tolist() == [1.0] * 6
+    assert x.type("int32").dtype == "int32" and x.type() == "float32" and Tensor([1]).type_as(x).dtype == "float32"
+    with pytest.raises(ShapeError, match=r"t: the shape \(1, 2, 3\)"):
+        Tensor.ones(1, 2, 3).t()
+
+
+def test_products(any_device):
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
+    first, second, added = Tensor(a), Tensor(b), Tensor(np.ones((2, 4)))
+    assert first.mm(second).tolist() == (a @ b).tolist()
+    assert first.mv(Tensor(b[:, 0].copy())).tolist() == (a @ b[:, 0]).tolist()
+    assert added.addmm(first, second, beta=2, alpha=3).tolist() == (2 + 3 * (a @ b)).tolist()
+    batch = first.unsqueeze(0).bmm(second.unsqueeze(0))
+    assert batch.tolist() == [(a @ b).tolist()]
+    assert added.unsqueeze(0).baddbmm(first.unsqueeze(0), second.unsqueeze(0)).tolist() == [(1 + a @ b).tolist()]
+    for wrong in (lambda: first.bmm(second), lambda: batch.mm(batch), lambda: first.mv(second)):
+        with pytest.raises(ShapeError):
+            wrong()
+
+
+def test_a_clone_keeps_its_values_and_its_gradient(any_device):
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = x.clone()
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+    with no_grad():
+        x.zero_()
+    assert y.tolist() == [1.0, 2.0]
+
+
+def test_random_fillings(device):
+    Tensor.manual_seed(4)
+    x = Tensor.zeros(2000)
+    values = x.uniform_(2.0, 3.0).numpy()
+    assert x.tolist() == values.tolist() and 2.0 <= values.min() < 2.05 and 2.95 < values.max() <= 3.0
+    values = x.normal_(5.0, 0.5).numpy()
+    assert abs(values.mean() - 5.0) < 0.05 and abs(values.std() - 0.5) < 0.05
+    assert 0.2 < x.bernoulli_(0.25).numpy().mean() < 0.3
+    assert 0.7 < Tensor.full((2000,), 0.75).bernoulli().numpy().mean() < 0.8
+    assert x.rand_like().shape == x.randn_like("float64").shape == (2000,)
+    assert x.randn_like("float64").dtype == "float64"
+
+
+def test_what_is_not_there_says_what_to_do(any_device):
+    weight = Tensor([1.0], requires_grad=True)
+    assert not hasattr(weight, "data")
+    with pytest.raises(AttributeError, match=r"\.detach\(\).*no_grad\(\)"):
+        weight.data  # noqa: B018
+    with pytest.raises(RulegradError, match="no_grad"):
+        weight.normal_()
+    with no_grad():
+        assert weight.fill_(3.0).tolist() == [3.0] and weight.requires_grad
