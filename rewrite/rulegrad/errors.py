@@ -38,6 +38,10 @@ class DtypeError(RulegradError, TypeError):
     """A dtype that the operation does not take."""
 
 
+class GradientError(RulegradError, RuntimeError):
+    """A gradient that does not exist, or a change of a tensor whose gradient is wanted."""
+
+
 class DeviceError(RulegradError, RuntimeError):
     """A device that is missing, failed, or ran out of memory."""
 

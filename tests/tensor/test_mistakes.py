@@ -64,6 +64,52 @@ CREATION = [
     ("Tensor.manual_seed('a')", ShapeError, "manual_seed: 'a' is not a whole number"),
 ]
 
+SHAPES = [
+    ("Tensor.cat([])", ShapeError, "cat: there is no tensor among the 0 arguments"),
+    ("Tensor.cat([x, 1])", DtypeError, "cat: an operand is the number 1; use a tensor"),
+    ("Tensor.cat([x, x], 5)", ShapeError, "cat: axis 5 does not exist"),
+    ("Tensor.cat([x, y])", ShapeError, "cat: the shapes"),
+    ("Tensor.stack([1, 2])", ShapeError, "stack: there is no tensor among the 2"),
+    ("Tensor.stack([x, None])", DtypeError, "stack: an operand is a NoneType"),
+    ("Tensor.dstack([])", ShapeError, "dstack: there is no tensor"),
+    ("Tensor.column_stack([v, 5])", DtypeError, "column_stack: an operand is the number 5"),
+    ("Tensor.meshgrid([v, 1])", DtypeError, "meshgrid: an operand is the number 1"),
+    ("x.chunk(0)", ShapeError, "chunk: 0 parts; use 1 or more"),
+    ("x.chunk(-1)", ShapeError, "chunk: -1 parts"),
+    ("x.repeat(2, -1)", ShapeError, r"repeat: the counts \(2, -1\) for the shape \(2, 3\)"),
+    ("x.transpose(0)", ShapeError, "transpose: axis 0 alone; name two axes, or use permute"),
+    ("x.pad((1, 1), value='a')", DtypeError, "pad: a value of type str is not one number"),
+    ("x.std(7)", IndexError, "std: axis 7 does not exist"),
+    ("x.count_nonzero(5)", IndexError, "count_nonzero: axis 5 does not exist"),
+    ("x.max(v)", ShapeError, r"max: a tensor of shape \(\) is not a whole number"),
+    ("x.tril('a')", ShapeError, "tril: 'a' is not a whole number"),
+    ("x.diagonal(0, 0, 0)", ShapeError, "diagonal: axis 0 twice"),
+    ("x[1.0]", IndexError, "index: a float at axis 0; a tensor is indexed by ints, slices"),
+]
+
+CHANGES = [
+    ("w += 1", RuntimeError, r"\+=: this tensor is a leaf that requires a gradient"),
+    ("w.zero_()", RuntimeError, "zero_: this tensor is a leaf"),
+    ("w.assign(5)", ShapeError, r"assign: the shapes \(2,\) and \(\) differ"),
+    ("w.assign('a')", DtypeError, "assign: an operand is a str"),
+    ("x.copy_(y)", ShapeError, "copy_: the shapes"),
+    ("v.copy_(x)", ShapeError, r"copy_: values of shape \(2, 3\) do not fit a tensor of shape \(3,\)"),
+    ("x.fill_([1, 2])", ShapeError, "fill_: the shapes"),
+    ("x.fill_('a')", DtypeError, "fill_: an operand is a str"),
+    ("z = Tensor([1], dtype='uint8'); z[0] = 300", DtypeError, "the number 300 does not fit uint8"),
+    ("z = Tensor([1], dtype='uint8'); z[z > 0] = -1", DtypeError, "the number -1 does not fit uint8"),
+]
+
+GRADIENTS = [
+    ("(w * 2).backward()", ShapeError, "backward: the shape"),
+    ("x.sum().backward()", RuntimeError, "backward: this tensor depends on no tensor with requires_grad"),
+    ("(w > 1).sum().backward()", RuntimeError, "backward: this tensor depends on no tensor"),
+    ("w.sum().backward([1.0, 2.0])", ShapeError, r"backward: a gradient of shape \(2,\) for a tensor of shape \(\)"),
+    ("w.sum().backward('a')", DtypeError, "backward: an operand is a str"),
+    ("(w * 2).requires_grad = False", RuntimeError, "computed from others that require gradients; use detach"),
+    ("import copy; copy.deepcopy(w * 2)", RuntimeError, "deepcopy: this tensor was computed from others"),
+]
+
 
 def expect(source: str, error: type[Exception], text: str) -> None:
     """The mistake raises an error of ours, of this type, that says so; alone, or when its value is asked for."""
@@ -75,6 +121,21 @@ def expect(source: str, error: type[Exception], text: str) -> None:
 
 @pytest.mark.parametrize(("source", "error", "text"), CREATION)
 def test_creation(any_device, source, error, text):
+    expect(source, error, text)
+
+
+@pytest.mark.parametrize(("source", "error", "text"), SHAPES)
+def test_shapes_and_axes(any_device, source, error, text):
+    expect(source, error, text)
+
+
+@pytest.mark.parametrize(("source", "error", "text"), CHANGES)
+def test_changes(any_device, source, error, text):
+    expect(source, error, text)
+
+
+@pytest.mark.parametrize(("source", "error", "text"), GRADIENTS)
+def test_gradients(any_device, source, error, text):
     expect(source, error, text)
 
 
@@ -92,3 +153,37 @@ def test_numpy_numbers_keep_their_kind(any_device):
 )
 def test_names_of_dtypes_that_numpy_knows(any_device, name, dtype):
     assert Tensor([1, 2], dtype=name).dtype == dtype
+
+
+def test_a_tensor_is_not_equal_to_what_has_no_elements(any_device):
+    x = Tensor([1, 2])
+    assert (x == None) is False and (x != None) is True and (x == "a") is False  # noqa: E711
+    with pytest.raises(DtypeError, match="equal: an operand is a NoneType"):
+        x.equal(None)
+    with pytest.raises(DtypeError, match="equal: an operand is a str"):
+        assert "a" in x
+
+
+def test_axes_by_position(any_device):
+    x = Tensor.zeros(2, 3)
+    assert Tensor.cat([x, x], 1).shape == Tensor.concat([x, x], 1).shape == (2, 6)
+    assert Tensor.stack([x, x], 1).shape == Tensor.stack((x, x), dim=1).shape == (2, 2, 3)
+    assert Tensor.cat([x, np.ones((1, 3))]).shape == (3, 3)
+    assert [part.shape for part in Tensor.meshgrid([Tensor([1, 2]), [3.0]])] == [(1, 2), (1, 2)]
+    assert x.repeat((2, 2)).shape == (4, 6)
+
+
+def test_transpose_is_numpys_without_two_axes(any_device):
+    x = Tensor.zeros(2, 3, 4)
+    assert x.transpose().shape == (4, 3, 2)
+    assert x.transpose((1, 2, 0)).shape == (3, 4, 2)
+    assert x.transpose(dim0=0, dim1=1).shape == x.swapaxes(0, 1).shape == (3, 2, 4)
+
+
+def test_gradients_given_as_numbers_and_arrays(any_device):
+    w = Tensor([1.0, 2.0], requires_grad=True)
+    (w * 2).sum().backward(3, retain_graph=True)
+    (w * 2).backward(np.array([1.0, 0.0]))
+    assert w.grad.tolist() == [8.0, 6.0]
+    w.assign([5, 6])
+    assert w.tolist() == [5.0, 6.0] and w.requires_grad

@@ -11,8 +11,7 @@ import numpy as np
 from rulegrad.errors import ShapeError
 from rulegrad.tensor.advanced import Advanced
 from rulegrad.tensor.axes import integers, one_axis, whole_number
-from rulegrad.tensor.joining import _listed
-from rulegrad.tensor.operands import broadcast_shapes
+from rulegrad.tensor.operands import broadcast_shapes, tensors_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -131,27 +130,26 @@ class Arranging(Advanced):
 
     # ---- together ----
 
-    def concat(self: T | Sequence[T], *others: T, axis: int | None = 0, dim: int | None = None) -> T:
+    def concat(self: T | Sequence[T], *others: T | int, axis: int | None = 0, dim: int | None = None) -> T:
         """The array API's name of `cat`; with `axis=None` the tensors are made flat first."""
-        tensors = [*_listed(self), *others]
-        place = axis if dim is None else dim
-        if place is None:
-            tensors, place = [t.flatten() for t in tensors], 0
-        return tensors[0].cat(*tensors[1:], axis=place)
+        if axis is None and dim is None:
+            flat = [t.flatten() for t in tensors_of(self, others, "concat")]
+            return flat[0].cat(*flat[1:])
+        return Arranging.cat(self, *others, axis=axis or 0, dim=dim)
 
     def hstack(self: T | Sequence[T], *others: T) -> T:
         """The tensors side by side: along the second axis, vectors along the first."""
-        tensors = [t if t.ndim else t.reshape(1) for t in [*_listed(self), *others]]
+        tensors = [t if t.ndim else t.reshape(1) for t in tensors_of(self, others, "hstack")]
         return tensors[0].cat(*tensors[1:], axis=min(tensors[0].ndim - 1, 1))
 
     def vstack(self: T | Sequence[T], *others: T) -> T:
         """The tensors one below the other: along the first axis, vectors as rows."""
-        tensors = [t if t.ndim > 1 else t.reshape(1, -1) for t in [*_listed(self), *others]]
+        tensors = [t if t.ndim > 1 else t.reshape(1, -1) for t in tensors_of(self, others, "vstack")]
         return tensors[0].cat(*tensors[1:], axis=0)
 
     def dstack(self: T | Sequence[T], *others: T) -> T:
         """The tensors behind each other: along the third axis; vectors are rows of matrices."""
-        tensors = [t if t.ndim > 1 else t.reshape(1, -1) for t in [*_listed(self), *others]]
+        tensors = [t if t.ndim > 1 else t.reshape(1, -1) for t in tensors_of(self, others, "dstack")]
         tensors = [t if t.ndim > 2 else t.unsqueeze(2) for t in tensors]
         return tensors[0].cat(*tensors[1:], axis=2)
 
@@ -162,22 +160,23 @@ class Arranging(Advanced):
         >>> Tensor.column_stack([Tensor([1, 2]), Tensor([3, 4])]).tolist()
         [[1, 3], [2, 4]]
         """
-        tensors = [t if t.ndim > 1 else t.reshape(-1, 1) for t in [*_listed(self), *others]]
+        tensors = [t if t.ndim > 1 else t.reshape(-1, 1) for t in tensors_of(self, others, "column_stack")]
         return tensors[0].cat(*tensors[1:], axis=1)
 
-    def broadcast_tensors(self: T, *others: T) -> list[T]:
+    def broadcast_tensors(self: T | Sequence[T], *others: T) -> list[T]:
         """All tensors, expanded to their common shape; NumPy's broadcast_arrays."""
-        shape = broadcast_shapes("broadcast_tensors", self.shape, *(t.shape for t in others))
-        return [t.expand(shape) for t in (self, *others)]
+        tensors = tensors_of(self, others, "broadcast_tensors")
+        shape = broadcast_shapes("broadcast_tensors", *(t.shape for t in tensors))
+        return [t.expand(shape) for t in tensors]
 
-    def meshgrid(self: T, *others: T, indexing: Literal["xy", "ij"] = "xy") -> list[T]:
+    def meshgrid(self: T | Sequence[T], *others: T, indexing: Literal["xy", "ij"] = "xy") -> list[T]:
         """Coordinates of a grid from vectors: "xy" as NumPy, whose second axis is the first vector's; "ij" in order.
 
         >>> from rulegrad import Tensor
         >>> [part.tolist() for part in Tensor([1, 2]).meshgrid(Tensor([3, 4]))]
         [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
         """
-        vectors = [self, *others]
+        vectors = tensors_of(self, others, "meshgrid")
         if any(v.ndim > 1 for v in vectors) or indexing not in ("xy", "ij"):
             raise ShapeError(
                 f'meshgrid: indexing={indexing!r} ("xy" or "ij"), shapes {[v.shape for v in vectors]} (vectors)'
@@ -246,12 +245,12 @@ class Arranging(Advanced):
         [[1, 0], [3, 4]]
         """
         self._need_matrix("tril")
-        return self._below(diagonal).where(self, 0).cast(self.dtype)
+        return self._below(whole_number(diagonal, "tril")).where(self, 0).cast(self.dtype)
 
     def triu(self, diagonal: int = 0) -> Self:
         """The upper triangles of matrices: zeros below the diagonal with that number."""
         self._need_matrix("triu")
-        return self._below(diagonal - 1).where(0, self).cast(self.dtype)
+        return self._below(whole_number(diagonal, "triu") - 1).where(0, self).cast(self.dtype)
 
     @classmethod
     def tril_indices(cls, rows: int, columns: int | None = None, offset: int = 0, device: str | None = None) -> Self:
@@ -275,7 +274,10 @@ class Arranging(Advanced):
         from rulegrad.tensor.linalg.products import diagonal
 
         self._need_matrix("diagonal")
-        matrices: Any = self.moveaxis((dim1, dim2), (-2, -1))
+        first, second = (one_axis(axis, self.ndim, "diagonal") for axis in (dim1, dim2))
+        if first == second:
+            raise ShapeError(f"diagonal: axis {first} twice; name two axes")
+        matrices: Any = self.moveaxis((first, second), (-2, -1))
         return diagonal(matrices, offset)  # type: ignore[no-any-return]
 
     def trace(self, offset: int = 0, dim1: int = 0, dim2: int = 1, dtype: Any = None) -> Self:

@@ -11,15 +11,18 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rulegrad.errors import DtypeError, RulegradError, ShapeError
+from rulegrad.errors import DtypeError, GradientError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.tensor.attention import Attention
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.history import GradientPoint, History, gradient_points
+from rulegrad.tensor.operands import as_operand
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from rulegrad.tensor.storage import Array
 
 
 class Autograd(Attention):
@@ -27,13 +30,14 @@ class Autograd(Attention):
 
     __slots__ = ()
 
-    def backward(self, gradient: Self | None = None) -> Self:
+    def backward(self, gradient: Self | Array | float | None = None, retain_graph: bool = True) -> Self:
         """Add to `.grad` of every leaf this tensor depends on its gradient; nothing is computed yet.
 
         gradient: that of this tensor, of its shape; 1 by default, which needs a tensor of one real element. That of a
-        complex x + i y is the one by x plus i times the one by y, as in PyTorch.
+        complex x + i y is the one by x plus i times the one by y, as in PyTorch. The graph is kept whatever
+        `retain_graph` is, so a second call adds the gradient again.
         Returns the tensor, so `loss.backward()` can be chained. Raises ShapeError, DtypeError, and
-        RulegradError when no leaf is behind this tensor.
+        GradientError when no leaf is behind this tensor.
 
         >>> from rulegrad import Tensor
         >>> x = Tensor([1.0, 2.0, 3.0], requires_grad=True)
@@ -42,9 +46,11 @@ class Autograd(Attention):
         [2.0, 4.0, 6.0]
         """
         if not self.requires_grad:
-            raise RulegradError(
+            raise GradientError(
                 "backward: this tensor depends on no tensor with requires_grad=True (or was made inside no_grad)"
             )
+        if gradient is not None and not isinstance(gradient, TensorCore):
+            gradient = type(self)(as_operand(self, gradient, "backward"), self.dtype, self._device or None)
         start = _start(self, gradient)
         history = (self._history, gradient._history) if gradient is not None else self._history
         for leaf, uop, behind in leaf_gradients(self, start, history):
@@ -70,7 +76,9 @@ def _start(root: TensorCore, gradient: TensorCore | None) -> UOp:
             raise DtypeError(f"backward: this tensor is {root.dtype}; take .real or .abs(), or give its gradient")
         return filled(root.shape, 1.0, root.dtype)
     if gradient.shape != root.shape:
-        raise ShapeError(f"backward: a gradient of shape {gradient.shape} for a tensor of shape {root.shape}")
+        raise ShapeError(
+            f"backward: a gradient of shape {gradient.shape} for a tensor of shape {root.shape}; they must agree"
+        )
     if gradient.dtype != root.dtype:
         raise DtypeError(f"backward: a gradient of {gradient.dtype} for a tensor of {root.dtype}; cast it first")
     return gradient.uop

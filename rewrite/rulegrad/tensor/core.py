@@ -6,7 +6,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from rulegrad._core import BufferProvider
-from rulegrad.errors import DeviceError, DtypeError
+from rulegrad.errors import DeviceError, DtypeError, GradientError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.runtime import devices
@@ -188,7 +188,10 @@ class TensorCore(BufferProvider):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether `backward` follows this tensor. Setting it to True makes the tensor a leaf, which gets `.grad`."""
+        """Whether `backward` follows this tensor. Setting it to True makes the tensor a leaf, which gets `.grad`.
+
+        Only a leaf can be set to False: what was computed from others keeps their gradient, and `detach` leaves it out.
+        """
         return self._requires_grad
 
     @requires_grad.setter
@@ -198,7 +201,11 @@ class TensorCore(BufferProvider):
         if value and not self._requires_grad:
             self._requires_grad = self._leaf = True
             self._claim()
-        elif not value:
+        elif not value and self._requires_grad:
+            if not self._leaf:
+                raise GradientError(
+                    "requires_grad=False: this tensor was computed from others that require gradients; use detach()"
+                )
             self._requires_grad = self._leaf = False
             pending_leaves.pop(id(self), None)
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir import UOp
-from rulegrad.ir.dtype import DType, as_dtype, int64
+from rulegrad.ir.dtype import as_dtype, int64
 from rulegrad.tensor.axes import extents, whole_number
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.joining import Joining
-from rulegrad.tensor.storage import Scalar, check_range, default_float, device_name, is_weak_scalar, scalar_dtype
+from rulegrad.tensor.operands import number_of
+from rulegrad.tensor.storage import Scalar, check_range, default_float, device_name
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -47,7 +48,7 @@ class Creation(Joining):
     def _filled(
         cls, shape: tuple[int, ...], value: Any, dtype: Any, device: str | None, requires_grad: bool, name: str
     ) -> Self:
-        number, own = _number(value, name)
+        number, own = number_of(value, name)
         wanted = own if dtype is None else as_dtype(dtype)
         node = constant(number, wanted, name)
         if shape:
@@ -163,19 +164,9 @@ class Creation(Joining):
         return cls._new(UOp("ARANGE", (), "int64", extent=extent), None, device_name(device))
 
 
-def _number(value: Any, name: str) -> tuple[Any, DType]:
-    """A Python number and the dtype it stands for: that of a NumPy number or a tensor without axes is its own."""
-    if is_weak_scalar(value):
-        return value, scalar_dtype(value)
-    if getattr(value, "ndim", None) != 0 or not hasattr(value, "dtype"):
-        shown = f"shape {value.shape}" if hasattr(value, "shape") else f"type {type(value).__name__}"
-        raise DtypeError(f"{name}: a value of {shown} is not one number; give an int, a float, a bool or a complex")
-    return value.item(), as_dtype(value.dtype)
-
-
 def _real(value: Any, name: str) -> Any:
     """A Python int or float."""
-    number, dtype = _number(value, name)
+    number, dtype = number_of(value, name)
     if dtype.is_complex:
         raise DtypeError(f"{name}: {number} is complex; give real numbers")
     return number

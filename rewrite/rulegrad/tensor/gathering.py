@@ -13,7 +13,7 @@ from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, bool_, int64
 from rulegrad.tensor.axes import IndexRangeError, one_axis
-from rulegrad.tensor.constants import filled
+from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import as_operand, broadcast_shapes, result_dtype
 from rulegrad.tensor.reduce import Reduce, accumulation_dtype
@@ -246,6 +246,7 @@ class Gathering(Reduce):
             kind = type(values).__name__ if is_weak_scalar(values) else str(values.dtype)
             raise DtypeError(f"{name}: {kind} values do not fit a tensor of {self.dtype}; cast one of them")
         if is_weak_scalar(values):
+            constant(values, self.dtype, name)  # raises where the number does not fit
             return self._new(filled(shape, values, self.dtype), None, self._device)
         source: Self = values
         if source.ndim != len(shape) or any(m > n for m, n in zip(shape, source.shape)):

@@ -92,7 +92,8 @@ def _bounds(item: Any, extent: int, axis: int, shape: tuple[int, ...]) -> tuple[
         return _slice_bounds(item, extent)
     if isinstance(item, bool) or not hasattr(item, "__index__") or getattr(item, "ndim", False):
         raise IndexRangeError(
-            f"index: {type(item).__name__} at axis {axis}; a tensor is indexed by ints, slices, None and ..."
+            f"index: a {type(item).__name__} at axis {axis}; a tensor is indexed by ints, slices, None, ..., and lists "
+            "or arrays of ints or bools"
         )
     number = operator.index(item)
     if not -extent <= number < extent:

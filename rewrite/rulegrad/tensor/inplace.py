@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rulegrad.errors import DtypeError, RulegradError, ShapeError
+from rulegrad.errors import DtypeError, GradientError, ShapeError
 from rulegrad.tensor.gathering import Gathering
 from rulegrad.tensor.gradient_mode import gradients_enabled
-from rulegrad.tensor.operands import as_operand
+from rulegrad.tensor.operands import as_operand, broadcast_shapes
 from rulegrad.tensor.storage import is_weak_scalar
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class InPlace(Gathering):
     def _become(self, value: Any, name: str) -> Self:
         """Stand for `value`, of this tensor's shape and a dtype of no higher kind, from now on."""
         if self._leaf and self._requires_grad and gradients_enabled():
-            raise RulegradError(
+            raise GradientError(
                 f"{name}: this tensor is a leaf that requires a gradient, and cannot be changed in place; "
                 "do it inside no_grad(), or use the result of an operation"
             )
@@ -119,18 +119,23 @@ class InPlace(Gathering):
 
     def fill_(self, value: Operand) -> Self:
         """`value` everywhere, in place: a number, or a tensor of one element."""
-        return self.copy_(value)
+        return self._copied(value, "fill_")
 
     def zero_(self) -> Self:
         """Zeros everywhere, in place."""
-        return self.copy_(0)
+        return self._copied(0, "zero_")
 
     def copy_(self, source: Operand) -> Self:
         """The values of `source` (which is broadcast and converted), in place."""
-        found: Any = as_operand(self, source, "copy_")
+        return self._copied(source, "copy_")
+
+    def _copied(self, source: Operand, name: str) -> Self:
+        found: Any = as_operand(self, source, name)
         if is_weak_scalar(found):
             found = self.full_like(found)
-        return self._become(found.expand(self.shape).cast(self.dtype), "copy_")
+        if broadcast_shapes(name, self.shape, found.shape) != self.shape:
+            raise ShapeError(f"{name}: values of shape {found.shape} do not fit a tensor of shape {self.shape}")
+        return self._become(found.expand(self.shape).cast(self.dtype), name)
 
     def masked_fill_(self, mask: Self, value: Operand) -> Self:
         """`masked_fill`, in place."""

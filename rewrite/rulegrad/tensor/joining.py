@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rulegrad.errors import ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import bool_
-from rulegrad.tensor.axes import one_axis, whole_number
+from rulegrad.tensor.axes import integers, one_axis, whole_number
 from rulegrad.tensor.constants import filled
+from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.indexing import Indexing
-from rulegrad.tensor.operands import cast_to, expand_to, result_dtype
+from rulegrad.tensor.operands import cast_to, expand_to, result_dtype, tensors_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -25,14 +26,19 @@ class Joining(Indexing):
 
     __slots__ = ()
 
-    def cat(self: T | Sequence[T], *others: T, axis: int = 0, dim: int | None = None) -> T:
-        """The tensors one after the other along `axis`; `Tensor.cat([a, b])` as well. Dtypes are promoted.
+    def cat(self: T | Sequence[T], *others: T | int, axis: int = 0, dim: int | None = None) -> T:
+        """The tensors one after the other along `axis`; `Tensor.cat([a, b], 1)` as well. Dtypes are promoted.
 
-        Every element is copied exactly: -0.0, nan and infinities as well.
+        Every element is copied exactly: -0.0, nan and infinities as well. Raises ShapeError and DtypeError.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor.cat([Tensor([[1], [2]]), Tensor([[3], [4]])], 1).tolist()
+        [[1, 3], [2, 4]]
         """
-        tensors = [*_listed(self), *others]
+        others, axis = _with_axis(self, others, axis if dim is None else dim)
+        tensors = tensors_of(self, others, "cat")
         first = tensors[0]
-        place = one_axis(axis if dim is None else dim, first.ndim, "cat")
+        place = one_axis(axis, first.ndim, "cat")
         without = [t.shape[:place] + t.shape[place + 1 :] for t in tensors]
         if any(rest != without[0] for rest in without):
             shapes = ", ".join(str(t.shape) for t in tensors)
@@ -42,13 +48,14 @@ class Joining(Indexing):
         uop = _cat_nodes([cast_to(t.uop, dtype) for t in parts], place)
         return first._result(uop, *tensors[1:])
 
-    def stack(self: T | Sequence[T], *others: T, axis: int = 0, dim: int | None = None) -> T:
-        """The tensors, of one shape, along a new axis; `Tensor.stack([a, b])` as well."""
-        tensors = [*_listed(self), *others]
+    def stack(self: T | Sequence[T], *others: T | int, axis: int = 0, dim: int | None = None) -> T:
+        """The tensors, of one shape, along a new axis; `Tensor.stack([a, b], 1)` as well. Raises ShapeError."""
+        others, axis = _with_axis(self, others, axis if dim is None else dim)
+        tensors = tensors_of(self, others, "stack")
         if any(t.shape != tensors[0].shape for t in tensors):
             shapes = ", ".join(str(t.shape) for t in tensors)
             raise ShapeError(f"stack: the shapes {shapes} differ; they must all be the same")
-        place = one_axis(axis if dim is None else dim, tensors[0].ndim + 1, "stack")
+        place = one_axis(axis, tensors[0].ndim + 1, "stack")
         parts = [t.unsqueeze(place) for t in tensors]
         return type(parts[0]).cat(parts, axis=place)
 
@@ -72,15 +79,20 @@ class Joining(Indexing):
         return tuple(parts)
 
     def chunk(self, count: int, axis: int = 0, dim: int | None = None) -> tuple[Self, ...]:
-        """At most `count` parts of one size along `axis` (the last may be smaller)."""
+        """At most `count` parts of one size along `axis` (the last may be smaller). Raises ShapeError."""
+        if whole_number(count, "chunk") < 1:
+            raise ShapeError(f"chunk: {count} parts; use 1 or more")
         place = one_axis(axis if dim is None else dim, self.ndim, "chunk")
         return self.split(max(-(-self.shape[place] // count), 1), place)
 
-    def repeat(self, *counts: int) -> Self:
+    def repeat(self, *counts: Any) -> Self:
         """The whole tensor `counts[k]` times along axis k, as `numpy.tile`; further counts are new axes in front."""
+        counts = integers(counts, "repeat")
         shape = (1,) * (len(counts) - self.ndim) + self.shape
-        if len(counts) != len(shape):
-            raise ShapeError(f"repeat: {len(counts)} counts for the shape {self.shape}; give one for each axis")
+        if len(counts) != len(shape) or min(counts, default=0) < 0:
+            raise ShapeError(
+                f"repeat: the counts {counts} for the shape {self.shape}; give a number of 0 or more for each axis"
+            )
         split = tuple(n for extent in shape for n in (1, extent))
         grown = tuple(n for count, extent in zip(counts, shape) for n in (count, extent))
         whole = tuple(count * extent for count, extent in zip(counts, shape))
@@ -97,8 +109,11 @@ class Joining(Indexing):
         return second.cat(first, axis=place)
 
 
-def _listed(tensors: T | Sequence[T]) -> list[T]:
-    return list(tensors) if isinstance(tensors, Sequence) else [tensors]
+def _with_axis(first: Any, others: tuple[Any, ...], axis: int) -> tuple[tuple[Any, ...], int]:
+    """The axis of `f([a, b], 1)`, which PyTorch's users give by position, apart from the tensors."""
+    if others and isinstance(others[-1], int) and not isinstance(first, TensorCore):
+        return others[:-1], others[-1]
+    return others, axis
 
 
 def _cat_nodes(parts: list[UOp], axis: int) -> UOp:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.errors import ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import bool_
-from rulegrad.tensor.axes import complete_shape, integers, one_axis, several_axes, whole_number
+from rulegrad.tensor.axes import complete_shape, integers, is_list, one_axis, several_axes, whole_number
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.functions import Functions
-from rulegrad.tensor.operands import cast_to, expand_to, result_dtype
+from rulegrad.tensor.operands import cast_to, expand_to, number_of, result_dtype
+from rulegrad.tensor.storage import is_weak_scalar
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -85,6 +86,8 @@ class Movement(Functions):
         if not any(b or a for b, a in pairs):
             return self
         before, after = tuple(b for b, _ in pairs), tuple(a for _, a in pairs)
+        if not is_weak_scalar(value):
+            value = number_of(value, "pad")[0]
         dtype = result_dtype(self, value)
         node = cast_to(self.uop, dtype)
         padded = UOp("PAD", (node,), before=before, after=after)
@@ -114,16 +117,30 @@ class Movement(Functions):
 
     # ---- axes ----
 
-    def transpose(self, first: int = 1, second: int = 0) -> Self:
-        """Two axes exchanged; without arguments the two axes of a matrix."""
+    def transpose(self, dim0: Any = None, dim1: int | None = None) -> Self:
+        """Two axes exchanged, as PyTorch's; without arguments all in reverse order, as NumPy's. Raises ShapeError.
+
+        A single sequence is an order of all axes, as in NumPy: that is `permute`.
+
+        >>> from rulegrad import Tensor
+        >>> x = Tensor.zeros(2, 3, 4)
+        >>> x.transpose(0, 1).shape, x.transpose().shape
+        ((3, 2, 4), (4, 3, 2))
+        """
+        if dim1 is None:
+            if dim0 is None:
+                return self.T
+            if not is_list(dim0):
+                raise ShapeError(f"transpose: axis {dim0} alone; name two axes, or use permute for an order of all")
+            return self.permute(*dim0)
         order = list(range(self.ndim))
-        a, b = (one_axis(axis, self.ndim, "transpose") for axis in (first, second))
+        a, b = (one_axis(axis, self.ndim, "transpose") for axis in (dim0, dim1))
         order[a], order[b] = order[b], order[a]
         return self.permute(order)
 
-    def swapaxes(self, first: int, second: int) -> Self:
-        """NumPy's name of `transpose(first, second)`."""
-        return self.transpose(first, second)
+    def swapaxes(self, axis0: int, axis1: int) -> Self:
+        """NumPy's name of `transpose(axis0, axis1)`."""
+        return self.transpose(axis0, axis1)
 
     @property
     def T(self) -> Self:  # noqa: N802  (NumPy's name)

@@ -7,7 +7,7 @@ broadcasting.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir import UOp
@@ -17,11 +17,16 @@ from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.storage import Scalar, fits, is_weak_scalar, scalar_dtype
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
     #: What may stand beside a tensor in an operation.
     Operand: TypeAlias = "TensorCore | Scalar | NDArray[Any] | np.generic"
+
+
+T = TypeVar("T", bound=TensorCore)
 
 
 def result_dtype(*operands: Any) -> DType:
@@ -97,13 +102,48 @@ def require_castable(source: DType, target: DType) -> None:
         raise DtypeError(f"cast: {source} has no order or sign as {target}; take .real, .imag or .abs() first")
 
 
+class NoOperandError(DtypeError):
+    """A value that no tensor can be computed with."""
+
+
 def as_operand(like: TensorCore, value: Any, operation: str) -> Any:
     """`value` as a tensor on the device of `like`, or as the Python number that it is. Raises DtypeError."""
     if isinstance(value, TensorCore) or is_weak_scalar(value):
         return value
     if hasattr(value, "__array__") or isinstance(value, (list, tuple)):
         return type(like)(value, device=like._device or None)
-    raise DtypeError(f"{operation}: an operand is a {type(value).__name__}; use a tensor, a NumPy array or a number")
+    raise NoOperandError(
+        f"{operation}: an operand is a {type(value).__name__}; use a tensor, a NumPy array or a number"
+    )
+
+
+def as_tensor(like: T, value: Any, operation: str) -> T:
+    """`value`, a tensor, a NumPy array or a list, as a tensor on the device of `like`. Raises DtypeError."""
+    found = as_operand(like, value, operation)
+    if isinstance(found, TensorCore):
+        return found  # type: ignore[return-value]
+    raise NoOperandError(f"{operation}: an operand is the number {value}; use a tensor")
+
+
+def tensors_of(first: T | Iterable[T], others: Sequence[Any], operation: str) -> list[T]:
+    """The tensors of `f(a, b)` and of `f([a, b])` alike; arrays and lists beside a tensor become tensors."""
+    given = [*([first] if isinstance(first, TensorCore) else first), *others]
+    like: Any = next((one for one in given if isinstance(one, TensorCore)), None)
+    if like is None:
+        raise ShapeError(f"{operation}: there is no tensor among the {len(given)} arguments; give at least one")
+    return [as_tensor(like, one, operation) for one in given]
+
+
+def number_of(value: Any, operation: str) -> tuple[Any, DType]:
+    """A Python number and the dtype it stands for: that of a NumPy number or a tensor without axes is its own."""
+    if is_weak_scalar(value):
+        return value, scalar_dtype(value)
+    if getattr(value, "ndim", None) != 0 or not hasattr(value, "dtype"):
+        shown = f"shape {value.shape}" if hasattr(value, "shape") else f"type {type(value).__name__}"
+        raise DtypeError(
+            f"{operation}: a value of {shown} is not one number; give an int, a float, a bool or a complex"
+        )
+    return value.item(), as_dtype(value.dtype)
 
 
 def unified(operation: str, *operands: Any, dtype: DType | None = None, keep_first: bool = False) -> list[UOp]:

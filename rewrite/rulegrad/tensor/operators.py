@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rulegrad.tensor.elementwise import Elementwise
+from rulegrad.tensor.operands import NoOperandError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -110,11 +111,18 @@ class Operators(Elementwise):
     def __ge__(self, other: Operand) -> Self:
         return self.greater_equal(other)
 
+    # Beside None, a str and the like Python's own answer stays: a tensor is not equal to them.
     def __eq__(self, other: Operand) -> Self:  # type: ignore[override]
-        return self.equal(other)
+        try:
+            return self.equal(other)
+        except NoOperandError:
+            return NotImplemented
 
     def __ne__(self, other: Operand) -> Self:  # type: ignore[override]
-        return self.not_equal(other)
+        try:
+            return self.not_equal(other)
+        except NoOperandError:
+            return NotImplemented
 
     # `==` is elementwise, so a tensor as a key is the tensor itself, not its values.
     __hash__ = object.__hash__

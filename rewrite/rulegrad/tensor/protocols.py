@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rulegrad.errors import RulegradError
+from rulegrad.errors import GradientError
 from rulegrad.tensor.autograd import Autograd
 from rulegrad.tensor.realize import Realize
 
@@ -56,7 +56,7 @@ class Protocols(Autograd, Realize):
         return self._result(self._uop)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """A tensor of its own, with its own `.grad`. Raises RulegradError for a result that gradients flow through."""
+        """A tensor of its own, with its own `.grad`. Raises GradientError for a result that gradients flow through."""
         self._need_no_graph("deepcopy")
         copy: Self = _restored(type(self), self.numpy(), self._device, self._requires_grad)
         memo[id(self)] = copy
@@ -66,7 +66,7 @@ class Protocols(Autograd, Realize):
 
     def _need_no_graph(self, operation: str) -> None:
         if self._requires_grad and not self._leaf:
-            raise RulegradError(
+            raise GradientError(
                 f"{operation}: this tensor was computed from others with requires_grad=True, which would not be "
                 "copied with it; use tensor.detach()"
             )
@@ -89,7 +89,7 @@ class Protocols(Autograd, Realize):
 
     def __contains__(self, value: Any) -> bool:
         """Whether any element equals `value`."""
-        return bool((self == value).any())
+        return bool(self.equal(value).any())
 
     def __round__(self, digits: int = 0) -> Self:
         """`round(tensor)`: to the nearest integers, halves to even, in the same dtype."""

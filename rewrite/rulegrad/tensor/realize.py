@@ -15,9 +15,12 @@ from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor import lines
 from rulegrad.tensor.core import TensorCore, pending_leaves
+from rulegrad.tensor.operands import as_operand
 from rulegrad.tensor.storage import device_name, upload
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
     from typing_extensions import Self
 
@@ -158,11 +161,14 @@ class Realize(TensorCore):
         """This tensor when its device is the CPU, through whatever backend; else a copy on `numpy`."""
         return self if devices.kind_of(self.device) in ("cpu", "interpreter") else self.to("numpy")
 
-    def assign(self, value: TensorCore) -> Self:
+    def assign(self, value: TensorCore | Array | Sequence[Any]) -> Self:
         """Take the values of `value`, of the same shape and dtype, and forget the old ones. Returns the tensor.
 
-        A leaf with a gradient stays one. Graphs that were built on the old values keep them.
+        Lists and arrays are converted to the dtype. A leaf with a gradient stays one. Graphs that were built on the
+        old values keep them.
         """
+        if not isinstance(value, TensorCore):
+            value = type(self)(as_operand(self, value, "assign"), self.dtype, self._device or None)
         if value.shape != self.shape:
             raise ShapeError(f"assign: the shapes {self.shape} and {value.shape} differ; reshape or expand first")
         if value.dtype != self.dtype:

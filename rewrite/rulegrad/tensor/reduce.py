@@ -112,7 +112,7 @@ class Reduce(Creation):
         keepdim: bool = False,
     ) -> Self:
         """The standard deviation, the square root of `var`."""
-        return self.var(axis, keepdims, correction, dim=dim, keepdim=keepdim).sqrt()
+        return self.var(self._axes(axis, dim, "std"), keepdims, correction, keepdim=keepdim).sqrt()
 
     def max(self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Self:
         """The largest element along `axis`; nan when one is nan. Raises ShapeError for no elements."""

@@ -101,7 +101,7 @@ class Sets(Sorting):
         >>> Tensor([[0, 5], [6, 7]]).count_nonzero(axis=0).tolist()
         [1, 2]
         """
-        return self.detach().cast(bool_).sum(axis if dim is None else dim, keepdims, dtype=int64)
+        return self.detach().cast(bool_).sum(self._axes(axis, dim, "count_nonzero"), keepdims, dtype=int64)
 
     # ---- distinct values ----
 
