@@ -196,10 +196,10 @@ def test_no_gradient_where_none_is_recorded(any_device: str):
     assert not linalg.inv(x.detach()).requires_grad
 
 
-@pytest.mark.parametrize("function", [linalg.svd, linalg.eig, linalg.eigvals, lambda x: linalg.qr(x, "complete")])
+@pytest.mark.parametrize("function", [linalg.svd, lambda x: linalg.qr(x, "complete")])
 def test_a_missing_gradient_is_an_error(any_device: str, function: Any):
     with pytest.raises(RulegradError, match="has no gradient; use .* or detach"):
-        function(Tensor(POSITIVE, requires_grad=True))
+        function(Tensor(TALL, requires_grad=True))
 
 
 # ---- what is refused ----

@@ -104,21 +104,29 @@ def leaf_gradients(
     def differentiate(graph: UOp, gradient: UOp, behind: History) -> None:
         points = gradient_points(behind)
         if wanted is not None:
-            points = [point for point in points if point.source is not None or wanted(point)]
+            points = [point for point in points if point.goes_on or wanted(point)]
         for point, part in zip(points, backward(graph, gradient, [p.uop for p in points]), strict=True):
             if part is not None:
                 add(point, part)
 
-    graph = root.uop
-    if graph.op == "BUFFER":
-        # A leaf, or realized: a history that is one point and the root itself.
-        add(root._history, start)
-    else:
-        differentiate(graph, start, root._history)
+    def start_at(graph: UOp, gradient: UOp, behind: History) -> None:
+        if graph.op == "BUFFER":
+            # A leaf, or computed already: the tensor is a point itself.
+            for point in gradient_points(behind):
+                if point.uop == graph:
+                    add(point, gradient)
+        else:
+            differentiate(graph, gradient, behind)
+
+    start_at(root.uop, start, root._history)
     while waiting:
         _, point = heapq.heappop(waiting)
         gradient = gradients.pop(point.number)
-        if point.source is not None:
+        if point.pullback is not None:
+            for operand, part in point.pullback(*_value_and_gradient(root, point, gradient, history)):
+                history = (history, part._history)
+                start_at(operand.uop, part.uop, operand._history)
+        elif point.source is not None:
             history = (history, point.source_history)
             differentiate(point.source, gradient, point.source_history)
         elif point.leaf is not None:
@@ -126,3 +134,13 @@ def leaf_gradients(
             if leaf is not None and leaf.requires_grad:
                 found.append((leaf, gradient, history))
     return found
+
+
+def _value_and_gradient(
+    root: TensorCore, point: GradientPoint, gradient: UOp, history: History
+) -> tuple[TensorCore, TensorCore]:
+    """The result that a point stands for, and its gradient: tensors that can be differentiated again."""
+    value = root._new(point.uop, point, root._device)
+    slope = root._new(gradient, history, root._device)
+    value._requires_grad = slope._requires_grad = True
+    return value, slope

@@ -237,7 +237,7 @@ def _one_of(arguments: Sequence[Any]) -> Callable[[GradientPoint], bool]:
 def _is_tracked(history: Any, is_own: Callable[[GradientPoint], bool]) -> bool:
     """Whether gradients flow through it to a tensor that is still there, other than one's own arguments."""
     return any(
-        point.source is not None or (point.leaf is not None and point.leaf() is not None and not is_own(point))
+        point.goes_on or (point.leaf is not None and point.leaf() is not None and not is_own(point))
         for point in gradient_points(history)
     )
 

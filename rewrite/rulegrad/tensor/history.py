@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 #: None, a Buffer, a GradientPoint, or a tuple of histories.
 History: TypeAlias = Any
 
+#: From (value, gradient) of a result to (operand, gradient) for each operand that has one.
+Pullback: TypeAlias = "Callable[[Any, Any], Sequence[tuple[Any, Any]]]"
+
 _numbers = itertools.count()
 
 
@@ -26,10 +30,11 @@ class GradientPoint:
 
     For a *leaf* (`requires_grad=True` set by the user) the gradient ends here and goes to `leaf().grad`.
     For an intermediate result that was realized, `source` is the graph it was computed from and
-    `source_history` the history of that graph: the gradient goes on from there.
+    `source_history` the history of that graph: the gradient goes on from there. A result that was computed on
+    the host has no graph: `pullback` makes gradients of its operands, as tensors, out of its value and its gradient.
     """
 
-    __slots__ = ("buffer", "leaf", "number", "source", "source_history", "uop")
+    __slots__ = ("buffer", "leaf", "number", "pullback", "source", "source_history", "uop")
 
     def __init__(
         self,
@@ -38,6 +43,7 @@ class GradientPoint:
         leaf: TensorCore | None = None,
         source: UOp | None = None,
         source_history: History = None,
+        pullback: Pullback | None = None,
     ) -> None:
         self.uop = uop
         self.buffer = buffer
@@ -45,8 +51,14 @@ class GradientPoint:
         self.leaf = None if leaf is None else weakref.ref(leaf)
         self.source = source
         self.source_history = source_history
+        self.pullback = pullback
         # Later points depend on earlier ones only, so this is an order in which to walk back.
         self.number = next(_numbers)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the gradient goes on from here to what this was computed from."""
+        return self.source is not None or self.pullback is not None
 
 
 def join(first: History, second: History) -> History:

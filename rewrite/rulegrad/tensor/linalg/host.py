@@ -1,22 +1,24 @@
-"""Functions that run on the host: values out, NumPy, values in; and gradients that are given by a formula.
+"""Functions that run on the host: values out, NumPy, values in; with gradients that are given by a formula.
 
-A result Y = f(X) is a buffer, which no graph connects with X. Its gradient is that of a *linear model*: a graph in X
-that is linear, has constants made of Y, and has the derivative of f at this X. It is never computed, only
-differentiated. So first derivatives are exact; where the constants depend on X, second ones are not.
+A result is a buffer, which no graph connects with the operands. Its gradient is a function (`linalg.gradients`) that
+makes gradients of the operands by operations on tensors, so it can be differentiated again. Inside `vmap` the operands
+are elements; NumPy's functions take all of them at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from rulegrad.errors import RulegradError, ShapeError
+from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype, float32, float64
-from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor.gradient_mode import gradients_enabled
 from rulegrad.tensor.history import GradientPoint
+from rulegrad.tensor.realize import realize_all
 from rulegrad.tensor.storage import upload
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor
 
     T = TypeVar("T", bound=Tensor)
+    #: From operands, results and gradients of the results to gradients of the operands.
+    Formula: TypeAlias = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 
 class LinalgError(RulegradError, ValueError):
@@ -60,15 +64,38 @@ def matrices(x: Tensor, operation: str) -> None:
         raise ShapeError(f"{operation}: the shape {x.shape} has no rows and columns; give two axes or more")
 
 
-def on_host(operation: str, function: Callable[..., Any], *operands: Tensor) -> Any:
-    """What `function` makes of the operands' values (NumPy arrays). Raises LinalgError for NumPy's."""
+def tracks(*operands: Tensor) -> bool:
+    """Whether results of these operands have a gradient."""
+    return gradients_enabled() and any(x.requires_grad for x in operands)
+
+
+def no_gradient(operation: str, instead: str, *operands: Tensor) -> None:
+    """Raises RulegradError when a gradient would be needed."""
+    if tracks(*operands):
+        raise RulegradError(f"{operation} has no gradient; use {instead}, or detach the operand first")
+
+
+def on_host(
+    operation: str, function: Callable[..., Any], *operands: T, formula: Formula | None = None
+) -> tuple[T, ...]:
+    """The results of `function` (one array, or a tuple) on the operands' values, with the gradient of `formula`.
+
+    Computes the operands. Raises LinalgError for NumPy's.
+    """
+    wholes, levels = _unmapped(operands)
+    realize_all(list(wholes))
     try:
-        return function(*[x.detach().numpy() for x in operands])
+        found = function(*[x.numpy() for x in wholes])
     except np.linalg.LinAlgError as error:
         raise LinalgError(f"{operation}: {str(error)[:1].lower() + str(error)[1:]}") from None
+    arrays = [np.asarray(a) for a in found] if isinstance(found, tuple) else [np.asarray(found)]
+    like = operands[0]
+    if formula is None or not tracks(*operands):
+        return tuple(_mapped(_from_host(array, like), levels) for array in arrays)
+    return _with_gradient(arrays, levels, operands, formula)
 
 
-def from_host(values: Array, like: T) -> T:
+def _from_host(values: Array, like: T) -> T:
     """A tensor with these values on the device of `like`, without a gradient."""
     array = np.ascontiguousarray(values).reshape(np.shape(values))
     as_dtype(array.dtype)
@@ -76,22 +103,74 @@ def from_host(values: Array, like: T) -> T:
     return like._new(buffer.uop, buffer, buffer.device)
 
 
-def tracks(*operands: Tensor) -> bool:
-    """Whether results of these operands have a gradient."""
-    return gradients_enabled() and any(x.requires_grad for x in operands)
+def _with_gradient(arrays: list[Array], levels: list[int], operands: Sequence[T], formula: Formula) -> tuple[T, ...]:
+    """The results as parts of one buffer: it has one gradient, of which a formula needs all parts."""
+    ahead = len(levels)
+    shapes = [array.shape[ahead:] for array in arrays]
+    whole = arrays[0]
+    if len(arrays) > 1:
+        rows = [a.reshape(*a.shape[:ahead], math.prod(shape)) for a, shape in zip(arrays, shapes, strict=True)]
+        whole = np.concatenate(rows, axis=-1)
+    packed = _mapped(_from_host(whole, operands[0]), levels)
+    saved = [_as_now(x) for x in operands]
+
+    def parts(x: T) -> list[T]:
+        if len(arrays) == 1:
+            return [x]
+        found: list[T] = []
+        begin = 0
+        for array, shape in zip(arrays, shapes, strict=True):
+            part = x.shrink((begin, begin + math.prod(shape))).reshape(shape)
+            found.append(part if array.dtype == whole.dtype else part.real)
+            begin += math.prod(shape)
+        return found
+
+    def pullback(value: T, gradient: T) -> list[tuple[T, T]]:
+        gradients = formula(saved, parts(value), parts(gradient))
+        return [(x, g.cast(x.dtype)) for x, g in zip(saved, gradients, strict=True) if x.requires_grad]
+
+    packed._history = GradientPoint(packed.uop, packed._history, pullback=pullback)
+    packed._requires_grad = True
+    return tuple(parts(packed))
 
 
-def differentiated(result: T, model: Tensor) -> T:
-    """`result`, which is in a buffer, with the gradient of `model`, which is linear in the operands."""
-    if model.shape != result.shape or model.dtype != result.dtype:
-        raise RulegradError(f"the model of shape {model.shape} is not one of a result of shape {result.shape}")
-    buffer = Buffer.of(result.uop)
-    result._history = GradientPoint(buffer.uop, buffer, source=model.uop, source_history=model._history)
-    result._requires_grad = True
-    return result
+def _as_now(x: T) -> T:
+    """The tensor as it is now: a leaf may be changed in place later."""
+    same = x._new(x.uop, x._history, x._device)
+    same._requires_grad = x.requires_grad
+    return same
 
 
-def no_gradient(operation: str, instead: str, *operands: Tensor) -> None:
-    """Raises RulegradError when a gradient would be needed."""
-    if tracks(*operands):
-        raise RulegradError(f"{operation} has no gradient; use {instead}, or detach the operand first")
+def _unmapped(operands: Sequence[T]) -> tuple[Sequence[T], list[int]]:
+    """The operands for all elements that `vmap` maps over, along axes in front; and the levels of these axes."""
+    from rulegrad.compile import batched
+
+    if not any(node.op == "BATCHED" for x in operands for node in x.uop.toposort()):
+        return operands, []
+    wholes, own = [], []
+    sizes: dict[int, int] = {}
+    for x in operands:
+        node = batched(x.uop)
+        found: list[int] = []
+        while node.op == "BATCHED":
+            found.insert(0, node.attrs["level"])
+            node = node.src[0]
+        sizes |= zip(found, node.shape[: len(found)], strict=True)
+        wholes.append(x._new(node, x._history, x._device))
+        own.append(found)
+    levels = sorted(sizes)
+    return [_at_levels(x, found, levels, sizes) for x, found in zip(wholes, own, strict=True)], levels
+
+
+def _at_levels(x: T, own: list[int], levels: list[int], sizes: dict[int, int]) -> T:
+    """Repeated along the axes of the levels that it does not have."""
+    element = x.shape[len(own) :]
+    ones = x.reshape(*[sizes[level] if level in own else 1 for level in levels], *element)
+    return ones.expand(*[sizes[level] for level in levels], *element)
+
+
+def _mapped(x: T, levels: list[int]) -> T:
+    """One element of each of the axes in front, as `vmap` sees it."""
+    for level in levels:
+        x = x._result(UOp("BATCHED", (x.uop,), level=level))
+    return x

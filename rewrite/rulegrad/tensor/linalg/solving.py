@@ -1,4 +1,4 @@
-"""Determinants, inverses, linear systems and ranks, by LAPACK on the host. Gradients are those of real matrices."""
+"""Determinants, inverses, linear systems and ranks, by LAPACK on the host. Gradients: `linalg.gradients`."""
 
 from __future__ import annotations
 
@@ -6,21 +6,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from rulegrad.errors import ShapeError
+from rulegrad.errors import RulegradError, ShapeError
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.tensor.axes import whole_number
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.linalg.host import (
-    differentiated,
-    from_host,
-    matrices,
-    on_host,
-    rounded,
-    square,
-    supported,
-    tracks,
-)
-from rulegrad.tensor.operands import result_dtype
+from rulegrad.tensor.linalg import gradients
+from rulegrad.tensor.linalg.host import LinalgError, matrices, on_host, rounded, square, supported
+from rulegrad.tensor.operands import broadcast_shapes, result_dtype
 
 if TYPE_CHECKING:
     from rulegrad.tensor.storage import Array
@@ -39,25 +31,19 @@ class Slogdet(NamedTuple):
 def inv(x: T) -> T:
     """The inverses of square matrices. Synchronises. Raises ShapeError, and LinalgError for a singular matrix.
 
-    Gradient: dY = -Y dx Y.
-
     >>> from rulegrad import Tensor
     >>> inv(Tensor([[2.0, 0.0], [0.0, 4.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.25]]
     """
     square(x, "inv")
-    matrix = supported(x)
-    found = from_host(on_host("inv", np.linalg.inv, matrix), x)
-    if tracks(x):
-        constant = found._new(found.uop, found._history, found._device)
-        found = differentiated(found, -(constant @ matrix @ constant))
+    (found,) = on_host("inv", np.linalg.inv, supported(x), formula=gradients.of_inv)
     return rounded(found, x)
 
 
 def solve(a: T, b: T) -> T:
     """X with `a @ X = b`. Synchronises. Raises ShapeError, and LinalgError for a singular matrix.
 
-    a: (…, n, n). b: a vector (n,), or matrices (…, n, k); the batches broadcast. Gradient: that of `inv(a) @ b`.
+    a: (…, n, n). b: a vector (n,), or matrices (…, n, k); the batches broadcast.
 
     >>> from rulegrad import Tensor
     >>> solve(Tensor([[2.0, 0.0], [0.0, 4.0]]), Tensor([2.0, 4.0])).tolist()
@@ -68,47 +54,61 @@ def solve(a: T, b: T) -> T:
         raise ShapeError(f"solve: a right side of shape {b.shape} does not fit matrices of shape {a.shape}")
     dtype = result_dtype(a, b)
     first, second = supported(a.cast(dtype)), supported(b.cast(dtype))
-    found = from_host(on_host("solve", np.linalg.solve, first, second), a)
-    if tracks(a, b):
-        found = differentiated(found, inv(first) @ second)
+    columns = second.unsqueeze(-1) if b.ndim == 1 else second
+    batch = broadcast_shapes("solve", first.shape[:-2], columns.shape[:-2])
+    operands = first.expand(*batch, *first.shape[-2:]), columns.expand(*batch, *columns.shape[-2:])
+    (found,) = on_host("solve", np.linalg.solve, *operands, formula=gradients.of_solve)
+    found = found.squeeze(-1) if b.ndim == 1 else found
     return found.cast(dtype) if dtype.is_float else found
 
 
 def det(x: T) -> T:
-    """The determinants of square matrices. Synchronises. Gradient: d det = det tr(x^-1 dx), of regular matrices only.
+    """The determinants of square matrices. Synchronises. Second derivatives: of regular matrices.
 
     >>> from rulegrad import Tensor
     >>> det(Tensor([[2.0, 0.0], [0.0, 3.0]])).item()
     6.0
     """
     square(x, "det")
-    matrix = supported(x)
-    values = on_host("det", np.linalg.det, matrix)
-    found = from_host(values, x)
-    if tracks(x):
-        inverse = on_host("det: the gradient", np.linalg.inv, matrix)
-        slope = from_host(np.swapaxes(inverse, -2, -1) * np.asarray(values)[..., None, None], x)
-        found = differentiated(found, (slope * matrix).sum((-2, -1)))
+    (found,) = on_host("det", np.linalg.det, supported(x), formula=gradients.of_det)
     return rounded(found, x)
+
+
+def cofactors(x: Any, determinant: Any) -> Any:
+    """The derivatives of the determinants by the elements: det x^-T; of singular matrices by singular values."""
+    try:
+        return determinant.unsqueeze(-1).unsqueeze(-1) * inv(x).mT
+    except LinalgError:
+        (found,) = on_host("det: the gradient", _cofactors, x, formula=_no_second_derivative)
+        return found
+
+
+def _cofactors(a: Array) -> Array:
+    u, s, vh = np.linalg.svd(a)
+    n = s.shape[-1]
+    others = np.where(np.eye(n, dtype=bool), 1, s[..., None, :]).prod(-1)
+    factor = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
+    return np.asarray(factor * ((u * others[..., None, :]) @ vh).conj())
+
+
+def _no_second_derivative(*_: Any) -> Any:
+    raise RulegradError("det: a second derivative was asked for at a singular matrix, where there is none here")
 
 
 def slogdet(x: T) -> Slogdet:
     """The signs of the determinants (unit numbers, for complex ones), and the logarithms of their absolute values.
 
-    Synchronises. Gradient: d log|det| = tr(x^-1 dx), of regular real matrices; the sign has none.
+    Synchronises. Gradient: of regular matrices; the sign has one for complex numbers only.
 
     >>> from rulegrad import Tensor
     >>> slogdet(Tensor([[-1.0]])).sign.item()
     -1.0
     """
     square(x, "slogdet")
-    matrix = supported(x)
-    sign, logarithm = on_host("slogdet", np.linalg.slogdet, matrix)
-    found = from_host(logarithm, x)
-    if tracks(x):
-        inverse = on_host("slogdet: the gradient", np.linalg.inv, matrix)
-        found = differentiated(found, (from_host(np.swapaxes(inverse, -2, -1), x) * matrix).sum((-2, -1)))
-    return Slogdet(rounded(from_host(sign, x), x), rounded(found, x))
+    sign, logarithm = on_host(
+        "slogdet", lambda a: tuple(np.linalg.slogdet(a)), supported(x), formula=gradients.of_slogdet
+    )
+    return Slogdet(rounded(sign if x.dtype.is_complex else sign.detach(), x), rounded(logarithm, x))
 
 
 def matrix_power(x: T, n: int) -> T:
@@ -137,9 +137,8 @@ def _power(base: T, exponent: int) -> T:
 def pinv(x: T, rtol: Any = None) -> T:
     """The pseudo-inverses (…, columns, rows) of matrices. Synchronises.
 
-    rtol: singular values up to `rtol` times the largest count as 0; by default max(rows, columns) * eps. Gradient,
-    where the rank does not change (Golub and Pereyra, 1973): dP = -P dx P + P P^T dx^T (1 - x P) + (1 - P x) dx^T P^T
-    P.
+    rtol: singular values up to `rtol` times the largest count as 0; by default max(rows, columns) * eps. Gradient:
+    where the rank does not change.
 
     >>> from rulegrad import Tensor
     >>> pinv(Tensor([[2.0, 0.0], [0.0, 0.0]])).tolist()
@@ -148,20 +147,14 @@ def pinv(x: T, rtol: Any = None) -> T:
     matrices(x, "pinv")
     matrix = supported(x)
     tolerance = _tolerance(x, matrix, rtol)
-    if not x.size:
-        return rounded(from_host(np.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), matrix.dtype.numpy), x), x)
-    values = on_host("pinv", lambda a: np.linalg.pinv(a, rcond=tolerance), matrix)
-    found = from_host(values, x)
-    if tracks(x):
-        found = differentiated(found, _pinv_model(matrix, from_host(values, x)))
+    (found,) = on_host("pinv", lambda a: _pinv(a, tolerance), matrix, formula=gradients.of_pinv)
     return rounded(found, x)
 
 
-def _pinv_model(x: T, p: T) -> T:
-    constant = x.detach()
-    rows = x.eye(x.shape[-2], dtype=x.dtype, device=x._device or None) - constant @ p
-    columns = x.eye(x.shape[-1], dtype=x.dtype, device=x._device or None) - p @ constant
-    return p @ p.mT @ x.mT @ rows + columns @ x.mT @ p.mT @ p - p @ x @ p
+def _pinv(a: Array, tolerance: Any) -> Array:
+    if not a.size:
+        return np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
+    return np.asarray(np.linalg.pinv(a, rcond=tolerance))
 
 
 def matrix_rank(x: Tensor, rtol: Any = None) -> Tensor:
@@ -183,7 +176,8 @@ def matrix_rank(x: Tensor, rtol: Any = None) -> Tensor:
         s = np.linalg.svd(a, compute_uv=False)
         return np.asarray((s > tolerance * s.max(-1, keepdims=True)).sum(-1, dtype=np.int64))
 
-    return from_host(on_host("matrix_rank", rank, matrix), x)
+    (found,) = on_host("matrix_rank", rank, matrix)
+    return found
 
 
 def _tolerance(x: Tensor, matrix: Tensor, rtol: Any) -> Any:
