@@ -249,6 +249,26 @@ bool f_argsort(Machine& m, Arguments a, uint32_t, Value& r) {
   return true;
 }
 
+// The items of a sequence of sequences, each once, in the order in which they come first.
+bool f_distinct(Machine& m, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag != Tag::Seq) return false;
+  std::unordered_multimap<uint64_t, Value> seen;
+  std::vector<Value> found;
+  for (uint32_t k = 0; k < a[0].q.size; k++) {
+    const Value& xs = a[0].q.items[k];
+    if (xs.tag != Tag::Seq) return false;
+    for (uint32_t j = 0; j < xs.q.size; j++) {
+      const Value& x = xs.q.items[j];
+      auto [first, last] = seen.equal_range(hash_value(x));
+      if (std::any_of(first, last, [&](const auto& other) { return equal(other.second, x); })) continue;
+      seen.emplace(hash_value(x), x);
+      found.push_back(x);
+    }
+  }
+  r = m.sequence(found.data(), uint32_t(found.size()));
+  return true;
+}
+
 bool quantify(Arguments a, bool every, Value& r) {
   if (a[0].tag != Tag::Seq) return false;
   bool answer = every;
@@ -439,11 +459,11 @@ bool f_literal(Machine& m, Arguments a, uint32_t, Value& r) {
   return true;
 }
 
-bool f_limit(Machine& m, Arguments a, uint32_t, Value& r) {
+bool f_limit(Machine& m, Arguments a, uint32_t count, Value& r) {
   if (a[0].tag != Tag::Str) return false;
   auto found = m.program.limits.find(a[0].s->text);
-  if (found == m.program.limits.end()) return false;
-  r = found->second;
+  if (found == m.program.limits.end() && count == 1) return false;
+  r = found == m.program.limits.end() ? a[1] : found->second;
   return true;
 }
 
@@ -536,7 +556,7 @@ const Entry kBuiltins[] = {
     {"joined_sum", f_joined_sum}, {"split_sum", f_split_sum}, {"quotient_sum", f_quotient_sum}, {"split_sum_below", f_split_sum_below}, {"residue", f_residue},
     {"abs", f_abs}, {"min", f_min}, {"max", f_max}, {"floor", f_round<std::floor>}, {"ceil", f_round<std::ceil>}, {"ceildiv", f_ceildiv},
     {"log2", f_log2}, {"is_pow2", f_is_pow2}, {"is_int", f_is_int}, {"sign", f_sign}, {"iota", f_iota}, {"product", f_product},
-    {"total", f_total}, {"len", f_len}, {"zip", f_zip}, {"reversed", f_reversed}, {"sorted", f_sorted}, {"argsort", f_argsort},
+    {"total", f_total}, {"len", f_len}, {"zip", f_zip}, {"reversed", f_reversed}, {"sorted", f_sorted}, {"argsort", f_argsort}, {"distinct", f_distinct},
     {"any", f_any}, {"all", f_all}, {"strides", f_strides}, {"eval", f_eval}, {"convert", f_convert}, {"identity", f_identity},
     {"lossless", f_lossless}, {"fits", f_fits}, {"is_float", f_kind<kind_float>}, {"is_signed", f_kind<kind_signed>},
     {"is_integer", f_kind<kind_integer>}, {"subst", f_subst}, {"type", f_type}, {"literal", f_literal}, {"limit", f_limit},

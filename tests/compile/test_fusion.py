@@ -26,6 +26,20 @@ def twice(x: Tensor) -> list[Tensor]:
     return [x * 2, x + 1]
 
 
+def of_one(*functions: Callable[[Tensor], Tensor]) -> Callable[[], list[Tensor]]:
+    """Several results of the same rows."""
+
+    def build() -> list[Tensor]:
+        x = rows()
+        return [f(x) for f in functions]
+
+    return build
+
+
+def square(n: int) -> Tensor:
+    return Tensor(np.ones((n, n), "float32"), device="numpy")
+
+
 CASES: dict[str, tuple[Callable[[], list[Tensor]], int]] = {
     "elementwise chain": (lambda: [((rows() * 2 + 1).exp() - 3).abs()], 1),
     "reduction with work before and after": (lambda: [(rows() * rows()).sum(-1).sqrt() + 1], 1),
@@ -33,9 +47,13 @@ CASES: dict[str, tuple[Callable[[], list[Tensor]], int]] = {
     "softmax": (lambda: [rows().softmax(-1)], 1),
     "log-softmax": (lambda: [rows().log_softmax(-1)], 1),
     "layer norm": (lambda: [layer_norm(rows())], 1),
-    "a sum over everything after rows": (lambda: [rows().softmax(-1).sum()], 2),
-    "two matmuls": (lambda: [(rows() @ rows().T).relu() @ rows()], 2),
-    "a reduction that two results use": (lambda: twice(rows().sum(-1)), 3),
+    "a sum over everything after rows": (lambda: [square(2048).softmax(-1).sum()], 3),
+    "two matmuls": (lambda: [(square(256) @ square(256)).relu() @ square(256)], 2),
+    "a reduction that two results use": (lambda: twice(rows().sum(-1)), 1),
+    "two results of the same inputs": (of_one(lambda x: x + 1, lambda x: x * 3), 1),
+    "mean and variance": (of_one(lambda x: x.mean(-1), lambda x: x.var(-1)), 1),
+    "maximum and its place": (of_one(lambda x: x.max(-1), lambda x: x.argmax(-1)), 1),
+    "an elementwise use of a stored product": (of_one(lambda x: x @ x.T, lambda x: (x @ x.T).relu()), 1),
     "an input alone": (lambda: [rows().reshape(10, 64)], 1),
 }
 
@@ -49,12 +67,31 @@ def test_kernel_count(name: str) -> None:
 
 def test_too_few_rows_are_not_shared() -> None:
     """With three rows, work-items of a row each would leave the device idle."""
-    few = Tensor(ROWS[:3], device="numpy")
-    assert len(compile_graph([few.softmax(-1).uop], target="numpy")) == 3
+    few = Tensor(np.ones((3, 1 << 20), "float32"), device="numpy")
+    assert len(compile_graph([few.softmax(-1).uop], target="numpy")) > 1
+
+
+def test_a_group_gives_each_of_its_results() -> None:
+    """One kernel with several stores: the values are those of each result alone."""
+    for device in ("numpy", "opencl:0"):
+        x = Tensor(ROWS, device=device)
+        results = [x.mean(-1), x.var(-1, keepdims=True), x.max(-1), x.argmax(-1), x + 1, (x + 1) * x]
+        Tensor.realize(*results)
+        y = ROWS.astype("float64")
+        wanted = [y.mean(-1), y.var(-1, keepdims=True), y.max(-1), y.argmax(-1), y + 1, (y + 1) * y]
+        for result, value in zip(results, wanted, strict=True):
+            np.testing.assert_allclose(result.numpy(), value, rtol=1e-5, atol=1e-6)
+
+
+def test_a_large_reduction_is_split() -> None:
+    """A single work-item would have to add all of it."""
+    x = Tensor(np.ones(1 << 20, "float32"), device="numpy")
+    assert len(compile_graph([x.sum().uop], target="opencl")) == 2
+    assert x.sum().item() == 1 << 20
 
 
 def test_equal_layers_are_one_kernel() -> None:
-    x, w = Tensor(ROWS, device="numpy"), Tensor(np.eye(10, dtype="float32"), device="numpy")
+    x, w = square(256), square(256)
     kernels = compile_graph([((x @ w).relu() @ w).relu().uop], target="numpy")
     assert len(kernels) == 2
     assert kernels[0] is kernels[1]

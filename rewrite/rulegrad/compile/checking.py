@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING
 from rulegrad import _core
 from rulegrad.config import config
 from rulegrad.diagnosis.blaming import blame
-from rulegrad.diagnosis.meaning import Meaning, NotComparableError, agree, contents, meaning, sample, sample_arrays
+from rulegrad.diagnosis.meaning import (
+    Meaning,
+    NotComparableError,
+    agree,
+    contents,
+    meaning,
+    sample,
+    sample_arrays,
+    stores_of,
+)
 from rulegrad.errors import DeviceError, GraphError, RewriteError
 from rulegrad.ir import UOp
 from rulegrad.lang import engine, watching
@@ -117,7 +126,7 @@ def check_schedule(graph: UOp, schedule: Schedule) -> None:
         inputs += [sample((0,), "int32", 0)] * (schedule.inputs - len(inputs))
         buffers = [*inputs, *(sample(shape, dtype, place) for place, (shape, dtype) in enumerate(schedule.made))]
         for step in schedule.steps:
-            stored = sorted(store.src[0].attrs["slot"] for store in step.graph.src)
+            stored = sorted(store.src[0].attrs["slot"] for store in stores_of(step.graph.src))
             results = meaning(step.graph, [buffers[number] for number in step.buffers])
             for slot, result in zip(stored, results, strict=True):
                 buffers[step.buffers[slot]] = result

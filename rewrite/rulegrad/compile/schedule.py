@@ -73,9 +73,11 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
     numbers: dict[UOp, int] = {}
     made: list[tuple[tuple[int, ...], str]] = []
     steps: list[Step] = []
-    for node in graph.toposort():
+    nodes = graph.toposort()
+    grouped = {store for node in nodes if node.op == "GROUP" for store in node.src}
+    for node in nodes:
         _require_real(node)
-        if node.op == "STORE":
+        if node.op == "GROUP" or (node.op == "STORE" and node not in grouped):
             with watching.part("kernel") as part:
                 isolated, _ = engine.run(UOp("SINK", (node,)), "isolate", target)
                 kernel, slots = number_buffers(isolated)
@@ -85,7 +87,9 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
                     numbers[slot] = inputs + len(made)
                     made.append((slot.shape, slot.dtype))
             buffers = tuple(_number(slot, numbers) for slot in slots)
-            steps.append(Step(kernel, buffers, _line_of(node.src[1], lines) or fallback))
+            steps.append(
+                Step(kernel, buffers, _line_of((node.src[0] if node.op == "GROUP" else node).src[1], lines) or fallback)
+            )
     outputs = tuple(_number(result.src[0] if result.op == "AFTER" else result, numbers) for result in graph.src)
     for root, number in zip(roots, outputs, strict=True):
         if number >= inputs:  # complex numbers are stored as pairs of floats

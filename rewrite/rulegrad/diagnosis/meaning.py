@@ -65,9 +65,10 @@ def runner(graph: UOp) -> Callable[[Sequence[Array]], Meaning]:
 
 def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]], Meaning]:
     """Of stores: of whole tensors, as a kernel begins; inside loops; or in the order of a program with registers."""
-    if all(root.op == "STORE" and root.src[0].op == "PARAM" for root in roots):
-        values = evaluate_all([root.src[1] for root in roots])
-        order = np.argsort([root.src[0].attrs["slot"] for root in roots])
+    stores = stores_of(roots)
+    if all(store.op == "STORE" and store.src[0].op == "PARAM" for store in stores):
+        values = evaluate_all([store.src[1] for store in stores])
+        order = np.argsort([store.src[0].attrs["slot"] for store in stores])
         return lambda arrays: [values(_Contents(arrays).of)[place] for place in order]
     nodes = graph.toposort()
     if any(node.op == "BUFFER" and node.attrs["space"] == "register" for node in nodes):
@@ -84,6 +85,11 @@ def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]],
         return [copies[slot] for slot in slots]
 
     return run
+
+
+def stores_of(roots: Sequence[UOp]) -> list[UOp]:
+    """The effects that are the roots of a kernel, those of groups one by one."""
+    return [store for root in roots for store in (root.src if root.op == "GROUP" else (root,))]
 
 
 def contents(node: UOp, arrays: Sequence[Array]) -> Array:

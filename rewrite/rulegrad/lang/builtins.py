@@ -92,6 +92,13 @@ BUILTINS: dict[str, Builtin] = _table(
     ("reversed(xs)", 1, 1, _RO, "a sequence backwards"),
     ("sorted(xs)", 1, 1, _RO, "values in ascending order, nodes by key"),
     ("argsort(xs)", 1, 1, _RO, "the places of the elements in ascending order"),
+    (
+        "distinct(xss)",
+        1,
+        1,
+        _RO,
+        "the items of a sequence of sequences, each once, in the order in which they come first",
+    ),
     ("any(xs)", 1, 1, _RO, "whether one element is true"),
     ("all(xs)", 1, 1, _RO, "whether every element is true"),
     ("strides(shape)", 1, 1, _RO, "row-major strides of a shape"),
@@ -108,7 +115,7 @@ BUILTINS: dict[str, Builtin] = _table(
     # ---- target facts ----
     ("type(T)", 1, 1, (RENDER,), "the target's name of a dtype"),
     ("literal(c)", 1, 1, (RENDER,), "the target's spelling of a constant's value"),
-    ('limit("name")', 1, 1, _R, "a number from the target's limits"),
+    ('limit("name", n)', 1, 2, _R, "a number from the target's limits; n where it says none"),
     ("has(OP)", 1, 1, (NEEDS,), "the target has the op"),
     ("supports(T)", 1, 1, (NEEDS,), "the target has the dtype"),
     ("flag(NAME)", 1, 1, (NEEDS,), "the target declares the flag"),

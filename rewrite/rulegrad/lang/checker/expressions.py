@@ -302,7 +302,7 @@ class ExpressionChecker:
             self.world.report("misplaced-function", message, call.span)
         elif not any(is_sequence(argument) for argument in call.arguments) or builtin.maximum is not None:
             self._check_count(call, builtin.minimum, builtin.maximum, f"`{builtin.signature}`")
-        if call.function == "limit" and len(call.arguments) == 1:
+        if call.function == "limit" and len(call.arguments) in (1, 2):
             self._check_limit(call.arguments[0])
 
     def _check_limit(self, name: syntax.Expression) -> None:

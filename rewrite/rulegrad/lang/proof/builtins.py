@@ -244,9 +244,11 @@ def _dtype(e: Evaluation, x: Value) -> DtypeName:
     return DtypeName(x.dtype)
 
 
-def _limit(e: Evaluation, name: str) -> Value:
+def _limit(e: Evaluation, name: str, *otherwise: Value) -> Value:
     if name in e.limits:
         return e.limits[name]
+    if otherwise:
+        return otherwise[0]
     raise UntranslatableError(f"the target's {name}")
 
 

@@ -24,7 +24,7 @@ from rulegrad.runtime.planner import Planner
 
 STORAGE = ("BUFFER", "PARAM")
 LOOPS = ("RANGE", "SPECIAL")
-EFFECTS = frozenset(("STORE", "UPDATE", "END", "SINK", "BARRIER", "AFTER", "LOAD", "SPECIAL"))
+EFFECTS = frozenset(("STORE", "UPDATE", "END", "SINK", "BARRIER", "GROUP", "AFTER", "LOAD", "SPECIAL"))
 
 Key = tuple[Any, ...]
 Memory = dict[Key, Array]
@@ -70,7 +70,7 @@ class Run:
     def effect(self, node: UOp) -> None:
         """Does what a node does."""
         match node.op:
-            case "SINK" | "BARRIER":
+            case "SINK" | "BARRIER" | "GROUP":
                 for source in node.src:
                     self.effect(source)
             case "END":

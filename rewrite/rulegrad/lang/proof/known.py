@@ -120,6 +120,7 @@ KNOWN: dict[str, Callable[..., Value]] = {
     "reversed": lambda xs: tuple(reversed(xs)),
     "sorted": lambda xs: tuple(sorted(xs)),
     "argsort": lambda xs: tuple(sorted(range(len(xs)), key=lambda k: xs[k])),
+    "distinct": lambda xss: tuple(dict.fromkeys(x for xs in xss for x in xs)),
     "any": any,
     "all": all,
     "strides": _strides,
