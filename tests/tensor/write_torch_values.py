@@ -16,12 +16,28 @@ import numpy as np
 import torch
 from torch_functions import CASES, directions, weights
 from torch_layers import LAYERS, first_values, flat
+from torch_steps import (
+    CLIPS,
+    METRICS,
+    OPTIMIZERS,
+    PLATEAUS,
+    SCHEDULES,
+    STEPS,
+    course,
+    gradients,
+    has_gradient,
+    starts,
+    two_groups,
+)
 
 FILE = Path(__file__).with_name("torch_values.json")
 
 
 def rounded(values: Any) -> list[float]:
-    """The elements as a list of numbers with nine digits."""
+    """The elements as a list of numbers with nine digits; complex ones as two numbers each."""
+    values = np.asarray(values)
+    if values.dtype.kind == "c":
+        values = np.stack([values.real, values.imag], -1)
     return [float(f"{value:.9g}") for value in np.asarray(values, dtype=np.float64).ravel()]
 
 
@@ -57,12 +73,63 @@ def of_layer(name: str) -> dict[str, Any]:
     }
 
 
+def of_optimizer(name: str) -> dict[str, Any]:
+    """The parameters after all steps, and the optimiser's state."""
+    case = OPTIMIZERS[name]
+    parameters = [torch.tensor(start, requires_grad=True) for start in starts(case.dtype)]
+    optimizer = case.make(torch.optim, parameters)
+    for step in range(STEPS):
+        for place, (parameter, gradient) in enumerate(zip(parameters, gradients(case.dtype, step))):
+            parameter.grad = torch.tensor(gradient) if has_gradient(case, place, step) else None
+        optimizer.step()
+    state = {
+        place: {key: rounded(value) for key, value in kept.items() if value is not None}
+        for place, kept in optimizer.state_dict()["state"].items()
+    }
+    return {
+        "parameters": [rounded(parameter.detach()) for parameter in parameters],
+        "state": {f"{place}.{key}": value for place, kept in state.items() for key, value in kept.items()},
+    }
+
+
+def of_schedule(name: str) -> list[list[float]]:
+    """Rates and momenta of the groups, epoch for epoch."""
+    parameters = [torch.zeros(1, requires_grad=True) for _ in range(2)]
+    optimizer = two_groups(torch.optim, SCHEDULES[name].optimizer, parameters)
+    return [rounded(row) for row in course(torch.optim.lr_scheduler, optimizer, SCHEDULES[name], optimizer.step)]
+
+
+def of_plateau(name: str) -> list[list[float]]:
+    """The rates after each metric."""
+    optimizer = two_groups(torch.optim, "SGD", [torch.zeros(1, requires_grad=True) for _ in range(2)])
+    schedule, rows = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, **PLATEAUS[name]), []
+    for metric in METRICS:
+        schedule.step(metric)
+        rows.append(rounded([group["lr"] for group in optimizer.param_groups]))
+    return rows
+
+
+def of_clip(name: str) -> dict[str, Any]:
+    """The norm, where it is one, and the gradients."""
+    dtype = "complex128" if "complex" in name else "float64"
+    parameters = [torch.tensor(start, requires_grad=True) for start in starts(dtype)]
+    for parameter, gradient in zip(parameters, gradients(dtype, 0)):
+        parameter.grad = torch.tensor(gradient)
+    norm = CLIPS[name](torch.nn.utils, parameters)
+    found = [rounded(parameter.grad) for parameter in parameters]
+    return {"norm": [] if norm is None else rounded(norm), "gradients": found}
+
+
 def values() -> dict[str, dict[str, Any]]:
     """Everything that is in the file."""
     torch.backends.mha.set_fastpath_enabled(False)
     return {
         "functions": {name: of_function(name) for name in CASES},
         "layers": {name: of_layer(name) for name in LAYERS},
+        "optimizers": {name: of_optimizer(name) for name in OPTIMIZERS},
+        "schedules": {name: of_schedule(name) for name in SCHEDULES},
+        "plateaus": {name: of_plateau(name) for name in PLATEAUS},
+        "clips": {name: of_clip(name) for name in CLIPS},
     }
 
 

@@ -5,16 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from rulegrad.errors import ConfigError
+from rulegrad.errors import ConfigError, DtypeError
 from rulegrad.tensor import updates
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.tensor import Tensor
 
 
-def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0) -> Tensor:
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+) -> Tensor:
     """Scale all gradients by one factor, such that their common norm is at most `max_norm`. Returns the norm before.
 
-    The step that follows computes the norm along with the parameters. `norm_type` may be infinity. Raises ConfigError.
+    The step that follows computes the norm along with the parameters. `norm_type` may be infinity. error_if_nonfinite
+    computes the norm at once, and raises ConfigError where it is infinite or nan, as for limits that are no limits.
 
     >>> from rulegrad import Tensor, nn
     >>> x = Tensor([3.0, 4.0], requires_grad=True)
@@ -29,6 +35,11 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
         return Tensor(0.0)
     with no_grad():
         norm = _norm([gradient for _, gradient in found], norm_type)
+        if error_if_nonfinite and not math.isfinite(norm.item()):
+            raise ConfigError(
+                f"clip_grad_norm_: the norm is {norm.item()}, so the gradients cannot be scaled; lower the learning "
+                "rate, or look for a division by zero with error_if_nonfinite=False"
+            )
         factor = (max_norm / (norm + 1e-6)).minimum(1.0)
         for parameter, gradient in found:
             _replace(parameter, gradient, gradient * factor.cast(gradient.dtype))
@@ -37,11 +48,23 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
-    """Limit every element of the gradients to -clip_value … clip_value."""
+    """Limit every element of the gradients to -clip_value … clip_value. Raises ConfigError, DtypeError if complex.
+
+    >>> from rulegrad import Tensor, nn
+    >>> x = Tensor([3.0, -4.0], requires_grad=True)
+    >>> _ = (x * x).sum().backward()
+    >>> nn.utils.clip_grad_value_([x], 7.0); x.grad.tolist()
+    [6.0, -7.0]
+    """
     if not clip_value >= 0.0:
         raise ConfigError(f"clip_grad_value_: clip_value={clip_value}; use a number of 0 or more")
     with no_grad():
         for parameter, gradient in _with_gradients(parameters):
+            if gradient.dtype.is_complex:
+                raise DtypeError(
+                    f"clip_grad_value_: a gradient is {gradient.dtype}, and complex numbers have no order; use "
+                    "clip_grad_norm_"
+                )
             _replace(parameter, gradient, gradient.clip(-clip_value, clip_value))
 
 
@@ -52,7 +75,8 @@ def _with_gradients(parameters: Tensor | Iterable[Tensor]) -> list[tuple[Tensor,
 
 
 def _norm(gradients: list[Tensor], norm_type: float) -> Tensor:
-    wide = [gradient if gradient.dtype == "float64" else gradient.cast("float32") for gradient in gradients]
+    sizes = [gradient.abs() if gradient.dtype.is_complex else gradient for gradient in gradients]
+    wide = [size if size.dtype == "float64" else size.cast("float32") for size in sizes]
     if norm_type == math.inf:
         return _folded([gradient.abs().max() for gradient in wide], largest=True)
     if norm_type == 2.0:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rulegrad.errors import ConfigError
+from rulegrad.errors import ConfigError, DtypeError
 from rulegrad.optim.optimizer import Numbers, Optimizer, Parameters, with_decay
 from rulegrad.tensor.tensor import Tensor
 
@@ -37,25 +37,18 @@ class Adam(Optimizer):
     def _numbers(self, group: dict[str, Any]) -> dict[str, float]:
         first, second = group["betas"]
         parts = {"beta1": first, "beta2": second, "rest1": 1.0 - first, "rest2": 1.0 - second, "eps": group["eps"]}
-        return {**super()._numbers(group), **parts}
+        logarithms = {"log1": _logarithm(first), "log2": _logarithm(second)}
+        return {**super()._numbers(group), **parts, **logarithms}
 
     def _begin_step(self, shared: dict[str, Tensor], numbers: Numbers, group: dict[str, Any]) -> None:
-        self._count(shared, group)
+        steps = self._count(shared, group)
         for name in ("1", "2"):
-            # 1 - beta**steps. Kept in this form it is exact for beta near 1.
+            # 1 - beta**steps. In this form it has all its digits for beta near 1.
             correction = shared.get("correction" + name)
             if correction is None:
                 correction = Tensor(np.zeros((), self._dtype(group)), device=group["params"][0].device)
                 shared["correction" + name] = correction
-            correction.assign(correction * numbers["beta" + name] + numbers["rest" + name])
-
-    def _resumed(self, steps: float, group: dict[str, Any]) -> dict[str, Tensor]:
-        shared = super()._resumed(steps, group)
-        for name, beta in zip(("1", "2"), group["betas"]):
-            if shared:
-                value = np.array(1.0 - beta**steps, self._dtype(group))
-                shared["correction" + name] = Tensor(value, device=group["params"][0].device)
-        return shared
+            correction.assign(-(steps * numbers["log" + name]).expm1())
 
     def _change(self, number: int, value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:
         if not self._decoupled:
@@ -77,6 +70,10 @@ class Adam(Optimizer):
             square = largest.assign(largest.maximum(square))
         deviation = (square / numbers["correction2"]).sqrt() + numbers["eps"]
         return mean / (deviation * numbers["correction1"])
+
+
+def _logarithm(beta: float) -> float:
+    return math.log(beta) if beta else -math.inf
 
 
 class AdamW(Adam):
@@ -127,8 +124,9 @@ class Muon(AdamW):
     """Momentum made orthogonal, for matrices (K. Jordan 2024); AdamW with `betas` and `adam_eps` for other parameters.
 
     The momentum is brought near the orthogonal matrix next to it by `ns_steps` steps of a Newton-Schulz iteration with
-    the polynomial a X + b X X' X + c (X X')**2 X, in float32. adjust_lr_fn: "original" multiplies the learning rate of
-    a matrix by sqrt(max(1, rows / columns)), "match_rms_adamw" by 0.2 sqrt(max(rows, columns)).
+    the polynomial a X + b X X' X + c (X X')**2 X, in float32, or float64 for parameters of that. adjust_lr_fn:
+    "original" multiplies the learning rate of a matrix by sqrt(max(1, rows / columns)), "match_rms_adamw" by
+    0.2 sqrt(max(rows, columns)). Raises DtypeError for matrices of complex numbers.
     """
 
     def __init__(
@@ -157,6 +155,14 @@ class Muon(AdamW):
             "adjust_lr_fn": adjust_lr_fn,
         }
         Optimizer.__init__(self, params, {**options, **iteration, "betas": betas, "maximize": maximize})
+
+    def _check(self, group: dict[str, Any]) -> None:
+        super()._check(group)
+        if any(p.ndim == 2 and p.dtype.is_complex for p in group["params"]):
+            raise DtypeError(
+                "Muon: a matrix of complex numbers, for which it is not defined; give such parameters to another "
+                "optimizer, such as AdamW"
+            )
 
     def _numbers(self, group: dict[str, Any]) -> dict[str, float]:
         return {**super()._numbers(group), "momentum": group["momentum"], "rest": 1.0 - group["momentum"]}

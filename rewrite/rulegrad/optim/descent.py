@@ -80,6 +80,9 @@ class RMSprop(Optimizer):
         own = {name: group[name] for name in ("alpha", "eps", "momentum")}
         return {**super()._numbers(group), **own, "rest": 1.0 - group["alpha"]}
 
+    def _begin_step(self, shared: dict[str, Tensor], numbers: Numbers, group: dict[str, Any]) -> None:
+        self._count(shared, group)
+
     def _change(self, number: int, value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:
         gradient = with_decay(value, gradient, group, numbers)
         square = self._kept(number, "square_avg", value)
@@ -146,6 +149,9 @@ class Adadelta(Optimizer):
 
     def _numbers(self, group: dict[str, Any]) -> dict[str, float]:
         return {**super()._numbers(group), "eps": group["eps"], "rho": group["rho"], "rest": 1.0 - group["rho"]}
+
+    def _begin_step(self, shared: dict[str, Tensor], numbers: Numbers, group: dict[str, Any]) -> None:
+        self._count(shared, group)
 
     def _change(self, number: int, value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:
         gradient = with_decay(value, gradient, group, numbers)

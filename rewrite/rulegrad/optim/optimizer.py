@@ -7,6 +7,7 @@ is compiled once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,14 @@ Parameters = Iterable[Tensor] | Iterable[Mapping[str, Any]]
 Numbers = dict[str, Tensor]
 
 
+@dataclass
+class _Cohort:
+    """Parameters of a group that were moved in the same steps, by number, and what their formulas share."""
+
+    members: set[int]
+    shared: dict[str, Tensor]
+
+
 class Optimizer(Walked):
     """Groups of parameters with their options, in `param_groups` as in PyTorch, and the step that moves them.
 
@@ -36,9 +45,10 @@ class Optimizer(Walked):
         grouped = bool(listed) and isinstance(listed[0], Mapping)
         groups: list[Mapping[str, Any]] = listed if grouped else [{"params": listed}]
         self.param_groups: list[dict[str, Any]] = []
-        #: The state of each parameter, by its number: names and meanings are PyTorch's.
+        #: The state of each parameter, by its number: names and meanings are PyTorch's. That of a complex parameter is
+        #: kept as pairs of reals, and moved as such: the formulas are those of the parts.
         self.state: dict[int, dict[str, Tensor]] = {}
-        self._shared: list[dict[str, Tensor]] = []
+        self._cohorts: list[list[_Cohort]] = []
         self._uploaded: list[tuple[tuple[float, ...], Tensor] | None] = []
         self.defaults = dict(defaults)
         for group in groups:
@@ -52,7 +62,6 @@ class Optimizer(Walked):
         self._add_group({**self.defaults, **param_group})
 
     def _add_group(self, group: dict[str, Any]) -> None:
-        seen = {id(parameter) for parameter in self.parameters}
         given = [group["params"]] if isinstance(group["params"], Tensor) else list(group["params"])
         if any(p.requires_grad and not isinstance(p, Parameter) for p in given):
             raise RulegradError(
@@ -60,13 +69,15 @@ class Optimizer(Walked):
                 "values: tensor.detach().requires_grad_()"
             )
         # A frozen parameter has its place too: it may be thawed later.
-        unique = {id(p): p for p in given if isinstance(p, Parameter) and id(p) not in seen}
+        unique = {id(p): p for p in given if isinstance(p, Parameter)}
+        if any(id(parameter) in unique for parameter in self.parameters):
+            raise ConfigError("optimizer: a parameter is in two groups; leave it out of one of them")
         if not unique:
             return
         group["params"] = list(unique.values())
         self._check(group)
         self.param_groups.append(group)
-        self._shared.append({})
+        self._cohorts.append([])
         self._uploaded.append(None)
 
     @property
@@ -101,25 +112,45 @@ class Optimizer(Walked):
         changes: list[tuple[Tensor, Tensor]] = []
         number = 0
         for k, group in enumerate(self.param_groups):
-            moved = [(number + j, p) for j, p in enumerate(group["params"]) if p.grad is not None]
+            moved = {number + j: p for j, p in enumerate(group["params"]) if p.grad is not None}
             number += len(group["params"])
-            if moved:
-                numbers = self._uploaded_numbers(k)
-                self._begin_step(self._shared[k], numbers, group)
-                results += self._shared[k].values()
-                changes += [(p, self._moved(j, p, group, {**numbers, **self._shared[k]})) for j, p in moved]
-                results += [tensor for j, _ in moved for tensor in self.state.get(j, {}).values()]
+            numbers = self._uploaded_numbers(k) if moved else {}
+            for cohort in self._moving(k, set(moved)):
+                self._begin_step(cohort.shared, numbers, group)
+                results += cohort.shared.values()
+                all_numbers = {**numbers, **cohort.shared}
+                changes += [(moved[j], self._moved(j, moved[j], group, all_numbers)) for j in sorted(cohort.members)]
+            results += [tensor for j in moved for tensor in self.state.get(j, {}).values()]
         if not changes:
             raise RulegradError("optimizer.step: no parameter has a gradient; call loss.backward() first")
         for parameter, value in changes:
             parameter.assign(value.cast(parameter.dtype))
         Tensor.realize(*(parameter for parameter, _ in changes), *results, *updates.take(self.device))
 
+    def _moving(self, k: int, moved: set[int]) -> list[_Cohort]:
+        """The cohorts of group k when these parameters are moved: one, unless some lacked a gradient before."""
+        found, new = [], set(moved)
+        for cohort in list(self._cohorts[k]):
+            here = cohort.members & moved
+            if here and here != cohort.members:
+                cohort.members -= here
+                cohort = _Cohort(here, {name: Tensor(t.numpy(), device=t.device) for name, t in cohort.shared.items()})
+                self._cohorts[k].append(cohort)
+            found += [cohort] if here else []
+            new -= here
+        if new:
+            found.append(_Cohort(new, {}))
+            self._cohorts[k].append(found[-1])
+        return found
+
     def _moved(self, number: int, parameter: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:
         gradient = parameter.grad
         assert gradient is not None
-        gradient = gradient.detach()
-        return self._change(number, parameter.detach(), -gradient if group["maximize"] else gradient, group, numbers)
+        value, gradient = parameter.detach(), gradient.detach()
+        if parameter.dtype.is_complex:
+            value, gradient = _pairs(value), _pairs(gradient)
+        value = self._change(number, value, -gradient if group["maximize"] else gradient, group, numbers)
+        return _joined(value) if parameter.dtype.is_complex else value
 
     def _roots(self) -> list[Tensor]:
         """The tensors whose gradients these are, where they still wait to be computed."""
@@ -146,14 +177,13 @@ class Optimizer(Walked):
 
     @staticmethod
     def _dtype(group: dict[str, Any]) -> Any:
-        return np.float64 if any(p.dtype == "float64" for p in group["params"]) else np.float32
+        return np.float64 if any(_state_dtype(p) is np.float64 for p in group["params"]) else np.float32
 
     def _kept(self, number: int, name: str, parameter: Tensor, value: float = 0.0) -> Tensor:
         """A tensor of the state, in memory from the start; of float32 for small floats."""
         state = self.state.setdefault(number, {})
         if name not in state:
-            dtype = np.float64 if parameter.dtype == "float64" else np.float32
-            state[name] = Tensor(np.full(parameter.shape, value, dtype), device=parameter.device)
+            state[name] = Tensor(np.full(parameter.shape, value, _state_dtype(parameter)), device=parameter.device)
         return state[name]
 
     def _count(self, shared: dict[str, Tensor], group: dict[str, Any]) -> Tensor:
@@ -165,49 +195,69 @@ class Optimizer(Walked):
     def state_dict(self) -> dict[str, Any]:
         """The state by parameter number, and the options of the groups, in PyTorch's form."""
         groups, state, number = [], {}, 0
-        for group, shared in zip(self.param_groups, self._shared):
+        for group, cohorts in zip(self.param_groups, self._cohorts):
             numbers = list(range(number, number + len(group["params"])))
             number += len(numbers)
             groups.append({**group, "params": numbers})
-            steps = {"step": shared["step"]} if "step" in shared else {}
-            state.update({j: {**steps, **self.state[j]} for j in numbers if j in self.state})
+            steps = {j: {"step": c.shared["step"]} for c in cohorts if "step" in c.shared for j in c.members}
+            for j, parameter in zip(numbers, group["params"]):
+                if j in self.state:
+                    kept = self.state[j].items()
+                    parts = {name: _joined(t) if parameter.dtype.is_complex else t for name, t in kept}
+                    state[j] = {**steps.get(j, {}), **parts}
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take the state and the options of another optimiser of this kind, ours or PyTorch's.
 
-        Raises ConfigError for other groups, and ShapeError for state of other shapes.
+        Raises ConfigError for other groups, and ShapeError for state of other shapes; nothing is changed then.
         """
         sizes = [len(group["params"]) for group in state_dict["param_groups"]]
         own = [len(group["params"]) for group in self.param_groups]
         if sizes != own:
             raise ConfigError(f"load_state_dict: groups of {sizes} parameters for an optimizer with groups of {own}")
-        parameters, number = self.parameters, 0
+        places = [place for group in state_dict["param_groups"] for place in group["params"]]
+        found = {
+            number: self._restored(number, parameter, state_dict["state"][place])
+            for number, (parameter, place) in enumerate(zip(self.parameters, places))
+            if place in state_dict["state"]
+        }
+        self.state = {number: state for number, (_, state) in found.items() if state}
+        first = 0
         for k, (group, other) in enumerate(zip(self.param_groups, state_dict["param_groups"])):
-            group.update({name: value for name, value in other.items() if name in group and name != "params"})
-            steps = 0.0
-            for place in other["params"]:
-                values = dict(state_dict["state"].get(place, {}))
-                steps = max(steps, float(values.pop("step", 0.0)))
-                self._restore(number, parameters[number], values)
-                number += 1
-            self._shared[k] = self._resumed(steps, group)
+            known = {*group, "initial_lr"} - {"params"}
+            group.update({name: value for name, value in other.items() if name in known})
+            numbers = range(first, first + len(group["params"]))
+            self._cohorts[k] = self._resumed({j: found[j][0] for j in numbers if j in found}, group)
+            first += len(numbers)
 
-    def _restore(self, number: int, parameter: Tensor, values: dict[str, Any]) -> None:
+    def _restored(self, number: int, parameter: Tensor, values: Mapping[str, Any]) -> tuple[float, dict[str, Tensor]]:
+        """The steps that a parameter has made, and the tensors of its state."""
+        found = {}
         for name, value in values.items():
-            if value is None:
+            if value is None or name == "step":
                 continue
             array = np.asarray(value)
             if array.shape != parameter.shape:
                 raise ShapeError(
                     f"load_state_dict: {name} of parameter {number} is {array.shape}, and it {parameter.shape}"
                 )
-            kept = self._kept(number, name, parameter)
-            kept.assign(Tensor(array, device=parameter.device).cast(kept.dtype))
+            if parameter.dtype.is_complex:
+                array = np.stack([array.real, array.imag], -1)
+            found[name] = Tensor(array.astype(_state_dtype(parameter)), device=parameter.device)
+        # PyTorch's SGD counts no steps, and one that has a momentum has made some.
+        return float(values.get("step", 1.0 if found else 0.0)), found
 
-    def _resumed(self, steps: float, group: dict[str, Any]) -> dict[str, Tensor]:
-        """What a group's parameters share after so many steps."""
-        return {"step": Tensor(np.array(steps, self._dtype(group)), device=group["params"][0].device)} if steps else {}
+    def _resumed(self, steps: Mapping[int, float], group: dict[str, Any]) -> list[_Cohort]:
+        """Those who have made equally many steps count on together."""
+        cohorts: dict[float, _Cohort] = {}
+        for number, made in steps.items():
+            if made and made not in cohorts:
+                count = Tensor(np.array(made, self._dtype(group)), device=group["params"][0].device)
+                cohorts[made] = _Cohort(set(), {"step": count})
+            if made:
+                cohorts[made].members.add(number)
+        return list(cohorts.values())
 
     # ---- what a subclass says ----
 
@@ -233,3 +283,17 @@ class Optimizer(Walked):
 def with_decay(value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:
     """The gradient with that of the squared norm of the parameter, `weight_decay` times."""
     return gradient + value * numbers["weight_decay"] if group["weight_decay"] else gradient
+
+
+def _state_dtype(parameter: Tensor) -> Any:
+    return np.float64 if parameter.dtype in ("float64", "complex128") else np.float32
+
+
+def _pairs(values: Tensor) -> Tensor:
+    """Complex numbers as pairs of reals on a new last axis."""
+    return Tensor.stack([values.real, values.imag], -1)
+
+
+def _joined(pairs: Tensor) -> Tensor:
+    """Pairs of reals on the last axis as complex numbers."""
+    return Tensor.complex(pairs[..., 0], pairs[..., 1])

@@ -1,0 +1,137 @@
+"""What schedules share, and those that are made of functions or of other schedules."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rulegrad.errors import ConfigError
+from rulegrad.nn.walking import Walked
+from rulegrad.optim.optimizer import Optimizer
+
+#: A factor by the epoch, or one such function for each group.
+Factors = Callable[[int], float] | Sequence[Callable[[int], float]]
+
+
+class LRScheduler(Walked):
+    """What schedules share: the epoch, and the first rate of each group. A subclass says in `_rate` the rate.
+
+    last_epoch: -1 to begin; to go on after an earlier run its last epoch, with an optimiser whose state was loaded.
+    """
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        self.optimizer = optimizer
+        for k, group in enumerate(optimizer.param_groups):
+            if last_epoch >= 0 and "initial_lr" not in group:
+                raise ConfigError(
+                    f"{type(self).__name__}: last_epoch={last_epoch}, and group {k} has no initial_lr to go on from; "
+                    "load the optimizer's state first, or begin with last_epoch=-1"
+                )
+            group.setdefault("initial_lr", group["lr"])
+        self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
+        self.last_epoch: float = last_epoch + 1
+        self._apply()
+
+    def step(self, epoch: float | None = None) -> None:
+        """Go on to the next epoch, or to the given one, which may be a fraction."""
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        self._apply()
+
+    def get_last_lr(self) -> list[float]:
+        """The rate of each group."""
+        return [float(group["lr"]) for group in self.optimizer.param_groups]
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is needed to go on later."""
+        return {"last_epoch": self.last_epoch, "base_lrs": list(self.base_lrs)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on where another schedule of this kind was, ours or PyTorch's."""
+        self.last_epoch = state_dict["last_epoch"]
+        self.base_lrs = list(state_dict.get("base_lrs", self.base_lrs))
+        self._apply()
+
+    def _apply(self) -> None:
+        for k, (group, base) in enumerate(zip(self.optimizer.param_groups, self.base_lrs)):
+            self._set(group, base, self.last_epoch, k)
+
+    def _set(self, group: dict[str, Any], base: float, epoch: float, k: int) -> None:
+        """Give group k what it has in this epoch."""
+        group["lr"] = self._rate(base, epoch, k)
+
+    def _rate(self, base: float, epoch: float, k: int) -> float:
+        """The rate of group k."""
+        raise NotImplementedError
+
+
+def for_each_group(value: Any, optimizer: Optimizer, what: str) -> list[Any]:
+    """A value for each group: the given one for all of them, or one from a list. Raises ConfigError."""
+    count = len(optimizer.param_groups)
+    listed = list(value) if isinstance(value, Sequence) else [value] * count
+    if len(listed) != count:
+        raise ConfigError(f"{what}: {len(listed)} values for {count} groups of parameters; give one, or one for each")
+    return listed
+
+
+class LambdaLR(LRScheduler):
+    """The first rate times a function of the epoch, or one function for each group. Raises ConfigError.
+
+    >>> from rulegrad import Tensor, optim
+    >>> sgd = optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+    >>> schedule = optim.lr_scheduler.LambdaLR(sgd, lambda epoch: 1 / (1 + epoch))
+    >>> schedule.step(); sgd.lr
+    0.25
+    """
+
+    def __init__(self, optimizer: Optimizer, lr_lambda: Factors, last_epoch: int = -1) -> None:
+        self._lambdas = for_each_group(lr_lambda, optimizer, type(self).__name__)
+        super().__init__(optimizer, last_epoch)
+
+    def _rate(self, base: float, epoch: float, k: int) -> float:
+        return base * float(self._lambdas[k](epoch))
+
+
+class MultiplicativeLR(LambdaLR):
+    """The first rate times the product of a function of each epoch so far, from 1."""
+
+    def _rate(self, base: float, epoch: float, k: int) -> float:
+        return base * math.prod(float(self._lambdas[k](j)) for j in range(1, int(epoch) + 1))
+
+
+class SequentialLR(LRScheduler):
+    """Schedules one after the other: the next one begins, at its own epoch 0, at each of the milestones.
+
+    Raises ConfigError where the numbers of schedules and milestones do not fit.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        schedulers: Sequence[LRScheduler],
+        milestones: Sequence[int],
+        last_epoch: int = -1,
+    ) -> None:
+        if len(schedulers) != len(milestones) + 1:
+            raise ConfigError(f"SequentialLR: {len(schedulers)} schedulers need {len(schedulers) - 1} milestones")
+        self.schedulers, self.milestones = list(schedulers), list(milestones)
+        super().__init__(optimizer, last_epoch)
+
+    def _set(self, group: dict[str, Any], base: float, epoch: float, k: int) -> None:
+        place = bisect_right(self.milestones, epoch)
+        begin = self.milestones[place - 1] if place else 0
+        self.schedulers[place]._set(group, base, epoch - begin, k)
+
+
+class ChainedScheduler(LRScheduler):
+    """Schedules at the same time: their factors of the first rate are multiplied."""
+
+    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
+        self.schedulers = list(schedulers)
+        if not self.schedulers or any(s.optimizer is not self.schedulers[0].optimizer for s in self.schedulers):
+            raise ConfigError("ChainedScheduler: give at least one schedule, all of one optimizer")
+        super().__init__(optimizer or self.schedulers[0].optimizer)
+
+    def _rate(self, base: float, epoch: float, k: int) -> float:
+        return base * math.prod(schedule._rate(base, epoch, k) / base for schedule in self.schedulers)
