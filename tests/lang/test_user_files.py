@@ -286,3 +286,23 @@ def test_a_file_that_is_not_utf8_says_where_and_what_to_do(tmp_path: Path) -> No
     path.write_bytes("# first\n# größer\n".encode("latin-1"))
     with pytest.raises(RuleError, match=r"latin\.rules:2: this is not UTF-8 .*; save the file as UTF-8"):
         load_rules(path)
+
+
+def test_a_target_is_extended(write: Write) -> None:
+    before = engine.target_declaration("opencl")
+    mine = write("mine.rules", 'target opencl:\n    limit launch 1, mine 2\n    flag mine\n    literal inf "MINE"\n')
+    with load_rules(mine):
+        after = engine.target_declaration("opencl")
+        assert after.limits == {**before.limits, "launch": 1, "mine": 2}
+        assert after.flags == before.flags | {"mine"}
+        assert after.literals == {**before.literals, "inf": "MINE"}
+        assert (after.ops, after.templates, after.render) == (before.ops, before.templates, before.render)
+    assert engine.target_declaration("opencl").limits == before.limits
+
+
+def test_files_that_disagree_about_a_target(write: Write) -> None:
+    first = write("first.rules", "target opencl:\n    limit launch 1, rows 2\n    render render_opencl\n")
+    second = write("second.rules", "target opencl:\n    limit launch 3, rows 2\n")
+    assert problems(first, second) == [
+        ("conflicting-files", "`limit launch` of target `opencl` is defined here and elsewhere, in different ways")
+    ]

@@ -6,10 +6,30 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from rulegrad import Tensor, config, load_rules
 from rulegrad.__main__ import main
+from rulegrad.compile import compile_graph
+from rulegrad.errors import ConfigError, RuleError
+from rulegrad.lang import engine, measured
+
+
+@pytest.fixture(scope="module")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache folder for this file's tests: what they measure is not for the others."""
+    folder = tmp_path_factory.mktemp("cache")
+    with config(cache=folder):
+        yield folder
+
+
+@pytest.fixture
+def cache(own_cache: Path) -> Iterator[Path]:
+    yield own_cache
+    measured.forget()
 
 
 def test_devices_as_text(capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,3 +69,122 @@ def test_a_reader_that_has_enough() -> None:
 def test_a_tool_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["devcies"]) == 2
     assert "there is no tool 'devcies'; did you mean devices?" in capsys.readouterr().err
+
+
+# ---- measured numbers ----
+
+
+def kernels_of_an_expanded_sine(launch: int | None = None) -> int:
+    """How many kernels it is planned in, when a launch is measured to take so many nanoseconds."""
+    if launch is not None:
+        measured.write("numpy", {"launch": launch}, "for a test")
+    x, y = (Tensor.ones(64, n, device="numpy").contiguous().realize() for n in (1, 64))
+    return len(compile_graph([(x.sin() * y).uop], "numpy"))
+
+
+def test_plans_are_made_with_the_measured_numbers(cache: Path) -> None:
+    told = engine.target_declaration("numpy").limits
+    assert kernels_of_an_expanded_sine(launch=1) == 2
+    assert kernels_of_an_expanded_sine(launch=10**9) == 1
+    assert engine.target_declaration("numpy").limits == {**told, "launch": 10**9}
+    assert measured.forget("numpy") == [measured.file_of("numpy")]
+    assert engine.target_declaration("numpy").limits == told
+
+
+def test_measuring(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = engine.target_declaration("numpy").limits
+    assert main(["devices", "--measure", "numpy", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["device"] == found["target"] == "numpy"
+    assert found["told"] == {name: told[name] for name in ("bandwidth", "rate", "launch")}
+    assert all(number > 0 for number in found["measured"].values())
+    assert Path(found["file"]).read_text(encoding="utf-8").startswith("# measured on numpy by ")
+    limits = engine.target_declaration("numpy").limits
+    assert limits == {**told, **found["measured"]}
+    main(["devices"])
+    assert f"numpy        costs by {found['file']}: bandwidth {limits['bandwidth']:,}" in capsys.readouterr().out
+    assert main(["devices", "--forget", "numpy"]) == 0
+    assert capsys.readouterr().out == f"removed {found['file']}\n"
+    assert main(["devices", "--forget", "numpy"]) == 0
+    assert capsys.readouterr().out == "nothing was measured for target numpy\n"
+    assert engine.target_declaration("numpy").limits == told
+
+
+def test_what_is_measured_is_printed(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rulegrad.diagnosis import measuring
+
+    told = engine.target_declaration("numpy").limits
+    numbers = {"bandwidth": 123456, "rate": 7, "launch": 8}
+    monkeypatch.setattr(measuring, "measure", lambda device: numbers)
+    assert main(["devices", "--measure", "numpy"]) == 0
+    printed = capsys.readouterr().out
+    assert f"  bandwidth        123,456{told['bandwidth']:>12,}  bytes a microsecond\n" in printed
+    assert "`python -m rulegrad devices --forget numpy` removes them" in printed
+
+
+def test_a_user_file_counts_more_than_what_is_measured(cache: Path, tmp_path: Path) -> None:
+    measured.write("numpy", {"launch": 5, "rate": 6}, "for a test")
+    mine = tmp_path / "mine.rules"
+    mine.write_text("target numpy:\n    limit launch 7\n", encoding="utf-8")
+    with load_rules(mine):
+        limits = engine.target_declaration("numpy").limits
+        assert (limits["launch"], limits["rate"]) == (7, 6)
+    assert engine.target_declaration("numpy").limits["launch"] == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "target numpy:\n    limit launch 0\n",
+            "numpy.rules:1: the limit `launch` of target `numpy` is 0, and a measured",
+        ),
+        ("target numpy:\n    flag fast\n", "numpy.rules:1: only the limits of a target can be measured numbers"),
+        ("ruleset algebra:\n    a: x + 0 -> x\n", "numpy.rules:1: only the limits of a target"),
+        ("target numpy:\n    limit launch fast\n", "numpy.rules:2"),
+        ("target", "numpy.rules:1"),
+        (b"\xff\xfe", "numpy.rules:1: this is not UTF-8"),
+    ],
+)
+def test_a_damaged_file_of_measured_numbers(cache: Path, text: str | bytes, message: str) -> None:
+    path = measured.write("numpy", {"launch": 5}, "for a test")
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    engine.forget()
+    with pytest.raises(RuleError) as caught:
+        engine.loaded().sources.declarations().__next__()
+    assert message in str(caught.value)
+    assert isinstance(text, bytes) or "`python -m rulegrad devices --forget` removes measured numbers" in str(
+        caught.value
+    )
+    assert main(["devices", "--forget"]) == 0
+    assert engine.target_declaration("numpy").limits["launch"] != 5
+
+
+def test_devices_are_listed_though_measured_numbers_are_damaged(
+    cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = measured.write("numpy", {"launch": 0}, "for a test")
+    main(["devices"])
+    assert f"costs by {path}: {path}:2: the limit `launch` of target `numpy` is 0" in capsys.readouterr().out
+
+
+def test_numbers_of_a_target_that_is_not_there_are_for_later(cache: Path) -> None:
+    measured.write("faraway", {"launch": 5}, "for a test")
+    assert "faraway" not in engine.summary()["targets"]
+    assert kernels_of_an_expanded_sine() == 1
+
+
+def test_numbers_that_cannot_be_kept(tmp_path: Path) -> None:
+    (tmp_path / "measured").write_text("a file in the way", encoding="utf-8")
+    with (
+        config(cache=tmp_path),
+        pytest.raises(ConfigError, match="the measured numbers cannot be kept: .*RULEGRAD_CACHE"),
+    ):
+        measured.write("numpy", {"launch": 5}, "for a test")
+
+
+def test_measuring_a_device_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["devices", "--measure", "opencll"]) == 1
+    assert "there is no device 'opencll'; did you mean 'opencl'?" in capsys.readouterr().err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rulegrad.lang import syntax
@@ -57,6 +57,8 @@ def _of_rules(file: syntax.File) -> Iterator[_Claim]:
                 yield _Claim(subject, shown, "defined", meaning(rule), rule.span)
         if isinstance(declaration, syntax.Pass):
             yield from _of_pass(declaration)
+        if isinstance(declaration, syntax.Target):
+            yield from _of_target(declaration)
 
 
 def _of_pass(declaration: syntax.Pass) -> Iterator[_Claim]:
@@ -76,6 +78,21 @@ def _of_pass(declaration: syntax.Pass) -> Iterator[_Claim]:
     for kind, name, result, span in entries:
         shown = f"`{kind} {name}`".replace(" `", "`") + f" of pass `{declaration.name}`"
         yield _Claim((kind, declaration.name, name), shown, "defined", result, span)
+
+
+def _of_target(declaration: syntax.Target) -> Iterator[_Claim]:
+    """The numbers and the spellings of a target; what it has, one file adds to what another says."""
+    tables: list[tuple[str, Mapping[str, object]]] = [
+        ("type", declaration.types),
+        ("literal", declaration.literals),
+        ("template", declaration.templates),
+        ("limit", declaration.limits),
+        ("render", {"": declaration.render} if declaration.render else {}),
+    ]
+    for kind, table in tables:
+        for name, result in table.items():
+            shown = f"`{kind} {name}`".replace(" `", "`") + f" of target `{declaration.name}`"
+            yield _Claim((kind, declaration.name, name), shown, "defined", result, declaration.span)
 
 
 def _of_steps(file: syntax.File, files: Sequence[syntax.File]) -> Iterator[_Claim]:

@@ -431,7 +431,7 @@ def forget() -> None:
 
 
 def _setting_changed(names: frozenset[str]) -> None:
-    if names & {"rules", "rules_off", "rules_order", "rules_strict", "rules_limit"}:
+    if names & {"cache", "rules", "rules_off", "rules_order", "rules_strict", "rules_limit"}:
         forget()
     elif "debug" in names:
         count_rules(config.debug >= 5)

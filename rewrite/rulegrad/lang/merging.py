@@ -8,14 +8,15 @@ from typing import TypeVar
 
 from rulegrad.lang import syntax
 
-_Extendable = syntax.Ruleset | syntax.Function | syntax.Pass
+_Extendable = syntax.Ruleset | syntax.Function | syntax.Pass | syntax.Target
 _Item = TypeVar("_Item")
 
 
 def merge(files: Sequence[syntax.File], user: frozenset[str]) -> list[syntax.File]:
-    """The files, with the rule sets, functions and passes of user files put into ours of the same name.
+    """The files, with the rule sets, functions, passes and targets of user files put into ours of the same name.
 
-    A rule of the same name takes the place of ours; others are tried before ours. What has no counterpart stays, and
+    A rule of the same name takes the place of ours; others are tried before ours. A number or a spelling of a target
+    takes the place of ours, and what it has, it has besides. What has no counterpart stays, and
     so do the edits, for `edited` to make when they have been checked.
     """
     result = [f for f in files if f.path not in user]
@@ -51,7 +52,24 @@ def _extended(ours: syntax.Declaration, theirs: _Extendable) -> syntax.Declarati
     if isinstance(ours, syntax.Pass) and isinstance(theirs, syntax.Pass):
         same = (ours.kind, ours.direction) == (theirs.kind, theirs.direction) and ours.kind != "reverse"
         return _extended_pass(ours, theirs) if same else None
+    if isinstance(ours, syntax.Target) and isinstance(theirs, syntax.Target):
+        return _extended_target(ours, theirs)
     return None
+
+
+def _extended_target(ours: syntax.Target, theirs: syntax.Target) -> syntax.Target:
+    return replace(
+        ours,
+        ops=ours.ops | theirs.ops,
+        dtypes=ours.dtypes | theirs.dtypes,
+        types={**ours.types, **theirs.types},
+        literals={**ours.literals, **theirs.literals},
+        templates={**ours.templates, **theirs.templates},
+        limits={**ours.limits, **theirs.limits},
+        flags=ours.flags | theirs.flags,
+        render=theirs.render or ours.render,
+        spans={**ours.spans, **theirs.spans},
+    )
 
 
 def _extended_pass(ours: syntax.Pass, theirs: syntax.Pass) -> syntax.Pass:

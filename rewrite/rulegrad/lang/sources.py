@@ -1,4 +1,4 @@
-"""Which rule files are in force, and their text: ours, those of devices, those of users."""
+"""Which rule files are in force, and their text: ours, those of devices, measured numbers, those of users."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rulegrad import _core
 from rulegrad.config import config
 from rulegrad.errors import RuleError
 from rulegrad.installed import RULES, installed
+from rulegrad.lang import measured
 from rulegrad.runtime.paths import data_folder
 
 if TYPE_CHECKING:
@@ -44,10 +45,11 @@ def shown(path: Path) -> str:
 
 @dataclass(slots=True)
 class Sources:
-    """The text of all rule files, and what follows from it."""
+    """The text of all rule files, and what follows from it; measured: the files of measured numbers."""
 
     texts: list[tuple[str, str]]
     user: frozenset[str]
+    measured: frozenset[str] = frozenset()
     _files: list[syntax.File] | None = None
 
     @property
@@ -59,20 +61,28 @@ class Sources:
 
     @property
     def files(self) -> list[syntax.File]:
-        """The checked syntax trees; user files are merged into ours, and their edits made. Raises RuleError."""
+        """The checked syntax trees; measured numbers and user files are merged into ours, and edits made.
+
+        Raises RuleError.
+        """
         if self._files is None:
             from rulegrad.lang.checker import check
             from rulegrad.lang.conflicts import conflicts
             from rulegrad.lang.diagnostics import report
             from rulegrad.lang.merging import edited, merge
 
-            parsed = [_parsed(text, path) for path, text in self.texts]
-            merged = merge(parsed, self.user)
+            parsed = [self._read(path, text) for path, text in self.texts]
+            merged = merge(merge(parsed, self.measured), self.user)
+            # numbers of a target that is not there now are for later
+            merged = [file for file in merged if file.path not in self.measured]
             errors = tuple(d for d in (*conflicts(parsed, self.user), *check(merged)) if d.is_error)
             if errors:
                 raise RuleError(report(list(errors)), errors)
             self._files = edited(merged)
         return self._files
+
+    def _read(self, path: str, text: str) -> syntax.File:
+        return measured.read(path, text) if path in self.measured else _parsed(text, path)
 
     def declarations(self) -> Iterator[syntax.Declaration]:
         """Everything that the files declare."""
@@ -81,9 +91,9 @@ class Sources:
 
 def read_sources() -> Sources:
     """The files as they are now. Raises RuleError for one that cannot be read."""
-    users = user_files()
+    users, numbers = user_files(), measured.files()
     texts = []
-    for path in dict.fromkeys((*our_files(), *users)):
+    for path in dict.fromkeys((*our_files(), *numbers, *users)):
         try:
             texts.append((shown(path), path.read_text(encoding="utf-8")))
         except UnicodeDecodeError as error:
@@ -91,7 +101,12 @@ def read_sources() -> Sources:
             raise RuleError(f"{path}:{line}: this is not UTF-8 ({error.reason}); save the file as UTF-8") from None
         except OSError as error:
             raise RuleError(f"the rule file {path} cannot be read: {error}") from None
-    return Sources(texts, frozenset(map(shown, users)))
+    return Sources(texts, frozenset(map(shown, users)), frozenset(map(shown, numbers)))
+
+
+def without_measured(sources: Sources) -> Sources:
+    """The same without the numbers that were measured."""
+    return Sources([(path, text) for path, text in sources.texts if path not in sources.measured], sources.user)
 
 
 @lru_cache(maxsize=256)

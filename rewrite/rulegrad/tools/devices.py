@@ -1,27 +1,89 @@
-"""What devices there are, where they were looked for, and what to do when one is missing."""
+"""What devices there are, where they were looked for, and what to do when one is missing.
+
+python -m rulegrad devices --measure [DEVICE]   measures the numbers that the cost model counts with, and keeps them:
+                                                kernels for the device's target are planned with them from now on
+python -m rulegrad devices --forget [TARGET]    removes them: the numbers of the target's file hold again
+"""
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 from collections.abc import Sequence
 from typing import Any
 
-from rulegrad.errors import DeviceError
+from rulegrad.errors import DeviceError, RuleError
+from rulegrad.lang import engine, measured, syntax
+from rulegrad.lang.sources import without_measured
 from rulegrad.runtime import devices
 from rulegrad.runtime.backends import Backend, all_backends
 from rulegrad.runtime.device import Discovery
 
+COSTS = ("bandwidth", "rate", "launch")  # the limits that the cost model counts with
+
 
 def main(arguments: Sequence[str]) -> int:
     """Prints the devices; exit status 1 when none but an interpreter works."""
-    parser = argparse.ArgumentParser("python -m rulegrad devices", description=__doc__)
+    parser = argparse.ArgumentParser(
+        "python -m rulegrad devices", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of text")
+    one = parser.add_mutually_exclusive_group()
+    one.add_argument("--measure", metavar="DEVICE", nargs="?", const="", help="measure a device, and keep the numbers")
+    one.add_argument("--forget", metavar="TARGET", nargs="?", const="", help="remove numbers that were measured")
     options = parser.parse_args(arguments)
+    if options.measure is not None:
+        return _measure(options.measure or devices.default(), options.json)
+    if options.forget is not None:
+        return _forget(options.forget or None, options.json)
     found = collect()
     print(json.dumps(found, indent=2) if options.json else as_text(found))
     working = [d for backend in found["backends"] for d in backend["devices"] if not d["problem"]]
     return 0 if any(device["kind"] not in ("interpreter", "simulator") for device in working) else 1
+
+
+def _measure(name: str, as_json: bool) -> int:
+    """Measures a device, and keeps the numbers for its target; says what the target file has."""
+    from rulegrad.diagnosis.measuring import UNITS, measure
+
+    device = devices.canonical(name)
+    target = devices.target_of(device)
+    told = _told(target)
+    found = measure(device)
+    about = f"measured on {device} by `python -m rulegrad devices --measure`, {datetime.date.today()}"
+    file = measured.write(target, found, about)
+    if as_json:
+        by_rules = {number: told.get(number) for number in found}
+        answer = {"device": device, "target": target, "file": str(file), "measured": found, "told": by_rules}
+        print(json.dumps(answer, indent=2))
+        return 0
+    print(f"{device}, for target {target}:\n")
+    print(f"  {'':<12}{'measured':>12}{'by rules':>12}")
+    for number, value in found.items():
+        known = f"{told[number]:,}" if number in told else "none"
+        print(f"  {number:<12}{value:>12,}{known:>12}  {UNITS[number]}")
+    print(f"\nkept in {file}; `python -m rulegrad devices --forget {target}` removes them")
+    return 0
+
+
+def _told(target: str) -> dict[str, int]:
+    """The limits of a target by rule files alone, without what was measured."""
+    rules = without_measured(engine.loaded().sources)
+    declared = [d for d in rules.declarations() if isinstance(d, syntax.Target) and d.name == target]
+    return declared[0].limits if declared else {}
+
+
+def _forget(target: str | None, as_json: bool) -> int:
+    """Removes measured numbers, of a target or all."""
+    removed = [str(path) for path in measured.forget(target)]
+    if as_json:
+        print(json.dumps({"removed": removed}))
+    elif removed:
+        print("\n".join(f"removed {path}" for path in removed))
+    else:
+        print("nothing was measured" + (f" for target {target}" if target else ""))
+    return 0
 
 
 def collect() -> dict[str, Any]:
@@ -31,7 +93,17 @@ def collect() -> dict[str, Any]:
         default: str | None = devices.default()
     except DeviceError:
         default = None
-    return {"default": default, "backends": backends}
+    numbers = [{"target": path.stem, "file": str(path), **_numbers(path.stem)} for path in measured.files()]
+    return {"default": default, "backends": backends, "measured": numbers}
+
+
+def _numbers(target: str) -> dict[str, Any]:
+    """What holds for a target that was measured, or why nothing can."""
+    try:
+        limits = engine.target_declaration(target).limits
+    except RuleError as error:
+        return {"problem": str(error)}
+    return {"limits": {name: limits[name] for name in COSTS if name in limits}}
 
 
 def _backend(owner: Backend) -> dict[str, Any]:
@@ -70,6 +142,10 @@ def as_text(found: dict[str, Any]) -> str:
             lines.append(f"{'':>15}looked in {', '.join(backend['looked'])}")
         if backend["advice"]:
             lines.append(f"{'':>15}{backend['advice']}")
+    for one in found["measured"]:
+        limits = one.get("limits", {})
+        said = ", ".join(f"{name} {value:,}" for name, value in limits.items()) or one.get("problem", "no numbers")
+        lines.append(f"  {one['target']:<12} costs by {one['file']}: {said}")
     lines.append("")
     if found["default"] is None:
         lines.append("no device works")
