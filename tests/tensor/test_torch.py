@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 try:
     from torch_functions import CASES, directions, weights
-    from torch_layers import LAYERS, first_values, flat
+    from torch_layers import LAYERS, first_values, flat, slopes
 finally:
     sys.path.remove(str(HERE))
 
@@ -116,6 +116,39 @@ def _check_layer(name: str) -> None:
         np.testing.assert_allclose(result.numpy().ravel(), value, 3e-5, 3e-6)
     for key, value in expected["changed"].items():
         np.testing.assert_allclose(state[key].numpy().ravel(), value, 1e-5, 1e-6, err_msg=key)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layer_gradients(any_device, name):
+    """With respect to every parameter and every input of floats, in float64."""
+    case, expected = LAYERS[name], VALUES["layers"][name]["gradients"]
+    layer = case.make(nn).double().train(case.training)
+    parameters = dict(layer.named_parameters())
+    state = nn.state.get_state_dict(layer)
+    nn.state.load_state_dict(layer, first_values({key: tensor.shape for key, tensor in state.items()}))
+    inputs = [Tensor(array, requires_grad=array.dtype.kind == "f") for array in case.inputs]
+    results = [result for result in flat(case.call(layer, *inputs)) if result.dtype.is_float]
+    total = _weighted_sum(results[0])
+    for result in results[1:]:
+        total = total + _weighted_sum(result)
+    total.backward()
+    tensors = {f"input {k}": tensor for k, tensor in enumerate(inputs)} | parameters
+    towards = slopes(name, {key: tensor.shape for key, tensor in parameters.items()})
+    assert towards.keys() == expected.keys()
+    Tensor.realize(*(tensors[key].grad for key in towards if tensors[key].grad is not None))
+    for key, direction in towards.items():
+        gradient = tensors[key].grad
+        found = 0.0 if gradient is None else float((gradient.numpy() * direction).sum())
+        assert found == pytest.approx(expected[key], rel=1e-6, abs=1e-7), key
+
+
+#: What holds layers or tensors, and the modules of functions.
+HOLDERS = {"Module", "ModuleDict", "ModuleList", "Parameter", "ParameterDict", "ParameterList"}
+
+
+def test_every_layer_is_compared():
+    layers = {name for name in nn.__all__ if name[0].isupper()} - HOLDERS
+    assert layers - {name.partition("_")[0] for name in LAYERS} == set()
 
 
 def test_the_file_is_what_torch_says():

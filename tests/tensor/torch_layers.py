@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from torch_functions import IMAGES, numbers
+from torch_functions import IMAGES, LABELS, SCORES, SHARES, SIGNS, X, numbers
 
 
 class Layer(NamedTuple):
@@ -83,6 +83,62 @@ LAYERS = {
     "LSTMCell": Layer(lambda nn: nn.LSTMCell(4, 3), (STEPS[0], STATES[0], STATES[1]), lambda layer, x, h, c: layer(x, (h, c))),
     "GRUCell": Layer(lambda nn: nn.GRUCell(4, 3, bias=False), (STEPS[0],)),
 }  # fmt: skip
+
+VOLUMES = numbers(1, 2, 4, 3, 5)
+LAYERS |= {
+    name: Layer(lambda nn, name=name: getattr(nn, name)(), (3.0 * X,))
+    for name in (
+        *("CELU", "ELU", "GELU", "SELU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU"),
+        *("LogSigmoid", "Mish", "ReLU", "ReLU6", "Sigmoid", "SiLU", "Softplus", "Softshrink", "Softsign", "Tanh"),
+        "Tanhshrink",
+    )
+}
+LAYERS |= {
+    "GLU": Layer(lambda nn: nn.GLU(0), (X,)),
+    "GELU_tanh": Layer(lambda nn: nn.GELU("tanh"), (X,)),
+    "Softplus_beta": Layer(lambda nn: nn.Softplus(2.0), (X,)),
+    "Softmax": Layer(lambda nn: nn.Softmax(0), (X,)),
+    "LogSoftmax": Layer(lambda nn: nn.LogSoftmax(1), (X,)),
+    "Softmin": Layer(lambda nn: nn.Softmin(1), (X,)),
+    "Threshold": Layer(lambda nn: nn.Threshold(0.3, 2.0), (X,)),
+    "Dropout1d": Layer(lambda nn: nn.Dropout1d(0.3), (STEPS,)),
+    "Dropout3d": Layer(lambda nn: nn.Dropout3d(0.3), (VOLUMES,)),
+    "MaxPool1d": Layer(lambda nn: nn.MaxPool1d(3, 2, 1), (STEPS,)),
+    "MaxPool3d": Layer(lambda nn: nn.MaxPool3d(2, 1, ceil_mode=True), (VOLUMES,)),
+    "AvgPool1d": Layer(lambda nn: nn.AvgPool1d(2), (STEPS,)),
+    "AvgPool3d": Layer(lambda nn: nn.AvgPool3d((2, 1, 3), divisor_override=4), (VOLUMES,)),
+    "AdaptiveAvgPool1d": Layer(lambda nn: nn.AdaptiveAvgPool1d(3), (STEPS,)),
+    "AdaptiveAvgPool3d": Layer(lambda nn: nn.AdaptiveAvgPool3d((2, None, 1)), (VOLUMES,)),
+    "AdaptiveMaxPool1d": Layer(lambda nn: nn.AdaptiveMaxPool1d(2), (STEPS,)),
+    "AdaptiveMaxPool2d": Layer(lambda nn: nn.AdaptiveMaxPool2d(3), (IMAGES,)),
+    "AdaptiveMaxPool3d": Layer(lambda nn: nn.AdaptiveMaxPool3d(2), (VOLUMES,)),
+    "BatchNorm3d_trained": Layer(lambda nn: nn.BatchNorm3d(2), (VOLUMES,), training=True),
+    "MSELoss": Layer(lambda nn: nn.MSELoss(), (SCORES, SHARES)),
+    "L1Loss": Layer(lambda nn: nn.L1Loss(reduction="sum"), (SCORES, SHARES)),
+    "HuberLoss": Layer(lambda nn: nn.HuberLoss(delta=0.4), (SCORES, SHARES)),
+    "SmoothL1Loss": Layer(lambda nn: nn.SmoothL1Loss(beta=0.4), (SCORES, SHARES)),
+    "CrossEntropyLoss": Layer(lambda nn: nn.CrossEntropyLoss(label_smoothing=0.1), (SCORES, LABELS)),
+    "NLLLoss": Layer(lambda nn: nn.NLLLoss(reduction="none"), (SCORES, LABELS)),
+    "BCELoss": Layer(lambda nn: nn.BCELoss(), (SHARES, SHARES[::-1].copy())),
+    "BCEWithLogitsLoss": Layer(lambda nn: nn.BCEWithLogitsLoss(), (SCORES, SHARES)),
+    "PoissonNLLLoss": Layer(lambda nn: nn.PoissonNLLLoss(), (SCORES, SHARES)),
+    "GaussianNLLLoss": Layer(lambda nn: nn.GaussianNLLLoss(), (SCORES, SHARES, SHARES[::-1].copy())),
+    "KLDivLoss": Layer(lambda nn: nn.KLDivLoss(reduction="batchmean"), (SCORES, SHARES)),
+    "SoftMarginLoss": Layer(lambda nn: nn.SoftMarginLoss(), (X, SIGNS), lambda loss, x, signs: loss(x, signs.detach())),
+    "HingeEmbeddingLoss": Layer(lambda nn: nn.HingeEmbeddingLoss(0.7), (X, SIGNS), lambda loss, x, signs: loss(x, signs.detach())),
+    "MarginRankingLoss": Layer(lambda nn: nn.MarginRankingLoss(0.1), (X, numbers(2, 3, turn=0.4), SIGNS), lambda loss, x, y, signs: loss(x, y, signs.detach())),
+    "CosineEmbeddingLoss": Layer(lambda nn: nn.CosineEmbeddingLoss(0.1), (SCORES, SHARES, np.array([1, -1, -1]))),
+    "TripletMarginLoss": Layer(lambda nn: nn.TripletMarginLoss(swap=True), (SCORES, SHARES, numbers(3, 4, turn=0.7))),
+}  # fmt: skip
+
+
+def slopes(name: str, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+    """A direction for each parameter and each input of floats, to which gradients are projected."""
+    inputs = {f"input {k}": a.shape for k, a in enumerate(LAYERS[name].inputs) if a.dtype.kind == "f"}
+    return {
+        key: numbers(*shape, low=-1.0, high=1.0, turn=zlib.crc32(key.encode()) % 997 / 997)
+        for key, shape in (inputs | dict(shapes)).items()
+    }
 
 
 def first_values(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:

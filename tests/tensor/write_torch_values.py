@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch_functions import CASES, directions, weights
-from torch_layers import LAYERS, first_values, flat
+from torch_layers import LAYERS, first_values, flat, slopes
 from torch_steps import (
     CLIPS,
     METRICS,
@@ -62,13 +62,22 @@ def of_layer(name: str) -> dict[str, Any]:
     shapes = {key: tuple(value.shape) for key, value in layer.state_dict().items()}
     layer.load_state_dict({key: torch.tensor(value) for key, value in first_values(shapes).items()})
     layer.train(case.training)
-    with torch.no_grad():
-        results = flat(case.call(layer, *map(torch.tensor, case.inputs)))
+    inputs = [torch.tensor(array, requires_grad=array.dtype.kind == "f") for array in case.inputs]
+    results = flat(case.call(layer, *inputs))
+    floats = [result for result in results if result.requires_grad]
+    sum((result.flatten() * torch.tensor(weights(result.numel()))).sum() for result in floats).backward()
+    tensors = {f"input {k}": tensor for k, tensor in enumerate(inputs)} | dict(layer.named_parameters())
+    towards = slopes(name, {key: tuple(value.shape) for key, value in layer.named_parameters()})
+    gradients = {key: tensors[key].grad for key in towards}
     changed = layer.state_dict() if case.training else {}
     return {
         "names": {key: list(shape) for key, shape in shapes.items()},
         "shapes": [list(result.shape) for result in results],
-        "results": [rounded(result) for result in results],
+        "results": [rounded(result.detach()) for result in results],
+        "gradients": {
+            key: 0.0 if gradient is None else rounded((gradient.numpy() * towards[key]).sum())[0]
+            for key, gradient in gradients.items()
+        },
         "changed": {key: rounded(value) for key, value in changed.items() if "running" in key or "tracked" in key},
     }
 
