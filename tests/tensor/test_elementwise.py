@@ -95,7 +95,7 @@ def test_selection(device, check):
         (Tensor(INTS).clip(0, 50), np.clip(INTS, 0, 50)),
         (Tensor(BOOLS).where(x, y), np.where(BOOLS, FLOATS, MORE)),
         (Tensor.where(x > 0, x, 0), np.where(FLOATS > 0, FLOATS, np.float32(0))),
-        (Tensor(INTS).where(1, 2), np.where(INTS != 0, 1, 2)),
+        ((Tensor(INTS) != 0).where(1, 2), np.where(INTS != 0, 1, 2)),
         (Tensor(BOOLS).where(Tensor(BOOLS), False), BOOLS),
         (Tensor(BOOLS).where(Tensor(SPECIAL), 0.0), np.where(BOOLS, SPECIAL, np.float32(0))),
         (Tensor(BOOLS).unsqueeze(1).where(x, y), np.where(BOOLS[:, None], FLOATS, MORE)),

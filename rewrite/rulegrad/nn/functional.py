@@ -280,6 +280,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     >>> F.one_hot(Tensor([0, 2])).tolist()
     [[1, 0, 0], [0, 0, 1]]
     """
+    tensor = tensor if isinstance(tensor, Tensor) else Tensor(tensor)
+    tensor._check_labels("one_hot")
     if num_classes < 0:
         if not tensor.size:
             raise ShapeError("one_hot: no integers to count the classes of; give num_classes")

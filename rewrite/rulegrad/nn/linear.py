@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from rulegrad.errors import ConfigError, DtypeError, ShapeError
+from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.nn import init
 from rulegrad.nn.module import Described, Layer
 from rulegrad.nn.parameter import Parameter
-from rulegrad.tensor.axes import whole_number
+from rulegrad.tensor.axes import one_axis, whole_number
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.tensor import Tensor
 
@@ -143,8 +143,7 @@ def looked_up(
     indices: Tensor, weight: Tensor, padding_idx: int | None, max_norm: float | None, norm_type: float
 ) -> Tensor:
     """The rows of `weight`; that of `padding_idx` gets no gradient. With `max_norm` they are scaled down first."""
-    if indices.dtype.kind not in ("int", "uint"):
-        raise DtypeError(f"embedding: the indices are {indices.dtype}; cast them to an integer dtype")
+    indices = weight._places_along(indices, one_axis(0, weight.ndim, "embedding"), "embedding")
     if max_norm is not None:
         _limit_rows(indices, weight, max_norm, norm_type)
     rows = weight.take(indices, 0)

@@ -6,11 +6,15 @@ import math
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from rulegrad.errors import ConfigError, ShapeError
-from rulegrad.tensor.axes import one_axis
+from rulegrad.tensor.axes import axis_or_dim, one_axis
+from rulegrad.tensor.operands import as_operand
 from rulegrad.tensor.pooling import Pooling
+from rulegrad.tensor.storage import is_weak_scalar
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from rulegrad.tensor.operands import Operand
 
 # Of a network whose activations keep mean 0 and variance 1 (Klambauer et al. 2017, "Self-Normalizing Neural Networks").
 _SELU_ALPHA: Final = 1.6732632423543772848170429916717
@@ -59,7 +63,7 @@ class Activations(Pooling):
         """The element moved towards 0 by `lambd`, not beyond 0."""
         return (self > lambd).where(self - lambd, (self < -lambd).where(self + lambd, self * 0))
 
-    def prelu(self, weight: Self) -> Self:
+    def prelu(self, weight: Operand) -> Self:
         """The element where it is positive, `weight` times it elsewhere.
 
         weight: of one element, or one for each channel (axis 1). Raises ShapeError.
@@ -69,14 +73,17 @@ class Activations(Pooling):
         [-0.5, 3.0]
         """
         channels = self.shape[1] if self.ndim > 1 else 1
-        if weight.ndim > 1 or weight.size not in (1, channels):
+        factor: Any = as_operand(self, weight, "prelu")
+        if is_weak_scalar(factor):
+            return (self > 0).where(self, self * factor)
+        if factor.ndim > 1 or factor.size not in (1, channels):
             raise ShapeError(
-                f"prelu: a weight of shape {weight.shape} for the shape {self.shape}; "
+                f"prelu: a weight of shape {factor.shape} for the shape {self.shape}; "
                 f"give one number, or one for each of the {channels} channels"
             )
-        if weight.size > 1:
-            weight = weight.reshape(-1, *(1,) * (self.ndim - 2))
-        return (self > 0).where(self, self * weight)
+        if factor.size > 1:
+            factor = factor.reshape(-1, *(1,) * (self.ndim - 2))
+        return (self > 0).where(self, self * factor)
 
     # ---- exponentials ----
 
@@ -153,7 +160,7 @@ class Activations(Pooling):
         >>> Tensor([1.0, 1.0]).softmax().tolist()
         [0.5, 0.5]
         """
-        shifted, k = self._stable(axis if dim is None else dim, "softmax")
+        shifted, k = self._stable(axis_or_dim(axis, dim, "softmax", -1), "softmax")
         powers = shifted.exp()
         return powers / powers.sum(k, keepdims=True)
 
@@ -163,18 +170,23 @@ class Activations(Pooling):
 
     def log_softmax(self, axis: int = -1, *, dim: int | None = None) -> Self:
         """The logarithm of `softmax`, exact where a share is tiny."""
-        shifted, k = self._stable(axis if dim is None else dim, "log_softmax")
+        shifted, k = self._stable(axis_or_dim(axis, dim, "log_softmax", -1), "log_softmax")
         return shifted - shifted.exp().sum(k, keepdims=True).log()
 
-    def logsumexp(self, axis: Any = -1, keepdims: bool = False, *, dim: Any = None) -> Self:
-        """`log(exp(self).sum(axis))`, without overflow; over one axis, several, or (None) all."""
-        k = self._axes(axis, dim, "logsumexp")
+    def logsumexp(self, axis: Any = -1, keepdims: bool = False, *, dim: Any = None, keepdim: bool = False) -> Self:
+        """`log(exp(self).sum(axis))`, without overflow; over one axis, several, or (None) all.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[0.0, 0.0], [0.0, 0.0]]).logsumexp((0, 1), keepdim=True).tolist()
+        [[1.3862943649291992]]
+        """
+        k = self._axes(axis, dim, "logsumexp", -1)
         x = self._floating()
         largest = x.detach().max(k, keepdims=True)
         # inf - inf would be nan; a row of -inf has the logsumexp -inf, and one with an inf has inf.
         largest = largest.isfinite().where(largest, 0.0)
         total = (x - largest).exp().sum(k, keepdims=True).log() + largest
-        return total if keepdims else total.squeeze(k)
+        return total if keepdims or keepdim else total.squeeze(k)
 
     # ---- directions ----
 

@@ -19,12 +19,14 @@ from rulegrad.tensor.axes import IndexRangeError, whole_number
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.indexing import _bounds, _complete
-from rulegrad.tensor.operands import as_operand, broadcast_shapes
+from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes
 from rulegrad.tensor.sets import Sets
 from rulegrad.tensor.storage import is_weak_scalar
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from rulegrad.tensor.operands import Operand
 
 
 class _Places(NamedTuple):
@@ -86,16 +88,38 @@ class Advanced(Sets):
         """PyTorch's index_put: a new tensor with `values` at `indices`, or added there."""
         return self._with(tuple(indices), values, "ADD" if accumulate else "STORE")
 
-    def masked_select(self, mask: Self) -> Self:
-        """The elements where the mask (which is broadcast) is true, as a vector. Synchronises."""
-        shape = broadcast_shapes("masked_select", self.shape, mask.shape)
-        return self.expand(shape)[mask.cast("bool").expand(shape)]
+    def masked_select(self, mask: Operand) -> Self:
+        """The elements where the mask (bools, which are broadcast) is true, as a vector. Synchronises."""
+        found = self._mask(mask, "masked_select")
+        shape = broadcast_shapes("masked_select", self.shape, found.shape)
+        return self.expand(shape)[found.expand(shape)]
 
-    def masked_scatter(self, mask: Self, source: Self) -> Self:
-        """PyTorch's masked_scatter: the elements of `source`, in order, where the mask (which is broadcast) is true."""
-        wide = mask.cast("bool").expand(self.shape)
+    def masked_scatter(self, mask: Operand, source: Operand) -> Self:
+        """PyTorch's masked_scatter: the elements of `source`, in order, where the mask (bools, broadcast) is true.
+
+        Synchronises where the source has fewer elements than this tensor, to count the places. Raises ShapeError when
+        they are more than the source has, and DtypeError for a mask of numbers.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor.zeros(3).masked_scatter([True, False, True], [5.0, 6.0]).tolist()
+        [5.0, 0.0, 6.0]
+        """
+        found = self._mask(mask, "masked_scatter")
+        if broadcast_shapes("masked_scatter", self.shape, found.shape) != self.shape:
+            raise ShapeError(f"masked_scatter: a mask of shape {found.shape} for a tensor of shape {self.shape}")
+        wide = found.expand(self.shape)
+        values = as_tensor(self, source, "masked_scatter").flatten()
+        if values.size < self.size:
+            chosen: Any = wide.sum()
+            count = int(chosen.item())
+            if count > values.size:
+                raise ShapeError(
+                    f"masked_scatter: the source has {values.size} elements, and the mask is true at {count} places"
+                )
+            if not count:
+                return self
         turn = wide.flatten().cumsum(0).reshape(self.shape) - 1
-        return wide.where(source.flatten().take(turn), self).cast(self.dtype)
+        return wide.where(values.take(turn), self).cast(self.dtype)
 
     # ---- what an index means ----
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from rulegrad.errors import ShapeError
 from rulegrad.tensor.advanced import Advanced
-from rulegrad.tensor.axes import integers, one_axis, whole_number
+from rulegrad.tensor.axes import axis_or_dim, integers, one_axis, whole_number
 from rulegrad.tensor.operands import broadcast_shapes, tensors_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Arranging(Advanced):
         >>> Tensor([1, 2]).repeat_interleave(2).tolist(), Tensor([1, 2]).repeat_interleave([0, 3]).tolist()
         ([1, 1, 2, 2], [2, 2, 2])
         """
-        named = axis if dim is None else dim
+        named = axis_or_dim(axis, dim, "repeat_interleave")
         if named is None:
             return self.flatten().repeat_interleave(repeats, 0)
         k = one_axis(named, self.ndim, "repeat_interleave")
@@ -74,7 +74,7 @@ class Arranging(Advanced):
         [[4, 3], [2, 1]]
         """
         distances = integers((shift if shifts is None else shifts,), "roll")
-        named = axis if dims is None else dims
+        named = axis_or_dim(axis, dims, "roll")
         if named is None:
             return self.flatten().roll(sum(distances), 0).reshape(self.shape)
         axes = integers((named,), "roll")
@@ -197,7 +197,7 @@ class Arranging(Advanced):
         >>> [part.tolist() for part in Tensor([1, 2, 3, 4, 5]).tensor_split(2)]
         [[1, 2, 3], [4, 5]]
         """
-        k = one_axis(axis if dim is None else dim, self.ndim, "tensor_split")
+        k = one_axis(axis_or_dim(axis, dim, "tensor_split", 0), self.ndim, "tensor_split")
         extent = self.shape[k]
         if isinstance(parts, Sequence):
             borders = [0, *(slice(None, whole_number(p, "tensor_split")).indices(extent)[1] for p in parts), extent]
@@ -217,7 +217,7 @@ class Arranging(Advanced):
 
     def unbind(self, axis: int = 0, *, dim: int | None = None) -> tuple[Self, ...]:
         """The slices along `axis`, without that axis."""
-        k = one_axis(axis if dim is None else dim, self.ndim, "unbind")
+        k = one_axis(axis_or_dim(axis, dim, "unbind", 0), self.ndim, "unbind")
         parts = (self.shrink(*((n, n + 1) if j == k else None for j in range(self.ndim))) for n in range(self.shape[k]))
         return tuple(part.squeeze(k) for part in parts)
 
@@ -282,6 +282,7 @@ class Arranging(Advanced):
 
     def trace(self, offset: int = 0, dim1: int = 0, dim2: int = 1, dtype: Any = None) -> Self:
         """The sums of the diagonals over two axes."""
+        self._need_matrix("trace")
         return self.diagonal(offset, dim1, dim2).sum(-1, dtype=dtype)
 
     def diag(self, diagonal: int = 0) -> Self:

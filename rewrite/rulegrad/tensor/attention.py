@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.ir.dtype import bool_
+from rulegrad.tensor.operands import as_tensor
 from rulegrad.tensor.random import Random
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from rulegrad.tensor.operands import Operand
 
 
 class Attention(Random):
@@ -20,9 +23,9 @@ class Attention(Random):
 
     def scaled_dot_product_attention(
         self,
-        key: Self,
-        value: Self,
-        attn_mask: Self | None = None,
+        key: Operand,
+        value: Operand,
+        attn_mask: Operand | None = None,
         dropout_p: float = 0.0,
         is_causal: bool = False,
         scale: float | None = None,
@@ -41,7 +44,10 @@ class Attention(Random):
         >>> query.scaled_dot_product_attention(key, value).tolist()
         [[2.0]]
         """
-        shares = self._attention_shares(key, attn_mask, is_causal, scale, enable_gqa)
+        name = "scaled_dot_product_attention"
+        key, value = as_tensor(self, key, name), as_tensor(self, value, name)
+        mask = None if attn_mask is None else as_tensor(self, attn_mask, name)
+        shares = self._attention_shares(key, mask, is_causal, scale, enable_gqa)
         if value.ndim < 2 or value.shape[-2] != key.shape[-2]:
             raise ShapeError(
                 f"scaled_dot_product_attention: keys of shape {key.shape} and values of shape {value.shape}; "

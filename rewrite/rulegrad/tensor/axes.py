@@ -7,7 +7,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from rulegrad.errors import ShapeError
+from rulegrad.errors import ConfigError, ShapeError
 
 
 class IndexRangeError(ShapeError, IndexError):
@@ -62,6 +62,15 @@ def one_axis(axis: Any, rank: int, operation: str) -> int:
             f"{'axis' if rank == 1 else 'axes'}" + (f"; use {-rank} to {rank - 1}" if rank else "")
         )
     return number % rank
+
+
+def axis_or_dim(axis: Any, dim: Any, operation: str, default: int | None = None) -> Any:
+    """NumPy's `axis`, or PyTorch's `dim` in its place. Raises ConfigError where both are given."""
+    if dim is None:
+        return axis
+    if axis is not None and axis != default:
+        raise ConfigError(f"{operation}: axis={axis} and dim={dim} are two names of one argument; give one of them")
+    return dim
 
 
 def several_axes(axes: Any, rank: int, operation: str) -> tuple[int, ...]:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.tensor.axes import integers
-from rulegrad.tensor.operands import result_dtype
+from rulegrad.tensor.operands import as_tensor, result_dtype
 from rulegrad.tensor.products import Products
 from rulegrad.tensor.reduce import accumulation_dtype
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from rulegrad.tensor.operands import Operand
 
     #: One number for all axes of the images, or one for each.
     Extents = int | Sequence[int]
@@ -28,8 +30,8 @@ class Convolution(Products):
 
     def conv1d(
         self,
-        weight: Self,
-        bias: Self | None = None,
+        weight: Operand,
+        bias: Operand | None = None,
         stride: Extents = 1,
         padding: Extents | str = 0,
         dilation: Extents = 1,
@@ -45,8 +47,8 @@ class Convolution(Products):
 
     def conv2d(
         self,
-        weight: Self,
-        bias: Self | None = None,
+        weight: Operand,
+        bias: Operand | None = None,
         stride: Extents = 1,
         padding: Extents | str = 0,
         dilation: Extents = 1,
@@ -66,8 +68,8 @@ class Convolution(Products):
 
     def conv3d(
         self,
-        weight: Self,
-        bias: Self | None = None,
+        weight: Operand,
+        bias: Operand | None = None,
         stride: Extents = 1,
         padding: Extents | str = 0,
         dilation: Extents = 1,
@@ -84,14 +86,15 @@ class Convolution(Products):
     def _convolution(
         self,
         rank: int,
-        weight: Self,
-        bias: Self | None,
+        weight: Operand,
+        bias: Operand | None,
         stride: Extents,
         padding: Extents | str,
         dilation: Extents,
         groups: int,
     ) -> Self:
         name = f"conv{rank}d"
+        weight = as_tensor(self, weight, name)
         if self.ndim == rank + 1:
             batch = self.unsqueeze(0)
             return batch._convolution(rank, weight, bias, stride, padding, dilation, groups).squeeze(0)
@@ -109,8 +112,20 @@ class Convolution(Products):
         strides = one_for_each_axis(stride, rank, name, "stride", 1)
         dilations = one_for_each_axis(dilation, rank, name, "dilation", 1)
         pairs = _padding(padding, weight.shape[2:], strides, dilations, name)
+        offset = self._offset(bias, weight.shape[0], name)
         padded = self.pad([(0, 0), (0, 0), *pairs])
-        return padded._correlated(weight, bias, strides, dilations, groups)
+        return padded._correlated(weight, offset, strides, dilations, groups, name)
+
+    def _offset(self, bias: Operand | None, outputs: int, name: str) -> Self | None:
+        """The bias as a tensor. Raises ShapeError where it has not one number for each output."""
+        if bias is None:
+            return None
+        found = as_tensor(self, bias, name)
+        if found.shape != (outputs,):
+            raise ShapeError(
+                f"{name}: a bias of shape {found.shape} for {outputs} outputs; give one number for each, {(outputs,)}"
+            )
+        return found
 
     def _correlated(
         self,
@@ -119,13 +134,14 @@ class Convolution(Products):
         stride: tuple[int, ...],
         dilation: tuple[int, ...],
         groups: int,
+        name: str,
     ) -> Self:
         """The windows times the weights, added up over channels and kernel."""
         result = result_dtype(self, weight)
         wide = accumulation_dtype(result)
         outputs, channels, *kernel = weight.shape
         rank = len(kernel)
-        windows = self._windows(tuple(kernel), stride, dilation)
+        windows = self._windows(tuple(kernel), stride, dilation, name)
         batch, _, *extents = windows.shape[: rank + 2]
         # (batch, group, 1, *extents, channel, *kernel) * the weights of the group's outputs
         images = windows.reshape(batch, groups, channels, *extents, *kernel)
@@ -140,8 +156,8 @@ class Convolution(Products):
 
     def conv_transpose1d(
         self,
-        weight: Self,
-        bias: Self | None = None,
+        weight: Operand,
+        bias: Operand | None = None,
         stride: Extents = 1,
         padding: Extents = 0,
         output_padding: Extents = 0,
@@ -158,8 +174,8 @@ class Convolution(Products):
 
     def conv_transpose2d(
         self,
-        weight: Self,
-        bias: Self | None = None,
+        weight: Operand,
+        bias: Operand | None = None,
         stride: Extents = 1,
         padding: Extents = 0,
         output_padding: Extents = 0,
@@ -179,8 +195,8 @@ class Convolution(Products):
 
     def conv_transpose3d(
         self,
-        weight: Self,
-        bias: Self | None = None,
+        weight: Operand,
+        bias: Operand | None = None,
         stride: Extents = 1,
         padding: Extents = 0,
         output_padding: Extents = 0,
@@ -193,8 +209,8 @@ class Convolution(Products):
     def _transposed(
         self,
         rank: int,
-        weight: Self,
-        bias: Self | None,
+        weight: Operand,
+        bias: Operand | None,
         stride: Extents,
         padding: Extents,
         output_padding: Extents,
@@ -202,6 +218,7 @@ class Convolution(Products):
         dilation: Extents,
     ) -> Self:
         name = f"conv_transpose{rank}d"
+        weight = as_tensor(self, weight, name)
         if self.ndim == rank + 1:
             batch = self.unsqueeze(0)
             how = (stride, padding, output_padding, groups, dilation)
@@ -223,13 +240,14 @@ class Convolution(Products):
         if any(e >= max(s, d) for e, s, d in zip(extra, strides, dilations)):
             raise ShapeError(f"{name}: output_padding={output_padding!r}; it must be below the stride or the dilation")
         channels, outputs, *kernel = weight.shape
+        offset = self._offset(bias, outputs * groups, name)
         reach = [d * (k - 1) for d, k in zip(dilations, kernel)]
         pairs = [(r - c, r - c + e) for r, c, e in zip(reach, cuts, extra)]
         # The kernels mirrored, with inputs and outputs exchanged within each group.
         kernels = weight.reshape(groups, channels // groups, outputs, *kernel).transpose(1, 2)
         kernels = kernels.reshape(groups * outputs, channels // groups, *kernel).flip(tuple(range(2, rank + 2)))
-        spread = self._set_apart(strides)._padded_or_cut([(0, 0), (0, 0), *pairs])
-        return spread._correlated(kernels, bias, (1,) * rank, dilations, groups)
+        spread = self._set_apart(strides)._padded_or_cut([(0, 0), (0, 0), *pairs], name)
+        return spread._correlated(kernels, offset, (1,) * rank, dilations, groups, name)
 
     def _set_apart(self, strides: tuple[int, ...]) -> Self:
         """The elements of the last axes `strides` apart, with zeros between them."""
@@ -243,32 +261,32 @@ class Convolution(Products):
         ends = [(0, max((n - 1) * s + 1, 0)) for n, s in zip(extents, strides)]
         return view.shrink(*[None] * len(lead), *ends)
 
-    def _padded_or_cut(self, pairs: list[tuple[int, int]]) -> Self:
+    def _padded_or_cut(self, pairs: list[tuple[int, int]], name: str) -> Self:
         """`pad` that cuts off where a number is negative."""
         padded = self.pad([(max(b, 0), max(a, 0)) for b, a in pairs])
         ends = [(max(-b, 0), n - max(-a, 0)) for (b, a), n in zip(pairs, padded.shape)]
         if any(end < begin for begin, end in ends):
-            raise ShapeError(f"conv_transpose: the padding cuts off more than there is of the shape {padded.shape}")
+            raise ShapeError(f"{name}: the padding cuts off more than there is of the shape {padded.shape}")
         return padded.shrink(*ends)
 
     # ---- windows ----
 
-    def _windows(self, kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]) -> Self:
+    def _windows(self, kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...], name: str) -> Self:
         """(…, *extents) as (…, *places, *kernel), a view: the windows along the last axes."""
         view, rank = self, len(kernel)
         lead = self.ndim - rank
         for k in reversed(range(rank)):
-            view = view._windows_along(lead + k, kernel[k], stride[k], dilation[k])
+            view = view._windows_along(lead + k, kernel[k], stride[k], dilation[k], name)
         places = [lead + 2 * k for k in range(rank)]
         return view.permute(*range(lead), *places, *(place + 1 for place in places))
 
-    def _windows_along(self, axis: int, kernel: int, stride: int, dilation: int) -> Self:
+    def _windows_along(self, axis: int, kernel: int, stride: int, dilation: int, name: str) -> Self:
         """The axis as two: element (place, offset) is element `place * stride + offset * dilation` of it."""
         extent = self.shape[axis]
         count = (extent - dilation * (kernel - 1) - 1) // stride + 1
         if count < 1:
             raise ShapeError(
-                f"windows: a kernel of {kernel} (dilation {dilation}) does not fit axis {axis} of the shape "
+                f"{name}: a kernel of {kernel} (dilation {dilation}) does not fit axis {axis} of the shape "
                 f"{self.shape}; use padding, or a smaller kernel"
             )
         if kernel == 1 or (dilation == 1 and kernel <= stride):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.errors import ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.tensor.axes import one_axis, whole_number
+from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
 from rulegrad.tensor.inplace import InPlace
 from rulegrad.tensor.reduce import _sum_dtype, accumulation_dtype
 
@@ -39,11 +39,11 @@ class Cumulative(InPlace):
         >>> Tensor([[1, 2], [3, 4]]).cumsum(axis=1).tolist()
         [[1, 3], [3, 7]]
         """
-        return self._cumulative("ADD", axis if dim is None else dim, dtype, "cumsum")
+        return self._cumulative("ADD", axis_or_dim(axis, dim, "cumsum"), dtype, "cumsum")
 
     def cumprod(self, axis: int | None = None, dtype: Any = None, *, dim: int | None = None) -> Self:
         """The products of the elements up to each one along `axis`, or of the flat tensor."""
-        return self._cumulative("MUL", axis if dim is None else dim, dtype, "cumprod")
+        return self._cumulative("MUL", axis_or_dim(axis, dim, "cumprod"), dtype, "cumprod")
 
     def cumulative_sum(self, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Self:
         """The array API's cumsum; with `include_initial` a zero comes first. The axis may be left out of a vector."""
@@ -80,18 +80,18 @@ class Cumulative(InPlace):
         >>> values.tolist(), places.tolist()
         ([1, 3, 3], [0, 1, 1])
         """
-        return self._extreme("MAX", axis if dim is None else dim, "cummax")
+        return self._extreme("MAX", axis_or_dim(axis, dim, "cummax"), "cummax")
 
     def cummin(self, axis: int | None = None, *, dim: int | None = None) -> tuple[Self, Self]:
         """The smallest element up to each one along `axis`, and where it was last; nan is smallest."""
-        return self._extreme("MIN", axis if dim is None else dim, "cummin")
+        return self._extreme("MIN", axis_or_dim(axis, dim, "cummin"), "cummin")
 
     def logcumsumexp(self, axis: int = -1, *, dim: int | None = None) -> Self:
         """`log(exp(self).cumsum(axis))` without overflow, in about log2(n) kernels of pairwise sums.
 
         Steps of doubling distance (Hillis and Steele: Data parallel algorithms; CACM 1986).
         """
-        k = one_axis(axis if dim is None else dim, self.ndim, "logcumsumexp")
+        k = one_axis(axis_or_dim(axis, dim, "logcumsumexp", -1), self.ndim, "logcumsumexp")
         x, distance = self._floating(), 1
         while distance < self.shape[k]:
             before = x.shrink(*((0, n - distance) if j == k else None for j, n in enumerate(self.shape)))
@@ -115,7 +115,7 @@ class Cumulative(InPlace):
         >>> Tensor([1, 4, 9]).diff().tolist()
         [3, 5]
         """
-        k, times = one_axis(axis if dim is None else dim, self.ndim, "diff"), whole_number(n, "diff")
+        k, times = one_axis(axis_or_dim(axis, dim, "diff", -1), self.ndim, "diff"), whole_number(n, "diff")
         if times < 0:
             raise ShapeError(f"diff: n={times}; use 0 or more")
         parts = [part for part in (prepend, self, append) if part is not None]

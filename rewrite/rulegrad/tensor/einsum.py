@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rulegrad.errors import ShapeError
-from rulegrad.tensor.operands import result_dtype
+from rulegrad.tensor.operands import as_tensor, result_dtype, tensors_of
 from rulegrad.tensor.padding import Padding
 from rulegrad.tensor.reduce import accumulation_dtype
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from rulegrad.tensor.operands import Operand
 
 T = TypeVar("T", bound="Einsum")
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -34,7 +36,8 @@ class Einsum(Padding):
         >>> Tensor.einsum("ij,j->i", Tensor([[1, 2], [3, 4]]), Tensor([1, 1])).tolist()
         [3, 7]
         """
-        tensors: list[Any] = [*operands[0]] if len(operands) == 1 and isinstance(operands[0], Sequence) else [*operands]
+        one_list = len(operands) == 1 and isinstance(operands[0], Sequence)
+        tensors: list[Any] = tensors_of(operands[0] if one_list else operands, (), "einsum")
         terms, output = _parsed(formula, [t.shape for t in tensors])
         dtype = result_dtype(*tensors)
         wide = accumulation_dtype(dtype)
@@ -49,13 +52,14 @@ class Einsum(Padding):
         tensor, term = _summed(tensor, term, set(output), wide)
         return tensor.permute([term.index(letter) for letter in output]).cast(dtype)
 
-    def inner(self, other: Self) -> Self:
+    def inner(self, other: Operand) -> Self:
         """The sums of products over the last axes of both; the other axes of this tensor come first."""
-        if not self.ndim or not other.ndim:
-            return self * other
-        return self.tensordot(other, ([-1], [-1]))
+        right = as_tensor(self, other, "inner")
+        if not self.ndim or not right.ndim:
+            return self * right
+        return self.tensordot(right, ([-1], [-1]))
 
-    def tensordot(self, other: Self, axes: Any = 2) -> Self:
+    def tensordot(self, other: Operand, axes: Any = 2) -> Self:
         """The sums of products over pairs of axes: the last `axes` and the first, or lists of axes for both.
 
         >>> from rulegrad import Tensor
@@ -65,33 +69,34 @@ class Einsum(Padding):
         from rulegrad.tensor.linalg import products
 
         left: Any = self
-        return products.tensordot(left, other, axes)  # type: ignore[no-any-return]
+        return products.tensordot(left, as_tensor(left, other, "tensordot"), axes)  # type: ignore[no-any-return]
 
-    def vecdot(self, other: Self, axis: int = -1) -> Self:
+    def vecdot(self, other: Operand, axis: int = -1) -> Self:
         """The sums of products along one axis; the others broadcast."""
         from rulegrad.tensor.linalg import products
 
         left: Any = self
-        return products.vecdot(left, other, axis)  # type: ignore[no-any-return]
+        return products.vecdot(left, as_tensor(left, other, "vecdot"), axis)  # type: ignore[no-any-return]
 
-    def cross(self, other: Self, dim: int = -1) -> Self:
+    def cross(self, other: Operand, dim: int = -1) -> Self:
         """The cross products of vectors of 3 elements along `dim`; the other axes broadcast."""
         from rulegrad.tensor.linalg import products
 
         left: Any = self
-        return products.cross(left, other, dim)  # type: ignore[no-any-return]
+        return products.cross(left, as_tensor(left, other, "cross"), dim)  # type: ignore[no-any-return]
 
-    def kron(self, other: Self) -> Self:
+    def kron(self, other: Operand) -> Self:
         """The Kronecker product: this tensor with each element replaced by it times the other.
 
         >>> from rulegrad import Tensor
         >>> Tensor([1, 10]).kron(Tensor([1, 2])).tolist()
         [1, 2, 10, 20]
         """
-        rank = max(self.ndim, other.ndim)
-        shapes = [(1,) * (rank - t.ndim) + t.shape for t in (self, other)]
+        right = as_tensor(self, other, "kron")
+        rank = max(self.ndim, right.ndim)
+        shapes = [(1,) * (rank - t.ndim) + t.shape for t in (self, right)]
         first = self.reshape([part for n in shapes[0] for part in (n, 1)])
-        second = other.reshape([part for n in shapes[1] for part in (1, n)])
+        second = right.reshape([part for n in shapes[1] for part in (1, n)])
         return (first * second).reshape([m * n for m, n in zip(*shapes)])
 
 

@@ -175,20 +175,27 @@ class Elementwise(Casts):
     # ---- selection ----
 
     def where(self, chosen: Operand, otherwise: Operand) -> Self:
-        """`chosen` where this tensor is true, `otherwise` elsewhere; `Tensor.where(condition, a, b)` as well.
+        """`chosen` where this tensor of bools is true, `otherwise` elsewhere; `Tensor.where(condition, a, b)` as well.
+
+        PyTorch's `x.where(condition, otherwise)` has the condition second: this is meant where `x` is of numbers and
+        `chosen` of bools. Raises DtypeError where neither is of bools, and ShapeError.
 
         >>> from rulegrad import Tensor
         >>> x = Tensor([-1.0, 2.0])
-        >>> Tensor.where(x > 0, x, 0).tolist()
-        [0.0, 2.0]
+        >>> Tensor.where(x > 0, x, 0).tolist(), x.where(x > 0, 0).tolist()
+        ([0.0, 2.0], [0.0, 2.0])
         """
+        if self.dtype != bool_:
+            condition = as_operand(self, chosen, "where")
+            if not isinstance(condition, TensorCore) or condition.dtype != bool_:
+                raise DtypeError(f"where: the condition is {self.dtype}; compare it (x != 0), or cast it to bool")
+            return condition.where(self, otherwise)  # type: ignore[attr-defined, no-any-return]
         values = [as_operand(self, value, "where") for value in (chosen, otherwise)]
         dtype = result_dtype(*values)
         tensors = [value for value in values if isinstance(value, TensorCore)]
         # One call of `unified` gives one shape; the condition has a dtype of its own.
-        condition = self.cast("bool")
-        sources = unified("where", condition, *values, dtype=dtype, keep_first=True)
-        return condition._result(UOp("WHERE", tuple(sources)), *tensors)
+        sources = unified("where", self, *values, dtype=dtype, keep_first=True)
+        return self._result(UOp("WHERE", tuple(sources)), *tensors)
 
     # ---- comparison ----
 

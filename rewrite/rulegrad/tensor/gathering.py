@@ -1,13 +1,17 @@
 """Elements read and written at places that other tensors name: gather, take, scatter and their relatives.
 
 Reading is an index expression, which fuses like a view. Writing gives a new tensor, by one kernel that makes the
-updates in order: it gives the same bits in every run, and of several updates of one place the last one stays. An index
-out of range that is on the device cannot be an error: it reads the nearest element, and writes nothing.
+updates in order: it gives the same bits in every run, and of several updates of one place the last one stays.
+
+Indices on the host (ints, lists and NumPy arrays) are checked: one out of range is an IndexRangeError. One that is on
+the device cannot be an error, as nobody waits for its value: it reads the nearest element, and writes nothing.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.ir import UOp
@@ -15,14 +19,20 @@ from rulegrad.ir.dtype import DType, bool_, int64
 from rulegrad.tensor.axes import IndexRangeError, one_axis
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.operands import as_operand, broadcast_shapes, result_dtype
+from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, result_dtype
 from rulegrad.tensor.reduce import Reduce, accumulation_dtype
-from rulegrad.tensor.storage import is_weak_scalar
+from rulegrad.tensor.storage import host_array, is_weak_scalar
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
     from typing_extensions import Self
 
     from rulegrad.tensor.operands import Operand
+
+    #: What names places: a tensor of integers, or integers on the host, which are checked.
+    Indices = TensorCore | NDArray[Any] | Sequence[Any] | int
 
 Reduction = Literal["sum", "prod", "mean", "amax", "amin"]
 _OPS = {"sum": "ADD", "prod": "MUL", "mean": "ADD", "amax": "MAX", "amin": "MIN"}
@@ -36,7 +46,7 @@ class Gathering(Reduce):
 
     # ---- reading ----
 
-    def gather(self, dim: int, index: Self) -> Self:
+    def gather(self, dim: int, index: Indices) -> Self:
         """PyTorch's gather: element p of the result is this tensor's at p, but with `index[p]` along `dim`.
 
         The index has as many axes as this tensor, and along the others at most its extents; a negative one counts from
@@ -47,10 +57,11 @@ class Gathering(Reduce):
         [[1, 1], [4, 3]]
         """
         axis = one_axis(dim, self.ndim, "gather")
-        self._check_index(index, axis, "gather")
-        return self._region(index, axis)._taken(index._wrapped(self.shape[axis]), axis)
+        places = self._places_along(index, axis, "gather")
+        self._check_index(places, axis, "gather")
+        return self._region(places, axis)._taken(places._wrapped(self.shape[axis]), axis)
 
-    def take_along_axis(self, index: Self, axis: int = -1) -> Self:
+    def take_along_axis(self, index: Indices, axis: int = -1) -> Self:
         """NumPy's take_along_axis: `gather`, where the other axes are broadcast to each other.
 
         >>> from rulegrad import Tensor
@@ -59,14 +70,14 @@ class Gathering(Reduce):
         [[3]]
         """
         k = one_axis(axis, self.ndim, "take_along_axis")
-        x, index = self._aligned(index, k, "take_along_axis")
-        return x._taken(index._wrapped(x.shape[k]), k)
+        x, places = self._aligned(self._places_along(index, k, "take_along_axis"), k, "take_along_axis")
+        return x._taken(places._wrapped(x.shape[k]), k)
 
-    def take_along_dim(self, index: Self, dim: int = -1) -> Self:
+    def take_along_dim(self, index: Indices, dim: int = -1) -> Self:
         """PyTorch's name of `take_along_axis`."""
         return self.take_along_axis(index, dim)
 
-    def take(self, index: Any, axis: int | None = None) -> Self:
+    def take(self, index: Indices, axis: int | None = None) -> Self:
         """The elements at `index` (of any shape) along `axis`, or of the flat tensor; its axes take that axis' place.
 
         >>> from rulegrad import Tensor
@@ -74,33 +85,32 @@ class Gathering(Reduce):
         [[3, 1], [6, 4]]
         """
         if axis is None:
-            return self.flatten().take(index, 0)
-        k = one_axis(axis, self.ndim, "take")
-        places: Self = as_operand(self, index if not is_weak_scalar(index) else [index], "take")
-        places._check_integer("take")
-        shape = () if is_weak_scalar(index) else places.shape
+            return self.flatten()._take(index, 0, "take")
+        return self._take(index, one_axis(axis, self.ndim, "take"), "take")
+
+    def _take(self, index: Indices, k: int, name: str) -> Self:
+        places = self._places_along(index, k, name)
         line = places.flatten()._wrapped(self.shape[k])
         found = self._taken(line._along_axis(self.shape, k), k)
-        return found.reshape(self.shape[:k] + shape + self.shape[k + 1 :])
+        return found.reshape(self.shape[:k] + places.shape + self.shape[k + 1 :])
 
-    def index_select(self, dim: int, index: Self) -> Self:
-        """PyTorch's index_select: the slices at a vector of indices along `dim`."""
-        if index.ndim > 1:
-            raise ShapeError(f"index_select: the index has the shape {index.shape}; give a vector")
-        return self.take(index.flatten(), dim)
+    def index_select(self, dim: int, index: Indices) -> Self:
+        """PyTorch's index_select: the slices at a vector of indices (or one of them) along `dim`."""
+        k = one_axis(dim, self.ndim, "index_select")
+        return self._take(self._line_along(index, k, "index_select"), k, "index_select")
 
-    def embedding(self, index: Self) -> Self:
+    def embedding(self, index: Indices) -> Self:
         """The rows of this table at `index`; the rows are the last axes of the result.
 
         >>> from rulegrad import Tensor
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).embedding(Tensor([[1, 0]])).shape
         (1, 2, 2)
         """
-        return self.take(index, 0)
+        return self._take(index, one_axis(0, self.ndim, "embedding"), "embedding")
 
     # ---- writing ----
 
-    def scatter(self, dim: int, index: Self, src: Operand, reduce: str | None = None) -> Self:
+    def scatter(self, dim: int, index: Indices, src: Operand, reduce: str | None = None) -> Self:
         """PyTorch's scatter: this tensor with `src[p]` put at p, but with `index[p]` along `dim`; a new tensor.
 
         src: a tensor with at least the index' extents, or a number. reduce: "add" or "multiply" instead of put. Of
@@ -115,11 +125,13 @@ class Gathering(Reduce):
         op = {"add": "ADD", "multiply": "MUL"}.get(reduce or "", "STORE")
         return self._scatter(op, dim, index, src, "scatter")
 
-    def scatter_add(self, dim: int, index: Self, src: Operand) -> Self:
+    def scatter_add(self, dim: int, index: Indices, src: Operand) -> Self:
         """`scatter` that adds: several updates of an element are added in order, small floats in float32."""
         return self._scatter("ADD", dim, index, src, "scatter_add")
 
-    def scatter_reduce(self, dim: int, index: Self, src: Operand, reduce: Reduction, include_self: bool = True) -> Self:
+    def scatter_reduce(
+        self, dim: int, index: Indices, src: Operand, reduce: Reduction, include_self: bool = True
+    ) -> Self:
         """PyTorch's scatter_reduce: "sum", "prod", "mean", "amax" or "amin" of the updates of each element.
 
         include_self: whether the element itself is one of them; those without an update stay as they are.
@@ -127,6 +139,7 @@ class Gathering(Reduce):
         if reduce not in _OPS:
             raise ConfigError(f"scatter_reduce: reduce={reduce!r}; use one of {', '.join(_OPS)}")
         base, axis = self, one_axis(dim, self.ndim, "scatter_reduce")
+        index = self._places_along(index, axis, "scatter_reduce")
         if not include_self:
             mask = self._new(filled(self.shape, False, bool_), None, self._device)
             touched = mask._scatter("STORE", axis, index, True, "scatter_reduce")
@@ -138,45 +151,82 @@ class Gathering(Reduce):
         count = ones._scatter("ADD", axis, index, 1, "scatter_reduce").maximum(1)
         return result / count.cast(self.dtype) if self.dtype.is_float else result // count.cast(self.dtype)
 
-    def put_along_axis(self, index: Self, values: Operand, axis: int = -1) -> Self:
+    def put_along_axis(self, index: Indices, values: Operand, axis: int = -1) -> Self:
         """NumPy's put_along_axis, as a new tensor: `scatter` with broadcasting of the other axes and of the values."""
         k = one_axis(axis, self.ndim, "put_along_axis")
+        places = self._places_along(index, k, "put_along_axis")
         wide = tuple(1 if j == k else n for j, n in enumerate(self.shape))
-        shape = broadcast_shapes("put_along_axis", index.shape, wide)
-        index = index.expand(shape)
+        shape = broadcast_shapes("put_along_axis", places.shape, wide)
         found: Any = as_operand(self, values, "put_along_axis")
         values = found if is_weak_scalar(found) else found.expand(shape)
-        return self._scatter("STORE", k, index, values, "put_along_axis")
+        return self._scatter("STORE", k, places.expand(shape), values, "put_along_axis")
 
-    def index_add(self, dim: int, index: Self, source: Self, alpha: float = 1) -> Self:
+    def index_add(self, dim: int, index: Indices, source: Operand, alpha: float = 1) -> Self:
         """PyTorch's index_add: the slices of `source`, times alpha, added at a vector of indices along `dim`."""
-        scaled = source if alpha == 1 else source * alpha
+        scaled = source if alpha == 1 else as_operand(self, source, "index_add") * alpha
         return self._at_slices("ADD", dim, index, scaled, "index_add")
 
-    def index_copy(self, dim: int, index: Self, source: Self) -> Self:
+    def index_copy(self, dim: int, index: Indices, source: Operand) -> Self:
         """PyTorch's index_copy: the slices of `source` put at a vector of indices along `dim`."""
         return self._at_slices("STORE", dim, index, source, "index_copy")
 
-    def index_fill(self, dim: int, index: Self, value: Operand) -> Self:
+    def index_fill(self, dim: int, index: Indices, value: Operand) -> Self:
         """PyTorch's index_fill: the slices at a vector of indices along `dim`, filled with a number."""
         return self._at_slices("STORE", dim, index, value, "index_fill")
 
     # ---- masks ----
 
-    def masked_fill(self, mask: Self, value: Operand) -> Self:
-        """`value` where the mask (which is broadcast) is true, the tensor's own elements elsewhere."""
-        broadcast_shapes("masked_fill", self.shape, mask.shape)
-        return mask.cast("bool").where(value, self).cast(self.dtype)
+    def masked_fill(self, mask: Operand, value: Operand) -> Self:
+        """`value` where the mask (bools, which are broadcast) is true, the tensor's own elements elsewhere.
+
+        value: a number, or a tensor of one element. Raises DtypeError for a mask of numbers, and for a value of a
+        higher kind than the tensor's dtype.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1.0, 2.0]).masked_fill([True, False], 0).tolist()
+        [0.0, 2.0]
+        """
+        found = self._mask(mask, "masked_fill")
+        broadcast_shapes("masked_fill", self.shape, found.shape)
+        values: Any = as_operand(self, value, "masked_fill")
+        if not is_weak_scalar(values):
+            if values.size != 1:
+                raise ShapeError(f"masked_fill: a value of shape {values.shape}; give one number, or use where")
+            values = values.reshape(())
+        dtype = result_dtype(self, values)
+        if (dtype.is_complex, dtype.is_inexact) > (self.dtype.is_complex, self.dtype.is_inexact):
+            raise DtypeError(f"masked_fill: a value of {dtype} does not fit a tensor of {self.dtype}; cast one of them")
+        return found.where(values, self).cast(self.dtype)
+
+    def _mask(self, mask: Operand, name: str) -> Self:
+        """Bools, as a tensor. Raises DtypeError for others: what counts as true is for the user to say."""
+        found = as_tensor(self, np.asarray(mask) if is_weak_scalar(mask) else mask, name)
+        if found.dtype != bool_:
+            raise DtypeError(f"{name}: the mask is {found.dtype}; compare it (mask != 0), or cast it to bool")
+        return found
 
     # ---- helpers ----
+
+    def _places_along(self, index: Indices, axis: int, name: str) -> Self:
+        """The index as a tensor; one on the host is checked against the extent of the axis."""
+        if isinstance(index, TensorCore):
+            found: Any = index
+            found._check_integer(name)
+            return found  # type: ignore[no-any-return]
+        return type(self)(host_places(index, self.shape[axis], axis, name), device=self._device or None)
+
+    def _line_along(self, index: Indices, axis: int, name: str) -> Self:
+        """`_places_along` for a vector, or one place."""
+        line = self._places_along(index, axis, name)
+        if line.ndim > 1:
+            raise ShapeError(f"{name}: the index has the shape {line.shape}; give a vector")
+        return line.flatten()
 
     def _check_integer(self, name: str) -> None:
         if not self.dtype.is_integer:
             raise DtypeError(f"{name}: the index is {self.dtype}; cast it to an integer dtype")
 
     def _check_index(self, index: TensorCore, axis: int, name: str) -> None:
-        if not index.dtype.is_integer:
-            raise DtypeError(f"{name}: the index is {index.dtype}; cast it to an integer dtype")
         fits = len(index.shape) == self.ndim and all(
             k == axis or m <= n for k, (m, n) in enumerate(zip(index.shape, self.shape))
         )
@@ -199,7 +249,6 @@ class Gathering(Reduce):
 
     def _aligned(self, index: Self, axis: int, name: str) -> tuple[Self, Self]:
         """This tensor and the index, with the other axes broadcast."""
-        index._check_integer(name)
         if index.ndim != self.ndim:
             raise ShapeError(
                 f"{name}: an index of shape {index.shape} for a tensor of shape {self.shape}; the ranks differ"
@@ -231,12 +280,13 @@ class Gathering(Reduce):
         uop = UOp("SCATTER", (base.uop, index.uop, updates.uop), op=op, axis=axis)
         return base._result(uop, index, updates).cast(self.dtype)
 
-    def _scatter(self, op: str, dim: int, index: Self, src: Operand, name: str) -> Self:
+    def _scatter(self, op: str, dim: int, index: Indices, src: Operand, name: str) -> Self:
         axis = one_axis(dim, self.ndim, name)
-        self._check_index(index, axis, name)
-        updates = self._updates(src, index.shape, name)
-        region = self._region(index, axis)
-        changed = region._updated(op, index._wrapped(self.shape[axis]), updates, axis)
+        places = self._places_along(index, axis, name)
+        self._check_index(places, axis, name)
+        updates = self._updates(src, places.shape, name)
+        region = self._region(places, axis)
+        changed = region._updated(op, places._wrapped(self.shape[axis]), updates, axis)
         return changed if region.shape == self.shape else self._with_corner(changed)
 
     def _updates(self, src: Operand, shape: tuple[int, ...], name: str) -> Self:
@@ -261,12 +311,10 @@ class Gathering(Reduce):
         inside = self._new(filled(part.shape, True, bool_), None, self._device).pad(rest)
         return inside.where(part.pad(rest), self)
 
-    def _at_slices(self, op: str, dim: int, index: Self, source: Operand, name: str) -> Self:
+    def _at_slices(self, op: str, dim: int, index: Indices, source: Operand, name: str) -> Self:
         axis = one_axis(dim, self.ndim, name)
-        index._check_integer(name)
-        if index.ndim > 1:
-            raise ShapeError(f"{name}: the index has the shape {index.shape}; give a vector")
-        places = index.flatten()._along_axis(self.shape, axis)
+        places = self._line_along(index, axis, name)._along_axis(self.shape, axis)
+        source = as_operand(self, source, name)
         if isinstance(source, TensorCore) and source.shape != places.shape:
             raise ShapeError(f"{name}: values of shape {source.shape} where {places.shape} is needed")
         return self._scatter(op, axis, places, source, name)
@@ -284,3 +332,19 @@ def _identity(reduce: str, dtype: DType) -> Any:
     if dtype.kind == "uint":
         return 0 if least else 2**dtype.bits - 1
     return -(2 ** (dtype.bits - 1)) if least else 2 ** (dtype.bits - 1) - 1
+
+
+def host_places(index: Any, extent: int, axis: int, name: str) -> NDArray[Any]:
+    """Integers on the host as places on an axis, counted from the front. Raises IndexRangeError and DtypeError."""
+    found = host_array(index, None)
+    if not found.size and not hasattr(index, "dtype"):
+        found = found.astype(np.int64)
+    if found.dtype.kind not in "iu":
+        raise DtypeError(f"{name}: the index is {found.dtype}; cast it to an integer dtype")
+    wrong = found[(found < -extent) | (found >= extent)]
+    if wrong.size:
+        raise IndexRangeError(
+            f"{name}: {wrong.flat[0]} is out of range for axis {axis} of size {extent}; "
+            f"{f'use {-extent} to {extent - 1}' if extent else 'it is empty'}"
+        )
+    return np.where(found < 0, found + extent, found).astype(np.int64)

@@ -17,6 +17,7 @@ from rulegrad.tensor.storage import is_weak_scalar
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from rulegrad.tensor.gathering import Indices
     from rulegrad.tensor.operands import Operand
 
 _KINDS = ("bool", "uint", "int", "float", "complex")
@@ -59,6 +60,10 @@ class InPlace(Gathering):
 
     def __imul__(self, other: Operand) -> Self:
         return self._become(self * other, "*=")
+
+    def __imatmul__(self, other: Operand) -> Self:
+        product: Any = self
+        return self._become(product @ other, "@=")
 
     def __itruediv__(self, other: Operand) -> Self:
         return self._become(self / other, "/=")
@@ -137,26 +142,26 @@ class InPlace(Gathering):
             raise ShapeError(f"{name}: values of shape {found.shape} do not fit a tensor of shape {self.shape}")
         return self._become(found.expand(self.shape).cast(self.dtype), name)
 
-    def masked_fill_(self, mask: Self, value: Operand) -> Self:
+    def masked_fill_(self, mask: Operand, value: Operand) -> Self:
         """`masked_fill`, in place."""
         return self._become(self.masked_fill(mask, value), "masked_fill_")
 
-    def scatter_(self, dim: int, index: Self, src: Operand, reduce: str | None = None) -> Self:
+    def scatter_(self, dim: int, index: Indices, src: Operand, reduce: str | None = None) -> Self:
         """`scatter`, in place."""
         return self._become(self.scatter(dim, index, src, reduce), "scatter_")
 
-    def scatter_add_(self, dim: int, index: Self, src: Operand) -> Self:
+    def scatter_add_(self, dim: int, index: Indices, src: Operand) -> Self:
         """`scatter_add`, in place."""
         return self._become(self.scatter_add(dim, index, src), "scatter_add_")
 
-    def index_add_(self, dim: int, index: Self, source: Self, alpha: float = 1) -> Self:
+    def index_add_(self, dim: int, index: Indices, source: Operand, alpha: float = 1) -> Self:
         """`index_add`, in place."""
         return self._become(self.index_add(dim, index, source, alpha), "index_add_")
 
-    def index_copy_(self, dim: int, index: Self, source: Self) -> Self:
+    def index_copy_(self, dim: int, index: Indices, source: Operand) -> Self:
         """`index_copy`, in place."""
         return self._become(self.index_copy(dim, index, source), "index_copy_")
 
-    def index_fill_(self, dim: int, index: Self, value: Operand) -> Self:
+    def index_fill_(self, dim: int, index: Indices, value: Operand) -> Self:
         """`index_fill`, in place."""
         return self._become(self.index_fill(dim, index, value), "index_fill_")

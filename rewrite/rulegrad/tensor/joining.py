@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rulegrad.errors import ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import bool_
-from rulegrad.tensor.axes import integers, one_axis, whole_number
+from rulegrad.tensor.axes import axis_or_dim, integers, one_axis, whole_number
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.indexing import Indexing
@@ -35,7 +35,7 @@ class Joining(Indexing):
         >>> Tensor.cat([Tensor([[1], [2]]), Tensor([[3], [4]])], 1).tolist()
         [[1, 3], [2, 4]]
         """
-        others, axis = _with_axis(self, others, axis if dim is None else dim)
+        others, axis = _with_axis(self, others, axis_or_dim(axis, dim, "cat", 0))
         tensors = tensors_of(self, others, "cat")
         first = tensors[0]
         place = one_axis(axis, first.ndim, "cat")
@@ -50,7 +50,7 @@ class Joining(Indexing):
 
     def stack(self: T | Sequence[T], *others: T | int, axis: int = 0, dim: int | None = None) -> T:
         """The tensors, of one shape, along a new axis; `Tensor.stack([a, b], 1)` as well. Raises ShapeError."""
-        others, axis = _with_axis(self, others, axis if dim is None else dim)
+        others, axis = _with_axis(self, others, axis_or_dim(axis, dim, "stack", 0))
         tensors = tensors_of(self, others, "stack")
         if any(t.shape != tensors[0].shape for t in tensors):
             shapes = ", ".join(str(t.shape) for t in tensors)
@@ -61,7 +61,7 @@ class Joining(Indexing):
 
     def split(self, sizes: int | Sequence[int], axis: int = 0, dim: int | None = None) -> tuple[Self, ...]:
         """Parts of the given sizes along `axis`; one number for parts of that size (the last may be smaller)."""
-        place = one_axis(axis if dim is None else dim, self.ndim, "split")
+        place = one_axis(axis_or_dim(axis, dim, "split", 0), self.ndim, "split")
         extent = self.shape[place]
         if not isinstance(sizes, Sequence):
             size = whole_number(sizes, "split")
@@ -82,7 +82,7 @@ class Joining(Indexing):
         """At most `count` parts of one size along `axis` (the last may be smaller). Raises ShapeError."""
         if whole_number(count, "chunk") < 1:
             raise ShapeError(f"chunk: {count} parts; use 1 or more")
-        place = one_axis(axis if dim is None else dim, self.ndim, "chunk")
+        place = one_axis(axis_or_dim(axis, dim, "chunk", 0), self.ndim, "chunk")
         return self.split(max(-(-self.shape[place] // count), 1), place)
 
     def repeat(self, *counts: Any) -> Self:

@@ -1,18 +1,24 @@
 """Losses: how far a tensor is from a target, as one number or one for each element.
 
 The tensor itself is PyTorch's `input`; the other arguments have PyTorch's names and defaults. `reduction` is "mean",
-"sum", or "none" for the losses themselves.
+"sum", or "none" for the losses themselves. A target has the shape of the tensor (PyTorch broadcasts, and warns): a
+column beside a vector would give all pairs. A number, or a tensor without axes, is the target of all elements.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import numpy as np
 
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
-from rulegrad.tensor.axes import one_axis
+from rulegrad.tensor.axes import IndexRangeError, one_axis, whole_number
+from rulegrad.tensor.constants import constant
+from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.normalization import Normalization
-from rulegrad.tensor.operands import as_operand
+from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes
+from rulegrad.tensor.storage import is_weak_scalar
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -30,17 +36,64 @@ class Losses(Normalization):
 
     # ---- of classes ----
 
-    def one_hot(self, classes: int) -> Self:
-        """For each integer a vector of `classes` bools, true at that place; all false when it is out of range."""
-        if self.dtype.is_float:
-            raise DtypeError(f"one_hot: the labels are {self.dtype}; cast them to an integer dtype")
-        places = self.arange(classes, device=self._device or None)
+    def one_hot(self, classes: int = -1) -> Self:
+        """For each integer a vector of `classes` bools, true at that place; all false when it is out of range.
+
+        classes: -1 for as many as the largest integer needs, which synchronises. Raises DtypeError for what is no
+        integer, and ShapeError where there is nothing to count.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([0, 2]).one_hot(3).tolist()
+        [[True, False, False], [False, False, True]]
+        """
+        self._check_labels("one_hot")
+        count = whole_number(classes, "one_hot")
+        if count == -1:
+            if not self.size:
+                raise ShapeError(
+                    f"one_hot: the shape {self.shape} has no integers to count; give the number of classes"
+                )
+            largest: Any = self.max()
+            count = max(int(largest.item()) + 1, 0)
+        if count < 0:
+            raise ShapeError(f"one_hot: {count} classes; use 0 or more, or -1 to count them")
+        places = self.arange(count, device=self._device or None)
         return self.unsqueeze(-1) == places
+
+    def _check_labels(self, name: str) -> None:
+        if not self.dtype.is_integer:
+            raise DtypeError(f"{name}: the labels are {self.dtype}; cast them to an integer dtype")
+
+    def _labels(self, target: Operand, axis: int, ignore_index: int | None, name: str) -> Self:
+        """The labels of these scores, whose classes are along `axis`, as a tensor of integers.
+
+        Those on the host (numbers, lists, NumPy arrays) are checked.
+        """
+        classes = self.shape[axis]
+        if not isinstance(target, TensorCore):
+            host = np.asarray(target)
+            target = as_tensor(self, host if is_weak_scalar(target) else target, name)
+            if host.dtype.kind in "iu" and host.size:
+                wrong = host[((host < 0) | (host >= classes)) & (host != ignore_index)]
+                if wrong.size:
+                    raise IndexRangeError(
+                        f"{name}: the label {wrong.flat[0]} for {classes} classes; use 0 to {classes - 1}"
+                        + (f", or ignore_index={ignore_index}" if ignore_index is not None else "")
+                    )
+        labels = as_tensor(self, target, name)
+        labels._check_labels(name)
+        places = self.shape[:axis] + self.shape[axis + 1 :]
+        if labels.shape != places:
+            raise ShapeError(
+                f"{name}: labels of shape {labels.shape} for scores of shape {self.shape} with the classes along axis "
+                f"{axis}; they need the shape {places}"
+            )
+        return labels
 
     def cross_entropy(
         self,
         target: Operand,
-        weight: Self | None = None,
+        weight: Operand | None = None,
         ignore_index: int = -100,
         reduction: Reduction = "mean",
         label_smoothing: float = 0.0,
@@ -50,7 +103,9 @@ class Losses(Normalization):
 
         target: integers, of this tensor's shape without the axis of the classes; or probabilities, of this tensor's
         shape. weight: one factor for each class; the mean is weighted by it. ignore_index: a label whose places do not
-        count. axis: that of the classes, 1 by default (0 for one axis). Raises ShapeError, DtypeError, ConfigError.
+        count. axis: that of the classes, 1 by default (0 for one axis). A label that is no class, and not
+        `ignore_index`, is an IndexRangeError when it is on the host (a number, a list, a NumPy array); on a device its
+        loss is nan. Raises ShapeError, DtypeError, ConfigError.
 
         >>> from rulegrad import Tensor
         >>> Tensor([[0.0, 0.0], [0.0, 0.0]]).cross_entropy(Tensor([1, 0])).item()
@@ -60,29 +115,48 @@ class Losses(Normalization):
             raise ConfigError(f"cross_entropy: label_smoothing={label_smoothing}; use a number from 0 to 1")
         k = self._class_axis(axis, "cross_entropy")
         scores = self.moveaxis(k, -1).log_softmax(-1)
-        labels: Self = as_operand(self, target, "cross_entropy")
-        if labels.dtype.is_float and labels.shape == self.shape:
-            return scores._entropy_of_shares(labels.moveaxis(k, -1), weight, reduction, label_smoothing)
+        found: Any = as_operand(self, target, "cross_entropy")
+        if isinstance(found, TensorCore) and found.dtype.is_float and found.ndim == self.ndim:
+            shares = self._target(found, "cross_entropy").moveaxis(k, -1)
+            return scores._entropy_of_shares(
+                shares, self._class_weight(weight, k, "cross_entropy"), reduction, label_smoothing
+            )
         return scores._entropy_of_labels(
-            labels, weight, ignore_index, reduction, label_smoothing, "cross_entropy", self
+            self._labels(target, k, ignore_index, "cross_entropy"),
+            self._class_weight(weight, k, "cross_entropy"),
+            ignore_index,
+            reduction,
+            label_smoothing,
+            "cross_entropy",
         )
 
     def nll_loss(
         self,
         target: Operand,
-        weight: Self | None = None,
+        weight: Operand | None = None,
         ignore_index: int = -100,
         reduction: Reduction = "mean",
         axis: int | None = None,
     ) -> Self:
         """`cross_entropy` of integer labels where this tensor already has the logarithms of the probabilities."""
         k = self._class_axis(axis, "nll_loss")
-        labels: Self = as_operand(self, target, "nll_loss")
-        scores = self.moveaxis(k, -1)
-        return scores._entropy_of_labels(labels, weight, ignore_index, reduction, 0.0, "nll_loss", self)
+        labels = self._labels(target, k, ignore_index, "nll_loss")
+        weights = self._class_weight(weight, k, "nll_loss")
+        return self.moveaxis(k, -1)._entropy_of_labels(labels, weights, ignore_index, reduction, 0.0, "nll_loss")
 
     def _class_axis(self, axis: int | None, name: str) -> int:
         return one_axis(min(self.ndim - 1, 1) if axis is None else axis, self.ndim, name)
+
+    def _class_weight(self, weight: Operand | None, axis: int, name: str) -> Self | None:
+        """One factor for each class, as a tensor."""
+        if weight is None:
+            return None
+        found = as_tensor(self, weight, name)
+        if found.shape != (self.shape[axis],):
+            raise ShapeError(
+                f"{name}: a weight of shape {found.shape} for {self.shape[axis]} classes; give one number for each"
+            )
+        return found
 
     def _entropy_of_shares(self, target: Self, weight: Self | None, reduction: Reduction, smoothing: float) -> Self:
         """For log-probabilities and probabilities, the classes last."""
@@ -100,26 +174,17 @@ class Losses(Normalization):
         reduction: Reduction,
         smoothing: float,
         name: str,
-        scores: Self,
     ) -> Self:
-        """For log-probabilities, the classes last; `scores` is what the user gave."""
+        """For log-probabilities, the classes last."""
         classes = self.shape[-1]
-        if target.shape != self.shape[:-1]:
-            raise ShapeError(
-                f"{name}: labels of shape {target.shape} for scores of shape {scores.shape}; "
-                f"they need the shape {self.shape[:-1]}"
-            )
-        if weight is not None and weight.shape != (classes,):
-            raise ShapeError(
-                f"{name}: a weight of shape {weight.shape} for {classes} classes; give one number for each"
-            )
         hit = target.one_hot(classes)
         weighted = self if weight is None else self * weight
         each = hit.where(weighted, 0.0).sum(-1)
         if smoothing:
             each = each * (1.0 - smoothing) + weighted.sum(-1) * (smoothing / classes)
         counts = target.not_equal(ignore_index)
-        each = -counts.where(each, 0.0)
+        present = target.greater_equal(0) & target.less(classes)
+        each = -counts.where(present.where(each, math.nan), 0.0)
         if reduction != "mean":
             return _reduced(each, reduction, name)
         shares = counts.cast(self.dtype) if weight is None else (hit & counts.unsqueeze(-1)).where(weight, 0.0).sum(-1)
@@ -127,17 +192,21 @@ class Losses(Normalization):
 
     def multi_margin_loss(
         self,
-        target: Self,
+        target: Operand,
         p: int = 1,
         margin: float = 1.0,
-        weight: Self | None = None,
+        weight: Operand | None = None,
         reduction: Reduction = "mean",
     ) -> Self:
-        """How far other scores come within `margin` of the target's: the mean over classes of `max(0, …) ** p`."""
-        if target.shape != self.shape[:-1]:
-            raise ShapeError(f"multi_margin_loss: labels of shape {target.shape} for scores of shape {self.shape}")
-        hit = target.one_hot(self.shape[-1])
-        own = hit.where(self, 0.0).sum(-1, keepdims=True)
+        """How far other scores come within `margin` of the target's: the mean over classes of `max(0, …) ** p`.
+
+        Labels out of range are errors or give nan, as in `cross_entropy`.
+        """
+        k = one_axis(-1, self.ndim, "multi_margin_loss")
+        labels = self._labels(target, k, None, "multi_margin_loss")
+        weight = self._class_weight(weight, k, "multi_margin_loss")
+        hit = labels.one_hot(self.shape[-1])
+        own = hit.any(-1, keepdims=True).where(hit.where(self, 0.0).sum(-1, keepdims=True), math.nan)
         near = (self - own + margin).relu() ** p
         if weight is not None:
             near = near * hit.where(weight, 0.0).sum(-1, keepdims=True)
@@ -145,102 +214,117 @@ class Losses(Normalization):
 
     # ---- of two classes ----
 
-    def binary_cross_entropy(self, target: Self, weight: Self | None = None, reduction: Reduction = "mean") -> Self:
+    def binary_cross_entropy(
+        self, target: Operand, weight: Operand | None = None, reduction: Reduction = "mean"
+    ) -> Self:
         """The cross entropy of `target` and this tensor, both probabilities; logarithms end at -100.
+
+        weight: a factor of each element, which broadcasts.
 
         >>> from rulegrad import Tensor
         >>> Tensor([1.0, 0.0]).binary_cross_entropy(Tensor([1.0, 1.0])).item()
         50.0
         """
-        each = -(target * _limited_log(self) + (1.0 - target) * _limited_log(1.0 - self))
-        return _reduced(each if weight is None else each * weight, reduction, "binary_cross_entropy")
+        name = "binary_cross_entropy"
+        wanted = self._target(target, name)
+        each = -(wanted * _limited_log(self) + (1.0 - wanted) * _limited_log(1.0 - self))
+        return _reduced(each if weight is None else each * self._factor(weight, "weight", name), reduction, name)
 
     def binary_cross_entropy_with_logits(
         self,
-        target: Self,
-        weight: Self | None = None,
+        target: Operand,
+        weight: Operand | None = None,
         reduction: Reduction = "mean",
-        pos_weight: Self | None = None,
+        pos_weight: Operand | None = None,
     ) -> Self:
         """The cross entropy of `target` (0 … 1) and `sigmoid(self)`, without overflow.
 
-        pos_weight: a factor of the positive part, which broadcasts.
+        weight, pos_weight: factors of the elements and of their positive parts, which broadcast.
         """
+        name = "binary_cross_entropy_with_logits"
+        wanted = self._target(target, name)
         if pos_weight is None:
-            each = self.softplus() - self * target
+            each = self.softplus() - self * wanted
         else:
-            each = self * (1.0 - target) + (-self).softplus() * ((pos_weight - 1.0) * target + 1.0)
-        return _reduced(each if weight is None else each * weight, reduction, "binary_cross_entropy_with_logits")
+            factor = self._factor(pos_weight, "pos_weight", name)
+            each = self * (1.0 - wanted) + (-self).softplus() * ((factor - 1.0) * wanted + 1.0)
+        return _reduced(each if weight is None else each * self._factor(weight, "weight", name), reduction, name)
 
-    def soft_margin_loss(self, target: Self, reduction: Reduction = "mean") -> Self:
+    def soft_margin_loss(self, target: Operand, reduction: Reduction = "mean") -> Self:
         """`log(1 + exp(-target * self))`, for targets 1 and -1."""
-        return _reduced((-target * self).softplus(), reduction, "soft_margin_loss")
+        wanted = self._target(target, "soft_margin_loss")
+        return _reduced((-wanted * self).softplus(), reduction, "soft_margin_loss")
 
-    def hinge_embedding_loss(self, target: Self, margin: float = 1.0, reduction: Reduction = "mean") -> Self:
+    def hinge_embedding_loss(self, target: Operand, margin: float = 1.0, reduction: Reduction = "mean") -> Self:
         """The element where the target is 1, `max(0, margin - self)` where it is -1."""
-        return _reduced(target.equal(1).where(self, (margin - self).relu()), reduction, "hinge_embedding_loss")
+        wanted = self._target(target, "hinge_embedding_loss")
+        return _reduced(wanted.equal(1).where(self, (margin - self).relu()), reduction, "hinge_embedding_loss")
 
     # ---- of numbers ----
 
     def mse_loss(self, target: Operand, reduction: Reduction = "mean") -> Self:
-        """The squared differences from `target`.
+        """The squared differences from `target`. Raises ShapeError where the shapes differ.
 
         >>> from rulegrad import Tensor
         >>> Tensor([1.0, 2.0]).mse_loss(Tensor([1.0, 4.0])).item()
         2.0
         """
-        return _reduced((self - target).square(), reduction, "mse_loss")
+        return _reduced((self - self._target(target, "mse_loss")).square(), reduction, "mse_loss")
 
     def l1_loss(self, target: Operand, reduction: Reduction = "mean") -> Self:
         """The absolute differences from `target`."""
-        return _reduced((self - target).abs(), reduction, "l1_loss")
+        return _reduced((self - self._target(target, "l1_loss")).abs(), reduction, "l1_loss")
 
     def huber_loss(self, target: Operand, reduction: Reduction = "mean", delta: float = 1.0) -> Self:
         """Half the square of a difference up to `delta`, and a line of slope `delta` beyond."""
         if not delta > 0:
             raise ConfigError(f"huber_loss: delta={delta}; use a number above 0")
-        far = (self - target).abs()
+        far = (self - self._target(target, "huber_loss")).abs()
         each = (far < delta).where(far.square() * 0.5, (far - 0.5 * delta) * delta)
         return _reduced(each, reduction, "huber_loss")
 
     def smooth_l1_loss(self, target: Operand, reduction: Reduction = "mean", beta: float = 1.0) -> Self:
         """`huber_loss` divided by its `beta`: a line of slope 1 beyond `beta`; with 0, `l1_loss`."""
+        target = self._target(target, "smooth_l1_loss")
         if not beta:
             return self.l1_loss(target, reduction)
         return self.huber_loss(target, reduction, beta) / beta
 
     def poisson_nll_loss(
         self,
-        target: Self,
+        target: Operand,
         log_input: bool = True,
         eps: float = 1e-8,
         reduction: Reduction = "mean",
     ) -> Self:
         """The negative log-likelihood of counts under a Poisson distribution, without the part of `target` alone."""
-        each = self.exp() - target * self if log_input else self - target * (self + eps).log()
+        wanted = self._target(target, "poisson_nll_loss")
+        each = self.exp() - wanted * self if log_input else self - wanted * (self + eps).log()
         return _reduced(each, reduction, "poisson_nll_loss")
 
     def gaussian_nll_loss(
         self,
-        target: Self,
-        var: Self,
+        target: Operand,
+        var: Operand,
         full: bool = False,
         eps: float = 1e-6,
         reduction: Reduction = "mean",
     ) -> Self:
         """The negative log-likelihood of `target` under normal distributions with these means and variances.
 
-        No gradient flows to `var` where it is below `eps`; `full` adds the constant part.
+        var: of this tensor's shape, or of one that is broadcast to it. No gradient flows to it where it is below `eps`;
+        `full` adds the constant part.
         """
-        var = (var < eps).where(eps, var)
-        each = (var.log() + (self - target).square() / var) * 0.5
+        spread = self._factor(var, "var", "gaussian_nll_loss")
+        spread = (spread < eps).where(eps, spread)
+        each = (spread.log() + (self - self._target(target, "gaussian_nll_loss")).square() / spread) * 0.5
         return _reduced(each + 0.5 * math.log(2.0 * math.pi) if full else each, reduction, "gaussian_nll_loss")
 
     # ---- of distributions and directions ----
 
     def kl_div(
         self,
-        target: Self,
+        target: Operand,
         reduction: Reduction | Literal["batchmean"] = "mean",
         log_target: bool = False,
     ) -> Self:
@@ -248,45 +332,55 @@ class Losses(Normalization):
 
         log_target: whether `target` has logarithms too. "batchmean" divides the sum by the first extent.
         """
+        wanted = self._target(target, "kl_div")
         if log_target:
-            each = target.exp() * (target - self)
+            each = wanted.exp() * (wanted - self)
         else:
-            present = target > 0
-            each = present.where(target * (present.where(target, 1.0).log() - self), 0.0)
+            present = wanted > 0
+            each = present.where(wanted * (present.where(wanted, 1.0).log() - self), 0.0)
         if reduction == "batchmean":
             return each.sum() / (each.shape[0] if each.ndim else 1)
         return _reduced(each, reduction, "kl_div")
 
-    def cosine_similarity(self, other: Self, dim: int = 1, eps: float = 1e-8) -> Self:
-        """The cosine of the angle between vectors along `dim`; their norms count as `eps` or more.
+    def cosine_similarity(self, other: Operand, dim: int = 1, eps: float = 1e-8) -> Self:
+        """The cosine of the angle between vectors along `dim`; their norms count as `eps` or more. It broadcasts.
 
         >>> from rulegrad import Tensor
         >>> Tensor([[1.0, 0.0]]).cosine_similarity(Tensor([[2.0, 0.0]])).tolist()
         [1.0]
         """
-        return (self.normalize(2.0, dim, eps) * other.normalize(2.0, dim, eps)).sum(dim)
+        second = as_tensor(self, other, "cosine_similarity")
+        for vectors in (self, second):
+            one_axis(dim, vectors.ndim, "cosine_similarity")
+        return (self.normalize(2.0, dim, eps) * second.normalize(2.0, dim, eps)).sum(dim)
 
     def cosine_embedding_loss(
         self,
-        other: Self,
-        target: Self,
+        other: Operand,
+        target: Operand,
         margin: float = 0.0,
         reduction: Reduction = "mean",
     ) -> Self:
         """`1 - cosine_similarity` where the target is 1, `max(0, cosine - margin)` where it is -1."""
-        cosine = self.cosine_similarity(other, -1)
-        return _reduced(
-            target.equal(1).where(1.0 - cosine, (cosine - margin).relu()), reduction, "cosine_embedding_loss"
-        )
+        name = "cosine_embedding_loss"
+        cosine = self.cosine_similarity(self._target(other, name, "other"), -1)
+        wanted = cosine._target(target, name, one_for_all=True)
+        return _reduced(wanted.equal(1).where(1.0 - cosine, (cosine - margin).relu()), reduction, name)
 
     def margin_ranking_loss(
-        self, other: Self, target: Self, margin: float = 0.0, reduction: Reduction = "mean"
+        self, other: Operand, target: Operand, margin: float = 0.0, reduction: Reduction = "mean"
     ) -> Self:
-        """`max(0, -target * (self - other) + margin)`: this tensor is to be larger where the target is 1."""
-        return _reduced((-target * (self - other) + margin).relu(), reduction, "margin_ranking_loss")
+        """`max(0, -target * (self - other) + margin)`: this tensor is to be larger where the target is 1.
 
-    def pairwise_distance(self, other: Self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Self:
-        """The p-norm of `self - other + eps` along the last axis."""
+        A target with one element is that of all.
+        """
+        name = "margin_ranking_loss"
+        wanted = self._target(target, name, one_for_all=True)
+        difference = self - self._target(other, name, "other")
+        return _reduced((-wanted * difference + margin).relu(), reduction, name)
+
+    def pairwise_distance(self, other: Operand, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Self:
+        """The p-norm of `self - other + eps` along the last axis. It broadcasts."""
         difference = (self - other + eps).abs()
         if p == 2:
             return difference.square().sum(-1, keepdim).sqrt()
@@ -296,8 +390,8 @@ class Losses(Normalization):
 
     def triplet_margin_loss(
         self,
-        positive: Self,
-        negative: Self,
+        positive: Operand,
+        negative: Operand,
         margin: float = 1.0,
         p: float = 2.0,
         eps: float = 1e-6,
@@ -308,12 +402,44 @@ class Losses(Normalization):
 
         swap: use the distance from `positive` to `negative` where it is the smaller one.
         """
-        far = self.pairwise_distance(negative, p, eps)
+        name = "triplet_margin_loss"
+        near, other = self._target(positive, name, "positive"), self._target(negative, name, "negative")
+        far = self.pairwise_distance(other, p, eps)
         if swap:
-            far = far.minimum(positive.pairwise_distance(negative, p, eps))
-        return _reduced(
-            (self.pairwise_distance(positive, p, eps) - far + margin).relu(), reduction, "triplet_margin_loss"
+            far = far.minimum(near.pairwise_distance(other, p, eps))
+        return _reduced((self.pairwise_distance(near, p, eps) - far + margin).relu(), reduction, name)
+
+    # ---- arguments ----
+
+    def _target(self, target: Operand, name: str, role: str = "target", one_for_all: bool = False) -> Self:
+        """The target as a tensor of this one's shape; a number, or a tensor without axes, is that of all elements.
+
+        one_for_all: any tensor of one element is, too.
+        """
+        found = self._at_least_tensor(target, name)
+        if not found.ndim or (one_for_all and found.size == 1):
+            return found.reshape(()).expand(self.shape)
+        if found.shape != self.shape:
+            raise ShapeError(
+                f"{name}: {role} has the shape {found.shape} and the tensor {self.shape}; they must be equal: reshape "
+                "one, or expand it if it is meant for all"
+            )
+        return found
+
+    def _at_least_tensor(self, value: Any, name: str) -> Self:
+        """A number as a tensor of this one's dtype; arrays and lists as tensors."""
+        return (
+            self._new(constant(value, self.dtype, name), None, self._device)
+            if is_weak_scalar(value)
+            else as_tensor(self, value, name)
         )
+
+    def _factor(self, factor: Operand, role: str, name: str) -> Self:
+        """A factor of each element, as a tensor that broadcasts to this one's shape."""
+        found = self._at_least_tensor(factor, name)
+        if broadcast_shapes(f"{name}: {role}", self.shape, found.shape) != self.shape:
+            raise ShapeError(f"{name}: {role} of shape {found.shape} does not broadcast to the shape {self.shape}")
+        return found
 
 
 def _limited_log(x: T) -> T:

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.errors import ShapeError
 from rulegrad.tensor import linalg
 from rulegrad.tensor.dlpack import Interchange
+from rulegrad.tensor.operands import as_tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from rulegrad.tensor.operands import Operand
 
 
 class Matrices(Interchange):
@@ -52,11 +55,12 @@ class Matrices(Interchange):
         """Square matrices multiplied by themselves `n` times; for n < 0 their inverses."""
         return linalg.matrix_power(self, n)  # type: ignore[type-var]
 
-    def vdot(self, other: Self) -> Self:
+    def vdot(self, other: Operand) -> Self:
         """The sum of `conj(self) * other` of two vectors."""
-        if self.ndim != 1 or other.ndim != 1:
-            raise ShapeError(f"vdot: the shapes are {self.shape} and {other.shape}; both must be vectors")
-        return linalg.vecdot(self, other)  # type: ignore[type-var]
+        right = as_tensor(self, other, "vdot")
+        if self.ndim != 1 or right.shape != self.shape:
+            raise ShapeError(f"vdot: the shapes are {self.shape} and {right.shape}; both must be vectors of one length")
+        return linalg.vecdot(self, right)  # type: ignore[type-var]
 
     def norm(self, p: Any = "fro", dim: Any = None, keepdim: bool = False) -> Self:
         """The p-norm over `dim`, all axes by default; "fro" is p = 2, "nuc" the sum of a matrix's singular values.

@@ -88,6 +88,8 @@ class Movement(Functions):
         before, after = tuple(b for b, _ in pairs), tuple(a for _, a in pairs)
         if not is_weak_scalar(value):
             value = number_of(value, "pad")[0]
+        if self.dtype == bool_ and value in (0, 1):
+            value = bool(value)
         dtype = result_dtype(self, value)
         node = cast_to(self.uop, dtype)
         padded = UOp("PAD", (node,), before=before, after=after)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.tensor import updates
 from rulegrad.tensor.activations import Activations
 from rulegrad.tensor.axes import integers
+from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.gradient_mode import no_grad
+from rulegrad.tensor.operands import as_tensor
 from rulegrad.tensor.reduce import accumulation_dtype
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from rulegrad.tensor.operands import Operand
 
 
 class Normalization(Activations):
@@ -25,8 +29,8 @@ class Normalization(Activations):
     def layer_norm(
         self,
         normalized_shape: int | Sequence[int],
-        weight: Self | None = None,
-        bias: Self | None = None,
+        weight: Operand | None = None,
+        bias: Operand | None = None,
         eps: float = 1e-5,
     ) -> Self:
         """The last axes, of the given shape, brought to mean 0 and variance 1, then scaled and shifted.
@@ -38,12 +42,12 @@ class Normalization(Activations):
         [[-1.0, 1.0]]
         """
         axes = self._last_axes(normalized_shape, "layer_norm")
-        return self._standardized(axes, eps)._affine(weight, bias)
+        return self._standardized(axes, eps)._scaled(weight, bias, len(axes), "layer_norm")
 
     def rms_norm(
         self,
         normalized_shape: int | Sequence[int],
-        weight: Self | None = None,
+        weight: Operand | None = None,
         eps: float | None = None,
     ) -> Self:
         """The last axes, of the given shape, divided by the root of their mean square, then scaled.
@@ -60,13 +64,13 @@ class Normalization(Activations):
         wide = result.cast(accumulation_dtype(result.dtype))
         added = 2.0**-wide.dtype.mantissa if eps is None else eps
         scaled = wide * (wide.square().mean(axes, keepdims=True) + added).rsqrt()
-        return scaled.cast(result.dtype)._affine(weight, None)
+        return scaled.cast(result.dtype)._scaled(weight, None, len(axes), "rms_norm")
 
     def group_norm(
         self,
         num_groups: int,
-        weight: Self | None = None,
-        bias: Self | None = None,
+        weight: Operand | None = None,
+        bias: Operand | None = None,
         eps: float = 1e-5,
     ) -> Self:
         """The channels (axis 1) in groups, each of which is brought to mean 0 and variance 1; then scaled and shifted.
@@ -83,10 +87,10 @@ class Normalization(Activations):
 
     def batch_norm(
         self,
-        running_mean: Self | None,
-        running_var: Self | None,
-        weight: Self | None = None,
-        bias: Self | None = None,
+        running_mean: Operand | None,
+        running_var: Operand | None,
+        weight: Operand | None = None,
+        bias: Operand | None = None,
         training: bool = False,
         momentum: float | Self = 0.1,
         eps: float = 1e-5,
@@ -110,18 +114,20 @@ class Normalization(Activations):
                 raise ConfigError(
                     "batch_norm: no running statistics; give running_mean and running_var, or training=True"
                 )
-            return self._standardized_by(running_mean, running_var, eps)._per_channel(weight, bias, "batch_norm")
+            return self._standardized_by(running_mean, running_var, eps, "batch_norm")._per_channel(
+                weight, bias, "batch_norm"
+            )
         axes = (0, *range(2, self.ndim))
         if running_mean is not None and running_var is not None:
-            self._note_statistics(axes, running_mean, running_var, momentum)
+            self._note_statistics(axes, running_mean, running_var, momentum, "batch_norm")
         return self._standardized(axes, eps)._per_channel(weight, bias, "batch_norm")
 
     def instance_norm(
         self,
-        running_mean: Self | None = None,
-        running_var: Self | None = None,
-        weight: Self | None = None,
-        bias: Self | None = None,
+        running_mean: Operand | None = None,
+        running_var: Operand | None = None,
+        weight: Operand | None = None,
+        bias: Operand | None = None,
         use_input_stats: bool = True,
         momentum: float = 0.1,
         eps: float = 1e-5,
@@ -136,7 +142,7 @@ class Normalization(Activations):
             return self.batch_norm(running_mean, running_var, weight, bias, False, momentum, eps)
         axes = tuple(range(2, self.ndim))
         if running_mean is not None and running_var is not None:
-            self._note_statistics(axes, running_mean, running_var, momentum)
+            self._note_statistics(axes, running_mean, running_var, momentum, "instance_norm")
         return self._standardized(axes, eps)._per_channel(weight, bias, "instance_norm")
 
     # ---- helpers ----
@@ -153,10 +159,10 @@ class Normalization(Activations):
         centred = wide - wide.mean(axes, keepdims=True)
         return (centred * (centred.square().mean(axes, keepdims=True) + eps).rsqrt()).cast(result.dtype)
 
-    def _standardized_by(self, mean: Self, var: Self, eps: float) -> Self:
+    def _standardized_by(self, running_mean: Operand, running_var: Operand, eps: float, name: str) -> Self:
         result = self._floating()
-        self._need_channels(mean, "running_mean", "batch_norm")
-        self._need_channels(var, "running_var", "batch_norm")
+        mean = self._of_channels(running_mean, "running_mean", name)
+        var = self._of_channels(running_var, "running_var", name)
         shape = (-1, *(1,) * (self.ndim - 2))
         wide = result.cast(accumulation_dtype(result.dtype))
         return ((wide - mean.reshape(shape)) * (var.reshape(shape) + eps).rsqrt()).cast(result.dtype)
@@ -165,31 +171,50 @@ class Normalization(Activations):
         result = self if weight is None else self * weight
         return result if bias is None else result + bias
 
-    def _per_channel(self, weight: Self | None, bias: Self | None, name: str) -> Self:
-        shape = (-1, *(1,) * (self.ndim - 2))
-        if weight is not None:
-            self._need_channels(weight, "weight", name)
-            weight = weight.reshape(shape)
-        if bias is not None:
-            self._need_channels(bias, "bias", name)
-            bias = bias.reshape(shape)
-        return self._affine(weight, bias)
+    def _scaled(self, weight: Operand | None, bias: Operand | None, count: int, name: str) -> Self:
+        """Scaled and shifted by tensors of the shape of the last `count` axes."""
+        shape = self.shape[self.ndim - count :]
+        return self._affine(
+            *(
+                None if tensor is None else self._of_shape(tensor, shape, role, name)
+                for role, tensor in (("weight", weight), ("bias", bias))
+            )
+        )
 
-    def _need_channels(self, tensor: Self, role: str, name: str) -> None:
-        if tensor.shape != (self.shape[1],):
+    def _per_channel(self, weight: Operand | None, bias: Operand | None, name: str) -> Self:
+        shape = (-1, *(1,) * (self.ndim - 2))
+        return self._affine(
+            *(
+                None if tensor is None else self._of_channels(tensor, role, name).reshape(shape)
+                for role, tensor in (("weight", weight), ("bias", bias))
+            )
+        )
+
+    def _of_shape(self, tensor: Operand, shape: tuple[int, ...], role: str, name: str) -> Self:
+        found = as_tensor(self, tensor, name)
+        if found.shape != shape:
+            raise ShapeError(f"{name}: {role} has the shape {found.shape}; it needs that of the last axes, {shape}")
+        return found
+
+    def _of_channels(self, tensor: Operand, role: str, name: str) -> Self:
+        found = as_tensor(self, tensor, name)
+        if found.shape != (self.shape[1],):
             raise ShapeError(
-                f"{name}: {role} has the shape {tensor.shape} and the images {self.shape}; "
+                f"{name}: {role} has the shape {found.shape} and the images {self.shape}; "
                 f"it needs one number for each channel, {(self.shape[1],)}"
             )
+        return found
 
     @no_grad()
-    def _note_statistics(self, axes: tuple[int, ...], mean: Self, var: Self, momentum: float | Self) -> None:
+    def _note_statistics(self, axes: tuple[int, ...], mean: Any, var: Any, momentum: Any, name: str) -> None:
         """Move the running statistics towards those of this batch."""
-        self._need_channels(mean, "running_mean", "batch_norm")
-        self._need_channels(var, "running_var", "batch_norm")
+        if not isinstance(mean, TensorCore) or not isinstance(var, TensorCore):
+            raise ConfigError(f"{name}: running statistics that are to be updated must be tensors")
+        self._of_channels(mean, "running_mean", name)
+        self._of_channels(var, "running_var", name)
         count = math.prod(self.shape[k] for k in axes)
         if count < 2:
-            raise ShapeError(f"batch_norm: one value for each channel in the shape {self.shape}; training needs more")
+            raise ShapeError(f"{name}: one value for each channel in the shape {self.shape}; training needs more")
         values = self.detach()
         found = [values.mean(axes), values.var(axes, correction=1)]
         for running, new in zip((mean, var), found):

@@ -92,8 +92,8 @@ class Padding(Arranging):
         """
         if self.ndim != 4:
             raise ShapeError(f"im2col: the shape is {self.shape}; it needs (batch, channels, height, width)")
-        taps = _taps(self.shape[2:], kernel, stride, padding, dilation)
-        rows, columns = _pair(padding, "padding")
+        taps = _taps("im2col (unfold)", self.shape[2:], kernel, stride, padding, dilation)
+        rows, columns = _pair("im2col (unfold)", padding, "padding")
         padded = self.pad([(0, 0), (0, 0), (rows, rows), (columns, columns)])
         found = padded.take(taps[0], 2).take(taps[1], 4)  # batch, channels, kernel row, row, kernel column, column
         found = found.permute(0, 1, 2, 4, 3, 5)
@@ -101,9 +101,10 @@ class Padding(Arranging):
 
     def col2im(self, size: Any, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Self:
         """The transpose of `im2col`: columns added up to images of `size`; PyTorch's `nn.functional.fold`."""
-        high, wide = _pair(size, "size")
-        rows, columns = _pair(padding, "padding")
-        taps = _taps((high, wide), kernel, stride, padding, dilation)
+        name = "col2im (fold)"
+        high, wide = _pair(name, size, "size")
+        rows, columns = _pair(name, padding, "padding")
+        taps = _taps(name, (high, wide), kernel, stride, padding, dilation)
         count = taps[0].shape[0] * taps[1].shape[0]
         if self.ndim != 3 or self.shape[1] % count or self.shape[2] != taps[0].shape[1] * taps[1].shape[1]:
             raise ShapeError(
@@ -197,21 +198,24 @@ def _weights(
     return np.clip(places, 0, extent - 1), weights
 
 
-def _taps(sizes: Sequence[int], kernel: Any, stride: Any, padding: Any, dilation: Any) -> list[NDArray[Any]]:
+def _taps(
+    operation: str, sizes: Sequence[int], kernel: Any, stride: Any, padding: Any, dilation: Any
+) -> list[NDArray[Any]]:
     """For each of the two axes, the places (in the padded image) of each element of the kernel, for each window."""
     found = []
-    options = (_pair(kernel, "kernel"), _pair(stride, "stride"), _pair(padding, "padding"), _pair(dilation, "dilation"))
+    given = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation}
+    options = (_pair(operation, value, name) for name, value in given.items())
     for size, width, step, border, spread in zip(sizes, *options):
         count = (size + 2 * border - spread * (width - 1) - 1) // step + 1
         if count < 1:
-            raise ShapeError(f"windows: a kernel of {width} (dilation {spread}) does not fit {size} elements")
+            raise ShapeError(f"{operation}: a kernel of {width} (dilation {spread}) does not fit {size} elements")
         found.append(np.arange(width)[:, None] * spread + np.arange(count) * step)
     return found
 
 
-def _pair(value: Any, name: str) -> tuple[int, int]:
-    numbers = integers((value,), name)
+def _pair(operation: str, value: Any, name: str) -> tuple[int, int]:
+    numbers = integers((value,), f"{operation} {name}")
     numbers = numbers * 2 if len(numbers) == 1 else numbers
     if len(numbers) != 2 or min(numbers) < (name != "padding"):
-        raise ShapeError(f"windows: {name}={value!r}; give one number, or (height, width)")
+        raise ShapeError(f"{operation}: {name}={value!r}; give one number, or (height, width)")
     return numbers[0], numbers[1]

@@ -262,6 +262,7 @@ class _Windows:
         ceil_mode: bool,
     ) -> None:
         _need_axes(shape, rank, name)
+        self.name = name
         self.kernel = one_for_each_axis(kernel_size, rank, name, "kernel_size", 1)
         self.stride = self.kernel if stride is None else one_for_each_axis(stride, rank, name, "stride", 1)
         self.dilation = one_for_each_axis(dilation, rank, name, "dilation", 1)
@@ -288,7 +289,7 @@ class _Windows:
         """The windows of `tensor`, with `value` around it."""
         lead = [(0, 0)] * (tensor.ndim - len(self.kernel))
         padded = tensor.pad([*lead, *zip(self.padding, self.after)], value)
-        return padded._windows(self.kernel, self.stride, self.dilation)
+        return padded._windows(self.kernel, self.stride, self.dilation, self.name)
 
     def counts(self, like: Any, k: int, include_padding: bool) -> Any:
         """How many elements each window has along axis k, ready to be broadcast."""
@@ -297,7 +298,7 @@ class _Windows:
         inside = (pad, pad) if include_padding else (0, 0)
         ones = like.ones(self.extents[k] + sum(inside), device=like._device or None)
         ones = ones.pad([(pad - inside[0], max(after - inside[1], 0))])
-        counts = ones._windows_along(0, self.kernel[k], self.stride[k], 1).sum(1)
+        counts = ones._windows_along(0, self.kernel[k], self.stride[k], 1, self.name).sum(1)
         return counts.reshape(-1, *(1,) * (len(self.kernel) - 1 - k))
 
 

@@ -8,7 +8,7 @@ from rulegrad.errors import ShapeError
 from rulegrad.ir.dtype import bool_
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.einsum import Einsum
-from rulegrad.tensor.operands import as_operand, result_dtype
+from rulegrad.tensor.operands import as_operand, as_tensor, result_dtype
 from rulegrad.tensor.reduce import accumulation_dtype
 
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ class Products(Einsum):
             raise ShapeError("matmul: an operand is a scalar; use * to scale a tensor")
         return self._matmul(right)
 
-    def _matmul(self, right: Self) -> Self:
+    def _matmul(self, right: Self, name: str = "matmul") -> Self:
         inner = right.shape[-2] if right.ndim > 1 else right.shape[0]
         if self.shape[-1] != inner:
             raise ShapeError(
-                f"matmul: the shapes {self.shape} and {right.shape} do not fit: the last axis of the first "
+                f"{name}: the shapes {self.shape} and {right.shape} do not fit: the last axis of the first "
                 f"has {self.shape[-1]} elements and the {'second last' if right.ndim > 1 else 'only'} axis "
                 f"of the second has {inner}"
             )
@@ -69,16 +69,40 @@ class Products(Einsum):
         return left.matmul(self)
 
     def dot(self, other: Operand) -> Self:
-        """PyTorch's and NumPy's name of `matmul`."""
-        return self.matmul(other)
+        """`matmul`, whose products of vectors are PyTorch's and NumPy's `dot`."""
+        right = as_tensor(self, other, "dot")
+        if not self.ndim or not right.ndim:
+            raise ShapeError("dot: an operand is a scalar; use * to scale a tensor")
+        return self._matmul(right, "dot")
 
-    def outer(self, other: Self) -> Self:
+    def outer(self, other: Operand) -> Self:
         """All products of an element of this vector and one of the other."""
-        if self.ndim != 1 or other.ndim != 1:
-            raise ShapeError(f"outer: the shapes are {self.shape} and {other.shape}; both must be vectors")
-        return self.unsqueeze(1) * other
+        right = as_tensor(self, other, "outer")
+        if self.ndim != 1 or right.ndim != 1:
+            raise ShapeError(f"outer: the shapes are {self.shape} and {right.shape}; both must be vectors")
+        return self.unsqueeze(1) * right
 
-    def linear(self, weight: Self, bias: Self | None = None) -> Self:
-        """`self @ weight.T + bias`; `weight` has the shape (outputs, inputs), as in PyTorch."""
-        product = self.matmul(weight.mT)
-        return product if bias is None else product + bias
+    def linear(self, weight: Operand, bias: Operand | None = None) -> Self:
+        """`self @ weight.T + bias`, from (…, inputs) to (…, outputs), as in PyTorch.
+
+        weight: (outputs, inputs); bias: (outputs,). Raises ShapeError.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1.0, 2.0]).linear([[1.0, 1.0], [0.0, 1.0]], [10.0, 20.0]).tolist()
+        [13.0, 22.0]
+        """
+        factors = as_tensor(self, weight, "linear")
+        if factors.ndim != 2 or not self.ndim or self.shape[-1] != factors.shape[1]:
+            raise ShapeError(
+                f"linear: a weight of shape {factors.shape} for a tensor of shape {self.shape}; they need "
+                "(outputs, inputs) and (…, inputs)"
+            )
+        product = self._matmul(factors.mT)
+        if bias is None:
+            return product
+        added = as_tensor(self, bias, "linear")
+        if added.shape != product.shape[-1:]:
+            raise ShapeError(
+                f"linear: a bias of shape {added.shape} for {product.shape[-1]} outputs; give one number for each"
+            )
+        return product + added

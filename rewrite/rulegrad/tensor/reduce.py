@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.errors import ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, bool_, float32, float64, int64, uint64
-from rulegrad.tensor.axes import one_axis, several_axes
+from rulegrad.tensor.axes import axis_or_dim, one_axis, several_axes
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.creation import Creation
 
@@ -46,8 +46,8 @@ class Reduce(Creation):
             return self._new(filled(shape, identity, result), None, self._device)
         return self.cast(accumulation_dtype(result))._reduce(op, axes, keepdims).cast(result)
 
-    def _axes(self, axis: Axes, dim: Axes, name: str) -> tuple[int, ...]:
-        return several_axes(axis if dim is None else dim, self.ndim, name)
+    def _axes(self, axis: Axes, dim: Axes, name: str, default: int | None = None) -> tuple[int, ...]:
+        return several_axes(axis_or_dim(axis, dim, name, default), self.ndim, name)
 
     def sum(
         self,
@@ -145,7 +145,7 @@ class Reduce(Creation):
         keepdim: bool = False,
     ) -> Self:
         """The place (int64) of the first largest element along `axis`, or in the flat tensor; nan is largest."""
-        return self._place("MAX", "argmax", axis if dim is None else dim, keepdims or keepdim)
+        return self._place("MAX", "argmax", axis_or_dim(axis, dim, "argmax"), keepdims or keepdim)
 
     def argmin(
         self,
@@ -156,7 +156,7 @@ class Reduce(Creation):
         keepdim: bool = False,
     ) -> Self:
         """The place (int64) of the first smallest element along `axis`, or in the flat tensor; nan is smallest."""
-        return self._place("MIN", "argmin", axis if dim is None else dim, keepdims or keepdim)
+        return self._place("MIN", "argmin", axis_or_dim(axis, dim, "argmin"), keepdims or keepdim)
 
     def _place(self, op: str, name: str, axis: int | None, keepdims: bool) -> Self:
         if axis is None:

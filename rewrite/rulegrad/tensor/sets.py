@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir.dtype import bool_, float64, int64
 from rulegrad.tensor.constants import filled
-from rulegrad.tensor.operands import as_operand, result_dtype
+from rulegrad.tensor.operands import as_operand, as_tensor, result_dtype
 from rulegrad.tensor.sorting import Sorting
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from rulegrad.tensor.operands import Operand
 
 #: Up to so many values are compared with every element; more are sorted and looked up.
 _FEW = 32
@@ -170,7 +172,7 @@ class Sets(Sorting):
 
     # ---- counting ----
 
-    def bincount(self, weights: Self | None = None, minlength: int = 0) -> Self:
+    def bincount(self, weights: Operand | None = None, minlength: int = 0) -> Self:
         """How often each number 0, 1, 2, … is in this vector, or the sum of its weights. Synchronises.
 
         Raises ShapeError for another shape, or negative numbers, and DtypeError for what are no integers.
@@ -179,7 +181,8 @@ class Sets(Sorting):
         >>> Tensor([1, 3, 1]).bincount().tolist()
         [0, 2, 0, 1]
         """
-        if self.ndim != 1 or (weights is not None and weights.shape != self.shape):
+        factors = None if weights is None else as_tensor(self, weights, "bincount")
+        if self.ndim != 1 or (factors is not None and factors.shape != self.shape):
             raise ShapeError(
                 f"bincount: a shape of {self.shape}; the numbers, and weights of the same shape, are vectors"
             )
@@ -191,9 +194,9 @@ class Sets(Sorting):
             if least < 0:
                 raise ShapeError(f"bincount: {least} is negative; numbers from 0 are counted")
             count = max(most + 1, minlength)
-        dtype = int64 if weights is None else weights.dtype if weights.dtype.is_float else float64
+        dtype = int64 if factors is None else factors.dtype if factors.dtype.is_float else float64
         zeros = self.zeros((count,), dtype=dtype, device=self._device or None)
-        return zeros.scatter_add(0, self, 1 if weights is None else weights.cast(dtype)) if self.size else zeros
+        return zeros.scatter_add(0, self, 1 if factors is None else factors.cast(dtype)) if self.size else zeros
 
     def histogram(self, bins: int = 10, range: tuple[float, float] | None = None) -> Histogram:
         """NumPy's histogram: how many elements are in each of `bins` intervals of one width, the last with its end.

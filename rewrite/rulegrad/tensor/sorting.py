@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir.dtype import DType, float64, int32, int64, uint64
-from rulegrad.tensor.axes import one_axis, whole_number
+from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
 from rulegrad.tensor.cumulative import Cumulative
-from rulegrad.tensor.operands import as_operand
+from rulegrad.tensor.operands import as_operand, as_tensor
+from rulegrad.tensor.storage import is_weak_scalar
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -48,9 +49,12 @@ class Sorting(Cumulative):
         >>> Tensor([3.0, 1.0, 2.0]).argsort().tolist()
         [1, 2, 0]
         """
+        return self._argsort(axis_or_dim(axis, dim, "argsort", -1), descending, "argsort")
+
+    def _argsort(self, axis: int, descending: bool, name: str) -> Self:
         if not self.ndim:
             return self.zeros_like("int64")
-        k = one_axis(axis if dim is None else dim, self.ndim, "argsort")
+        k = one_axis(axis, self.ndim, name)
         if self.size == 0 or self.shape[k] == 1:
             return self.zeros_like("int64")
         rows = self.detach().moveaxis(k, -1)
@@ -64,10 +68,11 @@ class Sorting(Cumulative):
         >>> Tensor([3, 1, 2]).sort(descending=True).values.tolist()
         [3, 2, 1]
         """
-        places = self.argsort(axis, descending, stable, dim=dim)
+        named = axis_or_dim(axis, dim, "sort", -1)
+        places = self._argsort(named, descending, "sort")
         if not self.ndim:
             return Sorted(self, places)
-        return Sorted(self.take_along_axis(places, axis if dim is None else dim), places)
+        return Sorted(self.take_along_axis(places, named), places)
 
     def msort(self) -> Self:
         """The values in order along the first axis."""
@@ -83,7 +88,7 @@ class Sorting(Cumulative):
         >>> Tensor([3, 1, 2]).topk(2).indices.tolist()
         [0, 2]
         """
-        place = one_axis(axis if dim is None else dim, self.ndim, "topk")
+        place = one_axis(axis_or_dim(axis, dim, "topk", -1), self.ndim, "topk")
         count = whole_number(k, "topk")
         if not 0 <= count <= self.shape[place]:
             raise ShapeError(f"topk: k={k} for axis {place} of the shape {self.shape}; use 0 to {self.shape[place]}")
@@ -94,7 +99,7 @@ class Sorting(Cumulative):
         self, k: int, axis: int = -1, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
     ) -> Sorted:
         """The `k`-th smallest element (from 1) along `axis`, and where it is."""
-        place = one_axis(axis if dim is None else dim, self.ndim, "kthvalue")
+        place = one_axis(axis_or_dim(axis, dim, "kthvalue", -1), self.ndim, "kthvalue")
         if not 1 <= k <= self.shape[place]:
             raise ShapeError(
                 f"kthvalue: k={k} for axis {place} of the shape {self.shape}; use 1 to {self.shape[place]}"
@@ -123,23 +128,25 @@ class Sorting(Cumulative):
         >>> Tensor([1.0, 2.0, 4.0]).quantile(0.75).item()
         3.0
         """
-        named = axis if dim is None else dim
-        x = self.flatten() if named is None else self
-        k = one_axis(0 if named is None else named, x.ndim, "quantile")
-        x._need_elements((k,), "quantile")
+        return self._quantile(q, axis_or_dim(axis, dim, "quantile"), keepdims or keepdim, interpolation, "quantile")
+
+    def _quantile(self, q: Any, axis: int | None, keepdims: bool, interpolation: str, name: str) -> Self:
+        x = self.flatten() if axis is None else self
+        k = one_axis(0 if axis is None else axis, x.ndim, name)
+        x._need_elements((k,), name)
         shares = q.tolist() if hasattr(q, "tolist") else q
         several = isinstance(shares, list | tuple)
-        if not all(0 <= share <= 1 for share in (shares if several else [shares])):
-            raise ShapeError(f"quantile: q={shares}; shares are between 0 and 1")
+        if not all(is_weak_scalar(share) and 0 <= share <= 1 for share in (shares if several else [shares])):
+            raise ShapeError(f"{name}: q={shares}; shares are numbers between 0 and 1, or a list of them")
         values = x._floating().sort(k).values
         found = [
             _between(values, k, share * (x.shape[k] - 1), interpolation) for share in (shares if several else [shares])
         ]
         wrong = x.isnan().any(k, keepdims=True)
         results = [wrong.where(float("nan"), part) for part in found]
-        if not (keepdims or keepdim):
+        if not keepdims:
             results = [part.squeeze(k) for part in results]
-        elif named is None:
+        elif axis is None:
             results = [part.reshape((1,) * self.ndim) for part in results]
         return results[0].stack(*results[1:]) if several else results[0]
 
@@ -147,7 +154,7 @@ class Sorting(Cumulative):
         self, axis: int | None = None, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
     ) -> Self:
         """The middle of the elements in order, or the mean of the two there, as in NumPy; nan when one is nan."""
-        return self.quantile(0.5, axis if dim is None else dim, keepdims or keepdim)
+        return self._quantile(0.5, axis_or_dim(axis, dim, "median"), keepdims or keepdim, "linear", "median")
 
     # ---- looking for places ----
 
@@ -190,9 +197,9 @@ class Sorting(Cumulative):
         result: Self = _first_false(before, line.zeros_like("int64"), self.size).reshape(shape)
         return result
 
-    def bucketize(self, boundaries: Self, right: bool = False) -> Self:
+    def bucketize(self, boundaries: Operand, right: bool = False) -> Self:
         """PyTorch's bucketize: the number of the interval between the boundaries in which each element lies."""
-        return boundaries.searchsorted(self, "right" if right else "left")
+        return as_tensor(self, boundaries, "bucketize").searchsorted(self, "right" if right else "left")
 
     def _comparable(self, other: Self) -> tuple[Self, Self]:
         """Both in the dtype in which they are compared."""

@@ -8,9 +8,12 @@ from rulegrad.errors import ShapeError
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.tensor.axes import one_axis
 from rulegrad.tensor.matrices import Matrices
+from rulegrad.tensor.operands import as_tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from rulegrad.tensor.operands import Operand
 
 
 class Size(int):
@@ -118,33 +121,35 @@ class TorchNames(Matrices):
             raise ShapeError(f"t: the shape {self.shape} has {self.ndim} axes; use .mT, or transpose(a, b)")
         return self.transpose(0, 1) if self.ndim == 2 else self
 
-    def mm(self, other: Self) -> Self:
+    def mm(self, other: Operand) -> Self:
         """The product of two matrices. Raises ShapeError for others."""
         return self._product(other, 2, "mm")
 
-    def bmm(self, other: Self) -> Self:
+    def bmm(self, other: Operand) -> Self:
         """The products of two batches of matrices, (batch, n, k) and (batch, k, m). Raises ShapeError for others."""
         return self._product(other, 3, "bmm")
 
-    def mv(self, vector: Self) -> Self:
+    def mv(self, vector: Operand) -> Self:
         """The product of a matrix and a vector. Raises ShapeError for others."""
-        if (self.ndim, vector.ndim) != (2, 1):
-            raise ShapeError(f"mv: the shapes {self.shape} and {vector.shape}; it needs a matrix and a vector")
-        return self @ vector
+        right = as_tensor(self, vector, "mv")
+        if (self.ndim, right.ndim) != (2, 1):
+            raise ShapeError(f"mv: the shapes {self.shape} and {right.shape}; it needs a matrix and a vector")
+        return self._matmul(right, "mv")
 
-    def _product(self, other: Self, rank: int, name: str) -> Self:
-        if (self.ndim, other.ndim) != (rank, rank):
-            raise ShapeError(f"{name}: the shapes {self.shape} and {other.shape}; both need {rank} axes; or use @")
-        return self @ other
+    def _product(self, other: Operand, rank: int, name: str) -> Self:
+        right = as_tensor(self, other, name)
+        if (self.ndim, right.ndim) != (rank, rank):
+            raise ShapeError(f"{name}: the shapes {self.shape} and {right.shape}; both need {rank} axes; or use @")
+        return self._matmul(right, name)
 
-    def addmm(self, first: Self, second: Self, *, beta: float = 1, alpha: float = 1) -> Self:
+    def addmm(self, first: Operand, second: Operand, *, beta: float = 1, alpha: float = 1) -> Self:
         """`beta * self + alpha * (first @ second)`"""
-        product = first.mm(second)
+        product = as_tensor(self, first, "addmm")._product(second, 2, "addmm")
         return (self if beta == 1 else self * beta) + (product if alpha == 1 else product * alpha)
 
-    def baddbmm(self, first: Self, second: Self, *, beta: float = 1, alpha: float = 1) -> Self:
+    def baddbmm(self, first: Operand, second: Operand, *, beta: float = 1, alpha: float = 1) -> Self:
         """`beta * self + alpha * (first @ second)` of batches of matrices."""
-        product = first.bmm(second)
+        product = as_tensor(self, first, "baddbmm")._product(second, 3, "baddbmm")
         return (self if beta == 1 else self * beta) + (product if alpha == 1 else product * alpha)
 
     # ---- random values ----
