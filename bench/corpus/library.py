@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 Array = Any
 Padding = Sequence[tuple[int, int]]
 
@@ -46,6 +48,10 @@ class Library:
     def numpy(self, x: Any) -> Any:
         """The values of a tensor."""
         raise NotImplementedError
+
+    def sum_of(self, x: Any) -> float:
+        """The sum of the magnitudes of a tensor's values: equal results have equal sums."""
+        return float(np.abs(self.numpy(x).astype("float64")).sum())
 
     def arange(self, count: int, like: Any) -> Any:
         """0 … count - 1 as int32, where `like` is."""

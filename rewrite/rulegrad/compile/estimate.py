@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
@@ -15,21 +16,26 @@ def estimate(indexed: UOp) -> tuple[int, int]:
 
     Arithmetic on values counts once for each combination of the loops around it, a buffer counts once.
     """
-    operations = 0
-    buffers: dict[int, int] = {}
+    buffers = {
+        node.attrs["slot"]: math.prod(node.shape) * as_dtype(node.dtype).itemsize
+        for node in indexed.toposort()
+        if node.op == "PARAM"
+    }
+    return sum(times for _, times in computed(indexed)), sum(buffers.values())
+
+
+def computed(indexed: UOp) -> Iterator[tuple[UOp, int]]:
+    """The nodes of an indexed kernel that compute values, and how often: arithmetic on indices is not told of."""
     for node in indexed.toposort():
-        if node.op == "PARAM":
-            buffers[node.attrs["slot"]] = math.prod(node.shape) * as_dtype(node.dtype).itemsize
-        elif node.op == "REDUCE":
-            operations += _trips(node.src[0])
+        if node.op == "REDUCE":
+            yield node, _trips(node.src[0])
         elif (
             len(node.src) in (1, 2, 3)
             and node.dtype not in ("index", "void", "bool")
             and node.op not in _FREE
             and not _is_access(node)
         ):
-            operations += _trips(node)
-    return operations, sum(buffers.values())
+            yield node, _trips(node)
 
 
 def _is_access(node: UOp) -> bool:
