@@ -3,7 +3,7 @@
     core -> casts -> elementwise -> functions -> operators -> movement -> indexing -> joining -> creation
          -> reduce -> gathering -> inplace -> cumulative -> sorting -> sets -> advanced -> arranging -> padding
          -> einsum -> products -> convolution -> pooling -> activations -> normalization -> losses -> random
-         -> attention -> autograd -> protocols -> dlpack -> matrices -> tensor
+         -> attention -> autograd -> protocols -> dlpack -> matrices -> torch_names -> numpy_functions -> tensor
 
 Each class adds to the one before it.
 """

@@ -39,8 +39,8 @@ class TensorCore(BufferProvider):
         "_uop",
         "grad",
     )
-    # NumPy leaves `array + tensor` to the tensor.
-    __array_ufunc__ = None
+    # NumPy leaves `array + tensor` to the tensor; see `numpy_functions`.
+    __array_ufunc__: Any = None
 
     _uop: UOp
     _history: History

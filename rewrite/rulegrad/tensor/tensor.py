@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rulegrad.tensor.torch_names import TorchNames
+from rulegrad.tensor.numpy_functions import NumpyFunctions
 
 
-class Tensor(TorchNames):
+class Tensor(NumpyFunctions):
     """A lazy array on a device, with NumPy's operations and PyTorch's gradients.
 
     Operations build a graph of nodes (`.uop`); `realize`, `numpy`, `item`, `print` and the like compute it.

@@ -1,0 +1,376 @@
+"""What NumPy's own functions do with tensors: `np.add(array, tensor)`, `np.sum(tensor)`, `np.concatenate([tensor])`.
+
+NumPy asks its arguments first (NEP 13 and NEP 18). A function that tensors have gives a tensor, so the device and the
+gradients are kept; the tables below say which argument is which. Any other function is computed by NumPy from the
+values, and gives NumPy arrays; that is an error for a tensor with a gradient, which would be lost without a word, and
+for functions that would change a copy.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+
+from rulegrad.errors import DtypeError, GradientError, ShapeError
+from rulegrad.tensor.axes import one_axis
+from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.operands import as_tensor, result_dtype
+from rulegrad.tensor.storage import is_weak_scalar
+from rulegrad.tensor.torch_names import TorchNames
+
+#: NumPy's elementwise functions whose method has another name; the others have the same.
+_METHODS: Final = {
+    "absolute": "abs",
+    "bitwise_invert": "bitwise_not",
+    "conjugate": "conj",
+    "degrees": "rad2deg",
+    "divmod": "__divmod__",
+    "fabs": "abs",
+    "invert": "bitwise_not",
+    "left_shift": "lshift",
+    "radians": "deg2rad",
+    "right_shift": "rshift",
+    "rint": "round",
+}
+#: `np.add.reduce` and the like.
+_REDUCTIONS: Final = {
+    "add": "sum",
+    "multiply": "prod",
+    "maximum": "max",
+    "minimum": "min",
+    "logical_and": "all",
+    "logical_or": "any",
+}
+_ACCUMULATIONS: Final = {"add": "cumsum", "multiply": "cumprod"}
+
+_AXES = {"axis": "axis", "keepdims": "keepdims"}
+_TYPED = _AXES | {"dtype": "dtype"}
+#: For each function of NumPy the method, and the method's names of the function's arguments after the first.
+_FUNCTIONS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+    "all": ("all", _AXES),
+    "amax": ("max", _AXES),
+    "amin": ("min", _AXES),
+    "any": ("any", _AXES),
+    "argmax": ("argmax", _AXES),
+    "argmin": ("argmin", _AXES),
+    "argsort": ("argsort", {"axis": "axis"}),
+    "argwhere": ("argwhere", {}),
+    "around": ("round", {"decimals": "decimals"}),
+    "array_split": ("array_split", {"indices_or_sections": "parts", "axis": "axis"}),
+    "bincount": ("bincount", {"weights": "weights", "minlength": "minlength"}),
+    "broadcast_to": ("broadcast_to", {"shape": ""}),
+    "clip": ("clip", {"a_min": "min", "a_max": "max", "min": "min", "max": "max"}),
+    "copy": ("clone", {}),
+    "count_nonzero": ("count_nonzero", _AXES),
+    "cross": ("cross", {"b": "other", "axis": "dim"}),
+    "cumprod": ("cumprod", {"axis": "axis", "dtype": "dtype"}),
+    "cumsum": ("cumsum", {"axis": "axis", "dtype": "dtype"}),
+    "diag": ("diag", {"k": "diagonal"}),
+    "diagonal": ("diagonal", {"offset": "offset", "axis1": "dim1", "axis2": "dim2"}),
+    "diff": ("diff", {"n": "n", "axis": "axis"}),
+    "expand_dims": ("expand_dims", {"axis": "axis"}),
+    "flip": ("flip", {"axis": ""}),
+    "full_like": ("full_like", {"fill_value": "value", "dtype": "dtype"}),
+    "imag": ("imag", {}),
+    "inner": ("inner", {"b": "other"}),
+    "isclose": ("isclose", {"b": "other", "rtol": "rtol", "atol": "atol", "equal_nan": "equal_nan"}),
+    "kron": ("kron", {"b": "other"}),
+    "max": ("max", _AXES),
+    "mean": ("mean", _AXES),
+    "median": ("median", _AXES),
+    "min": ("min", _AXES),
+    "moveaxis": ("moveaxis", {"source": "source", "destination": "destination"}),
+    "nan_to_num": ("nan_to_num", {}),
+    "ones_like": ("ones_like", {"dtype": "dtype"}),
+    "outer": ("outer", {"b": "other"}),
+    "prod": ("prod", _TYPED),
+    "quantile": ("quantile", {"q": "q", **_AXES}),
+    "ravel": ("flatten", {}),
+    "real": ("real", {}),
+    "repeat": ("repeat_interleave", {"repeats": "repeats", "axis": "axis"}),
+    "reshape": ("reshape", {"shape": ""}),
+    "roll": ("roll", {"shift": "shift", "axis": "axis"}),
+    "rot90": ("rot90", {"k": "k", "axes": "axes"}),
+    "round": ("round", {"decimals": "decimals"}),
+    "searchsorted": ("searchsorted", {"v": "values", "side": "side"}),
+    "sinc": ("sinc", {}),
+    "sort": ("sort", {"axis": "axis"}),
+    "squeeze": ("squeeze", {"axis": "axis"}),
+    "std": ("std", {**_AXES, "ddof": "correction", "correction": "correction"}),
+    "sum": ("sum", _TYPED),
+    "swapaxes": ("swapaxes", {"axis1": "", "axis2": ""}),
+    "take": ("take", {"indices": "index", "axis": "axis"}),
+    "take_along_axis": ("take_along_axis", {"indices": "index", "axis": "axis"}),
+    "tensordot": ("tensordot", {"b": "other", "axes": "axes"}),
+    "tile": ("tile", {"reps": ""}),
+    "trace": ("trace", {"offset": "offset", "axis1": "dim1", "axis2": "dim2"}),
+    "transpose": ("transpose", {"axes": ""}),
+    "tril": ("tril", {"k": ""}),
+    "triu": ("triu", {"k": ""}),
+    "var": ("var", {**_AXES, "ddof": "correction", "correction": "correction"}),
+    "vdot": ("vdot", {"b": "other"}),
+    "zeros_like": ("zeros_like", {"dtype": "dtype"}),
+}
+#: Those of several tensors: the method, and whether it takes an axis.
+_TOGETHER: Final = {
+    "broadcast_arrays": ("broadcast_tensors", False),
+    "column_stack": ("column_stack", False),
+    "concat": ("concat", True),
+    "concatenate": ("concat", True),
+    "dstack": ("dstack", False),
+    "hstack": ("hstack", False),
+    "stack": ("stack", True),
+    "vstack": ("vstack", False),
+}
+#: NumPy's parameters where `inspect` does not know them.
+_PARAMETERS: Final = {
+    "bincount": ("x", "weights", "minlength"),
+    "inner": ("a", "b"),
+    "vdot": ("a", "b"),
+}
+#: Functions that change their first argument, and what to do instead.
+_CHANGING: Final = {
+    "copyto": "x.copy_(…)",
+    "fill_diagonal": "x[i, i] = …",
+    "place": "x[mask] = …",
+    "put": "x[…] = …",
+    "put_along_axis": "x.put_along_axis(…), which gives a new tensor",
+    "putmask": "x[mask] = …",
+}
+
+
+class NumpyFunctions(TorchNames):
+    """The protocols by which NumPy's functions find their meaning for tensors."""
+
+    __slots__ = ()
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = (), **options: Any) -> Any:
+        """`np.add(array, tensor)` and other elementwise functions of NumPy: a tensor.
+
+        `array += tensor` and `out=array` write the array. Raises DtypeError for a function that tensors do not have.
+        """
+        if any(isinstance(target, np.ndarray) for target in out):
+            return getattr(ufunc, method)(*_on_host(inputs), out=out, **_on_host(options))
+        like = next((x for x in (*inputs, *out) if isinstance(x, TensorCore)), self)
+        dtype = options.pop("dtype", None)
+        name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+        if options and method not in ("reduce", "accumulate"):
+            raise DtypeError(f"{name}: {', '.join(options)} is not for tensors; give .numpy() of them, or leave it out")
+        # A function of this name that is not NumPy's own, such as SciPy's, may mean something else.
+        own = ufunc.__name__ if _is_numpys(ufunc) else ""
+        result = _elementwise(name, own, method, like, inputs, dtype, options)
+        if not out:
+            return result
+        return out[0]._become(result, f"{name}(out=)")
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
+        """`np.sum(tensor)` and other functions of NumPy: a tensor where tensors have them, else NumPy's own result.
+
+        Raises GradientError where NumPy would lose a gradient, DtypeError for functions that change their argument.
+        """
+        if not all(issubclass(kind, (np.ndarray, TensorCore)) for kind in types):
+            return NotImplemented
+        name = function.__name__
+        if isinstance(target := options.get("out"), TensorCore):
+            rest = {key: value for key, value in options.items() if key != "out"}
+            changed: Any = target
+            return changed._become(as_tensor(changed, function(*arguments, **rest), f"np.{name}"), f"np.{name}(out=)")
+        found = _of_tensors(function, arguments, options) if _is_numpys(function) else NotImplemented
+        if found is not NotImplemented:
+            return found
+        if name in _CHANGING and arguments and isinstance(arguments[0], TensorCore):
+            raise DtypeError(f"np.{name}: a tensor is changed by {_CHANGING[name]}, and not by NumPy")
+        result = function(*_on_host(arguments), **_on_host(options))
+        if _has_floats(result) and any(tensor.requires_grad for tensor in _tensors((arguments, options))):
+            raise GradientError(
+                f"np.{name}: NumPy computes this from the values, and the gradient would be lost; use tensor.detach(), "
+                "or a function of tensors"
+            )
+        return result
+
+
+def _is_numpys(function: Any) -> bool:
+    """Whether it is the function of this name in `np` itself: `np.linalg` has others of the same names."""
+    return getattr(np, function.__name__, None) is function
+
+
+def _on_host(value: Any) -> Any:
+    """Tensors as NumPy arrays, in tuples, lists and dicts too."""
+    if isinstance(value, TensorCore):
+        return np.asarray(value)
+    if type(value) in (tuple, list):
+        return type(value)(map(_on_host, value))
+    if type(value) is dict:
+        return {key: _on_host(part) for key, part in value.items()}
+    return value
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    if isinstance(value, TensorCore):
+        yield value
+    elif type(value) in (tuple, list, dict):
+        for part in value.values() if type(value) is dict else value:
+            yield from _tensors(part)
+
+
+def _has_floats(result: Any) -> bool:
+    if isinstance(result, (tuple, list)):
+        return any(map(_has_floats, result))
+    return isinstance(result, (np.ndarray, np.generic)) and result.dtype.kind in "fc"
+
+
+# ---- elementwise functions ----
+
+
+def _elementwise(
+    name: str, function: str, method: str, like: Any, inputs: tuple[Any, ...], dtype: Any, options: dict[str, Any]
+) -> Any:
+    first, *rest = inputs
+    if method == "reduce" and function in _REDUCTIONS and options.keys() <= {"axis", "keepdims"}:
+        axis = options.pop("axis", 0)
+        typed = {} if dtype is None else {"dtype": dtype}
+        return getattr(first, _REDUCTIONS[function])(axis, **options, **typed)
+    if method == "accumulate" and function in _ACCUMULATIONS and options.keys() <= {"axis"}:
+        return getattr(first, _ACCUMULATIONS[function])(options.get("axis", 0), dtype)
+    known = _METHODS.get(function, function)
+    if not hasattr(like, known) or method not in ("__call__", "outer"):
+        raise DtypeError(f"{name}: tensors have no such function; give .numpy() of them to compute it on the host")
+    if dtype is not None:
+        inputs = tuple(as_tensor(like, np.asarray(x) if is_weak_scalar(x) else x, name).cast(dtype) for x in inputs)
+        first, *rest = inputs
+    if method == "outer":
+        first, second = (as_tensor(like, np.asarray(x) if is_weak_scalar(x) else x, name) for x in inputs)
+        return getattr(first.reshape(first.shape + (1,) * second.ndim), known)(second)
+    if is_weak_scalar(first):
+        # As weak as it is beside a tensor: a scalar of the tensor's own dtype where that can hold it.
+        first = like.full((), first, dtype=result_dtype(like, first), device=like._device or None)
+    return getattr(as_tensor(like, first, name), known)(*rest)
+
+
+# ---- other functions ----
+
+
+def _of_tensors(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """What tensors have for a function of NumPy; NotImplemented where they do not take these arguments."""
+    name = function.__name__
+    if name in _SPECIAL:
+        return _SPECIAL[name](*arguments, **options)
+    if name in _TOGETHER:
+        return _together(name, arguments, options)
+    if name not in _FUNCTIONS:
+        return NotImplemented
+    method, names = _FUNCTIONS[name]
+    given = _bound(function, arguments, options)
+    if given is None:
+        return NotImplemented
+    first, *rest = given.items()
+    if not isinstance(first[1], TensorCore) and not hasattr(first[1], "__array__"):
+        return NotImplemented
+    positional, named = [], {}
+    for key, value in rest:
+        if key == "out" and isinstance(value, TensorCore):
+            raise DtypeError(f"np.{name}: give out=… by name")
+        if key not in names:
+            return NotImplemented
+        if names[key]:
+            named[names[key]] = value
+        elif value is not None:
+            positional.append(value)
+    like = next(x for x in (*arguments, *options.values()) if isinstance(x, TensorCore))
+    found = getattr(as_tensor(like, first[1], f"np.{name}"), method)
+    result = found(*positional, **named) if callable(found) else found
+    return result[0] if name == "sort" else result
+
+
+def _bound(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any] | None:
+    """The arguments by NumPy's names."""
+    names = _parameters(function)
+    if len(arguments) > len(names):
+        return None
+    return dict(zip(names, arguments)) | options
+
+
+@cache
+def _parameters(function: Any) -> tuple[str, ...]:
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except ValueError:
+        return _PARAMETERS.get(function.__name__, ())
+
+
+def _together(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    method, has_axis = _TOGETHER[name]
+    tensors, *more = arguments if name != "broadcast_arrays" else (arguments,)
+    if len(more) > has_axis or options.keys() - ({"axis"} if has_axis else set()):
+        return NotImplemented
+    like = next((x for x in tensors if isinstance(x, TensorCore)), None)
+    if like is None:
+        return NotImplemented
+    axis = {"axis": more[0]} if more else options
+    parts = [as_tensor(like, np.asarray(x) if is_weak_scalar(x) else x, f"np.{name}") for x in tensors]
+    return getattr(type(like), method)(parts, **axis)
+
+
+def _where(condition: Any, *values: Any) -> Any:
+    """`np.where`, where the truth of a number is that it is not 0."""
+    if len(values) != 2:
+        return NotImplemented if values else condition.nonzero(as_tuple=True)
+    like = next(x for x in (condition, *values) if isinstance(x, TensorCore))
+    chosen = as_tensor(like, np.asarray(condition), "np.where") if not isinstance(condition, TensorCore) else condition
+    return chosen.cast("bool").where(*values)  # type: ignore[attr-defined]
+
+
+def _dot(a: Any, b: Any) -> Any:
+    """`np.dot`, which for more than two axes is not `matmul`."""
+    like: Any = a if isinstance(a, TensorCore) else b
+    first, second = (as_tensor(like, np.asarray(x) if is_weak_scalar(x) else x, "np.dot") for x in (a, b))
+    if not first.ndim or not second.ndim:
+        return first * second
+    return first.dot(second) if second.ndim < 3 else first.tensordot(second, ([-1], [-2]))
+
+
+def _size(a: Any, axis: int | None = None) -> int:
+    return int(a.size) if axis is None else int(a.shape[axis])
+
+
+def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
+    return bool(np.array_equal(_on_host(a1), _on_host(a2), equal_nan=equal_nan))
+
+
+def _allclose(a: Any, b: Any, **options: Any) -> bool:
+    return bool(np.allclose(_on_host(a), _on_host(b), **options))
+
+
+def _einsum(*operands: Any, **options: Any) -> Any:
+    if options or not operands or not isinstance(operands[0], str):
+        return NotImplemented
+    like: Any = next(x for x in operands if isinstance(x, TensorCore))
+    return type(like).einsum(*operands)
+
+
+def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+    parts = indices_or_sections
+    if not isinstance(ary, TensorCore):
+        return NotImplemented
+    k = one_axis(axis, ary.ndim, "np.split")
+    if isinstance(parts, int) and (parts < 1 or ary.shape[k] % parts):
+        raise ShapeError(f"np.split: {parts} equal parts of axis {k} of the shape {ary.shape}; use np.array_split")
+    return ary.tensor_split(parts, k)  # type: ignore[attr-defined]
+
+
+_SPECIAL: Final[dict[str, Callable[..., Any]]] = {
+    "allclose": _allclose,
+    "array_equal": _array_equal,
+    "dot": _dot,
+    "einsum": _einsum,
+    "ndim": lambda a: a.ndim,
+    "nonzero": lambda a: a.nonzero(as_tuple=True),
+    "shape": lambda a: a.shape,
+    "size": _size,
+    "split": _split,
+    "where": _where,
+}
