@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rulegrad import Tensor, nn, optim
+from rulegrad import Tensor, nn, optim, profile
 from rulegrad.errors import ConfigError, RulegradError, ShapeError
 from rulegrad.tensor.realize import needs_buffer
 
@@ -193,3 +193,18 @@ def test_parameters_are_made_together(any_device):
     assert layer.weight._uop.op != "BUFFER"
     assert layer.weight.uop.op == "BUFFER"
     assert layer.bias._uop.op == "BUFFER"
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_a_longer_sequence_needs_no_other_kernels(any_device, kind):
+    """Every step, forwards and backwards, has the kernels of the one before it."""
+    counts = []
+    for length in (6, 10):
+        layer = getattr(nn, kind)(2, 3)
+        Tensor.realize(*layer.parameters())
+        layer(Tensor.ones(length, 2, 2))[0].square().sum().backward()
+        with profile() as recorded:
+            Tensor.realize(*(parameter.grad for parameter in layer.parameters()))
+        counts.append((len({kernel.name for kernel in recorded.kernels}), len(recorded.kernels)))
+    assert counts[1][0] <= counts[0][0] + 2 < 50
+    assert counts[1][1] > counts[0][1] + 4

@@ -77,6 +77,8 @@ LAYERS = {
     "RNN_relu": Layer(lambda nn: nn.RNN(4, 3, 1, "relu", False, True, 0.0, True), (STEPS,)),
     "LSTM": Layer(lambda nn: nn.LSTM(4, 3, 1), (STEPS, STATES[:1], STATES[1:]), lambda layer, x, h, c: layer(x, (h, c))),
     "LSTM_both": Layer(lambda nn: nn.LSTM(4, 3, 2, bidirectional=True, batch_first=True), (STEPS,)),
+    "LSTM_projected": Layer(lambda nn: nn.LSTM(4, 5, 2, bidirectional=True, proj_size=3), (STEPS, numbers(4, 2, 3), numbers(4, 2, 5)), lambda layer, x, h, c: layer(x, (h, c))),
+    "LSTM_no_bias": Layer(lambda nn: nn.LSTM(4, 3, bias=False, proj_size=2, batch_first=True), (STEPS,)),
     "GRU": Layer(lambda nn: nn.GRU(4, 3, 2), (STEPS, STATES)),
     "GRU_no_batch": Layer(lambda nn: nn.GRU(4, 3, bidirectional=True), (STEPS[:, 0],)),
     "RNNCell": Layer(lambda nn: nn.RNNCell(4, 3), (STEPS[0], STATES[0])),

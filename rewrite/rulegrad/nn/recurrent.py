@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.ir import UOp
 from rulegrad.nn import init
 from rulegrad.nn.module import Described
 from rulegrad.tensor.tensor import Tensor
@@ -14,20 +15,47 @@ from rulegrad.tensor.tensor import Tensor
 State = tuple[Tensor, ...]
 
 
-def _step(kind: str, inputs: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
+class _Weights(NamedTuple):
+    """What a step multiplies its state by."""
+
+    hidden: Tensor
+    bias: Tensor | None
+    projection: Tensor | None = None
+
+    def linked(self) -> _Weights:
+        """The same for one more step."""
+        return _Weights(*(None if tensor is None else _linked(tensor) for tensor in self))  # type: ignore[arg-type]
+
+
+def _linked(x: Tensor) -> Tensor:
+    """`x`, whose gradient is kept in memory here: what the later steps add to it is one value, not a sum over them."""
+    return _with_kept_gradient(x, x)
+
+
+def _kept(x: Tensor) -> Tensor:
+    """`x` in memory, and its gradient too: so the kernels of a step, forwards and backwards, are those of others."""
+    return _with_kept_gradient(x.contiguous(), x)
+
+
+def _with_kept_gradient(value: Tensor, x: Tensor) -> Tensor:
+    return value._result(UOp("CUSTOM", (value.uop, x.uop), name="rulegrad.kept"), x)
+
+
+def _step(kind: str, inputs: Tensor, state: State, weights: _Weights) -> State:
     """One step of a cell; `inputs` is already multiplied by the weights, with their bias."""
-    hidden = state[0].linear(weight, bias)
+    hidden = state[0].linear(weights.hidden, weights.bias)
     if kind == "GRU":
         size = hidden.shape[-1] // 3
-        parts, own = inputs.split(size, -1), hidden.split(size, -1)
+        parts, own = inputs.split(size, -1), _kept(hidden).split(size, -1)
         reset, update = (parts[0] + own[0]).sigmoid(), (parts[1] + own[1]).sigmoid()
         new = (parts[2] + reset * own[2]).tanh()
         return (new + update * (state[0] - new),)
-    total = inputs + hidden
+    total = _kept(inputs + hidden)
     if kind == "LSTM":
         enter, forget, value, leave = total.split(total.shape[-1] // 4, -1)
         memory = forget.sigmoid() * state[1] + enter.sigmoid() * value.tanh()
-        return leave.sigmoid() * memory.tanh(), memory
+        result = leave.sigmoid() * memory.tanh()
+        return (result if weights.projection is None else result.linear(weights.projection)), memory
     return (total.relu() if kind == "relu" else total.tanh(),)
 
 
@@ -48,20 +76,27 @@ class _Recurrent(Described):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        proj_size: int = 0,
         device: str | None = None,
         dtype: Any = "float32",
     ) -> None:
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout, self.bidirectional = bias, batch_first, dropout, bidirectional
+        self.proj_size = proj_size
         bound, rows = init.inverse_root(hidden_size), _GATES[self._kind] * hidden_size
         for layer in range(num_layers):
-            inputs = input_size if layer == 0 else hidden_size * (2 if bidirectional else 1)
+            inputs = input_size if layer == 0 else self._out * (2 if bidirectional else 1)
+            shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, inputs), "weight_hh": (rows, self._out)}
+            shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)} if bias else {}
+            shapes |= {"weight_hr": (proj_size, hidden_size)} if proj_size else {}
             for suffix in self._suffixes(layer):
-                setattr(self, f"weight_ih_{suffix}", init.bounded((rows, inputs), bound, device, dtype))
-                setattr(self, f"weight_hh_{suffix}", init.bounded((rows, hidden_size), bound, device, dtype))
-                if bias:
-                    setattr(self, f"bias_ih_{suffix}", init.bounded((rows,), bound, device, dtype))
-                    setattr(self, f"bias_hh_{suffix}", init.bounded((rows,), bound, device, dtype))
+                for name, shape in shapes.items():
+                    setattr(self, f"{name}_{suffix}", init.bounded(shape, bound, device, dtype))
+
+    @property
+    def _out(self) -> int:
+        """The size of what a direction gives."""
+        return self.proj_size or self.hidden_size
 
     def _suffixes(self, layer: int) -> list[str]:
         return [f"l{layer}", f"l{layer}_reverse"] if self.bidirectional else [f"l{layer}"]
@@ -93,27 +128,27 @@ class _Recurrent(Described):
 
     def _first_states(self, sequence: Tensor, states: State | None) -> State:
         count = self.num_layers * (2 if self.bidirectional else 1)
-        shape = (count, sequence.shape[1], self.hidden_size)
+        sizes = (self._out, self.hidden_size) if self._kind == "LSTM" else (self._out,)
+        shapes = [(count, sequence.shape[1], size) for size in sizes]
         if states is None:
-            zeros = Tensor.zeros(shape, dtype=sequence.dtype, device=sequence.device)
-            return (zeros, zeros) if self._kind == "LSTM" else (zeros,)
-        if any(state.shape != shape for state in states):
-            shapes = ", ".join(str(state.shape) for state in states)
-            raise ShapeError(f"{type(self).__name__}: states of shape {shapes}; they need {shape}")
+            return tuple(Tensor.zeros(shape, dtype=sequence.dtype, device=sequence.device) for shape in shapes)
+        if [state.shape for state in states] != shapes:
+            given, needed = (", ".join(map(str, those)) for those in ([s.shape for s in states], shapes))
+            raise ShapeError(f"{type(self).__name__}: states of shape {given}; they need {needed}")
         return states
 
     def _direction(self, sequence: Tensor, suffix: str, state: State) -> tuple[Tensor, State]:
-        weights = vars(self)
-        inputs = sequence.linear(weights[f"weight_ih_{suffix}"], weights.get(f"bias_ih_{suffix}"))
-        places = range(sequence.shape[0])
+        own = vars(self)
+        inputs = _kept(sequence.linear(own[f"weight_ih_{suffix}"], own.get(f"bias_ih_{suffix}")))
+        # Each step reads a tensor of its own: a place in the sequence would be a number in its kernels.
+        parts = [_kept(inputs[place]) for place in range(sequence.shape[0])]
+        weights = _Weights(*(own.get(f"{name}_{suffix}") for name in ("weight_hh", "bias_hh", "weight_hr")))  # type: ignore[arg-type]
         backwards = suffix.endswith("_reverse")
         steps = []
-        for place in reversed(places) if backwards else places:
-            hidden_weights = (weights[f"weight_hh_{suffix}"], weights.get(f"bias_hh_{suffix}"))
-            state = _step(self._kind, inputs[place], state, *hidden_weights)
-            # Kept in memory, or each step would compute all those before it again.
-            state = tuple(part.contiguous() for part in state)
-            steps.append(state[0])
+        for part in reversed(parts) if backwards else parts:
+            weights = weights.linked()
+            state = tuple(_kept(tensor) for tensor in _step(self._kind, part, state, weights))
+            steps.append(_linked(state[0]))
         return Tensor.stack(steps[::-1] if backwards else steps), state
 
 
@@ -147,7 +182,8 @@ class RNN(_Recurrent):
         dtype: Any = "float32",
     ) -> None:
         self._kind = _nonlinearity(nonlinearity, "RNN")
-        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
+        sizes = (input_size, hidden_size, num_layers)
+        super().__init__(*sizes, bias, batch_first, dropout, bidirectional, 0, device, dtype)
 
     def forward(self, x: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
         outputs, last = self._run(x, None if hx is None else (hx,))
@@ -160,6 +196,21 @@ class GRU(_Recurrent):
     __call__: Callable[..., tuple[Tensor, Tensor]]
     _kind = "GRU"
 
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        sizes = (input_size, hidden_size, num_layers)
+        super().__init__(*sizes, bias, batch_first, dropout, bidirectional, 0, device, dtype)
+
     def forward(self, x: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
         outputs, last = self._run(x, None if hx is None else (hx,))
         return outputs, last[0]
@@ -168,11 +219,36 @@ class GRU(_Recurrent):
 class LSTM(_Recurrent):
     """Long short-term memory (Hochreiter and Schmidhuber 1997), gates in the order input, forget, cell, output.
 
-    The states are pairs (hidden, cell); otherwise as `RNN`.
+    The states are pairs (hidden, cell); otherwise as `RNN`. With `proj_size` the hidden states are multiplied by
+    weight_hr_l0, …, of shape (proj_size, hidden_size), and outputs have that size (Sak, Senior and Beaufays 2014).
+    Raises ConfigError for a projection that is no smaller.
+
+    >>> from rulegrad import Tensor, nn
+    >>> outputs, (hidden, cell) = nn.LSTM(3, 4, proj_size=2)(Tensor.ones(5, 2, 3))
+    >>> outputs.shape, hidden.shape, cell.shape
+    ((5, 2, 2), (1, 2, 2), (1, 2, 4))
     """
 
     __call__: Callable[..., tuple[Tensor, tuple[Tensor, Tensor]]]
     _kind = "LSTM"
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        if not 0 <= proj_size < hidden_size:
+            raise ConfigError(f"LSTM: proj_size={proj_size}; use a size below hidden_size={hidden_size}, 0 for none")
+        sizes = (input_size, hidden_size, num_layers)
+        super().__init__(*sizes, bias, batch_first, dropout, bidirectional, proj_size, device, dtype)
 
     def forward(self, x: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         outputs, last = self._run(x, hx)
@@ -207,7 +283,8 @@ class _Cell(Described):
         if state is None:
             zeros = Tensor.zeros(*x.shape[:-1], self.hidden_size, dtype=x.dtype, device=x.device)
             state = (zeros, zeros)
-        return _step(self._kind, x.linear(self.weight_ih, self.bias_ih), state, self.weight_hh, self.bias_hh)
+        inputs = x.linear(self.weight_ih, self.bias_ih)
+        return _step(self._kind, inputs, state, _Weights(self.weight_hh, self.bias_hh))
 
 
 class RNNCell(_Cell):
