@@ -65,7 +65,7 @@ class Reader:
     ) -> None:
         self.rule = rule
         self.code = code
-        self.assembler, self.table = watched.assembler, watched.table
+        self.assembler, self.table, self.definitions = watched.assembler, watched.table, watched.definitions
         self.texts = texts
         self.namer = namer
         tests = {k for k, i in code.instructions.items() if i.opcode in _OP_TESTS and i.part is code.pattern}
@@ -90,7 +90,7 @@ class Reader:
             message, path = found
         elif instruction.opcode in _CONDITIONS:
             expression = self._first_false(expression)
-            message = self._with_values(f"`{self._text(expression)}` is false", expression, instruction)
+            message = self._with_values(f"`{self.text(expression)}` is false", expression, instruction)
         else:
             message = self._with_values(self._valueless(instruction, expression), expression, instruction)
         matched, total = self.progress(place)
@@ -101,7 +101,7 @@ class Reader:
             return "pattern"
         return "template" if instruction.part is self.code.template else "clause"
 
-    def _text(self, x: syntax.Expression) -> str:
+    def text(self, x: syntax.Expression) -> str:
         """An expression as it stands in its file."""
         span = _whole(x)
         lines = self.texts.get(span.file, "").split("\n")[span.line - 1 : span.end_line]
@@ -142,7 +142,7 @@ class Reader:
         if x != whole and isinstance(x, syntax.Call | syntax.Member | syntax.Subscript):
             register = self.code.values.get(x)
             if register is not None and self._registers[register] is not None:
-                values.setdefault(self._text(x), self.namer.value(self._registers[register]))
+                values.setdefault(self.text(x), self.namer.value(self._registers[register]))
 
     def _first_false(self, x: syntax.Expression) -> syntax.Expression:
         """Of `a and b`, the one that was false."""
@@ -153,10 +153,10 @@ class Reader:
 
     def _valueless(self, instruction: Instruction, x: syntax.Expression) -> str:
         if isinstance(x, syntax.Negation):
-            return f"`{self._text(x)}` does not hold"
+            return f"`{self.text(x)}` does not hold"
         if isinstance(x, syntax.Multiset):
-            return f"no member is left for what `{self._text(x)}` still asks for"
-        text = f"`{self._text(x)}` has no value"
+            return f"no member is left for what `{self.text(x)}` still asks for"
+        text = f"`{self.text(x)}` has no value"
         registers, operands = self._registers, instruction.operands
         match instruction.opcode:
             case "BUILTIN":
@@ -174,7 +174,7 @@ class Reader:
             case "UNPACK":
                 value = registers[operands[0]]
                 count = len(value) if isinstance(value, tuple) else "no"
-                return f"`{self._text(x)}` is a sequence of {count} items, not of {operands[1]}"
+                return f"`{self.text(x)}` is a sequence of {count} items, not of {operands[1]}"
         return text
 
     # ---- patterns ----
@@ -265,7 +265,7 @@ class Reader:
     def _same(self, i: Instruction, register: int, x: syntax.Expression) -> str:
         first, second = i.operands
         if isinstance(x, syntax.Compute):
-            return f"is {self._found(first)}, and `{self._text(x)}` is {self._found(second)}"
+            return f"is {self._found(first)}, and `{self.text(x)}` is {self._found(second)}"
         name = (
             x.name if isinstance(x, syntax.Name) else next((n for n, b in i.names.items() if b.register == first), "")
         )

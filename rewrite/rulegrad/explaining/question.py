@@ -123,12 +123,12 @@ class Question:
         key = (target, inside.name if inside.facts or inside.states else "")
         if key not in self._programs:
             found = self.found
-            made = watched_program(_compiled(target), found.owner, found.rule, found.parameters, inside)
+            made = watched_program(compiled(target), found.owner, found.rule, found.parameters, inside)
             engine.prepare(made.program)
             self._programs[key] = made
         return self._programs[key]
 
-    def _run(self, subject: Subject, nodes: Sequence[UOp]) -> list[Run]:
+    def run(self, subject: Subject, nodes: Sequence[UOp]) -> list[Run]:
         declaration = self.passes[subject.pass_name]
         program = self._program(subject.target, declaration)
         function = self.found.function
@@ -139,7 +139,7 @@ class Question:
         return [Reader(self.found.rule, code, one.watched, self.texts, one.namer) for code in one.watched.codes]
 
     def _told(self, asked: Sequence[Subject]) -> Explanation:
-        runs = [one for subject in asked for one in self._run(subject, ())]
+        runs = [one for subject in asked for one in self.run(subject, ())]
         if not runs:
             return self._said(words.NOT_TRIED, f"was not tried: no graph went through {', '.join(self.passes)}")
         if self.at is not None and not any(self._node(one.namer) for one in runs):
@@ -178,7 +178,7 @@ class Question:
         for items in chosen:
             nodes[runs[items[0].run].subject].append(items[0].attempt.node)
         first = {one.subject: number for number, one in reversed(list(enumerate(runs)))}
-        again = {subject: self._run(subject, wanted) for subject, wanted in nodes.items()}
+        again = {subject: self.run(subject, wanted) for subject, wanted in nodes.items()}
         graphs = {graph: number for number, graph in enumerate(_graphs(runs), 1)}
         answers = []
         for items in chosen:
@@ -295,7 +295,7 @@ _known: dict[str | None, ProgramCompiler] = {}
 engine.on_change(_known.clear)
 
 
-def _compiled(target: str | None) -> ProgramCompiler:
+def compiled(target: str | None) -> ProgramCompiler:
     """The same when it has compiled everything, kept until the rules in force change."""
     if target not in _known:
         _known[target] = _compiler(target)

@@ -3,9 +3,10 @@
 python -m rulegrad why nested --graph g.txt --at %37 --pass symbolic
 python -m rulegrad why index_division.nested train.py --epochs 1     every graph of a script, with its arguments
 python -m rulegrad why nested < g.txt                                a graph in the text form, from the standard input
+python -m rulegrad why --fusion %7 train.py                          why the schedule stores the value of a node, or not
 
-RULE is SET.RULE, or RULE where one set has it. The exit status is 0 when the rule fires on a node that is asked about,
-1 when it does not, 2 for a question that cannot be answered.
+RULE is SET.RULE, or RULE where one set has it. The exit status is 0 when the rule fires on a node that is asked about
+(when the value is stored), 1 when it does not, 2 for a question that cannot be answered.
 """
 
 from __future__ import annotations
@@ -20,18 +21,22 @@ from pathlib import Path
 
 from rulegrad.errors import GraphError, RulegradError
 from rulegrad.explaining import Explanation, Subject, explain
+from rulegrad.explaining.fusion import explain_fusion
 from rulegrad.explaining.script import Recording, run_script
 from rulegrad.ir import UOp
 from rulegrad.lang import engine
+from rulegrad.runtime import devices
 
 __all__ = ["Explanation", "explain", "main"]
-_WITH_VALUE = ("--graph", "--at", "--pass", "--target", "--most")
+_WITH_VALUE = ("--fusion", "--graph", "--at", "--pass", "--target", "--most")
 
 
 def main(arguments: Sequence[str]) -> int:
     """Prints the explanation; the exit status as above."""
     options = _options(arguments)
     try:
+        if options.fusion is not None:
+            return _fusion(options)
         explanation = _explained(options)
     except RulegradError as error:
         print(f"rulegrad why: {error}", file=sys.stderr)
@@ -44,6 +49,33 @@ def main(arguments: Sequence[str]) -> int:
             for number, text in explanation.graphs.items():
                 print(f"\ngraph {number}:\n{text}")
     return 0 if explanation.fires else 1
+
+
+def _fusion(options: argparse.Namespace) -> int:
+    """Prints what the schedule did with a node of each graph that has it; 0 when one stores it, 1 when none does."""
+    scheduled = _scheduled(options)
+    found = [explain_fusion(graph, options.fusion, target) for graph, target in scheduled]
+    if options.json:
+        print(json.dumps([dataclasses.asdict(one) for one in found], indent=2))
+        return 0 if any(one.stored for one in found) else 1
+    for number, ((graph, _), one) in enumerate(zip(scheduled, found, strict=True), 1):
+        head = f"graph {number}: " if len(found) > 1 else ""
+        print(f"{head}{one}" + (f"\n\n{graph}" if options.show else ""))
+    return 0 if any(one.stored for one in found) else 1
+
+
+def _scheduled(options: argparse.Namespace) -> list[tuple[UOp, str]]:
+    """The graphs that are scheduled, with their targets: those of a script that have the node, or the given one."""
+    first = next(name for name in engine.pipeline("schedule") if name != "number")
+    subjects = _subjects(options)
+    if isinstance(subjects, UOp):
+        return [(subjects, options.target or devices.target_of(devices.default()))]
+    graphs = [(one.graph, one.target) for one in subjects if one.pass_name == first and one.target is not None]
+    if not graphs:
+        raise GraphError("the script computes no tensor, so there is no graph to ask about")
+    number = options.fusion.removeprefix("%")
+    have = [(graph, target) for graph, target in graphs if number.isdecimal() and int(number) < graph.count_nodes()]
+    return have or graphs[-1:]
 
 
 def _explained(options: argparse.Namespace) -> Explanation:
@@ -81,11 +113,12 @@ def _graph(file: str | None) -> UOp:
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         "python -m rulegrad why",
-        usage="%(prog)s [options] RULE [SCRIPT argument ...]",
+        usage="%(prog)s [options] {RULE | --fusion NODE} [SCRIPT argument ...]",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("rule", metavar="RULE", help="the rule; what follows a SCRIPT after it is the script's")
+    parser.add_argument("rule", metavar="RULE", nargs="?", help="the rule; what follows a SCRIPT is the script's")
+    parser.add_argument("--fusion", metavar="NODE", help="instead of a RULE: why the value of a node is stored, or not")
     parser.add_argument("--graph", metavar="FILE", help="a graph in the text form, instead of a script")
     parser.add_argument("--at", metavar="NODE", help="the node, by its number in the printed text: %%37 or 37")
     parser.add_argument("--pass", dest="pass_name", metavar="PASS", help="the pass; else every one that has the rule")
@@ -95,6 +128,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of text")
     ours, script = _split(arguments)
     options = parser.parse_args(ours)
+    if options.rule is None and options.fusion is None:
+        parser.error("the following arguments are required: RULE")
     if script and options.graph is not None:
         parser.error("give a script or --graph FILE, not both")
     options.script, options.arguments = (script[0], script[1:]) if script else (None, [])
@@ -102,13 +137,14 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Our arguments, and from the second that is no option on, the script's."""
+    """Our arguments, and the script's: from the second that is no option on, or the first where no RULE is given."""
     at = names = 0
+    wanted = 1 if any(one.startswith("--fusion") for one in arguments) else 2
     while at < len(arguments):
         one = arguments[at]
         if not one.startswith("-") or one == "-":
             names += 1
-            if names == 2:
+            if names == wanted:
                 break
         at += 2 if one in _WITH_VALUE else 1
     return list(arguments[:at]), list(arguments[at:])

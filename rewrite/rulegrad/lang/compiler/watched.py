@@ -127,6 +127,7 @@ class WatchedProgram:
     program: _core.Program
     assembler: Assembler
     table: OpTable
+    definitions: Mapping[str, syntax.Definition]
     codes: list[WatchedCode]
     alternatives: list[Alternative]
 
@@ -146,5 +147,10 @@ def watched_program(
     assembler = copy(compiler.assembler)
     assembler.functions = [*assembler.functions, CompiledFunction(PROBE, 1 + len(parameters), alternatives)]
     return WatchedProgram(
-        _core.Program(assembler.serialize()), assembler, compiler.library.table, watched.codes, alternatives
+        _core.Program(assembler.serialize()),
+        assembler,
+        compiler.library.table,
+        compiler.library.definitions,
+        watched.codes,
+        alternatives,
     )
