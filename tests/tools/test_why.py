@@ -92,7 +92,10 @@ def test_the_usage_is_printed(arguments: list[str], capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit) as end:
         main(["why", *arguments])
     assert end.value.code == 2
-    assert "usage: python -m rulegrad why [options] RULE [SCRIPT argument ...]" in capsys.readouterr().err
+    assert (
+        "usage: python -m rulegrad why [options] {RULE | --fusion NODE} [SCRIPT argument ...]"
+        in capsys.readouterr().err
+    )
 
 
 # ---- scripts ----
