@@ -6,7 +6,6 @@ They differentiate the graph that a function builds (`rules/gradient.rules`), so
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -17,12 +16,10 @@ from rulegrad.tensor.autograd import leaf_gradients
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.gradient_mode import enable_grad, gradients_enabled
-from rulegrad.tensor.history import GradientPoint, gradient_points, join
+from rulegrad.tensor.history import GradientPoint, argument_numbers, gradient_points, join
 from rulegrad.tensor.mapping import vmap
 from rulegrad.tensor.tensor import Tensor
 from rulegrad.tensor.trees import Rebuild, change, flatten
-
-_numbers = itertools.count()
 
 Function = Callable[..., Any]
 Positions = int | Sequence[int]
@@ -207,7 +204,7 @@ def _pullback(
 
 def _argument(tensor: Any) -> Any:
     """The tensor as an argument that is differentiated: the same values, under a name of their own."""
-    node = UOp("ARGUMENT", (tensor.uop,), id=next(_numbers))
+    node = UOp("ARGUMENT", (tensor.uop,), id=next(argument_numbers))
     argument = tensor._new(node, None, tensor._device)
     point = GradientPoint(node, None, leaf=argument)
     argument._history = join(tensor._history, point)

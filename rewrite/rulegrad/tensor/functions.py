@@ -90,8 +90,20 @@ class Functions(Arithmetic):
         """`self * sigmoid(self)`, also called swish."""
         return self * self.sigmoid()
 
-    def softplus(self) -> Self:
-        """`log(1 + exp(self))`, without overflow."""
+    def softplus(self, beta: float = 1.0, threshold: float | None = None) -> Self:
+        """`log(1 + exp(beta * self)) / beta`, without overflow.
+
+        threshold: where `beta * self` is larger, the element itself is taken, as PyTorch does from 20 on. It does
+        without by default, because nothing overflows here.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([0.0, 3.0]).softplus(2.0, threshold=4.0).tolist()
+        [0.3465735912322998, 3.0]
+        """
+        if beta != 1.0 or threshold is not None:
+            scaled = self._floating() * beta
+            soft = scaled.softplus() / beta
+            return soft if threshold is None else (scaled > threshold).where(self, soft).cast(soft.dtype)
         x = self._floating()
         negative = x < 0
         small = negative.where(x, -x).exp()

@@ -23,6 +23,8 @@ History: TypeAlias = Any
 Pullback: TypeAlias = "Callable[[Any, Any], Sequence[tuple[Any, Any]]]"
 
 _numbers = itertools.count()
+#: The numbers of ARGUMENT nodes, which are names for results that gradients are wanted of.
+argument_numbers = itertools.count()
 
 
 class GradientPoint:

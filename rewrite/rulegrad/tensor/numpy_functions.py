@@ -18,9 +18,9 @@ import numpy as np
 from rulegrad.errors import DtypeError, GradientError, ShapeError
 from rulegrad.tensor.axes import one_axis
 from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.inplace_functions import InPlaceFunctions
 from rulegrad.tensor.operands import as_tensor, result_dtype
 from rulegrad.tensor.storage import is_weak_scalar
-from rulegrad.tensor.torch_names import TorchNames
 
 #: NumPy's elementwise functions whose method has another name; the others have the same.
 _METHODS: Final = {
@@ -85,6 +85,9 @@ _FUNCTIONS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "min": ("min", _AXES),
     "moveaxis": ("moveaxis", {"source": "source", "destination": "destination"}),
     "nan_to_num": ("nan_to_num", {}),
+    "nanmean": ("nanmean", _AXES),
+    "nanmedian": ("nanmedian", _AXES),
+    "nansum": ("nansum", _TYPED),
     "ones_like": ("ones_like", {"dtype": "dtype"}),
     "outer": ("outer", {"b": "other"}),
     "prod": ("prod", _TYPED),
@@ -143,7 +146,7 @@ _CHANGING: Final = {
 }
 
 
-class NumpyFunctions(TorchNames):
+class NumpyFunctions(InPlaceFunctions):
     """The protocols by which NumPy's functions find their meaning for tensors."""
 
     __slots__ = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from rulegrad.errors import ShapeError
+from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, bool_, float32, float64, int64, uint64
 from rulegrad.tensor.axes import axis_or_dim, one_axis, several_axes
@@ -89,13 +89,24 @@ class Reduce(Creation):
         self,
         axis: Axes = None,
         keepdims: bool = False,
-        correction: float = 0,
+        correction: float | None = None,
         *,
         dim: Axes = None,
         keepdim: bool = False,
+        unbiased: bool | None = None,
+        ddof: float | None = None,
     ) -> Self:
-        """The variance over `axis`: squared deviations over `n - correction` (0 as in NumPy; PyTorch's is 1)."""
+        """The variance over `axis`: squared deviations over `n - correction`.
+
+        The correction is 0 by default, as in NumPy and the array API; PyTorch's is 1, which is `correction=1`, its
+        `unbiased=True`, or NumPy's `ddof=1` here. Raises ConfigError for two of these names.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1.0, 3.0]).var().item(), Tensor([1.0, 3.0]).var(correction=1).item()
+        (1.0, 2.0)
+        """
         axes = self._axes(axis, dim, "var")
+        correction = _correction(correction, unbiased, ddof, "var")
         result = self.dtype if self.dtype.is_float else float64
         wide = self.cast(accumulation_dtype(result))
         deviation = wide - wide.mean(axes, keepdims=True)
@@ -106,12 +117,15 @@ class Reduce(Creation):
         self,
         axis: Axes = None,
         keepdims: bool = False,
-        correction: float = 0,
+        correction: float | None = None,
         *,
         dim: Axes = None,
         keepdim: bool = False,
+        unbiased: bool | None = None,
+        ddof: float | None = None,
     ) -> Self:
-        """The standard deviation, the square root of `var`."""
+        """The standard deviation, the square root of `var`: with the correction 0 by default, where PyTorch's is 1."""
+        correction = _correction(correction, unbiased, ddof, "std")
         return self.var(self._axes(axis, dim, "std"), keepdims, correction, keepdim=keepdim).sqrt()
 
     def max(self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Self:
@@ -190,3 +204,12 @@ def _sum_dtype(dtype: DType) -> DType:
     if dtype.is_inexact:
         return dtype
     return uint64 if dtype.kind == "uint" else int64
+
+
+def _correction(correction: float | None, unbiased: bool | None, ddof: float | None, name: str) -> float:
+    """What is subtracted from the number of elements, under one of its three names."""
+    named = {"correction": correction, "unbiased": unbiased, "ddof": ddof}
+    given = {key: value for key, value in named.items() if value is not None}
+    if len(given) > 1:
+        raise ConfigError(f"{name}: {' and '.join(given)} are names of one argument; give one of them")
+    return float(next(iter(given.values()), 0) or 0)

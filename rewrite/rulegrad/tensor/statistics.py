@@ -1,0 +1,293 @@
+"""Statistics beyond means and sums: without nan, covariances, histograms, and draws by given weights."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rulegrad.errors import DtypeError, ShapeError
+from rulegrad.ir.dtype import float64, int64
+from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
+from rulegrad.tensor.operands import as_tensor
+from rulegrad.tensor.torch_names import TorchNames
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from rulegrad.tensor.operands import Operand
+
+
+class Extremes(NamedTuple):
+    """The smallest and the largest elements."""
+
+    min: Any
+    max: Any
+
+
+class Mode(NamedTuple):
+    """The most frequent values, and the last places where they are."""
+
+    values: Any
+    indices: Any
+
+
+class Statistics(TorchNames):
+    """nansum, nanmean, nanmedian, nanquantile, aminmax, cov, corrcoef, histc, mode, multinomial, …"""
+
+    __slots__ = ()
+
+    # ---- without nan ----
+
+    def nansum(
+        self, axis: Any = None, keepdims: bool = False, dtype: Any = None, *, dim: Any = None, keepdim: bool = False
+    ) -> Self:
+        """The sum over `axis` of the elements that are not nan.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1.0, float("nan"), 3.0]).nansum().item()
+        4.0
+        """
+        axes = self._axes(axis, dim, "nansum")
+        return self.isnan().where(0, self).cast(self.dtype).sum(axes, keepdims or keepdim, dtype)
+
+    def nanmean(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None, keepdim: bool = False) -> Self:
+        """The mean over `axis` of the elements that are not nan; nan where all are.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1.0, float("nan"), 3.0]).nanmean().item()
+        2.0
+        """
+        axes, keep = self._axes(axis, dim, "nanmean"), keepdims or keepdim
+        count = self.isnan().logical_not().sum(axes, keep)
+        x = self if self.dtype.is_inexact else self.cast(float64)
+        return x.nansum(axes, keep) / count.cast(x.dtype)
+
+    def nanquantile(
+        self,
+        q: float,
+        axis: int | None = None,
+        keepdims: bool = False,
+        *,
+        dim: int | None = None,
+        keepdim: bool = False,
+    ) -> Self:
+        """The value below which the share `q` of the elements that are not nan lies, between two of them linearly.
+
+        nan where all are. Raises ShapeError.
+        """
+        return self._nanquantile(q, axis_or_dim(axis, dim, "nanquantile"), keepdims or keepdim, "nanquantile")
+
+    def nanmedian(
+        self, axis: int | None = None, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
+    ) -> Self:
+        """The median of the elements that are not nan; between two of them their mean, as in NumPy.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1.0, float("nan"), 3.0]).nanmedian().item()
+        2.0
+        """
+        return self._nanquantile(0.5, axis_or_dim(axis, dim, "nanmedian"), keepdims or keepdim, "nanmedian")
+
+    def _nanquantile(self, q: float, axis: int | None, keepdims: bool, name: str) -> Self:
+        if not 0 <= q <= 1:
+            raise ShapeError(f"{name}: q={q}; a share is a number between 0 and 1")
+        x = (self.flatten() if axis is None else self)._floating()
+        k = one_axis(0 if axis is None else axis, x.ndim, name)
+        x._need_elements((k,), name)
+        ordered: Self = x.sort(k).values  # nan comes last
+        last = x.isnan().logical_not().sum(k, keepdims=True) - 1
+        place = last.cast(float64) * q
+        low = place.floor()
+        first, second = (
+            ordered.take_along_axis(at.cast(int64).clip(0, x.shape[k] - 1), k) for at in (low, low.add(1).minimum(last))
+        )
+        share = (place - low).cast(x.dtype)
+        found = first.equal(second).where(first, first + (second - first) * share)
+        found = (last < 0).where(float("nan"), found)
+        if not keepdims:
+            return found.squeeze(k)
+        return found if axis is not None else found.reshape((1,) * self.ndim)
+
+    # ---- of all elements, and of pairs of variables ----
+
+    def aminmax(self, *, dim: int | None = None, keepdim: bool = False) -> Extremes:
+        """The smallest and the largest elements along `dim`, or of all."""
+        return Extremes(self.min(dim, keepdim), self.max(dim, keepdim))
+
+    def cov(self, *, correction: float = 1) -> Self:
+        """The covariances of variables (rows) over observations (columns), divided by `n - correction`.
+
+        Of a vector its variance. Raises ShapeError for more than two axes.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[1.0, 2.0, 3.0], [1.0, 0.0, -1.0]]).cov().tolist()
+        [[1.0, -1.0], [-1.0, 1.0]]
+        """
+        if self.ndim > 2:
+            raise ShapeError(f"cov: the shape is {self.shape}; it needs (variables, observations), or a vector")
+        x = self if self.dtype.is_inexact else self.cast(float64)
+        rows = x.reshape(1, -1) if x.ndim < 2 else x
+        centred = rows - rows.mean(1, keepdims=True)
+        divisor = max(rows.shape[1] - correction, 0)
+        found = (centred @ centred.conj().mT) / divisor
+        return found if self.ndim == 2 else found.reshape(())
+
+    def corrcoef(self) -> Self:
+        """The correlations of variables (rows) over observations (columns): `cov` divided by both deviations.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[1.0, 2.0, 3.0], [1.0, 0.0, -1.0]]).corrcoef().tolist()
+        [[1.0, -1.0], [-1.0, 1.0]]
+        """
+        found = self.cov()
+        if not found.ndim:
+            return found / found
+        deviation = found.diagonal().real.sqrt()
+        return found / deviation.unsqueeze(1) / deviation
+
+    def histc(self, bins: int = 100, min: float = 0, max: float = 0) -> Self:
+        """How many elements lie in each of `bins` equal intervals from `min` to `max` (both 0: of the values; waits).
+
+        Elements outside do not count. The dtype is this tensor's. Raises ShapeError.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1.0, 2.0, 1.0]).histc(4, 0, 3).tolist()
+        [0.0, 2.0, 1.0, 0.0]
+        """
+        count, flat = whole_number(bins, "histc"), self.detach().flatten()
+        if count < 1 or min > max:
+            raise ShapeError(f"histc: bins={bins}, min={min}, max={max}; use 1 bin or more, and min up to max")
+        if min == max == 0 and flat.size:
+            ends: Any = flat.aminmax()
+            min, max = float(ends.min.item()), float(ends.max.item())
+        if min == max:
+            min, max = min - 1, max + 1
+        wide = flat.cast(float64)
+        inside = (wide >= min) & (wide <= max)
+        place = ((wide - min) / (max - min) * count).floor().clip(0, count - 1)
+        zeros = self.zeros((count,), dtype=int64, device=self._device or None)
+        places = inside.where(place, 0).cast(int64)
+        return (
+            zeros.scatter_add(0, places, inside.cast(int64)).cast(self.dtype) if flat.size else zeros.cast(self.dtype)
+        )
+
+    def mode(self, dim: int = -1, keepdim: bool = False) -> Mode:
+        """The most frequent value along `dim` (the smallest of several), and the last place where it is.
+
+        >>> from rulegrad import Tensor
+        >>> [part.item() for part in Tensor([3, 1, 3, 2]).mode()]
+        [3, 2]
+        """
+        k = one_axis(dim, self.ndim, "mode")
+        self._need_elements((k,), "mode")
+        rows = self.moveaxis(k, -1)
+        same = rows.unsqueeze(-1) == rows.unsqueeze(-2)
+        count = same.sum(-1)
+        often = count == count.max(-1, keepdims=True)
+        value = often.where(rows, rows.max(-1, keepdims=True)).min(-1, keepdims=True)
+        turns = self.arange(rows.shape[-1], device=self._device or None)
+        place = ((rows == value) & often).where(turns, -1).max(-1, keepdims=True)
+        if keepdim:
+            return Mode(value.moveaxis(-1, k), place.moveaxis(-1, k))
+        return Mode(value.squeeze(-1), place.squeeze(-1))
+
+    # ---- draws ----
+
+    def multinomial(self, num_samples: int, replacement: bool = False) -> Self:
+        """`num_samples` places drawn by weight, for a vector of weights or for each row of a matrix (int64).
+
+        Without replacement no place comes twice; there may not be more samples than weights. A place is -1 where there
+        is nothing to draw: negative or nan weights, no positive one, or (without replacement) too few of them.
+        Without replacement the largest of weight / exponential variate are taken (Efraimidis and Spirakis: Weighted
+        random sampling with a reservoir; 2006). Raises ShapeError and DtypeError.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([0.0, 3.0, 0.0]).multinomial(4, replacement=True).tolist()
+        [1, 1, 1, 1]
+        """
+        count = whole_number(num_samples, "multinomial")
+        if self.ndim not in (1, 2) or not self.shape[-1] or count < 1:
+            raise ShapeError(f"multinomial: {num_samples} samples of weights of shape {self.shape}; use (…, weights)")
+        if not self.dtype.is_float:
+            raise DtypeError(f"multinomial: the weights are {self.dtype}; cast them to a float dtype")
+        weights = self.detach().reshape(-1, self.shape[-1])
+        valid = ((weights >= 0) & weights.isfinite()).all(-1, keepdims=True) & (weights > 0).any(-1, keepdims=True)
+        if replacement:
+            found = weights._drawn(count)
+        else:
+            if count > self.shape[-1]:
+                raise ShapeError(
+                    f"multinomial: {count} samples of {self.shape[-1]} weights; use replacement=True for more"
+                )
+            found = weights._drawn_once(count)
+            valid = valid & (weights.take_along_axis(found, -1) > 0)
+        return valid.where(found, -1).reshape(*self.shape[:-1], count)
+
+    def _drawn(self, count: int) -> Self:
+        rows, extent = self.shape
+        sums = self.cast(float64).cumsum(1)
+        draws = self.rand(rows, count, dtype=float64, device=self.device) * sums.shrink(None, (extent - 1, extent))
+        places = (sums.unsqueeze(1) <= draws.unsqueeze(2)).sum(2)
+        # A product that is rounded up to the whole sum would be one place behind the last weight.
+        turns = self.arange(extent, device=self._device or None)
+        return places.minimum((self > 0).where(turns, 0).max(1, keepdims=True))
+
+    def _drawn_once(self, count: int) -> Self:
+        waiting = self.rand(self.shape, dtype=float64, device=self.device).sub(1.0, swapped=True).log().neg()
+        found: Self = (self.cast(float64) / waiting).topk(count).indices
+        return found
+
+    # ---- rows ----
+
+    def unique(
+        self,
+        sorted: bool = True,
+        return_inverse: bool = False,
+        return_counts: bool = False,
+        dim: int | None = None,
+    ) -> Any:
+        """PyTorch's unique: the distinct values, or the distinct slices along `dim`, and what else is asked for.
+
+        The results are in order, whatever `sorted` says: (values, inverse, counts). Synchronises; slices are compared
+        on the host.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[2, 1], [0, 5], [2, 1]]).unique(dim=0).tolist()
+        [[0, 5], [2, 1]]
+        """
+        if dim is None:
+            return super().unique(sorted, return_inverse, return_counts)
+        k = one_axis(dim, self.ndim, "unique")
+        host: Any = self.detach().numpy()
+        small = host.astype(np.float32) if host.dtype.kind == "V" else host
+        values, inverse, counts = np.unique(small, return_inverse=True, return_counts=True, axis=k)
+        results = (values.astype(host.dtype), *((inverse.reshape(-1),) * return_inverse), *((counts,) * return_counts))
+        found = tuple(type(self)(part, device=self._device or None) for part in results)
+        return found if len(found) > 1 else found[0]
+
+    def unique_consecutive(self, return_inverse: bool = False, return_counts: bool = False) -> Any:
+        """The elements of the flat tensor without those that equal the one before. Synchronises.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1, 1, 2, 1]).unique_consecutive().tolist()
+        [1, 2, 1]
+        """
+        flat: Any = self.detach().flatten()
+        if not flat.size:
+            begins = flat.zeros_like("bool")
+        else:
+            first = self.ones((1,), dtype="bool", device=self._device or None)
+            begins = first.cat(flat.shrink((1, flat.size)) != flat.shrink((0, flat.size - 1)))
+        starts = begins.nonzero(as_tuple=True)[0]
+        results = [flat.take(starts)]
+        if return_inverse:
+            results.append((begins.cumsum(0) - 1).reshape(self.shape))
+        if return_counts:
+            ends = starts.shrink((1, starts.size)).cat(self.full((1,), flat.size, int64, self._device or None))
+            results.append(ends - starts if flat.size else starts)
+        return tuple(results) if len(results) > 1 else results[0]
+
+    def dist(self, other: Operand, p: float = 2) -> Self:
+        """The p-norm of `self - other`, of all elements together."""
+        return (self - as_tensor(self, other, "dist")).norm(p)
