@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
+import rulegrad.nn.functional as F
 from rulegrad import Tensor, nn, optim, profile
-from rulegrad.errors import ConfigError, RulegradError, ShapeError
+from rulegrad.errors import ConfigError, DtypeError, RulegradError, ShapeError
 from rulegrad.tensor.realize import needs_buffer
 
 
@@ -208,3 +211,124 @@ def test_a_longer_sequence_needs_no_other_kernels(any_device, kind):
         counts.append((len({kernel.name for kernel in recorded.kernels}), len(recorded.kernels)))
     assert counts[1][0] <= counts[0][0] + 2 < 50
     assert counts[1][1] > counts[0][1] + 4
+
+
+# ---- embeddings ----
+
+
+@pytest.mark.parametrize("norm_type", [2.0, 1.0, float("inf")])
+def test_rows_of_an_embedding_are_limited(device, norm_type):
+    rows = np.array([[3.0, 4.0], [0.3, 0.4], [-6.0, 8.0], [30.0, 40.0]], np.float32)
+    layer = nn.Embedding.from_pretrained(Tensor(rows), freeze=False, max_norm=1.0, norm_type=norm_type)
+    found = layer(Tensor([[0, 1], [2, 0]]))
+    limited = rows.copy()
+    for place in (0, 1, 2):
+        norm = np.linalg.norm(rows[place], norm_type)
+        limited[place] = rows[place] / norm if norm > 1.0 else rows[place]
+    np.testing.assert_allclose(found.numpy(), limited[[[0, 1], [2, 0]]], 1e-5)
+    # Rows that were looked up are changed in the layer itself, the others not.
+    np.testing.assert_allclose(layer.weight.numpy(), limited, 1e-5)
+    found.sum().backward()
+    assert layer.weight.grad.tolist() == [[2.0, 2.0], [1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]
+
+
+def test_embeddings_from_rows(any_device):
+    rows = Tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    layer = nn.Embedding.from_pretrained(rows, padding_idx=-1)
+    assert (layer.num_embeddings, layer.embedding_dim, layer.padding_idx) == (3, 2, 2)
+    assert not layer.weight.requires_grad and [name for name, _ in layer.named_parameters()] == ["weight"]
+    # The row of the padding keeps its values: only new embeddings have zeros there.
+    assert layer(Tensor([2, 0])).tolist() == [[5.0, 6.0], [1.0, 2.0]]
+    layer.weight.assign(Tensor.zeros(3, 2))
+    assert rows.tolist()[0] == [1.0, 2.0]
+    with pytest.raises(ShapeError, match="is not that of a matrix"):
+        nn.Embedding.from_pretrained(Tensor([1.0]))
+    with pytest.raises(ConfigError, match="max_norm=-1"):
+        nn.Embedding(3, 2, max_norm=-1.0)(Tensor([0]))
+
+
+# ---- losses and layers that check what they are given ----
+
+SCORES = np.log(np.full((4, 2, 3), 1 / 3))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        ({"log_probs": Tensor([1.0])}, ShapeError, r"log_probs of shape \(1,\)"),
+        ({"log_probs": Tensor.zeros(4, 2, 3, dtype="int32")}, DtypeError, "log_probs are int32"),
+        ({"targets": Tensor([[1.0], [2.0]])}, DtypeError, "the targets are float32"),
+        ({"targets": Tensor([1, 2, 1])}, ShapeError, r"targets of shape \(3,\) for target_lengths=\[1, 1\]"),
+        ({"targets": Tensor([[1, 2]])}, ShapeError, r"targets of shape \(1, 2\)"),
+        ({"input_lengths": [4, 5]}, ShapeError, r"input_lengths=\[4, 5\]; use numbers from 0 to 4"),
+        ({"input_lengths": [4]}, ShapeError, r"input_lengths of shape \(1,\)"),
+        ({"target_lengths": [1, -1]}, ShapeError, r"target_lengths=\[1, -1\]"),
+        ({"target_lengths": [1.0, 1.0]}, ShapeError, "float64; give 2 integers"),
+        ({"blank": 3}, ConfigError, "blank=3 is none of the 3 classes"),
+        ({"reduction": "median"}, ConfigError, "reduction='median'"),
+    ],
+)
+def test_errors_of_ctc_loss(any_device, change, error, text):
+    arguments = {
+        "log_probs": Tensor(SCORES),
+        "targets": Tensor([[1], [2]]),
+        "input_lengths": [4, 4],
+        "target_lengths": [1, 1],
+    }
+    with pytest.raises(error, match=text):
+        F.ctc_loss(**(arguments | change))
+
+
+def test_ctc_loss_is_the_sum_over_all_alignments(any_device):
+    """By trying all of them: 3 classes to the power of 4 steps."""
+    Tensor.manual_seed(2)
+    scores = Tensor.randn(4, 1, 3, dtype="float64").log_softmax(-1)
+    shares = np.exp(scores.numpy()[:, 0])
+    for target in ([1], [1, 2], [2, 2], [], [1, 2, 1, 2]):
+        total = 0.0
+        for path in itertools.product(range(3), repeat=4):
+            merged = [symbol for symbol, _ in itertools.groupby(path) if symbol]
+            total += np.prod(shares[range(4), path]) if merged == target else 0.0
+        found = F.ctc_loss(scores, Tensor(np.array([target], np.int64)), [4], [len(target)], reduction="sum")
+        assert found.item() == pytest.approx(-np.log(total), rel=1e-9)
+    hopeless = F.ctc_loss(scores, Tensor([[1, 1, 1]]), [4], [3], reduction="sum")
+    assert hopeless.item() == float("inf")
+    scores = scores.requires_grad_() if scores.requires_grad else Tensor(scores.numpy(), requires_grad=True)
+    F.ctc_loss(scores, Tensor([[1, 1, 1]]), [4], [3], zero_infinity=True).backward()
+    assert scores.grad.tolist() == np.zeros((4, 1, 3)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("padding", "mode", "text"),
+    [
+        ((3, 0), "reflect", r"reflect by \(3, 0\) along axis 2 of the shape \(1, 1, 3\); it must be less than 3"),
+        ((0, 4), "circular", r"circular by \(0, 4\) along axis 2 of the shape \(1, 1, 3\); it must be at most 3"),
+    ],
+)
+def test_padding_that_is_larger_than_the_input(any_device, padding, mode, text):
+    x = Tensor([[[1.0, 2.0, 3.0]]])
+    with pytest.raises(ShapeError, match=text):
+        F.pad(x, padding, mode=mode)
+    # NumPy goes on, and so do the tensors' own methods.
+    pairs = [(0, 0), (0, 0), padding]
+    numpys = {"reflect": "reflect", "circular": "wrap"}[mode]
+    np.testing.assert_array_equal(x.pad(pairs, mode=mode).numpy(), np.pad(x.numpy(), pairs, numpys))
+    with pytest.raises(ShapeError, match=mode):
+        nn.Conv1d(1, 1, 9, padding=4, padding_mode=mode)(x)
+
+
+def test_transformer(any_device):
+    model = nn.Transformer(4, 2, 1, 2, 8)
+    names = [name for name, _ in model.named_parameters()]
+    assert names[0] == "encoder.layers.0.self_attn.in_proj_weight" and names[-1] == "decoder.norm.bias"
+    assert "decoder.layers.1.multihead_attn.out_proj.weight" in names
+    weight = model.encoder.layers[0].linear1.weight.numpy()
+    assert np.abs(weight).max() <= (6 / (4 + 8)) ** 0.5
+    mask = nn.Transformer.generate_square_subsequent_mask(3)
+    assert mask.tolist() == [[0.0, -np.inf, -np.inf], [0.0, 0.0, -np.inf], [0.0, 0.0, 0.0]]
+    with pytest.raises(ShapeError, match=r"the shapes \(3, 2, 4\) and \(3, 1, 4\); they need the same batch"):
+        model(Tensor.ones(3, 2, 4), Tensor.ones(3, 1, 4))
+    own = nn.Transformer(
+        4, 2, custom_encoder=lambda src, *rest: src + 1, custom_decoder=lambda tgt, memory, *rest: memory
+    )
+    assert own(Tensor.ones(3, 2, 4), Tensor.ones(1, 2, 4)).tolist() == (np.ones((3, 2, 4)) + 1).tolist()

@@ -138,7 +138,32 @@ _ATTENTION = {
     "attention_groups": Case(lambda f, q, k, v: f.scaled_dot_product_attention(q, k, v, enable_gqa=True), (numbers(1, 4, 2, 3), numbers(1, 2, 3, 3), numbers(1, 2, 3, 2))),
 }  # fmt: skip
 
-CASES = _CONVOLUTIONS | _POOLING | _ACTIVATIONS | _NORMALIZATION | _LOSSES | _ATTENTION
+_INTERPOLATION = {
+    "interpolate_nearest": Case(lambda f, x: f.interpolate(x, scale_factor=1.7), (IMAGES,)),
+    "interpolate_exact": Case(lambda f, x: f.interpolate(x, (4, 7), mode="nearest-exact"), (IMAGES,)),
+    "interpolate_linear": Case(lambda f, x: f.interpolate(x, scale_factor=1.2, mode="linear"), (numbers(1, 2, 4),)),
+    "interpolate_bilinear": Case(lambda f, x: f.interpolate(x, (3, 8), mode="bilinear", align_corners=True), (IMAGES,)),
+    "interpolate_trilinear": Case(lambda f, x: f.interpolate(x, (3, 5, 4), mode="trilinear"), (numbers(1, 2, 2, 3, 6),)),
+    "interpolate_trilinear_corners": Case(lambda f, x: f.interpolate(x, scale_factor=(2, 1, 1.5), mode="trilinear", align_corners=True), (numbers(1, 1, 3, 2, 4),)),
+    "interpolate_bicubic": Case(lambda f, x: f.interpolate(x, scale_factor=1.3, mode="bicubic"), (IMAGES,)),
+    "interpolate_nearest_3d": Case(lambda f, x: f.interpolate(x, (1, 5, 4)), (numbers(1, 2, 2, 3, 6),)),
+    "interpolate_area_3d": Case(lambda f, x: f.interpolate(x, (1, 2, 4), mode="area"), (numbers(1, 2, 2, 3, 6),)),
+    "pad_reflect": Case(lambda f, x: f.pad(x, (2, 3, 0, 1), mode="reflect"), (numbers(1, 2, 3, 4),)),
+    "pad_circular": Case(lambda f, x: f.pad(x, (4, 1, 0, 3), mode="circular"), (numbers(1, 2, 3, 4),)),
+    "pad_replicate_3d": Case(lambda f, x: f.pad(x, (1, 0, 2, 2, 0, 3), mode="replicate"), (numbers(1, 2, 2, 1, 3),)),
+}  # fmt: skip
+
+_SPEECH = numbers(6, 3, 4, low=-3.0, high=3.0)
+_WORDS, _SIZES, _WANTED = np.array([[1, 1, 2], [3, 2, 1], [2, 1, 1]]), np.array([6, 3, 5]), np.array([3, 3, 1])
+_ALIGNMENT = {
+    "ctc_loss": Case(lambda f, x, t, n, m: f.ctc_loss(f.log_softmax(x, -1), t, n, m), (_SPEECH, _WORDS, _SIZES, _WANTED)),
+    "ctc_loss_sum": Case(lambda f, x, t, n, m: f.ctc_loss(f.log_softmax(x, -1), t, n, m, blank=3, reduction="sum"), (_SPEECH, np.array([[1, 1], [0, 2], [2, 2]]), _SIZES, np.array([2, 2, 0]))),
+    "ctc_loss_one_after_the_other": Case(lambda f, x, t, n, m: f.ctc_loss(f.log_softmax(x, -1), t, n, m, reduction="none"), (_SPEECH, np.array([1, 2, 2, 3, 1]), _SIZES, np.array([3, 0, 2]))),
+    "ctc_loss_not_infinite": Case(lambda f, x, t, n, m: f.ctc_loss(f.log_softmax(x, -1), t, n, m, reduction="none", zero_infinity=True), (_SPEECH, _WORDS, np.array([3, 3, 2]), np.array([3, 3, 2]))),
+    "ctc_loss_no_batch": Case(lambda f, x, t, n, m: f.ctc_loss(f.log_softmax(x, -1), t, n, m, reduction="none"), (_SPEECH[:, 0], np.array([2, 2]), np.array(5), np.array(2))),
+}  # fmt: skip
+
+CASES = _CONVOLUTIONS | _POOLING | _ACTIVATIONS | _NORMALIZATION | _LOSSES | _ATTENTION | _INTERPOLATION | _ALIGNMENT
 
 
 def weights(count: int) -> np.ndarray:

@@ -55,6 +55,7 @@ from rulegrad.nn.losses import (
     BCEWithLogitsLoss,
     CosineEmbeddingLoss,
     CrossEntropyLoss,
+    CTCLoss,
     GaussianNLLLoss,
     HingeEmbeddingLoss,
     HuberLoss,
@@ -98,6 +99,7 @@ from rulegrad.nn.pooling import (
 from rulegrad.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from rulegrad.nn.shuffle import ChannelShuffle, PixelShuffle, PixelUnshuffle, Upsample
 from rulegrad.nn.transformer import (
+    Transformer,
     TransformerDecoder,
     TransformerDecoderLayer,
     TransformerEncoder,
@@ -128,6 +130,7 @@ __all__ = [
     "BatchNorm2d",
     "BatchNorm3d",
     "Bilinear",
+    "CTCLoss",
     "ChannelShuffle",
     "Conv1d",
     "Conv2d",
@@ -199,6 +202,7 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "Transformer",
     "TransformerDecoder",
     "TransformerDecoderLayer",
     "TransformerEncoder",

@@ -76,7 +76,9 @@ class _Convolution(Layer):
             return x
         else:
             pairs = [(n, n) for n in one_for_each_axis(self.padding, self._rank, name, "padding", 0)]
-        return x.pad([(0, 0)] * (x.ndim - self._rank) + pairs, mode=self.padding_mode)
+        every = [(0, 0)] * (x.ndim - self._rank) + pairs
+        check_padding(x.shape, every, self.padding_mode)
+        return x.pad(every, mode=self.padding_mode)
 
 
 class Conv1d(_Convolution):
@@ -183,3 +185,18 @@ class ConvTranspose3d(_Transposed):
     """A transposed convolution over (batch, in_channels, depth, height, width)."""
 
     _rank = 3
+
+
+def check_padding(shape: tuple[int, ...], pairs: Sequence[tuple[int, int]], mode: str) -> None:
+    """Raises ShapeError where PyTorch does: "reflect" mirrors once, and "circular" goes round once."""
+    for axis, (extent, pair) in enumerate(zip(shape, pairs)):
+        if mode == "reflect" and max(pair) >= extent > 0 and max(pair):
+            raise ShapeError(
+                f"pad: reflect by {pair} along axis {axis} of the shape {shape}; it must be less than {extent}, or use "
+                "Tensor.pad, which goes on mirroring"
+            )
+        if mode == "circular" and max(pair) > extent > 0:
+            raise ShapeError(
+                f"pad: circular by {pair} along axis {axis} of the shape {shape}; it must be at most {extent}, or use "
+                "Tensor.pad, which goes on around"
+            )

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.nn.alignment import ctc_loss
+from rulegrad.nn.convolution import check_padding
 from rulegrad.nn.dropout import dropped_channels
 from rulegrad.nn.linear import bilinear, looked_up
 from rulegrad.nn.shuffle import channel_shuffle, pixel_shuffle, pixel_unshuffle
@@ -42,6 +44,7 @@ __all__ = [
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
+    "ctc_loss",
     "dropout",
     "dropout1d",
     "dropout2d",
@@ -297,7 +300,9 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """PyTorch's order: pairs (before, after) for the last axis, then for the one before it, and so on.
 
-    mode: "constant", "reflect", "replicate", "circular"; `Tensor.pad`, which takes a pair for each axis, says more.
+    mode: "constant", "reflect", "replicate", "circular"; `Tensor.pad`, which takes a pair for each axis, says more, and
+    goes on mirroring where this raises ShapeError: for a "reflect" that is not smaller than its axis, and a "circular"
+    that is larger.
 
     >>> import rulegrad.nn.functional as F
     >>> from rulegrad import Tensor
@@ -314,6 +319,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         input = input.shrink(*[None] * (input.ndim - count), *reversed(cut))
         pairs = [(max(before, 0), max(after, 0)) for before, after in pairs]
     every = [(0, 0)] * (input.ndim - count) + pairs[::-1]
+    check_padding(input.shape, every, mode)
     return input.pad(every, 0 if value is None else value, mode)
 
 

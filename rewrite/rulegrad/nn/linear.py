@@ -121,11 +121,23 @@ class Embedding(Layer):
         self.weight = values.requires_grad_()
 
     @classmethod
-    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None) -> Embedding:
-        """An embedding with these rows (a matrix), which are not trained unless `freeze` is False."""
+    def from_pretrained(
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+    ) -> Embedding:
+        """An embedding with these rows (a matrix), which are not trained unless `freeze` is False. Raises ShapeError.
+
+        >>> from rulegrad import Tensor, nn
+        >>> nn.Embedding.from_pretrained(Tensor([[1.0, 2.0], [3.0, 4.0]]))(Tensor([1])).tolist()
+        [[3.0, 4.0]]
+        """
         if embeddings.ndim != 2:
             raise ShapeError(f"Embedding.from_pretrained: the shape {embeddings.shape} is not that of a matrix")
-        layer = cls(embeddings.shape[0], embeddings.shape[1], padding_idx)
+        layer = cls(embeddings.shape[0], embeddings.shape[1], padding_idx, max_norm, norm_type)
         layer.weight = Parameter(embeddings, requires_grad=not freeze)
         return layer
 

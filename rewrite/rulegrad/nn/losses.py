@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rulegrad.nn.alignment import ctc_loss
 from rulegrad.nn.module import Described
 from rulegrad.tensor.losses import Reduction
 from rulegrad.tensor.tensor import Tensor
@@ -199,3 +200,22 @@ class GaussianNLLLoss(_Loss):
 
     def __init__(self, full: bool = False, eps: float = 1e-6, reduction: Reduction = "mean") -> None:
         self._options = {"full": full, "eps": eps, "reduction": reduction}
+
+
+class CTCLoss(Described):
+    """`nn.functional.ctc_loss`: called with log-probabilities, targets, and the lengths of both.
+
+    >>> from rulegrad import Tensor, nn
+    >>> scores = Tensor.zeros(4, 1, 3).log_softmax(-1)
+    >>> round(nn.CTCLoss()(scores, Tensor([[1, 2]]), [4], [2]).item(), 4)
+    0.8427
+    """
+
+    __call__: Callable[..., Tensor]
+
+    def __init__(self, blank: int = 0, reduction: Reduction = "mean", zero_infinity: bool = False) -> None:
+        self.blank, self.reduction, self.zero_infinity = blank, reduction, zero_infinity
+
+    def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
+        how = (self.blank, self.reduction, self.zero_infinity)
+        return ctc_loss(log_probs, targets, input_lengths, target_lengths, *how)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from rulegrad.errors import ConfigError, ShapeError
-from rulegrad.ir import UOp
 from rulegrad.nn import init
 from rulegrad.nn.module import Described
+from rulegrad.nn.steps import kept, linked, split
 from rulegrad.tensor.tensor import Tensor
 
 #: The state of one layer: one tensor, or the two of an LSTM.
@@ -24,21 +24,7 @@ class _Weights(NamedTuple):
 
     def linked(self) -> _Weights:
         """The same for one more step."""
-        return _Weights(*(None if tensor is None else _linked(tensor) for tensor in self))  # type: ignore[arg-type]
-
-
-def _linked(x: Tensor) -> Tensor:
-    """`x`, whose gradient is kept in memory here: what the later steps add to it is one value, not a sum over them."""
-    return _with_kept_gradient(x, x)
-
-
-def _kept(x: Tensor) -> Tensor:
-    """`x` in memory, and its gradient too: so the kernels of a step, forwards and backwards, are those of others."""
-    return _with_kept_gradient(x.contiguous(), x)
-
-
-def _with_kept_gradient(value: Tensor, x: Tensor) -> Tensor:
-    return value._result(UOp("CUSTOM", (value.uop, x.uop), name="rulegrad.kept"), x)
+        return _Weights(*(None if tensor is None else linked(tensor) for tensor in self))  # type: ignore[arg-type]
 
 
 def _step(kind: str, inputs: Tensor, state: State, weights: _Weights) -> State:
@@ -46,11 +32,11 @@ def _step(kind: str, inputs: Tensor, state: State, weights: _Weights) -> State:
     hidden = state[0].linear(weights.hidden, weights.bias)
     if kind == "GRU":
         size = hidden.shape[-1] // 3
-        parts, own = inputs.split(size, -1), _kept(hidden).split(size, -1)
+        parts, own = inputs.split(size, -1), kept(hidden).split(size, -1)
         reset, update = (parts[0] + own[0]).sigmoid(), (parts[1] + own[1]).sigmoid()
         new = (parts[2] + reset * own[2]).tanh()
         return (new + update * (state[0] - new),)
-    total = _kept(inputs + hidden)
+    total = kept(inputs + hidden)
     if kind == "LSTM":
         enter, forget, value, leave = total.split(total.shape[-1] // 4, -1)
         memory = forget.sigmoid() * state[1] + enter.sigmoid() * value.tanh()
@@ -139,16 +125,14 @@ class _Recurrent(Described):
 
     def _direction(self, sequence: Tensor, suffix: str, state: State) -> tuple[Tensor, State]:
         own = vars(self)
-        inputs = _kept(sequence.linear(own[f"weight_ih_{suffix}"], own.get(f"bias_ih_{suffix}")))
-        # Each step reads a tensor of its own: a place in the sequence would be a number in its kernels.
-        parts = [_kept(inputs[place]) for place in range(sequence.shape[0])]
+        parts = split(sequence.linear(own[f"weight_ih_{suffix}"], own.get(f"bias_ih_{suffix}")))
         weights = _Weights(*(own.get(f"{name}_{suffix}") for name in ("weight_hh", "bias_hh", "weight_hr")))  # type: ignore[arg-type]
         backwards = suffix.endswith("_reverse")
         steps = []
         for part in reversed(parts) if backwards else parts:
             weights = weights.linked()
-            state = tuple(_kept(tensor) for tensor in _step(self._kind, part, state, weights))
-            steps.append(_linked(state[0]))
+            state = tuple(kept(tensor) for tensor in _step(self._kind, part, state, weights))
+            steps.append(linked(state[0]))
         return Tensor.stack(steps[::-1] if backwards else steps), state
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from typing import Any
 
-from rulegrad.errors import ConfigError
+from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.nn import init
 from rulegrad.nn.attention import MultiheadAttention
 from rulegrad.nn.container import ModuleList
 from rulegrad.nn.dropout import Dropout
@@ -196,3 +198,85 @@ class TransformerDecoder(Described):
         for layer in self.layers:
             tgt = layer(tgt, memory, *masks, tgt_is_causal, memory_is_causal)
         return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Described):
+    """An encoder and a decoder that attends to its result, each with a norm at its end (Vaswani et al. 2017).
+
+    Matrices are uniform within Glorot's bound at first. Shapes as in `MultiheadAttention`; a mask of bools is true
+    where a key is not seen. Raises ShapeError.
+
+    >>> from rulegrad import Tensor, nn
+    >>> model = nn.Transformer(8, 2, 1, 1, 16, batch_first=True)
+    >>> model(Tensor.ones(1, 5, 8), Tensor.ones(1, 3, 8), tgt_is_causal=True).shape
+    (1, 3, 8)
+    """
+
+    __call__: Callable[..., Tensor]
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        custom_encoder: Callable[..., Tensor] | None = None,
+        custom_decoder: Callable[..., Tensor] | None = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+        sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
+        how = (batch_first, norm_first, bias, device, dtype)
+        norm = (d_model, layer_norm_eps, True, bias, device, dtype)
+        self.encoder = custom_encoder or TransformerEncoder(
+            TransformerEncoderLayer(*sizes, *how), num_encoder_layers, LayerNorm(*norm)
+        )
+        self.decoder = custom_decoder or TransformerDecoder(
+            TransformerDecoderLayer(*sizes, *how), num_decoder_layers, LayerNorm(*norm)
+        )
+        for parameter in self.parameters():
+            if parameter.ndim > 1:
+                init.xavier_uniform_(parameter)
+
+    def forward(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        batch = 0 if self.batch_first else 1
+        fits = src.ndim == tgt.ndim in (2, 3) and src.shape[-1] == tgt.shape[-1] == self.d_model
+        if not fits or (src.ndim == 3 and src.shape[batch] != tgt.shape[batch]):
+            raise ShapeError(
+                f"Transformer: the shapes {src.shape} and {tgt.shape}; they need the same batch, and {self.d_model} "
+                f"features; batch_first={self.batch_first}"
+            )
+        memory = self.encoder(src, src_mask, src_key_padding_mask, bool(src_is_causal))
+        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+        return self.decoder(tgt, memory, *masks, bool(tgt_is_causal), memory_is_causal)
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device: str | None = None, dtype: Any = "float32") -> Tensor:
+        """A mask (sz, sz) to add to scores: -inf for the keys behind each query, else 0.
+
+        >>> from rulegrad import nn
+        >>> nn.Transformer.generate_square_subsequent_mask(2).tolist()
+        [[0.0, -inf], [0.0, 0.0]]
+        """
+        return Tensor.full((sz, sz), -math.inf, dtype=dtype, device=device).triu(1)

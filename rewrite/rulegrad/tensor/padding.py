@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rulegrad.tensor.storage import Scalar
 
 _MODES = ("constant", "reflect", "replicate", "edge", "circular", "wrap", "symmetric")
-_Interpolation = Literal["nearest", "linear", "bilinear", "bicubic", "area"]
+_Interpolation = Literal["nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area"]
 
 
 class Padding(Arranging):
@@ -130,16 +130,17 @@ class Padding(Arranging):
     ) -> Self:
         """PyTorch's interpolate: the axes behind (batch, channels) resized to `size`, or by `scale_factor`.
 
-        mode: "nearest"; "linear" and "bilinear" (also for three axes); "bicubic" (with a = -0.75, R. Keys: Cubic
-        convolution interpolation, 1981); "area" (means). align_corners: the first and last elements keep their places,
-        not the borders of their squares. Raises ShapeError, ConfigError.
+        mode: "nearest", "nearest-exact" (to the middle of the new element); "linear", "bilinear" and "trilinear", the
+        same for one to three axes; "bicubic" (with a = -0.75, R. Keys: Cubic convolution interpolation, 1981); "area"
+        (means). align_corners: the first and last elements keep their places, not the borders of their squares. Raises
+        ShapeError, ConfigError.
 
         >>> from rulegrad import Tensor
         >>> Tensor([[[0.0, 2.0]]]).interpolate(3, mode="linear", align_corners=True).tolist()
         [[[0.0, 1.0, 2.0]]]
         """
-        if mode not in ("nearest", "linear", "bilinear", "bicubic", "area"):
-            raise ConfigError(f'interpolate: mode={mode!r}; use "nearest", "linear", "bilinear", "bicubic" or "area"')
+        if mode not in get_args(_Interpolation):
+            raise ConfigError(f"interpolate: mode={mode!r}; use one of {', '.join(get_args(_Interpolation))}")
         spatial = self.ndim - 2
         if spatial < 1 or (size is None) == (scale_factor is None):
             raise ShapeError(f"interpolate: {self.shape}, size={size}, scale_factor={scale_factor}; give one of both")
@@ -150,13 +151,14 @@ class Padding(Arranging):
         extents = extents * spatial if len(extents) == 1 else extents
         if len(extents) != spatial or min(extents) < 1 or not self.size:
             raise ShapeError(f"interpolate: {extents} for the shape {self.shape}; give an extent for each later axis")
-        result = self if mode == "nearest" else self._floating()
+        nearest = mode in ("nearest", "nearest-exact")
+        result = self if nearest else self._floating()
         for axis, extent, factor in zip(range(2, self.ndim), extents, factors):
             ratio = self.shape[axis] / extent if factor is None else 1 / factor
-            if mode == "nearest":
-                places = np.minimum(np.arange(extent) * ratio + 1e-9, self.shape[axis] - 1)
-                result = result.take(places.astype(np.int64), axis)
-            elif extent != self.shape[axis]:
+            if nearest:
+                places = (np.arange(extent) + (0.5 if mode == "nearest-exact" else 0.0)) * ratio + 1e-9
+                result = result.take(np.minimum(places, self.shape[axis] - 1).astype(np.int64), axis)
+            elif extent != self.shape[axis] or (mode == "bicubic" and ratio != 1.0 and not align_corners):
                 result = result._mixed(axis, *_weights(self.shape[axis], extent, ratio, mode, align_corners))
         return result
 
