@@ -141,7 +141,7 @@ SETTINGS: Final[dict[str, Setting]] = {
         ),
         Setting(
             "debug", "DEBUG", "a number from 0 to 5",
-            _level(5), int, "2: one line a kernel; 4: its source",
+            _level(5), int, "2: what each kernel is made of, and one line a launch; 4: its source",
         ),
         Setting(
             "check", "CHECK", "0, 1 or 2",

@@ -21,6 +21,7 @@ HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
         "runs the kernel's passes; joins signature and body, reads the grid's sizes",
         "bookkeeping; the texts are the target's",
     ),
+    "fused": ("says what each kernel of a schedule is made of (`DEBUG=2`)", "reports, does not change a graph"),
     "estimate": ("counts operations and bytes of a kernel for the profile", "reports, does not change a graph"),
     "checking": ("compares a graph's meaning before and after a pass (`CHECK=2`)", "it runs the interpreter"),
 }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rulegrad.compile.fused import Fused
 from rulegrad.config import config
 from rulegrad.errors import DtypeError
 from rulegrad.ir import UOp
@@ -62,14 +64,8 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
     """
     roots = graph.src
     fallback = lines.get(graph.src[0], next(iter(lines.values()), ""))
-    numbered, run = graph, _runner(graph, target)
-    for name in engine.pipeline("schedule"):
-        if name == "number":
-            continue
-        nodes = list(lines)
-        with watching.part("schedule"):
-            graph, info = run(graph, name, nodes)
-        lines = {new: lines[old] for old, new in zip(nodes, info["followed"], strict=True) if new is not None}
+    numbered, fused = graph, Fused(graph) if config.debug >= 2 else None
+    graph, lines = _passed(graph, target, lines, fused)
     numbers: dict[UOp, int] = {}
     made: list[tuple[tuple[int, ...], str]] = []
     steps: list[Step] = []
@@ -77,7 +73,7 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
     grouped = {store for node in nodes if node.op == "GROUP" for store in node.src}
     for node in nodes:
         _require_real(node)
-        if node.op == "GROUP" or (node.op == "STORE" and node not in grouped):
+        if _is_kernel(node, grouped):
             with watching.part("kernel") as part:
                 isolated, _ = engine.run(UOp("SINK", (node,)), "isolate", target)
                 kernel, slots = number_buffers(isolated)
@@ -95,6 +91,9 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
         if number >= inputs:  # complex numbers are stored as pairs of floats
             made[number - inputs] = (root.shape, root.dtype)
     schedule = Schedule(inputs, tuple(made), tuple(steps), outputs)
+    if fused:
+        kernels = [node for node in graph.toposort() if _is_kernel(node, grouped)]
+        print(fused.text(kernels, lines, target), file=sys.stderr)
     if config.check >= 2:
         from rulegrad.compile.checking import check_schedule
 
@@ -102,10 +101,32 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
     return schedule
 
 
+def _passed(graph: UOp, target: str, lines: dict[UOp, str], fused: Fused | None) -> tuple[UOp, dict[UOp, str]]:
+    """The graph after all passes of the pipeline, and its nodes' lines."""
+    run = _runner(graph, target)
+    for name in engine.pipeline("schedule"):
+        if name == "number":
+            continue
+        nodes = list(lines)
+        with watching.part("schedule"):
+            graph, info = run(graph, name, [*nodes, *(fused.kept if fused else ())])
+        results = info["followed"]
+        lines = {new: lines[old] for old, new in zip(nodes, results, strict=False) if new is not None}
+        if fused:
+            fused.passed(info["firings"], results[len(nodes) :])
+    return graph, lines
+
+
+def _is_kernel(node: UOp, grouped: Collection[UOp]) -> bool:
+    """Whether a node is a kernel; grouped: the stores that are parts of others."""
+    return node.op == "GROUP" or (node.op == "STORE" and node not in grouped)
+
+
 def _runner(graph: UOp, target: str) -> Callable[[UOp, str, Sequence[UOp]], tuple[UOp, Information]]:
     """How passes are run on this graph: plainly, or checked as the setting `check` says."""
     if config.check == 0:
-        return lambda before, name, follow: engine.run(before, name, target, follow=follow)
+        trace = config.debug >= 2  # it is printed which rules fired
+        return lambda before, name, follow: engine.run(before, name, target, trace, follow)
     from rulegrad.compile.checking import Checker
 
     checker = Checker(graph, target)
@@ -143,5 +164,10 @@ def find_lines(graphs: Sequence[UOp]) -> dict[UOp, str]:
 
     if not lines.recording():
         return {}
-    found = {node: lines.line_of(node) for graph in graphs for node in graph.toposort()}
-    return {node: line for node, line in found.items() if line}
+    nodes = UOp("SINK", tuple(graphs)).toposort()
+    found = {node: line for node in nodes if (line := lines.line_of(node))}
+    inherited: dict[UOp, str] = {}
+    for node in reversed(nodes):  # what an operation is made of has the line of the first one that uses it
+        if line := found.get(node, inherited.get(node, "")):
+            inherited.update((source, line) for source in node.src if source not in found)
+    return {**inherited, **found}

@@ -1,0 +1,121 @@
+"""What a schedule has fused, for `DEBUG=2`: each kernel's operations, what it reads and writes, and why it ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from rulegrad.ir import UOp
+from rulegrad.ir.dtype import as_dtype
+
+_VIEWS: Final = frozenset(("RESHAPE", "PERMUTE", "EXPAND", "SHRINK", "FLIP", "PAD", "STAGE", "DETACH"))
+_MOST: Final = 12  # operations of a line that are named
+
+
+class Fused:
+    """Which rule stored each value: kept up to date while the passes of a schedule run."""
+
+    def __init__(self, graph: UOp) -> None:
+        # by the node that keeps the value in memory; those that are there already were asked for
+        self._rules = {node: "contiguous()" for node in graph.toposort() if node.op == "STAGE"}
+
+    @property
+    def kept(self) -> list[UOp]:
+        """The nodes whose results after the next pass are asked for."""
+        return list(self._rules)
+
+    def passed(self, firings: Sequence[tuple[str, str, UOp, UOp]], results: Sequence[UOp | None]) -> None:
+        """A pass has run. firings: those that it made; results: what became of `kept`."""
+        before = self._rules
+        self._rules = {new: before[old] for old, new in zip(before, results, strict=True) if new is not None}
+        for rule, place, old, new in firings:
+            stages = {node for node in new.toposort() if node.op == "STAGE"} - set(old.toposort())
+            for node in stages - set(self._rules):
+                self._rules[node] = f"{rule} ({place})"
+
+    def text(self, kernels: Sequence[UOp], lines: Mapping[UOp, str], target: str) -> str:
+        """All kernels of a schedule: the stores or groups of stores that they are, in order."""
+        buffers = {node.src[0]: rule for node, rule in self._rules.items() if node.op == "AFTER"}
+        told = [_Kernel(kernel) for kernel in kernels]
+        stored = {node.src[0]: line for node, line in lines.items() if node.op == "AFTER"}
+        values = [(store.src[1], stored.get(_buffer(store.src[0]))) for kernel in kernels for store in _stores(kernel)]
+        lines = {**{value: line for value, line in values if line}, **lines}
+        moved = _size(sum(_nbytes(buffer) for one in told for buffer in (*one.reads, *one.writes)))
+        plural = "s" if len(told) != 1 else ""
+        parts = [f"rulegrad: {len(told)} kernel{plural} for {target}, which read and write {moved}"]
+        for number, one in enumerate(told, 1):
+            parts.extend(f"    {line}" for line in one.told(number, lines, buffers))
+        return "\n".join(parts)
+
+
+class _Kernel:
+    """One kernel of a schedule: what it reads, computes and writes."""
+
+    def __init__(self, kernel: UOp) -> None:
+        self.writes = [_buffer(store.src[0]) for store in _stores(kernel)]
+        self.nodes = _computed([store.src[1] for store in _stores(kernel)])
+        read = [_buffer(node) for node in self.nodes if node.op in ("PARAM", "BUFFER", "AFTER")]
+        self.reads = [node for node in dict.fromkeys(read) if node not in self.writes]
+
+    def told(self, number: int, lines: Mapping[UOp, str], rules: Mapping[UOp, str]) -> list[str]:
+        reductions = sum(node.op in ("REDUCE", "SCAN") for node in self.nodes)
+        counted = [
+            f"reads {_size(sum(map(_nbytes, self.reads)))} of {_counted(len(self.reads), 'buffer')}",
+            f"writes {_size(sum(map(_nbytes, self.writes)))} by {_counted(len(self.writes), 'store')}",
+            _counted(reductions, "reduction"),
+        ]
+        found = [f"{number}: {', '.join(counted)}"]
+        by_line: dict[str, list[str]] = {}
+        for node in self.nodes:
+            if node.src and node.op not in _VIEWS and node.op != "AFTER":
+                by_line.setdefault(lines.get(node, ""), []).append(_name(node))
+        # what rules made of the user's operations has no line
+        for line, names in sorted(by_line.items(), key=lambda item: item[0] == ""):
+            more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+            found.append(f"   {line or 'made by rules'}: {' '.join(names[:_MOST])}{more}")
+        why = dict.fromkeys(rules[buffer] for buffer in self.writes if buffer in rules)
+        return [*found, f"   stored by {', '.join(why)}"] if why else found
+
+
+def _stores(kernel: UOp) -> tuple[UOp, ...]:
+    return kernel.src if kernel.op == "GROUP" else (kernel,)
+
+
+def _computed(values: Sequence[UOp]) -> list[UOp]:
+    """What a kernel computes and reads, the sources of each node before it."""
+    found: dict[UOp, None] = {}
+    stack = [(value, False) for value in reversed(values)]
+    while stack:
+        node, is_ready = stack.pop()
+        if is_ready:
+            found.setdefault(node)
+        elif node not in found:
+            stack.append((node, True))
+            if node.op != "AFTER":  # another kernel computes what is stored there
+                stack.extend((source, False) for source in reversed(node.src))
+    return list(found)
+
+
+def _buffer(node: UOp) -> UOp:
+    return _buffer(node.src[0]) if node.op == "AFTER" else node
+
+
+def _nbytes(buffer: UOp) -> int:
+    return math.prod(buffer.shape) * as_dtype(buffer.dtype).itemsize
+
+
+def _name(node: UOp) -> str:
+    return f"{node.op}[{node.attrs['op']}]" if "op" in node.attrs else node.op
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number or 'no'} {what}{'s' * (number != 1)}"
+
+
+def _size(nbytes: int) -> str:
+    """`12.6 MB`: three digits and a unit."""
+    for factor, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if nbytes >= factor:
+            return f"{nbytes / factor:.3g} {unit}"
+    return f"{nbytes} bytes"
