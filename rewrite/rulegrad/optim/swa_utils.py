@@ -133,7 +133,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: str | None = None) -
     Averaged parameters need their own. A batch is a tensor, or a list or tuple that begins with one.
     """
     batch_norms = (BatchNorm1d, BatchNorm2d, BatchNorm3d)
-    norms = [m for m in model.modules() if isinstance(m, batch_norms) and m.running_mean is not None]
+    norms: list[Any] = [m for m in model.modules() if isinstance(m, batch_norms) and m.running_mean is not None]
     momenta = [norm.momentum for norm in norms]
     training = [module.training for module in model.modules()]
     for norm in norms:
