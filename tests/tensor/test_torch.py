@@ -166,7 +166,7 @@ def _compare(found: Any, stored: Any, path: str) -> None:
         assert found.keys() == stored.keys(), path
         for key, value in found.items():
             _compare(value, stored[key], f"{path}/{key}")
-    elif found and isinstance(found[0], list):
+    elif isinstance(found, list) and found and isinstance(found[0], list):
         assert len(found) == len(stored), path
         for value, other in zip(found, stored, strict=True):
             _compare(value, other, path)
