@@ -188,3 +188,10 @@ def test_numbers_that_cannot_be_kept(tmp_path: Path) -> None:
 def test_measuring_a_device_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["devices", "--measure", "opencll"]) == 1
     assert "there is no device 'opencll'; did you mean 'opencl'?" in capsys.readouterr().err
+
+
+def test_another_cache_folder_has_numbers_of_its_own(cache: Path, tmp_path: Path) -> None:
+    measured.write("numpy", {"launch": 5}, "for a test")
+    with config(cache=tmp_path):
+        assert engine.target_declaration("numpy").limits["launch"] != 5
+    assert engine.target_declaration("numpy").limits["launch"] == 5

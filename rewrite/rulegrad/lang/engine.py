@@ -19,7 +19,7 @@ from rulegrad import _core
 from rulegrad.config import config
 from rulegrad.config import on_change as on_setting
 from rulegrad.errors import RewriteError, RuleError, RulegradError
-from rulegrad.lang import sources, watching
+from rulegrad.lang import measured, sources, watching
 from rulegrad.lang.selection import RuleFacts, check_limited, facts_of, switched_off
 from rulegrad.lang.sources import Sources
 from rulegrad.lang.statistics import Statistics
@@ -431,7 +431,8 @@ def forget() -> None:
 
 
 def _setting_changed(names: frozenset[str]) -> None:
-    if names & {"cache", "rules", "rules_off", "rules_order", "rules_strict", "rules_limit"}:
+    other_numbers = "cache" in names and (measured.files() or (_loaded and _loaded.sources.measured))
+    if other_numbers or names & {"rules", "rules_off", "rules_order", "rules_strict", "rules_limit"}:
         forget()
     elif "debug" in names:
         count_rules(config.debug >= 5)
