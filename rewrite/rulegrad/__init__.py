@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rulegrad.ir import UOp
     from rulegrad.ir import dtype as dtypes
     from rulegrad.lang.engine import load_rules, rewrite
+    from rulegrad.nn.checkpoint_files import load, save
     from rulegrad.runtime.devices import load_backend
     from rulegrad.runtime.profile import profile
     from rulegrad.tensor import Tensor, linalg, no_grad
@@ -40,6 +41,7 @@ _PLACES = {
     "jacobian": ("rulegrad.tensor.functional", "jacobian"),
     "jvp": ("rulegrad.tensor.functional", "jvp"),
     "linalg": ("rulegrad.linalg", ""),
+    "load": ("rulegrad.nn.checkpoint_files", "load"),
     "load_backend": ("rulegrad.runtime.devices", "load_backend"),
     "load_rules": ("rulegrad.lang.engine", "load_rules"),
     "nn": ("rulegrad.nn", ""),
@@ -47,6 +49,7 @@ _PLACES = {
     "optim": ("rulegrad.optim", ""),
     "profile": ("rulegrad.runtime.profile", "profile"),
     "rewrite": ("rulegrad.lang.engine", "rewrite"),
+    "save": ("rulegrad.nn.checkpoint_files", "save"),
     "trace": ("rulegrad.tracing", "trace"),
     "value_and_grad": ("rulegrad.tensor.functional", "value_and_grad"),
     "vjp": ("rulegrad.tensor.functional", "vjp"),
@@ -67,6 +70,7 @@ __all__ = [
     "jacobian",
     "jvp",
     "linalg",
+    "load",
     "load_backend",
     "load_rules",
     "nn",
@@ -74,6 +78,7 @@ __all__ = [
     "optim",
     "profile",
     "rewrite",
+    "save",
     "trace",
     "value_and_grad",
     "vjp",
