@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 
 import numpy as np
 import pytest
@@ -62,3 +63,17 @@ def test_numbers_alone():
     assert Tensor(True).where(1, 2.0).dtype == "float32"
     with pytest.raises(DtypeError):
         Tensor.ones(2, dtype="int8") + 128
+
+
+@pytest.mark.parametrize("dtype", ["uint64", "int64", "uint8"])
+def test_comparisons_with_integers_beyond_the_dtype(any_device, check, dtype):
+    values = np.array([0, 1, np.iinfo(dtype).max], dtype)
+    x = Tensor(values)
+    pairs = []
+    for number in (-(2**63) - 1, -1, 2**64, 2**70):
+        for compare in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne):
+            pairs += [(compare(x, number), compare(values, number)), (compare(number, x), compare(number, values))]
+    pairs.append((x.clip(-(2**65), 2**65), values))
+    check(*pairs)
+    with pytest.raises(DtypeError, match="the number .* does not fit"):
+        x.clip(2**65, None)

@@ -193,3 +193,23 @@ def test_divisors_are_of_integers(any_device, name):
 def test_integers_have_no_neighbours(any_device):
     with pytest.raises(DtypeError, match="nextafter: int64 has no neighbouring floats"):
         Tensor([1]).nextafter(2)
+
+
+def test_zero_that_is_added_is_an_addition(device):
+    x = Tensor(np.array([-0.0, 0.0, 1.0]))
+    for result, expected in (
+        (x + 0.0, [0.0, 0.0, 1.0]),
+        (0.0 + x, [0.0, 0.0, 1.0]),
+        (x - 0.0, [-0.0, 0.0, 1.0]),
+        (x + -0.0, [-0.0, 0.0, 1.0]),
+    ):
+        assert list(map(str, result.tolist())) == list(map(str, expected))
+
+
+def test_doubles_beside_nan_and_infinity(device):
+    x = Tensor(np.array([1.0, -1.0]))
+    with np.errstate(invalid="ignore"):
+        for number in (np.nan, np.inf, -np.inf):
+            np.testing.assert_array_equal((x % number).numpy(), np.array([1.0, -1.0]) % number)
+            np.testing.assert_array_equal((x // number).numpy(), np.array([1.0, -1.0]) // number)
+            np.testing.assert_array_equal(x.fmod(number).numpy(), np.fmod([1.0, -1.0], number))

@@ -11,7 +11,7 @@ from rulegrad.tensor.casts import Casts
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import as_operand, comparison_dtype, result_dtype, unified
-from rulegrad.tensor.storage import is_weak_scalar
+from rulegrad.tensor.storage import fits, is_weak_scalar
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -164,9 +164,18 @@ class Elementwise(Casts):
         return self._binary("MIN", other, "minimum")
 
     def clip(self, min: Operand | None = None, max: Operand | None = None) -> Self:
-        """The values limited to `min … max`; either may be None, for no limit on that side."""
-        result = self if min is None else self.maximum(min)
-        return result if max is None else result.minimum(max)
+        """The values limited to `min … max`; either may be None, for no limit on that side.
+
+        A Python int below all values of an integer dtype, or above them, is no limit on its side.
+        """
+        result = self if min is None or self._is_beyond(min, -1) else self.maximum(min)
+        return result if max is None or self._is_beyond(max, 1) else result.minimum(max)
+
+    def _is_beyond(self, value: Any, side: int) -> bool:
+        """Whether a Python int is below (-1) or above (1) all values of this tensor's integer dtype."""
+        if not self.dtype.is_integer or not is_weak_scalar(value) or not isinstance(value, int):
+            return False
+        return not fits(value, self.dtype) and (value > 0) == (side > 0)
 
     def clamp(self, min: Operand | None = None, max: Operand | None = None) -> Self:
         """PyTorch's name of `clip`."""
@@ -201,7 +210,13 @@ class Elementwise(Casts):
 
     def _compare(self, op: str, other: Operand, name: str, swapped: bool = False) -> Self:
         other = as_operand(self, other, name)
-        return self._binary(op, other, name, swapped, comparison_dtype(self, other))
+        dtype = comparison_dtype(self, other)
+        if is_weak_scalar(other) and dtype.is_integer and isinstance(other, int) and not fits(other, dtype):
+            # No value of the dtype equals it, and all are on one side of it.
+            below = other > 0
+            answer = {"CMPEQ": False, "CMPNE": True}.get(op, below != swapped)
+            return self._new(filled(self.shape, answer, bool_), None, self._device)
+        return self._binary(op, other, name, swapped, dtype)
 
     def equal(self, other: Operand) -> Self:
         """`self == other`, a bool for each element."""
