@@ -208,3 +208,34 @@ def test_errors(any_device):
         (x * 2).backward(Tensor.ones(2, dtype="float64"))
     with pytest.raises(DtypeError, match="int64 has no gradient"):
         Tensor([1]).requires_grad = True
+
+
+@pytest.mark.parametrize("kind", ["max", "min"])
+def test_the_largest_sums_are_found_again(device, kind):
+    """The kernel of the gradient may add up in another order than that of the largest, and still finds it."""
+    rng = np.random.default_rng(3)
+    scores, weights = rng.standard_normal((12, 16)), rng.standard_normal((16, 7))
+    gradients = []
+    for stored in (False, True):
+        x = Tensor(scores, requires_grad=True)
+        mixed = x.softmax(1) @ Tensor(weights)
+        if stored:
+            mixed.realize()
+        (getattr(mixed, kind)(1) * Tensor(np.arange(1.0, 13.0))).sum().backward()
+        gradients.append(x.grad.numpy())
+    np.testing.assert_allclose(gradients[0], gradients[1], 1e-12, 1e-14)
+    assert (np.abs(gradients[1]).sum(1) > 0).all()
+
+
+def test_the_largest_of_windows_are_found_again(device):
+    rng = np.random.default_rng(4)
+    images, weights = rng.standard_normal((2, 4, 6, 5)), Tensor(rng.standard_normal((2, 4, 3, 3)))
+    gradients = []
+    for stored in (False, True):
+        x = Tensor(images, requires_grad=True)
+        found = x.conv2d(weights)
+        if stored:
+            found.realize()
+        found.max_pool2d(2).square().sum().backward()
+        gradients.append(x.grad.numpy())
+    np.testing.assert_allclose(gradients[0], gradients[1], 1e-12, 1e-13)
