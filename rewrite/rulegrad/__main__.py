@@ -28,7 +28,8 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     try:
         status: int = _module(name).main(rest)
-        sys.stdout.flush()
+        if not sys.stdout.closed:  # the language server closes it
+            sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read the output has enough, as `| head`. Python would complain again when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

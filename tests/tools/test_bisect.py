@@ -142,7 +142,7 @@ def test_what_cannot_be_left_out(
     path, script = tmp_path / "wrong.rules", tmp_path / "program.py"
     path.write_text(rules, encoding="utf-8")
     script.write_text(
-        f"from rulegrad import Tensor\nx = Tensor([1.0, 2.0, 4.0], device='numpy')\nprint(({expression}).tolist())\n",
+        f"from rulegrad import Tensor\nx = Tensor([1.0, 2.0, 4.0, 1.0] * 1000, device='numpy')\nprint(({expression}).tolist())\n",
         encoding="utf-8",
     )
     monkeypatch.setenv("RULEGRAD_RULES", str(path))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rulegrad.__main__ import main
+from rulegrad.compile import forget_kernels
 
 SCRIPT = """
 import sys
@@ -19,6 +20,7 @@ sys.exit(int(sys.argv[2]))
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
+    forget_kernels()
     path = tmp_path / "program.py"
     path.write_text(SCRIPT, encoding="utf-8")
     return path

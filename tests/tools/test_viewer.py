@@ -40,7 +40,7 @@ def trace() -> Trace:
     """A training step: gradients, schedule, two kernels and more."""
     with rg.trace() as trace:
         x = Tensor([[1.0, 2.0], [3.0, 4.0]], device="numpy", requires_grad=True)
-        hidden = (x @ x).relu()
+        hidden = (x @ x).relu().contiguous()
         loss = hidden.softmax(axis=1).sum()
         loss.backward()
         assert x.grad is not None
@@ -129,7 +129,7 @@ def test_a_firing_shows_what_changed(opened: Browser, trace: Trace) -> None:
     assert min(drawn) > 0
     details = text(opened, "#details")
     assert f"#{firing['step']} indexing.reduce" in details and re.search(r"rules/movement\.rules:\d+", details)
-    assert "reduce[f: Reduction]" in details and "test_viewer.py:" in details and "hidden = (x @ x).relu()" in details
+    assert "reduce[f: Reduction]" in details and "test_viewer.py:" in details and "hidden = (x @ x).relu().contiguous()" in details
     for node in firing["added"]:
         assert f"+ %{node} = " in details
     # The colours are on the canvas: the fill of new nodes, where one is.

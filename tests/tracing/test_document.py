@@ -60,7 +60,7 @@ def test_kernels(data: dict[str, Any], kernels: Trace) -> None:
 
 
 def test_lines_have_their_text(data: dict[str, Any]) -> None:
-    assert any(line["text"] == "hidden = (x @ x).relu()" for line in data["lines"])
+    assert any(line["text"] == "hidden = (x @ x).relu().contiguous()" for line in data["lines"])
 
 
 @pytest.mark.parametrize(

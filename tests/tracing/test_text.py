@@ -37,7 +37,7 @@ def test_kernels_have_their_line_and_source(kernels: Trace) -> None:
         assert one.line is not None
         assert f"kernel {one.kernel.name}  " in text and f"source of {one.kernel.name}" in text
         assert f"traces.py:{one.line[1]}  " in text
-    assert "get_global_id(0)" in text and "hidden = (x @ x).relu()" in text
+    assert "get_global_id(0)" in text and "hidden = (x @ x).relu().contiguous()" in text
 
 
 def test_a_selection_has_no_sources(kernels: Trace) -> None:

@@ -25,10 +25,10 @@ def traced_pass() -> Trace:
 
 
 def traced_kernels() -> Trace:
-    """A product and a softmax, with the lines of this file."""
+    """Kernels of a product and of a softmax, with the lines of this file."""
     with rg.trace() as trace, no_grad():
         x = Tensor([[1.0, 2.0], [3.0, 4.0]], device="numpy")
-        hidden = (x @ x).relu()
+        hidden = (x @ x).relu().contiguous()
         result = hidden.softmax(axis=1)
         compile_graph([result.uop], "opencl")
     return trace
