@@ -302,6 +302,8 @@ class Generator:
         if name in self.names and name != "_":
             return list(self.names[name])
         declared = self.table.ops[op]
+        if op == "INDEX" and not before:
+            raise NoGraphError
         if op == "INDEX":
             found = [self._place(n) for n in before[0].shape]
         elif op in ("REDUCE", "END"):
