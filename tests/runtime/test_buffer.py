@@ -86,7 +86,7 @@ def test_what_a_buffer_refuses() -> None:
 
 def test_memory_is_reused(device: str) -> None:
     allocator = devices.allocator(device)
-    gc.collect()
+    gc.collect()  # what other tests left
     before = allocator.in_use
     first = Buffer((1237,), "float32", device)
     first.copy_in(np.zeros(1237, np.float32))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from rulegrad.compile.kernels import forget_kernels
-from rulegrad.compile.realize import compile_graph, prepare, realize
+from rulegrad.compile.realize import compile_graph, plan_memory_of, prepare, realize
 from rulegrad.ir import UOp
 from rulegrad.lang import engine, watching
 
@@ -22,6 +22,14 @@ HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
         "bookkeeping; the texts are the target's",
     ),
     "fused": ("says what each kernel of a schedule is made of (`DEBUG=2`)", "reports, does not change a graph"),
+    "memory_plan": (
+        "places buffers in blocks of memory by their lifetimes",
+        "a packing of intervals over a whole schedule; it sees sizes and steps, no op",
+    ),
+    "overwriting": (
+        "lists what steps read and write, puts two buffers of a step in one place",
+        "bookkeeping; `rules/memory.rules` says which kernels may",
+    ),
     "estimate": ("counts operations and bytes of a kernel for the profile", "reports, does not change a graph"),
     "checking": ("compares a graph's meaning before and after a pass (`CHECK=2`)", "it runs the interpreter"),
 }
@@ -43,4 +51,13 @@ def batched(root: UOp) -> UOp:
         return engine.rewrite(root, "batch")
 
 
-__all__ = ["HOST_STEPS", "backward", "batched", "compile_graph", "forget_kernels", "prepare", "realize"]
+__all__ = [
+    "HOST_STEPS",
+    "backward",
+    "batched",
+    "compile_graph",
+    "forget_kernels",
+    "plan_memory_of",
+    "prepare",
+    "realize",
+]

@@ -1,33 +1,71 @@
-"""Running tensor graphs: schedule, compile what is new in one program, launch."""
+"""Running tensor graphs: schedule, plan memory, compile what is new in one program, launch."""
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
 
 from rulegrad._core import signature
 from rulegrad.compile import kernels
 from rulegrad.compile.kernels import compile_kernels
+from rulegrad.compile.memory_plan import MemoryPlan, Use, plan_memory, useful_inputs
+from rulegrad.compile.overwriting import overwritable, overwriting, use_of
 from rulegrad.compile.schedule import Schedule, find_lines, make_schedule, number_buffers
 from rulegrad.errors import DeviceError
 from rulegrad.ir import UOp
+from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import engine, watching
 from rulegrad.runtime import devices, profile
+from rulegrad.runtime.allocator import rounded
 from rulegrad.runtime.buffer import Buffer, Layout
 from rulegrad.runtime.device import Executable
 from rulegrad.runtime.kernel import Kernel
 
 
+class Holders(Protocol):
+    """Those who hold the buffers that a graph reads only for the sake of that graph."""
+
+    def let_go(self) -> None:
+        """From now on the buffers are held by others, or by nobody."""
+        ...
+
+    def take_back(self, buffers: Sequence[Buffer]) -> None:
+        """The graph was not computed, and needs these buffers."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One kernel, and the plan's buffers behind its slots."""
+
+    kernel: Kernel
+    executable: Executable
+    buffers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A schedule's kernels and memory, where some inputs are needed by nobody else."""
+
+    memory: MemoryPlan
+    launches: tuple[Launch, ...]
+    blocks: tuple[Layout | int, ...]  # how a block is made, or the input that it is taken from
+    results: tuple[Layout | None, ...]  # of outputs that are in memory taken from inputs
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A schedule with its kernels, ready to be launched on any buffers of the same shapes."""
+    """A schedule, ready to be launched on any buffers of the same shapes."""
 
     schedule: Schedule
-    kernels: tuple[Kernel, ...]
-    executables: tuple[Executable, ...]
-    free: list[list[int]]
-    made: tuple[Layout, ...]
+    uses: tuple[Use, ...]
+    sizes: tuple[int, ...]  # bytes of each buffer, the inputs first
+    takeable: tuple[int, ...]  # inputs whose memory the schedule could use
+    pairs: frozenset[tuple[int, int]]  # buffers that a kernel may have in one place
+    prepared: dict[tuple[int, ...], Prepared] = field(default_factory=dict)  # by the inputs that are taken
 
 
 class _Found(NamedTuple):
@@ -37,6 +75,8 @@ class _Found(NamedTuple):
     inputs: tuple[int, ...]
 
 
+#: Of one plan: each may have kernels of its own, which take time to build.
+_MOST_VARIANTS = 8
 _plans: dict[tuple[UOp, str], Plan] = {}
 _found: dict[tuple[bytes, str], _Found] = {}  # by signature: the way to a plan that runs no pass
 _executables: dict[tuple[Kernel, str], Executable] = {}
@@ -51,10 +91,11 @@ def _forget() -> None:
 kernels._also_forget.append(_forget)
 
 
-def realize(uops: Sequence[UOp]) -> list[Buffer]:
+def realize(uops: Sequence[UOp], holders: Holders | None = None) -> list[Buffer]:
     """Computes tensor graphs: buffers of their shapes and dtypes, on the device of the buffers that they read.
 
-    Graphs without a buffer are computed on the default device. Raises DeviceError when the buffers are on several
+    Graphs without a buffer are computed on the default device. holders: let go of the buffers where their memory can be
+    used; what nobody else holds then is overwritten or reused. Raises DeviceError when the buffers are on several
     devices, or a device fails.
     """
     if not uops:
@@ -65,7 +106,22 @@ def realize(uops: Sequence[UOp]) -> list[Buffer]:
     found = None if watching.watchers else _found.get((key, device))
     if found is None:
         found = _found[key, device] = _find(list(uops), ids, buffers, device)
-    return _launch(found.plan, [buffers[place] for place in found.inputs], device)
+    plan, buffers = found.plan, [buffers[place] for place in found.inputs]
+    if holders is None or not plan.takeable:
+        return _launch(plan, _prepared(plan, (), device), buffers, device)
+    holders.let_go()
+    try:
+        taken = tuple([number for number in plan.takeable if _is_free(buffers, number)])
+        return _launch(plan, _prepared(plan, taken, device), buffers, device)
+    except BaseException:
+        holders.take_back([buffer for buffer in buffers if buffer.is_allocated or not buffer.nbytes])
+        raise
+
+
+def _is_free(buffers: list[Buffer], number: int) -> bool:
+    """Whether nobody but the list has the buffer, and the memory is its own."""
+    # The second reference is the argument's.
+    return sys.getrefcount(buffers[number]) == 2 and buffers[number].owns_memory
 
 
 def _find(uops: list[UOp], ids: list[int], buffers: Sequence[Buffer], device: str) -> _Found:
@@ -96,12 +152,65 @@ def _make_plan(graph: UOp, inputs: int, device: str, uops: list[UOp]) -> Plan:
             _, info = engine.run(UOp("SINK", tuple(uops)), "number", follow=nodes)
         lines = {new: lines[old] for old, new in zip(nodes, info["followed"], strict=True) if new is not None}
     schedule = make_schedule(graph, inputs, target, lines)
-    source = not devices.get(device).interprets
-    found = compile_kernels([step.graph for step in schedule.steps], target, source)
-    executables = _executables_of(found, device)
-    named = tuple(replace(kernel, user_line=step.user_line) for kernel, step in zip(found, schedule.steps, strict=True))
-    made = tuple(Layout.of(shape, dtype, device) for shape, dtype in schedule.made)
-    return Plan(schedule, named, executables, schedule.last_uses(), made)
+    return _plan_of(schedule, graph, target)
+
+
+def _plan_of(schedule: Schedule, graph: UOp, target: str) -> Plan:
+    """A plan with nothing prepared, of a graph with parameters in the place of its buffers."""
+    sizes = [0] * schedule.inputs + [_nbytes(shape, dtype) for shape, dtype in schedule.made]
+    for node in graph.toposort():
+        if node.op == "PARAM":
+            sizes[node.attrs["slot"]] = _nbytes(node.shape, node.dtype)
+    last = {number: place for place, step in enumerate(schedule.steps) for number in step.buffers}
+    pairs: set[tuple[int, int]] = set()
+    for place, step in enumerate(schedule.steps):
+        ending = [number for number in step.buffers if last[number] == place and number not in schedule.outputs]
+        pairs.update(overwritable(step, ending, target))
+    uses = [use_of(step) for step in schedule.steps]
+    useful = useful_inputs(uses, sizes, schedule.inputs, schedule.outputs, pairs)
+    return Plan(schedule, tuple(uses), tuple(sizes), useful, frozenset(pairs))
+
+
+def _nbytes(shape: Sequence[int], dtype: str) -> int:
+    return rounded(math.prod(shape) * as_dtype(dtype).itemsize)
+
+
+def _prepared(plan: Plan, taken: tuple[int, ...], device: str) -> Prepared:
+    """The plan's kernels and memory for these inputs; once there are many variants, that for the most of them."""
+    found = plan.prepared.get(taken)
+    if found is None:
+        if len(plan.prepared) >= _MOST_VARIANTS:
+            taken = max((known for known in plan.prepared if set(known) <= set(taken)), key=len, default=())
+            found = plan.prepared.get(taken)
+        if found is None:
+            found = plan.prepared[taken] = _prepare(plan, taken, device)
+    return found
+
+
+def _prepare(plan: Plan, taken: tuple[int, ...], device: str) -> Prepared:
+    schedule, target = plan.schedule, devices.target_of(device)
+    memory = _memory_of(plan, taken)
+    changed = [
+        overwriting(step, pairs, target) if pairs else step
+        for step, pairs in zip(schedule.steps, memory.overwritten, strict=True)
+    ]
+    steps = [step for step in changed if step is not None]
+    found = compile_kernels([step.graph for step in steps], target, not devices.get(device).interprets)
+    launches = (
+        Launch(replace(kernel, user_line=step.user_line), executable, step.buffers)
+        for kernel, executable, step in zip(found, _executables_of(found, device), steps, strict=True)
+    )
+    layouts = [Layout.of(shape, dtype, device) for shape, dtype in schedule.made]
+    first = schedule.inputs
+    blocks = [layouts[block.largest - first] if block.taken is None else block.taken for block in memory.blocks]
+    in_taken = [k >= first and memory.blocks[memory.block_of[k - first]].taken is not None for k in schedule.outputs]
+    results = [layouts[k - first] if moved else None for k, moved in zip(schedule.outputs, in_taken, strict=True)]
+    return Prepared(memory, tuple(launches), tuple(blocks), tuple(results))
+
+
+def _memory_of(plan: Plan, taken: Sequence[int]) -> MemoryPlan:
+    schedule = plan.schedule
+    return plan_memory(plan.uses, plan.sizes, schedule.inputs, schedule.outputs, taken, plan.pairs)
 
 
 def _executables_of(wanted: Sequence[Kernel], device: str) -> tuple[Executable, ...]:
@@ -113,16 +222,28 @@ def _executables_of(wanted: Sequence[Kernel], device: str) -> tuple[Executable, 
     return tuple(_executables[k, device] for k in wanted)
 
 
-def _launch(plan: Plan, inputs: Sequence[Buffer], device: str) -> list[Buffer]:
-    schedule = plan.schedule
-    buffers: list[Buffer | None] = [*inputs, *[Buffer.like(layout) for layout in plan.made]]
-    for step, kernel, executable, free in zip(schedule.steps, plan.kernels, plan.executables, plan.free, strict=True):
-        handles = [buffers[number].handle for number in step.buffers]  # type: ignore[union-attr]
-        profile.launch(executable, handles, kernel, device)
-        for number in free:
-            buffers[number] = None
-    results = [buffers[number] for number in schedule.outputs]
-    return [buffer for buffer in results if buffer is not None]
+def _launch(plan: Plan, prepared: Prepared, inputs: list[Buffer], device: str) -> list[Buffer]:
+    """Launches the kernels, once all memory is there. Inputs whose memory is taken have no contents afterwards."""
+    blocks = [inputs[block] if isinstance(block, int) else Buffer.like(block) for block in prepared.blocks]
+    made = [blocks[number] for number in prepared.memory.block_of]
+    handles = [buffer.handle for buffer in (*inputs, *made)]
+    try:
+        for launch in prepared.launches:
+            profile.launch(launch.executable, [handles[number] for number in launch.buffers], launch.kernel, device)
+    except BaseException:
+        for block in prepared.blocks:
+            if isinstance(block, int):
+                inputs[block].release()
+        raise
+    results: dict[int, Buffer] = {}
+    for number, layout in zip(plan.schedule.outputs, prepared.results, strict=True):
+        if number not in results:
+            buffer = inputs[number] if number < len(inputs) else made[number - len(inputs)]
+            if layout is not None:
+                taken, buffer = buffer, Buffer.like(layout)
+                buffer.take_memory(taken)
+            results[number] = buffer
+    return [results[number] for number in plan.schedule.outputs]
 
 
 def compile_graph(uops: Sequence[UOp], target: str = "opencl") -> list[Kernel]:
@@ -143,3 +264,19 @@ def prepare(computations: Sequence[Sequence[UOp]], device: str) -> None:
     target = devices.target_of(device)
     wanted = [kernel for uops in computations for kernel in compile_graph(uops, target)]
     _executables_of(wanted, devices.canonical(device))
+
+
+def plan_memory_of(uops: Sequence[UOp], target: str = "opencl", taken: bool = False) -> MemoryPlan:
+    """How the buffers that tensor graphs make would share memory on a target; nothing is compiled or run.
+
+    taken: as if nobody held the buffers that the graphs read.
+
+    >>> from rulegrad import Tensor
+    >>> plan = plan_memory_of([Tensor.ones(64, 64).uop])
+    >>> plan.nbytes, plan.bound
+    (16384, 16384)
+    """
+    with watching.part("schedule"):
+        graph, inputs = number_buffers(UOp("SINK", tuple(uops)))
+    plan = _plan_of(make_schedule(graph, len(inputs), target, {}), graph, target)
+    return _memory_of(plan, plan.takeable if taken else ())

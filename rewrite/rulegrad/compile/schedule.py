@@ -36,15 +36,6 @@ class Schedule:
     steps: tuple[Step, ...]
     outputs: tuple[int, ...]
 
-    def last_uses(self) -> list[list[int]]:
-        """For each step, the made buffers that nobody needs after it."""
-        last = {number: place for place, step in enumerate(self.steps) for number in step.buffers}
-        free: list[list[int]] = [[] for _ in self.steps]
-        for number, place in last.items():
-            if number >= self.inputs and number not in self.outputs:
-                free[place].append(number)
-        return free
-
 
 def number_buffers(graph: UOp) -> tuple[UOp, list[UOp]]:
     """The graph with its buffers as parameters, and the buffers by slot."""

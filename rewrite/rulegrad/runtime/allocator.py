@@ -24,6 +24,7 @@ class Allocator:
     def __init__(self, device: Device) -> None:
         self.device = device
         self.in_use = 0  #: bytes that are given out
+        self.most_in_use = 0  #: since the last `reset_peak`
         self.waiting = 0  #: bytes that wait for reuse
         self.most_kept = device.memory // 4 or _DEFAULT_KEPT
         self._blocks: OrderedDict[int, list[Handle]] = OrderedDict()  # by size, least recently freed first
@@ -35,7 +36,7 @@ class Allocator:
 
         purpose: what the block is for, asked only for the error.
         """
-        size = _rounded(nbytes)
+        size = rounded(nbytes)
         with self._lock:
             blocks = self._blocks.get(size)
             if blocks:
@@ -44,11 +45,13 @@ class Allocator:
             else:
                 handle = self._fresh(size, purpose)
             self.in_use += size
+            if self.in_use > self.most_in_use:
+                self.most_in_use = self.in_use
             return handle
 
     def free(self, handle: Handle, nbytes: int) -> None:
         """Takes back a block that was asked for with this size."""
-        size = _rounded(nbytes)
+        size = rounded(nbytes)
         with self._lock:
             self.in_use -= size
             self.waiting += size
@@ -56,6 +59,11 @@ class Allocator:
             self._blocks.move_to_end(size)
             while self.waiting > self.most_kept:
                 self._give_back_one()
+
+    def reset_peak(self) -> None:
+        """From now on the peak is counted anew."""
+        with self._lock:
+            self.most_in_use = self.in_use
 
     def trim(self) -> None:
         """Gives all waiting blocks back to the device."""
@@ -97,5 +105,6 @@ class Allocator:
             del self._blocks[size]
 
 
-def _rounded(nbytes: int) -> int:
+def rounded(nbytes: int) -> int:
+    """The size of the block that a request of so many bytes is given."""
     return -(-nbytes // _GRAIN) * _GRAIN or _GRAIN

@@ -183,6 +183,21 @@ class Buffer:
     def is_allocated(self) -> bool:
         return self._handle is not None
 
+    @property
+    def owns_memory(self) -> bool:
+        """Whether there is memory, and it is not somebody else's."""
+        return self._handle is not None and not self._borrowed
+
+    def take_memory(self, other: Buffer) -> None:
+        """Takes the memory of a buffer of the same size on the same device, which has no contents any more."""
+        self._handle, other._handle = other._handle, None
+
+    def release(self) -> None:
+        """Gives the memory back; the buffer has no contents any more."""
+        handle, self._handle = self._handle, None
+        if handle is not None and not self._borrowed:
+            devices.allocator(self.device).free(handle, self.nbytes)
+
     def copy_in(self, array: np.ndarray[Any, Any]) -> None:
         """Takes the contents of an array of the same shape and dtype. Raises ShapeError or DtypeError."""
         import numpy as np
@@ -213,8 +228,7 @@ class Buffer:
         # At the end of the interpreter modules are taken apart, and the process gives back its memory.
         if _live is not None:
             _live.pop(self.id, None)
-            if self._handle is not None and not self._borrowed:
-                devices.allocator(self.device).free(self._handle, self.nbytes)
+            self.release()
 
 
 class _Kept:

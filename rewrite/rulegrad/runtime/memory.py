@@ -1,4 +1,4 @@
-"""What a device's memory is used for: the table of an out-of-memory error."""
+"""What a device's memory is used for: its peak, and the table of an out-of-memory error."""
 
 from __future__ import annotations
 
@@ -10,6 +10,32 @@ if TYPE_CHECKING:
     from rulegrad.runtime.allocator import Allocator
 
 _MOST_ROWS = 10
+
+
+def peak_memory(device: str | None = None) -> int:
+    """The most bytes of a device that buffers had at one time, since the start or `reset_peak_memory`.
+
+    device: the default one unless named. Blocks that wait for reuse do not count. Raises DeviceError.
+
+    >>> from rulegrad import Tensor
+    >>> reset_peak_memory("numpy")
+    >>> before = peak_memory("numpy")
+    >>> x = Tensor([0.0] * 1024, device="numpy")
+    >>> peak_memory("numpy") - before
+    4096
+    """
+    return _allocator(device).most_in_use
+
+
+def reset_peak_memory(device: str | None = None) -> None:
+    """Count the peak of a device (the default one unless named) from what is in use now. Raises DeviceError."""
+    _allocator(device).reset_peak()
+
+
+def _allocator(device: str | None) -> Allocator:
+    from rulegrad.runtime import devices
+
+    return devices.allocator(devices.canonical(device) if device else devices.default())
 
 
 def memory_table(allocator: Allocator, requested: int, purpose: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -49,7 +50,7 @@ def _realize_group(tensors: list[TensorCore]) -> None:
     filled = [tensor for tensor in tensors if tensor.size]
     graphs = [tensor._uop for tensor in filled]
     try:
-        results = compile.realize(graphs) if graphs else []
+        results = compile.realize(graphs, _Histories(filled)) if graphs else []
     except RulegradError:
         if any(node.op == "BATCHED" for graph in graphs for node in graph.toposort()):
             raise RulegradError(
@@ -62,6 +63,22 @@ def _realize_group(tensors: list[TensorCore]) -> None:
     for tensor in tensors:
         if not tensor.size:
             tensor._settle(upload(np.empty(tensor.shape, tensor.dtype.numpy), tensor._device))
+
+
+class _Histories:
+    """The histories of tensors that are computed: they keep buffers alive that nobody may need afterwards."""
+
+    def __init__(self, tensors: list[TensorCore]) -> None:
+        # A result that gradients flow through keeps what it was computed from.
+        self._tensors = [tensor for tensor in tensors if tensor._leaf or not tensor._requires_grad]
+
+    def let_go(self) -> None:
+        for tensor in self._tensors:
+            tensor._history = None
+
+    def take_back(self, buffers: Sequence[Buffer]) -> None:
+        for tensor in self._tensors:
+            tensor._history = tuple(buffers)
 
 
 def needs_buffer(tensor: TensorCore) -> bool:

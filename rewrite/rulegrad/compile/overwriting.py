@@ -1,0 +1,63 @@
+"""What each step of a schedule reads and writes, and steps whose kernels write over what they read.
+
+Whether a kernel may is for the rules to say (rules/memory.rules). Such a kernel has one parameter for both buffers:
+two parameters are never the same memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rulegrad.compile.memory_plan import Use
+from rulegrad.ir import UOp
+from rulegrad.lang import engine
+
+if TYPE_CHECKING:
+    from rulegrad.compile.schedule import Step
+
+
+def use_of(step: Step) -> Use:
+    """The buffers that a step reads, and those that it writes (and may read too)."""
+    written = {store.src[0].attrs["slot"] for store in _stores(step.graph)}
+    return Use(
+        tuple(number for slot, number in enumerate(step.buffers) if slot not in written),
+        tuple(number for slot, number in enumerate(step.buffers) if slot in written),
+    )
+
+
+def overwritable(step: Step, ending: Iterable[int], target: str | None) -> list[tuple[int, int]]:
+    """Pairs (read, written) of buffers that the step's kernel may have in one place, for the `ending` ones it reads.
+
+    No other store of the kernel may read what is written over: the stores of one kernel have no order.
+    """
+    stores = _stores(step.graph)
+    parameters = {node.attrs["slot"]: node for node in step.graph.toposort() if node.op == "PARAM"}
+    call = engine.program(target).call
+    found = []
+    for number in ending:
+        read = parameters[step.buffers.index(number)]
+        for store in stores:
+            others = (other.src[1] for other in stores if other is not store)
+            if call("may_overwrite", store, read) and not any(call("depends_on", value, read) for value in others):
+                found.append((number, step.buffers[store.src[0].attrs["slot"]]))
+    return found
+
+
+def overwriting(step: Step, pairs: Sequence[tuple[int, int]], target: str | None) -> Step | None:
+    """The step with each first buffer of the pairs in the place of the second; None where nothing is left to do."""
+    from rulegrad.compile.schedule import number_buffers
+
+    graph, slots = step.graph, {number: slot for slot, number in enumerate(step.buffers)}
+    for read, written in pairs:
+        parameters = {node.attrs["slot"]: node for node in graph.toposort() if node.op == "PARAM"}
+        graph = engine.program(target).call("moved_into", graph, parameters[slots[read]], parameters[slots[written]])
+    if all(store.src[0] == store.src[1] for store in _stores(graph)):
+        return None  # a copy of a buffer to itself
+    numbered, by_slot = number_buffers(graph)
+    return replace(step, graph=numbered, buffers=tuple(step.buffers[node.attrs["slot"]] for node in by_slot))
+
+
+def _stores(graph: UOp) -> list[UOp]:
+    return [node for node in graph.toposort() if node.op == "STORE"]
