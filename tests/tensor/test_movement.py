@@ -58,13 +58,10 @@ def test_padding(device, check):
     )
 
 
-def test_views_that_change_nothing_are_the_tensor_itself():
+def test_views_that_change_nothing_are_the_same_graph():
     x = Tensor.ones(2, 3)
-    assert x.reshape(2, 3) is x
-    assert x.permute(0, 1) is x
-    assert x.expand(2, 3) is x
-    assert x.pad(0) is x
-    assert x.shrink(None, (0, 3)) is x
+    same = [x.reshape(2, 3), x.permute(0, 1), x.expand(2, 3), x.pad(0), x.shrink(None, (0, 3))]
+    assert all(view.uop == x.uop for view in same)
 
 
 @given(st.data())

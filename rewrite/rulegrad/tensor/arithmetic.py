@@ -49,7 +49,7 @@ class Arithmetic(Transcendental):
         """The absolute value; of the least signed integer it is that integer. Of complex numbers it is real."""
         if self.dtype.is_complex:
             return self.real.hypot(self.imag)
-        return self if self.dtype.kind in ("bool", "uint") else self._unary("ABS")
+        return self._same() if self.dtype.kind in ("bool", "uint") else self._unary("ABS")
 
     def __abs__(self) -> Self:
         return self.abs()
@@ -92,7 +92,7 @@ class Arithmetic(Transcendental):
     @property
     def real(self) -> Self:
         """The real parts; a real tensor is its own."""
-        return self._result(UOp("REAL", (self.uop,), self.dtype.real)) if self.dtype.is_complex else self
+        return self._result(UOp("REAL", (self.uop,), self.dtype.real)) if self.dtype.is_complex else self._same()
 
     @property
     def imag(self) -> Self:
@@ -108,7 +108,7 @@ class Arithmetic(Transcendental):
         >>> Tensor([1 + 2j]).conj().tolist()
         [(1-2j)]
         """
-        return self._complex(self.real, -self.imag) if self.dtype.is_complex else self
+        return self._complex(self.real, -self.imag) if self.dtype.is_complex else self._same()
 
     def angle(self) -> Self:
         """The angle of complex numbers in the plane, from -pi to pi; of real ones 0 or pi."""
@@ -136,8 +136,8 @@ class Arithmetic(Transcendental):
         return parts[0]._complex(*parts)
 
     def positive(self) -> Self:
-        """The tensor itself."""
-        return self
+        """The same values."""
+        return self._same()
 
     # ---- neighbours and parts of a float ----
 
@@ -300,7 +300,7 @@ class Arithmetic(Transcendental):
             parts = (part.nan_to_num(nan, posinf, neginf) for part in (self.real, self.imag))
             return self._complex(*parts)
         if not self.dtype.is_float:
-            return self
+            return self._same()
         info = finfo(self.dtype)
         high = info.max if posinf is None else posinf
         low = info.min if neginf is None else neginf

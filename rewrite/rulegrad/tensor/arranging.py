@@ -37,7 +37,7 @@ class Arranging(Advanced):
         if min(numbers, default=0) < 0:
             raise ShapeError(f"tile: the counts {numbers}; use 0 or more")
         numbers = (1,) * (self.ndim - len(numbers)) + numbers
-        return self.repeat(*numbers) if numbers else self
+        return self.repeat(*numbers) if numbers else self._same()
 
     def repeat_interleave(self, repeats: Any, axis: int | None = None, *, dim: int | None = None) -> Self:
         """Each element `repeats` times in a row along `axis`, or in the flat tensor. NumPy's repeat.
@@ -101,7 +101,7 @@ class Arranging(Advanced):
             return self.flip(first, second)
         if turns == 1:
             return self.flip(second).transpose(first, second)
-        return self.transpose(first, second).flip(second) if turns else self
+        return self.transpose(first, second).flip(second) if turns else self._same()
 
     # ---- axes ----
 

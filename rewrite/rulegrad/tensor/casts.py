@@ -31,7 +31,7 @@ class Casts(TensorCore):
         """
         wanted = as_dtype(dtype)
         require_castable(self.dtype, wanted)
-        return self if wanted == self.dtype else self._result(UOp("CAST", (self.uop,), wanted))
+        return self._same() if wanted == self.dtype else self._result(UOp("CAST", (self.uop,), wanted))
 
     def astype(self, dtype: Any) -> Self:
         """NumPy's name of `cast`."""
@@ -47,7 +47,7 @@ class Casts(TensorCore):
                 f"bitcast: {self.dtype} has {self.dtype.bits} bits and {wanted} has {wanted.bits}; "
                 "use cast to convert values"
             )
-        return self if wanted == self.dtype else self._result(UOp("BITCAST", (self.uop,), wanted))
+        return self._same() if wanted == self.dtype else self._result(UOp("BITCAST", (self.uop,), wanted))
 
     def bool(self) -> Self:
         """`cast("bool")`"""

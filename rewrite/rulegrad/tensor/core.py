@@ -134,6 +134,10 @@ class TensorCore(BufferProvider):
             lines.note(uop)
         return new
 
+    def _same(self) -> Self:
+        """Another tensor of the same value: what an operation gives that changes nothing, as `+=` may come later."""
+        return self._result(self.uop)
+
     # ---- facts ----
 
     @property

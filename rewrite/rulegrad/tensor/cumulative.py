@@ -23,7 +23,7 @@ class Cumulative(InPlace):
     def _scan(self, op: str, axis: int) -> Self:
         """All reductions of the elements up to each one along an axis."""
         if not self.size or self.shape[axis] == 1:
-            return self
+            return self._same()
         return self._result(UOp("SCAN", (self.uop,), op=op, axis=axis))
 
     def _cumulative(self, op: str, axis: int | None, dtype: Any, name: str) -> Self:

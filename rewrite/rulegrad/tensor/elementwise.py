@@ -144,7 +144,7 @@ class Elementwise(Casts):
         if exponent == 0:
             return self._new(filled(self.shape, 1, self.dtype), None, self._device)
         if exponent == 1:
-            return self
+            return self._same()
         half = self._whole_power(exponent // 2)
         square = half.mul(half)
         return square.mul(self) if exponent % 2 else square
@@ -164,6 +164,7 @@ class Elementwise(Casts):
         return self._binary("MIN", other, "minimum")
 
     def clip(self, min: Operand | None = None, max: Operand | None = None) -> Self:
+<<<<<<< HEAD
         """The values limited to `min … max`; either may be None, for no limit on that side.
 
         A Python int below all values of an integer dtype, or above them, is no limit on its side.
@@ -176,6 +177,11 @@ class Elementwise(Casts):
         if not self.dtype.is_integer or not is_weak_scalar(value) or not isinstance(value, int):
             return False
         return not fits(value, self.dtype) and (value > 0) == (side > 0)
+=======
+        """The values limited to `min … max`; either may be None, for no limit on that side."""
+        result = self._same() if min is None else self.maximum(min)
+        return result if max is None else result.minimum(max)
+>>>>>>> 69f7f8b (What changes nothing gives another tensor of the same value)
 
     def clamp(self, min: Operand | None = None, max: Operand | None = None) -> Self:
         """PyTorch's name of `clip`."""

@@ -17,7 +17,7 @@ class Functions(Arithmetic):
     __slots__ = ()
 
     def _rounded(self, op: str) -> Self:
-        return self._unary(op) if self.dtype.is_inexact else self
+        return self._unary(op) if self.dtype.is_inexact else self._same()
 
     def floor(self) -> Self:
         """The next integer below; integers stay as they are."""

@@ -104,7 +104,7 @@ class Joining(Indexing):
         extent = self.shape[place]
         cut = (-shift) % extent if extent else 0
         if not cut:
-            return self
+            return self._same()
         first, second = self.split([cut, extent - cut], place)
         return second.cat(first, axis=place)
 

@@ -36,7 +36,7 @@ class Movement(Functions):
         (2, 3)
         """
         new = complete_shape(integers(shape, "reshape"), self.shape, "reshape")
-        return self if new == self.shape else self._result(UOp("RESHAPE", (self.uop,), shape=new))
+        return self._same() if new == self.shape else self._result(UOp("RESHAPE", (self.uop,), shape=new))
 
     def permute(self, *order: Any) -> Self:
         """The axes in another order: axis k of the result is axis `order[k]`."""
@@ -46,7 +46,7 @@ class Movement(Functions):
                 f"permute: {axes} is no order of the {self.ndim} axes of shape {self.shape}; name each axis once"
             )
         if axes == tuple(range(self.ndim)):
-            return self
+            return self._same()
         return self._result(UOp("PERMUTE", (self.uop,), order=axes))
 
     def expand(self, *shape: Any) -> Self:
@@ -57,7 +57,7 @@ class Movement(Functions):
         if len(padded) != len(new) or any(n not in (1, e) or e < 0 for e, n in zip(new, padded)):
             raise ShapeError(f"expand: the shape {own} cannot be expanded to {new}; only axes of size 1 can grow")
         if new == own:
-            return self
+            return self._same()
         uop = self.uop
         if uop.op == "CONST":
             uop = UOp("RESHAPE", (uop,), shape=(1,) * len(new))
@@ -77,14 +77,14 @@ class Movement(Functions):
         if any(not 0 <= b <= e <= n for b, e, n in zip(begin, end, self.shape)):
             raise ShapeError(f"shrink: {tuple(pairs)} is not within the shape {self.shape}")
         if end == self.shape and not any(begin):
-            return self
+            return self._same()
         return self._result(UOp("SHRINK", (self.uop,), begin=begin, end=end))
 
     def pad(self, padding: Any, value: Scalar = 0) -> Self:
         """Surrounded by `value`: `padding` is one number, one pair (before, after), or a pair for each axis."""
         pairs = self._padding_pairs(padding)
         if not any(b or a for b, a in pairs):
-            return self
+            return self._same()
         before, after = tuple(b for b, _ in pairs), tuple(a for _, a in pairs)
         if not is_weak_scalar(value):
             value = number_of(value, "pad")[0]
@@ -115,7 +115,7 @@ class Movement(Functions):
         """The elements in reverse order along the axes (all of them by default)."""
         named = None if not axis or axis == (None,) else integers(axis, "flip")
         axes = several_axes(named, self.ndim, "flip")
-        return self._result(UOp("FLIP", (self.uop,), axes=axes)) if axes else self
+        return self._result(UOp("FLIP", (self.uop,), axes=axes)) if axes else self._same()
 
     # ---- axes ----
 

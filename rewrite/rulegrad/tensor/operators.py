@@ -64,7 +64,7 @@ class Operators(Elementwise):
         return self.neg()
 
     def __pos__(self) -> Self:
-        return self
+        return self._same()
 
     def __and__(self, other: Operand) -> Self:
         return self.bitwise_and(other)

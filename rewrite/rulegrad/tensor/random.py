@@ -180,7 +180,7 @@ class Random(Losses):
         if not 0.0 <= probability <= 1.0:
             raise ShapeError(f"dropout: the probability is {probability}; use a number from 0 to 1")
         if not (self.training if training is None else training) or probability == 0.0:
-            return self
+            return self._same()
         if probability == 1.0:
             return self * 0.0
         kept = self.rand(self.shape, device=self._device or None) >= probability
