@@ -19,10 +19,18 @@ PyObject* g_graph_error = nullptr;
 PyObject* g_rewrite_error = nullptr;
 PyObject* g_rule_error = nullptr;
 
+// An attribute's name as Python has it, made once.
+PyObject* name_object(const Str* name) {
+  static std::unordered_map<const Str*, PyObject*> known;
+  PyObject*& found = known[name];
+  if (!found) found = PyUnicode_InternFromString(name->text.c_str());
+  return found;
+}
+
 void fill_attributes(const OpInfo& o, nb::handle given, Value* attrs, Storage& storage) {
   size_t used = 0;
   for (size_t k = 0; k < o.attributes.size(); k++) {
-    PyObject* v = given.ptr() ? PyDict_GetItemString(given.ptr(), o.attributes[k].name->text.c_str()) : nullptr;
+    PyObject* v = given.ptr() ? PyDict_GetItem(given.ptr(), name_object(o.attributes[k].name)) : nullptr;
     if (v) {
       attrs[k] = value_of(v, storage, o.attributes[k].type);
       if (o.attributes[k].type == AttributeType::Float && attrs[k].tag == Tag::Int) attrs[k] = Value::number(double(attrs[k].i));
@@ -563,6 +571,7 @@ NB_MODULE(_core, m) {
   m.attr("UNARY_OPERATORS") = unary;
   m.def("live_nodes", &live_nodes, "Number of nodes that are alive.");
   m.def("table_loaded", &table_loaded);
+  m.def("name_dtypes", &name_dtypes, nb::arg("names"), "The objects that stand for dtypes from now on.");
   m.def("renumbered", &renumbered, nb::arg("like"), nb::arg("number"), "The BUFFER node with another number.");
   m.def("signature", &signature, nb::arg("roots"), "A key of the graphs with their buffers left open, and the buffers' ids in order.");
   m.def("verify", [](const Handle& root, const std::string& stage) {

@@ -42,6 +42,16 @@ uint32_t dtype_of(nb::handle h) {
   return uint32_t(k);
 }
 
+void name_dtypes(nb::sequence names) {
+  for (nb::handle h : names) {
+    uint32_t k = dtype_of(h);
+    Py_INCREF(h.ptr());  // twice: both tables are never emptied
+    Py_INCREF(h.ptr());
+    g_dtype_by_object[h.ptr()] = int(k);
+    g_dtype_names[k] = h.ptr();
+  }
+}
+
 Value value_of(nb::handle h, Storage& storage, AttributeType type, int depth) {
   PyObject* o = h.ptr();
   if (PyBool_Check(o)) return Value::boolean(o == Py_True);

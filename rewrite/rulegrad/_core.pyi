@@ -251,6 +251,9 @@ def live_nodes() -> int:
 def table_loaded() -> bool:
     """Whether the op table has been installed."""
 
+def name_dtypes(names: Sequence[str]) -> None:
+    """From now on these objects stand for the dtypes that they name. Raises GraphError where one names none."""
+
 def renumbered(like: UOp, number: int) -> UOp:
     """The BUFFER node with another number. Raises GraphError for another op."""
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from rulegrad._core import UOp
+from rulegrad._core import UOp, name_dtypes
+from rulegrad.ir.dtype import EVERY
 from rulegrad.ir.text import format_uop, parse_uop, repr_uop
 from rulegrad.lang.engine import install_op_table
 
 install_op_table()
+name_dtypes(EVERY)
 UOp.__str__ = format_uop  # type: ignore[method-assign, assignment]
 UOp.__repr__ = repr_uop  # type: ignore[method-assign, assignment]
 UOp.parse = staticmethod(parse_uop)  # type: ignore[method-assign]

@@ -71,55 +71,55 @@ class DType(str):
     def _facts(self) -> _Facts:
         return _FACTS[str(self)]
 
-    @property
+    @cached_property
     def kind(self) -> Kind:
         """One of void, bool, int, uint, float, complex, index."""
         return self._facts.kind
 
-    @property
+    @cached_property
     def bits(self) -> int:
         """The size of one value in memory."""
         return self._facts.bits
 
-    @property
+    @cached_property
     def itemsize(self) -> int:
         """The size of one value in bytes."""
         return self._facts.bits // 8
 
-    @property
+    @cached_property
     def exponent(self) -> int:
         """Exponent bits of a float, 0 for the others."""
         return self._facts.exponent
 
-    @property
+    @cached_property
     def mantissa(self) -> int:
         """Stored mantissa bits of a float, 0 for the others."""
         return self._facts.mantissa
 
-    @property
+    @cached_property
     def is_float(self) -> bool:
         return self.kind == "float"
 
-    @property
+    @cached_property
     def is_complex(self) -> bool:
         return self.kind == "complex"
 
-    @property
+    @cached_property
     def is_inexact(self) -> bool:
         """True for floats and complex numbers."""
         return self.kind in ("float", "complex")
 
-    @property
+    @cached_property
     def real(self) -> DType:
         """The dtype of the parts of a complex number; other dtypes are their own."""
         return {"complex64": float32, "complex128": float64}.get(str(self), self)
 
-    @property
+    @cached_property
     def is_integer(self) -> bool:
         """True for signed, unsigned and index integers, not for bool."""
         return self.kind in ("int", "uint", "index")
 
-    @property
+    @cached_property
     def is_signed(self) -> bool:
         return self.kind in ("int", "float", "complex", "index")
 
@@ -158,15 +158,16 @@ complex64: Final = DType("complex64")
 complex128: Final = DType("complex128")
 index: Final = DType("index")
 
-_CONSTANTS: Final = (
+#: Every dtype of the engine: those of tensors, void, and index.
+EVERY: Final = (
     void, bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
     float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64, complex64, complex128, index,
 )  # fmt: skip
-_BY_NAME: Final[dict[str, DType]] = {str(dtype): dtype for dtype in _CONSTANTS}
+_BY_NAME: Final[dict[str, DType]] = {str(dtype): dtype for dtype in EVERY}
 _PYTHON_TYPES: Final[dict[type, DType]] = {bool: bool_, int: int64, float: float64, complex: complex128}
 
 #: Every dtype that a tensor can have.
-ALL: Final[tuple[DType, ...]] = tuple(d for d in _CONSTANTS if d.kind not in ("void", "index"))
+ALL: Final[tuple[DType, ...]] = tuple(d for d in EVERY if d.kind not in ("void", "index"))
 # The candidates of a promotion: integers before floats, unsigned before signed of the same size.
 _SMALLEST_FIRST: Final = sorted(ALL, key=lambda d: (d.is_complex, d.is_float, d.bits, d.kind == "int"))
 

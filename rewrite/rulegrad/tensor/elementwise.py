@@ -42,12 +42,26 @@ class Elementwise(Casts):
 
     def _binary(self, op: str, other: Operand, name: str, swapped: bool = False, dtype: DType | None = None) -> Self:
         """`self op other`, or `other op self` when `swapped`."""
+        usual = self._like(other, op, name) if dtype is None else None
+        if usual is not None:
+            uop = UOp(op, (usual, self.uop) if swapped else (self.uop, usual))
+            return self._result(uop, other) if isinstance(other, TensorCore) else self._result(uop)
         other = as_operand(self, other, name)
         pair = (other, self) if swapped else (self, other)
         if op not in COMPLEX_OPS and (dtype or result_dtype(*pair)).is_complex:
             raise DtypeError(f"{name}: not defined for complex numbers; take .real, .imag or .abs() first")
         uop = UOp(op, tuple(unified(name, *pair, dtype=dtype)))
         return self._result(uop, other) if isinstance(other, TensorCore) else self._result(uop)
+
+    def _like(self, other: Operand, op: str, name: str) -> UOp | None:
+        """The node of an operand that needs no conversion: a tensor of this shape and dtype, or a number for floats."""
+        dtype = self.dtype
+        if type(other) in (float, int) and dtype.is_float:
+            return constant(other, dtype, name)  # type: ignore[arg-type]
+        if isinstance(other, TensorCore) and other.dtype is dtype and (op in COMPLEX_OPS or not dtype.is_complex):
+            uop = other.uop
+            return uop if uop.shape == self.shape else None
+        return None
 
     # ---- arithmetic ----
 
@@ -57,8 +71,7 @@ class Elementwise(Casts):
 
     def sub(self, other: Operand, swapped: bool = False) -> Self:
         """`self - other` (`other - self` when `swapped`). Raises DtypeError for two bools, as NumPy does."""
-        other = as_operand(self, other, "sub")
-        if result_dtype(self, other) == bool_:
+        if self.dtype == bool_ and result_dtype(self, as_operand(self, other, "sub")) == bool_:
             raise DtypeError("sub: bools cannot be subtracted; use ^ (xor), or cast to an integer first")
         return self._binary("SUB", other, "sub", swapped)
 
@@ -68,6 +81,8 @@ class Elementwise(Casts):
 
     def div(self, other: Operand, swapped: bool = False) -> Self:
         """`self / other`, true division; two integers give float64, as in NumPy."""
+        if self.dtype.is_inexact:
+            return self._binary("DIV", other, "div", swapped)
         other = as_operand(self, other, "div")
         dtype = result_dtype(self, other)
         if not dtype.is_inexact:

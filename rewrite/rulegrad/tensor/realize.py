@@ -42,7 +42,7 @@ def realize_all(tensors: list[TensorCore]) -> None:
 
 
 def _realize_group(tensors: list[TensorCore]) -> None:
-    from rulegrad import compile
+    import rulegrad.compile
 
     if lines.recording():
         for tensor in tensors:
@@ -50,7 +50,7 @@ def _realize_group(tensors: list[TensorCore]) -> None:
     filled = [tensor for tensor in tensors if tensor.size]
     graphs = [tensor._uop for tensor in filled]
     try:
-        results = compile.realize(graphs, _Histories(filled)) if graphs else []
+        results = rulegrad.compile.realize(graphs, _Histories(filled)) if graphs else []
     except RulegradError:
         if any(node.op == "BATCHED" for graph in graphs for node in graph.toposort()):
             raise RulegradError(
@@ -101,7 +101,8 @@ class Realize(TensorCore):
 
     def realize(self, *others: TensorCore) -> Self:
         """Compute this tensor (and the others) now; `Tensor.realize(a, b)` may share kernels between them."""
-        realize_all([self, *others])
+        if others or needs_buffer(self):
+            realize_all([self, *others])
         return self
 
     def numpy(self) -> Array:

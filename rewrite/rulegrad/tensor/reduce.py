@@ -31,18 +31,20 @@ class Reduce(Creation):
 
     def _reduce(self, op: str, axes: tuple[int, ...], keepdims: bool) -> Self:
         """The reduction by `op`, in the tensor's own dtype."""
-        kept = tuple(1 if k in axes else n for k, n in enumerate(self.shape))
+        shape = self.shape
+        kept = tuple([1 if k in axes else n for k, n in enumerate(shape)])
         result = self
-        if self.size == 0:
+        if 0 in shape:
             result = self._new(filled(kept, 0, self.dtype), None, self._device)
-        elif any(n != 1 for k, n in enumerate(self.shape) if k in axes):
+        elif kept != shape:
             result = self._result(UOp("REDUCE", (self.uop,), op=op, axes=axes))
-        return result if keepdims else result.reshape(tuple(n for k, n in enumerate(kept) if k not in axes))
+        final = kept if keepdims else tuple([n for k, n in enumerate(shape) if k not in axes])
+        return result if final == kept else result._result(UOp("RESHAPE", (result.uop,), shape=final))
 
     def _accumulate(self, op: str, identity: int, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Self:
         result = as_dtype(dtype) if dtype is not None else _sum_dtype(self.dtype)
-        shape = tuple(1 if k in axes else n for k, n in enumerate(self.shape) if k not in axes or keepdims)
-        if self.size == 0:
+        if 0 in self.shape:
+            shape = tuple(1 if k in axes else n for k, n in enumerate(self.shape) if k not in axes or keepdims)
             return self._new(filled(shape, identity, result), None, self._device)
         return self.cast(accumulation_dtype(result))._reduce(op, axes, keepdims).cast(result)
 
