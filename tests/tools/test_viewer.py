@@ -129,7 +129,11 @@ def test_a_firing_shows_what_changed(opened: Browser, trace: Trace) -> None:
     assert min(drawn) > 0
     details = text(opened, "#details")
     assert f"#{firing['step']} indexing.reduce" in details and re.search(r"rules/movement\.rules:\d+", details)
-    assert "reduce[f: Reduction]" in details and "test_viewer.py:" in details and "hidden = (x @ x).relu().contiguous()" in details
+    assert (
+        "reduce[f: Reduction]" in details
+        and "test_viewer.py:" in details
+        and "hidden = (x @ x).relu().contiguous()" in details
+    )
     for node in firing["added"]:
         assert f"+ %{node} = " in details
     # The colours are on the canvas: the fill of new nodes, where one is.
