@@ -179,12 +179,11 @@ class Elementwise(Casts):
         return self._binary("MIN", other, "minimum")
 
     def clip(self, min: Operand | None = None, max: Operand | None = None) -> Self:
-<<<<<<< HEAD
         """The values limited to `min … max`; either may be None, for no limit on that side.
 
         A Python int below all values of an integer dtype, or above them, is no limit on its side.
         """
-        result = self if min is None or self._is_beyond(min, -1) else self.maximum(min)
+        result = self._same() if min is None or self._is_beyond(min, -1) else self.maximum(min)
         return result if max is None or self._is_beyond(max, 1) else result.minimum(max)
 
     def _is_beyond(self, value: Any, side: int) -> bool:
@@ -192,11 +191,6 @@ class Elementwise(Casts):
         if not self.dtype.is_integer or not is_weak_scalar(value) or not isinstance(value, int):
             return False
         return not fits(value, self.dtype) and (value > 0) == (side > 0)
-=======
-        """The values limited to `min … max`; either may be None, for no limit on that side."""
-        result = self._same() if min is None else self.maximum(min)
-        return result if max is None else result.minimum(max)
->>>>>>> 69f7f8b (What changes nothing gives another tensor of the same value)
 
     def clamp(self, min: Operand | None = None, max: Operand | None = None) -> Self:
         """PyTorch's name of `clip`."""

@@ -101,10 +101,7 @@ class Pooling(Convolution):
     ) -> Self | tuple[Self, Self]:
         windows = _Windows(self.shape, rank, f"max_pool{rank}d", kernel_size, stride, padding, dilation, ceil_mode)
         axes = tuple(range(-rank, 0))
-        # Gradients and places go to the elements that equal the largest. Sums that each kernel computes by itself may
-        # differ in their last digits, so all read the same numbers.
-        whole = self.contiguous() if return_indices or self.requires_grad else self
-        parts: Self = windows.of(whole, _least(self))
+        parts: Self = windows.of(self, _least(self))
         largest = parts.max(axes)
         if not return_indices:
             return largest
