@@ -73,7 +73,7 @@ def explain_fusion(graph: UOp, at: str | int | UOp, target: str) -> FusionExplan
     >>> expanded = UOp("EXPAND", (UOp("SIN", (x,)),), shape=(64, 64))
     >>> found = explain_fusion(UOp("SINK", (UOp("NEG", (expanded,)),)), 1, "opencl")
     >>> found.stored, [decision.rule for decision in found.decisions]
-    (False, ['stage.repeated', 'share.share'])
+    (False, ['stage.repeated'])
     """
     graph = graph if graph.op == "SINK" else UOp("SINK", (graph,))
     namer = Namer(graph, compiled(target).library.table)
