@@ -18,8 +18,11 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 BENCH = Path(__file__).resolve().parent
-# A checkout with a developer build is measured without an install.
-sys.path.insert(0, str(BENCH.parent / "rewrite"))
+SOURCES = BENCH.parent / "rewrite"
+# A checkout with a developer build is measured without an install; one without is not in the way of what is installed.
+BUILT = any(path.suffix in (".so", ".pyd") for path in (SOURCES / "rulegrad").glob("_core*"))
+DEVELOPED = [str(SOURCES)] if BUILT else []
+sys.path[:0] = DEVELOPED
 
 
 @dataclass
@@ -151,7 +154,7 @@ def fresh_process(script: str, **settings: str) -> dict[str, float]:
 
     settings: environment variables. The benchmark ends where the code fails.
     """
-    path = os.pathsep.join([str(BENCH.parent / "rewrite"), *sys.path])
+    path = os.pathsep.join([*DEVELOPED, *sys.path])
     done = subprocess.run(
         [sys.executable, "-c", "import json, time\nclock = time.perf_counter\n" + script],
         capture_output=True,

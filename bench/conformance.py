@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from common import BENCH, arguments, note
+from common import BENCH, DEVELOPED, arguments, note
 
 TESTS = BENCH.parent / "tests" / "array_api"
 LIBRARIES = {"rulegrad": "rulegrad.array_api", "numpy": "numpy"}
@@ -72,7 +72,7 @@ def run(folder: Path, library: str, options: argparse.Namespace) -> Counter[tupl
     module = LIBRARIES[library]
     environment = dict(os.environ, ARRAY_API_MODULE=module, ARRAY_API_TESTS_MODULE=module)
     environment |= {"ARRAY_API_DEVICE": options.device, "RULEGRAD_DEVICE": options.device}
-    places = [str(BENCH.parent / "rewrite"), *filter(None, [environment.get("PYTHONPATH")])]
+    places = [*DEVELOPED, *filter(None, [environment.get("PYTHONPATH")])]
     environment["PYTHONPATH"] = os.pathsep.join(places)
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
