@@ -106,7 +106,11 @@ class Arranging(Advanced):
     # ---- axes ----
 
     def expand_dims(self, axis: Any = 0) -> Self:
-        """NumPy's name of `unsqueeze`; several axes count in the result."""
+        """NumPy's name of `unsqueeze`; several axes count in the result.
+
+        >>> Tensor.zeros(2, 3).expand_dims((0, 2)).shape
+        (1, 2, 1, 3)
+        """
         axes = integers((axis,), "expand_dims")
         rank = self.ndim + len(axes)
         places = sorted(one_axis(k, rank, "expand_dims") for k in axes)
@@ -118,7 +122,11 @@ class Arranging(Advanced):
         return result
 
     def moveaxis(self, source: Any, destination: Any) -> Self:
-        """The axes `source` moved to the places `destination`; the others keep their order."""
+        """The axes `source` moved to the places `destination`; the others keep their order.
+
+        >>> Tensor.zeros(2, 3, 4).moveaxis((0, 1), (2, 0)).shape
+        (3, 4, 2)
+        """
         found = [one_axis(k, self.ndim, "moveaxis") for k in integers((source,), "moveaxis")]
         places = [one_axis(k, self.ndim, "moveaxis") for k in integers((destination,), "moveaxis")]
         if len(found) != len(places) or len(set(found)) != len(found) or len(set(places)) != len(places):
@@ -131,24 +139,41 @@ class Arranging(Advanced):
     # ---- together ----
 
     def concat(self: T | Sequence[T], *others: T | int, axis: int | None = 0, dim: int | None = None) -> T:
-        """The array API's name of `cat`; with `axis=None` the tensors are made flat first."""
+        """The array API's name of `cat`; with `axis=None` the tensors are made flat first.
+
+        >>> x = Tensor([[1, 2]])
+        >>> x.concat(x).tolist(), x.concat(x, axis=None).tolist()
+        ([[1, 2], [1, 2]], [1, 2, 1, 2])
+        """
         if axis is None and dim is None:
             flat = [t.flatten() for t in tensors_of(self, others, "concat")]
             return flat[0].cat(*flat[1:])
         return Arranging.cat(self, *others, axis=axis or 0, dim=dim)
 
     def hstack(self: T | Sequence[T], *others: T) -> T:
-        """The tensors side by side: along the second axis, vectors along the first."""
+        """The tensors side by side: along the second axis, vectors along the first.
+
+        >>> Tensor.hstack([Tensor([[1], [2]]), Tensor([[3], [4]])]).tolist()
+        [[1, 3], [2, 4]]
+        """
         tensors = [t if t.ndim else t.reshape(1) for t in tensors_of(self, others, "hstack")]
         return tensors[0].cat(*tensors[1:], axis=min(tensors[0].ndim - 1, 1))
 
     def vstack(self: T | Sequence[T], *others: T) -> T:
-        """The tensors one below the other: along the first axis, vectors as rows."""
+        """The tensors one below the other: along the first axis, vectors as rows.
+
+        >>> Tensor.vstack([Tensor([1, 2]), Tensor([3, 4])]).tolist()
+        [[1, 2], [3, 4]]
+        """
         tensors = [t if t.ndim > 1 else t.reshape(1, -1) for t in tensors_of(self, others, "vstack")]
         return tensors[0].cat(*tensors[1:], axis=0)
 
     def dstack(self: T | Sequence[T], *others: T) -> T:
-        """The tensors behind each other: along the third axis; vectors are rows of matrices."""
+        """The tensors behind each other: along the third axis; vectors are rows of matrices.
+
+        >>> Tensor.dstack([Tensor([1, 2]), Tensor([3, 4])]).tolist()
+        [[[1, 3], [2, 4]]]
+        """
         tensors = [t if t.ndim > 1 else t.reshape(1, -1) for t in tensors_of(self, others, "dstack")]
         tensors = [t if t.ndim > 2 else t.unsqueeze(2) for t in tensors]
         return tensors[0].cat(*tensors[1:], axis=2)
@@ -164,7 +189,11 @@ class Arranging(Advanced):
         return tensors[0].cat(*tensors[1:], axis=1)
 
     def broadcast_tensors(self: T | Sequence[T], *others: T) -> list[T]:
-        """All tensors, expanded to their common shape; NumPy's broadcast_arrays."""
+        """All tensors, expanded to their common shape; NumPy's broadcast_arrays.
+
+        >>> [x.tolist() for x in Tensor([1, 2]).broadcast_tensors(Tensor([[3], [4]]))]
+        [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
+        """
         tensors = tensors_of(self, others, "broadcast_tensors")
         shape = broadcast_shapes("broadcast_tensors", *(t.shape for t in tensors))
         return [t.expand(shape) for t in tensors]
@@ -212,17 +241,29 @@ class Arranging(Advanced):
         )
 
     def array_split(self, parts: int | Sequence[int], axis: int = 0) -> tuple[Self, ...]:
-        """NumPy's name of `tensor_split`."""
+        """NumPy's name of `tensor_split`.
+
+        >>> [part.tolist() for part in Tensor([1, 2, 3, 4]).array_split([1, 3])]
+        [[1], [2, 3], [4]]
+        """
         return self.tensor_split(parts, axis)
 
     def unbind(self, axis: int = 0, *, dim: int | None = None) -> tuple[Self, ...]:
-        """The slices along `axis`, without that axis."""
+        """The slices along `axis`, without that axis.
+
+        >>> [part.tolist() for part in Tensor([[1, 2], [3, 4]]).unbind(1)]
+        [[1, 3], [2, 4]]
+        """
         k = one_axis(axis_or_dim(axis, dim, "unbind", 0), self.ndim, "unbind")
         parts = (self.shrink(*((n, n + 1) if j == k else None for j in range(self.ndim))) for n in range(self.shape[k]))
         return tuple(part.squeeze(k) for part in parts)
 
     def unstack(self, axis: int = 0) -> tuple[Self, ...]:
-        """The array API's name of `unbind`."""
+        """The array API's name of `unbind`.
+
+        >>> [part.tolist() for part in Tensor([[1, 2], [3, 4]]).unstack()]
+        [[1, 2], [3, 4]]
+        """
         return self.unbind(axis)
 
     # ---- triangles and diagonals ----
@@ -248,19 +289,31 @@ class Arranging(Advanced):
         return self._below(whole_number(diagonal, "tril")).where(self, 0).cast(self.dtype)
 
     def triu(self, diagonal: int = 0) -> Self:
-        """The upper triangles of matrices: zeros below the diagonal with that number."""
+        """The upper triangles of matrices: zeros below the diagonal with that number.
+
+        >>> Tensor([[1, 2], [3, 4]]).triu().tolist()
+        [[1, 2], [0, 4]]
+        """
         self._need_matrix("triu")
         return self._below(whole_number(diagonal, "triu") - 1).where(0, self).cast(self.dtype)
 
     @classmethod
     def tril_indices(cls, rows: int, columns: int | None = None, offset: int = 0, device: str | None = None) -> Self:
-        """Row and column numbers of a lower triangle, as PyTorch's: of shape (2, count)."""
+        """Row and column numbers of a lower triangle, as PyTorch's: of shape (2, count).
+
+        >>> Tensor.tril_indices(2).tolist()
+        [[0, 1, 1], [0, 0, 1]]
+        """
         found = np.tril_indices(rows, offset, rows if columns is None else columns)
         return cls(np.stack(found).astype(np.int64), device=device)
 
     @classmethod
     def triu_indices(cls, rows: int, columns: int | None = None, offset: int = 0, device: str | None = None) -> Self:
-        """Row and column numbers of an upper triangle, as PyTorch's: of shape (2, count)."""
+        """Row and column numbers of an upper triangle, as PyTorch's: of shape (2, count).
+
+        >>> Tensor.triu_indices(2).tolist()
+        [[0, 0, 1], [0, 1, 1]]
+        """
         found = np.triu_indices(rows, offset, rows if columns is None else columns)
         return cls(np.stack(found).astype(np.int64), device=device)
 
@@ -281,12 +334,20 @@ class Arranging(Advanced):
         return diagonal(matrices, offset)  # type: ignore[no-any-return]
 
     def trace(self, offset: int = 0, dim1: int = 0, dim2: int = 1, dtype: Any = None) -> Self:
-        """The sums of the diagonals over two axes."""
+        """The sums of the diagonals over two axes.
+
+        >>> Tensor([[1, 2], [3, 4]]).trace().item()
+        5
+        """
         self._need_matrix("trace")
         return self.diagonal(offset, dim1, dim2).sum(-1, dtype=dtype)
 
     def diag(self, diagonal: int = 0) -> Self:
-        """Of a vector the matrix with it on a diagonal, of a matrix its diagonal."""
+        """Of a vector the matrix with it on a diagonal, of a matrix its diagonal.
+
+        >>> Tensor([1, 2]).diag().tolist(), Tensor([[1, 2], [3, 4]]).diag().tolist()
+        ([[1, 0], [0, 2]], [1, 4])
+        """
         if self.ndim == 2:
             return self.diagonal(diagonal)
         if self.ndim != 1:
@@ -294,7 +355,11 @@ class Arranging(Advanced):
         return self.diag_embed(diagonal)
 
     def diag_embed(self, offset: int = 0) -> Self:
-        """Matrices with the last axis on a diagonal, zeros elsewhere."""
+        """Matrices with the last axis on a diagonal, zeros elsewhere.
+
+        >>> Tensor([[1, 2], [3, 4]]).diag_embed().tolist()
+        [[[1, 0], [0, 2]], [[3, 0], [0, 4]]]
+        """
         extent = self.shape[-1] if self.ndim else 0
         rest = [(0, 0)] * (self.ndim - 1)
         square = self.unsqueeze(-1).pad([*rest, (0, 0), (0, extent)]).reshape(*self.shape[:-1], extent * (extent + 1))

@@ -142,7 +142,11 @@ class TensorCore(BufferProvider):
 
     @property
     def uop(self) -> UOp:
-        """The node of the graph that computes this tensor. A leaf with a gradient is put into a buffer first."""
+        """The node of the graph that computes this tensor. A leaf with a gradient is put into a buffer first.
+
+        >>> (Tensor([1, 2]) + 1).uop.op
+        'ADD'
+        """
         if self._leaf and id(self) in pending_leaves:
             from rulegrad.tensor.realize import settle_leaves
 
@@ -151,28 +155,48 @@ class TensorCore(BufferProvider):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The extents of the axes; () for a scalar."""
+        """The extents of the axes; () for a scalar.
+
+        >>> Tensor([[1, 2, 3]]).shape, Tensor(1).shape
+        ((1, 3), ())
+        """
         shape: tuple[int, ...] = self._uop.shape
         return shape
 
     @property
     def dtype(self) -> DType:
-        """The dtype of the values."""
+        """The dtype of the values.
+
+        >>> Tensor([1, 2]).dtype, Tensor([0.5]).dtype
+        ('int64', 'float32')
+        """
         return as_dtype(self._uop.dtype)
 
     @property
     def device(self) -> str:
-        """The device that the values are on, or are computed on: "opencl:0", "numpy", …"""
+        """The device that the values are on, or are computed on: "opencl:0", "numpy", …
+
+        >>> Tensor([1, 2], device="numpy").device
+        'numpy'
+        """
         return self._device or devices.default()
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
+        """The number of axes.
+
+        >>> Tensor([[1, 2, 3]]).ndim
+        2
+        """
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """The number of elements.
+
+        >>> Tensor([[1, 2, 3]]).size
+        3
+        """
         count = 1
         for extent in self.shape:
             count *= extent
@@ -180,12 +204,20 @@ class TensorCore(BufferProvider):
 
     @property
     def itemsize(self) -> int:
-        """The bytes of one element."""
+        """The bytes of one element.
+
+        >>> Tensor([0.5]).itemsize
+        4
+        """
         return self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all elements."""
+        """The bytes of all elements.
+
+        >>> Tensor.zeros(2, 3).nbytes
+        24
+        """
         return self.size * self.dtype.itemsize
 
     # ---- gradients ----
@@ -195,6 +227,11 @@ class TensorCore(BufferProvider):
         """Whether `backward` follows this tensor. Setting it to True makes the tensor a leaf, which gets `.grad`.
 
         Only a leaf can be set to False: what was computed from others keeps their gradient, and `detach` leaves it out.
+
+        >>> x = Tensor([1.0, 2.0])
+        >>> x.requires_grad = True
+        >>> (x * 2).requires_grad, x.detach().requires_grad
+        (True, False)
         """
         return self._requires_grad
 
@@ -214,12 +251,22 @@ class TensorCore(BufferProvider):
             pending_leaves.pop(id(self), None)
 
     def requires_grad_(self, value: bool = True) -> Self:
-        """Sets `requires_grad` and returns the tensor."""
+        """Sets `requires_grad` and returns the tensor.
+
+        >>> Tensor([1.0]).requires_grad_().requires_grad
+        True
+        """
         self.requires_grad = value
         return self
 
     def detach(self) -> Self:
-        """The same values, without a gradient."""
+        """The same values, without a gradient.
+
+        >>> x = Tensor([1.0, 2.0], requires_grad=True)
+        >>> _ = (x * x.detach()).sum().backward()
+        >>> x.grad.tolist()
+        [1.0, 2.0]
+        """
         uop = UOp("DETACH", (self.uop,)) if self._requires_grad else self._uop
         return self._new(uop, self._history, self._device)
 

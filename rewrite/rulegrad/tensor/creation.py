@@ -64,7 +64,11 @@ class Creation(Joining):
         device: str | None = None,
         requires_grad: bool = False,
     ) -> Self:
-        """Zeros of float32 or `dtype`: `Tensor.zeros(2, 3)` or `Tensor.zeros((2, 3))`."""
+        """Zeros of float32 or `dtype`: `Tensor.zeros(2, 3)` or `Tensor.zeros((2, 3))`.
+
+        >>> Tensor.zeros(2, 2).tolist()
+        [[0.0, 0.0], [0.0, 0.0]]
+        """
         return cls._filled(extents(shape, "zeros"), 0, dtype, device, requires_grad, "zeros")
 
     @classmethod
@@ -75,19 +79,35 @@ class Creation(Joining):
         device: str | None = None,
         requires_grad: bool = False,
     ) -> Self:
-        """Ones of float32 or `dtype`."""
+        """Ones of float32 or `dtype`.
+
+        >>> Tensor.ones(3, dtype="int32").tolist()
+        [1, 1, 1]
+        """
         return cls._filled(extents(shape, "ones"), 1, dtype, device, requires_grad, "ones")
 
     def full_like(self, value: Scalar, dtype: Any = None) -> Self:
-        """`value` everywhere, with the shape, device and (unless `dtype` is given) dtype of this tensor."""
+        """`value` everywhere, with the shape, device and (unless `dtype` is given) dtype of this tensor.
+
+        >>> Tensor([1, 2]).full_like(7).tolist()
+        [7, 7]
+        """
         return self.full(self.shape, value, dtype or self.dtype, self._device or None)
 
     def zeros_like(self, dtype: Any = None) -> Self:
-        """Zeros with the shape, dtype and device of this tensor."""
+        """Zeros with the shape, dtype and device of this tensor.
+
+        >>> Tensor([1, 2]).zeros_like().tolist()
+        [0, 0]
+        """
         return self.full_like(0, dtype)
 
     def ones_like(self, dtype: Any = None) -> Self:
-        """Ones with the shape, dtype and device of this tensor."""
+        """Ones with the shape, dtype and device of this tensor.
+
+        >>> Tensor([1.5, 2.5]).ones_like().tolist()
+        [1.0, 1.0]
+        """
         return self.full_like(1, dtype)
 
     @classmethod
@@ -131,7 +151,11 @@ class Creation(Joining):
         dtype: Any = default_float,
         device: str | None = None,
     ) -> Self:
-        """`count` numbers at equal distances from `start` to `stop`, both included."""
+        """`count` numbers at equal distances from `start` to `stop`, both included.
+
+        >>> Tensor.linspace(0, 2, 5).tolist()
+        [0.0, 0.5, 1.0, 1.5, 2.0]
+        """
         number = whole_number(count, "linspace")
         start, stop = _real(start, "linspace"), _real(stop, "linspace")
         step = (stop - start) / (number - 1) if number > 1 else 0.0
@@ -152,7 +176,11 @@ class Creation(Joining):
         dtype: Any = default_float,
         device: str | None = None,
     ) -> Self:
-        """The identity matrix, or a rectangular part of it."""
+        """The identity matrix, or a rectangular part of it.
+
+        >>> Tensor.eye(2).tolist(), Tensor.eye(1, 3).tolist()
+        ([[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0, 0.0]])
+        """
         high = cls._counted(whole_number(rows, "eye"), device, "eye")
         wide = high if columns is None else cls._counted(whole_number(columns, "eye"), device, "eye")
         return (high.unsqueeze(1) == wide).cast(dtype)

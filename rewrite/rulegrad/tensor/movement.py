@@ -39,7 +39,11 @@ class Movement(Functions):
         return self._same() if new == self.shape else self._result(UOp("RESHAPE", (self.uop,), shape=new))
 
     def permute(self, *order: Any) -> Self:
-        """The axes in another order: axis k of the result is axis `order[k]`."""
+        """The axes in another order: axis k of the result is axis `order[k]`.
+
+        >>> Tensor.zeros(2, 3, 4).permute(2, 0, 1).shape
+        (4, 2, 3)
+        """
         axes = tuple(one_axis(axis, self.ndim, "permute") for axis in integers(order, "permute"))
         if sorted(axes) != list(range(self.ndim)):
             raise ShapeError(
@@ -50,7 +54,11 @@ class Movement(Functions):
         return self._result(UOp("PERMUTE", (self.uop,), order=axes))
 
     def expand(self, *shape: Any) -> Self:
-        """Broadcast to `shape`: axes of size 1 are repeated, new axes come first, -1 keeps an extent."""
+        """Broadcast to `shape`: axes of size 1 are repeated, new axes come first, -1 keeps an extent.
+
+        >>> Tensor([[1], [2]]).expand(2, 3).tolist()
+        [[1, 1, 1], [2, 2, 2]]
+        """
         new, own = integers(shape, "expand"), self.shape
         padded = (1,) * (len(new) - len(own)) + own
         new = tuple(n if e == -1 and at >= len(new) - len(own) else e for at, (e, n) in enumerate(zip(new, padded)))
@@ -64,11 +72,19 @@ class Movement(Functions):
         return self._result(expand_to(uop, new))
 
     def broadcast_to(self, *shape: Any) -> Self:
-        """NumPy's name of `expand`."""
+        """NumPy's name of `expand`.
+
+        >>> Tensor([1, 2]).broadcast_to(2, 2).tolist()
+        [[1, 2], [1, 2]]
+        """
         return self.expand(*shape)
 
     def shrink(self, *bounds: tuple[int, int] | None) -> Self:
-        """The part from `begin` to `end` of each axis; None keeps an axis whole."""
+        """The part from `begin` to `end` of each axis; None keeps an axis whole.
+
+        >>> Tensor([[1, 2, 3], [4, 5, 6]]).shrink(None, (1, 3)).tolist()
+        [[2, 3], [5, 6]]
+        """
         if len(bounds) != self.ndim:
             raise ShapeError(f"shrink: {len(bounds)} bounds for {self.ndim} axes of shape {self.shape}; give one each")
         pairs = [(0, n) if bound is None else bound for bound, n in zip(bounds, self.shape)]
@@ -81,7 +97,13 @@ class Movement(Functions):
         return self._result(UOp("SHRINK", (self.uop,), begin=begin, end=end))
 
     def pad(self, padding: Any, value: Scalar = 0) -> Self:
-        """Surrounded by `value`: `padding` is one number, one pair (before, after), or a pair for each axis."""
+        """Surrounded by `value`: `padding` is one number, one pair (before, after), or a pair for each axis.
+
+        >>> Tensor([1, 2]).pad((1, 2)).tolist()
+        [0, 1, 2, 0, 0]
+        >>> Tensor([[1]]).pad([(0, 1), (1, 0)], value=9).tolist()
+        [[9, 1], [9, 9]]
+        """
         pairs = self._padding_pairs(padding)
         if not any(b or a for b, a in pairs):
             return self._same()
@@ -112,7 +134,11 @@ class Movement(Functions):
         return [(pair[0], pair[1]) for pair in pairs]
 
     def flip(self, *axis: Any) -> Self:
-        """The elements in reverse order along the axes (all of them by default)."""
+        """The elements in reverse order along the axes (all of them by default).
+
+        >>> Tensor([[1, 2], [3, 4]]).flip(1).tolist(), Tensor([[1, 2], [3, 4]]).flip().tolist()
+        ([[2, 1], [4, 3]], [[4, 3], [2, 1]])
+        """
         named = None if not axis or axis == (None,) else integers(axis, "flip")
         axes = several_axes(named, self.ndim, "flip")
         return self._result(UOp("FLIP", (self.uop,), axes=axes)) if axes else self._same()
@@ -141,28 +167,49 @@ class Movement(Functions):
         return self.permute(order)
 
     def swapaxes(self, axis0: int, axis1: int) -> Self:
-        """NumPy's name of `transpose(axis0, axis1)`."""
+        """NumPy's name of `transpose(axis0, axis1)`.
+
+        >>> Tensor.zeros(2, 3, 4).swapaxes(0, 2).shape
+        (4, 3, 2)
+        """
         return self.transpose(axis0, axis1)
 
     @property
     def T(self) -> Self:  # noqa: N802  (NumPy's name)
-        """All axes in reverse order."""
+        """All axes in reverse order.
+
+        >>> Tensor([[1, 2], [3, 4]]).T.tolist()
+        [[1, 3], [2, 4]]
+        """
         return self.permute(tuple(reversed(range(self.ndim))))
 
     @property
     def mT(self) -> Self:  # noqa: N802  (the array API's name)
-        """The last two axes exchanged."""
+        """The last two axes exchanged.
+
+        >>> Tensor.zeros(2, 3, 4).mT.shape
+        (2, 4, 3)
+        """
         return self.transpose(-2, -1)
 
     def moveaxis(self, source: int, destination: int) -> Self:
-        """The axis `source` moved to the place `destination`."""
+        """The axis `source` moved to the place `destination`.
+
+        >>> Tensor.zeros(2, 3, 4).moveaxis(0, 2).shape
+        (3, 4, 2)
+        """
         a, b = (one_axis(axis, self.ndim, "moveaxis") for axis in (source, destination))
         order = [axis for axis in range(self.ndim) if axis != a]
         order.insert(b, a)
         return self.permute(order)
 
     def squeeze(self, axis: Any = None) -> Self:
-        """Without axes of size 1: all of them, or those named. Raises ShapeError for a larger one."""
+        """Without axes of size 1: all of them, or those named. Raises ShapeError for a larger one.
+
+        >>> x = Tensor.zeros(1, 3, 1)
+        >>> x.squeeze().shape, x.squeeze(0).shape
+        ((3,), (3, 1))
+        """
         if axis is None:
             return self.reshape(tuple(n for n in self.shape if n != 1))
         axes = several_axes(axis, self.ndim, "squeeze")
@@ -171,12 +218,22 @@ class Movement(Functions):
         return self.reshape(tuple(n for k, n in enumerate(self.shape) if k not in axes))
 
     def unsqueeze(self, axis: int) -> Self:
-        """With a new axis of size 1 at `axis`."""
+        """With a new axis of size 1 at `axis`.
+
+        >>> x = Tensor.zeros(2, 3)
+        >>> x.unsqueeze(0).shape, x.unsqueeze(-1).shape
+        ((1, 2, 3), (2, 3, 1))
+        """
         place = one_axis(axis, self.ndim + 1, "unsqueeze")
         return self.reshape(self.shape[:place] + (1,) + self.shape[place:])
 
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Self:
-        """The axes from `start_dim` to `end_dim` as one."""
+        """The axes from `start_dim` to `end_dim` as one.
+
+        >>> x = Tensor.zeros(2, 3, 4)
+        >>> x.flatten().shape, x.flatten(1).shape
+        ((24,), (2, 12))
+        """
         if not self.ndim:
             return self.reshape(1)
         a, b = (one_axis(axis, self.ndim, "flatten") for axis in (start_dim, end_dim))
@@ -185,5 +242,9 @@ class Movement(Functions):
         return self.reshape(self.shape[:a] + (math.prod(self.shape[a : b + 1]),) + self.shape[b + 1 :])
 
     def contiguous(self) -> Self:
-        """The same values, kept in memory: what comes before and what comes after are not one kernel."""
+        """The same values, kept in memory: what comes before and what comes after are not one kernel.
+
+        >>> Tensor([[1, 2], [3, 4]]).T.contiguous().tolist()
+        [[1, 3], [2, 4]]
+        """
         return self._result(UOp("STAGE", (self.uop,)))

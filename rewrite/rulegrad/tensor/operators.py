@@ -128,25 +128,49 @@ class Operators(Elementwise):
     __hash__ = object.__hash__
 
     def eq(self, other: Operand) -> Self:
-        """`self == other`"""
+        """`self == other`
+
+        >>> Tensor([1, 2, 3]).eq(2).tolist()
+        [False, True, False]
+        """
         return self.equal(other)
 
     def ne(self, other: Operand) -> Self:
-        """`self != other`"""
+        """`self != other`
+
+        >>> Tensor([1, 2, 3]).ne(2).tolist()
+        [True, False, True]
+        """
         return self.not_equal(other)
 
     def lt(self, other: Operand) -> Self:
-        """`self < other`"""
+        """`self < other`
+
+        >>> Tensor([1, 2, 3]).lt(2).tolist()
+        [True, False, False]
+        """
         return self.less(other)
 
     def le(self, other: Operand) -> Self:
-        """`self <= other`"""
+        """`self <= other`
+
+        >>> Tensor([1, 2, 3]).le(2).tolist()
+        [True, True, False]
+        """
         return self.less_equal(other)
 
     def gt(self, other: Operand) -> Self:
-        """`self > other`"""
+        """`self > other`
+
+        >>> Tensor([1, 2, 3]).gt(2).tolist()
+        [False, False, True]
+        """
         return self.greater(other)
 
     def ge(self, other: Operand) -> Self:
-        """`self >= other`"""
+        """`self >= other`
+
+        >>> Tensor([1, 2, 3]).ge(2).tolist()
+        [False, True, True]
+        """
         return self.greater_equal(other)

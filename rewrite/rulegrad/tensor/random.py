@@ -54,7 +54,14 @@ class Random(Losses):
 
     @staticmethod
     def manual_seed(seed: int = 0) -> None:
-        """Start the random numbers again at `seed`; without this call they differ in each process."""
+        """Start the random numbers again at `seed`; without this call they differ in each process.
+
+        >>> Tensor.manual_seed(1)
+        >>> x = Tensor.rand(4)
+        >>> Tensor.manual_seed(1)
+        >>> (Tensor.rand(4) == x).tolist()
+        [True, True, True, True]
+        """
         with _State.lock:
             _State.seed = whole_number(seed, "manual_seed") & _SEED_BITS
             _State.counter = 0
@@ -99,7 +106,11 @@ class Random(Losses):
         device: str | None = None,
         requires_grad: bool = False,
     ) -> Self:
-        """Uniform in [low, high), up to rounding at the upper end. Bit-equal on every device, but for float64."""
+        """Uniform in [low, high), up to rounding at the upper end. Bit-equal on every device, but for float64.
+
+        >>> (Tensor.uniform(2, 2, low=3.0, high=4.0) >= 3.0).tolist()
+        [[True, True], [True, True]]
+        """
         extents = _extents(shape, "uniform")
         wanted = _float(dtype, "uniform")
         bits = cls._random_bits(math.prod(extents), device)
@@ -116,7 +127,12 @@ class Random(Losses):
         device: str | None = None,
         requires_grad: bool = False,
     ) -> Self:
-        """Normal with mean 0 and variance 1, by Box and Muller. Equal on devices up to their log and cos."""
+        """Normal with mean 0 and variance 1, by Box and Muller. Equal on devices up to their log and cos.
+
+        >>> x = Tensor.randn(2, 3)
+        >>> x.shape, x.dtype
+        ((2, 3), 'float32')
+        """
         extents = _extents(shape, "randn")
         wanted = _float(dtype, "randn")
         exact = float64 if wanted == float64 else float32
@@ -137,7 +153,11 @@ class Random(Losses):
         device: str | None = None,
         requires_grad: bool = False,
     ) -> Self:
-        """Normal with the given mean and standard deviation. Raises ShapeError for a negative deviation."""
+        """Normal with the given mean and standard deviation. Raises ShapeError for a negative deviation.
+
+        >>> Tensor.normal(3, mean=5.0, std=0.0).tolist()
+        [5.0, 5.0, 5.0]
+        """
         if std < 0:
             raise ShapeError(f"normal: std={std} is negative; use a deviation of 0 or more")
         new = cls.randn(*shape, dtype=dtype, device=device) * std + mean
@@ -145,7 +165,12 @@ class Random(Losses):
 
     @classmethod
     def randint(cls, *shape: Any, low: int = 0, high: int, dtype: Any = int64, device: str | None = None) -> Self:
-        """Integers from `low` up to, not including, `high`: at most 2**32 different ones. Bit-equal everywhere."""
+        """Integers from `low` up to, not including, `high`: at most 2**32 different ones. Bit-equal everywhere.
+
+        >>> Tensor.manual_seed(1)
+        >>> Tensor.randint(6, low=1, high=7).tolist()
+        [4, 2, 4, 6, 6, 1]
+        """
         extents = _extents(shape, "randint")
         wanted = as_dtype(dtype)
         first, count = (
@@ -163,7 +188,12 @@ class Random(Losses):
 
     @classmethod
     def randperm(cls, count: int, device: str | None = None) -> Self:
-        """The numbers 0 … count - 1 in random order (int64), by counting; for up to a few thousand numbers."""
+        """The numbers 0 … count - 1 in random order (int64), by counting; for up to a few thousand numbers.
+
+        >>> Tensor.manual_seed(1)
+        >>> Tensor.randperm(5).tolist()
+        [2, 0, 1, 3, 4]
+        """
         number = whole_number(count, "randperm")
         places = cls._counted(number, device, "randperm")
         draws = cls._random_bits(number, device)
@@ -176,6 +206,10 @@ class Random(Losses):
         """Each element is zero with this probability, and the others are scaled up, while training.
 
         training: None for the state that `Tensor.train()` sets.
+
+        >>> Tensor.manual_seed(1)
+        >>> Tensor.ones(6).dropout(0.5, training=True).tolist()
+        [2.0, 0.0, 2.0, 2.0, 2.0, 0.0]
         """
         if not 0.0 <= probability <= 1.0:
             raise ShapeError(f"dropout: the probability is {probability}; use a number from 0 to 1")

@@ -100,13 +100,22 @@ class Realize(TensorCore):
     __slots__ = ()
 
     def realize(self, *others: TensorCore) -> Self:
-        """Compute this tensor (and the others) now; `Tensor.realize(a, b)` may share kernels between them."""
+        """Compute this tensor (and the others) now; `Tensor.realize(a, b)` may share kernels between them.
+
+        >>> x = Tensor([1, 2]) + 1
+        >>> x.uop.op, x.realize().uop.op
+        ('ADD', 'BUFFER')
+        """
         if others or needs_buffer(self):
             realize_all([self, *others])
         return self
 
     def numpy(self) -> Array:
-        """The values as a new NumPy array (ml_dtypes' dtype for bfloat16 and fp8)."""
+        """The values as a new NumPy array (ml_dtypes' dtype for bfloat16 and fp8).
+
+        >>> Tensor([0.5, 2.0]).numpy()
+        array([0.5, 2. ], dtype=float32)
+        """
         realize_all([self])
         values: Array = Buffer.of(self._uop).numpy()
         return values
@@ -118,7 +127,11 @@ class Realize(TensorCore):
         return values if dtype is None else values.astype(dtype, copy=False)
 
     def item(self) -> Any:
-        """The value of a tensor with one element, as a Python number. Raises ShapeError for more."""
+        """The value of a tensor with one element, as a Python number. Raises ShapeError for more.
+
+        >>> Tensor([0.5]).item()
+        0.5
+        """
         if self.size != 1:
             raise ShapeError(
                 f"item: the shape {self.shape} has {self.size} elements, not one; use tolist, or index it first"
@@ -126,7 +139,11 @@ class Realize(TensorCore):
         return self.tolist() if not self.ndim else self.numpy().reshape(()).tolist()
 
     def tolist(self) -> Any:
-        """The values as nested lists of Python numbers (a number for a scalar)."""
+        """The values as nested lists of Python numbers (a number for a scalar).
+
+        >>> Tensor([[1, 2], [3, 4]]).tolist(), Tensor(0.5).tolist()
+        ([[1, 2], [3, 4]], 0.5)
+        """
         values = self.numpy()
         # ml_dtypes' numbers stay NumPy scalars in lists; float32 holds them all.
         return (values.astype(np.float32) if values.dtype.kind == "V" else values).tolist()
@@ -176,7 +193,11 @@ class Realize(TensorCore):
         return self._new(buffer.uop, buffer, buffer.device)
 
     def cpu(self) -> Self:
-        """This tensor when its device is the CPU, through whatever backend; else a copy on `numpy`."""
+        """This tensor when its device is the CPU, through whatever backend; else a copy on `numpy`.
+
+        >>> Tensor([1, 2]).cpu().tolist()
+        [1, 2]
+        """
         return self if devices.kind_of(self.device) in ("cpu", "interpreter") else self.to("numpy")
 
     def assign(self, value: TensorCore | Array | Sequence[Any]) -> Self:
@@ -184,6 +205,11 @@ class Realize(TensorCore):
 
         Lists and arrays are converted to the dtype. A leaf with a gradient stays one. Graphs that were built on the
         old values keep them.
+
+        >>> x = Tensor([1, 2])
+        >>> y = x + 1
+        >>> x.assign([5, 6]).tolist(), y.tolist()
+        ([5, 6], [2, 3])
         """
         if not isinstance(value, TensorCore):
             value = type(self)(as_operand(self, value, "assign"), self.dtype, self._device or None)
