@@ -39,73 +39,133 @@ class ReLU(_Inplace):
 
 
 class ReLU6(_Inplace):
-    """`Tensor.relu6`"""
+    """`Tensor.relu6`
+
+    >>> from rulegrad import nn
+    >>> nn.ReLU6()(Tensor([-1.0, 2.0, 8.0])).tolist()
+    [0.0, 2.0, 6.0]
+    """
 
     _name = "relu6"
 
 
 class SELU(_Inplace):
-    """`Tensor.selu`"""
+    """`Tensor.selu`
+
+    >>> from rulegrad import nn
+    >>> [round(v, 3) for v in nn.SELU()(Tensor([-1.0, 2.0])).tolist()]
+    [-1.111, 2.101]
+    """
 
     _name = "selu"
 
 
 class SiLU(_Inplace):
-    """`Tensor.silu`"""
+    """`Tensor.silu`
+
+    >>> from rulegrad import nn
+    >>> [round(v, 3) for v in nn.SiLU()(Tensor([-1.0, 2.0])).tolist()]
+    [-0.269, 1.762]
+    """
 
     _name = "silu"
 
 
 class Mish(_Inplace):
-    """`Tensor.mish`"""
+    """`Tensor.mish`
+
+    >>> from rulegrad import nn
+    >>> [round(v, 3) for v in nn.Mish()(Tensor([-1.0, 2.0])).tolist()]
+    [-0.303, 1.944]
+    """
 
     _name = "mish"
 
 
 class Hardsigmoid(_Inplace):
-    """`Tensor.hardsigmoid`"""
+    """`Tensor.hardsigmoid`
+
+    >>> from rulegrad import nn
+    >>> nn.Hardsigmoid()(Tensor([-4.0, 0.0, 4.0])).tolist()
+    [0.0, 0.5, 1.0]
+    """
 
     _name = "hardsigmoid"
 
 
 class Hardswish(_Inplace):
-    """`Tensor.hardswish`"""
+    """`Tensor.hardswish`
+
+    >>> from rulegrad import nn
+    >>> nn.Hardswish()(Tensor([0.0, 3.0, 4.0])).tolist()
+    [0.0, 3.0, 4.0]
+    """
 
     _name = "hardswish"
 
 
 class Sigmoid(_Activation):
-    """`Tensor.sigmoid`"""
+    """`Tensor.sigmoid`
+
+    >>> from rulegrad import nn
+    >>> [round(v, 3) for v in nn.Sigmoid()(Tensor([0.0, 1.0])).tolist()]
+    [0.5, 0.731]
+    """
 
     _name = "sigmoid"
 
 
 class Tanh(_Activation):
-    """`Tensor.tanh`"""
+    """`Tensor.tanh`
+
+    >>> from rulegrad import nn
+    >>> [round(v, 3) for v in nn.Tanh()(Tensor([0.0, 1.0])).tolist()]
+    [0.0, 0.762]
+    """
 
     _name = "tanh"
 
 
 class LogSigmoid(_Activation):
-    """`Tensor.logsigmoid`"""
+    """`Tensor.logsigmoid`
+
+    >>> from rulegrad import nn
+    >>> [round(v, 3) for v in nn.LogSigmoid()(Tensor([0.0, 1.0])).tolist()]
+    [-0.693, -0.313]
+    """
 
     _name = "logsigmoid"
 
 
 class Softsign(_Activation):
-    """`Tensor.softsign`"""
+    """`Tensor.softsign`
+
+    >>> from rulegrad import nn
+    >>> nn.Softsign()(Tensor([-1.0, 3.0])).tolist()
+    [-0.5, 0.75]
+    """
 
     _name = "softsign"
 
 
 class Tanhshrink(_Activation):
-    """`Tensor.tanhshrink`"""
+    """`Tensor.tanhshrink`
+
+    >>> from rulegrad import nn
+    >>> [round(v, 3) for v in nn.Tanhshrink()(Tensor([0.0, 1.0])).tolist()]
+    [0.0, 0.238]
+    """
 
     _name = "tanhshrink"
 
 
 class LeakyReLU(_Activation):
-    """`Tensor.leaky_relu`"""
+    """`Tensor.leaky_relu`
+
+    >>> from rulegrad import nn
+    >>> nn.LeakyReLU(0.5)(Tensor([-1.0, 2.0])).tolist()
+    [-0.5, 2.0]
+    """
 
     _name = "leaky_relu"
 
@@ -114,7 +174,12 @@ class LeakyReLU(_Activation):
 
 
 class ELU(_Activation):
-    """`Tensor.elu`"""
+    """`Tensor.elu`
+
+    >>> from rulegrad import nn
+    >>> [round(v, 3) for v in nn.ELU()(Tensor([-1.0, 2.0])).tolist()]
+    [-0.632, 2.0]
+    """
 
     _name = "elu"
 
@@ -123,13 +188,23 @@ class ELU(_Activation):
 
 
 class CELU(ELU):
-    """`Tensor.celu`"""
+    """`Tensor.celu`
+
+    >>> from rulegrad import nn
+    >>> [round(v, 3) for v in nn.CELU(2.0)(Tensor([-1.0, 2.0])).tolist()]
+    [-0.787, 2.0]
+    """
 
     _name = "celu"
 
 
 class GELU(_Activation):
-    """`Tensor.gelu`"""
+    """`Tensor.gelu`
+
+    >>> from rulegrad import nn
+    >>> [round(v, 3) for v in nn.GELU()(Tensor([-1.0, 2.0])).tolist()]
+    [-0.159, 1.954]
+    """
 
     _name = "gelu"
 
@@ -138,7 +213,12 @@ class GELU(_Activation):
 
 
 class GLU(_Activation):
-    """`Tensor.glu`"""
+    """`Tensor.glu`
+
+    >>> from rulegrad import nn
+    >>> nn.GLU()(Tensor([3.0, 0.0])).tolist()
+    [1.5]
+    """
 
     _name = "glu"
 
@@ -147,7 +227,12 @@ class GLU(_Activation):
 
 
 class Hardtanh(_Activation):
-    """`Tensor.hardtanh`"""
+    """`Tensor.hardtanh`
+
+    >>> from rulegrad import nn
+    >>> nn.Hardtanh()(Tensor([-3.0, 0.5, 2.0])).tolist()
+    [-1.0, 0.5, 1.0]
+    """
 
     _name = "hardtanh"
 
@@ -156,7 +241,12 @@ class Hardtanh(_Activation):
 
 
 class Threshold(_Activation):
-    """`Tensor.threshold`"""
+    """`Tensor.threshold`
+
+    >>> from rulegrad import nn
+    >>> nn.Threshold(1.0, 9.0)(Tensor([0.5, 2.0])).tolist()
+    [9.0, 2.0]
+    """
 
     _name = "threshold"
 
@@ -165,7 +255,12 @@ class Threshold(_Activation):
 
 
 class Hardshrink(_Activation):
-    """`Tensor.hardshrink`"""
+    """`Tensor.hardshrink`
+
+    >>> from rulegrad import nn
+    >>> nn.Hardshrink()(Tensor([0.25, 2.0])).tolist()
+    [0.0, 2.0]
+    """
 
     _name = "hardshrink"
 
@@ -174,13 +269,23 @@ class Hardshrink(_Activation):
 
 
 class Softshrink(Hardshrink):
-    """`Tensor.softshrink`"""
+    """`Tensor.softshrink`
+
+    >>> from rulegrad import nn
+    >>> nn.Softshrink()(Tensor([0.25, 2.0])).tolist()
+    [0.0, 1.5]
+    """
 
     _name = "softshrink"
 
 
 class Softplus(_Activation):
-    """`log(1 + exp(beta * x)) / beta`, without overflow. `threshold` is accepted and not needed."""
+    """`log(1 + exp(beta * x)) / beta`, without overflow. `threshold` is accepted and not needed.
+
+    >>> from rulegrad import nn
+    >>> [round(v, 3) for v in nn.Softplus()(Tensor([0.0, 1.0])).tolist()]
+    [0.693, 1.313]
+    """
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         self.beta = beta
@@ -190,7 +295,12 @@ class Softplus(_Activation):
 
 
 class Softmax(_Activation):
-    """`Tensor.softmax` along `dim`. Without one it is the channels of images, and the only axis of vectors."""
+    """`Tensor.softmax` along `dim`. Without one it is the channels of images, and the only axis of vectors.
+
+    >>> from rulegrad import nn
+    >>> nn.Softmax(dim=0)(Tensor([1.0, 1.0])).tolist()
+    [0.5, 0.5]
+    """
 
     _name = "softmax"
 
@@ -206,19 +316,34 @@ class Softmax(_Activation):
 
 
 class LogSoftmax(Softmax):
-    """`Tensor.log_softmax` along `dim`."""
+    """`Tensor.log_softmax` along `dim`.
+
+    >>> from rulegrad import nn
+    >>> [round(v, 3) for v in nn.LogSoftmax(dim=0)(Tensor([1.0, 1.0])).tolist()]
+    [-0.693, -0.693]
+    """
 
     _name = "log_softmax"
 
 
 class Softmin(Softmax):
-    """`Tensor.softmin` along `dim`."""
+    """`Tensor.softmin` along `dim`.
+
+    >>> from rulegrad import nn
+    >>> [round(v, 3) for v in nn.Softmin(dim=0)(Tensor([0.0, 1.0])).tolist()]
+    [0.731, 0.269]
+    """
 
     _name = "softmin"
 
 
 class PReLU(Layer):
-    """`Tensor.prelu` with a weight that is learnt: one number, or one for each channel."""
+    """`Tensor.prelu` with a weight that is learnt: one number, or one for each channel.
+
+    >>> from rulegrad import nn
+    >>> nn.PReLU()(Tensor([-1.0, 2.0])).tolist()
+    [-0.25, 2.0]
+    """
 
     def __init__(
         self,

@@ -112,67 +112,132 @@ __all__ = [
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """`Tensor.relu`"""
+    """`Tensor.relu`
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.relu(Tensor([-1.0, 2.0])).tolist()
+    [0.0, 2.0]
+    """
     return input.relu()
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """`Tensor.relu6`"""
+    """`Tensor.relu6`
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.relu6(Tensor([-1.0, 2.0, 8.0])).tolist()
+    [0.0, 2.0, 6.0]
+    """
     return input.relu6()
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """`Tensor.elu`"""
+    """`Tensor.elu`
+
+    >>> import rulegrad.nn.functional as F
+    >>> [round(v, 3) for v in F.elu(Tensor([-1.0, 2.0])).tolist()]
+    [-0.632, 2.0]
+    """
     return input.elu(alpha)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """`Tensor.celu`"""
+    """`Tensor.celu`
+
+    >>> import rulegrad.nn.functional as F
+    >>> [round(v, 3) for v in F.celu(Tensor([-1.0, 2.0]), alpha=2.0).tolist()]
+    [-0.787, 2.0]
+    """
     return input.celu(alpha)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """`Tensor.selu`"""
+    """`Tensor.selu`
+
+    >>> import rulegrad.nn.functional as F
+    >>> [round(v, 3) for v in F.selu(Tensor([-1.0, 2.0])).tolist()]
+    [-1.111, 2.101]
+    """
     return input.selu()
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """`Tensor.silu`"""
+    """`Tensor.silu`
+
+    >>> import rulegrad.nn.functional as F
+    >>> [round(v, 3) for v in F.silu(Tensor([-1.0, 2.0])).tolist()]
+    [-0.269, 1.762]
+    """
     return input.silu()
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """`Tensor.mish`"""
+    """`Tensor.mish`
+
+    >>> import rulegrad.nn.functional as F
+    >>> [round(v, 3) for v in F.mish(Tensor([-1.0, 2.0])).tolist()]
+    [-0.303, 1.944]
+    """
     return input.mish()
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """`Tensor.hardsigmoid`"""
+    """`Tensor.hardsigmoid`
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.hardsigmoid(Tensor([-4.0, 0.0, 4.0])).tolist()
+    [0.0, 0.5, 1.0]
+    """
     return input.hardsigmoid()
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """`Tensor.hardswish`"""
+    """`Tensor.hardswish`
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.hardswish(Tensor([0.0, 3.0, 4.0])).tolist()
+    [0.0, 3.0, 4.0]
+    """
     return input.hardswish()
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """`Tensor.hardtanh`"""
+    """`Tensor.hardtanh`
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.hardtanh(Tensor([-3.0, 0.5, 2.0])).tolist()
+    [-1.0, 0.5, 1.0]
+    """
     return input.hardtanh(min_val, max_val)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """`Tensor.leaky_relu`"""
+    """`Tensor.leaky_relu`
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.leaky_relu(Tensor([-1.0, 2.0]), 0.5).tolist()
+    [-0.5, 2.0]
+    """
     return input.leaky_relu(negative_slope)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """`Tensor.threshold`"""
+    """`Tensor.threshold`
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.threshold(Tensor([0.5, 2.0]), 1.0, 9.0).tolist()
+    [9.0, 2.0]
+    """
     return input.threshold(threshold, value)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """`log(1 + exp(beta * input)) / beta`, without overflow; `threshold` is not needed."""
+    """`log(1 + exp(beta * input)) / beta`, without overflow; `threshold` is not needed.
+
+    >>> import rulegrad.nn.functional as F
+    >>> [round(v, 3) for v in F.softplus(Tensor([0.0, 1.0])).tolist()]
+    [0.693, 1.313]
+    """
     return input.softplus() if beta == 1.0 else (input * beta).softplus() / beta
 
 
@@ -189,17 +254,32 @@ tanhshrink = Tensor.tanhshrink
 
 
 def softmax(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
-    """`Tensor.softmax` along `dim`, computed in `dtype` where one is given."""
+    """`Tensor.softmax` along `dim`, computed in `dtype` where one is given.
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.softmax(Tensor([1.0, 1.0])).tolist()
+    [0.5, 0.5]
+    """
     return _in(input, dtype).softmax(dim)
 
 
 def log_softmax(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
-    """`Tensor.log_softmax` along `dim`, computed in `dtype` where one is given."""
+    """`Tensor.log_softmax` along `dim`, computed in `dtype` where one is given.
+
+    >>> import rulegrad.nn.functional as F
+    >>> [round(v, 3) for v in F.log_softmax(Tensor([1.0, 1.0])).tolist()]
+    [-0.693, -0.693]
+    """
     return _in(input, dtype).log_softmax(dim)
 
 
 def softmin(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
-    """`Tensor.softmin` along `dim`, computed in `dtype` where one is given."""
+    """`Tensor.softmin` along `dim`, computed in `dtype` where one is given.
+
+    >>> import rulegrad.nn.functional as F
+    >>> [round(v, 3) for v in F.softmin(Tensor([0.0, 1.0])).tolist()]
+    [0.731, 0.269]
+    """
     return _in(input, dtype).softmin(dim)
 
 
@@ -211,22 +291,42 @@ def _in(tensor: Tensor, dtype: Any) -> Tensor:
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Each element is zero with the probability `p`, and the others are scaled up; unless `training` is False."""
+    """Each element is zero with the probability `p`, and the others are scaled up; unless `training` is False.
+
+    >>> import rulegrad.nn.functional as F
+    >>> sorted(set(F.dropout(Tensor.ones(100)).tolist()))
+    [0.0, 2.0]
+    """
     return input.dropout(p, training)
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """`dropout` of whole channels of (batch, channels, length)."""
+    """`dropout` of whole channels of (batch, channels, length).
+
+    >>> import rulegrad.nn.functional as F
+    >>> y = F.dropout1d(Tensor.ones(1, 8, 3)); (y == y[:, :, :1]).all().item()
+    True
+    """
     return dropped_channels(input, p, training, 1, "dropout1d")
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """`dropout` of whole channels of (batch, channels, height, width)."""
+    """`dropout` of whole channels of (batch, channels, height, width).
+
+    >>> import rulegrad.nn.functional as F
+    >>> y = F.dropout2d(Tensor.ones(1, 8, 2, 2)); (y == y[:, :, :1, :1]).all().item()
+    True
+    """
     return dropped_channels(input, p, training, 2, "dropout2d")
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """`dropout` of whole channels of (batch, channels, depth, height, width)."""
+    """`dropout` of whole channels of (batch, channels, depth, height, width).
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.dropout3d(Tensor.ones(1, 1, 1, 1, 2), training=False).tolist()
+    [[[[[1.0, 1.0]]]]]
+    """
     return dropped_channels(input, p, training, 3, "dropout3d")
 
 
@@ -267,7 +367,12 @@ def embedding(
     max_norm: float | None = None,
     norm_type: float = 2.0,
 ) -> Tensor:
-    """The rows of `weight` at the integers in `input`, as `nn.Embedding` looks them up."""
+    """The rows of `weight` at the integers in `input`, as `nn.Embedding` looks them up.
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.embedding(Tensor([2, 0]), Tensor([[1, 2], [3, 4], [5, 6]])).tolist()
+    [[5, 6], [1, 2]]
+    """
     if padding_idx is not None and padding_idx < 0:
         padding_idx += weight.shape[0]
     return looked_up(input, weight, padding_idx, max_norm, norm_type)
@@ -332,7 +437,12 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """`Tensor.interpolate`. Raises ConfigError for `antialias`, which is not there."""
+    """`Tensor.interpolate`. Raises ConfigError for `antialias`, which is not there.
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.interpolate(Tensor([[[1.0, 2.0]]]), scale_factor=2).tolist()
+    [[[1.0, 1.0, 2.0, 2.0]]]
+    """
     if antialias:
         raise ConfigError("interpolate: antialias=True is not supported; smooth the image first, or use mode='area'")
     if recompute_scale_factor and size is None:
@@ -342,7 +452,12 @@ def interpolate(
 
 
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """The windows of images as columns: `Tensor.im2col`."""
+    """The windows of images as columns: `Tensor.im2col`.
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.unfold(Tensor([[[[1, 2], [3, 4]]]]), (1, 2)).tolist()
+    [[[1, 3], [2, 4]]]
+    """
     return input.im2col(kernel_size, stride, padding, dilation)
 
 
@@ -354,7 +469,12 @@ def fold(
     padding: Any = 0,
     stride: Any = 1,
 ) -> Tensor:
-    """Columns added up to images: `Tensor.col2im`."""
+    """Columns added up to images: `Tensor.col2im`.
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.fold(Tensor([[[1, 3], [2, 4]]]), (2, 2), (1, 2)).tolist()
+    [[[[1, 2], [3, 4]]]]
+    """
     return input.col2im(output_size, kernel_size, stride, padding, dilation)
 
 

@@ -49,13 +49,23 @@ class MSELoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """`Tensor.l1_loss`"""
+    """`Tensor.l1_loss`
+
+    >>> from rulegrad import nn
+    >>> nn.L1Loss()(Tensor([1.0, 2.0]), Tensor([1.0, 4.0])).item()
+    1.0
+    """
 
     _name = "l1_loss"
 
 
 class SmoothL1Loss(_Loss):
-    """`Tensor.smooth_l1_loss`"""
+    """`Tensor.smooth_l1_loss`
+
+    >>> from rulegrad import nn
+    >>> nn.SmoothL1Loss()(Tensor([1.0, 2.0]), Tensor([1.0, 4.0])).item()
+    0.75
+    """
 
     _name = "smooth_l1_loss"
 
@@ -64,7 +74,12 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """`Tensor.huber_loss`"""
+    """`Tensor.huber_loss`
+
+    >>> from rulegrad import nn
+    >>> nn.HuberLoss(delta=0.5)(Tensor([1.0, 2.0]), Tensor([1.0, 4.0])).item()
+    0.4375
+    """
 
     _name = "huber_loss"
 
@@ -73,7 +88,12 @@ class HuberLoss(_Loss):
 
 
 class CrossEntropyLoss(_Weighted):
-    """`Tensor.cross_entropy`"""
+    """`Tensor.cross_entropy`
+
+    >>> from rulegrad import nn
+    >>> round(nn.CrossEntropyLoss()(Tensor([[0.0, 1.0]]), Tensor([1])).item(), 3)
+    0.313
+    """
 
     _name = "cross_entropy"
 
@@ -89,7 +109,12 @@ class CrossEntropyLoss(_Weighted):
 
 
 class NLLLoss(_Weighted):
-    """`Tensor.nll_loss`"""
+    """`Tensor.nll_loss`
+
+    >>> from rulegrad import nn
+    >>> nn.NLLLoss()(Tensor([[-0.5, -1.5]]), Tensor([1])).item()
+    1.5
+    """
 
     _name = "nll_loss"
 
@@ -99,7 +124,12 @@ class NLLLoss(_Weighted):
 
 
 class BCELoss(_Weighted):
-    """`Tensor.binary_cross_entropy`"""
+    """`Tensor.binary_cross_entropy`
+
+    >>> from rulegrad import nn
+    >>> round(nn.BCELoss()(Tensor([0.5, 0.5]), Tensor([0.0, 1.0])).item(), 3)
+    0.693
+    """
 
     _name = "binary_cross_entropy"
 
@@ -109,7 +139,12 @@ class BCELoss(_Weighted):
 
 
 class BCEWithLogitsLoss(_Weighted):
-    """`Tensor.binary_cross_entropy_with_logits`"""
+    """`Tensor.binary_cross_entropy_with_logits`
+
+    >>> from rulegrad import nn
+    >>> round(nn.BCEWithLogitsLoss()(Tensor([1.0]), Tensor([1.0])).item(), 3)
+    0.313
+    """
 
     pos_weight: Tensor | None
 
@@ -130,7 +165,12 @@ class BCEWithLogitsLoss(_Weighted):
 
 
 class KLDivLoss(_Loss):
-    """`Tensor.kl_div`"""
+    """`Tensor.kl_div`
+
+    >>> from rulegrad import nn
+    >>> round(nn.KLDivLoss("sum")(Tensor([0.25, 0.75]).log(), Tensor([0.5, 0.5])).item(), 3)
+    0.144
+    """
 
     _name = "kl_div"
 
@@ -139,13 +179,23 @@ class KLDivLoss(_Loss):
 
 
 class SoftMarginLoss(_Loss):
-    """`Tensor.soft_margin_loss`"""
+    """`Tensor.soft_margin_loss`
+
+    >>> from rulegrad import nn
+    >>> round(nn.SoftMarginLoss()(Tensor([1.0]), Tensor([1.0])).item(), 3)
+    0.313
+    """
 
     _name = "soft_margin_loss"
 
 
 class HingeEmbeddingLoss(_Loss):
-    """`Tensor.hinge_embedding_loss`"""
+    """`Tensor.hinge_embedding_loss`
+
+    >>> from rulegrad import nn
+    >>> nn.HingeEmbeddingLoss()(Tensor([2.0, 0.5]), Tensor([1, -1])).item()
+    1.25
+    """
 
     _name = "hinge_embedding_loss"
 
@@ -154,7 +204,12 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """`Tensor.cosine_embedding_loss`"""
+    """`Tensor.cosine_embedding_loss`
+
+    >>> from rulegrad import nn
+    >>> nn.CosineEmbeddingLoss()(Tensor([[1.0, 0.0]]), Tensor([[0.0, 1.0]]), Tensor([1])).item()
+    1.0
+    """
 
     _name = "cosine_embedding_loss"
 
@@ -163,13 +218,24 @@ class CosineEmbeddingLoss(_Loss):
 
 
 class MarginRankingLoss(CosineEmbeddingLoss):
-    """`Tensor.margin_ranking_loss`"""
+    """`Tensor.margin_ranking_loss`
+
+    >>> from rulegrad import nn
+    >>> nn.MarginRankingLoss()(Tensor([1.0, 2.0]), Tensor([2.0, 2.0]), Tensor([1, 1])).item()
+    0.5
+    """
 
     _name = "margin_ranking_loss"
 
 
 class TripletMarginLoss(_Loss):
-    """`Tensor.triplet_margin_loss`"""
+    """`Tensor.triplet_margin_loss`
+
+    >>> from rulegrad import nn
+    >>> loss = nn.TripletMarginLoss()
+    >>> round(loss(Tensor([[0.0, 0.0]]), Tensor([[3.0, 4.0]]), Tensor([[0.0, 2.0]])).item(), 3)
+    4.0
+    """
 
     _name = "triplet_margin_loss"
 
@@ -185,7 +251,12 @@ class TripletMarginLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """`Tensor.poisson_nll_loss`"""
+    """`Tensor.poisson_nll_loss`
+
+    >>> from rulegrad import nn
+    >>> nn.PoissonNLLLoss()(Tensor([0.0]), Tensor([2.0])).item()
+    1.0
+    """
 
     _name = "poisson_nll_loss"
 
@@ -194,7 +265,12 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """`Tensor.gaussian_nll_loss`, called with the means, the target and the variances."""
+    """`Tensor.gaussian_nll_loss`, called with the means, the target and the variances.
+
+    >>> from rulegrad import nn
+    >>> nn.GaussianNLLLoss()(Tensor([1.0]), Tensor([3.0]), Tensor([1.0])).item()
+    2.0
+    """
 
     _name = "gaussian_nll_loss"
 

@@ -34,25 +34,45 @@ class _MaxPool(Described):
 
 
 class MaxPool1d(_MaxPool):
-    """The largest element of each window of the last axis."""
+    """The largest element of each window of the last axis.
+
+    >>> from rulegrad import nn
+    >>> nn.MaxPool1d(2)(Tensor([[[1, 4, 3, 2]]])).tolist()
+    [[[4, 3]]]
+    """
 
     _rank = 1
 
 
 class MaxPool2d(_MaxPool):
-    """The largest element of each window of the last two axes; `Tensor.max_pool2d` says more."""
+    """The largest element of each window of the last two axes; `Tensor.max_pool2d` says more.
+
+    >>> from rulegrad import nn
+    >>> nn.MaxPool2d(2)(Tensor([[[[1, 4], [3, 2]]]])).tolist()
+    [[[[4]]]]
+    """
 
     _rank = 2
 
 
 class MaxPool3d(_MaxPool):
-    """The largest element of each window of the last three axes."""
+    """The largest element of each window of the last three axes.
+
+    >>> from rulegrad import nn
+    >>> nn.MaxPool3d(2)(Tensor.arange(8).reshape(1, 1, 2, 2, 2)).tolist()
+    [[[[[7]]]]]
+    """
 
     _rank = 3
 
 
 class AvgPool1d(Layer):
-    """The mean of each window of the last axis."""
+    """The mean of each window of the last axis.
+
+    >>> from rulegrad import nn
+    >>> nn.AvgPool1d(2)(Tensor([[[1.0, 4.0, 3.0, 2.0]]])).tolist()
+    [[[2.5, 2.5]]]
+    """
 
     def __init__(
         self,
@@ -69,7 +89,12 @@ class AvgPool1d(Layer):
 
 
 class AvgPool2d(Layer):
-    """The mean of each window of the last two axes; `Tensor.avg_pool2d` says more."""
+    """The mean of each window of the last two axes; `Tensor.avg_pool2d` says more.
+
+    >>> from rulegrad import nn
+    >>> nn.AvgPool2d(2)(Tensor([[[[1.0, 4.0], [3.0, 2.0]]]])).tolist()
+    [[[[2.5]]]]
+    """
 
     def __init__(
         self,
@@ -87,7 +112,12 @@ class AvgPool2d(Layer):
 
 
 class AvgPool3d(AvgPool2d):
-    """The mean of each window of the last three axes."""
+    """The mean of each window of the last three axes.
+
+    >>> from rulegrad import nn
+    >>> nn.AvgPool3d(2)(Tensor.ones(1, 3, 4, 4, 2)).shape
+    (1, 3, 2, 2, 1)
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         return x.avg_pool3d(*self._how)
@@ -105,36 +135,66 @@ class _Adaptive(Layer):
 
 
 class AdaptiveAvgPool1d(_Adaptive):
-    """Means over windows such that the last axis gets the size `output_size`."""
+    """Means over windows such that the last axis gets the size `output_size`.
+
+    >>> from rulegrad import nn
+    >>> nn.AdaptiveAvgPool1d(2)(Tensor([[[1.0, 4.0, 3.0, 2.0]]])).tolist()
+    [[[2.5, 2.5]]]
+    """
 
     _name = "adaptive_avg_pool1d"
 
 
 class AdaptiveAvgPool2d(_Adaptive):
-    """Means over windows such that the last two axes get the size `output_size`."""
+    """Means over windows such that the last two axes get the size `output_size`.
+
+    >>> from rulegrad import nn
+    >>> nn.AdaptiveAvgPool2d(1)(Tensor([[[[1.0, 4.0], [3.0, 2.0]]]])).tolist()
+    [[[[2.5]]]]
+    """
 
     _name = "adaptive_avg_pool2d"
 
 
 class AdaptiveAvgPool3d(_Adaptive):
-    """Means over windows such that the last three axes get the size `output_size`."""
+    """Means over windows such that the last three axes get the size `output_size`.
+
+    >>> from rulegrad import nn
+    >>> nn.AdaptiveAvgPool3d((2, None, 1))(Tensor.ones(1, 3, 4, 4, 4)).shape
+    (1, 3, 2, 4, 1)
+    """
 
     _name = "adaptive_avg_pool3d"
 
 
 class AdaptiveMaxPool1d(_Adaptive):
-    """The largest elements of windows such that the last axis gets the size `output_size`."""
+    """The largest elements of windows such that the last axis gets the size `output_size`.
+
+    >>> from rulegrad import nn
+    >>> nn.AdaptiveMaxPool1d(2)(Tensor([[[1, 4, 3, 2]]])).tolist()
+    [[[4, 3]]]
+    """
 
     _name = "adaptive_max_pool1d"
 
 
 class AdaptiveMaxPool2d(_Adaptive):
-    """The largest elements of windows such that the last two axes get the size `output_size`."""
+    """The largest elements of windows such that the last two axes get the size `output_size`.
+
+    >>> from rulegrad import nn
+    >>> nn.AdaptiveMaxPool2d(1)(Tensor([[[[1, 4], [3, 2]]]])).tolist()
+    [[[[4]]]]
+    """
 
     _name = "adaptive_max_pool2d"
 
 
 class AdaptiveMaxPool3d(_Adaptive):
-    """The largest elements of windows such that the last three axes get the size `output_size`."""
+    """The largest elements of windows such that the last three axes get the size `output_size`.
+
+    >>> from rulegrad import nn
+    >>> nn.AdaptiveMaxPool3d(1)(Tensor.arange(8).reshape(1, 1, 2, 2, 2)).tolist()
+    [[[[[7]]]]]
+    """
 
     _name = "adaptive_max_pool3d"
