@@ -4,7 +4,7 @@
          -> reduce -> gathering -> inplace -> cumulative -> sorting -> sets -> advanced -> arranging -> padding
          -> einsum -> products -> convolution -> pooling -> activations -> normalization -> losses -> random
          -> attention -> autograd -> protocols -> dlpack -> matrices -> torch_names -> statistics
-         -> inplace_functions -> numpy_functions -> tensor
+         -> inplace_functions -> inplace_combinations -> numpy_functions -> tensor
 
 Each class adds to the one before it.
 """

@@ -40,27 +40,51 @@ class Activations(Pooling):
         return (self <= min_val).where(min_val, (self >= max_val).where(max_val, self))
 
     def relu6(self) -> Self:
-        """`min(max(self, 0), 6)`"""
+        """`min(max(self, 0), 6)`
+
+        >>> Tensor([-1.0, 3.0, 8.0]).relu6().tolist()
+        [0.0, 3.0, 6.0]
+        """
         return self.hardtanh(0, 6)
 
     def hardsigmoid(self) -> Self:
-        """`relu6(self + 3) / 6`"""
+        """`relu6(self + 3) / 6`
+
+        >>> Tensor([-4.0, 0.0, 4.0]).hardsigmoid().tolist()
+        [0.0, 0.5, 1.0]
+        """
         return (self + 3).relu6() / 6
 
     def hardswish(self) -> Self:
-        """`self * hardsigmoid(self)`"""
+        """`self * hardsigmoid(self)`
+
+        >>> [round(v, 3) for v in Tensor([-1.0, 4.0]).hardswish().tolist()]
+        [-0.333, 4.0]
+        """
         return self * self.hardsigmoid()
 
     def threshold(self, threshold: float, value: float) -> Self:
-        """The element where it is above `threshold`, `value` elsewhere."""
+        """The element where it is above `threshold`, `value` elsewhere.
+
+        >>> Tensor([1.0, 3.0]).threshold(2.0, -1.0).tolist()
+        [-1.0, 3.0]
+        """
         return (self > threshold).where(self, value)
 
     def hardshrink(self, lambd: float = 0.5) -> Self:
-        """0 where the absolute value is at most `lambd`, the element elsewhere."""
+        """0 where the absolute value is at most `lambd`, the element elsewhere.
+
+        >>> Tensor([-2.0, 0.25, 1.0]).hardshrink().tolist()
+        [-2.0, 0.0, 1.0]
+        """
         return (self.abs() <= lambd).where(0, self)
 
     def softshrink(self, lambd: float = 0.5) -> Self:
-        """The element moved towards 0 by `lambd`, not beyond 0."""
+        """The element moved towards 0 by `lambd`, not beyond 0.
+
+        >>> Tensor([-2.0, 0.25, 1.0]).softshrink().tolist()
+        [-1.5, 0.0, 0.5]
+        """
         return (self > lambd).where(self - lambd, (self < -lambd).where(self + lambd, self * 0))
 
     def prelu(self, weight: Operand) -> Self:
@@ -88,18 +112,30 @@ class Activations(Pooling):
     # ---- exponentials ----
 
     def elu(self, alpha: float = 1.0) -> Self:
-        """The element where it is positive, `alpha * (exp(self) - 1)` elsewhere."""
+        """The element where it is positive, `alpha * (exp(self) - 1)` elsewhere.
+
+        >>> [round(v, 3) for v in Tensor([-1.0, 2.0]).elu().tolist()]
+        [-0.632, 2.0]
+        """
         x = self._floating()
         positive = x > 0
         # The exponential is only taken of what is not positive, so it does not overflow in the other branch.
         return positive.where(x, (positive.where(0.0, x).exp() - 1.0) * alpha)
 
     def selu(self) -> Self:
-        """`elu` scaled such that networks keep the mean 0 and the variance 1."""
+        """`elu` scaled such that networks keep the mean 0 and the variance 1.
+
+        >>> [round(v, 3) for v in Tensor([-1.0, 2.0]).selu().tolist()]
+        [-1.111, 2.101]
+        """
         return self.elu(_SELU_ALPHA) * _SELU_SCALE
 
     def celu(self, alpha: float = 1.0) -> Self:
-        """`max(0, self) + min(0, alpha * (exp(self / alpha) - 1))`, whose slope is continuous for every alpha."""
+        """`max(0, self) + min(0, alpha * (exp(self / alpha) - 1))`, whose slope is continuous for every alpha.
+
+        >>> [round(v, 3) for v in Tensor([-1.0, 2.0]).celu(alpha=2.0).tolist()]
+        [-0.787, 2.0]
+        """
         if alpha == 0.0:
             raise ConfigError("celu: alpha=0 divides by zero; use another number")
         x = self._floating()
@@ -107,24 +143,44 @@ class Activations(Pooling):
         return positive.where(x, ((positive.where(0.0, x) / alpha).exp() - 1.0) * alpha)
 
     def mish(self) -> Self:
-        """`self * tanh(softplus(self))`"""
+        """`self * tanh(softplus(self))`
+
+        >>> [round(v, 3) for v in Tensor([0.0, 1.0]).mish().tolist()]
+        [0.0, 0.865]
+        """
         return self * self.softplus().tanh()
 
     def logsigmoid(self) -> Self:
-        """`log(sigmoid(self))`, without overflow."""
+        """`log(sigmoid(self))`, without overflow.
+
+        >>> [round(v, 3) for v in Tensor([-100.0, 0.0]).logsigmoid().tolist()]
+        [-100.0, -0.693]
+        """
         return -(-self._floating()).softplus()
 
     def softsign(self) -> Self:
-        """`self / (1 + abs(self))`"""
+        """`self / (1 + abs(self))`
+
+        >>> Tensor([-1.0, 3.0]).softsign().tolist()
+        [-0.5, 0.75]
+        """
         x = self._floating()
         return x / (x.abs() + 1.0)
 
     def tanhshrink(self) -> Self:
-        """`self - tanh(self)`"""
+        """`self - tanh(self)`
+
+        >>> [round(v, 3) for v in Tensor([0.0, 1.0]).tanhshrink().tolist()]
+        [0.0, 0.238]
+        """
         return self - self.tanh()
 
     def glu(self, dim: int = -1) -> Self:
-        """The first half along `dim` times the sigmoid of the second. Raises ShapeError for an odd extent."""
+        """The first half along `dim` times the sigmoid of the second. Raises ShapeError for an odd extent.
+
+        >>> Tensor([4.0, 6.0, 0.0, 0.0]).glu().tolist()
+        [2.0, 3.0]
+        """
         k = one_axis(dim, self.ndim, "glu")
         if self.shape[k] % 2:
             raise ShapeError(f"glu: axis {k} of the shape {self.shape} has no two halves; use an even extent")
@@ -165,11 +221,19 @@ class Activations(Pooling):
         return powers / powers.sum(k, keepdims=True)
 
     def softmin(self, axis: int = -1, *, dim: int | None = None) -> Self:
-        """`softmax` of the negative."""
+        """`softmax` of the negative.
+
+        >>> [round(v, 3) for v in Tensor([1.0, 2.0]).softmin().tolist()]
+        [0.731, 0.269]
+        """
         return self.neg().softmax(axis, dim=dim)
 
     def log_softmax(self, axis: int = -1, *, dim: int | None = None) -> Self:
-        """The logarithm of `softmax`, exact where a share is tiny."""
+        """The logarithm of `softmax`, exact where a share is tiny.
+
+        >>> [round(v, 3) for v in Tensor([1.0, 1.0]).log_softmax().tolist()]
+        [-0.693, -0.693]
+        """
         shifted, k = self._stable(axis_or_dim(axis, dim, "log_softmax", -1), "log_softmax")
         return shifted - shifted.exp().sum(k, keepdims=True).log()
 

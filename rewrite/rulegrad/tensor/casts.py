@@ -34,11 +34,19 @@ class Casts(TensorCore):
         return self._same() if wanted == self.dtype else self._result(UOp("CAST", (self.uop,), wanted))
 
     def astype(self, dtype: Any) -> Self:
-        """NumPy's name of `cast`."""
+        """NumPy's name of `cast`.
+
+        >>> Tensor([1.5, -1.5]).astype("int32").tolist()
+        [1, -1]
+        """
         return self.cast(dtype)
 
     def bitcast(self, dtype: Any) -> Self:
-        """The same bits as another dtype of the same size. Raises DtypeError for another size."""
+        """The same bits as another dtype of the same size. Raises DtypeError for another size.
+
+        >>> Tensor([1.0]).bitcast("int32").tolist()
+        [1065353216]
+        """
         wanted = as_dtype(dtype)
         if wanted.is_complex or self.dtype.is_complex:
             raise DtypeError(f"bitcast: {self.dtype} as {wanted}: a complex number is two floats; take .real and .imag")
@@ -50,29 +58,57 @@ class Casts(TensorCore):
         return self._same() if wanted == self.dtype else self._result(UOp("BITCAST", (self.uop,), wanted))
 
     def bool(self) -> Self:
-        """`cast("bool")`"""
+        """`cast("bool")`
+
+        >>> Tensor([0.0, 0.5]).bool().tolist()
+        [False, True]
+        """
         return self.cast("bool")
 
     def int(self) -> Self:
-        """`cast("int32")`"""
+        """`cast("int32")`
+
+        >>> Tensor([1.5, -1.5]).int().tolist()
+        [1, -1]
+        """
         return self.cast("int32")
 
     def long(self) -> Self:
-        """`cast("int64")`"""
+        """`cast("int64")`
+
+        >>> Tensor([1.5, -1.5]).long().dtype
+        'int64'
+        """
         return self.cast("int64")
 
     def half(self) -> Self:
-        """`cast("float16")`"""
+        """`cast("float16")`
+
+        >>> Tensor([1, 2]).half().dtype
+        'float16'
+        """
         return self.cast("float16")
 
     def bfloat16(self) -> Self:
-        """`cast("bfloat16")`"""
+        """`cast("bfloat16")`
+
+        >>> Tensor([1, 2]).bfloat16().dtype
+        'bfloat16'
+        """
         return self.cast("bfloat16")
 
     def float(self) -> Self:
-        """`cast("float32")`"""
+        """`cast("float32")`
+
+        >>> Tensor([1, 2]).float().tolist()
+        [1.0, 2.0]
+        """
         return self.cast("float32")
 
     def double(self) -> Self:
-        """`cast("float64")`"""
+        """`cast("float64")`
+
+        >>> Tensor([1, 2]).double().dtype
+        'float64'
+        """
         return self.cast("float64")

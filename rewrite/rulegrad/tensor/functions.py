@@ -20,11 +20,19 @@ class Functions(Arithmetic):
         return self._unary(op) if self.dtype.is_inexact else self._same()
 
     def floor(self) -> Self:
-        """The next integer below; integers stay as they are."""
+        """The next integer below; integers stay as they are.
+
+        >>> Tensor([1.5, -1.5]).floor().tolist()
+        [1.0, -2.0]
+        """
         return self._rounded("FLOOR")
 
     def ceil(self) -> Self:
-        """The next integer above; integers stay as they are."""
+        """The next integer above; integers stay as they are.
+
+        >>> Tensor([1.5, -1.5]).ceil().tolist()
+        [2.0, -1.0]
+        """
         return self._rounded("CEIL")
 
     def round(self, decimals: int = 0) -> Self:
@@ -44,13 +52,21 @@ class Functions(Arithmetic):
         return (self * scale)._rounded("ROUND") / scale
 
     def trunc(self) -> Self:
-        """The next integer towards zero; integers stay as they are."""
+        """The next integer towards zero; integers stay as they are.
+
+        >>> Tensor([1.5, -1.5]).trunc().tolist()
+        [1.0, -1.0]
+        """
         return self._rounded("TRUNC")
 
     # ---- kinds of values ----
 
     def isinf(self) -> Self:
-        """Whether an element is infinite, of either sign; a complex number, whether one of its parts is."""
+        """Whether an element is infinite, of either sign; a complex number, whether one of its parts is.
+
+        >>> Tensor([1.0, float("-inf"), float("nan")]).isinf().tolist()
+        [False, True, False]
+        """
         if self.dtype.is_complex:
             return self.real.isinf() | self.imag.isinf()
         if not self.dtype.is_float:
@@ -58,7 +74,11 @@ class Functions(Arithmetic):
         return self.abs().equal(math.inf)
 
     def isfinite(self) -> Self:
-        """Whether an element (each part of a complex number) is neither infinite nor nan."""
+        """Whether an element (each part of a complex number) is neither infinite nor nan.
+
+        >>> Tensor([1.0, float("-inf"), float("nan")]).isfinite().tolist()
+        [True, False, False]
+        """
         if self.dtype.is_complex:
             return self.real.isfinite() & self.imag.isfinite()
         if not self.dtype.is_float:
@@ -68,26 +88,46 @@ class Functions(Arithmetic):
     # ---- activations ----
 
     def relu(self) -> Self:
-        """`max(self, 0)`, with gradient 0 at 0; nan stays nan."""
+        """`max(self, 0)`, with gradient 0 at 0; nan stays nan.
+
+        >>> Tensor([-1.0, 2.0]).relu().tolist()
+        [0.0, 2.0]
+        """
         return (self <= 0).where(0, self)
 
     def leaky_relu(self, slope: float = 0.01) -> Self:
-        """The element where it is positive, `slope` times it elsewhere."""
+        """The element where it is positive, `slope` times it elsewhere.
+
+        >>> Tensor([-1.0, 2.0]).leaky_relu(0.25).tolist()
+        [-0.25, 2.0]
+        """
         return (self <= 0).where(self * slope, self)
 
     def sigmoid(self) -> Self:
-        """`1 / (1 + exp(-self))`, without overflow on either side."""
+        """`1 / (1 + exp(-self))`, without overflow on either side.
+
+        >>> [round(v, 3) for v in Tensor([0.0, 1.0]).sigmoid().tolist()]
+        [0.5, 0.731]
+        """
         x = self._floating()
         negative = x < 0
         small = negative.where(x, -x).exp()
         return negative.where(small, 1.0) / (small + 1.0)
 
     def expit(self) -> Self:
-        """SciPy's name of `sigmoid`."""
+        """SciPy's name of `sigmoid`.
+
+        >>> [round(v, 3) for v in Tensor([0.0, 1.0]).expit().tolist()]
+        [0.5, 0.731]
+        """
         return self.sigmoid()
 
     def silu(self) -> Self:
-        """`self * sigmoid(self)`, also called swish."""
+        """`self * sigmoid(self)`, also called swish.
+
+        >>> [round(v, 3) for v in Tensor([0.0, 1.0]).silu().tolist()]
+        [0.0, 0.731]
+        """
         return self * self.sigmoid()
 
     def softplus(self, beta: float = 1.0, threshold: float | None = None) -> Self:

@@ -103,35 +103,67 @@ class InPlace(Gathering):
         return self._become(self + (other if alpha == 1 else as_operand(self, other, "add_") * alpha), "add_")
 
     def sub_(self, other: Operand, alpha: float = 1) -> Self:
-        """`self -= other * alpha`"""
+        """`self -= other * alpha`
+
+        >>> Tensor([1.0, 2.0]).sub_(1, alpha=2).tolist()
+        [-1.0, 0.0]
+        """
         return self._become(self - (other if alpha == 1 else as_operand(self, other, "sub_") * alpha), "sub_")
 
     def mul_(self, other: Operand) -> Self:
-        """`self *= other`"""
+        """`self *= other`
+
+        >>> Tensor([1.0, 2.0]).mul_(3).tolist()
+        [3.0, 6.0]
+        """
         return self._become(self * other, "mul_")
 
     def div_(self, other: Operand) -> Self:
-        """`self /= other`"""
+        """`self /= other`
+
+        >>> Tensor([1.0, 2.0]).div_(2).tolist()
+        [0.5, 1.0]
+        """
         return self._become(self / other, "div_")
 
     def pow_(self, exponent: Operand) -> Self:
-        """`self **= exponent`"""
+        """`self **= exponent`
+
+        >>> Tensor([2.0, 3.0]).pow_(2).tolist()
+        [4.0, 9.0]
+        """
         return self._become(self**exponent, "pow_")
 
     def clamp_(self, min: Operand | None = None, max: Operand | None = None) -> Self:
-        """The values limited to `min … max`, in place."""
+        """The values limited to `min … max`, in place.
+
+        >>> Tensor([-1.0, 0.5, 2.0]).clamp_(0, 1).tolist()
+        [0.0, 0.5, 1.0]
+        """
         return self._become(self.clip(min, max), "clamp_")
 
     def fill_(self, value: Operand) -> Self:
-        """`value` everywhere, in place: a number, or a tensor of one element."""
+        """`value` everywhere, in place: a number, or a tensor of one element.
+
+        >>> Tensor([1.0, 2.0]).fill_(5).tolist()
+        [5.0, 5.0]
+        """
         return self._copied(value, "fill_")
 
     def zero_(self) -> Self:
-        """Zeros everywhere, in place."""
+        """Zeros everywhere, in place.
+
+        >>> Tensor([1.0, 2.0]).zero_().tolist()
+        [0.0, 0.0]
+        """
         return self._copied(0, "zero_")
 
     def copy_(self, source: Operand) -> Self:
-        """The values of `source` (which is broadcast and converted), in place."""
+        """The values of `source` (which is broadcast and converted), in place.
+
+        >>> Tensor([1.0, 2.0]).copy_(Tensor([3, 4])).tolist()
+        [3.0, 4.0]
+        """
         return self._copied(source, "copy_")
 
     def _copied(self, source: Operand, name: str) -> Self:
@@ -143,25 +175,49 @@ class InPlace(Gathering):
         return self._become(found.expand(self.shape).cast(self.dtype), name)
 
     def masked_fill_(self, mask: Operand, value: Operand) -> Self:
-        """`masked_fill`, in place."""
+        """`masked_fill`, in place.
+
+        >>> Tensor([1.0, 2.0]).masked_fill_(Tensor([True, False]), 0).tolist()
+        [0.0, 2.0]
+        """
         return self._become(self.masked_fill(mask, value), "masked_fill_")
 
     def scatter_(self, dim: int, index: Indices, src: Operand, reduce: str | None = None) -> Self:
-        """`scatter`, in place."""
+        """`scatter`, in place.
+
+        >>> Tensor([1.0, 2.0, 3.0]).scatter_(0, Tensor([2, 0]), Tensor([8.0, 9.0])).tolist()
+        [9.0, 2.0, 8.0]
+        """
         return self._become(self.scatter(dim, index, src, reduce), "scatter_")
 
     def scatter_add_(self, dim: int, index: Indices, src: Operand) -> Self:
-        """`scatter_add`, in place."""
+        """`scatter_add`, in place.
+
+        >>> Tensor([1.0, 2.0, 3.0]).scatter_add_(0, Tensor([2, 0]), Tensor([8.0, 9.0])).tolist()
+        [10.0, 2.0, 11.0]
+        """
         return self._become(self.scatter_add(dim, index, src), "scatter_add_")
 
     def index_add_(self, dim: int, index: Indices, source: Operand, alpha: float = 1) -> Self:
-        """`index_add`, in place."""
+        """`index_add`, in place.
+
+        >>> Tensor([1.0, 2.0, 3.0]).index_add_(0, [0, 0], Tensor([10.0, 20.0])).tolist()
+        [31.0, 2.0, 3.0]
+        """
         return self._become(self.index_add(dim, index, source, alpha), "index_add_")
 
     def index_copy_(self, dim: int, index: Indices, source: Operand) -> Self:
-        """`index_copy`, in place."""
+        """`index_copy`, in place.
+
+        >>> Tensor([1.0, 2.0, 3.0]).index_copy_(0, [2, 0], Tensor([8.0, 9.0])).tolist()
+        [9.0, 2.0, 8.0]
+        """
         return self._become(self.index_copy(dim, index, source), "index_copy_")
 
     def index_fill_(self, dim: int, index: Indices, value: Operand) -> Self:
-        """`index_fill`, in place."""
+        """`index_fill`, in place.
+
+        >>> Tensor([1.0, 2.0, 3.0]).index_fill_(0, [0, 2], 5).tolist()
+        [5.0, 2.0, 5.0]
+        """
         return self._become(self.index_fill(dim, index, value), "index_fill_")

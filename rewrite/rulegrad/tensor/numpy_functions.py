@@ -18,7 +18,7 @@ import numpy as np
 from rulegrad.errors import DtypeError, GradientError, ShapeError
 from rulegrad.tensor.axes import one_axis
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.inplace_functions import InPlaceFunctions
+from rulegrad.tensor.inplace_combinations import InPlaceCombinations
 from rulegrad.tensor.operands import as_tensor, result_dtype
 from rulegrad.tensor.storage import is_weak_scalar
 
@@ -146,7 +146,7 @@ _CHANGING: Final = {
 }
 
 
-class NumpyFunctions(InPlaceFunctions):
+class NumpyFunctions(InPlaceCombinations):
     """The protocols by which NumPy's functions find their meaning for tensors."""
 
     __slots__ = ()
