@@ -46,7 +46,11 @@ class Arithmetic(Transcendental):
     # ---- signs ----
 
     def abs(self) -> Self:
-        """The absolute value; of the least signed integer it is that integer. Of complex numbers it is real."""
+        """The absolute value; of the least signed integer it is that integer. Of complex numbers it is real.
+
+        >>> Tensor([1, -2]).abs().tolist(), Tensor([3 + 4j]).abs().tolist()
+        ([1, 2], [5.0])
+        """
         if self.dtype.is_complex:
             return self.real.hypot(self.imag)
         return self._same() if self.dtype.kind in ("bool", "uint") else self._unary("ABS")
@@ -55,7 +59,11 @@ class Arithmetic(Transcendental):
         return self.abs()
 
     def sign(self) -> Self:
-        """-1, 0 or 1; nan for nan. Of a complex number z it is z / |z|, and 0 for 0."""
+        """-1, 0 or 1; nan for nan. Of a complex number z it is z / |z|, and 0 for 0.
+
+        >>> Tensor([-2.5, 0.0, 3.0]).sign().tolist()
+        [-1.0, 0.0, 1.0]
+        """
         if self.dtype.is_complex:
             size = self.abs()
             is_zero = size.equal(0)
@@ -91,12 +99,20 @@ class Arithmetic(Transcendental):
 
     @property
     def real(self) -> Self:
-        """The real parts; a real tensor is its own."""
+        """The real parts; a real tensor is its own.
+
+        >>> Tensor([1 + 2j]).real.tolist()
+        [1.0]
+        """
         return self._result(UOp("REAL", (self.uop,), self.dtype.real)) if self.dtype.is_complex else self._same()
 
     @property
     def imag(self) -> Self:
-        """The imaginary parts; zeros for a real tensor."""
+        """The imaginary parts; zeros for a real tensor.
+
+        >>> Tensor([1 + 2j]).imag.tolist()
+        [2.0]
+        """
         if self.dtype.is_complex:
             return self._result(UOp("IMAG", (self.uop,), self.dtype.real))
         return self._new(filled(self.shape, 0, self.dtype), None, self._device)
@@ -111,7 +127,11 @@ class Arithmetic(Transcendental):
         return self._complex(self.real, -self.imag) if self.dtype.is_complex else self._same()
 
     def angle(self) -> Self:
-        """The angle of complex numbers in the plane, from -pi to pi; of real ones 0 or pi."""
+        """The angle of complex numbers in the plane, from -pi to pi; of real ones 0 or pi.
+
+        >>> [round(v, 3) for v in Tensor([1.0, 1j]).angle().tolist()]
+        [0.0, 1.571]
+        """
         return self.imag.atan2(self.real) if self.dtype.is_complex else self.imag.atan2(self)
 
     def _complex(self, real: Self, imaginary: Self) -> Self:
@@ -136,7 +156,11 @@ class Arithmetic(Transcendental):
         return parts[0]._complex(*parts)
 
     def positive(self) -> Self:
-        """The same values."""
+        """The same values.
+
+        >>> Tensor([1, -2]).positive().tolist()
+        [1, -2]
+        """
         return self._same()
 
     # ---- neighbours and parts of a float ----
@@ -158,7 +182,11 @@ class Arithmetic(Transcendental):
         return start.isnan().where(start, start.equal(end).where(end, end.isnan().where(end, result)))
 
     def isnan(self) -> Self:
-        """Whether an element is nan."""
+        """Whether an element is nan.
+
+        >>> Tensor([1.0, float("nan")]).isnan().tolist()
+        [False, True]
+        """
         return self.not_equal(self)
 
     def frexp(self) -> tuple[Self, Self]:
@@ -232,7 +260,11 @@ class Arithmetic(Transcendental):
         return a.abs()
 
     def lcm(self, other: Operand) -> Self:
-        """The least common multiple of integers, not negative; 0 beside a 0. Raises DtypeError for floats."""
+        """The least common multiple of integers, not negative; 0 beside a 0. Raises DtypeError for floats.
+
+        >>> Tensor([4, 0]).lcm(Tensor([-6, 5])).tolist()
+        [12, 0]
+        """
         a, b = self._integers(other, "lcm")
         divisor = a.gcd(b)
         return a.abs() // divisor * b.abs()  # 0 // 0 is 0
@@ -246,12 +278,20 @@ class Arithmetic(Transcendental):
     # ---- powers and steps ----
 
     def float_power(self, exponent: Operand) -> Self:
-        """`self ** exponent` in float64."""
+        """`self ** exponent` in float64.
+
+        >>> Tensor([2, 4]).float_power(-1).tolist()
+        [0.5, 0.25]
+        """
         base, power = self._pair(exponent, "float_power", float64)
         return base.pow(power)
 
     def heaviside(self, at_zero: Operand) -> Self:
-        """0 for negative elements, 1 for positive ones, `at_zero` for 0, nan for nan."""
+        """0 for negative elements, 1 for positive ones, `at_zero` for 0, nan for nan.
+
+        >>> Tensor([-1.0, 0.0, 2.0]).heaviside(0.5).tolist()
+        [0.0, 0.5, 1.0]
+        """
         x, value = self._pair(at_zero, "heaviside")
         step = (x > 0).where(1, x.isnan().where(x, 0)) if x.dtype.is_float else (x > 0).where(1, 0).cast(x.dtype)
         return x.equal(0).where(value, step)
@@ -285,7 +325,11 @@ class Arithmetic(Transcendental):
         return close | (a.isnan() & b.isnan()) if equal_nan else close
 
     def allclose(self, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-        """Whether all elements are close, as a Python bool: this computes the tensors."""
+        """Whether all elements are close, as a Python bool: this computes the tensors.
+
+        >>> Tensor([1.0, 2.0]).allclose([1.0, 2.0 + 1e-7])
+        True
+        """
         everything: Any = self.isclose(other, rtol, atol, equal_nan)
         return bool(everything.all())
 

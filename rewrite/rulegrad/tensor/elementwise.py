@@ -66,21 +66,37 @@ class Elementwise(Casts):
     # ---- arithmetic ----
 
     def add(self, other: Operand) -> Self:
-        """`self + other`; integers wrap around, bools give their `or`."""
+        """`self + other`; integers wrap around, bools give their `or`.
+
+        >>> Tensor([1, 2]).add(Tensor([10, 20])).tolist()
+        [11, 22]
+        """
         return self._binary("ADD", other, "add")
 
     def sub(self, other: Operand, swapped: bool = False) -> Self:
-        """`self - other` (`other - self` when `swapped`). Raises DtypeError for two bools, as NumPy does."""
+        """`self - other` (`other - self` when `swapped`). Raises DtypeError for two bools, as NumPy does.
+
+        >>> Tensor([5, 7]).sub(2).tolist()
+        [3, 5]
+        """
         if self.dtype == bool_ and result_dtype(self, as_operand(self, other, "sub")) == bool_:
             raise DtypeError("sub: bools cannot be subtracted; use ^ (xor), or cast to an integer first")
         return self._binary("SUB", other, "sub", swapped)
 
     def mul(self, other: Operand) -> Self:
-        """`self * other`; integers wrap around, bools give their `and`."""
+        """`self * other`; integers wrap around, bools give their `and`.
+
+        >>> Tensor([1, 2]).mul(Tensor([10, 20])).tolist()
+        [10, 40]
+        """
         return self._binary("MUL", other, "mul")
 
     def div(self, other: Operand, swapped: bool = False) -> Self:
-        """`self / other`, true division; two integers give float64, as in NumPy."""
+        """`self / other`, true division; two integers give float64, as in NumPy.
+
+        >>> Tensor([1, 3]).div(2).tolist()
+        [0.5, 1.5]
+        """
         if self.dtype.is_inexact:
             return self._binary("DIV", other, "div", swapped)
         other = as_operand(self, other, "div")
@@ -93,6 +109,9 @@ class Elementwise(Casts):
         """`self // other`, rounded down; an integer divided by zero gives 0.
 
         Of floats the exact quotient is rounded, as in Python: `1.0 // 0.1` is 9. Floats get no gradient.
+
+        >>> Tensor([7, -7]).floor_divide(2).tolist()
+        [3, -4]
         """
         other = as_operand(self, other, "floor_divide")
         dtype = result_dtype(self, other)
@@ -110,7 +129,11 @@ class Elementwise(Casts):
         return b.equal(0).where(quotient, whole.equal(0).where(quotient.mul(0.0), whole))
 
     def remainder(self, other: Operand, swapped: bool = False) -> Self:
-        """`self % other`, with the sign of the divisor, exactly, as in Python; an integer modulo zero gives 0."""
+        """`self % other`, with the sign of the divisor, exactly, as in Python; an integer modulo zero gives 0.
+
+        >>> Tensor([7, -7]).remainder(3).tolist()
+        [1, 2]
+        """
         other = as_operand(self, other, "remainder")
         dtype = result_dtype(self, other)
         if dtype == bool_:
@@ -136,6 +159,9 @@ class Elementwise(Casts):
         """`self ** exponent`. Whole exponents up to 4 are multiplications, 0.5 is a square root.
 
         Raises DtypeError for an integer to a negative Python exponent: cast to a float first.
+
+        >>> Tensor([2, 3]).pow(3).tolist()
+        [8, 27]
         """
         exponent = as_operand(self, exponent, "pow")
         dtype = result_dtype(self, exponent)
@@ -165,23 +191,38 @@ class Elementwise(Casts):
         return square.mul(self) if exponent % 2 else square
 
     def neg(self) -> Self:
-        """`-self`. Raises DtypeError for bools, as NumPy does."""
+        """`-self`. Raises DtypeError for bools, as NumPy does.
+
+        >>> Tensor([1, -2]).neg().tolist()
+        [-1, 2]
+        """
         if self.dtype == bool_:
             raise DtypeError("neg: a bool has no negative; use ~ (not), or cast to an integer first")
         return self._unary("NEG")
 
     def maximum(self, other: Operand) -> Self:
-        """The larger of the two elements; nan when either is nan."""
+        """The larger of the two elements; nan when either is nan.
+
+        >>> Tensor([1, 5]).maximum(Tensor([3, 4])).tolist()
+        [3, 5]
+        """
         return self._binary("MAX", other, "maximum")
 
     def minimum(self, other: Operand) -> Self:
-        """The smaller of the two elements; nan when either is nan."""
+        """The smaller of the two elements; nan when either is nan.
+
+        >>> Tensor([1, 5]).minimum(Tensor([3, 4])).tolist()
+        [1, 4]
+        """
         return self._binary("MIN", other, "minimum")
 
     def clip(self, min: Operand | None = None, max: Operand | None = None) -> Self:
         """The values limited to `min … max`; either may be None, for no limit on that side.
 
         A Python int below all values of an integer dtype, or above them, is no limit on its side.
+
+        >>> Tensor([-2, 1, 9]).clip(0, 5).tolist()
+        [0, 1, 5]
         """
         result = self._same() if min is None or self._is_beyond(min, -1) else self.maximum(min)
         return result if max is None or self._is_beyond(max, 1) else result.minimum(max)
@@ -193,7 +234,11 @@ class Elementwise(Casts):
         return not fits(value, self.dtype) and (value > 0) == (side > 0)
 
     def clamp(self, min: Operand | None = None, max: Operand | None = None) -> Self:
-        """PyTorch's name of `clip`."""
+        """PyTorch's name of `clip`.
+
+        >>> Tensor([-2, 1, 9]).clamp(min=0).tolist()
+        [0, 1, 9]
+        """
         return self.clip(min, max)
 
     # ---- selection ----
@@ -234,27 +279,51 @@ class Elementwise(Casts):
         return self._binary(op, other, name, swapped, dtype)
 
     def equal(self, other: Operand) -> Self:
-        """`self == other`, a bool for each element."""
+        """`self == other`, a bool for each element.
+
+        >>> Tensor([1, 2, 3]).equal(2).tolist()
+        [False, True, False]
+        """
         return self._compare("CMPEQ", other, "equal")
 
     def not_equal(self, other: Operand) -> Self:
-        """`self != other`, a bool for each element."""
+        """`self != other`, a bool for each element.
+
+        >>> Tensor([1, 2, 3]).not_equal(2).tolist()
+        [True, False, True]
+        """
         return self._compare("CMPNE", other, "not_equal")
 
     def less(self, other: Operand) -> Self:
-        """`self < other`, a bool for each element."""
+        """`self < other`, a bool for each element.
+
+        >>> Tensor([1, 2, 3]).less(2).tolist()
+        [True, False, False]
+        """
         return self._compare("CMPLT", other, "less")
 
     def less_equal(self, other: Operand) -> Self:
-        """`self <= other`, a bool for each element."""
+        """`self <= other`, a bool for each element.
+
+        >>> Tensor([1, 2, 3]).less_equal(2).tolist()
+        [True, True, False]
+        """
         return self._compare("CMPLE", other, "less_equal")
 
     def greater(self, other: Operand) -> Self:
-        """`self > other`, a bool for each element."""
+        """`self > other`, a bool for each element.
+
+        >>> Tensor([1, 2, 3]).greater(2).tolist()
+        [False, False, True]
+        """
         return self._compare("CMPLT", other, "greater", swapped=True)
 
     def greater_equal(self, other: Operand) -> Self:
-        """`self >= other`, a bool for each element."""
+        """`self >= other`, a bool for each element.
+
+        >>> Tensor([1, 2, 3]).greater_equal(2).tolist()
+        [False, True, True]
+        """
         return self._compare("CMPLE", other, "greater_equal", swapped=True)
 
     # ---- bits ----
@@ -271,37 +340,69 @@ class Elementwise(Casts):
         return self._binary(op, other, name, swapped, dtype)
 
     def bitwise_and(self, other: Operand) -> Self:
-        """`self & other`; logical and of bools."""
+        """`self & other`; logical and of bools.
+
+        >>> Tensor([5, 6]).bitwise_and(3).tolist()
+        [1, 2]
+        """
         return self._bitwise("AND", other, "bitwise_and")
 
     def bitwise_or(self, other: Operand) -> Self:
-        """`self | other`; logical or of bools."""
+        """`self | other`; logical or of bools.
+
+        >>> Tensor([5, 6]).bitwise_or(3).tolist()
+        [7, 7]
+        """
         return self._bitwise("OR", other, "bitwise_or")
 
     def bitwise_xor(self, other: Operand) -> Self:
-        """`self ^ other`; logical exclusive or of bools."""
+        """`self ^ other`; logical exclusive or of bools.
+
+        >>> Tensor([5, 6]).bitwise_xor(3).tolist()
+        [6, 5]
+        """
         return self._bitwise("XOR", other, "bitwise_xor")
 
     def bitwise_not(self) -> Self:
-        """`~self`; logical not of bools. Raises DtypeError for floats."""
+        """`~self`; logical not of bools. Raises DtypeError for floats.
+
+        >>> Tensor([0, 5]).bitwise_not().tolist(), Tensor([True]).bitwise_not().tolist()
+        ([-1, -6], [False])
+        """
         if self.dtype.is_inexact:
             raise DtypeError(f"bitwise_not: {self.dtype} has no bits to invert; cast to an integer or bool first")
         return self._unary("NOT")
 
     def logical_not(self) -> Self:
-        """Whether an element is zero (or False)."""
+        """Whether an element is zero (or False).
+
+        >>> Tensor([0, 2]).logical_not().tolist()
+        [True, False]
+        """
         return self.cast("bool")._unary("NOT")
 
     def logical_and(self, other: Operand) -> Self:
-        """Whether both elements are true (not zero)."""
+        """Whether both elements are true (not zero).
+
+        >>> Tensor([0, 1, 2]).logical_and(Tensor([3, 3, 0])).tolist()
+        [False, True, False]
+        """
         return self._logical("AND", other, "logical_and")
 
     def logical_or(self, other: Operand) -> Self:
-        """Whether one of the elements is true (not zero)."""
+        """Whether one of the elements is true (not zero).
+
+        >>> Tensor([0, 1, 0]).logical_or(Tensor([3, 3, 0])).tolist()
+        [True, True, False]
+        """
         return self._logical("OR", other, "logical_or")
 
     def logical_xor(self, other: Operand) -> Self:
-        """Whether exactly one of the elements is true (not zero)."""
+        """Whether exactly one of the elements is true (not zero).
+
+        >>> Tensor([0, 1, 0]).logical_xor(Tensor([3, 3, 0])).tolist()
+        [True, False, False]
+        """
         return self._logical("XOR", other, "logical_xor")
 
     def _logical(self, op: str, other: Operand, name: str) -> Self:
@@ -310,11 +411,19 @@ class Elementwise(Casts):
         return self.cast("bool")._binary(op, truth, name)
 
     def lshift(self, other: Operand, swapped: bool = False) -> Self:
-        """`self << other`; 0 when the distance is the number of bits or more."""
+        """`self << other`; 0 when the distance is the number of bits or more.
+
+        >>> Tensor([1, 3]).lshift(2).tolist()
+        [4, 12]
+        """
         return self._bitwise("SHL", other, "lshift", swapped)
 
     def rshift(self, other: Operand, swapped: bool = False) -> Self:
-        """`self >> other`: arithmetic for signed integers, logical for unsigned ones."""
+        """`self >> other`: arithmetic for signed integers, logical for unsigned ones.
+
+        >>> Tensor([8, -8]).rshift(2).tolist()
+        [2, -2]
+        """
         return self._bitwise("SHR", other, "rshift", swapped)
 
     # ---- other names: the array API standard's and PyTorch's ----

@@ -77,11 +77,19 @@ class Reduce(Creation):
         dim: Axes = None,
         keepdim: bool = False,
     ) -> Self:
-        """The product over `axis`, with the dtypes of `sum`."""
+        """The product over `axis`, with the dtypes of `sum`.
+
+        >>> Tensor([[1, 2], [3, 4]]).prod(axis=0).tolist()
+        [3, 8]
+        """
         return self._accumulate("MUL", 1, self._axes(axis, dim, "prod"), keepdims or keepdim, dtype)
 
     def mean(self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Self:
-        """The mean over `axis`; of integers it is float64, as in NumPy."""
+        """The mean over `axis`; of integers it is float64, as in NumPy.
+
+        >>> Tensor([[1, 2], [3, 4]]).mean(axis=1).tolist()
+        [1.5, 3.5]
+        """
         axes = self._axes(axis, dim, "mean")
         result = self.dtype if self.dtype.is_inexact else float64
         total = self.sum(axes, keepdims or keepdim, accumulation_dtype(result))
@@ -126,28 +134,48 @@ class Reduce(Creation):
         unbiased: bool | None = None,
         ddof: float | None = None,
     ) -> Self:
-        """The standard deviation, the square root of `var`: with the correction 0 by default, where PyTorch's is 1."""
+        """The standard deviation, the square root of `var`: with the correction 0 by default, where PyTorch's is 1.
+
+        >>> Tensor([1.0, 5.0]).std().item()
+        2.0
+        """
         correction = _correction(correction, unbiased, ddof, "std")
         return self.var(self._axes(axis, dim, "std"), keepdims, correction, keepdim=keepdim).sqrt()
 
     def max(self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Self:
-        """The largest element along `axis`; nan when one is nan. Raises ShapeError for no elements."""
+        """The largest element along `axis`; nan when one is nan. Raises ShapeError for no elements.
+
+        >>> Tensor([[1, 4], [3, 2]]).max(axis=1).tolist()
+        [4, 3]
+        """
         axes = self._axes(axis, dim, "max")
         self._need_elements(axes, "max")
         return self._reduce("MAX", axes, keepdims or keepdim)
 
     def min(self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Self:
-        """The smallest element along `axis`; nan when one is nan. Raises ShapeError for no elements."""
+        """The smallest element along `axis`; nan when one is nan. Raises ShapeError for no elements.
+
+        >>> Tensor([[1, 4], [3, 2]]).min(axis=1).tolist()
+        [1, 2]
+        """
         axes = self._axes(axis, dim, "min")
         self._need_elements(axes, "min")
         return self._reduce("MIN", axes, keepdims or keepdim)
 
     def any(self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Self:
-        """Whether an element along `axis` is true (not zero)."""
+        """Whether an element along `axis` is true (not zero).
+
+        >>> Tensor([[0, 1], [0, 0]]).any(axis=1).tolist()
+        [True, False]
+        """
         return self.cast("bool")._accumulate("OR", False, self._axes(axis, dim, "any"), keepdims or keepdim, bool_)
 
     def all(self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Self:
-        """Whether all elements along `axis` are true (not zero)."""
+        """Whether all elements along `axis` are true (not zero).
+
+        >>> Tensor([[1, 2], [3, 0]]).all(axis=1).tolist()
+        [True, False]
+        """
         return self.cast("bool")._accumulate("AND", True, self._axes(axis, dim, "all"), keepdims or keepdim, bool_)
 
     # ---- places ----
@@ -160,7 +188,11 @@ class Reduce(Creation):
         dim: int | None = None,
         keepdim: bool = False,
     ) -> Self:
-        """The place (int64) of the first largest element along `axis`, or in the flat tensor; nan is largest."""
+        """The place (int64) of the first largest element along `axis`, or in the flat tensor; nan is largest.
+
+        >>> Tensor([1, 5, 3, 5]).argmax().item()
+        1
+        """
         return self._place("MAX", "argmax", axis_or_dim(axis, dim, "argmax"), keepdims or keepdim)
 
     def argmin(
@@ -171,7 +203,11 @@ class Reduce(Creation):
         dim: int | None = None,
         keepdim: bool = False,
     ) -> Self:
-        """The place (int64) of the first smallest element along `axis`, or in the flat tensor; nan is smallest."""
+        """The place (int64) of the first smallest element along `axis`, or in the flat tensor; nan is smallest.
+
+        >>> Tensor([[4, 1], [2, 3]]).argmin(axis=1).tolist()
+        [1, 0]
+        """
         return self._place("MIN", "argmin", axis_or_dim(axis, dim, "argmin"), keepdims or keepdim)
 
     def _place(self, op: str, name: str, axis: int | None, keepdims: bool) -> Self:

@@ -35,11 +35,19 @@ class Transcendental(Operators):
     # ---- exponentials and logarithms ----
 
     def exp(self) -> Self:
-        """e to the power of each element."""
+        """e to the power of each element.
+
+        >>> [round(v, 3) for v in Tensor([0.0, 1.0]).exp().tolist()]
+        [1.0, 2.718]
+        """
         return self._float_unary("EXP")
 
     def exp2(self) -> Self:
-        """2 to the power of each element."""
+        """2 to the power of each element.
+
+        >>> Tensor([0, 3]).exp2().tolist()
+        [1.0, 8.0]
+        """
         return self._float_unary("EXP2")
 
     def expm1(self) -> Self:
@@ -52,11 +60,19 @@ class Transcendental(Operators):
         return self._float_unary("EXPM1")
 
     def log(self) -> Self:
-        """The natural logarithm: -inf for 0, nan for negative numbers."""
+        """The natural logarithm: -inf for 0, nan for negative numbers.
+
+        >>> [round(v, 3) for v in Tensor([0.0, 1.0, 10.0]).log().tolist()]
+        [-inf, 0.0, 2.303]
+        """
         return self._float_unary("LOG")
 
     def log2(self) -> Self:
-        """The logarithm to base 2."""
+        """The logarithm to base 2.
+
+        >>> Tensor([1.0, 8.0]).log2().tolist()
+        [0.0, 3.0]
+        """
         return self._float_unary("LOG2")
 
     def log10(self) -> Self:
@@ -87,7 +103,11 @@ class Transcendental(Operators):
         return self._log_of_sum(other, "logaddexp", math.log(2.0), lambda x: x.exp().log1p())
 
     def logaddexp2(self, other: Operand) -> Self:
-        """`log2(2 ** self + 2 ** other)`, without overflow."""
+        """`log2(2 ** self + 2 ** other)`, without overflow.
+
+        >>> Tensor([3.0]).logaddexp2(3.0).tolist()
+        [4.0]
+        """
         return self._log_of_sum(other, "logaddexp2", 1.0, lambda x: x.exp2().log1p() * (1.0 / math.log(2.0)))
 
     def _log_of_sum(self, other: Operand, name: str, double: float, rest: Callable[[Self], Self]) -> Self:
@@ -102,19 +122,35 @@ class Transcendental(Operators):
     # ---- roots ----
 
     def sqrt(self) -> Self:
-        """The square root; nan for negative numbers."""
+        """The square root; nan for negative numbers.
+
+        >>> Tensor([1.0, 4.0]).sqrt().tolist()
+        [1.0, 2.0]
+        """
         return self._float_unary("SQRT")
 
     def rsqrt(self) -> Self:
-        """`1 / sqrt(self)`"""
+        """`1 / sqrt(self)`
+
+        >>> Tensor([1.0, 4.0]).rsqrt().tolist()
+        [1.0, 0.5]
+        """
         return self.sqrt().reciprocal()
 
     def reciprocal(self) -> Self:
-        """`1 / self`"""
+        """`1 / self`
+
+        >>> Tensor([2.0, -4.0]).reciprocal().tolist()
+        [0.5, -0.25]
+        """
         return self._float_unary("RECIPROCAL")
 
     def square(self) -> Self:
-        """`self * self`"""
+        """`self * self`
+
+        >>> Tensor([2, -3]).square().tolist()
+        [4, 9]
+        """
         return self * self
 
     def hypot(self, other: Operand) -> Self:
@@ -129,27 +165,51 @@ class Transcendental(Operators):
     # ---- angles ----
 
     def sin(self) -> Self:
-        """The sine of an angle in radians."""
+        """The sine of an angle in radians.
+
+        >>> [round(v, 3) for v in Tensor([0.0, 1.0]).sin().tolist()]
+        [0.0, 0.841]
+        """
         return self._float_unary("SIN")
 
     def cos(self) -> Self:
-        """The cosine of an angle in radians."""
+        """The cosine of an angle in radians.
+
+        >>> [round(v, 3) for v in Tensor([0.0, 1.0]).cos().tolist()]
+        [1.0, 0.54]
+        """
         return self._float_unary("COS")
 
     def tan(self) -> Self:
-        """The tangent of an angle in radians."""
+        """The tangent of an angle in radians.
+
+        >>> [round(v, 3) for v in Tensor([0.0, 1.0]).tan().tolist()]
+        [0.0, 1.557]
+        """
         return self._float_unary("TAN")
 
     def asin(self) -> Self:
-        """The angle whose sine is the element, from -pi/2 to pi/2; nan outside of [-1, 1]."""
+        """The angle whose sine is the element, from -pi/2 to pi/2; nan outside of [-1, 1].
+
+        >>> [round(v, 3) for v in Tensor([0.0, 1.0]).asin().tolist()]
+        [0.0, 1.571]
+        """
         return self._float_unary("ASIN")
 
     def acos(self) -> Self:
-        """The angle whose cosine is the element, from 0 to pi; nan outside of [-1, 1]."""
+        """The angle whose cosine is the element, from 0 to pi; nan outside of [-1, 1].
+
+        >>> [round(v, 3) for v in Tensor([1.0, -1.0]).acos().tolist()]
+        [0.0, 3.142]
+        """
         return self._float_unary("ACOS")
 
     def atan(self) -> Self:
-        """The angle whose tangent is the element, from -pi/2 to pi/2."""
+        """The angle whose tangent is the element, from -pi/2 to pi/2.
+
+        >>> [round(v, 3) for v in Tensor([0.0, 1.0]).atan().tolist()]
+        [0.0, 0.785]
+        """
         return self._float_unary("ATAN")
 
     def atan2(self, other: Operand) -> Self:
@@ -162,15 +222,27 @@ class Transcendental(Operators):
         return self._float_binary("ATAN2", other, "atan2")
 
     def deg2rad(self) -> Self:
-        """Degrees as radians."""
+        """Degrees as radians.
+
+        >>> round(Tensor(180.0).deg2rad().item(), 3)
+        3.142
+        """
         return self._floating() * (math.pi / 180.0)
 
     def rad2deg(self) -> Self:
-        """Radians as degrees."""
+        """Radians as degrees.
+
+        >>> round(Tensor(1.0).rad2deg().item(), 3)
+        57.296
+        """
         return self._floating() * (180.0 / math.pi)
 
     def sinc(self) -> Self:
-        """`sin(pi * self) / (pi * self)`, and 1 at 0."""
+        """`sin(pi * self) / (pi * self)`, and 1 at 0.
+
+        >>> [round(v, 3) for v in Tensor([0.0, 0.5]).sinc().tolist()]
+        [1.0, 0.637]
+        """
         angle = self._floating() * math.pi
         is_zero = angle.equal(0)
         angle = is_zero.where(1.0, angle)
@@ -179,27 +251,51 @@ class Transcendental(Operators):
     # ---- hyperbolic functions ----
 
     def sinh(self) -> Self:
-        """The hyperbolic sine."""
+        """The hyperbolic sine.
+
+        >>> [round(v, 3) for v in Tensor([0.0, 1.0]).sinh().tolist()]
+        [0.0, 1.175]
+        """
         return self._float_unary("SINH")
 
     def cosh(self) -> Self:
-        """The hyperbolic cosine."""
+        """The hyperbolic cosine.
+
+        >>> [round(v, 3) for v in Tensor([0.0, 1.0]).cosh().tolist()]
+        [1.0, 1.543]
+        """
         return self._float_unary("COSH")
 
     def tanh(self) -> Self:
-        """The hyperbolic tangent."""
+        """The hyperbolic tangent.
+
+        >>> [round(v, 3) for v in Tensor([0.0, 1.0]).tanh().tolist()]
+        [0.0, 0.762]
+        """
         return self._float_unary("TANH")
 
     def asinh(self) -> Self:
-        """The inverse of `sinh`."""
+        """The inverse of `sinh`.
+
+        >>> [round(v, 3) for v in Tensor([0.0, 1.0]).asinh().tolist()]
+        [0.0, 0.881]
+        """
         return self._float_unary("ASINH")
 
     def acosh(self) -> Self:
-        """The inverse of `cosh`, which is not negative; nan below 1."""
+        """The inverse of `cosh`, which is not negative; nan below 1.
+
+        >>> [round(v, 3) for v in Tensor([1.0, 2.0]).acosh().tolist()]
+        [0.0, 1.317]
+        """
         return self._float_unary("ACOSH")
 
     def atanh(self) -> Self:
-        """The inverse of `tanh`; infinite at -1 and 1, nan outside."""
+        """The inverse of `tanh`; infinite at -1 and 1, nan outside.
+
+        >>> [round(v, 3) for v in Tensor([0.0, 0.5]).atanh().tolist()]
+        [0.0, 0.549]
+        """
         return self._float_unary("ATANH")
 
     # ---- error and gamma functions ----
@@ -214,7 +310,11 @@ class Transcendental(Operators):
         return self._float_unary("ERF")
 
     def erfc(self) -> Self:
-        """`1 - erf(self)`, with all digits where it is small."""
+        """`1 - erf(self)`, with all digits where it is small.
+
+        >>> [round(v, 3) for v in Tensor([0.0, 0.5]).erfc().tolist()]
+        [1.0, 0.48]
+        """
         return self._float_unary("ERFC")
 
     def lgamma(self) -> Self:
@@ -227,7 +327,11 @@ class Transcendental(Operators):
         return self._float_unary("LGAMMA")
 
     def digamma(self) -> Self:
-        """The derivative of `lgamma`; nan at -1, -2, … It has no gradient."""
+        """The derivative of `lgamma`; nan at -1, -2, … It has no gradient.
+
+        >>> round(Tensor(1.0).digamma().item(), 3)
+        -0.577
+        """
         return self._float_unary("DIGAMMA")
 
     def logit(self, eps: float | None = None) -> Self:
