@@ -203,7 +203,11 @@ class Convolution(Products):
         groups: int = 1,
         dilation: Extents = 1,
     ) -> Self:
-        """`conv_transpose2d` over three axes: (batch, channels, depth, height, width)."""
+        """`conv_transpose2d` over three axes: (batch, channels, depth, height, width).
+
+        >>> Tensor.ones(1, 1, 2, 2, 2).conv_transpose3d(Tensor.ones(1, 1, 2, 2, 2), stride=2).shape
+        (1, 1, 4, 4, 4)
+        """
         return self._transposed(3, weight, bias, stride, padding, output_padding, groups, dilation)
 
     def _transposed(

@@ -138,7 +138,11 @@ class Losses(Normalization):
         reduction: Reduction = "mean",
         axis: int | None = None,
     ) -> Self:
-        """`cross_entropy` of integer labels where this tensor already has the logarithms of the probabilities."""
+        """`cross_entropy` of integer labels where this tensor already has the logarithms of the probabilities.
+
+        >>> Tensor([[-0.5, -1.0]]).nll_loss(Tensor([0])).item()
+        0.5
+        """
         k = self._class_axis(axis, "nll_loss")
         labels = self._labels(target, k, ignore_index, "nll_loss")
         weights = self._class_weight(weight, k, "nll_loss")
@@ -201,6 +205,9 @@ class Losses(Normalization):
         """How far other scores come within `margin` of the target's: the mean over classes of `max(0, …) ** p`.
 
         Labels out of range are errors or give nan, as in `cross_entropy`.
+
+        >>> Tensor([[0.5, 0.0]]).multi_margin_loss(Tensor([0])).item()
+        0.25
         """
         k = one_axis(-1, self.ndim, "multi_margin_loss")
         labels = self._labels(target, k, None, "multi_margin_loss")
@@ -240,6 +247,9 @@ class Losses(Normalization):
         """The cross entropy of `target` (0 … 1) and `sigmoid(self)`, without overflow.
 
         weight, pos_weight: factors of the elements and of their positive parts, which broadcast.
+
+        >>> round(Tensor([0.0]).binary_cross_entropy_with_logits(Tensor([1.0])).item(), 3)
+        0.693
         """
         name = "binary_cross_entropy_with_logits"
         wanted = self._target(target, name)
@@ -251,12 +261,20 @@ class Losses(Normalization):
         return _reduced(each if weight is None else each * self._factor(weight, "weight", name), reduction, name)
 
     def soft_margin_loss(self, target: Operand, reduction: Reduction = "mean") -> Self:
-        """`log(1 + exp(-target * self))`, for targets 1 and -1."""
+        """`log(1 + exp(-target * self))`, for targets 1 and -1.
+
+        >>> round(Tensor([0.0]).soft_margin_loss(Tensor([1.0])).item(), 3)
+        0.693
+        """
         wanted = self._target(target, "soft_margin_loss")
         return _reduced((-wanted * self).softplus(), reduction, "soft_margin_loss")
 
     def hinge_embedding_loss(self, target: Operand, margin: float = 1.0, reduction: Reduction = "mean") -> Self:
-        """The element where the target is 1, `max(0, margin - self)` where it is -1."""
+        """The element where the target is 1, `max(0, margin - self)` where it is -1.
+
+        >>> Tensor([0.25, 0.25]).hinge_embedding_loss(Tensor([1, -1]), reduction="none").tolist()
+        [0.25, 0.75]
+        """
         wanted = self._target(target, "hinge_embedding_loss")
         return _reduced(wanted.equal(1).where(self, (margin - self).relu()), reduction, "hinge_embedding_loss")
 
@@ -272,11 +290,19 @@ class Losses(Normalization):
         return _reduced((self - self._target(target, "mse_loss")).square(), reduction, "mse_loss")
 
     def l1_loss(self, target: Operand, reduction: Reduction = "mean") -> Self:
-        """The absolute differences from `target`."""
+        """The absolute differences from `target`.
+
+        >>> Tensor([1.0, 2.0]).l1_loss(Tensor([1.0, 5.0])).item()
+        1.5
+        """
         return _reduced((self - self._target(target, "l1_loss")).abs(), reduction, "l1_loss")
 
     def huber_loss(self, target: Operand, reduction: Reduction = "mean", delta: float = 1.0) -> Self:
-        """Half the square of a difference up to `delta`, and a line of slope `delta` beyond."""
+        """Half the square of a difference up to `delta`, and a line of slope `delta` beyond.
+
+        >>> Tensor([0.0, 0.0]).huber_loss(Tensor([1.0, 3.0]), reduction="none").tolist()
+        [0.5, 2.5]
+        """
         if not delta > 0:
             raise ConfigError(f"huber_loss: delta={delta}; use a number above 0")
         far = (self - self._target(target, "huber_loss")).abs()
@@ -284,7 +310,11 @@ class Losses(Normalization):
         return _reduced(each, reduction, "huber_loss")
 
     def smooth_l1_loss(self, target: Operand, reduction: Reduction = "mean", beta: float = 1.0) -> Self:
-        """`huber_loss` divided by its `beta`: a line of slope 1 beyond `beta`; with 0, `l1_loss`."""
+        """`huber_loss` divided by its `beta`: a line of slope 1 beyond `beta`; with 0, `l1_loss`.
+
+        >>> Tensor([0.0, 0.0]).smooth_l1_loss(Tensor([1.0, 3.0]), reduction="none", beta=2.0).tolist()
+        [0.25, 2.0]
+        """
         target = self._target(target, "smooth_l1_loss")
         if not beta:
             return self.l1_loss(target, reduction)
@@ -297,7 +327,11 @@ class Losses(Normalization):
         eps: float = 1e-8,
         reduction: Reduction = "mean",
     ) -> Self:
-        """The negative log-likelihood of counts under a Poisson distribution, without the part of `target` alone."""
+        """The negative log-likelihood of counts under a Poisson distribution, without the part of `target` alone.
+
+        >>> Tensor([0.0]).poisson_nll_loss(Tensor([2.0])).item()
+        1.0
+        """
         wanted = self._target(target, "poisson_nll_loss")
         each = self.exp() - wanted * self if log_input else self - wanted * (self + eps).log()
         return _reduced(each, reduction, "poisson_nll_loss")
@@ -314,6 +348,9 @@ class Losses(Normalization):
 
         var: of this tensor's shape, or of one that is broadcast to it. No gradient flows to it where it is below `eps`;
         `full` adds the constant part.
+
+        >>> Tensor([0.0]).gaussian_nll_loss(Tensor([2.0]), var=Tensor([1.0])).item()
+        2.0
         """
         spread = self._factor(var, "var", "gaussian_nll_loss")
         spread = (spread < eps).where(eps, spread)
@@ -331,6 +368,9 @@ class Losses(Normalization):
         """The divergence of `target` from this tensor, which has logarithms: `target * (log(target) - self)`.
 
         log_target: whether `target` has logarithms too. "batchmean" divides the sum by the first extent.
+
+        >>> round(Tensor([0.5, 0.5]).log().kl_div(Tensor([1.0, 0.0]), reduction="sum").item(), 3)
+        0.693
         """
         wanted = self._target(target, "kl_div")
         if log_target:
@@ -361,7 +401,11 @@ class Losses(Normalization):
         margin: float = 0.0,
         reduction: Reduction = "mean",
     ) -> Self:
-        """`1 - cosine_similarity` where the target is 1, `max(0, cosine - margin)` where it is -1."""
+        """`1 - cosine_similarity` where the target is 1, `max(0, cosine - margin)` where it is -1.
+
+        >>> Tensor([[1.0, 0.0]]).cosine_embedding_loss(Tensor([[0.0, 1.0]]), Tensor([1])).item()
+        1.0
+        """
         name = "cosine_embedding_loss"
         cosine = self.cosine_similarity(self._target(other, name, "other"), -1)
         wanted = cosine._target(target, name, one_for_all=True)
@@ -373,6 +417,9 @@ class Losses(Normalization):
         """`max(0, -target * (self - other) + margin)`: this tensor is to be larger where the target is 1.
 
         A target with one element is that of all.
+
+        >>> Tensor([1.0, 3.0]).margin_ranking_loss(Tensor([2.0, 2.0]), 1, reduction="none").tolist()
+        [1.0, 0.0]
         """
         name = "margin_ranking_loss"
         wanted = self._target(target, name, one_for_all=True)
@@ -380,7 +427,11 @@ class Losses(Normalization):
         return _reduced((-wanted * difference + margin).relu(), reduction, name)
 
     def pairwise_distance(self, other: Operand, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Self:
-        """The p-norm of `self - other + eps` along the last axis. It broadcasts."""
+        """The p-norm of `self - other + eps` along the last axis. It broadcasts.
+
+        >>> Tensor([[0.0, 0.0]]).pairwise_distance(Tensor([[3.0, 4.0]]), eps=0.0).tolist()
+        [5.0]
+        """
         difference = (self - other + eps).abs()
         if p == 2:
             return difference.square().sum(-1, keepdim).sqrt()
@@ -401,6 +452,9 @@ class Losses(Normalization):
         """`max(0, distance to positive - distance to negative + margin)`; this tensor is the anchor.
 
         swap: use the distance from `positive` to `negative` where it is the smaller one.
+
+        >>> Tensor([[0.0]]).triplet_margin_loss(Tensor([[1.0]]), Tensor([[3.0]]), margin=4.0, eps=0.0).item()
+        2.0
         """
         name = "triplet_margin_loss"
         near, other = self._target(positive, name, "positive"), self._target(negative, name, "negative")

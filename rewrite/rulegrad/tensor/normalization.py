@@ -76,6 +76,9 @@ class Normalization(Activations):
         """The channels (axis 1) in groups, each of which is brought to mean 0 and variance 1; then scaled and shifted.
 
         weight, bias: one number for each channel. From Wu and He 2018, "Group Normalization". Raises ShapeError.
+
+        >>> Tensor([[1.0, 3.0, 5.0, 7.0]]).group_norm(2, eps=0.0).tolist()
+        [[-1.0, 1.0, -1.0, 1.0]]
         """
         if self.ndim < 2 or num_groups < 1 or self.shape[1] % num_groups:
             raise ShapeError(
@@ -135,6 +138,9 @@ class Normalization(Activations):
         """Each channel of each image brought to mean 0 and variance 1 over its extents; then scaled and shifted.
 
         Running statistics move when `use_input_stats`, and are used when not. Raises ShapeError and ConfigError.
+
+        >>> Tensor([[[1.0, 3.0], [5.0, 7.0]]]).instance_norm(eps=0.0).tolist()
+        [[[-1.0, 1.0], [-1.0, 1.0]]]
         """
         if self.ndim < 3:
             raise ShapeError(f"instance_norm: the shape {self.shape} has no extents; it needs (batch, channels, …)")

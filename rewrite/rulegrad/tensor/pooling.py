@@ -86,7 +86,11 @@ class Pooling(Convolution):
     @overload
     def max_pool3d(self, *arguments: Any, return_indices: Literal[True], **more: Any) -> tuple[Self, Self]: ...
     def max_pool3d(self, *arguments: Any, **more: Any) -> Self | tuple[Self, Self]:
-        """`max_pool2d` over the last three axes."""
+        """`max_pool2d` over the last three axes.
+
+        >>> Tensor.arange(8).reshape(2, 2, 2).max_pool3d(2).tolist()
+        [[[7]]]
+        """
         return self._max_pool(3, *arguments, **more)
 
     def _max_pool(
@@ -160,7 +164,11 @@ class Pooling(Convolution):
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Self:
-        """`avg_pool2d` over the last three axes."""
+        """`avg_pool2d` over the last three axes.
+
+        >>> Tensor.arange(8).reshape(2, 2, 2).avg_pool3d(2).tolist()
+        [[[3.5]]]
+        """
         return self._avg_pool(3, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
     def _avg_pool(
@@ -191,7 +199,11 @@ class Pooling(Convolution):
     # ---- windows that fit the result ----
 
     def adaptive_avg_pool1d(self, output_size: Sizes) -> Self:
-        """`adaptive_avg_pool2d` over the last axis."""
+        """`adaptive_avg_pool2d` over the last axis.
+
+        >>> Tensor([1.0, 3.0, 5.0, 7.0]).adaptive_avg_pool1d(2).tolist()
+        [2.0, 6.0]
+        """
         return self._adaptive_pool(1, output_size, "mean", "adaptive_avg_pool1d")
 
     def adaptive_avg_pool2d(self, output_size: Sizes) -> Self:
@@ -206,19 +218,35 @@ class Pooling(Convolution):
         return self._adaptive_pool(2, output_size, "mean", "adaptive_avg_pool2d")
 
     def adaptive_avg_pool3d(self, output_size: Sizes) -> Self:
-        """`adaptive_avg_pool2d` over the last three axes."""
+        """`adaptive_avg_pool2d` over the last three axes.
+
+        >>> Tensor.ones(2, 8, 4, 4, 4).adaptive_avg_pool3d((1, 2, None)).shape
+        (2, 8, 1, 2, 4)
+        """
         return self._adaptive_pool(3, output_size, "mean", "adaptive_avg_pool3d")
 
     def adaptive_max_pool1d(self, output_size: Sizes) -> Self:
-        """`adaptive_max_pool2d` over the last axis."""
+        """`adaptive_max_pool2d` over the last axis.
+
+        >>> Tensor([1.0, 3.0, 5.0, 7.0]).adaptive_max_pool1d(2).tolist()
+        [3.0, 7.0]
+        """
         return self._adaptive_pool(1, output_size, "max", "adaptive_max_pool1d")
 
     def adaptive_max_pool2d(self, output_size: Sizes) -> Self:
-        """The largest elements of the windows of `adaptive_avg_pool2d`."""
+        """The largest elements of the windows of `adaptive_avg_pool2d`.
+
+        >>> Tensor([[1.0, 2.0], [4.0, 3.0]]).adaptive_max_pool2d(1).tolist()
+        [[4.0]]
+        """
         return self._adaptive_pool(2, output_size, "max", "adaptive_max_pool2d")
 
     def adaptive_max_pool3d(self, output_size: Sizes) -> Self:
-        """`adaptive_max_pool2d` over the last three axes."""
+        """`adaptive_max_pool2d` over the last three axes.
+
+        >>> Tensor.arange(8).reshape(2, 2, 2).adaptive_max_pool3d((2, 1, 1)).tolist()
+        [[[3]], [[7]]]
+        """
         return self._adaptive_pool(3, output_size, "max", "adaptive_max_pool3d")
 
     def _adaptive_pool(self, rank: int, output_size: Sizes, kind: str, name: str) -> Self:
