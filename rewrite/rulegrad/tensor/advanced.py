@@ -85,11 +85,19 @@ class Advanced(Sets):
         self._become(self._with(index, value, "STORE"), "x[...] = value")
 
     def index_put(self, indices: tuple[Any, ...], values: Any, accumulate: bool = False) -> Self:
-        """PyTorch's index_put: a new tensor with `values` at `indices`, or added there."""
+        """PyTorch's index_put: a new tensor with `values` at `indices`, or added there.
+
+        >>> Tensor([1, 2, 3]).index_put(([0, 2],), [10, 30]).tolist()
+        [10, 2, 30]
+        """
         return self._with(tuple(indices), values, "ADD" if accumulate else "STORE")
 
     def masked_select(self, mask: Operand) -> Self:
-        """The elements where the mask (bools, which are broadcast) is true, as a vector. Synchronises."""
+        """The elements where the mask (bools, which are broadcast) is true, as a vector. Synchronises.
+
+        >>> Tensor([1, 2, 3]).masked_select([True, False, True]).tolist()
+        [1, 3]
+        """
         found = self._mask(mask, "masked_select")
         shape = broadcast_shapes("masked_select", self.shape, found.shape)
         return self.expand(shape)[found.expand(shape)]

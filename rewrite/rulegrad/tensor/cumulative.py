@@ -42,15 +42,27 @@ class Cumulative(InPlace):
         return self._cumulative("ADD", axis_or_dim(axis, dim, "cumsum"), dtype, "cumsum")
 
     def cumprod(self, axis: int | None = None, dtype: Any = None, *, dim: int | None = None) -> Self:
-        """The products of the elements up to each one along `axis`, or of the flat tensor."""
+        """The products of the elements up to each one along `axis`, or of the flat tensor.
+
+        >>> Tensor([1, 2, 3]).cumprod().tolist()
+        [1, 2, 6]
+        """
         return self._cumulative("MUL", axis_or_dim(axis, dim, "cumprod"), dtype, "cumprod")
 
     def cumulative_sum(self, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Self:
-        """The array API's cumsum; with `include_initial` a zero comes first. The axis may be left out of a vector."""
+        """The array API's cumsum; with `include_initial` a zero comes first. The axis may be left out of a vector.
+
+        >>> Tensor([1, 2, 3]).cumulative_sum(include_initial=True).tolist()
+        [0, 1, 3, 6]
+        """
         return self._with_initial("ADD", axis, dtype, include_initial, 0, "cumulative_sum")
 
     def cumulative_prod(self, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Self:
-        """The array API's cumprod; with `include_initial` a one comes first. The axis may be left out of a vector."""
+        """The array API's cumprod; with `include_initial` a one comes first. The axis may be left out of a vector.
+
+        >>> Tensor([2, 3]).cumulative_prod(include_initial=True).tolist()
+        [1, 2, 6]
+        """
         return self._with_initial("MUL", axis, dtype, include_initial, 1, "cumulative_prod")
 
     def _with_initial(self, op: str, axis: int | None, dtype: Any, initial: bool, first: int, name: str) -> Self:
@@ -83,13 +95,21 @@ class Cumulative(InPlace):
         return self._extreme("MAX", axis_or_dim(axis, dim, "cummax"), "cummax")
 
     def cummin(self, axis: int | None = None, *, dim: int | None = None) -> tuple[Self, Self]:
-        """The smallest element up to each one along `axis`, and where it was last; nan is smallest."""
+        """The smallest element up to each one along `axis`, and where it was last; nan is smallest.
+
+        >>> values, places = Tensor([3, 1, 2]).cummin(axis=0)
+        >>> values.tolist(), places.tolist()
+        ([3, 1, 1], [0, 1, 1])
+        """
         return self._extreme("MIN", axis_or_dim(axis, dim, "cummin"), "cummin")
 
     def logcumsumexp(self, axis: int = -1, *, dim: int | None = None) -> Self:
         """`log(exp(self).cumsum(axis))` without overflow, in about log2(n) kernels of pairwise sums.
 
         Steps of doubling distance (Hillis and Steele: Data parallel algorithms; CACM 1986).
+
+        >>> [round(v, 3) for v in Tensor([0.0, 0.0, 0.0]).logcumsumexp().tolist()]
+        [0.0, 0.693, 1.099]
         """
         k = one_axis(axis_or_dim(axis, dim, "logcumsumexp", -1), self.ndim, "logcumsumexp")
         x, distance = self._floating(), 1

@@ -74,7 +74,11 @@ class Gathering(Reduce):
         return x._taken(places._wrapped(x.shape[k]), k)
 
     def take_along_dim(self, index: Indices, dim: int = -1) -> Self:
-        """PyTorch's name of `take_along_axis`."""
+        """PyTorch's name of `take_along_axis`.
+
+        >>> Tensor([[3, 1, 2]]).take_along_dim(Tensor([[2, 0]]), dim=1).tolist()
+        [[2, 3]]
+        """
         return self.take_along_axis(index, dim)
 
     def take(self, index: Indices, axis: int | None = None) -> Self:
@@ -95,7 +99,11 @@ class Gathering(Reduce):
         return found.reshape(self.shape[:k] + places.shape + self.shape[k + 1 :])
 
     def index_select(self, dim: int, index: Indices) -> Self:
-        """PyTorch's index_select: the slices at a vector of indices (or one of them) along `dim`."""
+        """PyTorch's index_select: the slices at a vector of indices (or one of them) along `dim`.
+
+        >>> Tensor([[1, 2, 3], [4, 5, 6]]).index_select(1, [2, 0]).tolist()
+        [[3, 1], [6, 4]]
+        """
         k = one_axis(dim, self.ndim, "index_select")
         return self._take(self._line_along(index, k, "index_select"), k, "index_select")
 
@@ -126,7 +134,11 @@ class Gathering(Reduce):
         return self._scatter(op, dim, index, src, "scatter")
 
     def scatter_add(self, dim: int, index: Indices, src: Operand) -> Self:
-        """`scatter` that adds: several updates of an element are added in order, small floats in float32."""
+        """`scatter` that adds: several updates of an element are added in order, small floats in float32.
+
+        >>> Tensor.zeros(3).scatter_add(0, Tensor([0, 2, 2]), Tensor([1.0, 2.0, 3.0])).tolist()
+        [1.0, 0.0, 5.0]
+        """
         return self._scatter("ADD", dim, index, src, "scatter_add")
 
     def scatter_reduce(
@@ -135,6 +147,9 @@ class Gathering(Reduce):
         """PyTorch's scatter_reduce: "sum", "prod", "mean", "amax" or "amin" of the updates of each element.
 
         include_self: whether the element itself is one of them; those without an update stay as they are.
+
+        >>> Tensor([1.0, 1.0]).scatter_reduce(0, Tensor([1, 1]), Tensor([5.0, 3.0]), "amax").tolist()
+        [1.0, 5.0]
         """
         if reduce not in _OPS:
             raise ConfigError(f"scatter_reduce: reduce={reduce!r}; use one of {', '.join(_OPS)}")
@@ -152,7 +167,11 @@ class Gathering(Reduce):
         return result / count.cast(self.dtype) if self.dtype.is_float else result // count.cast(self.dtype)
 
     def put_along_axis(self, index: Indices, values: Operand, axis: int = -1) -> Self:
-        """NumPy's put_along_axis, as a new tensor: `scatter` with broadcasting of the other axes and of the values."""
+        """NumPy's put_along_axis, as a new tensor: `scatter` with broadcasting of the other axes and of the values.
+
+        >>> Tensor([[1, 2], [3, 4]]).put_along_axis([[0], [1]], 9, axis=1).tolist()
+        [[9, 2], [3, 9]]
+        """
         k = one_axis(axis, self.ndim, "put_along_axis")
         places = self._places_along(index, k, "put_along_axis")
         wide = tuple(1 if j == k else n for j, n in enumerate(self.shape))
@@ -162,16 +181,28 @@ class Gathering(Reduce):
         return self._scatter("STORE", k, places.expand(shape), values, "put_along_axis")
 
     def index_add(self, dim: int, index: Indices, source: Operand, alpha: float = 1) -> Self:
-        """PyTorch's index_add: the slices of `source`, times alpha, added at a vector of indices along `dim`."""
+        """PyTorch's index_add: the slices of `source`, times alpha, added at a vector of indices along `dim`.
+
+        >>> Tensor([1, 2, 3]).index_add(0, [0, 0], Tensor([10, 20])).tolist()
+        [31, 2, 3]
+        """
         scaled = source if alpha == 1 else as_operand(self, source, "index_add") * alpha
         return self._at_slices("ADD", dim, index, scaled, "index_add")
 
     def index_copy(self, dim: int, index: Indices, source: Operand) -> Self:
-        """PyTorch's index_copy: the slices of `source` put at a vector of indices along `dim`."""
+        """PyTorch's index_copy: the slices of `source` put at a vector of indices along `dim`.
+
+        >>> Tensor([1, 2, 3]).index_copy(0, [2, 0], Tensor([10, 20])).tolist()
+        [20, 2, 10]
+        """
         return self._at_slices("STORE", dim, index, source, "index_copy")
 
     def index_fill(self, dim: int, index: Indices, value: Operand) -> Self:
-        """PyTorch's index_fill: the slices at a vector of indices along `dim`, filled with a number."""
+        """PyTorch's index_fill: the slices at a vector of indices along `dim`, filled with a number.
+
+        >>> Tensor([[1, 2], [3, 4]]).index_fill(1, [0], 9).tolist()
+        [[9, 2], [9, 4]]
+        """
         return self._at_slices("STORE", dim, index, value, "index_fill")
 
     # ---- masks ----

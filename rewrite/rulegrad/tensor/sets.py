@@ -92,7 +92,11 @@ class Sets(Sorting):
         return self._new(filled((int(bool(_value_of(self))), 0), 0, int64), None, self._device)
 
     def argwhere(self) -> Self:
-        """NumPy's argwhere: a row of indices for each element that is not zero. Synchronises."""
+        """NumPy's argwhere: a row of indices for each element that is not zero. Synchronises.
+
+        >>> Tensor([[0, 5], [6, 0]]).argwhere().tolist()
+        [[0, 1], [1, 0]]
+        """
         found: Self = self.nonzero()
         return found
 
@@ -131,17 +135,29 @@ class Sets(Sorting):
         return UniqueAll(ordered.take(starts), places.take(starts), inverse, ends - starts)
 
     def unique_values(self) -> Self:
-        """The distinct values in order. Each nan is a value of its own. Synchronises."""
+        """The distinct values in order. Each nan is a value of its own. Synchronises.
+
+        >>> Tensor([3, 1, 3]).unique_values().tolist()
+        [1, 3]
+        """
         values: Self = self.unique_all().values
         return values
 
     def unique_counts(self) -> UniqueCounts:
-        """The distinct values in order, and how often each occurs. Synchronises."""
+        """The distinct values in order, and how often each occurs. Synchronises.
+
+        >>> Tensor([3, 1, 3]).unique_counts().counts.tolist()
+        [1, 2]
+        """
         found = self.unique_all()
         return UniqueCounts(found.values, found.counts)
 
     def unique_inverse(self) -> UniqueInverse:
-        """The distinct values in order, and for each element its number among them. Synchronises."""
+        """The distinct values in order, and for each element its number among them. Synchronises.
+
+        >>> Tensor([3, 1, 3]).unique_inverse().inverse_indices.tolist()
+        [1, 0, 1]
+        """
         found = self.unique_all()
         return UniqueInverse(found.values, found.inverse_indices)
 

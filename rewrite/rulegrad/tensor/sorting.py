@@ -75,7 +75,11 @@ class Sorting(Cumulative):
         return Sorted(self.take_along_axis(places, named), places)
 
     def msort(self) -> Self:
-        """The values in order along the first axis."""
+        """The values in order along the first axis.
+
+        >>> Tensor([[3, 1], [2, 4]]).msort().tolist()
+        [[2, 1], [3, 4]]
+        """
         values: Self = self.sort(0).values
         return values
 
@@ -98,7 +102,11 @@ class Sorting(Cumulative):
     def kthvalue(
         self, k: int, axis: int = -1, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
     ) -> Sorted:
-        """The `k`-th smallest element (from 1) along `axis`, and where it is."""
+        """The `k`-th smallest element (from 1) along `axis`, and where it is.
+
+        >>> Tensor([3, 1, 2]).kthvalue(2).values.item()
+        2
+        """
         place = one_axis(axis_or_dim(axis, dim, "kthvalue", -1), self.ndim, "kthvalue")
         if not 1 <= k <= self.shape[place]:
             raise ShapeError(
@@ -153,7 +161,11 @@ class Sorting(Cumulative):
     def median(
         self, axis: int | None = None, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
     ) -> Self:
-        """The middle of the elements in order, or the mean of the two there, as in NumPy; nan when one is nan."""
+        """The middle of the elements in order, or the mean of the two there, as in NumPy; nan when one is nan.
+
+        >>> Tensor([4.0, 1.0, 2.0, 9.0]).median().item()
+        3.0
+        """
         return self._quantile(0.5, axis_or_dim(axis, dim, "median"), keepdims or keepdim, "linear", "median")
 
     # ---- looking for places ----
@@ -198,7 +210,11 @@ class Sorting(Cumulative):
         return result
 
     def bucketize(self, boundaries: Operand, right: bool = False) -> Self:
-        """PyTorch's bucketize: the number of the interval between the boundaries in which each element lies."""
+        """PyTorch's bucketize: the number of the interval between the boundaries in which each element lies.
+
+        >>> Tensor([1, 5, 9]).bucketize([2, 4, 6]).tolist()
+        [0, 2, 3]
+        """
         return as_tensor(self, boundaries, "bucketize").searchsorted(self, "right" if right else "left")
 
     def _comparable(self, other: Self) -> tuple[Self, Self]:

@@ -75,6 +75,9 @@ class Statistics(TorchNames):
         """The value below which the share `q` of the elements that are not nan lies, between two of them linearly.
 
         nan where all are. Raises ShapeError.
+
+        >>> Tensor([1.0, float("nan"), 3.0]).nanquantile(0.25).item()
+        1.5
         """
         return self._nanquantile(q, axis_or_dim(axis, dim, "nanquantile"), keepdims or keepdim, "nanquantile")
 
@@ -112,7 +115,11 @@ class Statistics(TorchNames):
     # ---- of all elements, and of pairs of variables ----
 
     def aminmax(self, *, dim: int | None = None, keepdim: bool = False) -> Extremes:
-        """The smallest and the largest elements along `dim`, or of all."""
+        """The smallest and the largest elements along `dim`, or of all.
+
+        >>> [part.tolist() for part in Tensor([[3, 1], [2, 4]]).aminmax(dim=1)]
+        [[1, 2], [3, 4]]
+        """
         return Extremes(self.min(dim, keepdim), self.max(dim, keepdim))
 
     def cov(self, *, correction: float = 1) -> Self:
@@ -289,5 +296,9 @@ class Statistics(TorchNames):
         return tuple(results) if len(results) > 1 else results[0]
 
     def dist(self, other: Operand, p: float = 2) -> Self:
-        """The p-norm of `self - other`, of all elements together."""
+        """The p-norm of `self - other`, of all elements together.
+
+        >>> Tensor([0.0, 0.0]).dist(Tensor([3.0, 4.0])).item()
+        5.0
+        """
         return (self - as_tensor(self, other, "dist")).norm(p)
