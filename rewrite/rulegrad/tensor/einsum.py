@@ -53,7 +53,11 @@ class Einsum(Padding):
         return tensor.permute([term.index(letter) for letter in output]).cast(dtype)
 
     def inner(self, other: Operand) -> Self:
-        """The sums of products over the last axes of both; the other axes of this tensor come first."""
+        """The sums of products over the last axes of both; the other axes of this tensor come first.
+
+        >>> Tensor([[1, 2], [3, 4]]).inner(Tensor([1, 10])).tolist()
+        [21, 43]
+        """
         right = as_tensor(self, other, "inner")
         if not self.ndim or not right.ndim:
             return self * right
@@ -72,14 +76,22 @@ class Einsum(Padding):
         return products.tensordot(left, as_tensor(left, other, "tensordot"), axes)  # type: ignore[no-any-return]
 
     def vecdot(self, other: Operand, axis: int = -1) -> Self:
-        """The sums of products along one axis; the others broadcast."""
+        """The sums of products along one axis; the others broadcast.
+
+        >>> Tensor([[1, 2], [3, 4]]).vecdot(Tensor([1, 10])).tolist()
+        [21, 43]
+        """
         from rulegrad.tensor.linalg import products
 
         left: Any = self
         return products.vecdot(left, as_tensor(left, other, "vecdot"), axis)  # type: ignore[no-any-return]
 
     def cross(self, other: Operand, dim: int = -1) -> Self:
-        """The cross products of vectors of 3 elements along `dim`; the other axes broadcast."""
+        """The cross products of vectors of 3 elements along `dim`; the other axes broadcast.
+
+        >>> Tensor([1, 0, 0]).cross(Tensor([0, 1, 0])).tolist()
+        [0, 0, 1]
+        """
         from rulegrad.tensor.linalg import products
 
         left: Any = self

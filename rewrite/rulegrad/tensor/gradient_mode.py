@@ -35,7 +35,14 @@ class _Switch(ContextDecorator):
 
 
 class enable_grad(_Switch):  # noqa: N801  (PyTorch's name)
-    """Inside, results require gradients as usual, even within `no_grad`. A context manager and a decorator."""
+    """Inside, results require gradients as usual, even within `no_grad`. A context manager and a decorator.
+
+    >>> from rulegrad import Tensor, enable_grad, no_grad
+    >>> weight = Tensor([1.0, 2.0], requires_grad=True)
+    >>> with no_grad(), enable_grad():
+    ...     (weight * 2).requires_grad
+    True
+    """
 
 
 class no_grad(_Switch):  # noqa: N801  (PyTorch's name)

@@ -49,7 +49,11 @@ class Joining(Indexing):
         return first._result(uop, *tensors[1:])
 
     def stack(self: T | Sequence[T], *others: T | int, axis: int = 0, dim: int | None = None) -> T:
-        """The tensors, of one shape, along a new axis; `Tensor.stack([a, b], 1)` as well. Raises ShapeError."""
+        """The tensors, of one shape, along a new axis; `Tensor.stack([a, b], 1)` as well. Raises ShapeError.
+
+        >>> Tensor.stack([Tensor([1, 2]), Tensor([3, 4])], 1).tolist()
+        [[1, 3], [2, 4]]
+        """
         others, axis = _with_axis(self, others, axis_or_dim(axis, dim, "stack", 0))
         tensors = tensors_of(self, others, "stack")
         if any(t.shape != tensors[0].shape for t in tensors):
@@ -60,7 +64,11 @@ class Joining(Indexing):
         return type(parts[0]).cat(parts, axis=place)
 
     def split(self, sizes: int | Sequence[int], axis: int = 0, dim: int | None = None) -> tuple[Self, ...]:
-        """Parts of the given sizes along `axis`; one number for parts of that size (the last may be smaller)."""
+        """Parts of the given sizes along `axis`; one number for parts of that size (the last may be smaller).
+
+        >>> [part.tolist() for part in Tensor([1, 2, 3, 4, 5]).split(2)]
+        [[1, 2], [3, 4], [5]]
+        """
         place = one_axis(axis_or_dim(axis, dim, "split", 0), self.ndim, "split")
         extent = self.shape[place]
         if not isinstance(sizes, Sequence):
@@ -79,14 +87,22 @@ class Joining(Indexing):
         return tuple(parts)
 
     def chunk(self, count: int, axis: int = 0, dim: int | None = None) -> tuple[Self, ...]:
-        """At most `count` parts of one size along `axis` (the last may be smaller). Raises ShapeError."""
+        """At most `count` parts of one size along `axis` (the last may be smaller). Raises ShapeError.
+
+        >>> [part.tolist() for part in Tensor([1, 2, 3, 4, 5]).chunk(2)]
+        [[1, 2, 3], [4, 5]]
+        """
         if whole_number(count, "chunk") < 1:
             raise ShapeError(f"chunk: {count} parts; use 1 or more")
         place = one_axis(axis_or_dim(axis, dim, "chunk", 0), self.ndim, "chunk")
         return self.split(max(-(-self.shape[place] // count), 1), place)
 
     def repeat(self, *counts: Any) -> Self:
-        """The whole tensor `counts[k]` times along axis k, as `numpy.tile`; further counts are new axes in front."""
+        """The whole tensor `counts[k]` times along axis k, as `numpy.tile`; further counts are new axes in front.
+
+        >>> Tensor([[1, 2]]).repeat(2, 2).tolist()
+        [[1, 2, 1, 2], [1, 2, 1, 2]]
+        """
         counts = integers(counts, "repeat")
         shape = (1,) * (len(counts) - self.ndim) + self.shape
         if len(counts) != len(shape) or min(counts, default=0) < 0:

@@ -89,6 +89,9 @@ class Padding(Arranging):
         """The windows of images (batch, channels, height, width) as columns: (batch, channels * kernel, places).
 
         What PyTorch calls `nn.functional.unfold`. Raises ShapeError.
+
+        >>> Tensor([[[[1, 2, 3], [4, 5, 6]]]]).im2col(2).tolist()
+        [[[1, 2], [2, 3], [4, 5], [5, 6]]]
         """
         if self.ndim != 4:
             raise ShapeError(f"im2col: the shape is {self.shape}; it needs (batch, channels, height, width)")
@@ -100,7 +103,11 @@ class Padding(Arranging):
         return found.reshape(self.shape[0], self.shape[1] * taps[0].shape[0] * taps[1].shape[0], -1)
 
     def col2im(self, size: Any, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Self:
-        """The transpose of `im2col`: columns added up to images of `size`; PyTorch's `nn.functional.fold`."""
+        """The transpose of `im2col`: columns added up to images of `size`; PyTorch's `nn.functional.fold`.
+
+        >>> Tensor.ones(1, 4, 2).col2im((2, 3), 2).tolist()
+        [[[[1.0, 2.0, 1.0], [1.0, 2.0, 1.0]]]]
+        """
         name = "col2im (fold)"
         high, wide = _pair(name, size, "size")
         rows, columns = _pair(name, padding, "padding")

@@ -69,14 +69,22 @@ class Products(Einsum):
         return left.matmul(self)
 
     def dot(self, other: Operand) -> Self:
-        """`matmul`, whose products of vectors are PyTorch's and NumPy's `dot`."""
+        """`matmul`, whose products of vectors are PyTorch's and NumPy's `dot`.
+
+        >>> Tensor([1, 2]).dot(Tensor([3, 4])).item()
+        11
+        """
         right = as_tensor(self, other, "dot")
         if not self.ndim or not right.ndim:
             raise ShapeError("dot: an operand is a scalar; use * to scale a tensor")
         return self._matmul(right, "dot")
 
     def outer(self, other: Operand) -> Self:
-        """All products of an element of this vector and one of the other."""
+        """All products of an element of this vector and one of the other.
+
+        >>> Tensor([1, 2]).outer(Tensor([3, 4])).tolist()
+        [[3, 4], [6, 8]]
+        """
         right = as_tensor(self, other, "outer")
         if self.ndim != 1 or right.ndim != 1:
             raise ShapeError(f"outer: the shapes are {self.shape} and {right.shape}; both must be vectors")

@@ -18,14 +18,24 @@ if TYPE_CHECKING:
 
 
 class QR(NamedTuple):
-    """What `qr` finds."""
+    """What `qr` finds.
+
+    >>> q, r = rg.linalg.qr(Tensor([[3.0], [4.0]]))
+    >>> q.shape, r.shape
+    ((2, 1), (1, 1))
+    """
 
     Q: Tensor
     R: Tensor
 
 
 class SVD(NamedTuple):
-    """What `svd` finds."""
+    """What `svd` finds.
+
+    >>> u, s, vh = rg.linalg.svd(Tensor([[3.0, 0.0], [0.0, 4.0]]))
+    >>> s.tolist()
+    [4.0, 3.0]
+    """
 
     U: Tensor
     S: Tensor
@@ -33,14 +43,24 @@ class SVD(NamedTuple):
 
 
 class Eigh(NamedTuple):
-    """What `eigh` finds."""
+    """What `eigh` finds.
+
+    >>> values, vectors = rg.linalg.eigh(Tensor([[2.0, 0.0], [0.0, 1.0]]))
+    >>> values.tolist()
+    [1.0, 2.0]
+    """
 
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
 class Eig(NamedTuple):
-    """What `eig` finds."""
+    """What `eig` finds.
+
+    >>> values, vectors = rg.linalg.eig(Tensor([[2.0, 0.0], [0.0, 2.0]]))
+    >>> values.tolist()
+    [(2+0j), (2+0j)]
+    """
 
     eigenvalues: Tensor
     eigenvectors: Tensor

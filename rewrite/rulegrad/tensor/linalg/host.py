@@ -31,7 +31,14 @@ if TYPE_CHECKING:
 
 
 class LinalgError(RulegradError, ValueError):
-    """A matrix that has no inverse, or no such decomposition; or an iteration that did not end."""
+    """A matrix that has no inverse, or no such decomposition; or an iteration that did not end.
+
+    >>> try:
+    ...     rg.linalg.inv(Tensor([[0.0]]))
+    ... except rg.linalg.LinalgError as error:
+    ...     print(error)
+    inv: singular matrix
+    """
 
 
 def is_complex(x: Tensor) -> bool:

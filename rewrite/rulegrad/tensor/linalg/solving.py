@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 
 class Slogdet(NamedTuple):
-    """What `slogdet` finds."""
+    """What `slogdet` finds.
+
+    >>> sign, logabsdet = rg.linalg.slogdet(Tensor([[-1.0]]))
+    >>> sign.item(), logabsdet.item()
+    (-1.0, 0.0)
+    """
 
     sign: Tensor
     logabsdet: Tensor
