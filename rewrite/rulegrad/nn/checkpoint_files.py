@@ -49,6 +49,13 @@ def load(path: str | os.PathLike[str], device: str | None = None) -> Any:
 
     A safetensors file that `save` has not written gives a dict of tensors. Raises FileError for a file that is missing,
     damaged, or of another format.
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "last.checkpoint")
+    >>> rg.save([Tensor([1.0, 2.0]), "note"], path)
+    >>> weights, note = rg.load(path)
+    >>> weights.tolist(), note
+    ([1.0, 2.0], 'note')
     """
     if not Path(path).is_file():
         raise FileError(f"{path} cannot be read: there is no such file")

@@ -35,7 +35,13 @@ class _Container(Module):
         return super()._kind_of(name, tensor)
 
     def add_module(self, name: str, module: Any) -> None:
-        """Add an entry."""
+        """Add an entry.
+
+        >>> from rulegrad import nn
+        >>> model = nn.Sequential(); model.add_module("double", lambda x: x * 2)
+        >>> model(Tensor([1, 2])).tolist()
+        [2, 4]
+        """
         self._entries[name] = module
 
     def __getattr__(self, name: str) -> Any:
@@ -55,24 +61,48 @@ class _Listed(_Container):
         super().__init__({str(place): entry for place, entry in enumerate(entries)})
 
     def append(self, entry: Any) -> Self:
-        """Add an entry at the end. Returns the container."""
+        """Add an entry at the end. Returns the container.
+
+        >>> from rulegrad import nn
+        >>> layers = nn.ModuleList([nn.ReLU(), nn.Tanh()])
+        >>> len(layers.append(nn.Sigmoid()))
+        3
+        """
         self._entries[str(len(self))] = entry
         return self
 
     def extend(self, entries: Iterable[Any]) -> Self:
-        """Add entries at the end. Returns the container."""
+        """Add entries at the end. Returns the container.
+
+        >>> from rulegrad import nn
+        >>> layers = nn.ModuleList([nn.ReLU(), nn.Tanh()])
+        >>> len(layers.extend([nn.Sigmoid(), nn.ReLU()]))
+        4
+        """
         for entry in list(entries):
             self.append(entry)
         return self
 
     def insert(self, index: int, entry: Any) -> None:
-        """Add an entry before the one at `index`."""
+        """Add an entry before the one at `index`.
+
+        >>> from rulegrad import nn
+        >>> layers = nn.ModuleList([nn.ReLU(), nn.Tanh()])
+        >>> layers.insert(1, nn.Sigmoid()); [type(layer).__name__ for layer in layers]
+        ['ReLU', 'Sigmoid', 'Tanh']
+        """
         entries = list(self._entries.values())
         entries.insert(index, entry)
         self._entries = {str(place): part for place, part in enumerate(entries)}
 
     def pop(self, index: int = -1) -> Any:
-        """Take the entry at `index` out, and return it."""
+        """Take the entry at `index` out, and return it.
+
+        >>> from rulegrad import nn
+        >>> layers = nn.ModuleList([nn.ReLU(), nn.Tanh()])
+        >>> type(layers.pop()).__name__, len(layers)
+        ('Tanh', 1)
+        """
         entry = self[index]
         del self[index]
         return entry
@@ -125,7 +155,12 @@ class Sequential(_Listed):
             super().__init__(layers)
 
     def forward(self, x: Any) -> Any:
-        """The result of the last layer."""
+        """The result of the last layer.
+
+        >>> from rulegrad import nn
+        >>> nn.Sequential(Tensor.abs, Tensor.sqrt).forward(Tensor([-4.0, 9.0])).tolist()
+        [2.0, 3.0]
+        """
         for layer in self:
             x = layer(x)
         return x
@@ -159,7 +194,12 @@ class ParameterList(_Listed):
         super().__init__(map(_parameter, values))
 
     def append(self, value: Any) -> Self:
-        """Add a parameter at the end. Returns the list."""
+        """Add a parameter at the end. Returns the list.
+
+        >>> from rulegrad import nn
+        >>> weights = nn.ParameterList().append(Tensor([1.0, 2.0])); weights[0].requires_grad
+        True
+        """
         return super().append(_parameter(value))
 
     def __setitem__(self, index: int, value: Any) -> None:
@@ -174,7 +214,13 @@ class _Named(_Container):
         self.update(entries)
 
     def update(self, entries: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
-        """Add all entries of a dict, or pairs of names and entries."""
+        """Add all entries of a dict, or pairs of names and entries.
+
+        >>> from rulegrad import nn
+        >>> kinds = nn.ModuleDict({"relu": nn.ReLU(), "tanh": nn.Tanh()})
+        >>> kinds.update({"sigmoid": nn.Sigmoid()}); len(kinds)
+        3
+        """
         for name, entry in dict(entries).items():
             self[name] = entry
 
@@ -196,15 +242,33 @@ class _Named(_Container):
         return name in self._entries
 
     def keys(self) -> Iterable[str]:
-        """The names."""
+        """The names.
+
+        >>> from rulegrad import nn
+        >>> kinds = nn.ModuleDict({"relu": nn.ReLU(), "tanh": nn.Tanh()})
+        >>> list(kinds.keys())
+        ['relu', 'tanh']
+        """
         return self._entries.keys()
 
     def values(self) -> Iterable[Any]:
-        """The entries."""
+        """The entries.
+
+        >>> from rulegrad import nn
+        >>> kinds = nn.ModuleDict({"relu": nn.ReLU(), "tanh": nn.Tanh()})
+        >>> [type(layer).__name__ for layer in kinds.values()]
+        ['ReLU', 'Tanh']
+        """
         return self._entries.values()
 
     def items(self) -> Iterable[tuple[str, Any]]:
-        """The names and the entries."""
+        """The names and the entries.
+
+        >>> from rulegrad import nn
+        >>> kinds = nn.ModuleDict({"relu": nn.ReLU(), "tanh": nn.Tanh()})
+        >>> [(name, type(layer).__name__) for name, layer in kinds.items()]
+        [('relu', 'ReLU'), ('tanh', 'Tanh')]
+        """
         return self._entries.items()
 
 
@@ -219,7 +283,13 @@ class ModuleDict(_Named):
 
 
 class ParameterDict(_Named):
-    """Parameters by name; tensors and arrays become parameters."""
+    """Parameters by name; tensors and arrays become parameters.
+
+    >>> from rulegrad import nn
+    >>> weights = nn.ParameterDict({"scale": Tensor([1.0, 2.0])})
+    >>> [(name, weight.shape) for name, weight in weights.named_parameters()]
+    [('scale', (2,))]
+    """
 
     def __setitem__(self, name: str, value: Any) -> None:
         super().__setitem__(name, _parameter(value))

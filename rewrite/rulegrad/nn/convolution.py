@@ -82,7 +82,12 @@ class _Convolution(Layer):
 
 
 class Conv1d(_Convolution):
-    """A convolution over (batch, in_channels, length); `Tensor.conv1d` says more."""
+    """A convolution over (batch, in_channels, length); `Tensor.conv1d` says more.
+
+    >>> from rulegrad import nn
+    >>> nn.Conv1d(3, 8, 3, padding=1)(Tensor.ones(1, 3, 5)).shape
+    (1, 8, 5)
+    """
 
     _rank = 1
 
@@ -102,7 +107,12 @@ class Conv2d(_Convolution):
 
 
 class Conv3d(_Convolution):
-    """A convolution over (batch, in_channels, depth, height, width); `Tensor.conv3d` says more."""
+    """A convolution over (batch, in_channels, depth, height, width); `Tensor.conv3d` says more.
+
+    >>> from rulegrad import nn
+    >>> nn.Conv3d(3, 8, 2, stride=2)(Tensor.ones(1, 3, 4, 4, 4)).shape
+    (1, 8, 2, 2, 2)
+    """
 
     _rank = 3
 
@@ -163,7 +173,12 @@ class _Transposed(Described):
 
 
 class ConvTranspose1d(_Transposed):
-    """A transposed convolution over (batch, in_channels, length)."""
+    """A transposed convolution over (batch, in_channels, length).
+
+    >>> from rulegrad import nn
+    >>> nn.ConvTranspose1d(8, 3, 2, stride=2)(Tensor.ones(1, 8, 5)).shape
+    (1, 3, 10)
+    """
 
     _rank = 1
 
@@ -182,7 +197,12 @@ class ConvTranspose2d(_Transposed):
 
 
 class ConvTranspose3d(_Transposed):
-    """A transposed convolution over (batch, in_channels, depth, height, width)."""
+    """A transposed convolution over (batch, in_channels, depth, height, width).
+
+    >>> from rulegrad import nn
+    >>> nn.ConvTranspose3d(8, 3, 2, stride=2)(Tensor.ones(1, 8, 2, 2, 2)).shape
+    (1, 3, 4, 4, 4)
+    """
 
     _rank = 3
 

@@ -8,7 +8,15 @@ from rulegrad.tensor.tensor import Tensor
 
 
 class Dropout(Layer):
-    """Each element is zero with the probability `p`, and the others are scaled up. `inplace` changes nothing here."""
+    """Each element is zero with the probability `p`, and the others are scaled up. `inplace` changes nothing here.
+
+    >>> from rulegrad import nn
+    >>> layer = nn.Dropout()
+    >>> sorted(set(layer(Tensor.ones(100)).tolist()))
+    [0.0, 2.0]
+    >>> layer.eval()(Tensor([1.0, 2.0])).tolist()
+    [1.0, 2.0]
+    """
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         if not 0.0 <= p <= 1.0:
@@ -29,19 +37,34 @@ class _ChannelDropout(Dropout):
 
 
 class Dropout1d(_ChannelDropout):
-    """`Dropout2d` of (batch, channels, length)."""
+    """`Dropout2d` of (batch, channels, length).
+
+    >>> from rulegrad import nn
+    >>> y = nn.Dropout1d()(Tensor.ones(1, 8, 3)); (y == y[:, :, :1]).all().item()
+    True
+    """
 
     _extents = 1
 
 
 class Dropout2d(_ChannelDropout):
-    """Whole channels of (batch, channels, height, width) are zero with the probability `p`."""
+    """Whole channels of (batch, channels, height, width) are zero with the probability `p`.
+
+    >>> from rulegrad import nn
+    >>> y = nn.Dropout2d()(Tensor.ones(1, 8, 2, 2)); (y == y[:, :, :1, :1]).all().item()
+    True
+    """
 
     _extents = 2
 
 
 class Dropout3d(_ChannelDropout):
-    """`Dropout2d` of (batch, channels, depth, height, width)."""
+    """`Dropout2d` of (batch, channels, depth, height, width).
+
+    >>> from rulegrad import nn
+    >>> y = nn.Dropout3d()(Tensor.ones(1, 8, 2, 2, 2)); (y == y[:, :, :1, :1, :1]).all().item()
+    True
+    """
 
     _extents = 3
 

@@ -16,7 +16,12 @@ from rulegrad.tensor.tensor import Tensor
 
 
 class Identity(Layer):
-    """Gives back what it is given; it takes any arguments, so it can stand in for any layer."""
+    """Gives back what it is given; it takes any arguments, so it can stand in for any layer.
+
+    >>> from rulegrad import nn
+    >>> nn.Identity("anything")(Tensor([1, 2])).tolist()
+    [1, 2]
+    """
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         pass
@@ -53,7 +58,12 @@ class Linear(Layer):
 
 
 class Bilinear(Described):
-    """`x1 @ weight[k] @ x2 + bias[k]` for each output k; weight: (out_features, in1_features, in2_features)."""
+    """`x1 @ weight[k] @ x2 + bias[k]` for each output k; weight: (out_features, in1_features, in2_features).
+
+    >>> from rulegrad import nn
+    >>> nn.Bilinear(2, 3, 4)(Tensor.ones(5, 2), Tensor.ones(5, 3)).shape
+    (5, 4)
+    """
 
     __call__: Callable[..., Tensor]
 
@@ -76,7 +86,12 @@ class Bilinear(Described):
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`input1 @ weight[k] @ input2 + bias[k]` for each output k: `nn.Bilinear` as a function. Raises ShapeError."""
+    """`input1 @ weight[k] @ input2 + bias[k]` for each output k: `nn.Bilinear` as a function. Raises ShapeError.
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.bilinear(Tensor([1, 2]), Tensor([3, 4]), Tensor([[[1, 0], [0, 1]]])).tolist()
+    [11]
+    """
     lead = input1.shape[:-1]
     outputs, ins1, ins2 = weight.shape
     if input1.shape != (*lead, ins1) or input2.shape != (*lead, ins2):
@@ -185,7 +200,12 @@ def _norm(rows: Tensor, order: float) -> Tensor:
 
 
 class Flatten(Layer):
-    """The axes from `start_dim` to `end_dim` as one; by default all but the batch."""
+    """The axes from `start_dim` to `end_dim` as one; by default all but the batch.
+
+    >>> from rulegrad import nn
+    >>> nn.Flatten()(Tensor.ones(2, 3, 4)).shape
+    (2, 12)
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         self.start_dim, self.end_dim = start_dim, end_dim
@@ -195,7 +215,12 @@ class Flatten(Layer):
 
 
 class Unflatten(Layer):
-    """The axis `dim` as several of the sizes `unflattened_size`, one of which may be -1."""
+    """The axis `dim` as several of the sizes `unflattened_size`, one of which may be -1.
+
+    >>> from rulegrad import nn
+    >>> nn.Unflatten(1, (3, -1))(Tensor.ones(2, 12)).shape
+    (2, 3, 4)
+    """
 
     def __init__(self, dim: int, unflattened_size: tuple[int, ...]) -> None:
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)

@@ -64,7 +64,12 @@ class RMSNorm(Layer):
 
 
 class GroupNorm(Layer):
-    """The channels (axis 1) in groups, each brought to mean 0 and variance 1; then scaled and shifted by channel."""
+    """The channels (axis 1) in groups, each brought to mean 0 and variance 1; then scaled and shifted by channel.
+
+    >>> from rulegrad import nn
+    >>> nn.GroupNorm(2, 2, eps=0.0)(Tensor([[[1.0, 3.0], [2.0, 6.0]]])).tolist()
+    [[[-1.0, 1.0], [-1.0, 1.0]]]
+    """
 
     def __init__(
         self,
@@ -152,7 +157,12 @@ class _BatchNorm(_Running):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of (batch, channels) or (batch, channels, length)."""
+    """Batch normalisation of (batch, channels) or (batch, channels, length).
+
+    >>> from rulegrad import nn
+    >>> nn.BatchNorm1d(2, eps=0.0)(Tensor([[1.0, 2.0], [3.0, 6.0]])).tolist()
+    [[-1.0, -1.0], [1.0, 1.0]]
+    """
 
     _ranks = (2, 3)
 
@@ -174,7 +184,12 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of (batch, channels, depth, height, width)."""
+    """Batch normalisation of (batch, channels, depth, height, width).
+
+    >>> from rulegrad import nn
+    >>> nn.BatchNorm3d(3)(Tensor.ones(2, 3, 4, 4, 4)).shape
+    (2, 3, 4, 4, 4)
+    """
 
     _ranks = (5,)
 
@@ -207,18 +222,33 @@ class _InstanceNorm(_Running):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation of (batch, channels, length)."""
+    """Instance normalisation of (batch, channels, length).
+
+    >>> from rulegrad import nn
+    >>> nn.InstanceNorm1d(2, eps=0.0)(Tensor([[[1.0, 3.0], [2.0, 6.0]]])).tolist()
+    [[[-1.0, 1.0], [-1.0, 1.0]]]
+    """
 
     _extents = 1
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Each channel of each image brought to mean 0 and variance 1; `Tensor.instance_norm` says more."""
+    """Each channel of each image brought to mean 0 and variance 1; `Tensor.instance_norm` says more.
+
+    >>> from rulegrad import nn
+    >>> nn.InstanceNorm2d(1, eps=0.0)(Tensor([[[[1.0], [3.0]]]])).tolist()
+    [[[[-1.0], [1.0]]]]
+    """
 
     _extents = 2
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of (batch, channels, depth, height, width)."""
+    """Instance normalisation of (batch, channels, depth, height, width).
+
+    >>> from rulegrad import nn
+    >>> nn.InstanceNorm3d(3)(Tensor.ones(2, 3, 4, 4, 4)).shape
+    (2, 3, 4, 4, 4)
+    """
 
     _extents = 3

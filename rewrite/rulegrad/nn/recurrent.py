@@ -175,7 +175,13 @@ class RNN(_Recurrent):
 
 
 class GRU(_Recurrent):
-    """Gated recurrent units (Cho et al. 2014), with the gates in the order reset, update, new; otherwise as `RNN`."""
+    """Gated recurrent units (Cho et al. 2014), with the gates in the order reset, update, new; otherwise as `RNN`.
+
+    >>> from rulegrad import nn
+    >>> outputs, last = nn.GRU(3, 4, num_layers=2, bidirectional=True)(Tensor.ones(5, 2, 3))
+    >>> outputs.shape, last.shape
+    ((5, 2, 8), (4, 2, 4))
+    """
 
     __call__: Callable[..., tuple[Tensor, Tensor]]
     _kind = "GRU"
@@ -272,7 +278,12 @@ class _Cell(Described):
 
 
 class RNNCell(_Cell):
-    """One step of `RNN`: from (batch, input_size) and (batch, hidden_size) to the next (batch, hidden_size)."""
+    """One step of `RNN`: from (batch, input_size) and (batch, hidden_size) to the next (batch, hidden_size).
+
+    >>> from rulegrad import nn
+    >>> nn.RNNCell(3, 4)(Tensor.ones(2, 3), Tensor.zeros(2, 4)).shape
+    (2, 4)
+    """
 
     __call__: Callable[..., Tensor]
 
@@ -293,7 +304,12 @@ class RNNCell(_Cell):
 
 
 class GRUCell(_Cell):
-    """One step of `GRU`."""
+    """One step of `GRU`.
+
+    >>> from rulegrad import nn
+    >>> nn.GRUCell(3, 4)(Tensor.ones(2, 3), Tensor.zeros(2, 4)).shape
+    (2, 4)
+    """
 
     __call__: Callable[..., Tensor]
     _kind = "GRU"
@@ -303,7 +319,13 @@ class GRUCell(_Cell):
 
 
 class LSTMCell(_Cell):
-    """One step of `LSTM`; the state is a pair (hidden, cell)."""
+    """One step of `LSTM`; the state is a pair (hidden, cell).
+
+    >>> from rulegrad import nn
+    >>> hidden, cell = nn.LSTMCell(3, 4)(Tensor.ones(2, 3))
+    >>> hidden.shape, cell.shape
+    ((2, 4), (2, 4))
+    """
 
     __call__: Callable[..., tuple[Tensor, Tensor]]
     _kind = "LSTM"

@@ -10,7 +10,12 @@ from rulegrad.tensor.tensor import Tensor
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """`nn.PixelShuffle` as a function."""
+    """`nn.PixelShuffle` as a function.
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.pixel_shuffle(Tensor.arange(4).reshape(4, 1, 1), 2).tolist()
+    [[[0, 1], [2, 3]]]
+    """
     x, r = input, upscale_factor
     if x.ndim < 3 or r < 1 or x.shape[-3] % (r * r):
         raise ShapeError(f"pixel_shuffle({r}): the shape {x.shape}; it needs (…, a multiple of {r * r}, height, width)")
@@ -22,7 +27,12 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """`nn.PixelUnshuffle` as a function."""
+    """`nn.PixelUnshuffle` as a function.
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.pixel_unshuffle(Tensor([[[0, 1], [2, 3]]]), 2).tolist()
+    [[[0]], [[1]], [[2]], [[3]]]
+    """
     x, r = input, downscale_factor
     if x.ndim < 3 or r < 1 or x.shape[-2] % r or x.shape[-1] % r:
         raise ShapeError(f"pixel_unshuffle({r}): the shape {x.shape}; {r} must divide its height and width")
@@ -34,7 +44,12 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """`nn.ChannelShuffle` as a function."""
+    """`nn.ChannelShuffle` as a function.
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.channel_shuffle(Tensor([[[1], [2], [3], [4]]]), 2).tolist()
+    [[[1], [3], [2], [4]]]
+    """
     x = input
     if x.ndim < 3 or groups < 1 or x.shape[1] % groups:
         raise ShapeError(f"channel_shuffle: the shape {x.shape}; {groups} groups must divide its channels")
@@ -60,7 +75,12 @@ class PixelShuffle(Layer):
 
 
 class PixelUnshuffle(Layer):
-    """What undoes `PixelShuffle`: (…, channels, height * r, width * r) as (…, channels * r * r, height, width)."""
+    """What undoes `PixelShuffle`: (…, channels, height * r, width * r) as (…, channels * r * r, height, width).
+
+    >>> from rulegrad import nn
+    >>> nn.PixelUnshuffle(2)(Tensor([[[[0, 1], [2, 3]]]])).tolist()
+    [[[[0]], [[1]], [[2]], [[3]]]]
+    """
 
     def __init__(self, downscale_factor: int) -> None:
         self.downscale_factor = downscale_factor
@@ -70,7 +90,12 @@ class PixelUnshuffle(Layer):
 
 
 class ChannelShuffle(Layer):
-    """The channels (axis -3) of `groups` groups, dealt out in turn. From Zhang et al. 2018, "ShuffleNet"."""
+    """The channels (axis -3) of `groups` groups, dealt out in turn. From Zhang et al. 2018, "ShuffleNet".
+
+    >>> from rulegrad import nn
+    >>> nn.ChannelShuffle(2)(Tensor([[[1], [2], [3], [4]]])).tolist()
+    [[[1], [3], [2], [4]]]
+    """
 
     def __init__(self, groups: int) -> None:
         self.groups = groups

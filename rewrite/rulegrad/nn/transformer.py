@@ -142,7 +142,13 @@ class TransformerDecoderLayer(_Feeding):
 
 
 class TransformerEncoder(Described):
-    """`num_layers` copies of a layer, one after the other: `layers.0.…`; then `norm`, if given."""
+    """`num_layers` copies of a layer, one after the other: `layers.0.…`; then `norm`, if given.
+
+    >>> from rulegrad import nn
+    >>> layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    >>> nn.TransformerEncoder(layer, 2)(Tensor.ones(1, 3, 8)).shape
+    (1, 3, 8)
+    """
 
     __call__: Callable[..., Tensor]
 
@@ -169,7 +175,13 @@ class TransformerEncoder(Described):
 
 
 class TransformerDecoder(Described):
-    """`num_layers` copies of a decoder layer, one after the other: `layers.0.…`; then `norm`, if given."""
+    """`num_layers` copies of a decoder layer, one after the other: `layers.0.…`; then `norm`, if given.
+
+    >>> from rulegrad import nn
+    >>> layer = nn.TransformerDecoderLayer(8, 2, 16)
+    >>> nn.TransformerDecoder(layer, 2)(Tensor.ones(3, 1, 8), Tensor.ones(5, 1, 8)).shape
+    (3, 1, 8)
+    """
 
     __call__: Callable[..., Tensor]
 

@@ -10,6 +10,8 @@ from rulegrad.tensor import updates
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.tensor import Tensor
 
+__all__ = ["clip_grad_norm_", "clip_grad_value_"]
+
 
 def clip_grad_norm_(
     parameters: Tensor | Iterable[Tensor],
