@@ -16,6 +16,13 @@ class Adam(Optimizer):
     """Adam (Kingma and Ba 2014): `weight_decay` is added to the gradient. AdamW takes it off the parameter.
 
     amsgrad: divide by the largest running mean of squares so far (Reddi, Kale and Kumar 2018).
+
+    >>> from rulegrad import optim
+    >>> w = Tensor([1.0], requires_grad=True)
+    >>> optimizer = optim.Adam([w], lr=0.25)
+    >>> _ = (w * w).sum().backward(); optimizer.step()
+    >>> round(w.item(), 4)
+    0.75
     """
 
     _decoupled = False
@@ -77,7 +84,15 @@ def _logarithm(beta: float) -> float:
 
 
 class AdamW(Adam):
-    """Adam whose weight decay is taken off the parameter, and not part of the gradient (Loshchilov and Hutter 2017)."""
+    """Adam whose weight decay is taken off the parameter, and not part of the gradient (Loshchilov and Hutter 2017).
+
+    >>> from rulegrad import optim
+    >>> w = Tensor([1.0], requires_grad=True)
+    >>> optimizer = optim.AdamW([w], lr=0.25, weight_decay=0.5)
+    >>> _ = (w * w).sum().backward(); optimizer.step()
+    >>> round(w.item(), 4)
+    0.625
+    """
 
     _decoupled = True
 
@@ -96,7 +111,15 @@ class AdamW(Adam):
 
 
 class LAMB(Adam):
-    """AdamW's change scaled such that each parameter moves in proportion to its norm (You et al. 2019)."""
+    """AdamW's change scaled such that each parameter moves in proportion to its norm (You et al. 2019).
+
+    >>> from rulegrad import optim
+    >>> w = Tensor([2.0], requires_grad=True)
+    >>> optimizer = optim.LAMB([w], lr=0.25)
+    >>> _ = (w * w).sum().backward(); optimizer.step()
+    >>> round(w.item(), 4)
+    1.5
+    """
 
     _decoupled = True
 
@@ -127,6 +150,13 @@ class Muon(AdamW):
     the polynomial a X + b X X' X + c (X X')**2 X, in float32, or float64 for parameters of that. adjust_lr_fn:
     "original" multiplies the learning rate of a matrix by sqrt(max(1, rows / columns)), "match_rms_adamw" by
     0.2 sqrt(max(rows, columns)). Raises DtypeError for matrices of complex numbers.
+
+    >>> from rulegrad import optim
+    >>> w = Tensor([[4.0, 0.0], [0.0, 2.0]], requires_grad=True)
+    >>> muon = optim.Muon([w], lr=0.5, weight_decay=0.0)
+    >>> _ = (w * w).sum().backward(); muon.step()
+    >>> [[round(v, 1) for v in row] for row in w.tolist()]
+    [[3.7, 0.0], [0.0, 1.4]]
     """
 
     def __init__(

@@ -30,7 +30,14 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Multiplied by `gamma` at each of the epochs in `milestones`; one that is there twice counts twice."""
+    """Multiplied by `gamma` at each of the epochs in `milestones`; one that is there twice counts twice.
+
+    >>> from rulegrad import optim
+    >>> sgd = optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+    >>> schedule = optim.lr_scheduler.MultiStepLR(sgd, milestones=[2, 4], gamma=0.5)
+    >>> schedule.step(2); sgd.lr
+    0.25
+    """
 
     def __init__(
         self,
@@ -47,7 +54,14 @@ class MultiStepLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Multiplied by `gamma` every epoch."""
+    """Multiplied by `gamma` every epoch.
+
+    >>> from rulegrad import optim
+    >>> sgd = optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+    >>> schedule = optim.lr_scheduler.ExponentialLR(sgd, gamma=0.5)
+    >>> schedule.step(2); sgd.lr
+    0.125
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -58,7 +72,15 @@ class ExponentialLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Multiplied by `factor` for the first `total_iters` epochs, and as it was from then on."""
+    """Multiplied by `factor` for the first `total_iters` epochs, and as it was from then on.
+
+    >>> from rulegrad import optim
+    >>> sgd = optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+    >>> schedule = optim.lr_scheduler.ConstantLR(sgd, factor=0.5, total_iters=2); sgd.lr
+    0.25
+    >>> schedule.step(2); sgd.lr
+    0.5
+    """
 
     def __init__(
         self,
@@ -77,7 +99,15 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """A factor that goes from `start_factor` to `end_factor` in `total_iters` epochs: a warm-up."""
+    """A factor that goes from `start_factor` to `end_factor` in `total_iters` epochs: a warm-up.
+
+    >>> from rulegrad import optim
+    >>> sgd = optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+    >>> schedule = optim.lr_scheduler.LinearLR(sgd, start_factor=0.5, total_iters=2); sgd.lr
+    0.25
+    >>> schedule.step(); sgd.lr
+    0.375
+    """
 
     def __init__(
         self,
@@ -102,7 +132,14 @@ class LinearLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """Down to 0 in `total_iters` epochs, as the power `power` of the share that is left."""
+    """Down to 0 in `total_iters` epochs, as the power `power` of the share that is left.
+
+    >>> from rulegrad import optim
+    >>> sgd = optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+    >>> schedule = optim.lr_scheduler.PolynomialLR(sgd, total_iters=4, power=2.0)
+    >>> schedule.step(2); sgd.lr
+    0.125
+    """
 
     def __init__(
         self,
@@ -119,7 +156,14 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Half a cosine from the first rate to `eta_min` in `T_max` epochs, and up again (Loshchilov and Hutter 2016)."""
+    """Half a cosine from the first rate to `eta_min` in `T_max` epochs, and up again (Loshchilov and Hutter 2016).
+
+    >>> from rulegrad import optim
+    >>> sgd = optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+    >>> schedule = optim.lr_scheduler.CosineAnnealingLR(sgd, T_max=4)
+    >>> schedule.step(2); round(sgd.lr, 6)
+    0.25
+    """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:  # noqa: N803  (PyTorch's name)
         self.T_max, self.eta_min = _positive(T_max, "CosineAnnealingLR", "T_max"), eta_min

@@ -60,7 +60,15 @@ class SGD(Optimizer):
 
 
 class RMSprop(Optimizer):
-    """Gradients divided by the root of a running mean of their squares (Hinton's lecture 6e)."""
+    """Gradients divided by the root of a running mean of their squares (Hinton's lecture 6e).
+
+    >>> from rulegrad import optim
+    >>> w = Tensor([1.0], requires_grad=True)
+    >>> optimizer = optim.RMSprop([w], lr=0.05)
+    >>> _ = (w * w).sum().backward(); optimizer.step()
+    >>> round(w.item(), 4)
+    0.5
+    """
 
     def __init__(
         self,
@@ -100,7 +108,15 @@ class RMSprop(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """Gradients divided by the root of the sum of their squares (Duchi, Hazan and Singer 2011)."""
+    """Gradients divided by the root of the sum of their squares (Duchi, Hazan and Singer 2011).
+
+    >>> from rulegrad import optim
+    >>> w = Tensor([1.0], requires_grad=True)
+    >>> optimizer = optim.Adagrad([w], lr=0.25)
+    >>> _ = (w * w).sum().backward(); optimizer.step()
+    >>> round(w.item(), 4)
+    0.75
+    """
 
     def __init__(
         self,
@@ -132,7 +148,15 @@ class Adagrad(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Gradients scaled by the roots of running means of squared changes and squared gradients (Zeiler 2012)."""
+    """Gradients scaled by the roots of running means of squared changes and squared gradients (Zeiler 2012).
+
+    >>> from rulegrad import optim
+    >>> w = Tensor([1.0], requires_grad=True)
+    >>> optimizer = optim.Adadelta([w])
+    >>> _ = (w * w).sum().backward(); optimizer.step()
+    >>> round(w.item(), 4)
+    0.9968
+    """
 
     def __init__(
         self,

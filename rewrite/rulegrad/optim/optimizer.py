@@ -38,6 +38,16 @@ class Optimizer(Walked):
     """Groups of parameters with their options, in `param_groups` as in PyTorch, and the step that moves them.
 
     A subclass says in `_numbers` which numbers its formula reads, and in `_change` the new value of a parameter.
+
+    >>> from rulegrad import optim
+    >>> class Signs(optim.Optimizer):
+    ...     def _change(self, number, value, gradient, group, numbers):
+    ...         return value - gradient.sign() * numbers["lr"]
+    >>> w = Tensor([1.0, -2.0], requires_grad=True)
+    >>> signs = Signs([w], {"lr": 0.5, "weight_decay": 0.0, "maximize": False})
+    >>> _ = (w * w).sum().backward(); signs.step()
+    >>> w.tolist()
+    [0.5, -1.5]
     """
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
@@ -58,7 +68,15 @@ class Optimizer(Walked):
         self.device = self.parameters[0].device
 
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
-        """Optimise more parameters: a dict with "params", and the options that differ."""
+        """Optimise more parameters: a dict with "params", and the options that differ.
+
+        >>> from rulegrad import optim
+        >>> w = Tensor([1.0], requires_grad=True)
+        >>> sgd = optim.SGD([w], lr=0.25)
+        >>> sgd.add_param_group({"params": [Tensor([2.0], requires_grad=True)], "lr": 0.5})
+        >>> [group["lr"] for group in sgd.param_groups]
+        [0.25, 0.5]
+        """
         self._add_group({**self.defaults, **param_group})
 
     def _add_group(self, group: dict[str, Any]) -> None:
@@ -82,12 +100,26 @@ class Optimizer(Walked):
 
     @property
     def parameters(self) -> list[Tensor]:
-        """The parameters of all groups; the state is numbered in this order."""
+        """The parameters of all groups; the state is numbered in this order.
+
+        >>> from rulegrad import optim
+        >>> w = Tensor([1.0], requires_grad=True)
+        >>> sgd = optim.SGD([w], lr=0.25)
+        >>> sgd.parameters[0] is w
+        True
+        """
         return [parameter for group in self.param_groups for parameter in group["params"]]
 
     @property
     def lr(self) -> float:
-        """The learning rate of the first group; assigning sets that of all groups."""
+        """The learning rate of the first group; assigning sets that of all groups.
+
+        >>> from rulegrad import optim
+        >>> w = Tensor([1.0], requires_grad=True)
+        >>> sgd = optim.SGD([w], lr=0.25)
+        >>> sgd.lr = 0.5; sgd.param_groups[0]["lr"], sgd.lr
+        (0.5, 0.5)
+        """
         return float(self.param_groups[0]["lr"])
 
     @lr.setter
@@ -96,7 +128,14 @@ class Optimizer(Walked):
             group["lr"] = value
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients; with `set_to_none=False` they are zeros."""
+        """Forget the gradients; with `set_to_none=False` they are zeros.
+
+        >>> from rulegrad import optim
+        >>> w = Tensor([1.0], requires_grad=True)
+        >>> sgd = optim.SGD([w], lr=0.25)
+        >>> _ = (w * w).sum().backward(); sgd.zero_grad(); w.grad is None
+        True
+        """
         for parameter in self.parameters:
             grad = parameter.grad
             parameter.grad = None if set_to_none or grad is None else grad.zeros_like()
@@ -107,6 +146,13 @@ class Optimizer(Walked):
 
         others: further tensors that are worth computing in the same call, such as an accuracy. Running statistics and
         norms of gradients are computed too. Raises RulegradError when no parameter has a gradient.
+
+        >>> from rulegrad import optim
+        >>> w = Tensor([1.0], requires_grad=True)
+        >>> sgd = optim.SGD([w], lr=0.25)
+        >>> loss = (w * w).sum().backward(); sgd.step()
+        >>> w.item()
+        0.5
         """
         results = [*self._roots(), *others]
         changes: list[tuple[Tensor, Tensor]] = []
@@ -193,7 +239,15 @@ class Optimizer(Walked):
         return shared["step"].assign(shared["step"] + 1.0)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state by parameter number, and the options of the groups, in PyTorch's form."""
+        """The state by parameter number, and the options of the groups, in PyTorch's form.
+
+        >>> from rulegrad import optim
+        >>> w = Tensor([1.0], requires_grad=True)
+        >>> sgd = optim.SGD([w], lr=0.25, momentum=0.5)
+        >>> _ = (w * w).sum().backward(); sgd.step()
+        >>> state = sgd.state_dict(); state["param_groups"][0]["lr"], state["state"][0]["momentum_buffer"].tolist()
+        (0.25, [2.0])
+        """
         groups, state, number = [], {}, 0
         for group, cohorts in zip(self.param_groups, self._cohorts):
             numbers = list(range(number, number + len(group["params"])))
@@ -211,6 +265,12 @@ class Optimizer(Walked):
         """Take the state and the options of another optimiser of this kind, ours or PyTorch's.
 
         Raises ConfigError for other groups, and ShapeError for state of other shapes; nothing is changed then.
+
+        >>> from rulegrad import optim
+        >>> w = Tensor([1.0], requires_grad=True)
+        >>> sgd = optim.SGD([w], lr=0.25)
+        >>> other = optim.SGD([w], lr=0.5); other.load_state_dict(sgd.state_dict()); other.lr
+        0.25
         """
         sizes = [len(group["params"]) for group in state_dict["param_groups"]]
         own = [len(group["params"]) for group in self.param_groups]

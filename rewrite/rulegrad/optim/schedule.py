@@ -19,6 +19,14 @@ class LRScheduler(Walked):
     """What schedules share: the epoch, and the first rate of each group. A subclass says in `_rate` the rate.
 
     last_epoch: -1 to begin; to go on after an earlier run its last epoch, with an optimiser whose state was loaded.
+
+    >>> from rulegrad import optim
+    >>> sgd = optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+    >>> class Harmonic(optim.lr_scheduler.LRScheduler):
+    ...     def _rate(self, base, epoch, k):
+    ...         return base / (1 + epoch)
+    >>> schedule = Harmonic(sgd); schedule.step(); sgd.lr
+    0.25
     """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
@@ -35,20 +43,48 @@ class LRScheduler(Walked):
         self._apply()
 
     def step(self, epoch: float | None = None) -> None:
-        """Go on to the next epoch, or to the given one, which may be a fraction."""
+        """Go on to the next epoch, or to the given one, which may be a fraction.
+
+        >>> from rulegrad import optim
+        >>> sgd = optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+        >>> schedule = optim.lr_scheduler.ExponentialLR(sgd, gamma=0.5)
+        >>> schedule.step(); sgd.lr
+        0.25
+        >>> schedule.step(3); sgd.lr
+        0.0625
+        """
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         self._apply()
 
     def get_last_lr(self) -> list[float]:
-        """The rate of each group."""
+        """The rate of each group.
+
+        >>> from rulegrad import optim
+        >>> sgd = optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+        >>> optim.lr_scheduler.ExponentialLR(sgd, gamma=0.5).get_last_lr()
+        [0.5]
+        """
         return [float(group["lr"]) for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """What is needed to go on later."""
+        """What is needed to go on later.
+
+        >>> from rulegrad import optim
+        >>> sgd = optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+        >>> optim.lr_scheduler.ExponentialLR(sgd, gamma=0.5).state_dict()
+        {'last_epoch': 0, 'base_lrs': [0.5]}
+        """
         return {"last_epoch": self.last_epoch, "base_lrs": list(self.base_lrs)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on where another schedule of this kind was, ours or PyTorch's."""
+        """Go on where another schedule of this kind was, ours or PyTorch's.
+
+        >>> from rulegrad import optim
+        >>> sgd = optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+        >>> schedule = optim.lr_scheduler.ExponentialLR(sgd, gamma=0.5)
+        >>> schedule.load_state_dict({"last_epoch": 2, "base_lrs": [0.5]}); sgd.lr
+        0.125
+        """
         self.last_epoch = state_dict["last_epoch"]
         self.base_lrs = list(state_dict.get("base_lrs", self.base_lrs))
         self._apply()
@@ -94,7 +130,14 @@ class LambdaLR(LRScheduler):
 
 
 class MultiplicativeLR(LambdaLR):
-    """The first rate times the product of a function of each epoch so far, from 1."""
+    """The first rate times the product of a function of each epoch so far, from 1.
+
+    >>> from rulegrad import optim
+    >>> sgd = optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+    >>> schedule = optim.lr_scheduler.MultiplicativeLR(sgd, lambda epoch: 1 / epoch)
+    >>> schedule.step(2); sgd.lr
+    0.25
+    """
 
     def _rate(self, base: float, epoch: float, k: int) -> float:
         return base * math.prod(float(self._lambdas[k](j)) for j in range(1, int(epoch) + 1))
@@ -104,6 +147,15 @@ class SequentialLR(LRScheduler):
     """Schedules one after the other: the next one begins, at its own epoch 0, at each of the milestones.
 
     Raises ConfigError where the numbers of schedules and milestones do not fit.
+
+    >>> from rulegrad import optim
+    >>> sgd = optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+    >>> first = optim.lr_scheduler.ConstantLR(sgd, factor=0.5)
+    >>> then = optim.lr_scheduler.ExponentialLR(sgd, gamma=0.5)
+    >>> schedule = optim.lr_scheduler.SequentialLR(sgd, [first, then], milestones=[2]); sgd.lr
+    0.25
+    >>> schedule.step(2); sgd.lr
+    0.5
     """
 
     def __init__(
@@ -125,7 +177,16 @@ class SequentialLR(LRScheduler):
 
 
 class ChainedScheduler(LRScheduler):
-    """Schedules at the same time: their factors of the first rate are multiplied."""
+    """Schedules at the same time: their factors of the first rate are multiplied.
+
+    >>> from rulegrad import optim
+    >>> sgd = optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+    >>> warm = optim.lr_scheduler.ConstantLR(sgd, factor=0.5)
+    >>> fall = optim.lr_scheduler.ExponentialLR(sgd, gamma=0.5)
+    >>> schedule = optim.lr_scheduler.ChainedScheduler([warm, fall])
+    >>> schedule.step(); sgd.lr
+    0.125
+    """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         self.schedulers = list(schedulers)
