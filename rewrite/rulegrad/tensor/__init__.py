@@ -3,8 +3,8 @@
     core -> casts -> elementwise -> functions -> operators -> movement -> indexing -> joining -> creation
          -> reduce -> gathering -> inplace -> cumulative -> sorting -> sets -> advanced -> arranging -> padding
          -> einsum -> products -> convolution -> pooling -> activations -> normalization -> losses -> random
-         -> attention -> autograd -> protocols -> dlpack -> matrices -> torch_names -> statistics
-         -> inplace_functions -> inplace_combinations -> numpy_functions -> tensor
+         -> attention -> autograd -> protocols -> dlpack -> matrices -> torch_views -> torch_names
+         -> statistics -> inplace_functions -> inplace_combinations -> numpy_functions -> tensor
 
 Each class adds to the one before it.
 """
