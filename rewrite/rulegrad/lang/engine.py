@@ -353,13 +353,34 @@ def statistics() -> dict[str, dict[str, dict[str, float]]]:
 
 
 class LoadedRules:
-    """Rule files that are in force; as a context manager, until its end."""
+    """Rule files that are in force; as a context manager, until its end.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "mine.rules")
+    >>> _ = path.write_text("off algebra.fold_binary")
+    >>> with rg.load_rules(path):
+    ...     print(rg.rewrite(UOp.const(2.0, "float32") * 3.0, "symbolic").op)
+    MUL
+    >>> rg.rewrite(UOp.const(2.0, "float32") * 3.0, "symbolic").op
+    'CONST'
+    """
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = list(paths)
 
     def unload(self) -> None:
-        """Takes the files out again."""
+        """Takes the files out again.
+
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "mine.rules")
+        >>> _ = path.write_text("off algebra.fold_binary")
+        >>> mine = rg.load_rules(path)
+        >>> rg.rewrite(UOp.const(2.0, "float32") * 3.0, "symbolic").op
+        'MUL'
+        >>> mine.unload()
+        >>> rg.rewrite(UOp.const(2.0, "float32") * 3.0, "symbolic").op
+        'CONST'
+        """
         for path in self._paths:
             if path in sources.loaded_files:
                 sources.loaded_files.remove(path)
@@ -381,6 +402,13 @@ def load_rules(*paths: str | Path) -> LoadedRules:
     takes the files out again. Raises RuleError, with the place of each mistake, or where files disagree; then nothing
     has changed. RULEGRAD_RULES and the entry points of installed packages load files too; a file with ops or dtypes of
     its own can be loaded in no other way.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "mine.rules")
+    >>> _ = path.write_text("off algebra.fold_binary")
+    >>> with rg.load_rules(path):
+    ...     print(rg.rewrite(UOp.const(2.0, "float32") * 3.0, "symbolic").op)
+    MUL
     """
     found = [Path(p).resolve() for p in paths]
     for path in found:

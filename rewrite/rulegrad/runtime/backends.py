@@ -20,7 +20,12 @@ from rulegrad.runtime.paths import data_folder
 
 @dataclass(frozen=True)
 class Backend:
-    """A backend's folder; its name is the folder's."""
+    """A backend's folder; its name is the folder's.
+
+    >>> from rulegrad.runtime.backends import backend
+    >>> backend("numpy").name, backend("numpy").is_ours
+    ('numpy', True)
+    """
 
     folder: Path
 
@@ -30,12 +35,22 @@ class Backend:
 
     @property
     def rules(self) -> Path:
-        """The rule file of its target."""
+        """The rule file of its target.
+
+        >>> from rulegrad.runtime.backends import backend
+        >>> backend("numpy").rules.name
+        'numpy.rules'
+        """
         return self.folder / f"{self.name}.rules"
 
     @property
     def is_ours(self) -> bool:
-        """Whether it comes with rulegrad: then its target is always in force."""
+        """Whether it comes with rulegrad: then its target is always in force.
+
+        >>> from rulegrad.runtime.backends import backend
+        >>> backend("numpy").is_ours
+        True
+        """
         return self.folder.parent == data_folder("backends").resolve()
 
     @cached_property
@@ -43,6 +58,10 @@ class Backend:
         """The module `device.py`; it may import its neighbours with `from .other import …`.
 
         Raises DeviceError when the file cannot be loaded.
+
+        >>> from rulegrad.runtime.backends import backend
+        >>> backend("numpy").module.__name__
+        'rulegrad_backend_numpy.device'
         """
         package_name = f"rulegrad_backend_{self.name}"
         package = types.ModuleType(package_name)
@@ -56,7 +75,12 @@ class Backend:
 
     @property
     def has_one_device(self) -> bool:
-        """Whether its only device is called by the backend's name alone."""
+        """Whether its only device is called by the backend's name alone.
+
+        >>> from rulegrad.runtime.backends import backend
+        >>> backend("numpy").has_one_device
+        True
+        """
         return bool(getattr(self.module, "ONE_DEVICE", False))
 
 
@@ -66,7 +90,12 @@ _lock = threading.RLock()
 
 
 def all_backends() -> list[Backend]:
-    """Ours, those of installed packages, those of RULEGRAD_BACKENDS, and those that were loaded, in this order."""
+    """Ours, those of installed packages, those of RULEGRAD_BACKENDS, and those that were loaded, in this order.
+
+    >>> from rulegrad.runtime.backends import all_backends
+    >>> "numpy" in [backend.name for backend in all_backends()]
+    True
+    """
     global _configured
     with _lock:
         if _configured is None:
@@ -88,6 +117,10 @@ def load_backend(path: str | Path) -> Backend:
     """Makes the backend in this folder usable: its devices are then called by the folder's name.
 
     Raises DeviceError when it is not a backend, or when another backend has the same name.
+
+    >>> from rulegrad.runtime.backends import backend
+    >>> rg.load_backend(backend("numpy").folder).name
+    'numpy'
     """
     all_backends()  # ours first, so that a clash of names is found
     folder = Path(path).expanduser()
@@ -97,7 +130,14 @@ def load_backend(path: str | Path) -> Backend:
 
 
 def backend(name: str) -> Backend:
-    """The backend of that name. Raises DeviceError when there is none."""
+    """The backend of that name. Raises DeviceError when there is none.
+
+    >>> from rulegrad.runtime.backends import backend
+    >>> backend("nunpy")
+    Traceback (most recent call last):
+        ...
+    rulegrad.errors.DeviceError: there is no device 'nunpy'...
+    """
     found = _loaded.get(name)
     if found is not None:
         return found

@@ -24,7 +24,13 @@ from rulegrad.runtime.timeline import Span, save_timeline
 
 @dataclass(frozen=True, slots=True)
 class KernelRecord:
-    """One launch of a kernel."""
+    """One launch of a kernel.
+
+    >>> from rulegrad.runtime.profile import KernelRecord
+    >>> record = KernelRecord(1, "E_4", "numpy", 0.0, 0.5, 2_000_000_000, 4_000_000_000, "", "main.py:3")
+    >>> print(record)
+    ***     1  E_4                                      numpy     500.00 ms     4.00 GFLOP/s    8.00 GB/s  main.py:3
+    """
 
     number: int  #: counts the launches of this process that were timed, from 1
     name: str
@@ -38,7 +44,13 @@ class KernelRecord:
 
     @property
     def gflops(self) -> float:
-        """Operations a nanosecond: GFLOP/s."""
+        """Operations a nanosecond: GFLOP/s.
+
+        >>> from rulegrad.runtime.profile import KernelRecord
+        >>> record = KernelRecord(1, "E_4", "numpy", 0.0, 0.5, 2_000_000_000, 4_000_000_000, "", "main.py:3")
+        >>> record.gflops
+        4.0
+        """
         return self.flops / self.seconds * 1e-9 if self.seconds else 0.0
 
     @property
@@ -55,22 +67,48 @@ class KernelRecord:
 
 
 class Profile:
-    """The kernels that were launched while it was active, in order."""
+    """The kernels that were launched while it was active, in order.
+
+    >>> with rg.profile() as p:
+    ...     _ = (Tensor([1.0, 2.0]) * 3).realize()
+    >>> len(p.kernels), len(p.spans())
+    (1, 1)
+    """
 
     def __init__(self) -> None:
         self.kernels: list[KernelRecord] = []
 
     @property
     def seconds(self) -> float:
-        """Time in kernels."""
+        """Time in kernels.
+
+        >>> with rg.profile() as p:
+        ...     _ = (Tensor([1.0, 2.0]) * 3).realize()
+        >>> p.seconds == sum(record.seconds for record in p.kernels)
+        True
+        """
         return sum(record.seconds for record in self.kernels)
 
     def save(self, path: str | Path) -> None:
-        """Writes a timeline that Chrome's `about:tracing` and Perfetto open. Raises OSError."""
+        """Writes a timeline that Chrome's `about:tracing` and Perfetto open. Raises OSError.
+
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "timeline.json")
+        >>> with rg.profile() as p:
+        ...     _ = (Tensor([1.0, 2.0]) * 3).realize()
+        >>> p.save(path); path.read_text()[:15]
+        '{"traceEvents":'
+        """
         save_timeline(path, self.spans())
 
     def spans(self) -> list[Span]:
-        """The launches, as a timeline shows them."""
+        """The launches, as a timeline shows them.
+
+        >>> with rg.profile() as p:
+        ...     _ = (Tensor([1.0, 2.0]) * 3).realize()
+        >>> len(p.spans()) == len(p.kernels)
+        True
+        """
         return [Span(r.name, r.device, r.start, r.seconds, asdict(r)) for r in self.kernels]
 
     def __enter__(self) -> Profile:
@@ -82,7 +120,13 @@ class Profile:
 
 
 def profile() -> Profile:
-    """A profile to use with `with`; its `kernels` are those that any thread launches inside the block."""
+    """A profile to use with `with`; its `kernels` are those that any thread launches inside the block.
+
+    >>> with rg.profile() as p:
+    ...     _ = (Tensor([1.0, 2.0]) * 3).realize()
+    >>> len(p.kernels)
+    1
+    """
     return Profile()
 
 
