@@ -31,6 +31,12 @@ class Backend:
 
     @property
     def name(self) -> str:
+        """What its devices are called by.
+
+        >>> from rulegrad.runtime.backends import backend
+        >>> backend("numpy").name
+        'numpy'
+        """
         return self.folder.name
 
     @property

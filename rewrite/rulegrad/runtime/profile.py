@@ -55,6 +55,12 @@ class KernelRecord:
 
     @property
     def gigabytes_per_second(self) -> float:
+        """Bytes read and written a nanosecond: GB/s.
+
+        >>> from rulegrad.runtime.profile import KernelRecord
+        >>> KernelRecord(1, "E_4", "numpy", 0.0, 0.5, 0, 4_000_000_000, "", "").gigabytes_per_second
+        8.0
+        """
         return self.nbytes / self.seconds * 1e-9 if self.seconds else 0.0
 
     def __str__(self) -> str:
