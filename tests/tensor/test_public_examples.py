@@ -1,0 +1,54 @@
+"""Every public name has a docstring with an example; tests/test_repository.py runs the examples."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import rulegrad
+from rulegrad import Tensor
+
+MODULES = (
+    "rulegrad",
+    "rulegrad.array_api",
+    "rulegrad.linalg",
+    "rulegrad.nn",
+    "rulegrad.nn.functional",
+    "rulegrad.nn.utils",
+    "rulegrad.optim",
+    "rulegrad.optim.lr_scheduler",
+)
+
+
+def public(owner: Any) -> Iterator[tuple[str, Any]]:
+    """Functions, properties and classes; of a module those that it names in `__all__`."""
+    if isinstance(owner, ModuleType):
+        found = [(name, getattr(owner, name)) for name in owner.__all__]
+    else:
+        found = [(name, inspect.getattr_static(owner, name)) for name in dir(owner) if not name.startswith("_")]
+    for name, value in found:
+        if isinstance(value, (staticmethod, classmethod)):
+            value = value.__func__
+        if isinstance(value, property):
+            value = value.fget
+        if inspect.isfunction(value) or inspect.isclass(value):
+            yield name, value
+
+
+def without_example(owner: Any) -> list[str]:
+    return [name for name, value in public(owner) if ">>> " not in (inspect.getdoc(value) or "")]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_modules(module: str) -> None:
+    assert without_example(importlib.import_module(module)) == []
+
+
+def test_tensors() -> None:
+    assert len(dir(Tensor)) > 400 and rulegrad.Tensor is Tensor
+    assert without_example(Tensor) == []
