@@ -456,7 +456,12 @@ NB_MODULE(_core, m) {
 
   m.attr("BufferProvider") = nb::steal(buffer_provider());
 
-  auto cls = nb::class_<Handle>(m, "UOp", "An immutable node: op, dtype, sources, attributes. Equal nodes are the same node.");
+  auto cls = nb::class_<Handle>(m, "UOp", R"doc(An immutable node: op, dtype, sources, attributes. Equal nodes are the same node.
+
+>>> x = UOp("PARAM", (), "float32", slot=0, shape=(4,))
+>>> (x + x).op, (x + x).shape, (x + x).src == (x, x), x + x == x + x
+('ADD', (4,), True, True)
+)doc");
   // Positional op, src, dtype; by name dtype and the attributes (an attribute may be called op).
   cls.def(
       "__init__",

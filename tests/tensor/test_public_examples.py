@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib
 import inspect
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 import rulegrad
-from rulegrad import Tensor
+from rulegrad import Tensor, UOp
 
 MODULES = (
     "rulegrad",
@@ -52,3 +53,9 @@ def test_modules(module: str) -> None:
 def test_tensors() -> None:
     assert len(dir(Tensor)) > 400 and rulegrad.Tensor is Tensor
     assert without_example(Tensor) == []
+
+
+def test_the_example_of_nodes() -> None:
+    """Its text is in the engine, where the search for examples does not look."""
+    (example,) = doctest.DocTestFinder(recurse=False).find(UOp, "UOp", globs={"UOp": UOp})
+    assert example.examples and doctest.DocTestRunner().run(example).failed == 0

@@ -24,7 +24,12 @@ class Tensor(NumpyFunctions):
     @classmethod
     @contextmanager
     def train(cls, mode: bool = True) -> Iterator[None]:
-        """Inside `with Tensor.train():` every module is in training mode, and `dropout` drops; with False, neither."""
+        """Inside `with Tensor.train():` every module is in training mode, and `dropout` drops; with False, neither.
+
+        >>> with Tensor.train(False):
+        ...     Tensor([1.0, 2.0]).dropout(0.5).tolist()
+        [1.0, 2.0]
+        """
         before, cls.training = cls.training, mode
         try:
             yield
