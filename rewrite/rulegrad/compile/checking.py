@@ -21,11 +21,11 @@ from rulegrad.diagnosis.meaning import (
     meaning,
     sample,
     sample_arrays,
-    stores_of,
 )
 from rulegrad.errors import DeviceError, GraphError, RewriteError
 from rulegrad.ir import UOp
 from rulegrad.lang import engine, watching
+from rulegrad.runtime.kernel import stores_of
 
 if TYPE_CHECKING:
     from rulegrad.compile.schedule import Schedule

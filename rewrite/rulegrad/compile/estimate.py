@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
@@ -16,12 +16,13 @@ def estimate(indexed: UOp) -> tuple[int, int]:
 
     Arithmetic on values counts once for each combination of the loops around it, a buffer counts once.
     """
-    buffers = {
-        node.attrs["slot"]: math.prod(node.shape) * as_dtype(node.dtype).itemsize
-        for node in indexed.toposort()
-        if node.op == "PARAM"
-    }
+    buffers = {node.attrs["slot"]: nbytes(node.shape, node.dtype) for node in indexed.toposort() if node.op == "PARAM"}
     return sum(times for _, times in computed(indexed)), sum(buffers.values())
+
+
+def nbytes(shape: Sequence[int], dtype: str) -> int:
+    """The size of a tensor in memory."""
+    return math.prod(shape) * as_dtype(dtype).itemsize
 
 
 def computed(indexed: UOp) -> Iterator[tuple[UOp, int]]:

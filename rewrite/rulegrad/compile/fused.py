@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from rulegrad.compile.estimate import nbytes
 from rulegrad.ir import UOp
-from rulegrad.ir.dtype import as_dtype
+from rulegrad.runtime.kernel import stores_of
 
 _VIEWS: Final = frozenset(("RESHAPE", "PERMUTE", "EXPAND", "SHRINK", "FLIP", "PAD", "STAGE", "DETACH"))
 _MOST: Final = 12  # operations of a line that are named
@@ -39,9 +39,9 @@ class Fused:
         buffers = {node.src[0]: rule for node, rule in self._rules.items() if node.op == "AFTER"}
         told = [_Kernel(kernel) for kernel in kernels]
         stored = {node.src[0]: line for node, line in lines.items() if node.op == "AFTER"}
-        values = [(store.src[1], stored.get(_buffer(store.src[0]))) for kernel in kernels for store in _stores(kernel)]
+        values = [(store.src[1], stored.get(_buffer(store.src[0]))) for store in stores_of(kernels)]
         lines = {**{value: line for value, line in values if line}, **lines}
-        moved = _size(sum(_nbytes(buffer) for one in told for buffer in (*one.reads, *one.writes)))
+        moved = _size(sum(nbytes(b.shape, b.dtype) for one in told for b in (*one.reads, *one.writes)))
         plural = "s" if len(told) != 1 else ""
         parts = [f"rulegrad: {len(told)} kernel{plural} for {target}, which read and write {moved}"]
         for number, one in enumerate(told, 1):
@@ -53,16 +53,17 @@ class _Kernel:
     """One kernel of a schedule: what it reads, computes and writes."""
 
     def __init__(self, kernel: UOp) -> None:
-        self.writes = [_buffer(store.src[0]) for store in _stores(kernel)]
-        self.nodes = _computed([store.src[1] for store in _stores(kernel)])
+        self.writes = [_buffer(store.src[0]) for store in stores_of([kernel])]
+        self.nodes = _computed([store.src[1] for store in stores_of([kernel])])
         read = [_buffer(node) for node in self.nodes if node.op in ("PARAM", "BUFFER", "AFTER")]
         self.reads = [node for node in dict.fromkeys(read) if node not in self.writes]
 
     def told(self, number: int, lines: Mapping[UOp, str], rules: Mapping[UOp, str]) -> list[str]:
         reductions = sum(node.op in ("REDUCE", "SCAN") for node in self.nodes)
+        read, written = (_size(sum(nbytes(b.shape, b.dtype) for b in some)) for some in (self.reads, self.writes))
         counted = [
-            f"reads {_size(sum(map(_nbytes, self.reads)))} of {_counted(len(self.reads), 'buffer')}",
-            f"writes {_size(sum(map(_nbytes, self.writes)))} by {_counted(len(self.writes), 'store')}",
+            f"reads {read} of {_counted(len(self.reads), 'buffer')}",
+            f"writes {written} by {_counted(len(self.writes), 'store')}",
             _counted(reductions, "reduction"),
         ]
         found = [f"{number}: {', '.join(counted)}"]
@@ -76,10 +77,6 @@ class _Kernel:
             found.append(f"   {line or 'made by rules'}: {' '.join(names[:_MOST])}{more}")
         why = dict.fromkeys(rules[buffer] for buffer in self.writes if buffer in rules)
         return [*found, f"   stored by {', '.join(why)}"] if why else found
-
-
-def _stores(kernel: UOp) -> tuple[UOp, ...]:
-    return kernel.src if kernel.op == "GROUP" else (kernel,)
 
 
 def _computed(values: Sequence[UOp]) -> list[UOp]:
@@ -101,10 +98,6 @@ def _buffer(node: UOp) -> UOp:
     return _buffer(node.src[0]) if node.op == "AFTER" else node
 
 
-def _nbytes(buffer: UOp) -> int:
-    return math.prod(buffer.shape) * as_dtype(buffer.dtype).itemsize
-
-
 def _name(node: UOp) -> str:
     return f"{node.op}[{node.attrs['op']}]" if "op" in node.attrs else node.op
 
@@ -113,9 +106,9 @@ def _counted(number: int, what: str) -> str:
     return f"{number or 'no'} {what}{'s' * (number != 1)}"
 
 
-def _size(nbytes: int) -> str:
+def _size(number: int) -> str:
     """`12.6 MB`: three digits and a unit."""
     for factor, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if nbytes >= factor:
-            return f"{nbytes / factor:.3g} {unit}"
-    return f"{nbytes} bytes"
+        if number >= factor:
+            return f"{number / factor:.3g} {unit}"
+    return f"{number} bytes"

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rulegrad.compile.memory_plan import Use
-from rulegrad.ir import UOp
 from rulegrad.lang import engine
+from rulegrad.runtime.kernel import stores_of
 
 if TYPE_CHECKING:
     from rulegrad.compile.schedule import Step
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def use_of(step: Step) -> Use:
     """The buffers that a step reads, and those that it writes (and may read too)."""
-    written = {store.src[0].attrs["slot"] for store in _stores(step.graph)}
+    written = {store.src[0].attrs["slot"] for store in stores_of(step.graph.src)}
     return Use(
         tuple(number for slot, number in enumerate(step.buffers) if slot not in written),
         tuple(number for slot, number in enumerate(step.buffers) if slot in written),
@@ -32,7 +32,7 @@ def overwritable(step: Step, ending: Iterable[int], target: str | None) -> list[
 
     No other store of the kernel may read what is written over: the stores of one kernel have no order.
     """
-    stores = _stores(step.graph)
+    stores = stores_of(step.graph.src)
     parameters = {node.attrs["slot"]: node for node in step.graph.toposort() if node.op == "PARAM"}
     call = engine.program(target).call
     found = []
@@ -53,11 +53,7 @@ def overwriting(step: Step, pairs: Sequence[tuple[int, int]], target: str | None
     for read, written in pairs:
         parameters = {node.attrs["slot"]: node for node in graph.toposort() if node.op == "PARAM"}
         graph = engine.program(target).call("moved_into", graph, parameters[slots[read]], parameters[slots[written]])
-    if all(store.src[0] == store.src[1] for store in _stores(graph)):
+    if all(store.src[0] == store.src[1] for store in stores_of(graph.src)):
         return None  # a copy of a buffer to itself
     numbered, by_slot = number_buffers(graph)
     return replace(step, graph=numbered, buffers=tuple(step.buffers[node.attrs["slot"]] for node in by_slot))
-
-
-def _stores(graph: UOp) -> list[UOp]:
-    return [node for node in graph.toposort() if node.op == "STORE"]

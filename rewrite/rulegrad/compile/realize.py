@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -10,13 +9,13 @@ from typing import NamedTuple, Protocol
 
 from rulegrad._core import signature
 from rulegrad.compile import kernels
+from rulegrad.compile.estimate import nbytes
 from rulegrad.compile.kernels import compile_kernels
 from rulegrad.compile.memory_plan import MemoryPlan, Use, plan_memory, useful_inputs
 from rulegrad.compile.overwriting import overwritable, overwriting, use_of
 from rulegrad.compile.schedule import Schedule, find_lines, make_schedule, number_buffers
 from rulegrad.errors import DeviceError
 from rulegrad.ir import UOp
-from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import engine, watching
 from rulegrad.runtime import devices, profile
 from rulegrad.runtime.allocator import rounded
@@ -157,10 +156,10 @@ def _make_plan(graph: UOp, inputs: int, device: str, uops: list[UOp]) -> Plan:
 
 def _plan_of(schedule: Schedule, graph: UOp, target: str) -> Plan:
     """A plan with nothing prepared, of a graph with parameters in the place of its buffers."""
-    sizes = [0] * schedule.inputs + [_nbytes(shape, dtype) for shape, dtype in schedule.made]
+    sizes = [0] * schedule.inputs + [rounded(nbytes(shape, dtype)) for shape, dtype in schedule.made]
     for node in graph.toposort():
         if node.op == "PARAM":
-            sizes[node.attrs["slot"]] = _nbytes(node.shape, node.dtype)
+            sizes[node.attrs["slot"]] = rounded(nbytes(node.shape, node.dtype))
     last = {number: place for place, step in enumerate(schedule.steps) for number in step.buffers}
     pairs: set[tuple[int, int]] = set()
     for place, step in enumerate(schedule.steps):
@@ -169,10 +168,6 @@ def _plan_of(schedule: Schedule, graph: UOp, target: str) -> Plan:
     uses = [use_of(step) for step in schedule.steps]
     useful = useful_inputs(uses, sizes, schedule.inputs, schedule.outputs, pairs)
     return Plan(schedule, tuple(uses), tuple(sizes), useful, frozenset(pairs))
-
-
-def _nbytes(shape: Sequence[int], dtype: str) -> int:
-    return rounded(math.prod(shape) * as_dtype(dtype).itemsize)
 
 
 def _prepared(plan: Plan, taken: tuple[int, ...], device: str) -> Prepared:

@@ -13,6 +13,7 @@ from rulegrad.errors import DtypeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import engine, watching
+from rulegrad.runtime.kernel import stores_of
 
 if TYPE_CHECKING:
     from rulegrad._core import Information
@@ -74,16 +75,14 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
                     numbers[slot] = inputs + len(made)
                     made.append((slot.shape, slot.dtype))
             buffers = tuple(_number(slot, numbers) for slot in slots)
-            steps.append(
-                Step(kernel, buffers, _line_of((node.src[0] if node.op == "GROUP" else node).src[1], lines) or fallback)
-            )
+            steps.append(Step(kernel, buffers, _line_of(stores_of([node])[0].src[1], lines) or fallback))
     outputs = tuple(_number(result.src[0] if result.op == "AFTER" else result, numbers) for result in graph.src)
     for root, number in zip(roots, outputs, strict=True):
         if number >= inputs:  # complex numbers are stored as pairs of floats
             made[number - inputs] = (root.shape, root.dtype)
     schedule = Schedule(inputs, tuple(made), tuple(steps), outputs)
     if fused:
-        kernels = [node for node in graph.toposort() if _is_kernel(node, grouped)]
+        kernels = [node for node in nodes if _is_kernel(node, grouped)]
         print(fused.text(kernels, lines, target), file=sys.stderr)
     if config.check >= 2:
         from rulegrad.compile.checking import check_schedule

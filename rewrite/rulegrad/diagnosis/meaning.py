@@ -14,6 +14,7 @@ from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import engine
 from rulegrad.runtime.interpreter import KernelProgram, evaluate_all
+from rulegrad.runtime.kernel import stores_of
 from rulegrad.runtime.numerics import Array
 from rulegrad.runtime.statements import Statements
 
@@ -85,11 +86,6 @@ def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]],
         return [copies[slot] for slot in slots]
 
     return run
-
-
-def stores_of(roots: Sequence[UOp]) -> list[UOp]:
-    """The effects that are the roots of a kernel, those of groups one by one."""
-    return [store for root in roots for store in (root.src if root.op == "GROUP" else (root,))]
 
 
 def contents(node: UOp, arrays: Sequence[Array]) -> Array:

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rulegrad.ir import UOp
+
+
+def stores_of(roots: Sequence[UOp]) -> list[UOp]:
+    """The effects that are the roots of a kernel, those of groups one by one."""
+    return [store for root in roots for store in (root.src if root.op == "GROUP" else (root,))]
 
 
 @dataclass(frozen=True, slots=True)
