@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
-# The reference interpreter, and the device that comes with an install.
-DEVICES = ("numpy", "opencl:0")
+# The reference interpreter, and the device that comes with an install; or those that TEST_DEVICES names.
+DEVICES = tuple(os.environ.get("TEST_DEVICES", "numpy opencl:0").split())
 
 settings.register_profile(
     "rulegrad",

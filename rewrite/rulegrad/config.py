@@ -101,6 +101,13 @@ def _limit(value: Any) -> tuple[str, int] | None:
     return name, int(number)
 
 
+def _natural(value: Any) -> int:
+    number = int(value)
+    if number < 0 or isinstance(value, (bool, float)):
+        raise ValueError(value)
+    return number
+
+
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(value)
@@ -167,6 +174,10 @@ SETTINGS: Final[dict[str, Setting]] = {
             "rules_limit", "RULES_LIMIT", "SET.RULE:NUMBER",
             _limit, lambda: None, "the rule fires this many times at most, in the whole program",
         ),
+        Setting(
+            "threads", "RULEGRAD_THREADS", "a number of threads",
+            _natural, int, "threads that share a kernel on the device c; 0: as many as there are cores",
+        ),
     )
 }  # fmt: skip
 
@@ -187,6 +198,7 @@ class Config:
     rules_order: int | None
     rules_strict: int
     rules_limit: tuple[str, int] | None
+    threads: int
 
     def __getattr__(self, name: str) -> Any:
         # Only called while the attribute is missing: the environment has not been read yet.

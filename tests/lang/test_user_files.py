@@ -255,7 +255,7 @@ from rulegrad.runtime.backends import all_backends
 print([b.name for b in all_backends()], "their_package" in sys.modules)
 """
     done = python(code)
-    assert done.stdout.strip() == "['numpy', 'opencl', 'their_package'] False", done.stderr
+    assert "'numpy'" in done.stdout and done.stdout.strip().endswith("'their_package'] False"), done.stderr
 
 
 OWN_OP = """

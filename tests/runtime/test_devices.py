@@ -98,7 +98,7 @@ def test_canonical_names() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("opncl", "there is no device 'opncl'; did you mean 'opencl'\\? The backends are numpy, opencl"),
+        ("opncl", "there is no device 'opncl'; did you mean 'opencl'\\? The backends are "),
         ("opencl:first", "write a backend and a number, as in 'opencl:0'"),
         ("opencl:-1", "is no device name"),
         ("numpy:1", "numpy has one device, 'numpy'"),
@@ -186,7 +186,9 @@ def test_opencl_without_a_linker(own: Path) -> None:
 
 def test_opencl_without_a_driver(own: Path) -> None:
     code = "from rulegrad.runtime import devices\nprint(devices.default())\ndevices.get('opencl')"
-    environment = {**os.environ, "OCL_ICD_VENDORS": str(own / "nothing"), "RULEGRAD_CACHE": str(own / "cache")}
+    # without a C compiler either
+    environment = {**os.environ, "OCL_ICD_VENDORS": str(own / "nothing"), "CC": "no-such-compiler"}
+    environment["RULEGRAD_CACHE"] = str(own / "cache")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.stdout == "numpy\n"
     lines = done.stderr.splitlines()

@@ -82,7 +82,11 @@ def _runner(graph: UOp, target: str) -> Callable[[UOp, str, str], UOp]:
 
 def launch_grid(program: UOp) -> tuple[int, ...]:
     """Work-items along each axis of the grid, the fastest axis first."""
-    sizes = {n.attrs["axis"]: n.src[0].attrs["value"] for n in program.toposort() if n.op == "SPECIAL"}
+    nodes = program.toposort()
+    sizes = {n.attrs["axis"]: n.src[0].attrs["value"] for n in nodes if n.op == "SPECIAL"}
+    parts = [n.src[0].attrs["value"] for n in nodes if n.op == "RANGE" and n.attrs["kind"] == "item"]
+    if parts:  # a device without a grid: each launch does a part of the outermost loop
+        return (parts[0],)
     return tuple(sizes.get(axis, 1) for axis in range(max(sizes, default=0) + 1))
 
 

@@ -89,6 +89,16 @@ class Backend:
         """
         return bool(getattr(self.module, "ONE_DEVICE", False))
 
+    @property
+    def rank(self) -> int:
+        """Of the devices of one kind, those of the backend of least rank are the first choice.
+
+        >>> from rulegrad.runtime.backends import backend
+        >>> backend("opencl").rank, backend("c").rank
+        (0, 1)
+        """
+        return int(getattr(self.module, "RANK", 0))
+
 
 _loaded: dict[str, Backend] = {}
 _configured: tuple[str, ...] | None = None  # the value of config.backends that `_loaded` reflects

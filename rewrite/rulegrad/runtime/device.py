@@ -5,6 +5,9 @@ A backend is a folder with `NAME.rules` (the target) and `device.py`. The module
 - `class Device`, made with the number of the device among those of this backend: `Device(0)`;
 - `def discover() -> Discovery`, which says what there is without compiling anything.
 
+It may have `ONE_DEVICE = True`, where its device is called by the backend's name alone, and `RANK`, a number: of
+devices of one kind, those of the backend with the least rank (0 when it says none) are chosen first.
+
 A driver that may end the process (an abort, a crash) is tried out in a child process first. For that the
 module also has
 

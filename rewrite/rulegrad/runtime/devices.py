@@ -151,7 +151,7 @@ def _choose() -> str:
         for found in known.discovery.devices:
             if found.kind in KINDS[:-1]:
                 candidates.append((KINDS.index(found.kind), known.name(found), found, known))
-    candidates.sort(key=lambda c: c[0])
+    candidates.sort(key=lambda c: (c[0], c[3].backend.rank))
     working = [c for c in candidates if not c[2].problem]
     if not working:
         raise DeviceError("no device works; `python -m rulegrad devices` says why")

@@ -1,0 +1,137 @@
+"""The C compiler: finding one, the flags that it gets, running it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from rulegrad.errors import DeviceError
+from rulegrad.runtime.diskcache import shared
+from rulegrad.runtime.paths import cache_folder
+
+from .processor import compiler_flags
+
+_NEWEST_CLANG, _OLDEST_CLANG = 25, 12
+_FLAGS = [
+    "-std=gnu11", "-O3", "-shared", "-fPIC", "-fvisibility=hidden", "-w",
+    # What a program means is what the rules say: memory has no types, functions set no errno, and nobody asks for
+    # floating point exceptions. Nothing here changes a value, inf and nan included; a * b + c in one step, as on
+    # other devices, is asked for below.
+    "-fno-strict-aliasing", "-fno-math-errno", "-fno-trapping-math",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A command that compiles C: the program and its first arguments."""
+
+    command: tuple[str, ...]
+
+    @property
+    def identity(self) -> str:
+        """Changes when the compiler does."""
+        path = Path(self.command[0]).resolve()
+        status = path.stat()
+        return f"{' '.join(self.command)}|{path}|{status.st_mtime_ns}|{status.st_size}"
+
+    @property
+    def is_clang(self) -> bool:
+        return "clang" in Path(self.command[0]).resolve().name
+
+    def flags(self) -> list[str]:
+        """All that this compiler knows of the flags for this processor; found out once, and kept on disk."""
+        # gcc has only `fast` and `off`; `on`, as in OpenCL, joins what stands in one expression
+        own = ["-ffp-contract=on"] if self.is_clang else ["-ffp-contract=fast"]
+        wanted = compiler_flags()
+        key = f"{self.identity}|{wanted}"
+        kept = shared().get("c flags", key)
+        if kept is None:
+            known = wanted if self._accepts(wanted) else [flag for flag in wanted if self._accepts([flag])]
+            kept = json.dumps(known).encode()
+            shared().put("c flags", key, kept)
+        return [*_FLAGS, *own, *json.loads(kept)]
+
+    def _accepts(self, flags: list[str]) -> bool:
+        command = [*self.command, "-Werror", *flags, "-fsyntax-only", "-x", "c", os.devnull]
+        return subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL).returncode == 0
+
+    def start(self, source: str) -> _Job:
+        """Begins to compile a source into a shared object."""
+        handle, target = tempfile.mkstemp(prefix="rulegrad-", suffix=".so", dir=cache_folder())
+        os.close(handle)
+        command = [*self.command, *self.flags(), "-o", target, "-x", "c", "-", "-lm"]
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                errors="replace",
+            )  # fmt: skip
+        except OSError as error:
+            os.unlink(target)
+            raise DeviceError(f"the C compiler {self.command[0]} cannot be run: {error}") from None
+        return _Job(process, Path(target), source)
+
+    def compile(self, source: str) -> bytes:
+        """A source as a shared object. Raises DeviceError with the compiler's message and the source."""
+        return self.start(source).finish()
+
+
+@dataclass(slots=True)
+class _Job:
+    """A compiler that runs."""
+
+    process: subprocess.Popen[str]
+    target: Path
+    source: str
+
+    def finish(self) -> bytes:
+        """Waits for it. Raises DeviceError with the compiler's message and the source."""
+        try:
+            _, message = self.process.communicate(self.source)
+            if self.process.returncode:
+                raise DeviceError(_failure(self.process.returncode, message, self.source))
+            return self.target.read_bytes()
+        finally:
+            self.target.unlink(missing_ok=True)
+
+
+def candidates() -> list[str]:
+    """The commands that are looked for, the best first; the setting CC alone where there is one."""
+    chosen = os.environ.get("CC", "").strip()
+    if chosen:
+        return [chosen]
+    numbered = [f"clang-{version}" for version in range(_NEWEST_CLANG, _OLDEST_CLANG - 1, -1)]
+    return ["clang", *numbered, "gcc", "cc"]
+
+
+@cache
+def _find(names: tuple[str, ...], path: str) -> Compiler | None:
+    for name in names:
+        first, *rest = shlex.split(name)
+        found = shutil.which(first)
+        if found:
+            return Compiler((found, *rest))
+    return None
+
+
+def find() -> Compiler | None:
+    """The C compiler to use; None where there is none."""
+    return _find(tuple(candidates()), os.environ.get("PATH", ""))
+
+
+def numbered(source: str) -> str:
+    """The source with the numbers of its lines."""
+    return "\n".join(f"{k:4d}  {line}" for k, line in enumerate(source.splitlines(), 1))
+
+
+def _failure(status: int, message: str, source: str) -> str:
+    return (
+        f"the C compiler cannot build this program (exit status {status}); it says:\n{message.strip()}\n"
+        f"the source:\n{numbered(source)}"
+    )

@@ -1,0 +1,182 @@
+"""The `c` backend: the processor itself, by its C compiler."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rulegrad.config import config, on_change
+from rulegrad.errors import DeviceError, OutOfMemoryError
+from rulegrad.runtime.device import Discovery, Found
+from rulegrad.runtime.diskcache import shared
+from rulegrad.runtime.kernel import Kernel
+
+from . import compilers, processor
+from .programs import NOT_LOADED, Programs, load
+
+__all__ = ["ONE_DEVICE", "RANK", "Device", "discover", "fingerprint", "self_test"]
+
+ONE_DEVICE = True
+RANK = 1  # OpenCL on the processor comes first
+
+_ALIGNMENT = 64  # bytes: a line of the cache, and the widest vector
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+def discover() -> Discovery:
+    looked = tuple(compilers.candidates())
+    compiler = compilers.find()
+    if sys.platform == "win32":
+        return Discovery((), looked, "the device c needs a system with POSIX threads, such as Linux or macOS")
+    if compiler is None:
+        return Discovery(
+            (), looked, "install a C compiler (Debian: apt-get install clang, or gcc), or name one in the setting CC"
+        )
+    return Discovery((Found(0, f"{processor.describe()}; {' '.join(compiler.command)}", "cpu"),), looked)
+
+
+def fingerprint() -> str:
+    """Changes with the compiler and the processor."""
+    compiler = compilers.find()
+    identity = compiler.identity if compiler is not None else f"none of {compilers.candidates()}"
+    return f"{identity}|{processor.describe()}|{sorted(processor.features())}"
+
+
+class Memory(int):
+    """An address, and the array whose memory is there."""
+
+    array: Bytes
+
+    @classmethod
+    def of(cls, array: Bytes) -> Memory:
+        memory = cls(array.ctypes.data)
+        memory.array = array
+        return memory
+
+
+class Device:
+    """The processor. Handles are addresses. A launch returns when it has ended, so that launches are in order."""
+
+    name = "c"
+    target = "c"
+    interprets = False
+    in_host_memory = True
+
+    def __init__(self, number: int = 0) -> None:
+        compiler = compilers.find()
+        if compiler is None:
+            raise DeviceError(f"c: no C compiler was found. {discover().advice}")
+        self._pool = _load_pool(compiler)
+        self._programs = Programs(compiler, _address(self._pool.rulegrad_run))
+        self.memory = _host_memory()
+        self._set_threads()
+        on_change(lambda names: self._set_threads() if "threads" in names else None)
+
+    def allocate(self, nbytes: int) -> Memory:
+        try:
+            array = np.empty(nbytes + _ALIGNMENT, np.uint8)
+        except MemoryError:
+            raise OutOfMemoryError(f"c cannot allocate {nbytes:,} bytes: not enough memory is free") from None
+        start = -array.ctypes.data % _ALIGNMENT
+        return Memory.of(array[start : start + nbytes])
+
+    def free(self, handle: Memory) -> None:
+        """Nothing to do: the last one who holds the address lets the memory go, and no launch outlives its call."""
+
+    def copy_in(self, handle: Memory, array: np.ndarray[Any, Any]) -> None:
+        handle.array[: array.nbytes] = array.reshape(-1).view(np.uint8)
+
+    def copy_out(self, handle: Memory, array: np.ndarray[Any, Any]) -> None:
+        array.reshape(-1).view(np.uint8)[...] = handle.array[: array.nbytes]
+
+    def share(self, array: Bytes) -> Memory:
+        """The memory of any array: kernels need it no better aligned than its elements are."""
+        return Memory.of(array)
+
+    def memory_of(self, handle: Memory, nbytes: int) -> Bytes:
+        return handle.array[:nbytes]
+
+    def compile(self, kernels: Sequence[Kernel]) -> list[_Executable]:
+        functions = self._programs.build(kernels)
+        return [_Executable(kernel, function) for kernel, function in zip(kernels, functions, strict=True)]
+
+    def synchronize(self) -> None:
+        """Nothing to do: a launch returns when it has ended."""
+
+    def _set_threads(self) -> None:
+        self._pool.rulegrad_set_threads(config.threads or processor.core_count())
+
+
+class _Executable:
+    """A function of a shared object, which takes the buffers' addresses."""
+
+    __slots__ = ("_function", "_name", "_slots")
+
+    def __init__(self, kernel: Kernel, function: Callable[..., None]) -> None:
+        self._function = function
+        self._name = kernel.name
+        self._slots = kernel.slots
+
+    def __call__(self, handles: Sequence[Memory], wait: bool = False) -> float | None:
+        if len(handles) != self._slots:
+            raise DeviceError(f"kernel {self._name!r} takes {self._slots} buffers, but was given {len(handles)}")
+        if not wait:
+            self._function(*handles)
+            return None
+        start = time.perf_counter()
+        self._function(*handles)
+        return time.perf_counter() - start
+
+
+def self_test(number: int) -> None:
+    """Builds and runs a kernel that no cache can know. Raises DeviceError when something is wrong."""
+    salt = random.SystemRandom().randrange(1 << 30)
+    source = (
+        "static void self_test(long long first, long long last, int* restrict data0, int* restrict data1) {\n"
+        f"  for (long long i = first; i < last; i++) data0[i] = data1[i] + {salt};\n}}\n"
+    )
+    kernel = Kernel("self_test", None, source, (4096,), (), 2)  # type: ignore[arg-type]
+    given, got = np.arange(4096, dtype=np.int32), np.zeros(4096, np.int32)
+    device = Device(number)
+    handles = [device.allocate(given.nbytes), device.allocate(given.nbytes)]
+    device.copy_in(handles[1], given)
+    device.compile([kernel])[0](handles)
+    device.copy_out(handles[0], got)
+    if not np.array_equal(got, given + salt):
+        raise DeviceError("it computes wrong results in a test of adding integers")
+
+
+def _load_pool(compiler: compilers.Compiler) -> ctypes.CDLL:
+    """The threads' shared object, compiled when it is not on disk. Raises DeviceError."""
+    source = (Path(__file__).parent / "pool.c").read_text(encoding="utf-8")
+    key = f"{compiler.identity}|{compiler.flags()}|{source}"
+    code = shared().get("c pool", key)
+    library = load(code) if code is not None else None
+    if library is None:
+        code = compiler.compile(source)
+        shared().put("c pool", key, code)
+        library = load(code)
+    if library is None:
+        raise DeviceError(f"c: {NOT_LOADED}")
+    return library
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _host_memory() -> int:
+    """The bytes of memory that this machine has; 0 where it does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return 0

@@ -1,0 +1,163 @@
+"""Kernels as functions of shared objects: built several at a time, kept on disk, loaded until the process ends."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rulegrad.config import config
+from rulegrad.errors import DeviceError
+from rulegrad.runtime.diskcache import shared
+from rulegrad.runtime.kernel import Kernel
+from rulegrad.runtime.paths import cache_folder
+
+from .compilers import Compiler
+from .processor import core_count
+
+_SHORT = 1 << 17  # operations and bytes of a launch that takes no longer than waking a thread
+_PER_THREAD = 1 << 16  # operations and bytes that are worth a thread
+_PER_UNIT = 8  # kernels in one run of the compiler, where more than one core can run it
+_FORMAT = 1  # of what is kept on disk
+
+NOT_LOADED = (
+    "the system does not load the shared object that its compiler made; does the file system of the cache folder allow "
+    "no programs (noexec)? Set RULEGRAD_CACHE to another folder"
+)
+
+_PROLOGUE = """\
+typedef void (*part_function)(void **, long long, long long);
+static void (*rulegrad_run)(part_function, void **, long long, long long);
+__attribute__((visibility("default"))) void rulegrad_connect(void *run) { rulegrad_run = run; }
+"""
+
+
+class Programs:
+    """The programs of one compiler."""
+
+    def __init__(self, compiler: Compiler, run: int) -> None:
+        self._compiler = compiler
+        self._run = run  # the address of the function that shares work among threads
+        self._identity = f"{_FORMAT}|{compiler.identity}|{compiler.flags()}"
+        self._units: dict[str, ctypes.CDLL] = {}  # by key
+        self._functions: dict[str, Callable[..., None]] = {}  # by text
+        self._lock = threading.Lock()
+
+    def build(self, kernels: Sequence[Kernel]) -> list[Callable[..., None]]:
+        """The function that launches each kernel: it takes the addresses of the buffers.
+
+        Raises DeviceError, with the compiler's message and the source.
+        """
+        names: dict[str, str] = {}
+        for kernel in kernels:
+            if names.setdefault(kernel.name, kernel.source) != kernel.source:
+                raise DeviceError(f"two different kernels are called {kernel.name!r}; name them apart")
+        texts = [text_of(kernel) for kernel in kernels]
+        with self._lock:
+            missing = {t: k for t, k in zip(texts, kernels, strict=True) if t not in self._functions}
+            missing = {text: kernel for text, kernel in missing.items() if not self._load_kept(text, kernel)}
+            if missing:
+                self._make(missing)
+            return [self._functions[text] for text in texts]
+
+    def _load_kept(self, text: str, kernel: Kernel) -> bool:
+        """Loads the kernel from the shared object on disk that has it, if there is one."""
+        unit = shared().get("c kernel", self._key(text))
+        if unit is None:
+            return False
+        key = unit.decode()
+        if key not in self._units:
+            code = shared().get("c program", key)
+            library = self._load(code) if code is not None else None
+            if library is None:
+                return False
+            self._units[key] = library
+        return self._take(self._units[key], text, kernel)
+
+    def _make(self, missing: dict[str, Kernel]) -> None:
+        """Compiles kernels, as many units at a time as there are cores."""
+        texts = list(missing)
+        count = max(1, min(core_count(), len(texts) // _PER_UNIT))
+        units = [texts[k::count] for k in range(count)]
+        sources = [_PROLOGUE + "".join(unit) for unit in units]
+        if config.debug >= 4:
+            print("\n".join(kernel.source for kernel in missing.values()), file=sys.stderr)
+        jobs = [self._compiler.start(source) for source in sources[1:]]
+        codes = [self._compiler.start(sources[0]), *jobs]
+        for unit, source, code in zip(units, sources, [job.finish() for job in codes], strict=True):
+            library = self._load(code)
+            if library is None:
+                raise DeviceError(f"c: {NOT_LOADED}")
+            key = self._key(source)
+            self._units[key] = library
+            shared().put("c program", key, code)
+            for text in unit:
+                if not self._take(library, text, missing[text]):
+                    raise DeviceError(f"the source of {missing[text].name!r} defines no such kernel")
+                shared().put("c kernel", self._key(text), key.encode())
+
+    def _take(self, library: ctypes.CDLL, text: str, kernel: Kernel) -> bool:
+        name = f"launch_{kernel.name}"
+        if not hasattr(library, name):
+            return False
+        # A short launch keeps the interpreter's lock: letting go of it and taking it again costs as much.
+        kind = ctypes.PYFUNCTYPE if is_short(kernel) else ctypes.CFUNCTYPE
+        address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+        assert address is not None  # a function that was found has one
+        self._functions[text] = kind(None, *[ctypes.c_void_p] * kernel.slots)(address)
+        return True
+
+    def _load(self, code: bytes) -> ctypes.CDLL | None:
+        library = load(code)
+        if library is not None:
+            library.rulegrad_connect(ctypes.c_void_p(self._run))
+        return library
+
+    def _key(self, text: str) -> str:
+        return hashlib.sha256(f"{self._identity}\0{text}".encode()).hexdigest()
+
+
+def load(code: bytes) -> Any:
+    """A shared object, loaded for good; None where the system does not load it. The file is gone afterwards."""
+    handle, name = tempfile.mkstemp(prefix="rulegrad-", suffix=".so", dir=cache_folder())
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(code)
+        return ctypes.CDLL(name)
+    except OSError:
+        return None
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def is_short(kernel: Kernel) -> bool:
+    """Whether a launch ends before another thread would have woken up; not one that does not say what it does."""
+    return 0 < kernel.flops + kernel.nbytes <= _SHORT
+
+
+def text_of(kernel: Kernel) -> str:
+    """A kernel's source with the function that launches it on all of its work."""
+    name, slots = kernel.name, range(kernel.slots)
+    size = kernel.grid[0] if kernel.grid else 1
+    work = kernel.flops + kernel.nbytes
+    most = work // _PER_THREAD if work else 1 << 20
+    passed = "".join(f", buffers[{k}]" for k in slots)
+    start = (
+        f"part_{name}(buffers, 0, {size})"
+        if is_short(kernel) or size == 1
+        else f"rulegrad_run(part_{name}, buffers, {size}, {most})"
+    )
+    return (
+        f"{kernel.source}\n"
+        f"static void part_{name}(void **buffers, long long first, long long last) {{ {name}(first, last{passed}); }}\n"
+        f'__attribute__((visibility("default"))) void launch_{name}({", ".join(f"void *b{k}" for k in slots)}) {{\n'
+        f"  void *buffers[] = {{{', '.join(f'b{k}' for k in slots)}}};\n"
+        f"  {start};\n"
+        "}\n"
+    )

@@ -1,0 +1,216 @@
+"""The device `c` with kernels written by hand."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rulegrad import Tensor
+from rulegrad.config import config
+from rulegrad.errors import ConfigError, DeviceError, OutOfMemoryError
+from rulegrad.ir import UOp
+from rulegrad.runtime import devices
+from rulegrad.runtime.backends import backend
+from rulegrad.runtime.buffer import Buffer
+from rulegrad.runtime.diskcache import shared
+from rulegrad.runtime.kernel import Kernel
+
+try:
+    devices.get("c")
+except DeviceError as problem:
+    pytest.skip(str(problem), allow_module_level=True)
+
+GRAPH = UOp("SINK", ())
+LARGE = 1 << 18  # elements: work for several threads
+
+
+def scale(name: str, factor: float, size: int, flops: int | None = None) -> Kernel:
+    """out[i] = in[i] * factor"""
+    source = (
+        f"static void {name}(long long first, long long last, float* restrict out, float* restrict in) {{\n"
+        f"  for (long long i = first; i < last; i++) out[i] = in[i] * {factor!r}f;\n}}\n"
+    )
+    return Kernel(name, GRAPH, source, (size,), (), 2, size if flops is None else flops, 8 * size)
+
+
+def buffers(size: int) -> tuple[Buffer, Buffer]:
+    out, given = Buffer((size,), "float32", "c"), Buffer((size,), "float32", "c")
+    given.copy_in(np.arange(size, dtype=np.float32))
+    return out, given
+
+
+def compile_here(kernels: Sequence[Kernel]) -> list[Any]:
+    return list(devices.get("c").compile(kernels))
+
+
+@pytest.mark.parametrize("size", [1, 64, 1000, LARGE, LARGE + 1])
+def test_compile_launch_and_read(size: int) -> None:
+    out, given = buffers(size)
+    (executable,) = compile_here([scale(f"scale_{size}", 2.5, size)])
+    assert executable([out.handle, given.handle]) is None
+    np.testing.assert_array_equal(out.numpy(), np.arange(size, dtype=np.float32) * np.float32(2.5))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_every_item_is_done_once_whatever_the_number_of_threads(threads: int) -> None:
+    source = (
+        "static void count_up(long long first, long long last, int* restrict data0) {\n"
+        "  for (long long i = first; i < last; i++) data0[i] += 1;\n}\n"
+    )
+    (executable,) = compile_here([Kernel("count_up", GRAPH, source, (LARGE + 7,), (), 1, LARGE, 4 * LARGE)])
+    counts = Buffer((LARGE + 7,), "int32", "c")
+    counts.copy_in(np.zeros(LARGE + 7, np.int32))
+    with config(threads=threads):
+        for _ in range(200):
+            executable([counts.handle])
+    np.testing.assert_array_equal(counts.numpy(), 200)
+
+
+def test_number_of_threads() -> None:
+    with pytest.raises(ConfigError, match="it takes a number of threads"):
+        config(threads=-1)
+
+
+def test_time() -> None:
+    out, given = buffers(LARGE)
+    (executable,) = compile_here([scale("timed", 1.5, LARGE)])
+    seconds = executable([out.handle, given.handle], wait=True)
+    assert 0 < seconds < 10
+    devices.get("c").synchronize()
+
+
+def test_several_kernels_in_one_program() -> None:
+    out, given = buffers(8)
+    kernels = [scale(f"several_{k}", k + 0.5, 8) for k in range(20)]
+    for k, executable in enumerate(compile_here([*kernels, kernels[0]])[:20]):
+        executable([out.handle, given.handle])
+        np.testing.assert_array_equal(out.numpy(), np.arange(8) * (k + 0.5))
+    with pytest.raises(DeviceError, match="two different kernels are called 'several_0'"):
+        compile_here([kernels[0], scale("several_0", 9.0, 8)])
+
+
+def test_wrong_number_of_buffers() -> None:
+    out, _ = buffers(8)
+    (executable,) = compile_here([scale("counted", 1.5, 8)])
+    with pytest.raises(DeviceError, match="'counted' takes 2 buffers, but was given 1"):
+        executable([out.handle])
+
+
+def test_compiler_message_and_source_are_in_the_error() -> None:
+    kernel = Kernel("broken", GRAPH, "static void broken(long long first, long long last) {\n  oops;\n}\n", (1,), (), 1)
+    with pytest.raises(DeviceError, match=r"(?s)cannot build this program.*oops.*\n   5    oops;"):
+        compile_here([kernel])
+
+
+def test_programs_are_kept_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernels = [scale(f"kept_{os.getpid()}_{k}", 3.0, 16) for k in range(2)]
+    compile_here(kernels)
+    module = backend("c").module
+    compiler = type(module.compilers.find())
+    monkeypatch.setattr(compiler, "start", lambda *_: pytest.fail("it was compiled again"))
+    out, given = buffers(16)
+    module.Device(0).compile(kernels[:1])[0]([out.handle, given.handle])
+    np.testing.assert_array_equal(out.numpy(), np.arange(16) * 3)
+
+
+def test_damaged_program_on_disk_is_made_again() -> None:
+    kernel = scale(f"damaged_{os.getpid()}", 4.0, 16)
+    compile_here([kernel])
+    for kind, key, _, _ in shared().entries():
+        if kind == "c program":
+            shared().put(kind, key, b"no shared object")
+    out, given = buffers(16)
+    backend("c").module.Device(0).compile([kernel])[0]([out.handle, given.handle])
+    np.testing.assert_array_equal(out.numpy(), np.arange(16) * 4)
+
+
+def test_memory_is_aligned_and_shared_with_arrays() -> None:
+    for nbytes in (1, 100, 4096):
+        assert devices.get("c").allocate(nbytes) % 64 == 0
+    given = np.arange(10, dtype=np.float32)[1:]  # no better aligned than floats are
+    shared_buffer = Buffer.around(given, "c")
+    assert shared_buffer is not None
+    out, _ = buffers(9)
+    compile_here([scale("of_an_array", 2.0, 9)])[0]([out.handle, shared_buffer.handle])
+    view = out.host_view()
+    assert view is not None
+    np.testing.assert_array_equal(view, given * 2)
+
+
+def test_too_much_memory() -> None:
+    with pytest.raises(OutOfMemoryError, match="cannot allocate 1,152,921,504,606,846,976 bytes"):
+        devices.get("c").allocate(1 << 60)
+
+
+def test_threads_of_the_program_launch_at_the_same_time() -> None:
+    (executable,) = compile_here([scale("from_threads", 2.0, LARGE)])
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        out, given = buffers(LARGE)
+        for _ in range(20):
+            executable([out.handle, given.handle])
+        if not np.array_equal(out.numpy(), given.numpy() * 2):
+            wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def _in_a_child(answers: Any) -> None:
+    x = Tensor(np.ones((512, 512), np.float32), device="c")
+    answers.put(float((x * 2).sum().item()))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+def test_works_in_a_child_made_by_fork() -> None:
+    out, given = buffers(LARGE)
+    compile_here([scale("before_fork", 2.0, LARGE)])[0]([out.handle, given.handle])
+    context = multiprocessing.get_context("fork")
+    answers = context.Queue()
+    child = context.Process(target=_in_a_child, args=(answers,))
+    child.start()
+    assert answers.get(timeout=60) == 512 * 512 * 2
+    child.join(60)
+
+
+def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = backend("c").module
+    monkeypatch.setenv("CC", "no-such-compiler -O1")
+    found = module.discover()
+    assert not found.devices and found.looked == ("no-such-compiler -O1",)
+    assert "install a C compiler" in found.advice
+    with pytest.raises(DeviceError, match="no C compiler was found"):
+        module.Device(0)
+
+
+def test_features_become_flags() -> None:
+    flags = backend("c").module.processor.compiler_flags
+    assert flags(frozenset()) in ([], ["-march=armv8-a"], ["-mcpu=native"])
+    if "-mavx2" in flags():
+        assert flags(frozenset({"avx2", "fma"})) == ["-mavx2", "-mfma"]
+        assert flags(frozenset({"avx512f"})) == ["-mavx512f", "-mprefer-vector-width=512"]
+
+
+def test_the_compiler_of_the_setting_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = backend("c").module
+    for name in ("gcc", "clang", "cc"):
+        monkeypatch.setenv("CC", f"{name} -g0")
+        compiler = module.compilers.find()
+        if compiler is None:
+            continue
+        assert compiler.command[1:] == ("-g0",)
+        out, given = buffers(8)
+        module.Device(0).compile([scale("with_setting", 2.5, 8)])[0]([out.handle, given.handle])
+        np.testing.assert_array_equal(out.numpy(), np.arange(8) * 2.5)
