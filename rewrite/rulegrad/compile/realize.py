@@ -20,7 +20,7 @@ from rulegrad.lang import engine, watching
 from rulegrad.runtime import devices, profile
 from rulegrad.runtime.allocator import rounded
 from rulegrad.runtime.buffer import Buffer, Layout
-from rulegrad.runtime.device import Executable
+from rulegrad.runtime.device import Executable, Handle
 from rulegrad.runtime.kernel import Kernel
 
 
@@ -223,8 +223,7 @@ def _launch(plan: Plan, prepared: Prepared, inputs: list[Buffer], device: str) -
     made = [blocks[number] for number in prepared.memory.block_of]
     handles = [buffer.handle for buffer in (*inputs, *made)]
     try:
-        for launch in prepared.launches:
-            profile.launch(launch.executable, [handles[number] for number in launch.buffers], launch.kernel, device)
+        _start(prepared.launches, handles, device)
     except BaseException:
         for block in prepared.blocks:
             if isinstance(block, int):
@@ -239,6 +238,16 @@ def _launch(plan: Plan, prepared: Prepared, inputs: list[Buffer], device: str) -
                 buffer.take_memory(taken)
             results[number] = buffer
     return [results[number] for number in plan.schedule.outputs]
+
+
+def _start(launches: Sequence[Launch], handles: list[Handle], device: str) -> None:
+    """Launches in order; at once, where the device can and nobody wants to know how long each takes."""
+    together = getattr(devices.get(device), "launch_together", None)
+    if together is not None and not profile.is_timing():
+        together([(launch.executable, [handles[number] for number in launch.buffers]) for launch in launches])
+        return
+    for launch in launches:
+        profile.launch(launch.executable, [handles[number] for number in launch.buffers], launch.kernel, device)
 
 
 def compile_graph(uops: Sequence[UOp], target: str = "opencl") -> list[Kernel]:

@@ -11,7 +11,7 @@ devices of one kind, those of the backend with the least rank (0 when it says no
 A driver that may end the process (an abort, a crash) is tried out in a child process first. For that the
 module also has
 
-- `def fingerprint() -> str`: changes when the driver, or what it needs, changes;
+- `def fingerprint() -> str | None`: changes when the driver, or what it needs, changes; None: there is nothing to try;
 - `def self_test(number: int) -> None`: compiles and runs a small kernel; raises DeviceError when it is wrong.
 """
 
@@ -87,6 +87,9 @@ class Device(Protocol):
     # A device may also have `in_host_memory: bool`. Where it is True it has `share(array) -> Handle | None`, the memory
     # of an array of bytes as a handle that keeps the array, and `memory_of(handle, nbytes) -> array | None`, the memory
     # as bytes, after all earlier launches. None says that just this memory cannot be shared; it is copied then.
+
+    # A device may also have `launch_together(launches) -> None`: all launches of a schedule, each an executable and the
+    # handles of its slots, in this order. One that can replays those that come again as one.
 
     def compile(self, kernels: Sequence[Kernel]) -> list[Executable]:
         """Builds all the kernels, in one program where that is cheaper. Raises DeviceError with the

@@ -32,10 +32,11 @@ def discover(backend: Backend, fresh: bool = False) -> Discovery:
     backend's `device.py` cannot be loaded.
     """
     module = backend.module
-    if not hasattr(module, "fingerprint"):
+    fingerprint = module.fingerprint() if hasattr(module, "fingerprint") else None
+    if fingerprint is None:
         discovery: Discovery = module.discover()
         return discovery
-    key = f"{_FORMAT}|{backend.folder}|{sys.prefix}|{module.fingerprint()}"
+    key = f"{_FORMAT}|{backend.folder}|{sys.prefix}|{fingerprint}"
     kept = None if fresh else shared().get("discovery", key)
     if kept is not None:
         return _from_json(json.loads(kept))

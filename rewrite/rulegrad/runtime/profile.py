@@ -141,9 +141,20 @@ _count = 0
 _lock = threading.Lock()
 
 
+def is_timing() -> bool:
+    """Whether each launch is timed now.
+
+    >>> from rulegrad.runtime.profile import is_timing
+    >>> with rg.profile():
+    ...     is_timing()
+    True
+    """
+    return bool(_active) or config.debug >= 2
+
+
 def launch(executable: Executable, handles: Sequence[Handle], kernel: Kernel, device: str) -> None:
     """Launches a kernel; timed, recorded and printed if a profile is active or DEBUG is 2 or more."""
-    if not _active and config.debug < 2:
+    if not is_timing():
         executable(handles)
         return
     start = time.perf_counter()

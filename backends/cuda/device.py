@@ -1,0 +1,175 @@
+"""The `cuda` backend: NVIDIA GPUs, through the CUDA driver and NVRTC (`pip install 'rulegrad[cuda]'`)."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rulegrad.errors import DeviceError, OutOfMemoryError
+from rulegrad.runtime.kernel import Kernel
+
+from .driver import call, capability, cuda, discover, fingerprint, start
+from .launching import geometry
+from .programs import architecture, build
+from .replay import Launches, Replay
+from .staging import Staging
+
+__all__ = ["Device", "discover", "fingerprint", "geometry", "self_test"]
+
+_process = os.getpid()  # a context does not survive a fork
+
+
+def _after_fork() -> None:
+    global _process
+    _process = -1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class Device:
+    """One GPU: its primary context, which other libraries share, and one stream. Handles are addresses.
+
+    Memory is taken from and given back to the driver's pool in the order of the stream, so nothing waits for that.
+    """
+
+    target = "cuda"
+    interprets = False
+
+    def __init__(self, number: int) -> None:
+        start()
+        self.name = f"cuda:{number}"
+        self._device = call("cuDeviceGet", number)
+        self._context = call("cuDevicePrimaryCtxRetain", self._device)
+        self._arch = architecture(*capability(number))
+        self.memory: int = call("cuDeviceTotalMem", self._device)
+        # One thread at a time hands work to the stream: a capture takes in whatever comes meanwhile.
+        self.lock = threading.RLock()
+        with self.entered():
+            self.stream = call("cuStreamCreate", cuda().CUstream_flags.CU_STREAM_NON_BLOCKING)
+            self._staging = Staging(self.stream)
+            self._replay = Replay(self.stream)
+            self._keep_memory_in_pool()
+
+    def entered(self) -> threading.RLock:
+        """The lock, with the device's context as that of this thread."""
+        if _process == -1:
+            raise DeviceError("CUDA does not survive a fork; start processes with multiprocessing's 'spawn' method")
+        call("cuCtxSetCurrent", self._context)
+        return self.lock
+
+    def allocate(self, nbytes: int) -> int:
+        try:
+            with self.entered():
+                return int(call("cuMemAllocAsync", nbytes, self.stream))
+        except OutOfMemoryError as error:
+            raise OutOfMemoryError(
+                f"{self.name} cannot allocate {nbytes:,} bytes: of {self.memory:,} bytes not enough are free ({error})"
+            ) from None
+
+    def free(self, handle: int) -> None:
+        if _process != -1:
+            with self.entered():
+                call("cuMemFreeAsync", handle, self.stream)
+
+    def copy_in(self, handle: int, array: np.ndarray[Any, Any]) -> None:
+        with self.entered():
+            self._staging.copy_in(handle, array.ctypes.data, array.nbytes)
+
+    def copy_out(self, handle: int, array: np.ndarray[Any, Any]) -> None:
+        with self.entered():
+            call("cuMemcpyDtoHAsync", array.ctypes.data, handle, array.nbytes, self.stream)
+            call("cuStreamSynchronize", self.stream)
+
+    def compile(self, kernels: Sequence[Kernel]) -> list[Executable]:
+        cubin = build(kernels, self._arch, self.name)
+        with self.entered():
+            module = call("cuModuleLoadData", cubin)
+            return [Executable(self, kernel, module) for kernel in kernels]
+
+    def launch_together(self, launches: Launches) -> None:
+        """Starts the launches of a schedule in their order; a schedule that is run again is one launch of a graph."""
+        with self.entered():
+            self._replay.run(launches)
+
+    def synchronize(self) -> None:
+        with self.entered():
+            call("cuStreamSynchronize", self.stream)
+
+    def _keep_memory_in_pool(self) -> None:
+        """What is freed stays with the process, as `rulegrad.runtime.allocator` decides what goes back."""
+        pool = call("cuDeviceGetDefaultMemPool", self._device)
+        kind = cuda().CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+        call("cuMemPoolSetAttribute", pool, kind, cuda().cuuint64_t(self.memory // 4))
+
+
+class Executable:
+    """A kernel of a module, and where its arguments are put for a launch."""
+
+    __slots__ = ("_addresses", "_arguments", "_blocks", "_description", "_device", "_function", "_module", "_threads")
+
+    def __init__(self, device: Device, kernel: Kernel, module: Any) -> None:
+        self._device = device
+        self._module = module  # which stays loaded with it
+        self._description = f"kernel {kernel.name!r} on {device.name}"
+        try:
+            self._function = call("cuModuleGetFunction", module, kernel.name.encode())
+        except DeviceError as error:
+            raise DeviceError(f"the source of {kernel.name!r} defines no such kernel: {error}") from None
+        self._blocks, self._threads = geometry(kernel)
+        self._arguments = (ctypes.c_void_p * kernel.slots)()
+        place, size = ctypes.addressof(self._arguments), ctypes.sizeof(ctypes.c_void_p)
+        self._addresses = (ctypes.c_void_p * kernel.slots)(*(place + k * size for k in range(kernel.slots)))
+
+    def __call__(self, handles: Sequence[int], wait: bool = False) -> float | None:
+        with self._device.entered():
+            if not wait:
+                self.start(handles)
+                return None
+            timed = cuda().CUevent_flags.CU_EVENT_DEFAULT
+            before, after = call("cuEventCreate", timed), call("cuEventCreate", timed)
+            try:
+                call("cuEventRecord", before, self._device.stream)
+                self.start(handles)
+                call("cuEventRecord", after, self._device.stream)
+                call("cuEventSynchronize", after)
+                return float(call("cuEventElapsedTime", before, after)) * 1e-3
+            finally:
+                call("cuEventDestroy", before)
+                call("cuEventDestroy", after)
+
+    def start(self, handles: Sequence[int]) -> None:
+        """Hands a launch to the driver, which copies the arguments. The device's lock is held."""
+        self._arguments[:] = handles
+        try:
+            call(
+                "cuLaunchKernel", self._function, *self._blocks, *self._threads, 0, self._device.stream,
+                ctypes.addressof(self._addresses), 0,
+            )  # fmt: skip
+        except DeviceError as error:
+            raise DeviceError(f"{self._description} cannot run: {error}") from None
+
+
+def self_test(number: int) -> None:
+    """Builds and runs a kernel that no cache can know. Raises DeviceError when something is wrong."""
+    salt = random.SystemRandom().randrange(1 << 30)
+    source = (
+        'extern "C" __global__ void rulegrad_self_test(int* out, int* in)\n'
+        f"{{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < 64) out[i] = in[i] + {salt}; }}"
+    )
+    kernel = Kernel("rulegrad_self_test", None, source, (64,), (), 2)
+    given, got = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
+    device = Device(number)
+    handles = [device.allocate(given.nbytes), device.allocate(given.nbytes)]
+    device.copy_in(handles[1], given)
+    device.compile([kernel])[0](handles, wait=True)
+    device.copy_out(handles[0], got)
+    if not np.array_equal(got, given + salt):
+        raise DeviceError("it computes wrong results in a test of adding integers")

@@ -1,0 +1,61 @@
+// What kernels use that CUDA C++ spells by headers only, or by PTX: so a program needs no header, and compiles in a few milliseconds.
+// float16 and bfloat16 are structs around their codes; their arithmetic is in halves.cuh.
+
+#ifndef INFINITY  // nvcc includes math.h
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+#endif
+
+template <class T, class U>
+__device__ __forceinline__ T bits_as(U x) {
+  static_assert(sizeof(T) == sizeof(U), "the same bits as another type of the same size");
+  T y;
+  memcpy(&y, &x, sizeof y);
+  return y;
+}
+
+typedef unsigned short rg_code;
+
+__device__ __forceinline__ rg_code float16_code(float x) {
+  rg_code y;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+}
+__device__ __forceinline__ rg_code float16_code(double x) {
+  rg_code y;
+  asm("cvt.rn.f16.f64 %0, %1;" : "=h"(y) : "d"(x));
+  return y;
+}
+__device__ __forceinline__ float float16_value(rg_code x) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
+  return y;
+}
+__device__ __forceinline__ rg_code float16_sum(rg_code a, rg_code b) {
+  rg_code y;
+  asm("add.rn.f16 %0, %1, %2;" : "=h"(y) : "h"(a), "h"(b));
+  return y;
+}
+__device__ __forceinline__ rg_code float16_product(rg_code a, rg_code b) {
+  rg_code y;
+  asm("mul.rn.f16 %0, %1, %2;" : "=h"(y) : "h"(a), "h"(b));
+  return y;
+}
+
+__device__ __forceinline__ rg_code bfloat16_code(float x) {
+  rg_code y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+}
+__device__ __forceinline__ float bfloat16_value(rg_code x) { return bits_as<float>((unsigned int)x << 16); }
+// a * 1 + b and a * b - 0: before compute capability 9.0 there is no other instruction
+__device__ __forceinline__ rg_code bfloat16_sum(rg_code a, rg_code b) {
+  rg_code y;
+  asm("fma.rn.bf16 %0, %1, %2, %3;" : "=h"(y) : "h"(a), "h"((rg_code)0x3f80), "h"(b));
+  return y;
+}
+__device__ __forceinline__ rg_code bfloat16_product(rg_code a, rg_code b) {
+  rg_code y;
+  asm("fma.rn.bf16 %0, %1, %2, %3;" : "=h"(y) : "h"(a), "h"(b), "h"((rg_code)0x8000));
+  return y;
+}

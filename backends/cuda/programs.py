@@ -1,0 +1,99 @@
+"""Building CUDA programs: all kernels of a list in one, by NVRTC, for one compute capability; cubins kept on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rulegrad.config import config
+from rulegrad.errors import DeviceError
+from rulegrad.runtime.diskcache import shared
+from rulegrad.runtime.kernel import Kernel
+
+from .driver import nvrtc
+
+_HEADERS = ("primitives.cuh", "halves.cuh")
+_OPTIONS = ("--std=c++17", "--ptxas-options=-v", "--disable-warnings")
+_OWN_FEATURES = ("90", "100", "103", "110", "120", "121")  # architectures with features of their own, as sm_90a
+
+
+@cache
+def prelude() -> str:
+    """What every program begins with."""
+    return "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in _HEADERS)
+
+
+def architecture(major: int, minor: int) -> str:
+    """The architecture to compile for: the device's own, or the newest that this NVRTC knows below it.
+
+    A cubin runs on devices of its own major number. Raises DeviceError when NVRTC is too old for the device.
+    """
+    known = _checked(nvrtc().nvrtcGetSupportedArchs(), "nvrtcGetSupportedArchs")
+    fitting = [number for number in known if number // 10 == major and number % 10 <= minor]
+    if not fitting:
+        raise DeviceError(
+            f"this NVRTC compiles for {', '.join(map(str, known))}, not for compute capability {major}.{minor}: "
+            "python -m pip install --upgrade nvidia-cuda-nvrtc"
+        )
+    best = max(fitting)
+    exact = best == 10 * major + minor and str(best) in _OWN_FEATURES
+    return f"sm_{best}{'a' if exact else ''}"
+
+
+def build(kernels: Sequence[Kernel], arch: str, name: str) -> bytes:
+    """The cubin with all these kernels. Raises DeviceError, with the compiler's message and the source."""
+    names: dict[str, str] = {}
+    for kernel in kernels:
+        if names.setdefault(kernel.name, kernel.source) != kernel.source:
+            raise DeviceError(f"two different kernels are called {kernel.name!r}; name them apart")
+    source = "\n".join(names.values())
+    version = _checked(nvrtc().nvrtcVersion(), "nvrtcVersion")
+    stamp = "\0".join((arch, str(version), *_OPTIONS, prelude(), source))
+    key = hashlib.sha256(stamp.encode()).hexdigest()
+    cubin = shared().get("cuda cubin", key)
+    if cubin is None:
+        cubin, _ = compile_text(source, arch, name)
+        shared().put("cuda cubin", key, cubin)
+    return cubin
+
+
+def compile_text(source: str, arch: str, name: str = "cuda") -> tuple[bytes, str]:
+    """The cubin of kernels, and the compiler's log: registers and spills of each. Raises DeviceError."""
+    if config.debug >= 4:
+        print(source, file=sys.stderr)
+    compiler = nvrtc()
+    text = f'{prelude()}#line 1 "kernels.cu"\n{source}'
+    program = _checked(compiler.nvrtcCreateProgram(text.encode(), b"kernels.cu", 0, [], []), "nvrtcCreateProgram")
+    try:
+        options = [option.encode() for option in (f"--gpu-architecture={arch}", *_OPTIONS)]
+        (status,) = compiler.nvrtcCompileProgram(program, len(options), options)
+        log = _text_of(program, "ProgramLog").decode(errors="replace").strip("\0\n ")
+        if int(status):
+            raise DeviceError(_build_failure(name, log or getattr(status, "name", str(status)), source))
+        return _text_of(program, "CUBIN"), log
+    finally:
+        compiler.nvrtcDestroyProgram(program)
+
+
+def _text_of(program: Any, what: str) -> bytes:
+    compiler = nvrtc()
+    size = _checked(getattr(compiler, f"nvrtcGet{what}Size")(program), f"nvrtcGet{what}Size")
+    buffer = bytes(size)  # the bindings write into it
+    _checked(getattr(compiler, f"nvrtcGet{what}")(program, buffer), f"nvrtcGet{what}")
+    return buffer
+
+
+def _checked(result: tuple[Any, ...], function: str) -> Any:
+    status, *values = result
+    if int(status):
+        raise DeviceError(f"{function} failed: {getattr(status, 'name', status)}")
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+def _build_failure(name: str, log: str, source: str) -> str:
+    numbered = "\n".join(f"{k:4d}  {line}" for k, line in enumerate(source.splitlines(), 1))
+    return f"{name} cannot build this program; the compiler says:\n{log}\nthe source:\n{numbered}"

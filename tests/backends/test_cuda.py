@@ -1,0 +1,255 @@
+"""The `cuda` backend without a GPU: its runtime against a pretend driver, its programs by NVRTC where that is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rulegrad as rg
+from rulegrad import Tensor
+from rulegrad.compile import forget_kernels
+from rulegrad.config import config
+from rulegrad.errors import DeviceError, OutOfMemoryError
+from rulegrad.ir import UOp
+from rulegrad.runtime import devices
+from rulegrad.runtime.backends import backend
+from rulegrad.runtime.kernel import Kernel
+
+CUDA = backend("cuda").module
+
+
+def part(name: str) -> Any:
+    """A module of the backend."""
+    return importlib.import_module(f"{CUDA.__package__}.{name}")
+
+
+def kernel(name: str, source: str, grid: tuple[int, ...] = (64,), slots: int = 2) -> Kernel:
+    return Kernel(name, UOp("SINK", ()), source, grid, (), slots)
+
+
+TWICE = """extern "C" __global__ void twice(float* out, float* in) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= 64) return;
+  out[i] = in[i] * 2;
+}
+"""
+
+
+# ---- finding it ----
+
+
+def test_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    part("driver").library_problem.cache_clear()
+    monkeypatch.setattr(part("driver"), "LIBRARY", "libthere_is_none.so.1")
+    found = CUDA.discover()
+    assert found.devices == () and CUDA.fingerprint() is None
+    assert found.advice.startswith("no libthere_is_none.so.1 (") and "install NVIDIA's driver" in found.advice
+    part("driver").library_problem.cache_clear()
+
+
+def test_a_driver_without_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> Any:
+        raise ImportError("No module named 'cuda'")
+
+    monkeypatch.setattr(part("driver"), "library_problem", str)
+    monkeypatch.setattr(part("driver"), "cuda", missing)
+    assert "python -m pip install 'rulegrad[cuda]'" in CUDA.discover().advice
+
+
+# ---- the shape of a launch ----
+
+
+@pytest.mark.parametrize(
+    ("grid", "blocks", "threads"),
+    [
+        ((), (1, 1, 1), (1, 1, 1)),
+        ((1000,), (4, 1, 1), (256, 1, 1)),
+        ((6, 500), (1, 16, 1), (8, 32, 1)),
+        ((3, 5, 7), (1, 1, 1), (4, 8, 8)),
+        ((1 << 31,), (1 << 23, 1, 1), (256, 1, 1)),
+        ((512, 1 << 20), (4, 1 << 16 >> 1, 1), (128, 32, 1)),
+    ],
+)  # fmt: skip
+def test_geometry(grid: tuple[int, ...], blocks: tuple[int, ...], threads: tuple[int, ...]) -> None:
+    found, size = CUDA.geometry(kernel("f", "", grid))
+    assert size[0] * size[1] * size[2] <= 1024
+    for items, count, along in zip((*grid, 1, 1, 1), found, size, strict=False):
+        assert count * along >= items > (count - 1) * along
+    assert all(n <= most for n, most in zip(found, (2**31 - 1, 65535, 65535), strict=True))
+    if grid != (512, 1 << 20):
+        assert (found, size) == (blocks, threads)
+
+
+def test_a_group_of_fixed_size() -> None:
+    one = Kernel("f", UOp("SINK", ()), "", (1000, 4), (128, 2), 1)
+    assert CUDA.geometry(one) == ((8, 2, 1), (128, 2, 1))
+
+
+def test_a_grid_that_no_gpu_takes() -> None:
+    with pytest.raises(DeviceError, match="kernel 'f' needs .* blocks; a GPU takes at most 2147483647×65535×65535"):
+        CUDA.geometry(kernel("f", "", (1, 1, 1 << 30)))
+
+
+# ---- the runtime, with a pretend driver whose GPU is a simulator ----
+
+
+@pytest.fixture
+def fake(simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    """The device cuda:0 of a pretend driver, which is `fake.driver`."""
+    simulator("cuda_shim")
+    path = Path(__file__).resolve().parents[1] / "shims" / "fake_cuda.py"
+    spec = importlib.util.spec_from_file_location("rulegrad_tests_fake_cuda", path)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules.setdefault(spec.name, importlib.util.module_from_spec(spec))
+    spec.loader.exec_module(module)
+    module.driver, module.compiler = module.FakeDriver(), module.FakeCompiler()
+    for name in ("driver", "programs", "replay", "staging", "device"):
+        for function, answer in (("cuda", module.driver), ("nvrtc", module.compiler)):
+            if hasattr(part(name), function):
+                monkeypatch.setattr(part(name), function, lambda answer=answer: answer)
+    monkeypatch.setattr(part("driver"), "library_problem", str)
+    monkeypatch.setattr(CUDA, "fingerprint", lambda: None)
+    for table in ("_open", "_allocators", "_reports"):
+        monkeypatch.setattr(
+            devices, table, {k: v for k, v in getattr(devices, table).items() if "cuda" not in k or "shim" in k}
+        )
+    with config(cache=tmp_path):
+        yield module
+    forget_kernels()
+
+
+def test_devices_are_found(fake: Any) -> None:
+    (found,) = CUDA.discover().devices
+    assert (found.kind, found.problem) == ("gpu", "")
+    assert found.description == "Pretend GPU, compute capability 9.0"
+    fake.driver.capability = (7, 5)
+    (found,) = CUDA.discover().devices
+    assert found.problem == "kernels need compute capability 8.0, it has 7.5"
+
+
+def test_tensors(fake: Any) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(20, 30)).astype(np.float32), rng.normal(size=(30, 10)).astype(np.float32)
+    found = (Tensor(a, device="cuda") @ Tensor(b, device="cuda:0")).softmax(axis=1).numpy()
+    wanted = np.exp(a @ b)
+    np.testing.assert_allclose(found, wanted / wanted.sum(1, keepdims=True), rtol=1e-4)
+    # what nobody needs is given back in the end
+    devices.allocator("cuda:0").trim()
+    assert not fake.driver.memory
+
+
+def test_large_copies_go_through_two_blocks(fake: Any) -> None:
+    array = np.random.default_rng(0).integers(0, 255, 20 << 20, dtype=np.uint8)
+    np.testing.assert_array_equal(Tensor(array, device="cuda").numpy(), array)
+    assert fake.driver.called.count("cuMemcpyHtoDAsync") == 3
+    assert fake.driver.called.count("cuMemAllocHost") == 2
+
+
+def test_a_schedule_that_is_run_again_is_one_launch(fake: Any) -> None:
+    device: Any = devices.get("cuda")
+    handles = [device.allocate(256) for _ in range(2)]
+    device.copy_in(handles[0], np.arange(64, dtype=np.float32))
+    (twice,) = device.compile([kernel("twice", TWICE)])
+    launches = [(twice, [handles[1], handles[0]]), (twice, handles), (twice, [handles[1], handles[0]])]
+    result = np.zeros(64, np.float32)
+    counts = []
+    for run in range(4):
+        fake.driver.called.clear()
+        device.launch_together(launches)
+        device.copy_out(handles[1], result)
+        np.testing.assert_array_equal(result, np.arange(64) * 8.0 * 4.0**run)
+        counts.append((fake.driver.called.count("cuLaunchKernel"), fake.driver.called.count("cuGraphLaunch")))
+    assert counts == [(3, 0), (3, 1), (0, 1), (0, 1)]
+    # on other buffers it is another schedule
+    other = device.allocate(256)
+    device.launch_together([(twice, [other, handles[0]])] * 3)
+    device.copy_out(other, result)
+    np.testing.assert_array_equal(result, np.arange(64) * 2.0 * 4.0**4)
+
+
+def test_training_steps_are_replayed(fake: Any) -> None:
+    w = Tensor(np.ones((4, 3), np.float32), device="cuda", requires_grad=True)
+    x = Tensor(np.ones((5, 4), np.float32), device="cuda")
+    optimizer = rg.optim.SGD([w], lr=0.1)
+    for _ in range(6):
+        optimizer.zero_grad()
+        ((x @ w).softmax(axis=1) ** 2).sum().backward()
+        optimizer.step()
+        w.realize()
+    np.testing.assert_allclose(w.numpy(), np.ones((4, 3)), rtol=1e-6)
+
+
+def test_timing(fake: Any) -> None:
+    with rg.profile() as p:
+        (Tensor(np.ones(8, np.float32), device="cuda") * 3).realize()
+    assert [record.seconds for record in p.kernels] == [0.25e-3]
+
+
+def test_more_memory_than_there_is(fake: Any) -> None:
+    with pytest.raises(OutOfMemoryError, match=r"cuda:0 cannot allocate 2,147,483,648 bytes: of 1,073,741,824"):
+        CUDA.Device(0).allocate(2 << 30)
+
+
+def test_failures_of_the_driver(fake: Any) -> None:
+    device = CUDA.Device(0)
+    (twice,) = device.compile([kernel("twice", TWICE)])
+    with pytest.raises(DeviceError, match=r"kernel 'twice' on cuda:0 cannot run: .*_ILLEGAL_ADDRESS.*not its own"):
+        twice([1 << 20, 1 << 21])
+    with pytest.raises(DeviceError, match="the source of 'absent' defines no such kernel"):
+        device.compile([kernel("absent", TWICE)])
+    with pytest.raises(DeviceError, match="two different kernels are called 'twice'"):
+        device.compile([kernel("twice", TWICE), kernel("twice", TWICE + "// other")])
+    with pytest.raises(DeviceError, match="cuMemFreeAsync failed: CUDA_ERROR_INVALID_VALUE"):
+        device.free(77)
+
+
+def test_cubins_are_kept(fake: Any) -> None:
+    for _ in range(2):
+        CUDA.Device(0).compile([kernel("twice", TWICE)])
+    assert fake.compiler.compiled == 1
+    with pytest.raises(
+        DeviceError, match=r"cuda:0 cannot build this program(.|\n)*#error here(.|\n)*   1  #error"
+    ) as found:
+        CUDA.Device(0).compile([kernel("wrong", "#error here\n")])
+    assert "primitives" not in str(found.value)
+
+
+def test_architectures(fake: Any) -> None:
+    choose = part("programs").architecture
+    assert [choose(*c) for c in ((8, 0), (8, 7), (9, 0), (10, 0))] == ["sm_80", "sm_86", "sm_90a", "sm_100a"]
+    with pytest.raises(DeviceError, match=r"not for compute capability 12\.0: python -m pip install --upgrade"):
+        choose(12, 0)
+
+
+def test_self_test(fake: Any) -> None:
+    CUDA.self_test(0)
+
+
+# ---- NVRTC, which needs no GPU ----
+
+
+@pytest.fixture(scope="module")
+def compile_text() -> Callable[[str, str], tuple[bytes, str]]:
+    try:
+        version = part("driver").nvrtc().nvrtcVersion()
+    except (ImportError, RuntimeError) as error:
+        pytest.skip(f"NVRTC is not installed ({error})")
+    assert int(version[0]) == 0
+    return part("programs").compile_text
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+def test_nvrtc_builds_and_reports(compile_text: Callable[[str, str], tuple[bytes, str]], arch: str) -> None:
+    cubin, log = compile_text(TWICE, arch)
+    assert cubin[:4] == b"\x7fELF"
+    assert "Compiling entry function 'twice'" in log and "0 bytes spill stores" in log
+
+
+def test_nvrtc_names_the_line(compile_text: Callable[[str, str], tuple[bytes, str]]) -> None:
+    with pytest.raises(DeviceError, match=r'kernels.cu\(3\): error: identifier "missing"(.|\n)*   3  .*missing'):
+        compile_text(TWICE.replace("in[i] * 2", "missing"), "sm_80")

@@ -1,0 +1,134 @@
+"""CUDA and Metal kernels on the CPU: what they compute is right, in whatever order the threads run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rulegrad as rg
+from rulegrad import Tensor
+from rulegrad.errors import DeviceError
+from rulegrad.ir import UOp
+from rulegrad.ir.dtype import ALL, DType
+from rulegrad.runtime import devices
+from rulegrad.runtime.kernel import Kernel
+
+Simulator = Callable[[str], str]
+DTYPES = [d for d in ALL if d.kind not in ("void", "index", "complex")]
+SIMULATORS = ("cuda_shim",)
+
+
+@pytest.fixture(params=SIMULATORS)
+def device(request: pytest.FixtureRequest, simulator: Simulator) -> str:
+    return simulator(request.param)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_op(device: str, dtype: DType, tests_of: Callable[[str], Any]) -> None:
+    tests_of("rules/test_ops_on_devices.py").test_every_op(device, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e4m3fn", "float64", "int8"])
+@pytest.mark.parametrize("op", ["CAST", "BITCAST"])
+def test_casts(device: str, op: str, dtype: str, tests_of: Callable[[str], Any]) -> None:
+    tests_of("rules/test_ops_on_devices.py").test_every_cast(device, op, DType(dtype))
+
+
+def test_sums_of_small_floats(device: str, tests_of: Callable[[str], Any]) -> None:
+    for dtype in ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        tests_of("rules/test_ops_on_devices.py").test_sums_of_small_floats(device, dtype)
+
+
+@pytest.mark.parametrize("order", [0, 1, 77])
+def test_programs(device: str, order: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matrix products, softmax, convolution, gathers and gradients, against the interpreter."""
+    monkeypatch.setattr(devices.get(device), "order", order)
+    x, w = (
+        np.random.default_rng(k).normal(size=shape).astype(np.float32) for k, shape in enumerate([(33, 40), (40, 24)])
+    )
+    image = np.random.default_rng(3).normal(size=(2, 3, 9, 10)).astype(np.float32)
+    filters = np.random.default_rng(4).normal(size=(4, 3, 3, 3)).astype(np.float32)
+    results = {}
+    for name in (device, "numpy"):
+        a, b = (Tensor(array, device=name, requires_grad=True) for array in (x, w))
+        loss = ((a @ b).gelu().softmax(axis=1) ** 2).sum()
+        loss.backward()
+        assert a.grad is not None and b.grad is not None
+        convolved = Tensor(image, device=name).conv2d(Tensor(filters, device=name), padding=1)
+        half = (Tensor(x, device=name).cast("bfloat16") * 1.5 + 2).cast("float32")
+        taken = a.gather(0, Tensor(np.arange(40)[None] % 33, device=name))
+        running = Tensor(np.arange(100), device=name).cumsum(0)
+        found = (loss, a.grad, b.grad, convolved, half, taken, running, a.argmax(1))
+        results[name] = [value.numpy() for value in found]
+    for here, there in zip(results[device], results["numpy"], strict=True):
+        np.testing.assert_allclose(here, there, rtol=1e-4, atol=1e-5)
+
+
+def kernel(name: str, body: str, threads: int, slots: int = 1, blocks: int = 2) -> Kernel:
+    parameters = ", ".join(f"float* data{k}" for k in range(slots))
+    source = f'extern "C" __global__ void {name}({parameters}) {{\n{body}\n}}\n'
+    return Kernel(name, UOp("SINK", ()), source, (threads * blocks,), (threads,), slots)
+
+
+REVERSED = """
+    __shared__ float part[64];
+    const int t = threadIdx.x;
+    part[t] = blockIdx.x * 64 + t;
+    {barrier}
+    data0[blockIdx.x * 64 + t] = part[63 - t];
+"""
+
+
+def run(device: str, one: Kernel, order: int) -> np.ndarray[Any, Any]:
+    found: Any = devices.get(device)
+    before, found.order = found.order, order
+    try:
+        handle, result = found.allocate(4 * one.grid[0]), np.zeros(one.grid, np.float32)
+        found.compile([one])[0]([handle])
+        found.copy_out(handle, result)
+    finally:
+        found.order = before
+    return result
+
+
+def test_threads_wait_at_a_barrier(simulator: Simulator) -> None:
+    cuda = simulator("cuda_shim")
+    right = np.concatenate([np.arange(64)[::-1], 64 + np.arange(64)[::-1]])
+    for order in (0, 1, 5, 6):
+        one = kernel("reversed", REVERSED.format(barrier="__syncthreads();"), 64)
+        np.testing.assert_array_equal(run(cuda, one, order), right)
+
+
+def test_a_missing_barrier_shows(simulator: Simulator) -> None:
+    cuda = simulator("cuda_shim")
+    one = kernel("unordered", REVERSED.format(barrier=""), 64)
+    found = [run(cuda, one, order).tolist() for order in (0, 1, 5)]
+    assert found[0] != found[1]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("if (threadIdx.x < 7) __syncthreads();", "of 64 threads 57 have ended and 7 wait, at line 2"),
+        ("if (threadIdx.x < 7) __syncthreads();\nelse __syncthreads();", "0 have ended and 64 wait, at line .* and others"),
+    ],
+)  # fmt: skip
+def test_a_divergent_barrier_is_an_error(simulator: Simulator, body: str, message: str) -> None:
+    cuda = simulator("cuda_shim")
+    with pytest.raises(DeviceError, match=rf"kernel 'diverges' on cuda_shim cannot run: divergent barrier .*{message}"):
+        run(cuda, kernel("diverges", "#line 2\n" + body, 64), 0)
+
+
+def test_a_source_that_does_not_compile(simulator: Simulator) -> None:
+    with pytest.raises(DeviceError, match="cannot build this program(.|\n)*missing"):
+        run(simulator("cuda_shim"), kernel("wrong", "data0[0] = missing;", 1), 0)
+
+
+def test_simulators_are_never_chosen(device: str) -> None:
+    assert devices.kind_of(device) == "simulator"
+    assert not devices.default().startswith(device)
+    assert Tensor([1.0, 2.0], device=device).sum().item() == 3.0
+    assert rg.load_backend(devices.backend(device).folder).name == device

@@ -1,0 +1,233 @@
+// Kernels of a GPU on the CPU: the threads of a block are fibers, which run until they wait at a barrier. One block after the other.
+//
+// The order in which threads run is a setting, so that a missing barrier shows as a wrong result; threads of a block that wait
+// at different barriers, or of which some have ended, are an error.
+#pragma once
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+namespace shim {
+
+struct Index {
+  unsigned x, y, z;
+};
+
+inline Index thread_index, block_index, block_size, grid_size;
+}  // namespace shim
+extern "C" char shim_message[400];
+namespace shim {
+
+constexpr unsigned warp_size = 32, most_threads = 1024, stack_bytes = 1 << 17;
+
+enum class State { ready, in_block_barrier, in_warp_barrier, ended };
+
+struct Fiber {
+  ucontext_t context;
+  char* stack = nullptr;
+  State state = State::ready;
+  int line = 0;  // of the barrier
+};
+
+inline Fiber fibers[most_threads];
+inline ucontext_t scheduler;
+inline unsigned running;  // the thread's number in its block
+inline void (*body)();
+inline bool uses_fibers;
+
+inline void wait_at(State state, int line) {
+  Fiber& me = fibers[running];
+  if (!uses_fibers) {
+    fprintf(stderr, "shim: a barrier in a kernel that was said to have none\n");
+    abort();
+  }
+  me.state = state;
+  me.line = line;
+  swapcontext(&me.context, &scheduler);
+}
+
+inline void fiber_main() {
+  body();
+  fibers[running].state = State::ended;
+  swapcontext(&fibers[running].context, &scheduler);
+}
+
+inline void select_thread(unsigned number) {
+  running = number;
+  thread_index = {number % block_size.x, number / block_size.x % block_size.y, number / block_size.x / block_size.y};
+}
+
+// ---- the order of threads: 0 forwards, 1 backwards, else at random with this seed ----
+
+struct Order {
+  unsigned seed;
+  unsigned numbers[most_threads];
+
+  void shuffle(unsigned count) {
+    for (unsigned k = 0; k < count; k++) numbers[k] = seed == 1 ? count - 1 - k : k;
+    for (unsigned k = count; seed > 1 && k > 1; k--) {
+      seed = seed * 1664525u + 1013904223u | 2u;
+      const unsigned other = (seed >> 8) % k, kept = numbers[k - 1];
+      numbers[k - 1] = numbers[other];
+      numbers[other] = kept;
+    }
+  }
+};
+
+inline Order order;
+
+// Lets the threads of a range go on when all that have not ended wait at the same barrier. Whether there were such.
+inline bool release(unsigned first, unsigned last, State state, bool all_must_wait) {
+  int line = 0;
+  for (unsigned k = first; k < last; k++) {
+    if (fibers[k].state == State::ended && !all_must_wait) continue;
+    if (fibers[k].state != state || (line && fibers[k].line != line)) return false;
+    line = fibers[k].line;
+  }
+  if (!line) return false;
+  for (unsigned k = first; k < last; k++)
+    if (fibers[k].state == state) fibers[k].state = State::ready;
+  return true;
+}
+
+inline int divergent(unsigned count) {
+  unsigned waiting = 0, ended = 0;
+  int lines[2] = {0, 0};
+  for (unsigned k = 0; k < count; k++) {
+    if (fibers[k].state == State::ended) {
+      ended++;
+      continue;
+    }
+    waiting++;
+    if (!lines[0]) lines[0] = fibers[k].line;
+    else if (fibers[k].line != lines[0]) lines[1] = fibers[k].line;
+  }
+  snprintf(shim_message, sizeof shim_message,
+           "divergent barrier in block (%u, %u, %u): of %u threads %u have ended and %u wait, at line %d%s", block_index.x,
+           block_index.y, block_index.z, count, ended, waiting, lines[0], lines[1] ? " and others" : "");
+  return 1;
+}
+
+inline int run_fibers(unsigned count) {
+  for (unsigned k = 0; k < count; k++) {
+    Fiber& fiber = fibers[k];
+    if (!fiber.stack) fiber.stack = static_cast<char*>(malloc(stack_bytes));
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack;
+    fiber.context.uc_stack.ss_size = stack_bytes;
+    fiber.context.uc_link = nullptr;
+    makecontext(&fiber.context, fiber_main, 0);
+    fiber.state = State::ready;
+  }
+  while (true) {
+    order.shuffle(count);
+    bool any_ran = false;
+    for (unsigned k = 0; k < count; k++) {
+      Fiber& fiber = fibers[order.numbers[k]];
+      if (fiber.state != State::ready) continue;
+      select_thread(order.numbers[k]);
+      swapcontext(&scheduler, &fiber.context);
+      any_ran = true;
+    }
+    if (any_ran) {
+      for (unsigned first = 0; first < count; first += warp_size)
+        release(first, first + warp_size < count ? first + warp_size : count, State::in_warp_barrier, false);
+      release(0, count, State::in_block_barrier, true);
+      continue;
+    }
+    for (unsigned k = 0; k < count; k++)
+      if (fibers[k].state != State::ended) return divergent(count);
+    return 0;
+  }
+}
+
+inline int run_block(unsigned count) {
+  if (uses_fibers) return run_fibers(count);
+  order.shuffle(count);
+  for (unsigned k = 0; k < count; k++) {
+    select_thread(order.numbers[k]);
+    body();
+  }
+  return 0;
+}
+
+// Runs `call` for every thread; 0, or 1 with `shim_message` set.
+template <class Call>
+int run(const unsigned* grid, const unsigned* block, unsigned seed, bool with_fibers, Call call) {
+  static Call* kept;
+  kept = &call;
+  body = [] { (*kept)(); };
+  uses_fibers = with_fibers;
+  order.seed = seed;
+  grid_size = {grid[0], grid[1], grid[2]};
+  block_size = {block[0], block[1], block[2]};
+  const unsigned long long blocks = (unsigned long long)grid[0] * grid[1] * grid[2];
+  for (unsigned long long k = 0; k < blocks; k++) {
+    const unsigned long long number = seed == 1 ? blocks - 1 - k : k;
+    block_index = {unsigned(number % grid[0]), unsigned(number / grid[0] % grid[1]), unsigned(number / grid[0] / grid[1])};
+    if (const int failed = run_block(block[0] * block[1] * block[2])) return failed;
+  }
+  return 0;
+}
+
+// ---- a launch with arguments as pointers, as drivers take them ----
+
+template <int... k>
+struct Sequence {};
+template <int n, int... k>
+struct Make : Make<n - 1, n - 1, k...> {};
+template <int... k>
+struct Make<0, k...> {
+  using type = Sequence<k...>;
+};
+
+template <class... P, int... k>
+int launch_with(void (*kernel)(P...), Sequence<k...>, void** arguments, const unsigned* grid, const unsigned* block,
+                unsigned seed, bool with_fibers) {
+  return run(grid, block, seed, with_fibers, [&] { kernel((P)arguments[k]...); });
+}
+template <class... P>
+int launch(void (*kernel)(P...), void** arguments, const unsigned* grid, const unsigned* block, unsigned seed, bool with_fibers) {
+  return launch_with(kernel, typename Make<sizeof...(P)>::type(), arguments, grid, block, seed, with_fibers);
+}
+
+// ---- small floats, by their codes ----
+
+template <class T, class U>
+T bits_as(U x) {
+  static_assert(sizeof(T) == sizeof(U), "the same bits as another type of the same size");
+  T y;
+  memcpy(&y, &x, sizeof y);
+  return y;
+}
+
+inline unsigned short bfloat16_code(float x) {
+  const unsigned b = bits_as<unsigned>(x);
+  return (b & 0x7fffffff) > 0x7f800000 ? 0x7fc0 : (b + 0x7fff + (b >> 16 & 1)) >> 16;
+}
+inline float bfloat16_value(unsigned short code) { return bits_as<float>((unsigned)code << 16); }
+
+inline float float16_value(unsigned short code) {
+  const int exponent = code >> 10 & 31, digits = code & 1023;
+  const float size = exponent == 31 ? (digits ? NAN : INFINITY)
+                                    : exponent ? ldexpf(float(digits | 1024), exponent - 25) : ldexpf(float(digits), -24);
+  return code >> 15 ? -size : size;
+}
+// every float32 is a float64, so one function rounds both
+inline unsigned short float16_code(double x) {
+  const unsigned short sign = signbit(x) ? 0x8000 : 0;
+  const double size = fabs(x);
+  if (size != size) return 0x7e00;
+  if (size == 0) return sign;
+  if (size >= 65520.0) return sign | 0x7c00;
+  int exponent;
+  frexp(size, &exponent);
+  const int unit = exponent - 11 < -24 ? -24 : exponent - 11;
+  const int digits = int(nearbyint(ldexp(size, -unit)));  // 2048 carries into the exponent
+  return sign | (((unit + 24) << 10) + digits);
+}
+
+}  // namespace shim

@@ -1,0 +1,238 @@
+# ruff: noqa: N802
+"""A pretend CUDA driver and NVRTC, in the place of `cuda.bindings`: its GPU is the simulator `cuda_shim`.
+
+What they do not know is an error, as is everything that a driver refuses: copies and launches on memory that was not allocated,
+use of what was freed, a context that is not current. A cubin is the text that it was made of.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import re
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from rulegrad.runtime import devices
+from rulegrad.runtime.kernel import Kernel
+
+
+class CUresult(enum.IntEnum):
+    CUDA_SUCCESS = 0
+    CUDA_ERROR_INVALID_VALUE = 1
+    CUDA_ERROR_OUT_OF_MEMORY = 2
+    CUDA_ERROR_NO_DEVICE = 100
+    CUDA_ERROR_INVALID_CONTEXT = 201
+    CUDA_ERROR_NOT_FOUND = 500
+    CUDA_ERROR_ILLEGAL_ADDRESS = 700
+
+
+OK = CUresult.CUDA_SUCCESS
+_KINDS = SimpleNamespace(
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR="major", CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR="minor"
+)
+
+
+class FakeDriver:
+    """The functions of `cuda.bindings.driver` that the backend calls."""
+
+    CUresult = CUresult
+    CUdevice_attribute = _KINDS
+    CUstream_flags = SimpleNamespace(CU_STREAM_NON_BLOCKING=1)
+    CUevent_flags = SimpleNamespace(CU_EVENT_DEFAULT=0, CU_EVENT_DISABLE_TIMING=2)
+    CUmemPool_attribute = SimpleNamespace(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD="threshold")
+    CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL="thread")
+    cuuint64_t = int
+
+    def __init__(self, memory: int = 1 << 30, capability: tuple[int, int] = (9, 0)) -> None:
+        self.capability, self.total = capability, memory
+        self.memory: dict[int, np.ndarray[Any, Any]] = {}
+        self.current = False
+        self.captured: list[Callable[[], None]] | None = None
+        self.called: list[str] = []
+        self.clock = 0.0
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("cu") and name[2:3].isupper():
+            object.__getattribute__(self, "called").append(name)
+        return object.__getattribute__(self, name)
+
+    def cuInit(self, flags: int) -> tuple[CUresult]:
+        return (OK,)
+
+    def cuDeviceGetCount(self) -> tuple[CUresult, int]:
+        return OK, 1
+
+    def cuDeviceGet(self, number: int) -> tuple[CUresult, str]:
+        return OK, f"device {number}"
+
+    def cuDeviceGetName(self, length: int, device: str) -> tuple[CUresult, bytes]:
+        return OK, b"Pretend GPU\0".ljust(length, b"\0")
+
+    def cuDeviceGetAttribute(self, kind: str, device: str) -> tuple[CUresult, int]:
+        return OK, self.capability[0 if kind == "major" else 1]
+
+    def cuDeviceTotalMem(self, device: str) -> tuple[CUresult, int]:
+        return OK, self.total
+
+    def cuDevicePrimaryCtxRetain(self, device: str) -> tuple[CUresult, str]:
+        return OK, "context"
+
+    def cuCtxSetCurrent(self, context: str) -> tuple[CUresult]:
+        self.current = context == "context"
+        return (OK,)
+
+    def cuStreamCreate(self, flags: int) -> tuple[CUresult, str]:
+        return (OK, "stream") if self.current else (CUresult.CUDA_ERROR_INVALID_CONTEXT, "")
+
+    def cuDeviceGetDefaultMemPool(self, device: str) -> tuple[CUresult, str]:
+        return OK, "pool"
+
+    def cuMemPoolSetAttribute(self, pool: str, kind: str, value: int) -> tuple[CUresult]:
+        return (OK,)
+
+    # ---- memory ----
+
+    def cuMemAllocAsync(self, nbytes: int, stream: str) -> tuple[CUresult, int]:
+        if sum(array.nbytes for array in self.memory.values()) + nbytes > self.total:
+            return CUresult.CUDA_ERROR_OUT_OF_MEMORY, 0
+        array = np.full(nbytes, 0xA5, np.uint8)
+        self.memory[array.ctypes.data] = array
+        return OK, array.ctypes.data
+
+    def cuMemFreeAsync(self, address: int, stream: str) -> tuple[CUresult]:
+        return (OK,) if self.memory.pop(address, None) is not None else (CUresult.CUDA_ERROR_INVALID_VALUE,)
+
+    def cuMemAllocHost(self, nbytes: int) -> tuple[CUresult, int]:
+        self.page_locked = [*getattr(self, "page_locked", []), np.empty(nbytes, np.uint8)]
+        return OK, self.page_locked[-1].ctypes.data
+
+    def cuMemcpyHtoDAsync(self, target: int, source: int, nbytes: int, stream: str) -> tuple[CUresult]:
+        if not any(a <= target and target + nbytes <= a + array.nbytes for a, array in self.memory.items()):
+            return (CUresult.CUDA_ERROR_INVALID_VALUE,)
+        ctypes.memmove(target, source, nbytes)
+        return (OK,)
+
+    def cuMemcpyDtoHAsync(self, target: int, source: int, nbytes: int, stream: str) -> tuple[CUresult]:
+        if source not in self.memory or nbytes > self.memory[source].nbytes:
+            return (CUresult.CUDA_ERROR_INVALID_VALUE,)
+        ctypes.memmove(target, source, nbytes)
+        return (OK,)
+
+    # ---- events ----
+
+    def cuStreamSynchronize(self, stream: str) -> tuple[CUresult]:
+        return (OK,)
+
+    def cuEventCreate(self, flags: int) -> tuple[CUresult, list[float]]:
+        return OK, [0.0]
+
+    def cuEventRecord(self, event: list[float], stream: str) -> tuple[CUresult]:
+        self.clock += 0.25
+        event[0] = self.clock
+        return (OK,)
+
+    def cuEventSynchronize(self, event: list[float]) -> tuple[CUresult]:
+        return (OK,)
+
+    def cuEventElapsedTime(self, before: list[float], after: list[float]) -> tuple[CUresult, float]:
+        return OK, after[0] - before[0]
+
+    def cuEventDestroy(self, event: list[float]) -> tuple[CUresult]:
+        return (OK,)
+
+    # ---- programs and launches ----
+
+    def cuModuleLoadData(self, cubin: bytes) -> tuple[CUresult, str]:
+        return OK, cubin.decode()
+
+    def cuModuleGetFunction(self, module: str, name: bytes) -> tuple[CUresult, Any]:
+        found = re.search(rf"\b{name.decode()}\((.*)\)", module)
+        if found is None:
+            return CUresult.CUDA_ERROR_NOT_FOUND, None
+        return OK, (name.decode(), module[module.index('extern "C"') :], found.group(1).count(",") + 1)
+
+    def cuLaunchKernel(self, function: Any, *rest: Any) -> tuple[CUresult]:
+        *sizes, _shared, _stream, arguments, _extra = rest
+        name, source, slots = function
+        places = ctypes.cast(arguments, ctypes.POINTER(ctypes.POINTER(ctypes.c_void_p)))
+        addresses = [places[k].contents.value or 0 for k in range(slots)]
+        if not self.current or not set(addresses) <= self.memory.keys():
+            return (CUresult.CUDA_ERROR_ILLEGAL_ADDRESS,)
+
+        def launch() -> None:
+            device: Any = devices.get("cuda_shim")
+            kernel = Kernel(name, None, source, (1,), (), slots)  # type: ignore[arg-type]
+            (executable,) = device.compile([kernel])
+            executable._grid[:], executable._block[:] = sizes[:3], sizes[3:]
+            executable([self.memory[address] for address in addresses])
+
+        if self.captured is not None:
+            self.captured.append(launch)
+        else:
+            launch()
+        return (OK,)
+
+    # ---- graphs ----
+
+    def cuStreamBeginCapture(self, stream: str, mode: str) -> tuple[CUresult]:
+        self.captured = []
+        return (OK,)
+
+    def cuStreamEndCapture(self, stream: str) -> tuple[CUresult, Any]:
+        found, self.captured = self.captured, None
+        return OK, found
+
+    def cuGraphInstantiate(self, graph: Any, flags: int) -> tuple[CUresult, Any]:
+        return OK, tuple(graph)
+
+    def cuGraphDestroy(self, graph: Any) -> tuple[CUresult]:
+        return (OK,)
+
+    def cuGraphExecDestroy(self, graph: Any) -> tuple[CUresult]:
+        return (OK,)
+
+    def cuGraphLaunch(self, graph: Any, stream: str) -> tuple[CUresult]:
+        for launch in graph:
+            launch()
+        return (OK,)
+
+
+class FakeCompiler:
+    """The functions of `cuda.bindings.nvrtc` that the backend calls: a program stays text."""
+
+    def __init__(self) -> None:
+        self.compiled = 0
+
+    def nvrtcVersion(self) -> tuple[int, int, int]:
+        return 0, 13, 0
+
+    def nvrtcGetSupportedArchs(self) -> tuple[int, list[int]]:
+        return 0, [75, 80, 86, 89, 90, 100]
+
+    def nvrtcCreateProgram(self, text: bytes, name: bytes, count: int, headers: Any, names: Any) -> tuple[int, bytes]:
+        return 0, text
+
+    def nvrtcCompileProgram(self, program: bytes, count: int, options: list[bytes]) -> tuple[int]:
+        self.compiled += 1
+        return (6,) if b"#error" in program else (0,)
+
+    def nvrtcGetProgramLogSize(self, program: bytes) -> tuple[int, int]:
+        return 0, 40
+
+    def nvrtcGetProgramLog(self, program: bytes, buffer: bytes) -> tuple[int]:
+        ctypes.memmove(buffer, b"kernels.cu(1): error: #error here", 33)
+        return (0,)
+
+    def nvrtcGetCUBINSize(self, program: bytes) -> tuple[int, int]:
+        return 0, len(program)
+
+    def nvrtcGetCUBIN(self, program: bytes, buffer: bytes) -> tuple[int]:
+        ctypes.memmove(buffer, program, len(program))
+        return (0,)
+
+    def nvrtcDestroyProgram(self, program: bytes) -> tuple[int]:
+        return (0,)

@@ -1,0 +1,138 @@
+"""A device that compiles a GPU's kernels for the CPU and runs them: what `cuda_shim` and `metal_shim` have in common.
+
+A simulator is loaded by tests with `rulegrad.load_backend(folder)`, and is never chosen by itself. It needs a C++ compiler.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rulegrad.errors import DeviceError, OutOfMemoryError
+from rulegrad.runtime.device import Discovery, Found
+from rulegrad.runtime.kernel import Kernel
+from rulegrad.runtime.paths import cache_folder
+
+CORE = Path(__file__).with_name("core.hpp")
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+_OPTIONS = ("-std=c++17", "-O1", "-shared", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-fwrapv", "-w")
+
+
+def compiler() -> str | None:
+    """The C++ compiler: the environment's SHIM_COMPILER, else g++ or clang++; None where there is none."""
+    names = (os.environ.get("SHIM_COMPILER", ""), "g++", "clang++", "clang++-19")
+    return next((found for name in names if name and (found := shutil.which(name))), None)
+
+
+def discovery(target: str) -> Discovery:
+    """The one simulator of a target."""
+    found = compiler()
+    problem = "" if found else "no C++ compiler was found"
+    text = f"kernels of target {target} on the CPU, compiled by {found or 'a C++ compiler'}"
+    return Discovery((Found(0, text, "simulator", problem),), ("g++", "clang++"), "" if found else "install g++")
+
+
+class Simulator:
+    """The host's memory and processor. Handles are arrays of bytes. Subclasses say how a source becomes C++."""
+
+    name: str
+    target: str
+    interprets = False
+    memory = 0
+
+    def __init__(self) -> None:
+        #: The order in which threads run: 0 forwards, 1 backwards, else a seed.
+        self.order = int(os.environ.get("SHIM_ORDER", "0"))
+
+    def allocate(self, nbytes: int) -> Bytes:
+        try:
+            return np.empty(nbytes, np.uint8)
+        except MemoryError:
+            raise OutOfMemoryError(f"{self.name} cannot allocate {nbytes:,} bytes") from None
+
+    def free(self, handle: Bytes) -> None:
+        """Nothing to do: the last one who holds the array lets it go."""
+
+    def copy_in(self, handle: Bytes, array: np.ndarray[Any, Any]) -> None:
+        handle[: array.nbytes] = array.reshape(-1).view(np.uint8)
+
+    def copy_out(self, handle: Bytes, array: np.ndarray[Any, Any]) -> None:
+        array.reshape(-1).view(np.uint8)[...] = handle[: array.nbytes]
+
+    def synchronize(self) -> None:
+        """Nothing to do: a launch returns when it has ended."""
+
+    def compile(self, kernels: Sequence[Kernel]) -> list[Executable]:
+        different = {kernel.source: kernel for kernel in kernels}
+        library = self._library(self.program([*different.values()]))
+        return [Executable(self, kernel, library) for kernel in kernels]
+
+    def program(self, kernels: Sequence[Kernel]) -> str:
+        """C++ text with a launcher `launch_NAME` for each kernel."""
+        raise NotImplementedError
+
+    def geometry(self, kernel: Kernel) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Blocks along each axis, and threads of a block."""
+        raise NotImplementedError
+
+    def has_barriers(self, kernel: Kernel) -> bool:
+        """Whether threads of a block wait for each other."""
+        raise NotImplementedError
+
+    def included(self) -> Sequence[Path]:
+        """The files that programs include."""
+        raise NotImplementedError
+
+    def _library(self, text: str) -> ctypes.CDLL:
+        folder, command = cache_folder(), compiler()
+        if folder is None or command is None:
+            raise DeviceError(f"{self.name} needs a C++ compiler and a cache folder that can be written to")
+        stamp = "\0".join([command, *_OPTIONS, text, *(path.read_text(encoding="utf-8") for path in self.included())])
+        path = folder / "shims" / f"{hashlib.sha256(stamp.encode()).hexdigest()[:32]}.so"
+        if not path.exists():
+            path.parent.mkdir(exist_ok=True)
+            source = path.with_suffix(f".{os.getpid()}.cpp")
+            made = path.with_suffix(f".{os.getpid()}.so")
+            source.write_text(text, encoding="utf-8")
+            done = subprocess.run(
+                [command, *_OPTIONS, str(source), "-o", str(made)], capture_output=True, text=True, check=False
+            )
+            source.unlink()
+            if done.returncode:
+                raise DeviceError(
+                    f"{self.name} cannot build this program; the compiler says:\n{done.stderr}\nthe source:\n{text}"
+                )
+            made.replace(path)
+        return ctypes.CDLL(str(path))
+
+
+class Executable:
+    """A kernel of a library."""
+
+    def __init__(self, device: Simulator, kernel: Kernel, library: ctypes.CDLL) -> None:
+        self._device = device
+        self._name = kernel.name
+        self._launch = getattr(library, f"launch_{kernel.name}")
+        self._message = (ctypes.c_char * 400).in_dll(library, "shim_message")
+        grid, block = ((*sizes, 1, 1, 1)[:3] for sizes in device.geometry(kernel))
+        self._grid, self._block = (ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*block)
+        self._fibers = device.has_barriers(kernel)
+        self._slots = kernel.slots
+
+    def __call__(self, handles: Sequence[Bytes], wait: bool = False) -> float | None:
+        start = time.perf_counter()
+        arguments = (ctypes.c_void_p * self._slots)(*(handle.ctypes.data for handle in handles))
+        if self._launch(arguments, self._grid, self._block, self._device.order, self._fibers):
+            raise DeviceError(
+                f"kernel {self._name!r} on {self._device.name} cannot run: {self._message.value.decode()}"
+            )
+        return time.perf_counter() - start if wait else None
