@@ -329,6 +329,7 @@ class OpDeclaration:
     spelling: Text | None = None  # kind "expr"
     stages: tuple[str, ...] = ()
     doc: str = ""
+    ulp: int = 0  # units in the last place by which a device's floats may differ
 
 
 @dataclass(frozen=True, slots=True)

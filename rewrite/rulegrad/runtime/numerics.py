@@ -182,7 +182,7 @@ def _lgamma(x: float) -> float:
         x -= 1
         product *= x
     if not 0.5 < x < 2.5:
-        infinite = (x <= 0 and x == math.floor(x)) or x > 2.5e305
+        infinite = math.isinf(x) or (x <= 0 and x == math.floor(x)) or x > 2.5e305
         return math.inf if infinite else math.lgamma(x)
     z = x - 2 if x >= 1.5 else x - 1
     series = math.fsum(c * (-z) ** (k + 2) for k, c in enumerate(_zeta_coefficients()))

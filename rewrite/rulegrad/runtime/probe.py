@@ -88,7 +88,7 @@ def _run_child(folder: Path, skip: list[int]) -> _Report:
     else:
         output = done.stdout
         if done.returncode:
-            report.end = f"the test process ended with {_status(done.returncode)}{_reason(done.stderr)}"
+            report.end = f"the test process ended with {status(done.returncode)}{_reason(done.stderr)}"
     for line in output.splitlines():
         if line.startswith(_MARK):
             _take(report, json.loads(line[len(_MARK) :]))
@@ -104,7 +104,7 @@ def _take(report: _Report, message: dict[str, Any]) -> None:
         report.problems[message["number"]] = message["problem"]
 
 
-def _status(code: int) -> str:
+def status(code: int) -> str:
     """`SIGABRT`, or `exit status 3`."""
     if code < 0:
         with contextlib.suppress(ValueError):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
@@ -11,7 +12,6 @@ from rulegrad.lang.analysis.findings import Findings
 from rulegrad.lang.analysis.laboratory import Laboratory
 from rulegrad.lang.optable import Op, OpTable
 
-_SHAPE = (4,)
 _SHOWN = 6  # ops with one problem that are named
 _BEFORE_KERNELS = ("isolate", "number")  # steps that split graphs: a one-op kernel is split already
 
@@ -26,12 +26,12 @@ def check_lowering(findings: Findings, laboratory: Laboratory) -> None:
     order = next((d.name for d in declarations if isinstance(d, syntax.Pass) and d.kind == "order"), "")
     if "kernel" not in pipelines or "program" not in pipelines or not order:
         return
-    steps = [s for s in (*pipelines["kernel"], *pipelines["program"]) if s not in _BEFORE_KERNELS]
+    steps = lowering_steps(pipelines["kernel"], pipelines["program"])
     missing: dict[str, dict[str, list[str]]] = {}  # by what is wrong: ops, and their dtypes
-    for name, dtypes, value in _values(laboratory.table, target):
-        problem = _problem(laboratory, target, steps, order, value)
+    for one in values(laboratory.table, target):
+        problem = _problem(laboratory, target, steps, order, one.build)
         if problem:
-            missing.setdefault(problem, {}).setdefault(name, []).append(dtypes)
+            missing.setdefault(problem, {}).setdefault(one.op, []).append(one.dtypes)
     for problem, ops in missing.items():
         shown = [f"{name} on {', '.join(dtypes)}" for name, dtypes in list(ops.items())[:_SHOWN]]
         more = f"; and {len(ops) - _SHOWN} more" if len(ops) > _SHOWN else ""
@@ -40,8 +40,16 @@ def check_lowering(findings: Findings, laboratory: Laboratory) -> None:
         findings.report("no-lowering", message, target.span, hint, (problem,), problem)
 
 
-def _values(table: OpTable, target: syntax.Target) -> Iterator[tuple[str, str, Callable[[], UOp]]]:
-    """(op, dtypes, a tensor that it computes) of all that a tensor graph may ask for."""
+class Value(NamedTuple):
+    """One op on certain dtypes, as a tensor graph over PARAM nodes of the slots 1, 2, …"""
+
+    op: str  # "REDUCE by ADD" for a reduction
+    dtypes: str  # "float32", "int8 to float32"
+    build: Callable[[], UOp]
+
+
+def values(table: OpTable, target: syntax.Target, size: int = 4) -> Iterator[Value]:
+    """All that a tensor graph may ask of a target, on tensors of `size` elements: every op on every dtype."""
     stored = [d for d in table.dtypes if d in target.dtypes or d in target.types]
     stored = [d for d in stored if d not in ("index", "void")]
     for op in table.ops.values():
@@ -49,13 +57,13 @@ def _values(table: OpTable, target: syntax.Target) -> Iterator[tuple[str, str, C
             for before in _admitted(table, op, stored) if op.declaration.where else stored:
                 for after in stored:
                     if op.name != "BITCAST" or _bits(table, before) == _bits(table, after):
-                        yield op.name, f"{before} to {after}", _conversion(op.name, before, after)
+                        yield Value(op.name, f"{before} to {after}", _conversion(op.name, before, after, size))
         elif op.elementwise and not op.explicit and (not op.declaration.stages or "tensor" in op.declaration.stages):
             for dtype in _admitted(table, op, stored):
-                yield op.name, dtype, _elementwise(op, dtype)
+                yield Value(op.name, dtype, _elementwise(op, dtype, size))
         if op.declaration.identity is not None and "REDUCE" in table.ops:
             for dtype in _admitted(table, op, stored):
-                yield f"REDUCE by {op.name}", dtype, _reduction(op.name, dtype)
+                yield Value(f"REDUCE by {op.name}", dtype, _reduction(op.name, dtype, size))
 
 
 def _admitted(table: OpTable, op: Op, stored: list[str]) -> list[str]:
@@ -71,21 +79,32 @@ def _bits(table: OpTable, dtype: str) -> int | str:
     return table.dtypes[dtype].properties.get("bits", 0)
 
 
-def _buffer(slot: int, dtype: str, shape: tuple[int, ...] = _SHAPE) -> UOp:
+def buffer(slot: int, dtype: str, shape: tuple[int, ...]) -> UOp:
+    """The buffer that a kernel is given at a slot."""
     return UOp("PARAM", (), dtype, slot=slot, shape=shape)
 
 
-def _conversion(op: str, before: str, after: str) -> Callable[[], UOp]:
-    return lambda: UOp(op, (_buffer(1, before),), after)
+def _conversion(op: str, before: str, after: str, size: int) -> Callable[[], UOp]:
+    return lambda: UOp(op, (buffer(1, before, (size,)),), after)
 
 
-def _elementwise(op: Op, dtype: str) -> Callable[[], UOp]:
+def _elementwise(op: Op, dtype: str, size: int) -> Callable[[], UOp]:
     kinds = [dtype if p.type in op.declaration.where else p.type or dtype for p in op.parameters]
-    return lambda: UOp(op.name, tuple(_buffer(1 + k, kind) for k, kind in enumerate(kinds)))
+    return lambda: UOp(op.name, tuple(buffer(1 + k, kind, (size,)) for k, kind in enumerate(kinds)))
 
 
-def _reduction(op: str, dtype: str) -> Callable[[], UOp]:
-    return lambda: UOp("REDUCE", (_buffer(1, dtype, (4, 3)),), op=op, axes=(1,))
+def _reduction(op: str, dtype: str, size: int) -> Callable[[], UOp]:
+    return lambda: UOp("REDUCE", (buffer(1, dtype, (size, 3)),), op=op, axes=(1,))
+
+
+def kernel_of(value: UOp) -> UOp:
+    """The kernel that stores a tensor into slot 0."""
+    return UOp("SINK", (UOp("STORE", (buffer(0, value.dtype, value.shape), value)),))
+
+
+def lowering_steps(kernel: Sequence[str], program: Sequence[str]) -> list[str]:
+    """The passes that a kernel of one op goes through, of these pipelines."""
+    return [step for step in (*kernel, *program) if step not in _BEFORE_KERNELS]
 
 
 def _problem(
@@ -96,10 +115,10 @@ def _problem(
         result = value()
         if any(node.dtype not in target.types for node in result.toposort()):
             return ""
-        graph = UOp("SINK", (UOp("STORE", (_buffer(0, result.dtype, result.shape), result)),))
+        graph = kernel_of(result)
         for step in steps:
             graph = laboratory.program.rewrite(step, graph)[0]
-        left = _left(laboratory.table, target, result.op, graph)
+        left = left_over(laboratory.table, target, result.op, graph)
         if not left:
             laboratory.program.source(order, target.render, graph)
         return left
@@ -107,8 +126,8 @@ def _problem(
         return error.problem
 
 
-def _left(table: OpTable, target: syntax.Target, asked: str, program: UOp) -> str:
-    """What is in a lowered program that the target does not have."""
+def left_over(table: OpTable, target: syntax.Target, asked: str, program: UOp) -> str:
+    """What is in a lowered program that the target does not have; empty when there is nothing."""
     for node in program.toposort():
         if table.ops[node.op].elementwise:
             op = "it" if node.op == asked else node.op

@@ -167,6 +167,7 @@ _PROPERTIES: dict[str, tuple[str, Callable[[Cursor], Any]]] = {
     "flags": ("flags", parse_names),
     "identity": ("identity", parse_expression),
     "eval": ("evaluator", parse_expression),
+    "ulp": ("ulp", parse_integer),
     "interval": ("interval", _interval),
     "shape": ("shape", parse_expression),
     "check": ("checks", _check),

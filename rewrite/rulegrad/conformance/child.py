@@ -1,0 +1,90 @@
+"""The ladder in a process of its own, which a driver may end or hang: it tells each step as a line.
+
+The child is `python -m rulegrad.conformance.child PLACE NUMBER SECONDS`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from rulegrad.conformance.report import RUNGS, Rung
+from rulegrad.runtime.probe import status
+
+_MARK = "rulegrad-ladder "
+_GRACE = 60.0  # seconds that the child may take longer than it was told
+
+
+def climbed(place: str, is_path: bool, number: int, seconds: float) -> Iterator[dict[str, Any]]:
+    """The rungs as plain data, each as it ends; also those that were not reached."""
+    # A backend that declares ops must be known before the child makes its first node.
+    known = os.environ.get("RULEGRAD_BACKENDS", "")
+    backends = os.pathsep.join([*([known] if known else []), *([place] if is_path else [])])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    if backends:
+        environment["RULEGRAD_BACKENDS"] = backends
+    command = [sys.executable, "-m", "rulegrad.conformance.child", place, str(number), str(seconds)]
+    child = subprocess.Popen(
+        command, env=environment, text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    late = threading.Timer(seconds + _GRACE, child.kill)
+    late.start()
+    said: list[str] = []
+    reader = threading.Thread(target=lambda: said.extend(child.stderr or ()), daemon=True)
+    reader.start()
+    left, current = list(RUNGS), next(iter(RUNGS))
+    try:
+        for line in child.stdout or ():
+            if line.startswith(_MARK):
+                told = json.loads(line.removeprefix(_MARK))
+                current = told.get("begins", current)
+                if "rung" in told:
+                    left.remove(told["rung"])
+                    yield told
+        child.wait()
+        reader.join(5)
+        is_late = not late.is_alive()
+    finally:
+        late.cancel()
+        child.kill()
+        child.wait()
+    yield from _not_reached(left, current, _end(child.returncode, is_late, seconds, said))
+
+
+def _end(code: int, is_late: bool, seconds: float, said: list[str]) -> str:
+    if is_late:
+        return f"it hangs: it did not end {_GRACE:.0f} seconds after the {seconds:.0f} that it was given"
+    last = f": {said[-1].strip()}" if said else ""
+    return f"the process ended with {status(code)}{last}"
+
+
+def _not_reached(left: list[str], current: str, end: str) -> Iterator[dict[str, Any]]:
+    """The rung in which the child ended, and those above it."""
+    for name in left:
+        rung = Rung(name)
+        if name == current:
+            rung.found(name, end, "DEBUG=4 prints the sources of kernels before they are built")
+        else:
+            rung.skipped = f"{current} ended the process"
+        yield rung.as_data()
+
+
+def _tell(name: str, rung: Rung | None) -> None:
+    told = {"begins": name} if rung is None else rung.as_data()
+    print(_MARK + json.dumps(told), flush=True)
+
+
+def _climb(place: str, number: str, seconds: str) -> None:
+    from rulegrad.conformance.ladder import Ladder  # not in the parent: it opens devices
+
+    Ladder(place, int(number), float(seconds), _tell).climb()
+
+
+if __name__ == "__main__":
+    _climb(*sys.argv[1:])

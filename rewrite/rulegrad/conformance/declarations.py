@@ -1,0 +1,176 @@
+"""The first rung: the files of a backend, what its module has, and what its target must declare."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rulegrad.conformance.report import Rung, problem_of
+from rulegrad.errors import DeviceError
+from rulegrad.lang import engine, syntax
+from rulegrad.lang.walk import expressions_in
+from rulegrad.runtime import device as contract
+from rulegrad.runtime import devices
+from rulegrad.runtime.backends import Backend
+from rulegrad.runtime.device import KINDS, Device, Discovery
+
+_ATTRIBUTES = {"name": str, "target": str, "interprets": bool, "memory": int}
+_TEMPLATES = {
+    "kernel": 'the head of a kernel: `kernel "void {name}({params}) {{"`',
+    "param": 'one parameter of it: `param "{type}* {name}"`',
+}
+_COSTS = ("bandwidth", "rate", "launch")
+
+
+def methods() -> list[str]:
+    """What a device must be able to do, by the contract.
+
+    >>> methods()
+    ['allocate', 'compile', 'copy_in', 'copy_out', 'free', 'synchronize']
+    """
+    found = inspect.getmembers(contract.Device, inspect.isfunction)
+    return [name for name, _ in found if not name.startswith("_")]
+
+
+def check_folder(folder: Path, rung: Rung) -> bool:
+    """Whether the two files of a backend are there."""
+    rung.tried += 1
+    if not folder.is_dir():
+        rung.found(str(folder), "there is no such folder", "name a backend's folder, or a backend that is known")
+        return False
+    for name in ("device.py", f"{folder.resolve().name}.rules"):
+        if not (folder / name).is_file():
+            hint = "a backend is a folder NAME with device.py and NAME.rules"
+            rung.found(str(folder), f"it has no {name}", hint)
+    return not rung.findings
+
+
+def open_device(owner: Backend, number: int, rung: Rung) -> Device | None:
+    """The device, once the module keeps the contract; None where it does not."""
+    try:
+        module = owner.module
+    except DeviceError as error:
+        rung.found("device.py", error.problem)
+        return None
+    for name in ("Device", "discover"):
+        rung.tried += 1
+        if not callable(getattr(module, name, None)):
+            rung.found("device.py", f"it has no `{name}`", _HOW[name])
+    if rung.findings or not _is_found(owner, number, rung):
+        return None
+    try:
+        opened = devices.get(owner.name if owner.has_one_device else f"{owner.name}:{number}")
+    except Exception as error:  # of a stranger's code, whatever it is
+        rung.found("Device", problem_of(error, owner.folder))
+        return None
+    _check_device(opened, rung)
+    return None if rung.findings else opened
+
+
+_HOW = {
+    "Device": "write `class Device` with the methods of rulegrad.runtime.device.Device",
+    "discover": "write `def discover() -> Discovery`: which devices there are, without compiling anything",
+}
+
+
+def _is_found(owner: Backend, number: int, rung: Rung) -> bool:
+    rung.tried += 1
+    try:
+        found = devices.report(owner, fresh=True).discovery
+    except Exception as error:  # of a stranger's code, whatever it is
+        rung.found("discover", problem_of(error, owner.folder))
+        return False
+    if not isinstance(found, Discovery):
+        rung.found("discover", f"it gave {found!r}", "return rulegrad.runtime.device.Discovery")
+        return False
+    for one in found.devices:
+        if one.kind not in KINDS:
+            rung.found("discover", f"{one.kind!r} is no kind of device", f"one of {', '.join(KINDS)}")
+    chosen = [one for one in found.devices if one.number == number]
+    if not chosen:
+        looked = f"; looked in {', '.join(found.looked)}" if found.looked else ""
+        rung.found("discover", f"there is no device {number}{looked}", found.advice)
+    elif chosen[0].problem:
+        rung.found("discover", f"{chosen[0].description} cannot be used: {chosen[0].problem}", found.advice)
+    return not rung.findings
+
+
+def _check_device(opened: Any, rung: Rung) -> None:
+    for name, kind in _ATTRIBUTES.items():
+        rung.tried += 1
+        if not isinstance(getattr(opened, name, None), kind):
+            rung.found("Device", f"it has no `{name}` of type {kind.__name__}", "see rulegrad.runtime.device.Device")
+    wanted = [*methods(), *(("share", "memory_of") if getattr(opened, "in_host_memory", False) else ())]
+    for name in wanted:
+        rung.tried += 1
+        if not callable(getattr(opened, name, None)):
+            rung.found("Device", f"it has no method `{name}`", "see rulegrad.runtime.device.Device")
+
+
+def check_target(opened: Device, rung: Rung) -> None:
+    """Whether the target declares all that rules and drivers ask it for."""
+    rung.tried += 1
+    targets = engine.summary()["targets"]
+    if opened.target not in targets:
+        rung.found("target", f"no rule file declares a target {opened.target!r}", f"write `target {opened.target}:`")
+        return
+    target = engine.target_declaration(opened.target)
+    for problem, hint in _missing(target, opened.interprets):
+        rung.found(f"target {target.name}", problem, hint)
+    rung.tried += len(target.dtypes) + len(_TEMPLATES)
+    limits = [name for name in limits_without_default() if name not in target.limits]
+    if limits and not opened.interprets:
+        rung.notes.append(f"without `limit {' …`, `limit '.join(limits)} …`, the rules that ask for it do not fire")
+    costs = [name for name in _COSTS if name not in target.limits]
+    if costs:
+        measure = f"python -m rulegrad devices --measure {opened.name}"
+        rung.notes.append(f"the cost model takes usual numbers for {', '.join(costs)}; `{measure}` measures them")
+
+
+def _missing(target: syntax.Target, interprets: bool) -> Iterator[tuple[str, str]]:
+    """What a target must have and has not: (problem, what to add)."""
+    if not target.ops:
+        yield "it has no ops", "add `has ADD MUL …`"
+    if not target.dtypes:
+        yield "it has no dtypes", "add `dtypes bool int32 float32 …`"
+    if interprets:
+        return
+    for dtype in ("bool", "int32"):
+        if target.dtypes and dtype not in target.dtypes:
+            yield f"it does not compute with {dtype}", f"add {dtype} to `dtypes`: conditions and addresses need it"
+    if not target.render:
+        yield "it has no render pass", "add `render render_NAME` and `pass render_NAME render:`"
+    elif engine.summary()["passes"].get(target.render) != "render":
+        yield f"there is no render pass {target.render}", f"write `pass {target.render} render:`"
+    for name, what in _TEMPLATES.items():
+        if name not in target.templates:
+            yield f"it has no template `{name}`", f"add {what}"
+    for dtype in sorted(target.dtypes):
+        if dtype not in target.types:
+            yield f"{dtype} has no `type`", f'add `type {dtype} "…"`: what it is called in the device\'s language'
+
+
+def limits_without_default() -> list[str]:
+    """The limits that rules ask a target for and have no number of their own for.
+
+    >>> "rows" in limits_without_default()
+    True
+    """
+    found: dict[str, None] = {}
+    for call in _limit_calls(engine.loaded().sources.declarations()):
+        if len(call.arguments) == 1 and isinstance(call.arguments[0], syntax.Literal):
+            found[str(call.arguments[0].value)] = None
+    return sorted(found)
+
+
+def _limit_calls(declarations: Iterable[Any]) -> Iterator[syntax.Call]:
+    for declaration in declarations:
+        for rule in getattr(declaration, "rules", ()):
+            roots = [rule.template, *(clause.expression for clause in rule.clauses)]
+            for root in roots:
+                if isinstance(root, syntax.Expression):
+                    for one in expressions_in(root):
+                        if isinstance(one, syntax.Call) and one.function == "limit":
+                            yield one

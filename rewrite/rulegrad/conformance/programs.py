@@ -1,0 +1,124 @@
+"""The programs of the ladder: each is run on the device and on the interpreter, and the results are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from rulegrad.conformance.values import small_integers
+from rulegrad.diagnosis import corpus
+from rulegrad.runtime.numerics import Array
+from rulegrad.tensor import Tensor
+
+Program = Callable[[str], list[Tensor]]  #: the results on a device of this name
+
+_SIZES = ((), (1,), (3,), (1000,), (70_001,), (2, 3, 5, 7), (257, 129))
+
+
+def given(device: str, *shape: int, dtype: str = "float32", seed: int = 0) -> Tensor:
+    """Small integers in memory: sums and products of a few of them are exact in every order.
+
+    >>> given("numpy", 4).tolist()
+    [2.0, 1.0, 0.0, -2.0]
+    """
+    return Tensor(small_integers(dtype, shape, seed), device=device)
+
+
+def adding(dtype: str) -> Iterator[tuple[str, Program]]:
+    """Sums of two tensors: one work-item, a few, more than any group of work-items, several axes."""
+    for shape in _SIZES:
+        yield (
+            f"add {dtype} {shape}",
+            lambda device, shape=shape: [  # type: ignore[misc]
+                given(device, *shape, dtype=dtype) + given(device, *shape, dtype=dtype, seed=1)
+            ],
+        )
+    yield "add a constant", lambda device: [given(device, 9, dtype=dtype) + 1]
+    yield "broadcast", lambda device: [given(device, 5, 1, dtype=dtype) + given(device, 7, dtype=dtype)]
+    yield "launches in order", _in_order
+
+
+def _in_order(device: str) -> list[Tensor]:
+    """Each launch reads what the one before it wrote."""
+    x = given(device, 1000)
+    for _ in range(5):
+        x = (x + x).contiguous().realize()
+    return [x]
+
+
+def reducing(dtype: str) -> Iterator[tuple[str, Program]]:
+    """Reductions: over everything, rows, columns, a middle axis; and with what follows in the same kernel."""
+    for shape, axis in (((1,), 0), ((64,), 0), ((5000,), 0), ((6, 5), 1), ((6, 5), 0), ((3, 4, 5), 1), ((40, 129), 1)):
+        for op in ("sum", "max", "min"):
+            yield (
+                f"{op} {dtype} {shape} over axis {axis}",
+                lambda device, op=op, shape=shape, axis=axis: [  # type: ignore[misc]
+                    getattr(given(device, *shape, dtype=dtype), op)(axis)
+                ],
+            )
+    yield "softmax", lambda device: [given(device, 9, 33).softmax(-1)]
+    yield "two sums", lambda device: [given(device, 9, 33).sum(1), (given(device, 9, 33) * 2).sum(1)]
+
+
+def multiplying(dtypes: list[str]) -> Iterator[tuple[str, Program]]:
+    """Matrix products whose sizes fit matrix units, and others; batches; a chain with an epilogue."""
+    for dtype in dtypes:
+        for m, k, n in ((1, 1, 1), (4, 4, 4), (16, 16, 16), (17, 19, 23), (64, 32, 48), (128, 64, 128)):
+            yield (
+                f"matmul {dtype} {m}x{k}x{n}",
+                lambda device, dtype=dtype, m=m, k=k, n=n: [  # type: ignore[misc]
+                    given(device, m, k, dtype=dtype) @ given(device, k, n, dtype=dtype, seed=1)
+                ],
+            )
+    yield "batched", lambda device: [given(device, 3, 8, 16) @ given(device, 3, 16, 12, seed=1)]
+    yield "epilogue", lambda device: [(given(device, 32, 16) @ given(device, 16, 32, seed=1) + 1).relu() * 0.5]
+    yield "transposed", lambda device: [given(device, 16, 32).T @ given(device, 16, 32, seed=1)]
+    yield "matrix and vector", lambda device: [given(device, 33, 17) @ given(device, 17, seed=1)]
+    yield "convolution", lambda device: [given(device, 2, 4, 9, 9).conv2d(given(device, 8, 4, 3, 3, seed=1), padding=1)]
+
+
+def suite() -> Iterator[tuple[str, Program]]:
+    """The op test-suite: the corpus of the tools, and what goes wrong on devices rather than in rules."""
+    for program in corpus.PROGRAMS:
+        yield program.__name__, program
+    yield "attention", _attention
+    yield "gathering", _gathering
+    yield "in place", _in_place
+    yield "nothing", lambda device: [given(device, 0, 3) + 1, given(device, 0, 3).sum(0)]
+    yield "sorting", lambda device: [given(device, 6, 9).sort(1)[0], given(device, 6, 9).argsort(1)]
+    yield "running sums", lambda device: [given(device, 5, 40).cumsum(1), given(device, 300).cumsum(0)]
+    yield "large", lambda device: [given(device, 300_007) * 2 + 1, given(device, 300_007).sum()]
+    yield "many axes", lambda device: [given(device, 2, 3, 2, 3, 2, 3).permute(5, 3, 1, 0, 2, 4).contiguous() + 1]
+    yield "many arguments", lambda device: [Tensor.cat(*(given(device, 3, seed=k) for k in range(20)))]
+
+
+def _attention(device: str) -> list[Tensor]:
+    q, k, v = (given(device, 2, 4, 8, 16, seed=seed) * 0.1 for seed in range(3))
+    return [(q @ k.transpose(-2, -1)).softmax(-1) @ v]
+
+
+def _gathering(device: str) -> list[Tensor]:
+    x, i = given(device, 7, 5), Tensor(np.array([3, 0, 6, 3], np.int32), device=device)
+    return [x[i], x.gather(0, i.reshape(4, 1).expand(4, 5)), Tensor.zeros(7, 5, device=device).scatter_add(
+        0, i.reshape(4, 1).expand(4, 5), x[:4])]  # fmt: skip
+
+
+def _in_place(device: str) -> list[Tensor]:
+    x = given(device, 8, 8).contiguous().realize()
+    x[2:4] = 7
+    x += 1
+    return [x]
+
+
+def results(program: Program, device: str) -> list[Array]:
+    """What a program gives on a device."""
+    found = program(device)
+    Tensor.realize(*found)
+    return [tensor.numpy() for tensor in found]
+
+
+def dtypes_of(program: Program) -> set[str]:
+    """The dtypes that a program keeps or computes with."""
+    nodes = {node for tensor in program("numpy") for node in tensor.uop.toposort()}
+    return {node.dtype for node in nodes} - {"void", "index"}

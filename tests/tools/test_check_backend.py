@@ -1,0 +1,76 @@
+"""`check-backend`: what it says of backends that keep the contract, and of those where one thing is missing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rulegrad.conformance.spelling import Spellings, quoted_line
+from rulegrad.conformance.values import differs, operands
+from rulegrad.lang import engine
+from rulegrad.tools.check_backend import main
+
+
+def climbed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, dict]]:
+    """The exit status, and the rungs by name."""
+    status = main([*arguments, "--json"])
+    return status, {rung["rung"]: rung for rung in json.loads(capsys.readouterr().out)["rungs"]}
+
+
+def test_the_interpreter_climbs_the_whole_ladder(capsys: pytest.CaptureFixture[str]) -> None:
+    status, rungs = climbed(capsys, "numpy")
+    assert status == 0
+    assert [rung["status"] for rung in rungs.values()] == ["passed"] * 7
+    assert list(rungs) == ["load", "copy", "add", "reduce", "matmul", "ops", "suite"]
+    assert rungs["ops"]["tried"] > 800
+
+
+def test_a_folder_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main([str(tmp_path / "nothing")]) == 2
+    assert "there is no folder" in capsys.readouterr().err
+
+
+def test_a_folder_without_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    status, rungs = climbed(capsys, str(tmp_path))
+    assert status == 1
+    assert [f["problem"] for f in rungs["load"]["findings"]] == [
+        "it has no device.py",
+        f"it has no {tmp_path.name}.rules",
+    ]
+    assert rungs["copy"]["skipped"] == "load did not pass"
+
+
+def test_operands_have_every_pair_of_special_values() -> None:
+    a, b = operands(["int8", "int8"], 2048)
+    assert {(-128, -128), (-128, 0), (127, -1), (0, 127)} <= set(zip(a.tolist(), b.tolist(), strict=True))
+    assert len(a) == len(b) == 2048
+
+
+def test_differences() -> None:
+    import numpy as np
+
+    zeros = np.array([0.0, -0.0], np.float32)
+    assert differs(zeros, zeros[::-1], "float32", 0).all()
+    assert not differs(zeros, zeros[::-1], "float32", 0, either_zero=True).any()
+    nan, one = np.array([np.nan], np.float32), np.array([1.0], np.float32)
+    assert not differs(nan, nan, "float32", 0).any()
+    assert differs(nan, one, "float32", 4).all() and differs(one, nan, "float32", 4).all()
+    assert differs(np.array([3]), np.array([4]), "int64", 4).all()
+
+
+def test_the_line_that_a_compiler_complains_about() -> None:
+    source = "kernel {\n  float x = a + b;\n  y = exq(x);\n}\n"
+    assert quoted_line("k.c(3): error: exq is unknown", source) == (3, "  y = exq(x);")
+    assert quoted_line("error in `float x = a + b;`", source) == (2, "  float x = a + b;")
+    assert quoted_line("something is wrong", source) == (0, "")
+
+
+def test_what_gives_an_op_its_text() -> None:
+    spellings = Spellings(engine.loaded().sources.files, engine.target_declaration("opencl"))
+    assert spellings.of("BITCAST").startswith("rendered by render_opencl.bits (backends/opencl/render.rules:")
+    assert spellings.of("ADD").startswith("spelled by the op table (rules/ops.rules:")
+    assert "does not have MAX" in spellings.of("MAX")
+    assert "c_style.write_if" in spellings.of_line("  if (alu0 < 3) data0[alu0] = value0;", "STORE")
+    assert "`has EXP`" in spellings.hint_for("it is left in the program, and the target does not have it", "EXP")
