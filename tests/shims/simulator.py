@@ -49,7 +49,7 @@ class Simulator:
     interprets = False
     memory = 0
 
-    def __init__(self) -> None:
+    def __init__(self, number: int = 0) -> None:
         #: The order in which threads run: 0 forwards, 1 backwards, else a seed.
         self.order = int(os.environ.get("SHIM_ORDER", "0"))
 

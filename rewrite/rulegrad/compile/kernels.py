@@ -96,10 +96,9 @@ def render(program: UOp, target: str, name: str, slots: int) -> str:
     body, parameters = engine.source(program, "linearize", facts.render, target)
     by_slot = {slot: (text, dtype) for slot, text, dtype in parameters}
     signature = ", ".join(
-        facts.templates["param"].format(name=by_slot[k][0], type=by_slot[k][1])
-        if k in by_slot
-        else facts.templates["param"].format(name=f"unused{k}", type="void")
+        facts.templates["param"].format(slot=k, name=text, type=dtype)
         for k in range(slots)
+        for text, dtype in [by_slot.get(k, (f"unused{k}", "void"))]
     )
     return facts.templates["kernel"].format(name=name, params=signature) + "\n" + body + "}\n"
 
