@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from rulegrad.compile.estimate import estimate
 from rulegrad.config import config
 from rulegrad.config import on_change as on_setting
+from rulegrad.errors import RewriteError
 from rulegrad.ir import UOp
 from rulegrad.lang import engine, watching
 from rulegrad.runtime.kernel import Kernel
@@ -53,7 +55,8 @@ def _kernel(graph: UOp, indexed: UOp, program: UOp, target: str, source: bool) -
     flops, nbytes = estimate(indexed)
     name = _name(indexed, slots)
     text = render(program, target, name, slots) if source else ""
-    return Kernel(name, indexed, text, launch_grid(program) if source else (), (), slots, flops, nbytes)
+    grid, group = launch_sizes(program) if source else ((), ())
+    return Kernel(name, indexed, text, grid, group, slots, flops, nbytes)
 
 
 def _lower(graphs: list[UOp], before: list[UOp], steps: Sequence[str], target: str, stage: str) -> list[UOp]:
@@ -80,14 +83,24 @@ def _runner(graph: UOp, target: str) -> Callable[[UOp, str, str], UOp]:
     return lambda before, name, stage: checker.run(before, name, stage)[0]
 
 
-def launch_grid(program: UOp) -> tuple[int, ...]:
-    """Work-items along each axis of the grid, the fastest axis first."""
-    nodes = program.toposort()
-    sizes = {n.attrs["axis"]: n.src[0].attrs["value"] for n in nodes if n.op == "SPECIAL"}
-    parts = [n.src[0].attrs["value"] for n in nodes if n.op == "RANGE" and n.attrs["kind"] == "item"]
-    if parts:  # a device without a grid: each launch does a part of the outermost loop
-        return (parts[0],)
-    return tuple(sizes.get(axis, 1) for axis in range(max(sizes, default=0) + 1))
+def launch_sizes(program: UOp) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Work-items along each axis of the grid, the fastest axis first, and those of a work-group.
+
+    The second is () where the rules leave the size of work-groups to the device: no position in a group is asked for.
+    """
+    sizes: dict[str, dict[int, int]] = {"item": {}, "group": {}, "local": {}}
+    for node in program.toposort():
+        if node.op == "RANGE" and node.attrs["kind"] == "item":
+            return (node.src[0].attrs["value"],), ()  # a device without a grid does a part of the outermost loop
+        if node.op == "SPECIAL":
+            sizes[node.attrs["name"]][node.attrs["axis"]] = node.src[0].attrs["value"]
+    if sizes["item"] and sizes["local"]:
+        raise RewriteError("a kernel has positions in the grid as well as in a work-group; the launch pass gives one kind")
+    groups = sizes["group"] or sizes["item"]
+    axes = range(max([*groups, *sizes["local"]], default=0) + 1)
+    local = tuple(sizes["local"].get(axis, 1) for axis in axes) if sizes["local"] else ()
+    counts = tuple(groups.get(axis, 1) for axis in axes)
+    return tuple(map(math.prod, zip(counts, local or counts and (1,) * len(counts), strict=True))), local
 
 
 def render(program: UOp, target: str, name: str, slots: int) -> str:
@@ -100,7 +113,10 @@ def render(program: UOp, target: str, name: str, slots: int) -> str:
         for k in range(slots)
         for text, dtype in [by_slot.get(k, (f"unused{k}", "void"))]
     )
-    return facts.templates["kernel"].format(name=name, params=signature) + "\n" + body + "}\n"
+    # what matrix instructions are called by, each defined once
+    texts = dict.fromkeys(node.attrs["text"] for node in program.toposort() if node.op == "MATRIX_MULACC")
+    definitions = "".join(f"{text}\n" for text in texts if text)
+    return definitions + facts.templates["kernel"].format(name=name, params=signature) + "\n" + body + "}\n"
 
 
 def _name(indexed: UOp, slots: int) -> str:
@@ -119,4 +135,4 @@ def _name(indexed: UOp, slots: int) -> str:
     return f"{word}_{shape}{inner}_{indexed.key + slots & 0xFFFFFFFF:08x}"
 
 
-__all__ = ["compile_kernels", "forget_kernels", "launch_grid", "render"]
+__all__ = ["compile_kernels", "forget_kernels", "launch_sizes", "render"]

@@ -69,6 +69,7 @@ def _extended_target(ours: syntax.Target, theirs: syntax.Target) -> syntax.Targe
         flags=ours.flags | theirs.flags,
         render=theirs.render or ours.render,
         spans={**ours.spans, **theirs.spans},
+        rows={name: (*theirs.rows.get(name, ()), *ours.rows.get(name, ())) for name in {**ours.rows, **theirs.rows}},
     )
 
 

@@ -371,7 +371,10 @@ class ViewCase:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`table NAME(column: type, ...):` and its rows, one a line. `NAME[key]` is the row whose first column is key."""
+    """`table NAME(column: type, ...):` and its rows, one a line. `NAME[key]` is the row whose first column is key.
+
+    A target may have rows for it too, so a table without any of its own is written without the colon.
+    """
 
     name: str
     columns: tuple[tuple[str, str], ...]
@@ -485,7 +488,8 @@ class Target:
     limits: dict[str, int] = field(default_factory=dict)
     flags: frozenset[str] = frozenset()
     render: str = ""
-    spans: dict[str, Span] = field(default_factory=dict)  # where each name above stands first
+    spans: dict[str, Span] = field(default_factory=dict)  # where each name above, or table below, stands first
+    rows: dict[str, tuple[tuple[Expression, ...], ...]] = field(default_factory=dict)  # of tables, by their names
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import numpy as np
 from rulegrad.errors import DeviceError
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.runtime.evaluators import Evaluators, evaluators
+from rulegrad.runtime.fragments import multiply
 from rulegrad.runtime.numerics import Array
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ class _Block:
 class Statements:
     """A program as (node, whether its loop closes here) in linear order, ready to run.
 
-    Raises DeviceError for what cannot be run: an op without an evaluator, shared memory, too many steps.
+    Raises DeviceError for what cannot be run: an op without an evaluator, too many steps. Barriers do nothing: all
+    work-items are at the same statement.
     """
 
     def __init__(self, order: Sequence[tuple[UOp, bool]], table: Evaluators | None = None) -> None:
@@ -66,10 +68,8 @@ class Statements:
 
     def _add(self, node: UOp, block: _Block) -> None:
         if node.op == "BUFFER":
-            if node.attrs["space"] not in ("register", "global"):
-                raise DeviceError(f"the interpreter has no {node.attrs['space']} memory")
             self._registers.append(node)
-        elif node.op in ("LOAD", "STORE"):
+        elif node.op in ("LOAD", "STORE", "MATRIX_MULACC"):
             block.items.append(node)
         elif node.op in self._table:
             self._functions[node] = self._table.bind(node.op, node.dtype, [source.dtype for source in node.src])
@@ -104,8 +104,15 @@ class _Run:
         for place, node in enumerate(grid):
             counter = self.items // math.prod(sizes[place + 1 :]) % sizes[place]
             self.values[node] = counter.astype(as_dtype(node.dtype).numpy)
+        local = [place for place, node in enumerate(grid) if node.attrs["name"] == "local"]
+        self.groups = _without(self.items, sizes, local)
+        self.teams = np.lexsort((self.items, self.groups))
         self.registers = {
-            node: np.zeros((len(self.items), math.prod(node.shape)), as_dtype(node.dtype).numpy) for node in registers
+            node: np.zeros(
+                (int(self.groups.max()) + 1 if self._is_shared(node) else len(self.items), math.prod(node.shape)),
+                as_dtype(node.dtype).numpy,
+            )
+            for node in registers
         }
 
     def block(self, block: _Block) -> None:
@@ -119,6 +126,8 @@ class _Run:
                     self.block(item)
                 elif item.op == "STORE":
                     self._store(item)
+                elif item.op == "MATRIX_MULACC":
+                    self._multiply(item)
                 else:
                     self.values[item] = self._load(item) if item.op == "LOAD" else self._computed(item)
 
@@ -146,6 +155,23 @@ class _Run:
             everywhere = [array[where] for array in everywhere]
         memory[tuple(everywhere[:-1])] = everywhere[-1]
 
+    def _multiply(self, node: UOp) -> None:
+        """A matrix instruction, of all groups of threads that work together."""
+        fragments, places = [], []
+        for source, layout in zip(node.src, ("result", "left", "right"), strict=True):
+            count = 1 << (len(node.attrs[layout]) - node.attrs["threads"].bit_length() + 1)
+            memory, (item, first) = self._place(source, None)
+            place = (item[:, None], np.broadcast_to(first, item.shape)[:, None] + np.arange(count))
+            places.append((memory, place))
+            fragments.append(memory[place][self.teams].reshape(-1, node.attrs["threads"], count))
+        memory, (item, element) = places[0]
+        found = multiply(node, *fragments).reshape(len(self.items), -1)
+        memory[item[self.teams], element[self.teams]] = found
+
+    @staticmethod
+    def _is_shared(node: UOp) -> bool:
+        return bool(node.attrs["space"] == "local")
+
     def _place(self, address: UOp, gate: Array | None) -> tuple[Array, tuple[Array, ...]]:
         """The memory, and where in it: of a register the work-item and the element, of an array the element."""
         index = self._value(address.src[1]) if address.op == "INDEX" else np.asarray(0)
@@ -159,12 +185,23 @@ class _Run:
             index = np.where(gate, index, 0)
         if index.size and not (index.min() >= 0 and index.max() < memory.shape[-1]):
             raise DeviceError(f"{storage.describe()} is read or written out of its bounds")
-        return memory, (self.items, index) if storage.op == "BUFFER" else (index,)
+        if storage.op != "BUFFER":
+            return memory, (index,)
+        return memory, (self.groups if self._is_shared(storage) else self.items, index)
 
     def _array(self, parameter: UOp) -> Array:
         if parameter not in self.arrays:
             self.arrays[parameter] = self.storage(parameter).reshape(-1)
         return self.arrays[parameter]
+
+
+def _without(items: Array, sizes: Sequence[int], places: Sequence[int]) -> Array:
+    """The numbers of the work-items in a grid that lacks the axes at these places."""
+    found = np.zeros_like(items)
+    for place, size in enumerate(sizes):
+        if place not in places:
+            found = found * size + items // math.prod(sizes[place + 1 :]) % size
+    return found
 
 
 def _extent(loop: UOp) -> int:

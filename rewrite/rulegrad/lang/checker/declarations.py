@@ -9,6 +9,7 @@ from rulegrad.lang.checker.expressions import GUARD, TEMPLATE, ExpressionChecker
 from rulegrad.lang.checker.gathering import check_gathered
 from rulegrad.lang.checker.rules import Setting, check_rules, check_test
 from rulegrad.lang.checker.scope import LET, PARAMETER, VALUE, Binding, Scope
+from rulegrad.lang.checker.views import check_rows
 from rulegrad.lang.checker.world import World, first_declared
 from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.lang.walk import calls_in
@@ -191,7 +192,7 @@ def check_extern(world: World, extern: syntax.Extern) -> None:
 
 
 def check_target(world: World, target: syntax.Target) -> None:
-    """Its ops, dtypes and render pass exist."""
+    """Its ops, dtypes, tables and render pass exist, and its rows have what their tables say."""
     table = world.table
     for name in sorted(target.ops):
         if table.resolve_ops(name) is None:
@@ -202,6 +203,11 @@ def check_target(world: World, target: syntax.Target) -> None:
         if table.resolve_dtypes(name) is None:
             known = [*table.dtypes, *table.dtype_classes]
             world.report_unknown("unknown-dtype", "dtype", name, target.spans[name], known)
+    for name, rows in target.rows.items():
+        if name in world.tables:
+            check_rows(world, world.tables[name], rows)
+        else:
+            world.report_unknown("unknown-table", "table", name, target.spans[name], world.tables)
     if target.render:
         renders = [name for name, declared in world.passes.items() if declared.kind == "render"]
         if target.render not in renders:

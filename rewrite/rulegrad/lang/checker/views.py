@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rulegrad.lang import syntax
 from rulegrad.lang.checker.calls import ATTRIBUTE_TYPES, check_literal, report_unknown_dtype
 from rulegrad.lang.checker.scope import Scope
@@ -46,7 +48,13 @@ def check_table(world: World, table: syntax.Table) -> None:
         if kind not in ATTRIBUTE_TYPES:
             hint = did_you_mean(kind, ATTRIBUTE_TYPES) or "one of " + ", ".join(ATTRIBUTE_TYPES)
             world.report("unknown-type", f"there is no type `{kind}`", world.locate(table.span, kind), hint)
-    for row in table.rows:
+    check_rows(world, table, table.rows)
+
+
+def check_rows(world: World, table: syntax.Table, rows: Sequence[tuple[syntax.Expression, ...]]) -> None:
+    """Each row, the table's own or a target's, has a value of the column's type in each column."""
+    names = [name for name, _ in table.columns]
+    for row in rows:
         if len(row) != len(names):
             message = f"a row of `{table.name}` has {len(names)} values, not {len(row)}"
             world.report("bad-row", message, row[0].span, "write " + " ".join(names))

@@ -7,7 +7,8 @@ functions and passes for one target.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from rulegrad.lang import syntax
@@ -66,6 +67,11 @@ def compile_program(
     return ProgramCompiler(files, target, strict, seed).compile()
 
 
+def _with_rows(tables: Mapping[str, syntax.Table], target: syntax.Target) -> dict[str, syntax.Table]:
+    """The tables to which a target adds rows: its own come first."""
+    return {name: replace(tables[name], rows=(*rows, *tables[name].rows)) for name, rows in target.rows.items()}
+
+
 class ProgramCompiler:
     """Compiles the declarations of all files into one program."""
 
@@ -73,6 +79,8 @@ class ProgramCompiler:
         self, files: Sequence[syntax.File], target: syntax.Target | None, strict: bool, seed: int | None = None
     ) -> None:
         self.library = library_of(files)
+        if target is not None:
+            self.library.tables.update(_with_rows(self.library.tables, target))
         self.target = target
         self.seed = seed
         self.assembler = Assembler()

@@ -45,25 +45,32 @@ def _case(cursor: Cursor) -> syntax.ViewCase:
 
 
 def parse_table(source: Source, line: Line, body: list[Line]) -> syntax.Table | None:
-    """`table NAME(column: type, ...):` and a row a line."""
+    """`table NAME(column: type, ...):` and a row a line; without the colon all rows are those of targets."""
     head = attempt(source, line, _table_head)
-    require_block(source, line, body, "a table", "write its rows, values separated by spaces")
-    rows = [attempt(source, joined(*entry), _row) for entry in group(source, body)]
     if head is None:
         return None
-    name, columns = head
+    name, columns, has_rows = head
+    if has_rows:
+        require_block(source, line, body, "a table", "write its rows, values separated by spaces")
+    elif body:
+        hint = "write `:` after its columns"
+        source.report("expected", "a table without `:` has no rows of its own", line_span(source, body[0]), hint)
+    rows = [attempt(source, joined(*entry), parse_row) for entry in group(source, body)]
     return syntax.Table(name, columns, tuple(r for r in rows if r is not None), line_span(source, line))
 
 
-def _table_head(cursor: Cursor) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _table_head(cursor: Cursor) -> tuple[str, tuple[tuple[str, str], ...], bool]:
     cursor.expect("table")
     name = cursor.name("the name of the table").text
     columns = parse_typed_names(cursor, "a column")
-    cursor.expect(":")
-    return name, columns
+    has_rows = not cursor.at_end()
+    if has_rows:
+        cursor.expect(":")
+    return name, columns, has_rows
 
 
-def _row(cursor: Cursor) -> tuple[syntax.Expression, ...]:
+def parse_row(cursor: Cursor) -> tuple[syntax.Expression, ...]:
+    """The values of a row, up to the end of the line."""
     values: list[syntax.Expression] = []
     while not cursor.at_end():
         values.append(_value(cursor))

@@ -11,9 +11,10 @@ from rulegrad.lang.parser.blocks import attempt, group, joined, line_span, requi
 from rulegrad.lang.parser.cursor import Cursor
 from rulegrad.lang.parser.names import parse_integer
 from rulegrad.lang.parser.op_table import parse_names
+from rulegrad.lang.parser.tables import parse_row
 
 Value = TypeVar("Value", str, int)
-ITEM_WORDS = ("has", "dtypes", "type", "suffix", "literal", "limit", "flag", "render")
+ITEM_WORDS = ("has", "dtypes", "type", "suffix", "literal", "limit", "flag", "row", "render")
 
 
 @dataclasses.dataclass(slots=True)
@@ -27,6 +28,7 @@ class _Items:
     templates: dict[str, str] = dataclasses.field(default_factory=dict)
     limits: dict[str, int] = dataclasses.field(default_factory=dict)
     flags: set[str] = dataclasses.field(default_factory=set)
+    rows: dict[str, list[tuple[syntax.Expression, ...]]] = dataclasses.field(default_factory=dict)
     render: str = ""
     spans: dict[str, syntax.Span] = dataclasses.field(default_factory=dict)
 
@@ -52,6 +54,7 @@ def parse_target(source: Source, line: Line, body: list[Line]) -> syntax.Target 
         frozenset(items.flags),
         items.render,
         items.spans,
+        {table: tuple(rows) for table, rows in items.rows.items()},
     )
 
 
@@ -76,6 +79,10 @@ def _item(cursor: Cursor, items: _Items) -> None:
         _spellings(cursor, items.literals, "", items, several=True)
     elif key == "limit":
         _limits(cursor, items)
+    elif key == "row":
+        table = cursor.name("the name of a table")
+        items.rows.setdefault(table.text, []).append(parse_row(cursor))
+        items.spans.setdefault(table.text, cursor.source.span(table))
     elif key == "render":
         render = cursor.name("a render pass")
         items.render = render.text
