@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import rulegrad as rg
-from rulegrad.compile import kernels
+from rulegrad.compile import compile_graph
 from rulegrad.diagnosis import meaning
-from rulegrad.ir import UOp
 from rulegrad.lang import engine
 from rulegrad.nn import functional
 from rulegrad.runtime.fragments import positions
@@ -27,10 +27,10 @@ SCALAR = (
 # NVIDIA's mma.m16n8k16, as its instruction set manual draws the fragments, and the 8x8 matrices of Apple's SIMD-groups.
 WARP = (
     '"mma_m16n8k16" 16 8 16 bfloat16 float32 32 (2, 4, 16, 32, 64, 1, 128, 8) (16, 32, 1, 2, 4, 8, 64) '
-    "(2, 4, 8, 16, 32, 1, 64) {use}"
+    '(2, 4, 8, 16, 32, 1, 64) {use} ""'
 )
 SIMD_GROUP = (
-    '"simdgroup_8x8" 8 8 8 float32 float32 32 (2, 8, 4, 16, 32, 1) (2, 8, 4, 16, 32, 1) (2, 8, 4, 16, 32, 1) {use}'
+    '"simdgroup_8x8" 8 8 8 float32 float32 32 (2, 8, 4, 16, 32, 1) (2, 8, 4, 16, 32, 1) (2, 8, 4, 16, 32, 1) {use} ""'
 )
 DIRECT = "(2, 2) (1, 1) 0"
 STAGED = "(2, 2) (2, 2) 2"
@@ -46,14 +46,6 @@ def instructions(folder: Path, *rows: str) -> Iterator[None]:
         yield
 
 
-def programs_of(build: Callable[[], rg.Tensor]) -> list[tuple[UOp, UOp]]:
-    """The kernels of a program for target opencl, before and after they are lowered."""
-    found = []
-    plan = rg.compile.schedule.schedule([build().uop], "opencl") if False else None
-    assert plan is None
-    return found
-
-
 GRAPHS: dict[str, tuple[Callable[..., rg.Tensor], tuple[tuple[int, ...], ...]]] = {
     "product": (lambda a, b: a @ b, ((32, 64), (64, 32))),
     "sizes that do not fit": (lambda a, b: a @ b, ((30, 45), (45, 29))),
@@ -64,3 +56,67 @@ GRAPHS: dict[str, tuple[Callable[..., rg.Tensor], tuple[tuple[int, ...], ...]]] 
     "convolution": (lambda x, w: functional.conv2d(x, w, padding=1), ((2, 16, 8, 8), (16, 16, 3, 3))),
     "attention": (functional.scaled_dot_product_attention, ((2, 2, 32, 16),) * 3),
 }
+
+
+def given(shape: tuple[int, ...], dtype: str, device: str = "opencl") -> rg.Tensor:
+    values = np.random.default_rng(sum(shape)).integers(-3, 4, shape).astype(np.float32)
+    return rg.Tensor(values, device=device).cast(dtype).realize()
+
+
+def ops_of(program: Any) -> set[str]:
+    return {node.op for node in program.toposort()}
+
+
+@pytest.mark.parametrize(("row", "dtype"), [(WARP, "bfloat16"), (SIMD_GROUP, "float32")])
+def test_programs_of_matrix_instructions_mean_what_their_kernels_mean(row: str, dtype: str, tmp_path: Path) -> None:
+    tensors = {name: [given(shape, dtype) for shape in shapes] for name, (_, shapes) in GRAPHS.items()}
+    reached = set()
+    with instructions(tmp_path, row.format(use=STAGED), row.format(use=DIRECT)):
+        for name, (build, _) in GRAPHS.items():
+            for kernel in compile_graph([build(*tensors[name]).uop], "opencl"):
+                program = engine.run_all([kernel.graph], engine.pipeline("program"), "opencl")[0]
+                arrays = meaning.sample_arrays(kernel.graph)
+                assert meaning.agree(meaning.meaning(kernel.graph, arrays), meaning.meaning(program, arrays)), name
+                if "MATRIX_MULACC" in ops_of(program):
+                    reached.add(name)
+    assert reached >= set(GRAPHS) - {"attention"}
+
+
+@pytest.mark.parametrize("use", [DIRECT, STAGED])
+def test_values_on_a_device_are_those_without_matrix_instructions(use: str, tmp_path: Path) -> None:
+    for build, shapes in GRAPHS.values():
+        wanted = build(*(given(shape, "float32", "numpy") for shape in shapes)).numpy()
+        tensors = [given(shape, "float32") for shape in shapes]
+        with instructions(tmp_path, SCALAR.format(use=use)):
+            found = build(*tensors).numpy()
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4)
+
+
+def test_a_shared_tile_is_copied_between_barriers(tmp_path: Path) -> None:
+    with instructions(tmp_path, SCALAR.format(use=STAGED)):
+        (kernel,) = compile_graph([(given((32, 64), "float32") @ given((64, 32), "float32")).uop], "opencl")
+    assert kernel.local == (4, 1)
+    assert kernel.grid == (8, 2)
+    assert kernel.source.count("barrier(") == 2
+    assert kernel.source.count("__local float") == 2
+    assert kernel.source.count("void multiply_4x4x4(") == 1
+
+
+def test_a_row_is_not_taken_where_most_would_be_padding_or_dtypes_differ(tmp_path: Path) -> None:
+    with instructions(tmp_path, SCALAR.format(use=DIRECT)):
+        for a, b, dtype in (((3, 5), (5, 3), "float32"), ((32, 64), (64,), "float32"), ((32, 32), (32, 32), "float64")):
+            (kernel,) = compile_graph([(given(a, dtype) @ given(b, dtype)).uop], "opencl")
+            assert "multiply_4x4x4" not in kernel.source
+
+
+@pytest.mark.parametrize(
+    ("layout", "size"),
+    [
+        ((2, 4, 16, 32, 64, 1, 128, 8), 256),
+        ((16, 32, 1, 2, 4, 8, 64), 128),
+        ((2, 4, 8, 16, 32, 1, 64), 128),
+        ((2, 8, 4, 16, 32, 1), 64),
+    ],
+)
+def test_a_layout_has_each_position_once(layout: tuple[int, ...], size: int) -> None:
+    assert sorted(positions(layout, 32).reshape(-1)) == list(range(size))

@@ -95,12 +95,14 @@ def launch_sizes(program: UOp) -> tuple[tuple[int, ...], tuple[int, ...]]:
         if node.op == "SPECIAL":
             sizes[node.attrs["name"]][node.attrs["axis"]] = node.src[0].attrs["value"]
     if sizes["item"] and sizes["local"]:
-        raise RewriteError("a kernel has positions in the grid as well as in a work-group; the launch pass gives one kind")
+        raise RewriteError(
+            "a kernel has positions in the grid as well as in a work-group; the launch pass gives one kind"
+        )
     groups = sizes["group"] or sizes["item"]
     axes = range(max([*groups, *sizes["local"]], default=0) + 1)
     local = tuple(sizes["local"].get(axis, 1) for axis in axes) if sizes["local"] else ()
     counts = tuple(groups.get(axis, 1) for axis in axes)
-    return tuple(map(math.prod, zip(counts, local or counts and (1,) * len(counts), strict=True))), local
+    return tuple(map(math.prod, zip(counts, local or (1,) * len(counts), strict=True))), local
 
 
 def render(program: UOp, target: str, name: str, slots: int) -> str:

@@ -369,6 +369,9 @@ class ViewCase:
     span: Span
 
 
+Row = tuple["Expression", ...]  # of a table: a value for each column
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """`table NAME(column: type, ...):` and its rows, one a line. `NAME[key]` is the row whose first column is key.
@@ -378,7 +381,7 @@ class Table:
 
     name: str
     columns: tuple[tuple[str, str], ...]
-    rows: tuple[tuple[Expression, ...], ...]
+    rows: tuple[Row, ...]
     span: Span
 
 
@@ -489,7 +492,7 @@ class Target:
     flags: frozenset[str] = frozenset()
     render: str = ""
     spans: dict[str, Span] = field(default_factory=dict)  # where each name above, or table below, stands first
-    rows: dict[str, tuple[tuple[Expression, ...], ...]] = field(default_factory=dict)  # of tables, by their names
+    rows: dict[str, tuple[Row, ...]] = field(default_factory=dict)  # of tables, by their names
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Matrix instructions on arrays: what the threads of a group hold, as matrices and back, by the instruction's layouts."""
+"""Matrix instructions on arrays: what the threads of a group hold, as matrices and back, by the layouts."""
 
 from __future__ import annotations
 

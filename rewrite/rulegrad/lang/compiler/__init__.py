@@ -38,8 +38,9 @@ _WALK = PASS_KINDS.index("walk")
 USUAL_FUEL = 10_000  # candidates that a choose pass examines which does not say how many
 
 
-def library_of(files: Sequence[syntax.File]) -> Library:
-    """All declarations of the files, by name."""
+def library_of(files: Sequence[syntax.File], rows: Mapping[str, tuple[syntax.Row, ...]] | None = None) -> Library:
+    """All declarations of the files, by name; `rows` of a target come before a table's own."""
+    added = rows or {}
     declarations = [d for f in files for d in f.declarations]
     return Library(
         OpTable.from_declarations(declarations),
@@ -47,7 +48,11 @@ def library_of(files: Sequence[syntax.File]) -> Library:
         {d.name: d for d in declarations if isinstance(d, syntax.Definition)},
         {d.name: d for d in declarations if isinstance(d, syntax.Extern)},
         views={d.name: d for d in declarations if isinstance(d, syntax.View)},
-        tables={d.name: d for d in declarations if isinstance(d, syntax.Table)},
+        tables={
+            d.name: replace(d, rows=(*added.get(d.name, ()), *d.rows))
+            for d in declarations
+            if isinstance(d, syntax.Table)
+        },
     )
 
 
@@ -67,20 +72,13 @@ def compile_program(
     return ProgramCompiler(files, target, strict, seed).compile()
 
 
-def _with_rows(tables: Mapping[str, syntax.Table], target: syntax.Target) -> dict[str, syntax.Table]:
-    """The tables to which a target adds rows: its own come first."""
-    return {name: replace(tables[name], rows=(*rows, *tables[name].rows)) for name, rows in target.rows.items()}
-
-
 class ProgramCompiler:
     """Compiles the declarations of all files into one program."""
 
     def __init__(
         self, files: Sequence[syntax.File], target: syntax.Target | None, strict: bool, seed: int | None = None
     ) -> None:
-        self.library = library_of(files)
-        if target is not None:
-            self.library.tables.update(_with_rows(self.library.tables, target))
+        self.library = library_of(files, target.rows if target is not None else {})
         self.target = target
         self.seed = seed
         self.assembler = Assembler()
