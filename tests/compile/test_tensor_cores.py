@@ -41,7 +41,7 @@ def instructions(folder: Path, *rows: str) -> Iterator[None]:
     """A target opencl with these rows of the table."""
     file = folder / "instructions.rules"
     lines = [f"    row matrix_instructions {row}" for row in rows]
-    file.write_text("target opencl:\n" + "\n".join(lines) + "\n")
+    file.write_text("target opencl:\n    has MATRIX_MULACC\n" + "\n".join(lines) + "\n")
     with rg.load_rules(file):
         yield
 
