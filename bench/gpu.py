@@ -1,0 +1,268 @@
+"""Builds, checks and times rulegrad on an NVIDIA GPU, in one call: a table, and JSON.
+
+    python bench/gpu.py [--json] [--quick] [--skip-tests] [--device NAME]
+
+It installs nothing. It needs a driver (libcuda.so.1) and `python -m pip install 'rulegrad[cuda]'`; the tests need
+pytest, hypothesis and a checkout; the peers (cuBLAS through torch.matmul, torch.compile) need a torch that finds the
+GPU. What is missing is said, and left out; without a GPU the exit status is 2.
+
+First the ops and tensors of the test-suite run on the device. Then, each result compared with NumPy's: kernels that
+are bound by memory beside a copy from device to device (90 % of its bandwidth is the aim), a product of bfloat16
+matrices of 8192 rows and columns beside cuBLAS (70 %), and softmax and layer norm of rows beside torch.compile. Times
+are the least of several runs, by the device's own clock. --quick: small sizes. --device: another device, which has no
+copy and no peers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+import common
+import rulegrad as rg
+from rulegrad import Tensor
+from rulegrad.errors import DeviceError
+from rulegrad.runtime import devices
+from rulegrad.runtime.backends import backend
+
+RUNS = 10
+TESTS = ("tests/rules/test_ops_on_devices.py", "tests/tensor")
+#: share of the peer's speed that is aimed at
+AIMS = {"copy": 0.9, "cuBLAS": 0.7, "torch.compile": 1.0}
+
+
+@dataclass
+class Case:
+    """What is timed: inputs by shape and dtype, and a computation by rulegrad, by NumPy and by torch."""
+
+    name: str
+    shapes: tuple[tuple[int, ...], ...]
+    dtype: str
+    ours: Callable[..., Any]
+    rows: Callable[..., Any]  # of float64 arrays, the first with a few rows only
+    peer: str
+    torch: Callable[..., Any] | None = None
+    operations: int = 0
+    tolerance: float = 1e-4
+
+
+@dataclass
+class Result:
+    """One line of the table; seconds, bytes that must be moved, operations."""
+
+    name: str
+    seconds: float
+    nbytes: int
+    operations: int
+    kernels: int
+    peer: str
+    peer_seconds: float | None = None
+    problem: str = ""
+    share: float | None = field(init=False)  # of the peer's speed
+
+    def __post_init__(self) -> None:
+        self.share = self.peer_seconds / self.seconds if self.peer_seconds else None
+
+
+def cases(n: int, width: int) -> list[Case]:
+    """The cases for matrices of n rows and columns, and n rows of a width."""
+    rows = (n, width)
+
+    def softmax(x: Any) -> Any:
+        e = np.exp(x - x.max(1, keepdims=True))
+        return e / e.sum(1, keepdims=True)
+
+    def normalized(x: Any) -> Any:
+        return (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+
+    def layer_norm(x: Tensor) -> Tensor:
+        centred = x - x.mean(1, keepdim=True)
+        return centred / ((centred * centred).mean(1, keepdim=True) + 1e-5).sqrt()
+
+    def torch_layer_norm(torch: Any, x: Any) -> Any:
+        return torch.nn.functional.layer_norm(x, x.shape[1:])
+
+    one, two = (rows,), (rows, rows)
+    return [
+        Case("x + 1", one, "float32", lambda x: x + 1, lambda x: x + 1, "copy"),
+        Case("x + y", two, "float32", lambda x, y: x + y, lambda x, y: x + y[: len(x)], "copy"),
+        Case("relu, bfloat16", one, "bfloat16", lambda x: x.relu() * 1.5 + 2, lambda x: x.clip(0) * 1.5 + 2, "copy",
+             tolerance=2e-2),
+        Case("sums of rows", one, "float32", lambda x: x.sum(1), lambda x: x.sum(1), "copy", tolerance=1e-2),
+        Case("product, bfloat16", ((n, n), (n, n)), "bfloat16", lambda a, b: a @ b, lambda a, b: a @ b, "cuBLAS",
+             lambda torch, a, b: torch.matmul(a, b), 2 * n**3, 2e-2),
+        Case("product, float32", ((n, n), (n, n)), "float32", lambda a, b: a @ b, lambda a, b: a @ b, "cuBLAS",
+             lambda torch, a, b: torch.matmul(a, b), 2 * n**3, 1e-2),
+        Case("softmax of rows", one, "float32", lambda x: x.softmax(axis=1), softmax, "torch.compile",
+             lambda torch, x: torch.softmax(x, 1)),
+        Case("layer norm of rows", one, "float32", layer_norm, normalized, "torch.compile", torch_layer_norm,
+             tolerance=1e-3),
+    ]  # fmt: skip
+
+
+def main() -> int:
+    """Prints the table; exit status 1 when something is wrong, 2 when there is no GPU."""
+    options = parsed()
+    name = options.device or "cuda:0"
+    missing = needs(name)
+    if missing:
+        print(f"bench/gpu.py cannot run here: {missing}", file=sys.stderr)
+        return 2
+    tests = {} if options.skip_tests else run_tests(name)
+    torch = gpu_torch() if name.startswith("cuda") else None
+    size = (256, 512) if options.quick else (8192, 8192)
+    results = []
+    for case in cases(*size):
+        common.note(case.name)
+        results.append(measured(case, name, torch))
+    if options.json:
+        print(json.dumps({"device": name, "tests": tests, "results": [asdict(r) for r in results]}, indent=2))
+    else:
+        show(name, tests, results, torch is not None)
+    return 1 if tests.get("failed") or any(result.problem for result in results) else 0
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print a JSON object instead of a table")
+    parser.add_argument("--quick", action="store_true", help="small sizes")
+    parser.add_argument("--skip-tests", action="store_true", help="time only")
+    parser.add_argument("--device", default="", help="another device than cuda:0")
+    return parser.parse_args()
+
+
+def needs(name: str) -> str:
+    """What is missing for this device; empty when it can be used."""
+    try:
+        devices.get(name)
+    except DeviceError as error:
+        return str(error)
+    return ""
+
+
+def run_tests(name: str) -> dict[str, Any]:
+    """The test-suite's ops and tensors on the device."""
+    environment = {**os.environ, "TEST_DEVICES": name, "RULEGRAD_DEVICE": name, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider", *TESTS]
+    done = subprocess.run(
+        command, cwd=common.BENCH.parent, env=environment, capture_output=True, text=True, check=False
+    )
+    lines = done.stdout.strip().splitlines() or done.stderr.strip().splitlines() or ["pytest said nothing"]
+    return {
+        "failed": done.returncode != 0,
+        "summary": lines[-1],
+        "output": done.stdout[-4000:] if done.returncode else "",
+    }
+
+
+def gpu_torch() -> Any:
+    """torch, if it is installed and finds a GPU."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    return torch if torch.cuda.is_available() else None
+
+
+def measured(case: Case, device: str, torch: Any) -> Result:
+    """Times a case, and compares its first rows with NumPy's answer."""
+    generator = np.random.default_rng(0)
+    arrays = [generator.standard_normal(shape, np.float32) for shape in case.shapes]
+    inputs = [Tensor(array, device=device).cast(case.dtype).realize() for array in arrays]
+    kernels, seconds = 0, float("inf")
+    for _ in range(RUNS):
+        with rg.profile() as profile:
+            output = case.ours(*inputs).realize()
+        kernels, seconds = len(profile.kernels), min(seconds, profile.seconds)
+    problem = difference(case, output, inputs)
+    nbytes = sum(array.nbytes * size_of(case.dtype) // 4 for array in arrays) + output.nbytes
+    peer = None
+    if case.peer == "copy" and device.startswith("cuda"):
+        peer = copy_seconds(device, nbytes)
+    elif case.torch is not None and torch is not None:
+        peer = torch_seconds(torch, case, arrays)
+    return Result(case.name, seconds, nbytes, case.operations, kernels, case.peer, peer, problem)
+
+
+def size_of(dtype: str) -> int:
+    return 2 if dtype == "bfloat16" else 4
+
+
+def difference(case: Case, output: Tensor, inputs: list[Tensor]) -> str:
+    """How the first rows differ from NumPy's answer; empty when they do not."""
+    few = 4
+    given = [tensor.cast("float32").numpy().astype(np.float64) for tensor in inputs]
+    wanted = case.rows(given[0][:few], *given[1:])
+    found = output[:few].cast("float32").numpy().astype(np.float64)
+    error = float(np.max(np.abs(found - wanted) / (1 + np.abs(wanted))))
+    return "" if error <= case.tolerance else f"its values differ from NumPy's by {error:.2g}"
+
+
+def copy_seconds(device: str, nbytes: int) -> float:
+    """Of a copy from device to device that reads and writes as many bytes in all."""
+    found: Any = devices.get(device)
+    driver = sys.modules[f"{backend('cuda').module.__package__}.driver"]
+    half = max(nbytes // 2, 1)
+    source, target = found.allocate(half), found.allocate(half)
+    best = float("inf")
+    try:
+        with found.entered():
+            flags = driver.cuda().CUevent_flags.CU_EVENT_DEFAULT
+            before, after = driver.call("cuEventCreate", flags), driver.call("cuEventCreate", flags)
+            for _ in range(RUNS):
+                driver.call("cuEventRecord", before, found.stream)
+                driver.call("cuMemcpyDtoDAsync", target, source, half, found.stream)
+                driver.call("cuEventRecord", after, found.stream)
+                driver.call("cuEventSynchronize", after)
+                best = min(best, driver.call("cuEventElapsedTime", before, after) * 1e-3)
+    finally:
+        found.free(source)
+        found.free(target)
+    return best
+
+
+def torch_seconds(torch: Any, case: Case, arrays: list[Any]) -> float:
+    """Of the same computation by torch: cuBLAS, or what torch.compile makes."""
+    assert case.torch is not None
+    given = [torch.tensor(array, device="cuda", dtype=getattr(torch, case.dtype)) for array in arrays]
+    work = case.torch
+    compiled = (
+        torch.compile(lambda *xs: work(torch, *xs)) if case.peer == "torch.compile" else lambda *xs: work(torch, *xs)
+    )
+    best = float("inf")
+    for _ in range(RUNS + 3):
+        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        before.record()
+        compiled(*given)
+        after.record()
+        torch.cuda.synchronize()
+        best = min(best, before.elapsed_time(after) * 1e-3)
+    return best
+
+
+def show(name: str, tests: dict[str, Any], results: list[Result], has_torch: bool) -> None:
+    """The table."""
+    print(f"{name}: {devices.report(backend(name.partition(':')[0])).discovery.devices[0].description}")
+    print(f"tests: {tests.get('summary', 'not run')}")
+    if tests.get("failed"):
+        print(tests["output"])
+    if not has_torch:
+        print("torch with a GPU was not found: cuBLAS and torch.compile are left out")
+    print(f"\n{'':<22}{'kernels':>8}{'ms':>10}{'GB/s':>9}{'TFLOP/s':>9}   peer")
+    for r in results:
+        share = f"{r.share:.0%} of {r.peer} (aim {AIMS[r.peer]:.0%})" if r.share else f"no {r.peer}"
+        rate = f"{r.operations / r.seconds * 1e-12:9.2f}" if r.operations else " " * 9
+        print(f"{r.name:<22}{r.kernels:>8}{r.seconds * 1e3:>10.3f}{r.nbytes / r.seconds * 1e-9:>9.1f}{rate}   {share}"
+              + (f"   WRONG: {r.problem}" if r.problem else ""))  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())
