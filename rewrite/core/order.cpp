@@ -87,6 +87,9 @@ class Linearizer {
     for (Node* r : ranges_) {
       if (!closed_.count(r)) throw RewriteError("the loop over " + describe(r) + " is never closed by an END");
       if (std::binary_search(outer_[r].begin(), outer_[r].end(), r)) throw RewriteError("the loop over " + describe(r) + " would stand inside itself");
+      for (Node* other : outer_[r])
+        if (std::binary_search(outer_[other].begin(), outer_[other].end(), r))
+          throw RewriteError("the loops over " + describe(r) + " and " + describe(other) + " would each stand inside the other");
     }
     for (Node* r : ranges_) parent_[r] = innermost(outer_[r], r);
   }

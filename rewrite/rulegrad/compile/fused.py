@@ -54,6 +54,7 @@ class _Kernel:
 
     def __init__(self, kernel: UOp) -> None:
         self.writes = [_buffer(store.src[0]) for store in stores_of([kernel])]
+        self.segments = len(kernel.src) if kernel.op == "SEGMENTS" else 1
         self.nodes = _computed([store.src[1] for store in stores_of([kernel])])
         read = [_buffer(node) for node in self.nodes if node.op in ("PARAM", "BUFFER", "AFTER")]
         self.reads = [node for node in dict.fromkeys(read) if node not in self.writes]
@@ -65,6 +66,7 @@ class _Kernel:
             f"reads {read} of {_counted(len(self.reads), 'buffer')}",
             f"writes {written} by {_counted(len(self.writes), 'store')}",
             _counted(reductions, "reduction"),
+            *([f"{self.segments} segments"] if self.segments > 1 else []),
         ]
         found = [f"{number}: {', '.join(counted)}"]
         by_line: dict[str, list[str]] = {}

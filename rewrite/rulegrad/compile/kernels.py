@@ -124,6 +124,8 @@ def render(program: UOp, target: str, name: str, slots: int) -> str:
 def _name(indexed: UOp, slots: int) -> str:
     """What the kernel is, for people: reduce or map, the sizes of its result and reductions; and a short hash.
 
+    Of several kernels in one launch it says how many they are.
+
     Kernels whose graphs became equal may still take different numbers of buffers: these are part of the hash.
     """
     nodes = indexed.toposort()
@@ -132,9 +134,12 @@ def _name(indexed: UOp, slots: int) -> str:
         for kind in ("output", "reduce")
     }
     word = "reduce" if any(n.op == "REDUCE" for n in nodes) else "map"
+    number = f"{indexed.key + slots & 0xFFFFFFFF:08x}"
+    if len(indexed.src) > 1:
+        return f"{word}_of_{len(indexed.src)}_kernels_{number}"
     shape = "x".join(map(str, sizes["output"])) or "1"
     inner = "_" + "x".join(map(str, sizes["reduce"])) if sizes["reduce"] else ""
-    return f"{word}_{shape}{inner}_{indexed.key + slots & 0xFFFFFFFF:08x}"
+    return f"{word}_{shape}{inner}_{number}"
 
 
 __all__ = ["compile_kernels", "forget_kernels", "launch_sizes", "render"]

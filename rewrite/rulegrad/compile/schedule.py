@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from rulegrad._core import Information
 
 
+_JOINED = ("GROUP", "SEGMENTS")  # stores that are one kernel
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One kernel: its graph as `isolate` and `number` left it, and the plan's buffers behind its slots."""
@@ -62,7 +65,7 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
     made: list[tuple[tuple[int, ...], str]] = []
     steps: list[Step] = []
     nodes = graph.toposort()
-    grouped = {store for node in nodes if node.op == "GROUP" for store in node.src}
+    grouped = {part for node in nodes if node.op in _JOINED for part in node.src}
     for node in nodes:
         _require_real(node)
         if _is_kernel(node, grouped):
@@ -108,8 +111,8 @@ def _passed(graph: UOp, target: str, lines: dict[UOp, str], fused: Fused | None)
 
 
 def _is_kernel(node: UOp, grouped: Collection[UOp]) -> bool:
-    """Whether a node is a kernel; grouped: the stores that are parts of others."""
-    return node.op == "GROUP" or (node.op == "STORE" and node not in grouped)
+    """Whether a node is a kernel; grouped: the stores and groups that are parts of others."""
+    return node.op in ("STORE", *_JOINED) and node not in grouped
 
 
 def _runner(graph: UOp, target: str) -> Callable[[UOp, str, Sequence[UOp]], tuple[UOp, Information]]:

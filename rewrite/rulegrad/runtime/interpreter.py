@@ -113,7 +113,7 @@ def _stores_by_loops(graph: UOp) -> dict[tuple[UOp, ...], list[UOp]]:
             found.setdefault(loops, []).append(node)
         elif node.op == "END":
             stack.append((node.src[0], (*loops, *node.src[1:])))
-        elif node.op in ("SINK", "BARRIER", "GROUP"):
+        elif node.op in ("SINK", "BARRIER", "GROUP", "SEGMENTS"):
             stack.extend((source, loops) for source in reversed(node.src))
         else:
             raise DeviceError(f"the interpreter expects stores below a {graph.op}, not {node.op}")

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def stores_of(roots: Sequence[UOp]) -> list[UOp]:
-    """The effects that are the roots of a kernel, those of groups one by one."""
-    return [store for root in roots for store in (root.src if root.op == "GROUP" else (root,))]
+    """The effects that are the roots of a kernel, those of groups and segments one by one."""
+    return [store for root in roots for store in (stores_of(root.src) if root.op in ("GROUP", "SEGMENTS") else (root,))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _LOOPS = ("RANGE", "SPECIAL")
 _SAME_VALUE = ("STAGE", "DETACH", "ARGUMENT", "CUSTOM", "COPY", "AFTER")
-_NO_VALUE = ("END", "GROUP", "SINK", "BARRIER", "STORE", "UPDATE")
+_NO_VALUE = ("END", "GROUP", "SEGMENTS", "SINK", "BARRIER", "STORE", "UPDATE")
 
 
 class Planner:
@@ -393,9 +393,10 @@ def _postorder(roots: Sequence[UOp]) -> list[UOp]:
 
 
 def _extent(loop: UOp) -> int:
-    if loop.op not in _LOOPS or loop.src[0].op != "CONST":
+    extent = loop.src[0].src[0] if loop.src and loop.src[0].op == "SEGMENT" else next(iter(loop.src), loop)
+    if loop.op not in _LOOPS or extent.op != "CONST":
         raise DeviceError(f"the interpreter needs loops of a constant extent, not {loop}")
-    return int(loop.src[0].attrs["value"])
+    return int(extent.attrs["value"])
 
 
 def _describe(storage: UOp) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Statements, each as often as its loops say, that are run at most.
 MOST_STEPS = 1 << 19
-_STRUCTURE = ("PARAM", "BUFFER", "AFTER", "INDEX", "END", "SINK", "BARRIER")
+_STRUCTURE = ("PARAM", "BUFFER", "AFTER", "INDEX", "END", "SINK", "BARRIER", "SEGMENT")
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class _Block:
     def steps(self) -> int:
         """How many statements it runs."""
         inside = sum(item.steps() if isinstance(item, _Block) else 1 for item in self.items)
-        return inside * (1 if self.loop is None else _extent(self.loop))
+        return inside * (1 if self.loop is None or _is_segment(self.loop) else _extent(self.loop))
 
 
 class Statements:
@@ -98,6 +98,7 @@ class _Run:
         self.functions = functions
         self.storage = storage
         self.arrays: dict[UOp, Array] = {}
+        self.active: Array | None = None  # which work-items a segment has; all outside of segments
         sizes = [_extent(node) for node in grid]
         self.items = np.arange(math.prod(sizes))
         self.values: dict[UOp, Array] = {}
@@ -116,20 +117,30 @@ class _Run:
         }
 
     def block(self, block: _Block) -> None:
-        """Runs a block as often as its loop says."""
+        """Runs a block as often as its loop says, that of a segment once, for its work-items."""
         counter = block.loop
+        if counter is not None and _is_segment(counter):
+            place = np.broadcast_to(self._value(counter.src[0].src[1]), self.items.shape)
+            self.active = (place >= 0) & (place < _extent(counter))
+            self.values[counter] = np.where(self.active, place, 0).astype(place.dtype)
+            self._statements(block)
+            self.active = None
+            return
         for number in range(1 if counter is None else _extent(counter)):
             if counter is not None:
                 self.values[counter] = np.asarray(number, as_dtype(counter.dtype).numpy)
-            for item in block.items:
-                if isinstance(item, _Block):
-                    self.block(item)
-                elif item.op == "STORE":
-                    self._store(item)
-                elif item.op == "MATRIX_MULACC":
-                    self._multiply(item)
-                else:
-                    self.values[item] = self._load(item) if item.op == "LOAD" else self._computed(item)
+            self._statements(block)
+
+    def _statements(self, block: _Block) -> None:
+        for item in block.items:
+            if isinstance(item, _Block):
+                self.block(item)
+            elif item.op == "STORE":
+                self._store(item)
+            elif item.op == "MATRIX_MULACC":
+                self._multiply(item)
+            else:
+                self.values[item] = self._load(item) if item.op == "LOAD" else self._computed(item)
 
     def _value(self, node: UOp) -> Array:
         if node.op == "CONST" and node not in self.values:
@@ -150,8 +161,9 @@ class _Run:
         gate = self._value(node.src[2]) if len(node.src) > 2 else None
         memory, place = self._place(node.src[0], gate)
         everywhere = [np.broadcast_to(array, self.items.shape) for array in (*place, self._value(node.src[1]))]
-        if gate is not None:
-            where = np.broadcast_to(gate, self.items.shape)
+        gates = [mask for mask in (gate, self.active) if mask is not None]
+        if gates:
+            where = np.broadcast_to(np.logical_and.reduce(np.broadcast_arrays(*gates)), self.items.shape)
             everywhere = [array[where] for array in everywhere]
         memory[tuple(everywhere[:-1])] = everywhere[-1]
 
@@ -204,7 +216,12 @@ def _without(items: Array, sizes: Sequence[int], places: Sequence[int]) -> Array
     return found
 
 
+def _is_segment(loop: UOp) -> bool:
+    return loop.src[0].op == "SEGMENT"
+
+
 def _extent(loop: UOp) -> int:
-    if loop.src[0].op != "CONST":
+    extent = loop.src[0].src[0] if _is_segment(loop) else loop.src[0]
+    if extent.op != "CONST":
         raise DeviceError(f"the interpreter needs loops of a constant extent, not {loop}")
-    return int(loop.src[0].attrs["value"])
+    return int(extent.attrs["value"])

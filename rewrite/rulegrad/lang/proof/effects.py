@@ -24,7 +24,7 @@ from rulegrad.runtime.planner import Planner
 
 STORAGE = ("BUFFER", "PARAM")
 LOOPS = ("RANGE", "SPECIAL")
-EFFECTS = frozenset(("STORE", "UPDATE", "END", "SINK", "BARRIER", "GROUP", "AFTER", "LOAD", "SPECIAL"))
+EFFECTS = frozenset(("STORE", "UPDATE", "END", "SINK", "BARRIER", "GROUP", "SEGMENTS", "AFTER", "LOAD", "SPECIAL"))
 
 Key = tuple[Any, ...]
 Memory = dict[Key, Array]
@@ -70,7 +70,7 @@ class Run:
     def effect(self, node: UOp) -> None:
         """Does what a node does."""
         match node.op:
-            case "SINK" | "BARRIER" | "GROUP":
+            case "SINK" | "BARRIER" | "GROUP" | "SEGMENTS":
                 for source in node.src:
                     self.effect(source)
             case "END":
@@ -90,12 +90,20 @@ class Run:
         """Every combination of the values of some loops, the last one fastest."""
         keys = [loop_key(loop) for loop in loops]
         before = {key: self.loops[key] for key in keys if key in self.loops}
-        for values in itertools.product(*(range(extent(loop)) for loop in loops)):
+        for values in itertools.product(*(self._turns(loop) for loop in loops)):
             self.loops.update(zip(keys, values))
             yield
         for key in keys:
             self.loops.pop(key, None)
         self.loops.update(before)
+
+    def _turns(self, loop: UOp) -> Sequence[int]:
+        """The values of a loop's counter: of a segment the one turn that this work-item makes, if it makes any."""
+        if not loop.src or loop.src[0].op != "SEGMENT":
+            return range(extent(loop))
+        turns, only = loop.src[0].src
+        number = int(self.value(only))
+        return [number] if 0 <= number < turns.attrs["value"] else []
 
     def _once(self, node: UOp) -> None:
         key = (node, tuple((loop_key(r), self.loops[loop_key(r)]) for r in node.ranges if loop_key(r) in self.loops))
