@@ -32,6 +32,11 @@ NOT_LOADED = (
 )
 
 _PROLOGUE = """\
+#ifdef __clang__
+#define UNROLLED _Pragma("clang loop unroll(full)")
+#else
+#define UNROLLED _Pragma("GCC unroll 64")
+#endif
 typedef void (*part_function)(void **, long long, long long);
 static void (*rulegrad_run)(part_function, void **, long long, long long);
 __attribute__((visibility("default"))) void rulegrad_connect(void *run) { rulegrad_run = run; }
