@@ -191,7 +191,9 @@ def run(script: Path, *arguments: str) -> str:
 
 
 def scripts(folder: str) -> list[Path]:
-    return [path for path in tracked_files() if path.suffix == ".py" and name_of(path).startswith(folder)]
+    """The programs in a folder; the files of a backend are no programs."""
+    found = [path for path in tracked_files() if path.suffix == ".py" and name_of(path).startswith(folder)]
+    return [path for path in found if not (path.parent / "device.py").is_file()]
 
 
 @pytest.mark.parametrize("script", scripts("examples/"), ids=lambda path: name_of(path))

@@ -1,6 +1,6 @@
 """The ladder in a process of its own, which a driver may end or hang: it tells each step as a line.
 
-The child is `python -m rulegrad.conformance.child PLACE NUMBER SECONDS`.
+The child is `python -m rulegrad.conformance.child PLACE NUMBER SECONDS RUNG`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from rulegrad.conformance.declarations import check_folder, check_rules
 from rulegrad.conformance.report import RUNGS, Rung
 from rulegrad.runtime.probe import status
 
@@ -20,15 +22,33 @@ _MARK = "rulegrad-ladder "
 _GRACE = 60.0  # seconds that the child may take longer than it was told
 
 
-def climbed(place: str, is_path: bool, number: int, seconds: float) -> Iterator[dict[str, Any]]:
-    """The rungs as plain data, each as it ends; also those that were not reached."""
+def climbed(place: str, is_path: bool, number: int, seconds: float, last: str) -> Iterator[dict[str, Any]]:
+    """The rungs up to the last as plain data, each as it ends; also those that were not reached."""
+    wanted = list(RUNGS)[: list(RUNGS).index(last) + 1]
+    if is_path:
+        read = _read(Path(place))
+        if read.findings:
+            yield from (read.as_data(), *_not_reached(wanted[1:], "load did not pass"))
+            return
+    yield from _in_child(place, is_path, number, seconds, wanted)
+
+
+def _read(folder: Path) -> Rung:
+    """The files of a backend, read in this process: a mistake in them would end the child before it can say so."""
+    rung = Rung("load")
+    if check_folder(folder, rung):
+        check_rules(folder, rung)
+    return rung
+
+
+def _in_child(place: str, is_path: bool, number: int, seconds: float, left: list[str]) -> Iterator[dict[str, Any]]:
     # A backend that declares ops must be known before the child makes its first node.
     known = os.environ.get("RULEGRAD_BACKENDS", "")
     backends = os.pathsep.join([*([known] if known else []), *([place] if is_path else [])])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     if backends:
         environment["RULEGRAD_BACKENDS"] = backends
-    command = [sys.executable, "-m", "rulegrad.conformance.child", place, str(number), str(seconds)]
+    command = [sys.executable, "-m", "rulegrad.conformance.child", place, str(number), str(seconds), left[-1]]
     child = subprocess.Popen(
         command, env=environment, text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -38,7 +58,7 @@ def climbed(place: str, is_path: bool, number: int, seconds: float) -> Iterator[
     said: list[str] = []
     reader = threading.Thread(target=lambda: said.extend(child.stderr or ()), daemon=True)
     reader.start()
-    left, current = list(RUNGS), next(iter(RUNGS))
+    current = left[0]
     try:
         for line in child.stdout or ():
             if line.startswith(_MARK):
@@ -54,7 +74,13 @@ def climbed(place: str, is_path: bool, number: int, seconds: float) -> Iterator[
         late.cancel()
         child.kill()
         child.wait()
-    yield from _not_reached(left, current, _end(child.returncode, is_late, seconds, said))
+    end = _end(child.returncode, is_late, seconds, said)
+    if current in left:
+        rung = Rung(current)
+        rung.found(current, end, "DEBUG=4 prints the sources of kernels before they are built")
+        left.remove(current)
+        yield rung.as_data()
+    yield from _not_reached(left, f"{current} ended the process")
 
 
 def _end(code: int, is_late: bool, seconds: float, said: list[str]) -> str:
@@ -64,15 +90,10 @@ def _end(code: int, is_late: bool, seconds: float, said: list[str]) -> str:
     return f"the process ended with {status(code)}{last}"
 
 
-def _not_reached(left: list[str], current: str, end: str) -> Iterator[dict[str, Any]]:
-    """The rung in which the child ended, and those above it."""
+def _not_reached(left: list[str], why: str) -> Iterator[dict[str, Any]]:
+    """The rungs that were not tried."""
     for name in left:
-        rung = Rung(name)
-        if name == current:
-            rung.found(name, end, "DEBUG=4 prints the sources of kernels before they are built")
-        else:
-            rung.skipped = f"{current} ended the process"
-        yield rung.as_data()
+        yield Rung(name, skipped=why).as_data()
 
 
 def _tell(name: str, rung: Rung | None) -> None:
@@ -80,10 +101,10 @@ def _tell(name: str, rung: Rung | None) -> None:
     print(_MARK + json.dumps(told), flush=True)
 
 
-def _climb(place: str, number: str, seconds: str) -> None:
+def _climb(place: str, number: str, seconds: str, last: str) -> None:
     from rulegrad.conformance.ladder import Ladder  # not in the parent: it opens devices
 
-    Ladder(place, int(number), float(seconds), _tell).climb()
+    Ladder(place, int(number), float(seconds), _tell).climb(last)
 
 
 if __name__ == "__main__":

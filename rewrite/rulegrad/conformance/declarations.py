@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rulegrad.conformance.report import Rung, problem_of
-from rulegrad.errors import DeviceError
+from rulegrad.errors import DeviceError, RuleError
 from rulegrad.lang import engine, syntax
+from rulegrad.lang.sources import Sources, read_sources, target_file
 from rulegrad.lang.walk import expressions_in
 from rulegrad.runtime import device as contract
 from rulegrad.runtime import devices
@@ -45,6 +46,18 @@ def check_folder(folder: Path, rung: Rung) -> bool:
             hint = "a backend is a folder NAME with device.py and NAME.rules"
             rung.found(str(folder), f"it has no {name}", hint)
     return not rung.findings
+
+
+def check_rules(folder: Path, rung: Rung) -> None:
+    """Whether the rule file can be read beside ours: before anything is in force, as it may declare ops."""
+    rung.tried += 1
+    path = target_file(folder)
+    try:
+        ours = read_sources()
+        texts = [*(one for one in ours.texts if one[0] != str(path)), (str(path), path.read_text(encoding="utf-8"))]
+        Sources(texts, ours.user | {str(path)}, ours.measured).files  # noqa: B018 - it raises
+    except (RuleError, OSError, UnicodeDecodeError) as error:
+        rung.found("rules", str(error))
 
 
 def open_device(owner: Backend, number: int, rung: Rung) -> Device | None:

@@ -45,12 +45,12 @@ class Spellings:
 
     def of(self, op: str) -> str:
         """What gives an op its text, for a hint; empty where that cannot be said."""
+        declared = self._ops.get(op)
+        if declared is not None and "Elementwise" in declared.classes and op not in self._target.ops:
+            return f"the target does not have {op}: rules make it of other ops (`python -m rulegrad trace` shows them)"
         for owner, rule in self._rules:
             if op in self._rendered(rule):
                 return f"rendered by {_place(owner, rule)}"
-        declared = self._ops.get(op)
-        if op not in self._target.ops:
-            return f"the target does not have {op}: rules make it of other ops (`python -m rulegrad trace` shows them)"
         if declared is not None and declared.spelling is not None:
             return f"spelled by the op table ({declared.span.file}:{declared.span.line})"
         return ""

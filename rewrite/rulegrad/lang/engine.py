@@ -442,10 +442,22 @@ def _refuse_ops(paths: set[str]) -> None:
 
 
 def load_target(path: Path) -> None:
-    """Adds the target file of a backend outside the distribution."""
-    if path not in sources.target_files:
-        sources.target_files.append(path)
+    """Adds the target file of a backend outside the distribution. Raises RuleError, and then nothing has changed."""
+    if path in sources.target_files or path in sources.targets_with_ops():
+        return
+    if sources.declares_ops(path):
+        raise RuleError(
+            f"{path} declares ops: they are in force before the first node is made\n"
+            f"    hint: name the backend before the program starts: RULEGRAD_BACKENDS={path.parent}, or an entry point"
+        )
+    sources.target_files.append(path)
+    forget()
+    try:
+        summary()
+    except BaseException:
+        sources.target_files.remove(path)
         forget()
+        raise
 
 
 def forget() -> None:

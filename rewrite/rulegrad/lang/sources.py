@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from rulegrad import _core
 from rulegrad.config import config
 from rulegrad.errors import RuleError
-from rulegrad.installed import RULES, installed
+from rulegrad.installed import BACKENDS, RULES, installed
 from rulegrad.lang import measured
 from rulegrad.runtime.paths import data_folder
 
@@ -26,13 +27,47 @@ target_files: list[Path] = []  # of backends outside the distribution
 def our_files() -> list[Path]:
     """Ours, the op table first; then the targets'."""
     ours = sorted(data_folder("rules").rglob("*.rules"), key=lambda p: (p.name != "ops.rules", str(p)))
-    return [*ours, *sorted(data_folder("backends").glob("*/*.rules")), *target_files]
+    return [*ours, *sorted(data_folder("backends").glob("*/*.rules"))]
 
 
 def user_files() -> list[Path]:
-    """Those of installed packages, those that RULEGRAD_RULES names, those that were loaded; each once."""
+    """Those of backends outside the distribution, of installed packages, that RULEGRAD_RULES names, that were loaded.
+
+    Each once. They may extend ours: a backend's file too.
+    """
     packages = [path.resolve() for found in installed(RULES) for path in found.paths]
-    return list(dict.fromkeys((*packages, *config.rules, *loaded_files)))
+    return list(dict.fromkeys((*targets_with_ops(), *target_files, *packages, *config.rules, *loaded_files)))
+
+
+@cache
+def targets_with_ops() -> tuple[Path, ...]:
+    """The target files that declare ops or dtypes, of the backends that RULEGRAD_BACKENDS and packages name.
+
+    Ops are in force before the first node is made: so these files are read at once, others when a device is opened.
+    """
+    places = [Path(place).expanduser() for place in config.backends]
+    places += [path for found in installed(BACKENDS) for path in found.paths]
+    inside = [[place] if (place / "device.py").is_file() else _parents(place) for place in places]
+    files = [target_file(folder) for folders in inside for folder in folders]
+    return tuple(dict.fromkeys(path for path in files if path.is_file() and declares_ops(path)))
+
+
+def _parents(place: Path) -> list[Path]:
+    return sorted(path.parent for path in place.glob("*/device.py"))
+
+
+def target_file(folder: Path) -> Path:
+    """The rule file of a backend's folder."""
+    folder = folder.resolve()
+    return folder / f"{folder.name}.rules"
+
+
+def declares_ops(path: Path) -> bool:
+    """Whether a rule file adds to the op table."""
+    try:
+        return re.search(r"^(op|dtype) ", path.read_text(encoding="utf-8"), re.MULTILINE) is not None
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def shown(path: Path) -> str:

@@ -33,6 +33,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("backend", metavar="PATH|NAME", help="a backend's folder, or its name")
     parser.add_argument("--device", type=int, default=0, metavar="NUMBER", help="which of its devices (0)")
     parser.add_argument("--seconds", type=float, default=300, help="how long it may take (300)")
+    parser.add_argument(
+        "--to", choices=list(RUNGS), default="suite", metavar="RUNG", help="the last rung to try (suite)"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of text")
     parser.add_argument("--all", action="store_true", help=f"print all findings, not {_SHOWN} of a rung")
     options = parser.parse_args(arguments)
@@ -42,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     place = str(Path(options.backend).expanduser().resolve()) if is_path else options.backend
     rungs: list[dict[str, Any]] = []
-    for rung in climbed(place, is_path, options.device, options.seconds):
+    for rung in climbed(place, is_path, options.device, options.seconds, options.to):
         rungs.append(rung)
         if not options.json:
             print(as_text(rung, None if options.all else _SHOWN), flush=True)
