@@ -69,7 +69,7 @@ class Statements:
     def _add(self, node: UOp, block: _Block) -> None:
         if node.op == "BUFFER":
             self._registers.append(node)
-        elif node.op in ("LOAD", "STORE", "MATRIX_MULACC"):
+        elif node.op in ("LOAD", "STORE", "MATRIX_MULACC", "COPY_ELEMENTS"):
             block.items.append(node)
         elif node.op in self._table:
             self._functions[node] = self._table.bind(node.op, node.dtype, [source.dtype for source in node.src])
@@ -139,6 +139,8 @@ class _Run:
                 self._store(item)
             elif item.op == "MATRIX_MULACC":
                 self._multiply(item)
+            elif item.op == "COPY_ELEMENTS":
+                self._copy(item)
             else:
                 self.values[item] = self._load(item) if item.op == "LOAD" else self._computed(item)
 
@@ -166,6 +168,18 @@ class _Run:
             where = np.broadcast_to(np.logical_and.reduce(np.broadcast_arrays(*gates)), self.items.shape)
             everywhere = [array[where] for array in everywhere]
         memory[tuple(everywhere[:-1])] = everywhere[-1]
+
+    def _copy(self, node: UOp) -> None:
+        """Elements that follow each other, from one memory to another."""
+        (target, (*lines, first)), (source, (*others, start)) = (self._place(address, None) for address in node.src)
+        every = np.arange(node.attrs["count"])
+        if start.size and not (
+            start.max() + len(every) <= source.shape[-1] and first.max() + len(every) <= target.shape[-1]
+        ):
+            raise DeviceError(f"{node.describe()} copies what is out of bounds")
+        into = (*(line[:, None] for line in lines), np.asarray(first)[..., None] + every)
+        out_of = (*(line[:, None] for line in others), np.asarray(start)[..., None] + every)
+        target[into] = source[out_of]
 
     def _multiply(self, node: UOp) -> None:
         """A matrix instruction, of all groups of threads that work together."""
