@@ -1,9 +1,10 @@
-# ruff: noqa: N802
 """A pretend CUDA driver and NVRTC, in the place of `cuda.bindings`: its GPU is the simulator `cuda_shim`.
 
 What they do not know is an error, as is everything that a driver refuses: copies and launches on memory that was not allocated,
 use of what was freed, a context that is not current. A cubin is the text that it was made of.
 """
+
+# ruff: noqa: N802
 
 from __future__ import annotations
 
