@@ -44,6 +44,14 @@ def discover() -> Discovery:
     return Discovery((Found(0, f"{processor.describe()}; {' '.join(compiler.command)}", "cpu"),), looked)
 
 
+def best_target(compiler: compilers.Compiler) -> str:
+    """The target, of those in variants.rules, that says the most of what the processor and the compiler can do."""
+    flags = compiler.flags()
+    if "-mamx-int8" in flags and "-mamx-bf16" in flags and processor.may_use_amx():
+        return "c_amx"
+    return "c_avx512" if "-mavx512f" in flags else "c"
+
+
 def fingerprint() -> str:
     """Changes with the compiler and the processor."""
     compiler = compilers.find()
@@ -67,16 +75,17 @@ class Device:
     """The processor. Handles are addresses. A launch returns when it has ended, so that launches are in order."""
 
     name = "c"
-    target = "c"
     interprets = False
     in_host_memory = True
 
-    def __init__(self, number: int = 0) -> None:
-        compiler = compilers.find()
+    def __init__(self, number: int = 0, compiler: compilers.Compiler | None = None, target: str | None = None) -> None:
+        compiler = compiler or compilers.find()
         if compiler is None:
             raise DeviceError(f"c: no C compiler was found. {discover().advice}")
         self._pool = _load_pool(compiler)
-        self._programs = Programs(compiler, _address(self._pool.rulegrad_run))
+        self.target = best_target(compiler) if target is None else target
+        prologue = _text("amx.h") if self.target == "c_amx" else ""
+        self._programs = Programs(compiler, _address(self._pool.rulegrad_run), prologue)
         self.memory = _host_memory()
         self._set_threads()
         on_change(lambda names: self._set_threads() if "threads" in names else None)
@@ -157,7 +166,7 @@ def self_test(number: int) -> None:
 
 def _load_pool(compiler: compilers.Compiler) -> ctypes.CDLL:
     """The threads' shared object, compiled when it is not on disk. Raises DeviceError."""
-    source = (Path(__file__).parent / "pool.c").read_text(encoding="utf-8")
+    source = _text("pool.c")
     key = f"{compiler.identity}|{compiler.flags()}|{source}"
     code = shared().get("c pool", key)
     library = load(code) if code is not None else None
@@ -168,6 +177,10 @@ def _load_pool(compiler: compilers.Compiler) -> ctypes.CDLL:
     if library is None:
         raise DeviceError(f"c: {NOT_LOADED}")
     return library
+
+
+def _text(name: str) -> str:
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
 
 
 def _address(function: Any) -> int:

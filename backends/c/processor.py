@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import sys
@@ -17,6 +18,8 @@ _X86 = {
     "avx512_fp16": "-mavx512fp16",
     "amx_tile": "-mamx-tile", "amx_bf16": "-mamx-bf16", "amx_int8": "-mamx-int8",
 }  # fmt: skip
+# the system call arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) of Linux on x86-64
+_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
 # Of ARM's 64-bit processors: names after `-march=armv8-a`.
 _ARM = {"asimdhp": "fp16", "asimddp": "dotprod", "bf16": "bf16", "i8mm": "i8mm", "sve": "sve"}
 
@@ -48,6 +51,14 @@ def compiler_flags(has: frozenset[str] | None = None) -> list[str]:
             return ["-mcpu=native"]
         return ["-march=" + "+".join(["armv8-a", *(name for key, name in _ARM.items() if key in has)])]
     return []
+
+
+@cache
+def may_use_amx() -> bool:
+    """Whether it has AMX for bfloat16 and int8, and Linux lets this process use it, which must be asked for."""
+    if not {"amx_tile", "amx_bf16", "amx_int8"} <= features() or sys.platform != "linux":
+        return False
+    return int(ctypes.CDLL(None, use_errno=True).syscall(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA)) == 0
 
 
 def describe() -> str:

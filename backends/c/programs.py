@@ -46,8 +46,9 @@ __attribute__((visibility("default"))) void rulegrad_connect(void *run) { rulegr
 class Programs:
     """The programs of one compiler."""
 
-    def __init__(self, compiler: Compiler, run: int) -> None:
+    def __init__(self, compiler: Compiler, run: int, prologue: str = "") -> None:
         self._compiler = compiler
+        self._prologue = _PROLOGUE + prologue
         self._run = run  # the address of the function that shares work among threads
         self._identity = f"{_FORMAT}|{compiler.identity}|{compiler.flags()}"
         self._units: dict[str, ctypes.CDLL] = {}  # by key
@@ -90,7 +91,7 @@ class Programs:
         texts = list(missing)
         count = max(1, min(core_count(), len(texts) // _PER_UNIT))
         units = [texts[k::count] for k in range(count)]
-        sources = [_PROLOGUE + "".join(unit) for unit in units]
+        sources = [self._prologue + "".join(unit) for unit in units]
         if config.debug >= 4:
             print("\n".join(kernel.source for kernel in missing.values()), file=sys.stderr)
         jobs = [self._compiler.start(source) for source in sources[1:]]
@@ -125,7 +126,7 @@ class Programs:
         return library
 
     def _key(self, text: str) -> str:
-        return hashlib.sha256(f"{self._identity}\0{text}".encode()).hexdigest()
+        return hashlib.sha256(f"{self._identity}\0{self._prologue}\0{text}".encode()).hexdigest()
 
 
 def load(code: bytes) -> Any:

@@ -45,6 +45,7 @@ CODES: dict[str, tuple[str, str]] = {
     "unknown-ruleset": (ERROR, "no rule set has this name"),
     "unknown-pass": (ERROR, "no pass, or none of the kind needed here, has this name"),
     "unknown-table": (ERROR, "rows for a table that no file declares"),
+    "unknown-target": (ERROR, "no target above has this name"),
     "unknown-function": (ERROR, "no built-in function, function on nodes, `def`, extern or op has this name"),
     "unknown-rule": (ERROR, "`before`, `after` or `off` names a rule that is not there"),
     "unknown-pipeline": (ERROR, "no pipeline has this name"),

@@ -68,9 +68,27 @@ def _extended_target(ours: syntax.Target, theirs: syntax.Target) -> syntax.Targe
         limits={**ours.limits, **theirs.limits},
         flags=ours.flags | theirs.flags,
         render=theirs.render or ours.render,
+        base=theirs.base or ours.base,
         spans={**ours.spans, **theirs.spans},
         rows={name: (*theirs.rows.get(name, ()), *ours.rows.get(name, ())) for name in {**ours.rows, **theirs.rows}},
     )
+
+
+def with_bases(files: Sequence[syntax.File]) -> list[syntax.File]:
+    """The files with each target that goes on from another (`use`) written out."""
+    targets: dict[str, syntax.Target] = {}
+
+    def written_out(declaration: syntax.Declaration) -> syntax.Declaration:
+        if not isinstance(declaration, syntax.Target):
+            return declaration
+        whole = declaration
+        if declaration.base:
+            whole = _extended_target(targets[declaration.base], declaration)
+            whole = replace(whole, name=declaration.name, span=declaration.span, base="")
+        targets[whole.name] = whole
+        return whole
+
+    return [replace(file, declarations=tuple(map(written_out, file.declarations))) for file in files]
 
 
 def _extended_pass(ours: syntax.Pass, theirs: syntax.Pass) -> syntax.Pass:

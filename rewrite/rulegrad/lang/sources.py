@@ -104,7 +104,7 @@ class Sources:
             from rulegrad.lang.checker import check
             from rulegrad.lang.conflicts import conflicts
             from rulegrad.lang.diagnostics import report
-            from rulegrad.lang.merging import edited, merge
+            from rulegrad.lang.merging import edited, merge, with_bases
 
             parsed = [self._read(path, text) for path, text in self.texts]
             merged = merge(merge(parsed, self.measured), self.user)
@@ -113,7 +113,7 @@ class Sources:
             errors = tuple(d for d in (*conflicts(parsed, self.user), *check(merged)) if d.is_error)
             if errors:
                 raise RuleError(report(list(errors)), errors)
-            self._files = edited(merged)
+            self._files = with_bases(edited(merged))
         return self._files
 
     def _read(self, path: str, text: str) -> syntax.File:

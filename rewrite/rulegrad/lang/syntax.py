@@ -493,6 +493,7 @@ class Target:
     render: str = ""
     spans: dict[str, Span] = field(default_factory=dict)  # where each name above, or table below, stands first
     rows: dict[str, tuple[Row, ...]] = field(default_factory=dict)  # of tables, by their names
+    base: str = ""  # the target that this one goes on from
 
 
 @dataclass(frozen=True, slots=True)

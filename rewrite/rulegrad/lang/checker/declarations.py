@@ -208,6 +208,10 @@ def check_target(world: World, target: syntax.Target) -> None:
             check_rows(world, world.tables[name], rows)
         else:
             world.report_unknown("unknown-table", "table", name, target.spans[name], world.tables)
+    names = list(world.targets)
+    bases = names[: names.index(target.name)]
+    if target.base and target.base not in bases:
+        world.report_unknown("unknown-target", "target", target.base, target.spans[target.base], bases)
     if target.render:
         renders = [name for name, declared in world.passes.items() if declared.kind == "render"]
         if target.render not in renders:

@@ -14,7 +14,7 @@ from rulegrad.lang.parser.op_table import parse_names
 from rulegrad.lang.parser.tables import parse_row
 
 Value = TypeVar("Value", str, int)
-ITEM_WORDS = ("has", "dtypes", "type", "suffix", "literal", "limit", "flag", "row", "render")
+ITEM_WORDS = ("use", "has", "dtypes", "type", "suffix", "literal", "limit", "flag", "row", "render")
 
 
 @dataclasses.dataclass(slots=True)
@@ -30,6 +30,7 @@ class _Items:
     flags: set[str] = dataclasses.field(default_factory=set)
     rows: dict[str, list[tuple[syntax.Expression, ...]]] = dataclasses.field(default_factory=dict)
     render: str = ""
+    base: str = ""
     spans: dict[str, syntax.Span] = dataclasses.field(default_factory=dict)
 
 
@@ -55,6 +56,7 @@ def parse_target(source: Source, line: Line, body: list[Line]) -> syntax.Target 
         items.render,
         items.spans,
         {table: tuple(rows) for table, rows in items.rows.items()},
+        items.base,
     )
 
 
@@ -83,6 +85,10 @@ def _item(cursor: Cursor, items: _Items) -> None:
         table = cursor.name("the name of a table")
         items.rows.setdefault(table.text, []).append(parse_row(cursor))
         items.spans.setdefault(table.text, cursor.source.span(table))
+    elif key == "use":
+        base = cursor.name("a target")
+        items.base = base.text
+        items.spans[base.text] = cursor.source.span(base)
     elif key == "render":
         render = cursor.name("a render pass")
         items.render = render.text
