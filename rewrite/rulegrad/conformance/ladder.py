@@ -15,6 +15,7 @@ from rulegrad.conformance.declarations import check_folder, check_target, open_d
 from rulegrad.conformance.memory import check_memory
 from rulegrad.conformance.operations import Operations
 from rulegrad.conformance.report import PASSED, Deadline, Rung, problem_of
+from rulegrad.conformance.spelling import Spellings
 from rulegrad.errors import RulegradError
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import engine, syntax
@@ -135,7 +136,7 @@ class Ladder:
             rung.tried += 1
             problem = self._difference(program)
             if problem:
-                rung.found(name, problem)
+                rung.found(name, problem, Spellings(engine.loaded().sources.files, self._target).hint_for(problem))
 
     def _build_ahead(self, wanted: Sequence[programs.Program]) -> None:
         """Builds all kernels in one program, which is several times faster; where that fails, each is built alone."""

@@ -80,14 +80,14 @@ class Spellings:
                 best, length = f"it looks like {_place(owner, rule)}", found
         return best if length >= _SHORTEST else self.of(op)
 
-    def hint_for(self, problem: str, op: str) -> str:
-        """What to add to a target where the rules make no kernel of an op."""
+    def hint_for(self, problem: str, op: str = "") -> str:
+        """What to add to a target where the rules make no kernel (of an op)."""
         for pattern, hint in _MISSING:
             found = re.search(pattern, problem)
             if found:
                 groups = found.groups()
                 return hint.format(*groups, op=op, name=(groups[-1] if groups else op).lower())
-        return self.of(op)
+        return self.of(op) if op else ""
 
 
 def quoted_line(problem: str, source: str) -> tuple[int, str]:
