@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from rulegrad.errors import DeviceError
@@ -56,11 +57,18 @@ def _problem(device: Any) -> str:
     return "its family is older than Apple4: it takes no grids that are no multiple of their groups"
 
 
+@cache
+def prelude() -> str:
+    """What every program begins with."""
+    headers = "#include <metal_stdlib>\n#include <metal_simdgroup_matrix>\nusing namespace metal;\n"
+    return headers + Path(__file__).with_name("matrix.metal").read_text(encoding="utf-8")
+
+
 def build(device: Any, name: str, source: str) -> Any:
     """The library of a source. Raises DeviceError, with the compiler's message and the source."""
     options = metal().MTLCompileOptions.new()
     options.setFastMathEnabled_(False)
-    text = f"#include <metal_stdlib>\nusing namespace metal;\n#line 1\n{source}"
+    text = f"{prelude()}#line 1\n{source}"
     library, error = device.newLibraryWithSource_options_error_(text, options, None)
     if library is None:
         numbered = "\n".join(f"{k:4d}  {line}" for k, line in enumerate(source.splitlines(), 1))

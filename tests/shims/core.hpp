@@ -5,6 +5,7 @@
 #pragma once
 
 #include <math.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,13 +28,16 @@ enum class State { ready, in_block_barrier, in_warp_barrier, ended };
 
 struct Fiber {
   ucontext_t context;
+  jmp_buf place;  // where it waits: later switches are jumps, as those between contexts are system calls
   char* stack = nullptr;
+  bool has_begun = false;
   State state = State::ready;
   int line = 0;  // of the barrier
 };
 
 inline Fiber fibers[most_threads];
 inline ucontext_t scheduler;
+inline jmp_buf scheduler_place;
 inline unsigned running;  // the thread's number in its block
 inline void (*body)();
 inline bool uses_fibers;
@@ -46,13 +50,21 @@ inline void wait_at(State state, int line) {
   }
   me.state = state;
   me.line = line;
-  swapcontext(&me.context, &scheduler);
+  if (!_setjmp(me.place)) _longjmp(scheduler_place, 1);
 }
 
 inline void fiber_main() {
   body();
   fibers[running].state = State::ended;
-  swapcontext(&fibers[running].context, &scheduler);
+  _longjmp(scheduler_place, 1);
+}
+
+// Runs a fiber until it waits or ends.
+__attribute__((noinline)) inline void resume(Fiber& fiber) {
+  if (_setjmp(scheduler_place)) return;
+  if (fiber.has_begun) _longjmp(fiber.place, 1);
+  fiber.has_begun = true;
+  swapcontext(&scheduler, &fiber.context);
 }
 
 inline void select_thread(unsigned number) {
@@ -121,6 +133,7 @@ inline int run_fibers(unsigned count) {
     fiber.context.uc_link = nullptr;
     makecontext(&fiber.context, fiber_main, 0);
     fiber.state = State::ready;
+    fiber.has_begun = false;
   }
   while (true) {
     order.shuffle(count);
@@ -129,7 +142,7 @@ inline int run_fibers(unsigned count) {
       Fiber& fiber = fibers[order.numbers[k]];
       if (fiber.state != State::ready) continue;
       select_thread(order.numbers[k]);
-      swapcontext(&scheduler, &fiber.context);
+      resume(fiber);
       any_ran = true;
     }
     if (any_ran) {
@@ -228,6 +241,62 @@ inline unsigned short float16_code(double x) {
   const int unit = exponent - 11 < -24 ? -24 : exponent - 11;
   const int digits = int(nearbyint(ldexp(size, -unit)));  // 2048 carries into the exponent
   return sign | (((unit + 24) << 10) + digits);
+}
+
+// ---- matrix instructions, by the layouts of their rows: the position of element e of thread t is the sum of the numbers of the set bits ----
+
+struct Layout {
+  int elements;  // of a thread
+  int positions[warp_size][32];
+  struct {
+    int thread, element;
+  } owners[1024];  // by position
+
+  Layout(const int* numbers, int count) : elements((1 << count) / int(warp_size)) {
+    for (int t = 0; t < int(warp_size); t++)
+      for (int e = 0; e < elements; e++) {
+        int position = 0;
+        for (int k = 0; k < count; k++) position += ((k < 5 ? t >> k : e >> (k - 5)) & 1) * numbers[k];
+        positions[t][e] = position;
+        owners[position] = {t, e};
+      }
+  }
+};
+
+// what an operand is worth; bfloat16 may be held as its code
+template <class Result, class Operand>
+Result value_of(const Operand& x) {
+  return Result(x);
+}
+template <>
+inline float value_of(const unsigned short& code) {
+  return bfloat16_value(code);
+}
+
+inline const void* held[most_threads][2];  // the fragments of each thread's operands
+
+// All threads of a warp call it; nobody changes a fragment before all have read it.
+template <class Result, class Operand>
+void matrix_mulacc(Result* c, const Operand* a, const Operand* b, int columns, int depth, const Layout& left, const Layout& right,
+                   const Layout& result, int line) {
+  const unsigned first = running / warp_size * warp_size;
+  held[running][0] = a;
+  held[running][1] = b;
+  wait_at(State::in_warp_barrier, line);
+  Result sums[32];
+  for (int e = 0; e < result.elements; e++) {
+    const int position = result.positions[running - first][e], row = position / columns, column = position % columns;
+    sums[e] = c[e];
+    for (int k = 0; k < depth; k++) {
+      const auto& x = left.owners[row * depth + k];
+      const auto& y = right.owners[k * columns + column];
+      const Operand* xs = static_cast<const Operand*>(held[first + x.thread][0]);
+      const Operand* ys = static_cast<const Operand*>(held[first + y.thread][1]);
+      sums[e] += value_of<Result>(xs[x.element]) * value_of<Result>(ys[y.element]);
+    }
+  }
+  wait_at(State::in_warp_barrier, line);
+  for (int e = 0; e < result.elements; e++) c[e] = sums[e];
 }
 
 }  // namespace shim

@@ -18,6 +18,9 @@ from typing import Any
 import numpy as np
 
 from rulegrad.errors import DeviceError, OutOfMemoryError
+from rulegrad.lang import engine
+from rulegrad.lang.compiler import library_of
+from rulegrad.lang.compiler.forms import rows_of_table
 from rulegrad.runtime.device import Discovery, Found
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.paths import cache_folder
@@ -39,6 +42,23 @@ def discovery(target: str) -> Discovery:
     problem = "" if found else "no C++ compiler was found"
     text = f"kernels of target {target} on the CPU, compiled by {found or 'a C++ compiler'}"
     return Discovery((Found(0, text, "simulator", problem),), ("g++", "clang++"), "" if found else "install g++")
+
+
+def matrix_instructions(target: str) -> dict[str, str]:
+    """A C++ function for each matrix instruction of a target, by its name: emulated from the layouts of its row."""
+    library = library_of(engine.loaded().sources.files, engine.target_declaration(target).rows)
+    found: dict[str, str] = {}
+    for row in rows_of_table(library, "matrix_instructions") or ():
+        name, _, columns, depth, *_ = row
+        layouts = [f"static const int n[] = {{{', '.join(map(str, numbers))}}};" for numbers in row[7:10]]
+        made = [f"static const shim::Layout {word}([] {{ {text} return shim::Layout(n, {len(numbers)}); }}());"
+                for word, text, numbers in zip(("left", "right", "result"), layouts, row[7:10], strict=True)]  # fmt: skip
+        found[name] = (
+            f"template <class Result, class Operand>\nvoid {name}(Result* c, const Operand* a, const Operand* b) {{\n"
+            f"  {' '.join(made)}\n"
+            f"  shim::matrix_mulacc(c, a, b, {columns}, {depth}, left, right, result, __LINE__);\n}}"
+        )
+    return found
 
 
 class Simulator:

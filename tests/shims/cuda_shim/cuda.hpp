@@ -7,7 +7,7 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __shared__ static
-#define __align__(n) alignas(n)
+#define __align__(n) __attribute__((aligned(n)))
 
 #define threadIdx shim::thread_index
 #define blockIdx shim::block_index

@@ -52,6 +52,7 @@ class Device(simulator.Simulator):  # type: ignore[misc, name-defined]
 
     def program(self, kernels: Sequence[Kernel]) -> str:
         lines = [f'#include "{path}"' for path in self.included()[1:]]
+        lines += simulator.matrix_instructions(self.target).values()
         lines += [kernel.source for kernel in kernels]
         lines += ['extern "C" {', "char shim_message[400];"]
         for kernel in kernels:
@@ -73,7 +74,9 @@ class Device(simulator.Simulator):  # type: ignore[misc, name-defined]
         return tuple(items // size for items, size in zip(grid, sizes, strict=True)), tuple(sizes)
 
     def has_barriers(self, kernel: Kernel) -> bool:
-        return "_barrier(" in kernel.source
+        return "_barrier(" in kernel.source or any(
+            name in kernel.source for name in simulator.matrix_instructions(self.target)
+        )
 
 
 def _call(kernel: Kernel) -> str:

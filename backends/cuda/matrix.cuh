@@ -1,0 +1,17 @@
+// The matrix instructions that cuda.rules has rows for: one call of each by all threads of a warp, with their fragments.
+// Fragments are arrays of registers; two halves, or four bytes, are one of the instruction's operands.
+
+#define RG_MATRIX(NAME, RESULT, OPERAND, SHAPE_AND_TYPES, CONSTRAINT)                                             \
+  __device__ __forceinline__ void NAME(RESULT* c, const OPERAND* a, const OPERAND* b) {                           \
+    unsigned int left[4], right[2];                                                                               \
+    memcpy(left, a, sizeof left);                                                                                 \
+    memcpy(right, b, sizeof right);                                                                               \
+    asm volatile("mma.sync.aligned." SHAPE_AND_TYPES " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "            \
+                 "{%0, %1, %2, %3};"                                                                              \
+                 : "+" CONSTRAINT(c[0]), "+" CONSTRAINT(c[1]), "+" CONSTRAINT(c[2]), "+" CONSTRAINT(c[3])         \
+                 : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]), "r"(right[1]));         \
+  }
+
+RG_MATRIX(mma_m16n8k16_bfloat16, float, bfloat16, "m16n8k16.row.col.f32.bf16.bf16.f32", "f")
+RG_MATRIX(mma_m16n8k16_float16, float, float16, "m16n8k16.row.col.f32.f16.f16.f32", "f")
+RG_MATRIX(mma_m16n8k32_int8, int, signed char, "m16n8k32.row.col.s32.s8.s8.s32", "r")
