@@ -32,6 +32,11 @@ WARP = (
 SIMD_GROUP = (
     '"simdgroup_8x8" 8 8 8 float32 float32 32 (2, 8, 4, 16, 32, 1) (2, 8, 4, 16, 32, 1) (2, 8, 4, 16, 32, 1) {use} ""'
 )
+# As wgmma: four warps multiply, and the right operand is in local memory, in blocks of 8 columns by 8 of the depth.
+GROUP = (
+    '"wgmma_m64n16k16" 64 16 16 bfloat16 float32 128 (2, 4, 16, 32, 64, 256, 512, 1, 128, 8) '
+    '(16, 32, 64, 1, 2, 4, 128, 8) (2, 4, 16, 32, 64, 256, 512, 1, 128, 8) (1, 2) (1, 1) 2 ""'
+)
 DIRECT = "(2, 2) (1, 1) 0"
 STAGED = "(2, 2) (2, 2) 2"
 
@@ -90,6 +95,21 @@ def test_values_on_a_device_are_those_without_matrix_instructions(use: str, tmp_
         with instructions(tmp_path, SCALAR.format(use=use)):
             found = build(*tensors).numpy()
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4)
+
+
+def test_the_right_operand_may_stay_in_local_memory(tmp_path: Path) -> None:
+    products: tuple[Callable[..., rg.Tensor], ...] = (lambda a, b: a @ b, lambda a, b: a @ b.T)
+    file = tmp_path / "local.rules"
+    rows = f'    row right_in_local_memory "wgmma_m64n16k16"\n    row matrix_instructions {GROUP}\n'
+    file.write_text("target opencl:\n    has MATRIX_MULACC\n" + rows)
+    with rg.load_rules(file):
+        for build, sizes in zip(products, (((64, 64), (64, 64)), ((60, 50), (50, 50))), strict=True):
+            (kernel,) = compile_graph([build(*(given(shape, "bfloat16") for shape in sizes)).uop], "opencl")
+            program = engine.run_all([kernel.graph], engine.pipeline("program"), "opencl")[0]
+            (node,) = [node for node in program.toposort() if node.op == "MATRIX_MULACC"]
+            assert "local" in [below.attrs["space"] for below in node.src[2].toposort() if below.op == "BUFFER"]
+            arrays = meaning.sample_arrays(kernel.graph)
+            assert meaning.agree(meaning.meaning(kernel.graph, arrays), meaning.meaning(program, arrays))
 
 
 def test_a_shared_tile_is_copied_between_barriers(tmp_path: Path) -> None:

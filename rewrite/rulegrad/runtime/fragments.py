@@ -34,14 +34,17 @@ def positions(layout: Sequence[int], threads: int) -> np.ndarray[Any, np.dtype[n
 
 
 def multiply(node: UOp, result: Array, left: Array, right: Array) -> Array:
-    """What a MATRIX_MULACC leaves in its result: the fragments are arrays (groups, threads, elements)."""
+    """What a MATRIX_MULACC leaves in its result: the fragments are arrays (groups, threads, elements).
+
+    What lies in local memory is there once: its array is (groups, 1, elements).
+    """
     rows, columns, depth = node.attrs["size"]
     threads = node.attrs["threads"]
     kind = as_dtype(node.src[0].dtype).numpy
     given = as_dtype(node.attrs["input"]).numpy  # where the device lacks it, integers hold its bits
     left, right = (np.ascontiguousarray(fragments).view(given) for fragments in (left, right))
     a, b, c = (
-        _matrices(fragments, positions(node.attrs[name], threads), shape).astype(kind)
+        _matrices(fragments, positions(node.attrs[name], fragments.shape[1]), shape).astype(kind)
         for name, fragments, shape in (
             ("left", left, (rows, depth)), ("right", right, (depth, columns)), ("result", result, (rows, columns)),
         )

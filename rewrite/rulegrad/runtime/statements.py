@@ -184,12 +184,14 @@ class _Run:
     def _multiply(self, node: UOp) -> None:
         """A matrix instruction, of all groups of threads that work together."""
         fragments, places = [], []
+        threads = node.attrs["threads"]
         for source, layout in zip(node.src, ("result", "left", "right"), strict=True):
-            count = 1 << (len(node.attrs[layout]) - node.attrs["threads"].bit_length() + 1)
-            memory, (item, first) = self._place(source, None)
-            place = (item[:, None], np.broadcast_to(first, item.shape)[:, None] + np.arange(count))
+            memory, (holder, first) = self._place(source, None)
+            own = threads if len(memory) == len(self.items) else 1  # of a matrix in local memory a team has all
+            count = 1 << (len(node.attrs[layout]) - own.bit_length() + 1)
+            place = (holder[:, None], np.broadcast_to(first, holder.shape)[:, None] + np.arange(count))
             places.append((memory, place))
-            fragments.append(memory[place][self.teams].reshape(-1, node.attrs["threads"], count))
+            fragments.append(memory[place][self.teams].reshape(-1, threads, count)[:, :own])
         memory, (item, element) = places[0]
         found = multiply(node, *fragments).reshape(len(self.items), -1)
         memory[item[self.teams], element[self.teams]] = found

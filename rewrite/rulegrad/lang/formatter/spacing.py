@@ -30,6 +30,8 @@ class _Spacing:
         self.brackets: list[bool] = []  # of each open one: whether names are declared in it, as in `a: T`
         self.head = entry.kind in (RULE, DECLARATION) and entry.owner != "def"  # up to its first `:`
         self.keywords = self._leading_keywords()
+        # values that spaces separate: a table's own row, or a target's
+        self.is_row = entry.kind == ROW or (entry.kind == PROPERTY and entry.head == "row")
 
     def _leading_keywords(self) -> int:
         """How many words at its start are no operand."""
@@ -73,7 +75,7 @@ class _Spacing:
             return bool(self.brackets)
         if text not in ("-", "~"):
             return False
-        loose = not self.brackets and (self.entry.kind == ROW or self.entry.head in _WITH_NUMBERS)
+        loose = not self.brackets and (self.is_row or self.entry.head in _WITH_NUMBERS)
         return loose or not self._ends_operand(number)
 
     def _is_infix(self, number: int, word: Word) -> bool:
@@ -90,7 +92,7 @@ class _Spacing:
         if text == "=":
             return bool(self.brackets) and not self.brackets[-1]
         if text in ("(", "["):
-            return self._is_called(number, previous) and not (self.entry.kind == ROW and not self.brackets)
+            return self._is_called(number, previous) and not (self.is_row and not self.brackets)
         if text == "{":
             return previous.text in _MULTISETS and previous.token.kind == NAME and self._ends_operand(number)
         return False
