@@ -59,3 +59,10 @@ __device__ __forceinline__ rg_code bfloat16_product(rg_code a, rg_code b) {
   asm("fma.rn.bf16 %0, %1, %2, %3;" : "=h"(y) : "h"(a), "h"(b), "h"((rg_code)0x8000));
   return y;
 }
+
+// from global to shared memory, both at multiples of 16 bytes; until the thread waits, nobody may read them
+__device__ __forceinline__ void copy_16_bytes(void* to, const void* from) {
+  const unsigned int place = (unsigned int)__cvta_generic_to_shared(to);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(place), "l"(from) : "memory");
+}
+__device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" : : : "memory"); }

@@ -75,7 +75,9 @@ class Simulator:
 
     def allocate(self, nbytes: int) -> Bytes:
         try:
-            return np.empty(nbytes, np.uint8)
+            memory = np.empty(nbytes + 255, np.uint8)
+            start = -memory.ctypes.data % 256  # as drivers align what they give
+            return memory[start : start + nbytes]
         except MemoryError:
             raise OutOfMemoryError(f"{self.name} cannot allocate {nbytes:,} bytes") from None
 

@@ -29,3 +29,24 @@ inline rg_code float16_sum(rg_code a, rg_code b) { return float16_code(float16_v
 inline rg_code float16_product(rg_code a, rg_code b) { return float16_code(float16_value(a) * float16_value(b)); }
 inline rg_code bfloat16_sum(rg_code a, rg_code b) { return bfloat16_code(bfloat16_value(a) + bfloat16_value(b)); }
 inline rg_code bfloat16_product(rg_code a, rg_code b) { return bfloat16_code(bfloat16_value(a) * bfloat16_value(b)); }
+
+// copies are made when the thread waits for them, as late as they may be
+struct Copy {
+  void* to;
+  const void* from;
+};
+inline Copy copies[shim::most_threads][256];
+inline int copies_begun[shim::most_threads];
+
+inline void copy_16_bytes(void* to, const void* from) {
+  if (((size_t)to | (size_t)from) % 16 || copies_begun[shim::running] == 256) {
+    fprintf(stderr, "shim: a copy that is not at a multiple of 16 bytes, or too many at once\n");
+    abort();
+  }
+  copies[shim::running][copies_begun[shim::running]++] = {to, from};
+}
+inline void wait_for_copies() {
+  int& begun = copies_begun[shim::running];
+  for (int k = 0; k < begun; k++) memcpy(copies[shim::running][k].to, copies[shim::running][k].from, 16);
+  begun = 0;
+}
