@@ -1,0 +1,93 @@
+"""Values on the device c of programs whose loops are rewritten for vectors: sizes that fit, and sizes that do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rulegrad import Tensor
+from rulegrad.compile import compile_graph
+from rulegrad.errors import DeviceError
+from rulegrad.nn import functional
+from rulegrad.runtime import devices
+
+try:
+    devices.get("c")
+except DeviceError as problem:
+    pytest.skip(str(problem), allow_module_level=True)
+
+# On Tensors and on arrays, which have the same methods.
+PROGRAMS: dict[str, Callable[[Any], Any]] = {
+    "sum of rows": lambda x: x.sum(-1),
+    "sum of columns": lambda x: x.sum(0),
+    "sum of all": lambda x: x.sum(),
+    "largest of rows": lambda x: x.max(-1),
+    "mean of squares": lambda x: (x * x).mean(-1),
+    "product with itself": lambda x: x @ x.T,
+    "transposed product": lambda x: x.T @ x,
+    "product with a row": lambda x: x @ x[0],
+    "transposed": lambda x: x.T + 1,
+    "distance to the mean": lambda x: x - x.mean(-1, keepdims=True),
+    "running sum": lambda x: x.cumsum(1),
+}
+SHAPES = [(1, 1), (7, 13), (64, 96), (128, 256), (100, 1000), (512, 40)]
+
+
+def given(shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
+    """Whole numbers, whose sums are exact in any order."""
+    return np.random.default_rng(sum(shape)).integers(-8, 9, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_programs(shape: tuple[int, ...]) -> None:
+    array = given(shape, "float32")
+    x = Tensor(array, device="c")
+    found = {name: build(x) for name, build in PROGRAMS.items()}
+    Tensor.realize(*found.values())
+    for name, build in PROGRAMS.items():
+        np.testing.assert_allclose(found[name].numpy(), build(array), rtol=2e-5, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "float64"])
+def test_dtypes(dtype: str) -> None:
+    array = given((64, 128), dtype)
+    x = Tensor(array, device="c")
+    np.testing.assert_array_equal((x + x).numpy(), array + array)
+    np.testing.assert_array_equal((x.T @ x).numpy(), array.T @ array)
+    np.testing.assert_array_equal(x.max(0).numpy(), array.max(0))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_small_floats_are_computed_in_float32(dtype: str) -> None:
+    array = given((32, 64), "float32")
+    x = Tensor(array, device="c").cast(dtype)
+    np.testing.assert_array_equal((x * 2).cast("float32").numpy(), array * 2)
+    np.testing.assert_array_equal((x.cast("float32") @ x.cast("float32").T).numpy(), array @ array.T)
+
+
+def test_softmax_and_special_values() -> None:
+    array = given((16, 256), "float32")
+    array[3, 5], array[4, 6], array[5, :] = np.inf, np.nan, -np.inf
+    found = Tensor(array, device="c").softmax(-1).numpy()
+    with np.errstate(invalid="ignore"):
+        powers = np.exp(array - array.max(-1, keepdims=True))
+    np.testing.assert_allclose(found, powers / powers.sum(-1, keepdims=True), rtol=1e-5, atol=1e-7)
+
+
+def test_convolution() -> None:
+    x, w = given((2, 3, 16, 16), "float32"), given((16, 3, 3, 3), "float32")
+    found = functional.conv2d(Tensor(x, device="c"), Tensor(w, device="c"), padding=1).numpy()
+    on_numpy = functional.conv2d(Tensor(x, device="numpy"), Tensor(w, device="numpy"), padding=1).numpy()
+    np.testing.assert_array_equal(found, on_numpy)
+
+
+def test_how_loops_are_written() -> None:
+    """A tile of a product is written out, over a copy of the columns; a sum along rows has partial results."""
+    x = Tensor(given((128, 256), "float32"), device="c")
+    product = compile_graph([(x @ x.T).uop], "c")[0]
+    assert "UNROLLED for" in product.source and "acc1[4096]" in product.source and product.grid == (8,)
+    rows = compile_graph([x.sum(-1).uop], "c")[0]
+    assert "acc1[32]" in rows.source and rows.grid == (128,)
