@@ -427,11 +427,6 @@ bool f_type(Machine& m, Arguments a, uint32_t, Value& r) {
   return true;
 }
 
-std::string spelling(const Program& p, const std::string& key, const std::string& otherwise) {
-  auto found = p.limits.find(key);
-  return found != p.limits.end() && found->second.tag == Tag::Str ? found->second.s->text : otherwise;
-}
-
 bool f_literal(Machine& m, Arguments a, uint32_t, Value& r) {
   NODE_ARGUMENT(0);
   if (!is_const(n)) return false;

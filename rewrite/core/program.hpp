@@ -178,7 +178,7 @@ struct Program {
   std::deque<Pass> passes;
   std::unordered_map<std::string, size_t> pass_names;
   std::unordered_map<uint32_t, const Str*> type_names;  // dtype -> the target's name
-  std::unordered_map<std::string, Value> limits;        // limits and literal spellings
+  std::unordered_map<std::string, Value> limits;        // limits, literal spellings, memory types, templates
   std::unordered_map<uint32_t, uint32_t> measures;      // rule -> the function whose value it decreases
   std::vector<bool> disabled;                           // by rule
   mutable std::vector<RuleCount> counts;                // by rule, while somebody counts: then only one thread rewrites
@@ -191,5 +191,7 @@ void load_program(Program& p, const uint8_t* bytes, size_t size, bool op_table);
 const Program& op_table_program();
 
 int find_builtin(std::string_view name);
+// A spelling of the target: of `literal.nan`, `suffix.int64`, `memory.int8`, `template.value`.
+std::string spelling(const Program& p, const std::string& key, const std::string& otherwise);
 
 }  // namespace rulegrad

@@ -1,9 +1,15 @@
 // Source text of a kernel: the rules give each node's text; names, parentheses and indentation are made here.
+#include <algorithm>
 #include <map>
 
 #include "rewrite.hpp"
 
 namespace rulegrad {
+
+std::string spelling(const Program& p, const std::string& key, const std::string& otherwise) {
+  auto found = p.limits.find(key);
+  return found != p.limits.end() && found->second.tag == Tag::Str ? found->second.s->text : otherwise;
+}
 
 namespace {
 
@@ -11,6 +17,17 @@ struct Text {
   std::string text;
   int precedence = 16;
 };
+
+// A template with each field that it has replaced by its text.
+std::string filled(std::string text, const std::map<std::string, std::string>& fields) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    auto field = std::find_if(fields.begin(), fields.end(), [&](auto& f) { return text.compare(at, f.first.size(), f.first) == 0; });
+    result += field == fields.end() ? text.substr(at, 1) : field->second;
+    at += field == fields.end() ? 1 : field->first.size();
+  }
+  return result;
+}
 
 constexpr size_t kLongestInline = 160;  // longer expressions get a name, for the reader of the source
 
@@ -57,7 +74,12 @@ class Renderer {
     return names_[n] = prefix + std::to_string(counters_[prefix]++);
   }
 
+  // The type of a value, or of the elements of a parameter where that is another.
   std::string type_of(Node* n) {
+    if (n->op == known_ops.PARAM) {
+      std::string memory = spelling(program_, "memory." + dtype_info(n->dtype).name->text, "");
+      if (!memory.empty()) return memory;
+    }
     auto found = program_.type_names.find(n->dtype);
     if (found == program_.type_names.end())
       throw RewriteError("the target has no dtype " + dtype_info(n->dtype).name->text + ", needed by " + describe(n));
@@ -104,7 +126,7 @@ class Renderer {
         texts_[n] = {text, precedence};
       } else {
         std::string name = name_of(n);
-        line("const " + type_of(n) + " " + name + " = " + text + ";");
+        line(filled(spelling(program_, "template.value", "const {type} {name} = {value};"), {{"{type}", type_of(n)}, {"{name}", name}, {"{value}", text}}));
         texts_[n] = {name, 16};
       }
     } else {

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from rulegrad.compile.estimate import estimate
 from rulegrad.config import config
 from rulegrad.config import on_change as on_setting
-from rulegrad.errors import RewriteError
+from rulegrad.errors import DtypeError, RewriteError
 from rulegrad.ir import UOp
 from rulegrad.lang import engine, watching
 from rulegrad.runtime.kernel import Kernel
@@ -51,12 +51,26 @@ def _compile(graphs: list[UOp], target: str, source: bool) -> list[Kernel]:
 
 
 def _kernel(graph: UOp, indexed: UOp, program: UOp, target: str, source: bool) -> Kernel:
+    if source:
+        _require_dtypes(indexed, program, target)
     slots = 1 + max(n.attrs["slot"] for n in graph.toposort() if n.op == "PARAM")
     flops, nbytes = estimate(indexed)
     name = _name(indexed, slots)
     text = render(program, target, name, slots) if source else ""
     grid, group = launch_sizes(program) if source else ((), ())
     return Kernel(name, indexed, text, grid, group, slots, flops, nbytes)
+
+
+def _require_dtypes(indexed: UOp, program: UOp, target: str) -> None:
+    """Raises DtypeError where the lowered kernel has values that the target cannot have."""
+    known = engine.target(target).dtypes
+    missing = {n.dtype for n in program.toposort()} - known - {"void", "index"}
+    if missing:
+        names = ", ".join(sorted(missing))
+        raise DtypeError(
+            f"{target} devices have no {names}, which this kernel computes with: {_name(indexed, 0)}. Convert to "
+            "another dtype where the data are made, such as np.float32(values), or compute on another device"
+        )
 
 
 def _lower(graphs: list[UOp], before: list[UOp], steps: Sequence[str], target: str, stage: str) -> list[UOp]:
@@ -110,10 +124,11 @@ def render(program: UOp, target: str, name: str, slots: int) -> str:
     facts = engine.target(target)
     body, parameters = engine.source(program, "linearize", facts.render, target)
     by_slot = {slot: (text, dtype) for slot, text, dtype in parameters}
-    signature = ", ".join(
+    unused = facts.templates.get("unused", "void")
+    signature = facts.templates.get("separator", ", ").join(
         facts.templates["param"].format(slot=k, name=text, type=dtype)
         for k in range(slots)
-        for text, dtype in [by_slot.get(k, (f"unused{k}", "void"))]
+        for text, dtype in [by_slot.get(k, (f"unused{k}", unused))]
     )
     # what matrix instructions are called by, each defined once
     texts = dict.fromkeys(node.attrs["text"] for node in program.toposort() if node.op == "MATRIX_MULACC")

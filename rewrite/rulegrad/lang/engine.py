@@ -37,7 +37,8 @@ class TargetFacts(NamedTuple):
     """What the drivers need to know of a target; the rest is in its compiled rules."""
 
     render: str  # its render pass; empty for a device that interprets
-    templates: dict[str, str]  # kernel, param
+    templates: dict[str, str]  # kernel, param, separator, value
+    dtypes: frozenset[str]  # those that its programs may have values of
 
 
 class Firing(NamedTuple):
@@ -115,7 +116,11 @@ def summary() -> dict[str, Any]:
                 if isinstance(declaration, syntax.Pipeline):
                     found["pipelines"][declaration.name] = declaration.steps
                 elif isinstance(declaration, syntax.Target):
-                    found["targets"][declaration.name] = (declaration.render, declaration.templates)
+                    found["targets"][declaration.name] = (
+                        declaration.render,
+                        declaration.templates,
+                        declaration.dtypes | declaration.types.keys(),
+                    )
                 elif isinstance(declaration, syntax.Extern):
                     found["externs"][declaration.name] = declaration.location
                 elif isinstance(declaration, syntax.Pass):

@@ -486,8 +486,9 @@ class Target:
     ops: frozenset[str] = frozenset()
     dtypes: frozenset[str] = frozenset()
     types: dict[str, str] = field(default_factory=dict)
-    literals: dict[str, str] = field(default_factory=dict)  # `suffix float32 "f"`, `inf "INFINITY"`, …
-    templates: dict[str, str] = field(default_factory=dict)  # kernel, param
+    # `suffix float32 "f"`, `memory bool "uint"`, `inf "INFINITY"`, …
+    literals: dict[str, str] = field(default_factory=dict)
+    templates: dict[str, str] = field(default_factory=dict)  # kernel, param, separator, value
     limits: dict[str, int] = field(default_factory=dict)
     flags: frozenset[str] = frozenset()
     render: str = ""

@@ -133,6 +133,8 @@ def left_over(table: OpTable, target: syntax.Target, asked: str, program: UOp) -
             op = "it" if node.op == asked else node.op
             if node.op not in target.ops:
                 return f"{op} is left in the program, and the target does not have it"
-            if node.op != "BITCAST" and node.dtype not in target.dtypes:
+            # Ops other than CAST that are told their result's dtype only put bits together.
+            computes = node.op == "CAST" or not table.ops[node.op].explicit
+            if computes and node.dtype not in target.dtypes:
                 return f"{op} on {node.dtype} is left in the program, and the target does not compute with that dtype"
     return ""

@@ -198,8 +198,8 @@ def check_target(world: World, target: syntax.Target) -> None:
         if table.resolve_ops(name) is None:
             known = [*table.ops, *table.op_classes]
             world.report_unknown("unknown-op", "op", name, target.spans[name], known)
-    suffixes = {key.split(" ")[1] for key in target.literals if key.startswith("suffix ")}
-    for name in sorted(target.dtypes | target.types.keys() | suffixes):
+    spelled = {key.split(" ")[1] for key in target.literals if key.startswith(("suffix ", "memory "))}
+    for name in sorted(target.dtypes | target.types.keys() | spelled):
         if table.resolve_dtypes(name) is None:
             known = [*table.dtypes, *table.dtype_classes]
             world.report_unknown("unknown-dtype", "dtype", name, target.spans[name], known)

@@ -117,7 +117,10 @@ class ProgramCompiler:
         self.assembler.limits = dict(target.limits)
         for key, text in target.literals.items():
             kind, _, name = key.partition(" ")
-            self.assembler.limits[f"suffix.{name}" if kind == "suffix" and name else f"literal.{key}"] = text
+            named = kind in ("suffix", "memory") and name
+            self.assembler.limits[f"{kind}.{name}" if named else f"literal.{key}"] = text
+        for name, text in target.templates.items():
+            self.assembler.limits[f"template.{name}"] = text
 
     def rules_of(self, name: str, span: syntax.Span, above: tuple[str, ...] = ()) -> list[tuple[str, syntax.Rule]]:
         """The rules of a rule set, with the names of the sets that they come from; each set once."""

@@ -14,7 +14,7 @@ from rulegrad.lang.parser.op_table import parse_names
 from rulegrad.lang.parser.tables import parse_row
 
 Value = TypeVar("Value", str, int)
-ITEM_WORDS = ("use", "has", "dtypes", "type", "suffix", "literal", "limit", "flag", "row", "render")
+ITEM_WORDS = ("use", "has", "dtypes", "type", "memory", "suffix", "literal", "limit", "flag", "row", "render")
 
 
 @dataclasses.dataclass(slots=True)
@@ -75,8 +75,8 @@ def _item(cursor: Cursor, items: _Items) -> None:
         _names(cursor, into, items)
     elif key == "type":
         _spellings(cursor, items.types, "", items)
-    elif key == "suffix":
-        _spellings(cursor, items.literals, "suffix ", items)
+    elif key in ("suffix", "memory"):
+        _spellings(cursor, items.literals, f"{key} ", items)
     elif key == "literal":
         _spellings(cursor, items.literals, "", items, several=True)
     elif key == "limit":

@@ -126,14 +126,18 @@ class Meaning:
                 return z3.simplify(z3.If(c, a, b)) if z3.is_true(c) or z3.is_false(c) else z3.If(c, a, b)
             case syntax.Call(function="convert", arguments=(syntax.Name(name=name),)):
                 return e.convert(given[name].term, given[name].dtype, result)
+            case syntax.Call(function="convert", arguments=(argument,)):
+                return e.convert(self._translate(argument, given, source, result), source, result)
             case syntax.Call(function="bitcast", arguments=(syntax.Name(name=name),)):
                 return e.bitcast(given[name].term, given[name].dtype, result)
             case syntax.Prefix(operator=operator, operand=operand):
                 function = "negate" if operator == "-" else operator
                 return e.apply(function, source, (self._translate(operand, given, source, result),))
             case syntax.Infix(operator=operator, left=left, right=right):
-                parts: tuple[syntax.Expression, ...] = (left, right)
-                return e.apply(operator, source, [self._translate(p, given, source, result) for p in parts])
+                dtype = result if _converts(x) else source
+                literals = [dtype if isinstance(p, syntax.Literal) else source for p in (left, right)]
+                terms = [self._translate(p, given, s, result) for p, s in zip((left, right), literals, strict=True)]
+                return e.apply(operator, dtype, terms)
             case syntax.Call(function=function, arguments=arguments):
                 return e.apply(function, source, [self._translate(p, given, source, result) for p in arguments])
         raise UntranslatableError("this part of an `eval` line")
@@ -164,6 +168,16 @@ class Meaning:
             if source is not None and parameters[min(other, len(parameters) - 1)].type == parameter.type:
                 return source.dtype
         return like
+
+
+def _converts(x: syntax.Expression) -> bool:
+    """Whether an `eval` expression computes in the dtype of the result."""
+    match x:
+        case syntax.Call(function="convert"):
+            return True
+        case syntax.Infix(left=left, right=right):
+            return _converts(left) or _converts(right)
+    return False
 
 
 def _valid(op: str, sources: Sequence[Node]) -> Any:

@@ -1,0 +1,94 @@
+"""Finding WebGPU: the adapters of this machine, what each can do, and what they depend on."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import tempfile
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from rulegrad.runtime.device import Discovery, Found
+
+_DRIVERS = (Path("/usr/share/vulkan/icd.d"), Path("/etc/vulkan/icd.d"))
+_SETTINGS = ("VK_ICD_FILENAMES", "VK_DRIVER_FILES", "WGPU_BACKEND_TYPE", "WGPU_LIB_PATH")
+_KINDS = {"DiscreteGPU": "gpu", "IntegratedGPU": "gpu"}  # a CPU that draws is a simulator of one: never the default
+_BUFFERS = 16  # `limit arguments` of the target
+_NEEDED = {"max-storage-buffers-per-shader-stage": _BUFFERS, "max-compute-invocations-per-workgroup": 64}
+
+
+@cache
+def wgpu() -> Any:
+    """The module wgpu, imported when WebGPU is first used. Raises ImportError."""
+    # Without a display the driver's library complains about this folder, which only windows need.
+    os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
+    import wgpu
+
+    return wgpu
+
+
+@cache
+def adapters() -> list[Any]:
+    """All adapters, the best first: the position is the number in `webgpu:NUMBER`."""
+    found, names = [], set()
+    everything = wgpu().gpu.enumerate_adapters_sync()
+    # OpenGL shows the devices once more, with less.
+    for adapter in sorted(everything, key=lambda a: a.info["backend_type"].startswith("OpenGL")):
+        if adapter.info["device"] not in names:
+            names.add(adapter.info["device"])
+            found.append(adapter)
+    order = ("gpu", "simulator")
+    return sorted(found, key=lambda adapter: order.index(_kind(adapter)))
+
+
+def discover() -> Discovery:
+    """What there is, without compiling anything."""
+    looked = ("Python package wgpu", *map(str, _DRIVERS))
+    try:
+        wgpu()
+    except (ImportError, OSError) as error:
+        return Discovery((), looked, f"install wgpu: python -m pip install 'rulegrad[webgpu]' ({error})")
+    try:
+        listed = adapters()
+    except RuntimeError as error:
+        return Discovery((), looked, f"wgpu cannot list adapters: {error}")
+    found = tuple(Found(k, _describe(a), _kind(a), _problem(a)) for k, a in enumerate(listed))
+    advice = "install the driver of your GPU, or Mesa's for the CPU (Debian: apt-get install mesa-vulkan-drivers)"
+    return Discovery(found, looked, "" if found else advice)
+
+
+def fingerprint() -> str:
+    """Changes with the package, with the drivers, and with the settings of both."""
+    parts = []
+    if importlib.util.find_spec("wgpu") is not None:
+        with contextlib.suppress(PackageNotFoundError):
+            parts.append(version("wgpu"))
+    parts += [_stamp(path) for place in _DRIVERS for path in sorted(place.glob("*.json"))]
+    return "|".join([*parts, *(f"{name}={os.environ.get(name, '')}" for name in _SETTINGS)])
+
+
+def _kind(adapter: Any) -> str:
+    return _KINDS.get(adapter.info["adapter_type"], "simulator")
+
+
+def _describe(adapter: Any) -> str:
+    info = adapter.info
+    return f"{info['device']} by {info['backend_type']} ({info['description']})"
+
+
+def _problem(adapter: Any) -> str:
+    few = [
+        f"{name} is {adapter.limits[name]}, needed are {n}" for name, n in _NEEDED.items() if adapter.limits[name] < n
+    ]
+    return "; ".join(few)
+
+
+def _stamp(path: Path) -> str:
+    try:
+        status = path.stat()
+    except OSError:
+        return f"{path}:missing"
+    return f"{path}:{status.st_mtime_ns}:{status.st_size}"

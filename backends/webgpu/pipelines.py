@@ -1,0 +1,122 @@
+"""WGSL programs built and kept, one for each source and launch grid."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+import threading
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from rulegrad.config import config
+from rulegrad.errors import DeviceError
+from rulegrad.runtime.kernel import Kernel
+
+from .adapters import wgpu
+
+_BLOCK = 64  # work-items of a work-group
+_TURNS = 65535  # of all loops of a work-item, in Mesa 22's driver for the CPU: it does not say that it leaves them
+_LOOP = re.compile(r" *for \(var \w+: \w+ = 0; \w+ < (\d+)")
+
+
+@dataclass(eq=False)
+class Pipeline:
+    """A kernel that is built: how many work-groups a launch has, and how buffers are bound to it."""
+
+    native: Any
+    groups: tuple[int, int, int]
+    device: Any
+    layout: Any
+
+    def bound(self, handles: Sequence[Any]) -> Any:
+        """The buffers as one group of bindings."""
+        entries = [{"binding": k, "resource": {"buffer": handle}} for k, handle in enumerate(handles)]
+        return self.device.create_bind_group(layout=self.layout, entries=entries)
+
+
+class Pipelines:
+    """The pipelines of one device."""
+
+    def __init__(self, device: Any, name: str, limits: dict[str, int], ends_loops: bool) -> None:
+        self._device = device
+        self._name = name
+        self._limits = limits
+        self._ends_loops = ends_loops
+        self._built: weakref.WeakValueDictionary[tuple[str, tuple[int, ...]], Pipeline] = weakref.WeakValueDictionary()
+        self._layouts: dict[int, tuple[Any, Any]] = {}  # by the number of buffers
+        self._lock = threading.Lock()
+
+    def get(self, kernel: Kernel) -> Pipeline:
+        """The kernel, built where it was not before. Raises DeviceError, with the compiler's message and the source."""
+        with self._lock:
+            found = self._built.get((kernel.source, kernel.grid))
+            if found is None:
+                found = self._built[kernel.source, kernel.grid] = self._build(kernel)
+            return found
+
+    def _build(self, kernel: Kernel) -> Pipeline:
+        most = self._limits["max-storage-buffers-per-shader-stage"]
+        if kernel.slots > most:
+            raise DeviceError(f"kernel {kernel.name!r} takes {kernel.slots} buffers; {self._name} binds {most} at most")
+        turns = _most_turns(kernel.source)
+        if self._ends_loops and turns > _TURNS:
+            raise DeviceError(
+                f"kernel {kernel.name!r} goes through its loops {turns:,} times in one work-item, and this version of "
+                f"Mesa's driver for the CPU ends loops after {_TURNS:,}; compute on another device"
+            )
+        if config.debug >= 4:
+            print(kernel.source, file=sys.stderr)
+        groups, layout, whole = self._groups(kernel), *self._layout(kernel.slots)
+        sizes = {f"size{k}": n for k, n in enumerate((*kernel.grid, 1, 1, 1)[:3])}
+        module = wgpu()
+        try:
+            stage = {
+                "module": self._device.create_shader_module(code=kernel.source),
+                "entry_point": kernel.name,
+                "constants": {**sizes, "block": _BLOCK},
+            }
+            native = self._device.create_compute_pipeline(layout=whole, compute=stage)
+        except (module.GPUError, module.GPUPipelineError, RuntimeError) as error:
+            raise DeviceError(_build_failure(self._name, str(error), kernel.source)) from None
+        return Pipeline(native, groups, self._device, layout)
+
+    def _layout(self, slots: int) -> tuple[Any, Any]:
+        """How so many buffers are bound: as a group of bindings, and as the layout of a pipeline."""
+        if slots not in self._layouts:
+            entry = partial(dict, visibility=wgpu().ShaderStage.COMPUTE, buffer={"type": "storage"})
+            layout = self._device.create_bind_group_layout(entries=[entry(binding=k) for k in range(slots)])
+            self._layouts[slots] = layout, self._device.create_pipeline_layout(bind_group_layouts=[layout])
+        return self._layouts[slots]
+
+    def _groups(self, kernel: Kernel) -> tuple[int, int, int]:
+        """Work-groups for all work-items, along two axes where one does not hold them."""
+        items = math.prod(kernel.grid)
+        if items >= 1 << 31:
+            raise DeviceError(
+                f"kernel {kernel.name!r} has {items:,} work-items; {self._name} numbers fewer than {1 << 31:,}"
+            )
+        blocks = max(1, math.ceil(items / _BLOCK))
+        rows = math.ceil(blocks / self._limits["max-compute-workgroups-per-dimension"])
+        return math.ceil(blocks / rows), rows, 1
+
+
+def _most_turns(source: str) -> int:
+    """How often a work-item goes through the loops of a program, all of them together."""
+    total, around = 0, [1]
+    for line in source.splitlines():
+        loop = _LOOP.match(line)
+        if loop:
+            around.append(around[-1] * int(loop[1]))
+            total += around[-1]
+        elif line.strip() == "}" and len(around) > 1:
+            around.pop()
+    return total
+
+
+def _build_failure(name: str, message: str, source: str) -> str:
+    numbered = "\n".join(f"{k:4d}  {line}" for k, line in enumerate(source.splitlines(), 1))
+    return f"{name} cannot build this program; the compiler says:\n{message.strip()}\nthe source:\n{numbered}"

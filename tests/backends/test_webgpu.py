@@ -1,0 +1,141 @@
+"""The webgpu backend, on whatever adapter there is: in CI, Mesa's driver for the CPU."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rulegrad as rg
+from rulegrad import Tensor
+from rulegrad.errors import DeviceError, DtypeError, OutOfMemoryError
+from rulegrad.ir.dtype import DType
+from rulegrad.runtime import devices
+from rulegrad.runtime.kernel import Kernel
+
+NAME = "webgpu:0"
+DTYPES = ("bool", "int8", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32", "float64")
+
+
+@pytest.fixture(scope="module")
+def device() -> str:
+    try:
+        devices.get(NAME)
+    except DeviceError as error:
+        if os.environ.get("WEBGPU_REQUIRED"):
+            raise
+        pytest.skip(str(error))
+    return NAME
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_op(device: str, dtype: str, tests_of: Callable[[str], Any]) -> None:
+    tests_of("rules/test_ops_on_devices.py").test_every_op(device, DType(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "uint64", "int8", "bfloat16"])
+def test_casts(device: str, dtype: str, tests_of: Callable[[str], Any]) -> None:
+    tests_of("rules/test_ops_on_devices.py").test_every_cast(device, "CAST", DType(dtype))
+
+
+def test_programs(device: str) -> None:
+    """Matrix products, softmax, convolution, gathers, random numbers, sorting and gradients, against the interpreter."""
+    generator = np.random.default_rng(0)
+    x, w, image, filters = (
+        generator.normal(size=shape).astype(np.float32) for shape in [(33, 40), (40, 24), (2, 3, 9, 10), (4, 3, 3, 3)]
+    )
+    results = {}
+    for name in (device, "numpy"):
+        a, b = (Tensor(array, device=name, requires_grad=True) for array in (x, w))
+        loss = ((a @ b).gelu().softmax(axis=1) ** 2).sum()
+        loss.backward()
+        assert a.grad is not None and b.grad is not None
+        convolved = Tensor(image, device=name).conv2d(Tensor(filters, device=name), padding=1)
+        taken = a.gather(0, Tensor(np.arange(40)[None] % 33, device=name))
+        running = Tensor(np.arange(100), device=name).cumsum(0)
+        ordered, places = a[:, :6].sort(1)
+        found = (loss, a.grad, b.grad, convolved, taken, running, a.argmax(1), ordered, places, a > 0)
+        results[name] = [value.numpy() for value in found]
+    for here, there in zip(results[device], results["numpy"], strict=True):
+        assert here.dtype == there.dtype
+        np.testing.assert_allclose(here, there, rtol=1e-4, atol=1e-5)
+
+
+def test_integers_of_64_bits(device: str) -> None:
+    """Quotients of numbers of all sizes: they are computed from estimates in float32."""
+    generator = np.random.default_rng(1)
+    bits = generator.integers(0, 2**64, (2, 4000), np.uint64)
+    a, b = bits >> generator.integers(0, 64, (2, 4000)).astype(np.uint64)
+    b = np.maximum(b, 1)
+    # just below and at multiples of the divisor
+    a[:1000] = (a[:1000] // b[:1000]) * b[:1000] - (np.arange(1000) % 2).astype(np.uint64)
+    for dtype in (np.uint64, np.int64):
+        x, y = a.astype(dtype), b.astype(dtype)
+        u, v = Tensor(x, device=device), Tensor(y, device=device)
+        np.testing.assert_array_equal((u // v).numpy(), x // y)
+        np.testing.assert_array_equal((u % v).numpy(), x % y)
+        np.testing.assert_array_equal(u.cast("float32").numpy(), x.astype(np.float32))
+
+
+def test_neighbours_in_a_word(device: str) -> None:
+    """Work-items that write elements of one word leave each other's alone."""
+    for dtype in ("uint8", "int16", "bool"):
+        values = (np.arange(10_001) * 7 % 251).astype(dtype)
+        there = Tensor(values, device=device)
+        np.testing.assert_array_equal(there.flip(0).contiguous().numpy(), values[::-1])
+
+
+def test_a_grid_of_more_groups_than_an_axis_has(device: str) -> None:
+    values = np.arange(4_400_000, dtype=np.float32)
+    np.testing.assert_array_equal((Tensor(values, device=device) + 1).numpy(), values + 1)
+
+
+def test_launches_wait_for_results(device: str) -> None:
+    x = Tensor(np.ones(64, np.float32), device=device)
+    for _ in range(200):
+        x = (x * 1.0 + 1.0).realize()
+    with rg.profile() as profile:
+        (x + 1).realize()
+    assert x.numpy().tolist() == [201.0] * 64
+    assert all(kernel.seconds > 0 for kernel in profile.kernels)
+
+
+def test_buffers_of_odd_sizes(device: str) -> None:
+    for count in (1, 3, 5, 130):
+        values = np.arange(count, dtype=np.uint8)
+        np.testing.assert_array_equal(Tensor(values, device=device).contiguous().numpy(), values)
+
+
+def test_float64_is_refused(device: str) -> None:
+    there = Tensor(np.ones(3), device=device)  # memory may hold it
+    assert there.dtype == "float64" and there.numpy().tolist() == [1.0] * 3
+    with pytest.raises(DtypeError, match="webgpu devices have no float64, which this kernel computes with"):
+        (there + 1).realize()
+
+
+def test_what_does_not_compile(device: str) -> None:
+    source = "@compute @workgroup_size(64)\nfn wrong() {\n  let x: f32 = 1u;\n}\n"
+    with pytest.raises(
+        DeviceError, match=r"cannot build this program; the compiler says:(?s:.*)   3    let x: f32 = 1u"
+    ):
+        devices.get(device).compile([Kernel("wrong", None, source, (1,), (), 1)])  # type: ignore[arg-type]
+
+
+def test_too_large(device: str) -> None:
+    with pytest.raises(
+        OutOfMemoryError, match=r"webgpu:0 cannot allocate 1,099,511,627,776 bytes: its largest buffer is"
+    ):
+        devices.get(device).allocate(1 << 40)
+    source = "@compute @workgroup_size(64)\nfn many() { }\n"
+    with pytest.raises(DeviceError, match="takes 100000 buffers; webgpu:0 binds"):
+        devices.get(device).compile([Kernel("many", None, source, (1,), (), 100_000)])  # type: ignore[arg-type]
+    with pytest.raises(DeviceError, match="has 4,294,967,296 work-items"):
+        devices.get(device).compile([Kernel("many", None, source, (1 << 16, 1 << 16), (), 1)])  # type: ignore[arg-type]
+
+
+def test_is_never_the_default_on_a_cpu(device: str) -> None:
+    if "llvmpipe" in devices.report(rg.runtime.backends.backend("webgpu")).discovery.devices[0].description:
+        assert devices.kind_of(device) == "simulator"
