@@ -8,7 +8,7 @@
 
 typedef void (*part_function)(void **buffers, long long first, long long last);
 
-enum { SPINS = 4000, MOST_THREADS = 1024, PARTS_PER_THREAD = 4, GRAIN = 64 };
+enum { SPINS = 4000, MOST_THREADS = 1024, PARTS_PER_THREAD = 16, GRAIN = 64 };
 
 static struct {
   part_function function;

@@ -34,8 +34,10 @@ NOT_LOADED = (
 _PROLOGUE = """\
 #ifdef __clang__
 #define UNROLLED _Pragma("clang loop unroll(full)")
+#define VECTORIZED _Pragma("clang loop vectorize(enable)")
 #else
 #define UNROLLED _Pragma("GCC unroll 64")
+#define VECTORIZED
 #endif
 typedef void (*part_function)(void **, long long, long long);
 static void (*rulegrad_run)(part_function, void **, long long, long long);
