@@ -45,11 +45,13 @@ def discovery(target: str) -> Discovery:
 
 
 def matrix_instructions(target: str) -> dict[str, str]:
-    """A C++ function for each matrix instruction of a target, by its name: emulated from the layouts of its row."""
+    """A C++ function for each matrix instruction of a warp, by its name: emulated from the layouts of its row."""
     library = library_of(engine.loaded().sources.files, engine.target_declaration(target).rows)
     found: dict[str, str] = {}
     for row in rows_of_table(library, "matrix_instructions") or ():
-        name, _, columns, depth, *_ = row
+        name, _, columns, depth, _, _, threads, *_ = row
+        if threads != 32:
+            continue
         layouts = [f"static const int n[] = {{{', '.join(map(str, numbers))}}};" for numbers in row[7:10]]
         made = [f"static const shim::Layout {word}([] {{ {text} return shim::Layout(n, {len(numbers)}); }}());"
                 for word, text, numbers in zip(("left", "right", "result"), layouts, row[7:10], strict=True)]  # fmt: skip

@@ -52,6 +52,7 @@ class Device(simulator.Simulator):  # type: ignore[misc, name-defined]
     def program(self, kernels: Sequence[Kernel]) -> str:
         lines = [f'#include "{path}"' for path in self.included()[1:]]
         lines += simulator.matrix_instructions(self.target).values()
+        lines.append(f'#include "{self._cuda.folder / "wgmma.cuh"}"')  # by mma instructions, as there is no Hopper
         lines += [kernel.source for kernel in kernels]
         lines += ['extern "C" {', "char shim_message[400];"]
         for kernel in kernels:
@@ -66,6 +67,5 @@ class Device(simulator.Simulator):  # type: ignore[misc, name-defined]
         return launch.geometry(kernel)
 
     def has_barriers(self, kernel: Kernel) -> bool:
-        return "__sync" in kernel.source or any(
-            name in kernel.source for name in simulator.matrix_instructions(self.target)
-        )
+        # the threads of a warp meet in matrix instructions too
+        return "__sync" in kernel.source or "mma_m" in kernel.source
