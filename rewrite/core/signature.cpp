@@ -42,6 +42,8 @@ size_t buffer_id_place() {
 nb::tuple signature(const std::vector<Handle>& roots) {
   static thread_local SideTable<uint32_t> places;
   const size_t id = buffer_id_place();
+  // ARGUMENT is its source under a name that is new in each call of a function's gradient
+  static const int argument = find_op("ARGUMENT");
   std::vector<Node*> nodes;
   for (auto& h : roots) nodes.push_back(h.ref.n);
   std::vector<Node*> order = toposort(nodes);
@@ -52,7 +54,7 @@ nb::tuple signature(const std::vector<Handle>& roots) {
   for (size_t k = 0; k < order.size(); k++) {
     Node* n = order[k];
     places[n] = uint32_t(k);
-    const uint32_t attributes = n->attrs ? n->attrs->size : 0;
+    const uint32_t attributes = n->attrs && int(n->op) != argument ? n->attrs->size : 0;
     const bool is_buffer = n->op == known_ops.BUFFER;
     put(text, n->op);
     put(text, n->dtype);

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rulegrad import Tensor, nn, optim
+from rulegrad import Tensor, nn, optim, value_and_grad
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 
 HERE = Path(__file__).parent
@@ -272,6 +272,18 @@ def test_new_rates_compile_nothing(device):
         schedule.step()
     assert len(set(rates)) == 5
     assert compiled == [True, False, False, False, False]
+
+
+def test_gradients_of_a_function_find_their_plan_again(any_device):
+    of = value_and_grad(lambda w, x: (x @ w).tanh().square().sum())
+    x = Tensor(numbers(4, 3).astype(np.float32))
+    w = Tensor(numbers(3, 2).astype(np.float32))
+    plans = []
+    for _ in range(3):
+        value, gradient = of(w, x)
+        Tensor.realize(value, gradient)
+        plans.append(_compiled()[0])
+    assert plans[1] == plans[2] == plans[0]
 
 
 def _compiled() -> tuple[int, int]:
