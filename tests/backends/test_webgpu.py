@@ -80,6 +80,15 @@ def test_integers_of_64_bits(device: str) -> None:
         np.testing.assert_array_equal(u.cast("float32").numpy(), x.astype(np.float32))
 
 
+def test_loops_counted_in_64_bits(device: str) -> None:
+    """A scatter's index has any int64, so its kernel counts in them."""
+    places = np.array([3, 0, 6, 3], np.int64)
+    there = Tensor.zeros(7, 5, device=device).scatter_add(
+        0, Tensor(places, device=device).reshape(4, 1).expand(4, 5), Tensor.ones(4, 5, device=device)
+    )
+    np.testing.assert_array_equal(there.numpy()[:, 0], np.bincount(places, minlength=7))
+
+
 def test_neighbours_in_a_word(device: str) -> None:
     """Work-items that write elements of one word leave each other's alone."""
     for dtype in ("uint8", "int16", "bool"):

@@ -98,6 +98,8 @@ class Meaning:
         names = [parameter.name for parameter in declaration.parameters]
         given = dict(zip(names, sources, strict=True))
         term = self._translate(declaration.evaluator, given, sources[-1].dtype, dtype)
+        if op == "UPPER_WORD":  # the quotient is one of the source's dtype
+            term = self.encoding.convert(term, sources[-1].dtype, dtype)
         return Node(term, dtype, _valid(op, sources), None, op, tuple(sources), attributes)
 
     def _threefry(self, counter: Node, key: Node) -> Any:
@@ -126,21 +128,25 @@ class Meaning:
                 return z3.simplify(z3.If(c, a, b)) if z3.is_true(c) or z3.is_false(c) else z3.If(c, a, b)
             case syntax.Call(function="convert", arguments=(syntax.Name(name=name),)):
                 return e.convert(given[name].term, given[name].dtype, result)
-            case syntax.Call(function="convert", arguments=(argument,)):
-                return e.convert(self._translate(argument, given, source, result), source, result)
             case syntax.Call(function="bitcast", arguments=(syntax.Name(name=name),)):
                 return e.bitcast(given[name].term, given[name].dtype, result)
             case syntax.Prefix(operator=operator, operand=operand):
                 function = "negate" if operator == "-" else operator
                 return e.apply(function, source, (self._translate(operand, given, source, result),))
             case syntax.Infix(operator=operator, left=left, right=right):
-                dtype = result if _converts(x) else source
-                literals = [dtype if isinstance(p, syntax.Literal) else source for p in (left, right)]
-                terms = [self._translate(p, given, s, result) for p, s in zip((left, right), literals, strict=True)]
-                return e.apply(operator, dtype, terms)
+                return self._applied(operator, (left, right), given, source, result)
             case syntax.Call(function=function, arguments=arguments):
-                return e.apply(function, source, [self._translate(p, given, source, result) for p in arguments])
+                return self._applied(function, arguments, given, source, result)
         raise UntranslatableError("this part of an `eval` line")
+
+    def _applied(
+        self, function: str, parts: Sequence[syntax.Expression], given: dict[str, Node], source: str, result: str
+    ) -> Any:
+        """A function or an operator, in the result's dtype where one of its arguments is converted to that."""
+        dtype = result if any(map(_converts, parts)) else source
+        dtypes = [dtype if isinstance(part, syntax.Literal) else source for part in parts]
+        terms = [self._translate(part, given, d, result) for part, d in zip(parts, dtypes, strict=True)]
+        return self.encoding.apply(function, dtype, terms)
 
     # ---- dtypes ----
 
@@ -171,10 +177,12 @@ class Meaning:
 
 
 def _converts(x: syntax.Expression) -> bool:
-    """Whether an `eval` expression computes in the dtype of the result."""
+    """Whether a part of an `eval` line is computed in the dtype of the result."""
     match x:
         case syntax.Call(function="convert"):
             return True
+        case syntax.Call(arguments=arguments):
+            return any(map(_converts, arguments))
         case syntax.Infix(left=left, right=right):
             return _converts(left) or _converts(right)
     return False
