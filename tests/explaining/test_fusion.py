@@ -90,8 +90,8 @@ def test_questions_that_cannot_be_answered() -> None:
         explain_fusion(repeated_sine(4), "%99", "opencl")
     with pytest.raises(RewriteError, match="the node that is asked about is not in the graph"):
         explain_fusion(repeated_sine(4), parameter(7, 3), "opencl")
-    with pytest.raises(RuleError, match="no target is called `metal`"):
-        explain_fusion(repeated_sine(4), 1, "metal")
+    with pytest.raises(RuleError, match="no target is called `vulkan`"):
+        explain_fusion(repeated_sine(4), 1, "vulkan")
 
 
 def test_the_tool_on_a_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
