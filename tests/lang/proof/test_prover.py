@@ -102,7 +102,7 @@ def test_a_guard_that_never_holds_is_vacuous(outcomes) -> None:
 
 
 def test_a_rule_that_never_fires_is_untested(outcomes) -> None:
-    found = outcomes("ruleset t:\n    never: STACK(x, y) -> STACK(y, x)\n        if contains(THREEFRY, x)\n")["never"]
+    found = outcomes("ruleset t:\n    never: STACK(x, y) -> STACK(y, x)\n        if contains(COPY, x)\n")["never"]
     assert found.kind == "untested"
 
 
