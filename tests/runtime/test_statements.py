@@ -53,8 +53,8 @@ def test_an_index_out_of_bounds() -> None:
 
 
 def test_what_cannot_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DeviceError, match="no local memory"):
-        run(row_sums(register="local"))
+    with pytest.raises(DeviceError, match="no texture memory"):
+        run(row_sums(register="texture"))
     monkeypatch.setattr(statements, "MOST_STEPS", 10)
     with pytest.raises(DeviceError, match="too many to run one by one"):
         run(row_sums())

@@ -43,7 +43,7 @@ class _Block:
 class Statements:
     """A program as (node, whether its loop closes here) in linear order, ready to run.
 
-    Raises DeviceError for what cannot be run: an op without an evaluator, too many steps. Barriers do nothing: all
+    Raises DeviceError for what cannot be run: an op without an evaluator, another memory, too many steps. Barriers do nothing: all
     work-items are at the same statement.
     """
 
@@ -68,6 +68,8 @@ class Statements:
 
     def _add(self, node: UOp, block: _Block) -> None:
         if node.op == "BUFFER":
+            if node.attrs["space"] not in ("register", "local", "global"):
+                raise DeviceError(f"the interpreter has no {node.attrs['space']} memory")
             self._registers.append(node)
         elif node.op in ("LOAD", "STORE", "MATRIX_MULACC", "COPY_ELEMENTS"):
             block.items.append(node)
