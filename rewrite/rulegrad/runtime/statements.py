@@ -43,8 +43,8 @@ class _Block:
 class Statements:
     """A program as (node, whether its loop closes here) in linear order, ready to run.
 
-    Raises DeviceError for what cannot be run: an op without an evaluator, another memory, too many steps. Barriers do nothing: all
-    work-items are at the same statement.
+    Raises DeviceError for what cannot be run: an op without an evaluator, unknown memory, too many steps. Barriers do
+    nothing: all work-items are at the same statement.
     """
 
     def __init__(self, order: Sequence[tuple[UOp, bool]], table: Evaluators | None = None) -> None:
