@@ -64,10 +64,10 @@ def test_json(graph: str, capsys: pytest.CaptureFixture[str]) -> None:
         (["nested", "--graph", "GRAPH", "--at", "%99"], "no node is called %99"),
         (["nesetd", "--graph", "GRAPH"], "no rule is called `nesetd`; did you mean `nested`?"),
         (["nested", "--graph", "GRAPH", "--pass", "symbolc"], "no pass is called `symbolc`; did you mean `symbolic`?"),
-        (["nested", "--graph", "GRAPH", "--target", "metal"], "no target is called `metal`"),
+        (["nested", "--graph", "GRAPH", "--target", "vulkan"], "no target is called `vulkan`"),
         (["nested", "--graph", "GRAPH.none"], "GRAPH.none cannot be read"),
         (["nested", "--graph", "WRONG"], "WRONG is no graph: line 1: expected `%name = OP"),
-        (["item", "--graph", "GRAPH"], "which does not rewrite"),
+        (["render_opencl.item", "--graph", "GRAPH"], "which does not rewrite"),
     ],
 )
 def test_wrong_usage(
