@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import random
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from rulegrad.errors import DeviceError, OutOfMemoryError
 from rulegrad.runtime.device import Discovery, Found
 from rulegrad.runtime.diskcache import shared
 from rulegrad.runtime.kernel import Kernel
+from rulegrad.runtime.selftest import add_number
 
 from . import compilers, processor
 from .programs import NOT_LOADED, Programs, load
@@ -148,20 +148,14 @@ class _Executable:
 
 def self_test(number: int) -> None:
     """Builds and runs a kernel that no cache can know. Raises DeviceError when something is wrong."""
-    salt = random.SystemRandom().randrange(1 << 30)
-    source = (
+    add_number(Device(number), "self_test", _self_test_source, 4096)
+
+
+def _self_test_source(number: int) -> str:
+    return (
         "static void self_test(long long first, long long last, int* restrict data0, int* restrict data1) {\n"
-        f"  for (long long i = first; i < last; i++) data0[i] = data1[i] + {salt};\n}}\n"
+        f"  for (long long i = first; i < last; i++) data0[i] = data1[i] + {number};\n}}\n"
     )
-    kernel = Kernel("self_test", None, source, (4096,), (), 2)  # type: ignore[arg-type]
-    given, got = np.arange(4096, dtype=np.int32), np.zeros(4096, np.int32)
-    device = Device(number)
-    handles = [device.allocate(given.nbytes), device.allocate(given.nbytes)]
-    device.copy_in(handles[1], given)
-    device.compile([kernel])[0](handles)
-    device.copy_out(handles[0], got)
-    if not np.array_equal(got, given + salt):
-        raise DeviceError("it computes wrong results in a test of adding integers")
 
 
 def _load_pool(compiler: compilers.Compiler) -> ctypes.CDLL:

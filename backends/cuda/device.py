@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import random
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 
 from rulegrad.errors import DeviceError, OutOfMemoryError
 from rulegrad.runtime.kernel import Kernel
+from rulegrad.runtime.selftest import add_number
 
 from .driver import call, capability, cuda, discover, fingerprint, start
 from .launching import geometry
@@ -159,17 +159,11 @@ class Executable:
 
 def self_test(number: int) -> None:
     """Builds and runs a kernel that no cache can know. Raises DeviceError when something is wrong."""
-    salt = random.SystemRandom().randrange(1 << 30)
-    source = (
+    add_number(Device(number), "rulegrad_self_test", _self_test_source)
+
+
+def _self_test_source(number: int) -> str:
+    return (
         'extern "C" __global__ void rulegrad_self_test(int* out, int* in)\n'
-        f"{{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < 64) out[i] = in[i] + {salt}; }}"
+        f"{{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < 64) out[i] = in[i] + {number}; }}"
     )
-    kernel = Kernel("rulegrad_self_test", None, source, (64,), (), 2)
-    given, got = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
-    device = Device(number)
-    handles = [device.allocate(given.nbytes), device.allocate(given.nbytes)]
-    device.copy_in(handles[1], given)
-    device.compile([kernel])[0](handles, wait=True)
-    device.copy_out(handles[0], got)
-    if not np.array_equal(got, given + salt):
-        raise DeviceError("it computes wrong results in a test of adding integers")

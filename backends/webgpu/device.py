@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import random
 import threading
 import time
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ import numpy as np
 
 from rulegrad.errors import DeviceError, OutOfMemoryError
 from rulegrad.runtime.kernel import Kernel
+from rulegrad.runtime.selftest import add_number
 
 from .adapters import adapters, discover, fingerprint, wgpu
 from .pipelines import Pipeline, Pipelines
@@ -201,24 +201,18 @@ class _Translated:
 
 def self_test(number: int) -> None:
     """Builds and runs a kernel that no cache can know. Raises DeviceError when something is wrong."""
-    salt = random.SystemRandom().randrange(1 << 30)
-    source = (
+    add_number(Device(number), "rulegrad_self_test", _self_test_source, 100, np.uint32)
+
+
+def _self_test_source(number: int) -> str:
+    return (
         "override size0: u32; override size1: u32; override size2: u32; override block: u32;\n"
         "@group(0) @binding(0) var<storage, read_write> result: array<u32>;\n"
         "@group(0) @binding(1) var<storage, read_write> given: array<u32>;\n"
         "@compute @workgroup_size(block)\n"
         "fn rulegrad_self_test(@builtin(global_invocation_id) id: vec3<u32>) {\n"
-        f"  if (id.x < size0 * size1 * size2) {{ result[id.x] = given[id.x] + {salt}u; }}\n}}"
+        f"  if (id.x < size0 * size1 * size2) {{ result[id.x] = given[id.x] + {number}u; }}\n}}"
     )
-    kernel = Kernel("rulegrad_self_test", None, source, (100,), (), 2)  # type: ignore[arg-type]
-    given, got = np.arange(100, dtype=np.uint32), np.zeros(100, np.uint32)
-    device = Device(number)
-    handles = [device.allocate(given.nbytes), device.allocate(given.nbytes)]
-    device.copy_in(handles[1], given)
-    device.compile([kernel])[0](handles, wait=True)
-    device.copy_out(handles[0], got)
-    if not np.array_equal(got, given + salt):
-        raise DeviceError("it computes wrong results in a test of adding integers")
 
 
 def _whole_words(nbytes: int) -> int:
