@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rulegrad.errors import DeviceError, OutOfMemoryError
+from rulegrad.runtime.forks import ForkGuard
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.selftest import add_number
 
@@ -22,16 +22,7 @@ from .staging import Staging
 
 __all__ = ["Device", "discover", "fingerprint", "geometry", "self_test"]
 
-_process = os.getpid()  # a context does not survive a fork
-
-
-def _after_fork() -> None:
-    global _process
-    _process = -1
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+_fork = ForkGuard("CUDA drivers")
 
 
 class Device:
@@ -60,8 +51,8 @@ class Device:
 
     def entered(self) -> threading.RLock:
         """The lock, with the device's context as that of this thread."""
-        if _process == -1:
-            raise DeviceError("CUDA does not survive a fork; start processes with multiprocessing's 'spawn' method")
+        if _fork.forked:
+            _fork.check()
         call("cuCtxSetCurrent", self._context)
         return self.lock
 
@@ -75,7 +66,7 @@ class Device:
             ) from None
 
     def free(self, handle: int) -> None:
-        if _process != -1:
+        if not _fork.forked:
             with self.entered():
                 call("cuMemFreeAsync", handle, self.stream)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rulegrad.errors import DeviceError, OutOfMemoryError
+from rulegrad.runtime.forks import ForkGuard
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.selftest import add_number
 
@@ -22,16 +22,7 @@ __all__ = ["Device", "discover", "fingerprint", "self_test"]
 _MOST_WAITING = 16  # launches
 _SHORT = 1 << 16  # operations and bytes of a launch that takes no longer than waking a thread
 
-_process = os.getpid()  # drivers hang or crash in a child made by fork
-
-
-def _after_fork() -> None:
-    global _process
-    _process = -1
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+_fork = ForkGuard("OpenCL drivers")
 
 
 class Device:
@@ -63,7 +54,7 @@ class Device:
 
     def allocate(self, nbytes: int) -> Any:
         cl = opencl()
-        _refuse_after_fork()
+        _fork.check()
         most = self._device.max_mem_alloc_size
         problem = f"its largest buffer is {most:,} bytes"
         if nbytes <= most:
@@ -74,7 +65,7 @@ class Device:
         raise OutOfMemoryError(f"{self.name} cannot allocate {nbytes:,} bytes: {problem}")
 
     def free(self, handle: Any) -> None:
-        if _process == -1:
+        if _fork.forked:
             return
         with self._lock:
             if self._waiting:
@@ -91,7 +82,7 @@ class Device:
     def share(self, array: np.ndarray[Any, Any]) -> Any:
         """A buffer in the host's memory, where that is aligned as the device needs it."""
         cl = opencl()
-        _refuse_after_fork()
+        _fork.check()
         if array.ctypes.data % (self._device.mem_base_addr_align // 8):
             return None
         access = cl.mem_flags.READ_WRITE if array.flags.writeable else cl.mem_flags.READ_ONLY
@@ -103,7 +94,7 @@ class Device:
     def memory_of(self, handle: Any, nbytes: int) -> np.ndarray[Any, Any] | None:
         """Mapped for reading, which kernels may do meanwhile; None where mapping would copy."""
         cl = opencl()
-        _refuse_after_fork()
+        _fork.check()
         self._start_waiting()
         try:
             array, _ = cl.enqueue_map_buffer(self._queue, handle, cl.map_flags.READ, 0, (nbytes,), np.uint8)
@@ -112,13 +103,13 @@ class Device:
         return np.asarray(array)
 
     def compile(self, kernels: Sequence[Kernel]) -> list[_Executable]:
-        _refuse_after_fork()
+        _fork.check()
         programs = self._programs.build(kernels)
         return [_Executable(self, k, p) for k, p in zip(kernels, programs, strict=True)]
 
     def synchronize(self) -> None:
         cl = opencl()
-        _refuse_after_fork()
+        _fork.check()
         self._start_waiting()
         try:
             self._queue.finish()
@@ -127,7 +118,7 @@ class Device:
 
     def _copy(self, target: Any, source: Any) -> None:
         cl = opencl()
-        _refuse_after_fork()
+        _fork.check()
         self._start_waiting()
         try:
             cl.enqueue_copy(self._queue, target, source, is_blocking=True)
@@ -189,8 +180,8 @@ class _Executable:
         self._is_short = 0 < kernel.flops + kernel.nbytes <= device._short
 
     def __call__(self, handles: Sequence[Any], wait: bool = False) -> float | None:
-        if _process == -1:
-            _refuse_after_fork()
+        if _fork.forked:
+            _fork.check()
         device = self._device
         if self._may_wait and not wait:
             device._start_later(self, handles)
@@ -239,8 +230,3 @@ def _self_test_source(number: int) -> str:
 def _bytes_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """The same memory as bytes: pyopencl does not know every dtype."""
     return array.reshape(-1).view(np.uint8)
-
-
-def _refuse_after_fork() -> None:
-    if _process == -1:
-        raise DeviceError("OpenCL drivers do not survive a fork; start processes with multiprocessing's 'spawn' method")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import threading
 import time
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rulegrad.errors import DeviceError, OutOfMemoryError
+from rulegrad.runtime.forks import ForkGuard
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.selftest import add_number
 
@@ -28,16 +28,7 @@ _LIMITS = (
     "max-compute-workgroups-per-dimension", "max-bindings-per-bind-group",
 )  # fmt: skip
 
-_process = os.getpid()  # drivers do not survive a fork
-
-
-def _after_fork() -> None:
-    global _process
-    _process = -1
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+_fork = ForkGuard("WebGPU drivers")
 
 
 class Device:
@@ -73,7 +64,7 @@ class Device:
         self._lock = threading.RLock()
 
     def allocate(self, nbytes: int) -> int:
-        self._refuse_after_fork()
+        _fork.check()
         size = _whole_words(nbytes)
         problem = f"its largest buffer is {self._largest:,} bytes"
         if size <= self._largest:
@@ -88,7 +79,7 @@ class Device:
         raise OutOfMemoryError(f"{self.name} cannot allocate {nbytes:,} bytes: {problem}")
 
     def free(self, handle: int) -> None:
-        if _process == -1:
+        if _fork.forked:
             return
         with self._lock:
             self._released.append(self._buffers.pop(handle))
@@ -111,7 +102,7 @@ class Device:
         target[...] = np.frombuffer(data, np.uint8)[: target.nbytes]
 
     def compile(self, kernels: Sequence[Kernel]) -> list[_Executable]:
-        self._refuse_after_fork()
+        _fork.check()
         return [_Executable(self, kernel, self._pipelines.get(kernel)) for kernel in kernels]
 
     def synchronize(self) -> None:
@@ -144,14 +135,8 @@ class Device:
             self._released.pop().destroy()
 
     def _translated(self, what: str) -> _Translated:
-        self._refuse_after_fork()
+        _fork.check()
         return _Translated(f"{self.name} {what}")
-
-    def _refuse_after_fork(self) -> None:
-        if _process == -1:
-            raise DeviceError(
-                "WebGPU drivers do not survive a fork; start processes with multiprocessing's 'spawn' method"
-            )
 
 
 class _Executable:
