@@ -15,7 +15,7 @@ from typing import Any
 from rulegrad.config import config
 from rulegrad.errors import DeviceError
 from rulegrad.runtime.diskcache import shared
-from rulegrad.runtime.kernel import Kernel
+from rulegrad.runtime.kernel import Kernel, sources_of
 from rulegrad.runtime.paths import cache_folder
 
 from .compilers import Compiler
@@ -62,10 +62,7 @@ class Programs:
 
         Raises DeviceError, with the compiler's message and the source.
         """
-        names: dict[str, str] = {}
-        for kernel in kernels:
-            if names.setdefault(kernel.name, kernel.source) != kernel.source:
-                raise DeviceError(f"two different kernels are called {kernel.name!r}; name them apart")
+        sources_of(kernels)  # which a program of all of them could have
         texts = [text_of(kernel) for kernel in kernels]
         with self._lock:
             missing = {t: k for t, k in zip(texts, kernels, strict=True) if t not in self._functions}

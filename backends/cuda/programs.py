@@ -12,7 +12,7 @@ from typing import Any
 from rulegrad.config import config
 from rulegrad.errors import DeviceError
 from rulegrad.runtime.diskcache import shared
-from rulegrad.runtime.kernel import Kernel
+from rulegrad.runtime.kernel import Kernel, sources_of
 
 from .driver import nvrtc
 
@@ -46,11 +46,7 @@ def architecture(major: int, minor: int) -> str:
 
 def build(kernels: Sequence[Kernel], arch: str, name: str) -> bytes:
     """The cubin with all these kernels. Raises DeviceError, with the compiler's message and the source."""
-    names: dict[str, str] = {}
-    for kernel in kernels:
-        if names.setdefault(kernel.name, kernel.source) != kernel.source:
-            raise DeviceError(f"two different kernels are called {kernel.name!r}; name them apart")
-    source = "\n".join(names.values())
+    source = "\n".join(sources_of(kernels))
     version = _checked(nvrtc().nvrtcVersion(), "nvrtcVersion")
     stamp = "\0".join((arch, str(version), *_OPTIONS, prelude(), source))
     key = hashlib.sha256(stamp.encode()).hexdigest()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rulegrad.errors import DeviceError, OutOfMemoryError
-from rulegrad.runtime.kernel import Kernel
+from rulegrad.runtime.kernel import Kernel, sources_of
 from rulegrad.runtime.selftest import add_number
 
 from . import api
@@ -74,11 +74,7 @@ class Device:
         return np.frombuffer(handle.contents().as_buffer(nbytes), np.uint8)
 
     def compile(self, kernels: Sequence[Kernel]) -> list[Executable]:
-        names: dict[str, str] = {}
-        for kernel in kernels:
-            if names.setdefault(kernel.name, kernel.source) != kernel.source:
-                raise DeviceError(f"two different kernels are called {kernel.name!r}; name them apart")
-        library = api.build(self.raw, self.name, "\n".join(names.values()))
+        library = api.build(self.raw, self.name, "\n".join(sources_of(kernels)))
         return [Executable(self, kernel, api.pipeline(self.raw, library, kernel.name)) for kernel in kernels]
 
     def launch_together(self, launches: Sequence[tuple[Executable, Sequence[Any]]]) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 from rulegrad.config import config
 from rulegrad.errors import DeviceError
 from rulegrad.runtime.diskcache import shared
-from rulegrad.runtime.kernel import Kernel
+from rulegrad.runtime.kernel import Kernel, sources_of
 
 from .drivers import opencl
 
@@ -41,12 +41,9 @@ class Programs:
 
         Raises DeviceError, with the compiler's message and the source.
         """
-        names: dict[str, str] = {}
-        for kernel in kernels:
-            if names.setdefault(kernel.name, kernel.source) != kernel.source:
-                raise DeviceError(f"two different kernels are called {kernel.name!r}; name them apart")
+        sources = sources_of(kernels)
         with self._lock:
-            found = {source: self._built.get(source) for source in names.values()}
+            found = {source: self._built.get(source) for source in sources}
             missing = [source for source, program in found.items() if program is None]
             if missing:
                 program = self._build("\n".join(missing), len(missing))

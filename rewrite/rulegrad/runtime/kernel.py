@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rulegrad.errors import DeviceError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -33,3 +35,20 @@ class Kernel:
     flops: int = 0
     nbytes: int = 0
     user_line: str = ""
+
+
+def sources_of(kernels: Sequence[Kernel]) -> list[str]:
+    """The different sources of kernels that are built as one program, in their order.
+
+    Raises DeviceError when two of them have one name.
+
+    >>> from rulegrad.ir import UOp
+    >>> empty = UOp("SINK", ())
+    >>> sources_of([Kernel(name, empty, f"void {name}() {{}}", (1,), (), 0) for name in ("f", "g", "f")])
+    ['void f() {}', 'void g() {}']
+    """
+    sources: dict[str, str] = {}
+    for kernel in kernels:
+        if sources.setdefault(kernel.name, kernel.source) != kernel.source:
+            raise DeviceError(f"two different kernels are called {kernel.name!r}; name them apart")
+    return list(sources.values())
