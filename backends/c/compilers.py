@@ -14,6 +14,7 @@ from pathlib import Path
 
 from rulegrad.errors import DeviceError
 from rulegrad.runtime.diskcache import shared
+from rulegrad.runtime.kernel import not_built
 from rulegrad.runtime.paths import cache_folder
 
 from .processor import compiler_flags
@@ -95,7 +96,7 @@ class _Job:
         try:
             _, message = self.process.communicate(self.source)
             if self.process.returncode:
-                raise DeviceError(_failure(self.process.returncode, message, self.source))
+                raise not_built("c", f"{message.strip()}\n(exit status {self.process.returncode})", self.source)
             return self.target.read_bytes()
         finally:
             self.target.unlink(missing_ok=True)
@@ -123,15 +124,3 @@ def _find(names: tuple[str, ...], path: str) -> Compiler | None:
 def find() -> Compiler | None:
     """The C compiler to use; None where there is none."""
     return _find(tuple(candidates()), os.environ.get("PATH", ""))
-
-
-def numbered(source: str) -> str:
-    """The source with the numbers of its lines."""
-    return "\n".join(f"{k:4d}  {line}" for k, line in enumerate(source.splitlines(), 1))
-
-
-def _failure(status: int, message: str, source: str) -> str:
-    return (
-        f"the C compiler cannot build this program (exit status {status}); it says:\n{message.strip()}\n"
-        f"the source:\n{numbered(source)}"
-    )

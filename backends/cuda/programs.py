@@ -12,7 +12,7 @@ from typing import Any
 from rulegrad.config import config
 from rulegrad.errors import DeviceError
 from rulegrad.runtime.diskcache import shared
-from rulegrad.runtime.kernel import Kernel, sources_of
+from rulegrad.runtime.kernel import Kernel, not_built, sources_of
 
 from .driver import nvrtc
 
@@ -69,7 +69,7 @@ def compile_text(source: str, arch: str, name: str = "cuda") -> tuple[bytes, str
         (status,) = compiler.nvrtcCompileProgram(program, len(options), options)
         log = _text_of(program, "ProgramLog").decode(errors="replace").strip("\0\n ")
         if int(status):
-            raise DeviceError(_build_failure(name, log or getattr(status, "name", str(status)), source))
+            raise not_built(name, log or getattr(status, "name", str(status)), source)
         return _text_of(program, "CUBIN"), log
     finally:
         compiler.nvrtcDestroyProgram(program)
@@ -88,8 +88,3 @@ def _checked(result: tuple[Any, ...], function: str) -> Any:
     if int(status):
         raise DeviceError(f"{function} failed: {getattr(status, 'name', status)}")
     return values[0] if len(values) == 1 else tuple(values)
-
-
-def _build_failure(name: str, log: str, source: str) -> str:
-    numbered = "\n".join(f"{k:4d}  {line}" for k, line in enumerate(source.splitlines(), 1))
-    return f"{name} cannot build this program; the compiler says:\n{log}\nthe source:\n{numbered}"

@@ -10,6 +10,7 @@ from typing import Any
 
 from rulegrad.errors import DeviceError
 from rulegrad.runtime.device import Discovery, Found
+from rulegrad.runtime.kernel import not_built
 
 _LIBRARY = "/System/Library/Frameworks/Metal.framework"
 _INSTALL = "python -m pip install 'rulegrad[metal]'"
@@ -71,9 +72,7 @@ def build(device: Any, name: str, source: str) -> Any:
     text = f"{prelude()}#line 1\n{source}"
     library, error = device.newLibraryWithSource_options_error_(text, options, None)
     if library is None:
-        numbered = "\n".join(f"{k:4d}  {line}" for k, line in enumerate(source.splitlines(), 1))
-        message = f"{name} cannot build this program; the compiler says:\n{_text(error)}\nthe source:\n{numbered}"
-        raise DeviceError(message)
+        raise not_built(name, _text(error), source)
     return library
 
 

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from rulegrad.config import config
-from rulegrad.errors import DeviceError
 from rulegrad.runtime.diskcache import shared
-from rulegrad.runtime.kernel import Kernel, sources_of
+from rulegrad.runtime.kernel import Kernel, not_built, sources_of
 
 from .drivers import opencl
 
@@ -74,7 +73,7 @@ class Programs:
                 program.get_info(cl.program_info.NUM_DEVICES)  # keeps pyopencl's own cache out of it
                 return program.build(["-w"])  # remarks on style, such as a & b | c without parentheses
         except cl.Error as error:
-            raise DeviceError(_build_failure(self._name, str(error), source)) from None
+            raise not_built(self._name, _log_of(error), source) from None
 
     def _from_binary(self, binary: bytes) -> Any | None:
         cl = opencl()
@@ -98,9 +97,7 @@ class Programs:
             shared().put("opencl binary", key, binaries[0])
 
 
-def _build_failure(name: str, message: str, source: str) -> str:
-    # pyopencl puts the device and its own options around the compiler's text.
-    lines = message.split("Build on", 1)[-1].splitlines()
-    log = "\n".join(line for line in lines if line.strip() and not line.startswith((" <", "<", "(options")))
-    numbered = "\n".join(f"{k:4d}  {line}" for k, line in enumerate(source.splitlines(), 1))
-    return f"{name} cannot build this program; the compiler says:\n{log}\nthe source:\n{numbered}"
+def _log_of(error: Exception) -> str:
+    """The compiler's text; pyopencl puts the device and its own options around it."""
+    lines = str(error).split("Build on", 1)[-1].splitlines()
+    return "\n".join(line for line in lines if line.strip() and not line.startswith((" <", "<", "(options")))

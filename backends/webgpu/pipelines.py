@@ -14,7 +14,7 @@ from typing import Any
 
 from rulegrad.config import config
 from rulegrad.errors import DeviceError
-from rulegrad.runtime.kernel import Kernel
+from rulegrad.runtime.kernel import Kernel, not_built
 
 from .adapters import wgpu
 
@@ -81,7 +81,7 @@ class Pipelines:
             }
             native = self._device.create_compute_pipeline(layout=whole, compute=stage)
         except (module.GPUError, module.GPUPipelineError, RuntimeError) as error:
-            raise DeviceError(_build_failure(self._name, str(error), kernel.source)) from None
+            raise not_built(self._name, str(error), kernel.source) from None
         return Pipeline(native, groups, self._device, layout)
 
     def _layout(self, slots: int) -> tuple[Any, Any]:
@@ -115,8 +115,3 @@ def _most_turns(source: str) -> int:
         elif line.strip() == "}" and len(around) > 1:
             around.pop()
     return total
-
-
-def _build_failure(name: str, message: str, source: str) -> str:
-    numbered = "\n".join(f"{k:4d}  {line}" for k, line in enumerate(source.splitlines(), 1))
-    return f"{name} cannot build this program; the compiler says:\n{message.strip()}\nthe source:\n{numbered}"

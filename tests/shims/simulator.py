@@ -22,7 +22,7 @@ from rulegrad.lang import engine
 from rulegrad.lang.compiler import library_of
 from rulegrad.lang.compiler.forms import rows_of_table
 from rulegrad.runtime.device import Discovery, Found
-from rulegrad.runtime.kernel import Kernel
+from rulegrad.runtime.kernel import Kernel, not_built
 from rulegrad.runtime.paths import cache_folder
 
 CORE = Path(__file__).with_name("core.hpp")
@@ -132,9 +132,7 @@ class Simulator:
             )
             source.unlink()
             if done.returncode:
-                raise DeviceError(
-                    f"{self.name} cannot build this program; the compiler says:\n{done.stderr}\nthe source:\n{text}"
-                )
+                raise not_built(self.name, done.stderr, text)
             made.replace(path)
         return ctypes.CDLL(str(path))
 

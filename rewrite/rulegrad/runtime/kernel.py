@@ -52,3 +52,19 @@ def sources_of(kernels: Sequence[Kernel]) -> list[str]:
         if sources.setdefault(kernel.name, kernel.source) != kernel.source:
             raise DeviceError(f"two different kernels are called {kernel.name!r}; name them apart")
     return list(sources.values())
+
+
+def not_built(where: str, message: str, source: str) -> DeviceError:
+    """The error for a program that its compiler refuses: what the compiler says, and the source with numbered lines.
+
+    >>> print(not_built("c", "2: expected ;", "int a;\\nint b"))
+    c cannot build this program; the compiler says:
+    2: expected ;
+    the source:
+       1  int a;
+       2  int b
+    """
+    numbered = "\n".join(f"{k:4d}  {line}" for k, line in enumerate(source.splitlines(), 1))
+    return DeviceError(
+        f"{where} cannot build this program; the compiler says:\n{message.strip()}\nthe source:\n{numbered}"
+    )
