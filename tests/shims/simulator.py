@@ -102,6 +102,24 @@ class Simulator:
 
     def program(self, kernels: Sequence[Kernel]) -> str:
         """C++ text with a launcher `launch_NAME` for each kernel."""
+        lines = [f'#include "{path}"' for path in (CORE, *self.headers())]
+        lines += matrix_instructions(self.target).values()
+        lines += [f'#include "{path}"' for path in self.later_headers()]
+        lines += [kernel.source for kernel in kernels]
+        parameters = "void** a, const unsigned* grid, const unsigned* block, unsigned seed, int fibers"
+        launchers = [f"int launch_{k.name}({parameters}) {{ return {self.launch(k)}; }}" for k in kernels]
+        return "\n".join([*lines, 'extern "C" {', "char shim_message[400];", *launchers, "}", ""])
+
+    def headers(self) -> Sequence[Path]:
+        """The files that programs include first, after `core.hpp`."""
+        raise NotImplementedError
+
+    def later_headers(self) -> Sequence[Path]:
+        """Those that use matrix instructions."""
+        return ()
+
+    def launch(self, kernel: Kernel) -> str:
+        """The expression that runs a kernel; the launcher's parameters are `a`, `grid`, `block`, `seed` and `fibers`."""
         raise NotImplementedError
 
     def geometry(self, kernel: Kernel) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -112,15 +130,12 @@ class Simulator:
         """Whether threads of a block wait for each other."""
         raise NotImplementedError
 
-    def included(self) -> Sequence[Path]:
-        """The files that programs include."""
-        raise NotImplementedError
-
     def _library(self, text: str) -> ctypes.CDLL:
         folder, command = cache_folder(), compiler()
         if folder is None or command is None:
             raise DeviceError(f"{self.name} needs a C++ compiler and a cache folder that can be written to")
-        stamp = "\0".join([command, *_OPTIONS, text, *(path.read_text(encoding="utf-8") for path in self.included())])
+        read = [path.read_text(encoding="utf-8") for path in (CORE, *self.headers(), *self.later_headers())]
+        stamp = "\0".join([command, *_OPTIONS, text, *read])
         path = folder / "shims" / f"{hashlib.sha256(stamp.encode()).hexdigest()[:32]}.so"
         if not path.exists():
             path.parent.mkdir(exist_ok=True)

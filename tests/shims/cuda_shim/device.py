@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
+import runpy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 from rulegrad.runtime.backends import backend
 from rulegrad.runtime.device import Discovery
@@ -17,19 +17,7 @@ __all__ = ["ONE_DEVICE", "Device", "discover"]
 ONE_DEVICE = True
 _HERE = Path(__file__).parent
 
-
-def _simulator() -> Any:
-    """The neighbouring folder's module, which all simulators share."""
-    name = "rulegrad_shims_simulator"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, _HERE.parent / "simulator.py")
-        assert spec is not None and spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
-
-
-simulator = _simulator()
+simulator = SimpleNamespace(**runpy.run_path(str(_HERE.parent / "simulator.py")))  # what all simulators share
 
 
 def discover() -> Discovery:
@@ -46,21 +34,14 @@ class Device(simulator.Simulator):  # type: ignore[misc, name-defined]
         super().__init__()
         self._cuda = backend("cuda")
 
-    def included(self) -> Sequence[Path]:
-        return [simulator.CORE, _HERE / "cuda.hpp", self._cuda.folder / "halves.cuh"]
+    def headers(self) -> Sequence[Path]:
+        return [_HERE / "cuda.hpp", self._cuda.folder / "halves.cuh"]
 
-    def program(self, kernels: Sequence[Kernel]) -> str:
-        lines = [f'#include "{path}"' for path in self.included()[1:]]
-        lines += simulator.matrix_instructions(self.target).values()
-        lines.append(f'#include "{self._cuda.folder / "wgmma.cuh"}"')  # by mma instructions, as there is no Hopper
-        lines += [kernel.source for kernel in kernels]
-        lines += ['extern "C" {', "char shim_message[400];"]
-        for kernel in kernels:
-            lines.append(
-                f"int launch_{kernel.name}(void** a, const unsigned* grid, const unsigned* block, unsigned seed, int fibers) "
-                f"{{ return shim::launch({kernel.name}, a, grid, block, seed, fibers); }}"
-            )
-        return "\n".join([*lines, "}", ""])
+    def later_headers(self) -> Sequence[Path]:
+        return [self._cuda.folder / "wgmma.cuh"]  # by mma instructions, as there is no Hopper
+
+    def launch(self, kernel: Kernel) -> str:
+        return f"shim::launch({kernel.name}, a, grid, block, seed, fibers)"
 
     def geometry(self, kernel: Kernel) -> tuple[tuple[int, ...], tuple[int, ...]]:
         launch = sys.modules[f"{self._cuda.module.__package__}.launching"]

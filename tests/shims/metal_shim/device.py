@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
+import runpy
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 from rulegrad.runtime.backends import backend
 from rulegrad.runtime.device import Discovery
@@ -17,21 +16,9 @@ __all__ = ["ONE_DEVICE", "Device", "discover"]
 
 ONE_DEVICE = True
 _HERE = Path(__file__).parent
+
+simulator = SimpleNamespace(**runpy.run_path(str(_HERE.parent / "simulator.py")))  # what all simulators share
 _THREADS = 64
-
-
-def _simulator() -> Any:
-    """The neighbouring folder's module, which all simulators share."""
-    name = "rulegrad_shims_simulator"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, _HERE.parent / "simulator.py")
-        assert spec is not None and spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
-
-
-simulator = _simulator()
 
 
 def discover() -> Discovery:
@@ -44,23 +31,11 @@ class Device(simulator.Simulator):  # type: ignore[misc, name-defined]
     name = "metal_shim"
     target = "metal"
 
-    def included(self) -> Sequence[Path]:
-        # halves are what they are in CUDA
-        return [
-            simulator.CORE, _HERE / "metal.hpp", backend("cuda").folder / "halves.cuh", _HERE / "language.hpp",
-        ]  # fmt: skip
+    def headers(self) -> Sequence[Path]:
+        return [backend("cuda").folder / "halves.cuh", _HERE / "language.hpp"]
 
-    def program(self, kernels: Sequence[Kernel]) -> str:
-        lines = [f'#include "{path}"' for path in self.included()[1:]]
-        lines += simulator.matrix_instructions(self.target).values()
-        lines += [kernel.source for kernel in kernels]
-        lines += ['extern "C" {', "char shim_message[400];"]
-        for kernel in kernels:
-            lines.append(
-                f"int launch_{kernel.name}(void** a, const unsigned* grid, const unsigned* block, unsigned seed, int fibers) "
-                f"{{ return shim::run(grid, block, seed, fibers, [&] {{ {_call(kernel)} }}); }}"
-            )
-        return "\n".join([*lines, "}", ""])
+    def launch(self, kernel: Kernel) -> str:
+        return f"shim::run(grid, block, seed, fibers, [&] {{ {_call(kernel)} }})"
 
     def geometry(self, kernel: Kernel) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Groups that divide the grid: Metal makes those at its edges smaller."""

@@ -1,4 +1,4 @@
-// The words of Metal, after everything that is C++.
+// The words of Metal, after everything that is C++. Attributes mean nothing to a C++ compiler; the launcher reads them.
 #pragma once
 
 typedef float16 half;
