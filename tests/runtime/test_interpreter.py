@@ -15,8 +15,8 @@ from rulegrad.errors import DeviceError, GraphError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.runtime import plan
-from rulegrad.runtime.contract import sum_of_products
 from rulegrad.runtime.interpreter import KernelProgram, evaluate, run_kernel
+from rulegrad.runtime.products import sum_of_products
 
 Array = np.ndarray[Any, Any]
 _ids = itertools.count(1)

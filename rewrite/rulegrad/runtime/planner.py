@@ -12,11 +12,11 @@ import numpy as np
 from rulegrad.errors import DeviceError
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.runtime import along_axis, movement
-from rulegrad.runtime.contract import sum_of_products
 from rulegrad.runtime.evaluators import Evaluators
 from rulegrad.runtime.gather import read, write
 from rulegrad.runtime.numerics import Array
 from rulegrad.runtime.plan import Plan, Step
+from rulegrad.runtime.products import sum_of_products
 
 if TYPE_CHECKING:
     from rulegrad.ir import UOp
