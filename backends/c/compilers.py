@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from rulegrad.errors import DeviceError
-from rulegrad.runtime.diskcache import shared
+from rulegrad.runtime.diskcache import file_stamp, shared
 from rulegrad.runtime.kernel import not_built
 from rulegrad.runtime.paths import cache_folder
 
@@ -38,9 +38,7 @@ class Compiler:
     @property
     def identity(self) -> str:
         """Changes when the compiler does."""
-        path = Path(self.command[0]).resolve()
-        status = path.stat()
-        return f"{' '.join(self.command)}|{path}|{status.st_mtime_ns}|{status.st_size}"
+        return f"{' '.join(self.command)}|{file_stamp(Path(self.command[0]).resolve())}"
 
     @property
     def is_clang(self) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rulegrad.runtime.device import Discovery, Found
+from rulegrad.runtime.diskcache import file_stamp
 from rulegrad.runtime.paths import cache_folder
 
 _SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
@@ -66,7 +67,7 @@ def fingerprint() -> str:
     linker = shutil.which("ld")
     needed = [*libraries, *([Path(linker)] if linker else []), *_compiler_libraries()]
     settings = [f"{name}={os.environ.get(name, '')}" for name in ("OCL_ICD_VENDORS", "POCL_DEVICES")]
-    return "|".join([*map(_stamp, needed), f"ld={linker}", *settings])
+    return "|".join([*map(file_stamp, needed), f"ld={linker}", *settings])
 
 
 def _kind(device: Any) -> str:
@@ -138,14 +139,6 @@ def _libraries(place: Path) -> list[Path]:
 def _compiler_libraries() -> list[Path]:
     """gcc's support libraries, which PoCL links kernels with."""
     return sorted(Path("/usr/lib/gcc").glob("*/*/libgcc.a")) if sys.platform == "linux" else []
-
-
-def _stamp(path: Path) -> str:
-    try:
-        status = path.stat()
-    except OSError:
-        return f"{path}:missing"
-    return f"{path}:{status.st_mtime_ns}:{status.st_size}"
 
 
 # ---- Intel's wheel, which registers itself under a path that does not exist ----

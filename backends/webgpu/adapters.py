@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rulegrad.runtime.device import Discovery, Found
+from rulegrad.runtime.diskcache import file_stamp
 
 _DRIVERS = (Path("/usr/share/vulkan/icd.d"), Path("/etc/vulkan/icd.d"))
 _SETTINGS = ("VK_ICD_FILENAMES", "VK_DRIVER_FILES", "WGPU_BACKEND_TYPE", "WGPU_LIB_PATH")
@@ -66,7 +67,7 @@ def fingerprint() -> str:
     if importlib.util.find_spec("wgpu") is not None:
         with contextlib.suppress(PackageNotFoundError):
             parts.append(version("wgpu"))
-    parts += [_stamp(path) for place in _DRIVERS for path in sorted(place.glob("*.json"))]
+    parts += [file_stamp(path) for place in _DRIVERS for path in sorted(place.glob("*.json"))]
     return "|".join([*parts, *(f"{name}={os.environ.get(name, '')}" for name in _SETTINGS)])
 
 
@@ -84,11 +85,3 @@ def _problem(adapter: Any) -> str:
         f"{name} is {adapter.limits[name]}, needed are {n}" for name, n in _NEEDED.items() if adapter.limits[name] < n
     ]
     return "; ".join(few)
-
-
-def _stamp(path: Path) -> str:
-    try:
-        status = path.stat()
-    except OSError:
-        return f"{path}:missing"
-    return f"{path}:{status.st_mtime_ns}:{status.st_size}"

@@ -30,6 +30,19 @@ _BUSY_SECONDS = 10.0
 _NOT_DAMAGE = ("locked", "busy", "readonly", "unable to open", "disk is full", "disk i/o")
 
 
+def file_stamp(path: Path) -> str:
+    """What changes when a file does, for keys: its path, the time of its last change and its size.
+
+    >>> file_stamp(Path("/nowhere/at/all"))
+    '/nowhere/at/all:missing'
+    """
+    try:
+        status = path.stat()
+    except OSError:
+        return f"{path}:missing"
+    return f"{path}:{status.st_mtime_ns}:{status.st_size}"
+
+
 class DiskCache:
     """Entries `(kind, key) -> bytes` in one file of the cache folder.
 
