@@ -16,7 +16,7 @@ from rulegrad.runtime.selftest import add_number
 
 from .driver import call, capability, cuda, discover, fingerprint, start
 from .launching import geometry
-from .programs import architecture, build
+from .programs import architecture, build, target_for
 from .replay import Launches, Replay
 from .staging import Staging
 
@@ -31,11 +31,11 @@ class Device:
     Memory is taken from and given back to the driver's pool in the order of the stream, so nothing waits for that.
     """
 
-    target = "cuda"
     interprets = False
 
     def __init__(self, number: int) -> None:
         start()
+        self.target = target_for(*capability(number))
         self.name = f"cuda:{number}"
         self._device = call("cuDeviceGet", number)
         self._context = call("cuDevicePrimaryCtxRetain", self._device)

@@ -1,5 +1,5 @@
 // The matrix instructions that cuda.rules has rows for: one call of each by all threads of a warp, with their fragments.
-// Fragments are arrays of registers; two halves, or four bytes, are one of the instruction's operands.
+// Fragments are arrays of registers; one float32 (as tf32), two halves, or four bytes, are one of the instruction's operands.
 
 #define RG_MATRIX(NAME, RESULT, OPERAND, SHAPE_AND_TYPES, CONSTRAINT)                                             \
   __device__ __forceinline__ void NAME(RESULT* c, const OPERAND* a, const OPERAND* b) {                           \
@@ -15,3 +15,8 @@
 RG_MATRIX(mma_m16n8k16_bfloat16, float, bfloat16, "m16n8k16.row.col.f32.bf16.bf16.f32", "f")
 RG_MATRIX(mma_m16n8k16_float16, float, float16, "m16n8k16.row.col.f32.f16.f16.f32", "f")
 RG_MATRIX(mma_m16n8k32_int8, int, signed char, "m16n8k32.row.col.s32.s8.s8.s32", "r")
+RG_MATRIX(mma_m16n8k8_tf32, float, float, "m16n8k8.row.col.f32.tf32.tf32.f32", "f")
+#if __CUDA_ARCH__ >= 890
+RG_MATRIX(mma_m16n8k32_float8_e4m3fn, float, unsigned char, "m16n8k32.row.col.f32.e4m3.e4m3.f32", "f")
+RG_MATRIX(mma_m16n8k32_float8_e5m2, float, unsigned char, "m16n8k32.row.col.f32.e5m2.e5m2.f32", "f")
+#endif

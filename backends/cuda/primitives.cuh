@@ -60,6 +60,13 @@ __device__ __forceinline__ rg_code bfloat16_product(rg_code a, rg_code b) {
   return y;
 }
 
+// float32 with the digits of tf32, to the nearest value, halves away from zero
+__device__ __forceinline__ float rounded_to_tf32(float x) {
+  unsigned int y;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
+  return bits_as<float>(y);
+}
+
 // from global to shared memory, both at multiples of 16 bytes; until the thread waits, nobody may read them
 __device__ __forceinline__ void copy_16_bytes(void* to, const void* from) {
   const unsigned int place = (unsigned int)__cvta_generic_to_shared(to);

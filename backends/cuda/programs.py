@@ -44,6 +44,11 @@ def architecture(major: int, minor: int) -> str:
     return f"sm_{best}{'a' if exact else ''}"
 
 
+def target_for(major: int, minor: int) -> str:
+    """The target, of those in variants.rules, that says the most of what this compute capability has."""
+    return "cuda_sm89" if (major, minor) >= (8, 9) else "cuda"
+
+
 def build(kernels: Sequence[Kernel], arch: str, name: str) -> bytes:
     """The cubin with all these kernels. Raises DeviceError, with the compiler's message and the source."""
     source = "\n".join(sources_of(kernels))

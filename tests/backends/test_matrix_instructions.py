@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import rulegrad as rg
 from rulegrad import Tensor
 from rulegrad.compile import compile_graph
+from rulegrad.config import config
 from rulegrad.errors import DeviceError
 from rulegrad.runtime import devices
 from rulegrad.runtime.backends import backend
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.kernel import Kernel
+from rulegrad.runtime.numerics import tf32
 
 CALLS = {"cuda_shim": r"mma_m\d+n\d+k\d+_\w+\(", "metal_shim": r"simdgroup_8x8\("}
 CASES = [("cuda_shim", "bfloat16", shapes) for shapes in ("shared", "padded", "one warp")]
 CASES += [("cuda_shim", dtype, "shared") for dtype in ("float16", "int8")]
+CASES += [("cuda_shim", "float8_e4m3fn", shapes) for shapes in ("shared", "padded", "one warp")]
+CASES += [("cuda_shim", "float8_e5m2", "one warp")]
 CASES += [("metal_shim", "float32", shapes) for shapes in ("shared", "padded", "one warp")]
 CASES += [("metal_shim", dtype, "one warp") for dtype in ("float16", "bfloat16")]
+#: 8-bit floats are the target cuda_sm89's
+EIGHT_BITS = ("float8_e4m3fn", "float8_e5m2")
 #: what products are in, of the programs of tests/compile/test_tensor_cores.py
 PROGRAMS = ("batches", "bias, activation, factor", "convolution", "attention")
 SHAPES: dict[str, dict[str, tuple[tuple[int, ...], ...]]] = {
@@ -48,6 +56,8 @@ def test_products(
     name: str, dtype: str, shapes: str, simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     device: Any = devices.get(simulator(name))
+    if dtype in EIGHT_BITS:
+        monkeypatch.setattr(device, "target", "cuda_sm89")
     wanted = product(*pair(SHAPES[shapes][name], dtype, "numpy")).cast("float32").numpy()
     for order in (0, 9):
         monkeypatch.setattr(device, "order", order)
@@ -57,6 +67,43 @@ def test_products(
             assert re.search(CALLS[name], kernel.source)
             assert ("barrier" in kernel.source or "__sync" in kernel.source) == (shapes != "one warp")
         np.testing.assert_array_equal(result.cast("float32").numpy(), wanted)
+
+
+@pytest.fixture
+def with_tf32(tmp_path: Path) -> Iterator[None]:
+    """Products of float32 may be rounded to tf32, on the target cuda."""
+    file = tmp_path / "tf32.rules"
+    file.write_text("target cuda:\n    flag tf32\n")
+    with rg.load_rules(file):
+        yield
+
+
+@pytest.mark.parametrize("shapes", SHAPES)
+def test_tf32_is_asked_for_and_its_error_is_bounded(
+    shapes: str, simulator: Callable[[str], str], with_tf32: None
+) -> None:
+    """Each operand is rounded by one part in 2048 at most, and the sum is of float32."""
+    target = devices.get(simulator("cuda_shim")).target
+    generator = np.random.default_rng(3)
+    a, b = (generator.standard_normal(shape).astype(np.float32) for shape in SHAPES[shapes]["cuda_shim"])
+    result = Tensor(a, device="cuda_shim") @ Tensor(b, device="cuda_shim")
+    (kernel,) = compile_graph([result.uop], target)
+    assert "mma_m16n8k8_tf32(" in kernel.source
+    with config(rules_strict=True):
+        assert "mma_" not in compile_graph([result.uop], target)[0].source
+    found, sizes = result.numpy(), np.abs(a).astype(np.float64) @ np.abs(b)
+    of_sum = a.shape[1] * 2.0**-24
+    rounded = tf32(a).astype(np.float64) @ tf32(b)
+    assert (np.abs(found - rounded) <= of_sum * sizes).all()
+    error = np.abs(found - a.astype(np.float64) @ b)
+    assert (error <= (2.0**-10 + 2.0**-22 + of_sum) * sizes).all()
+    assert error.max() > 2.0**-16 * sizes.max()  # digits are lost
+
+
+@pytest.mark.parametrize("dtype", ["float32", *EIGHT_BITS])
+def test_what_a_target_does_not_say_is_not_used(dtype: str) -> None:
+    (kernel,) = compile_graph([product(*pair(SHAPES["shared"]["cuda_shim"], dtype, "numpy")).uop], "cuda")
+    assert "mma_" not in kernel.source
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("cuda_shim", "bfloat16"), ("metal_shim", "float32")])
@@ -94,15 +141,16 @@ def test_a_barrier_left_out_shows(simulator: Callable[[str], str]) -> None:
     assert wrong > 0
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
-def test_registers_hold_the_fragments(arch: str) -> None:
+@pytest.mark.parametrize(("arch", "target"), [("sm_80", "cuda"), ("sm_89", "cuda_sm89"), ("sm_90a", "cuda_sm89")])
+def test_registers_hold_the_fragments(arch: str, target: str, with_tf32: None) -> None:
     """No product has its fragments in memory: there is no stack and no spill."""
     package = backend("cuda").module.__package__
     programs, usage = (importlib.import_module(f"{package}.{part}") for part in ("programs", "usage"))
     kernels = {}
-    for dtype in ("bfloat16", "float16", "int8"):
+    for dtype in ("float32", "bfloat16", "float16", "int8", *(EIGHT_BITS if target == "cuda_sm89" else ())):
         for shapes in SHAPES.values():
-            (kernel,) = compile_graph([product(*pair(shapes["cuda_shim"], dtype, "numpy")).uop], "cuda")
+            (kernel,) = compile_graph([product(*pair(shapes["cuda_shim"], dtype, "numpy")).uop], target)
+            assert "mma_" in kernel.source
             kernels[kernel.source] = kernel
     try:
         _, log = programs.compile_text("\n".join(kernels), arch)

@@ -229,6 +229,12 @@ inline float float16_value(unsigned short code) {
                                     : exponent ? ldexpf(float(digits | 1024), exponent - 25) : ldexpf(float(digits), -24);
   return code >> 15 ? -size : size;
 }
+inline float float8_e5m2_value(unsigned char code) { return float16_value(code << 8); }
+inline float float8_e4m3fn_value(unsigned char code) {
+  const int exponent = code >> 3 & 15, digits = code & 7;
+  const float size = (code & 127) == 127 ? NAN : exponent ? ldexpf(float(digits | 8), exponent - 10) : ldexpf(float(digits), -9);
+  return code >> 7 ? -size : size;
+}
 // every float32 is a float64, so one function rounds both
 inline unsigned short float16_code(double x) {
   const unsigned short sign = signbit(x) ? 0x8000 : 0;
@@ -275,10 +281,10 @@ inline float value_of(const unsigned short& code) {
 
 inline const void* held[most_threads][2];  // the fragments of each thread's operands
 
-// All threads of a warp call it; nobody changes a fragment before all have read it.
-template <class Result, class Operand>
+// All threads of a warp call it; nobody changes a fragment before all have read it. `value` says what an operand is worth.
+template <class Result, class Operand, class Value>
 void matrix_mulacc(Result* c, const Operand* a, const Operand* b, int columns, int depth, const Layout& left, const Layout& right,
-                   const Layout& result, int line) {
+                   const Layout& result, int line, Value value) {
   const unsigned first = running / warp_size * warp_size;
   held[running][0] = a;
   held[running][1] = b;
@@ -292,7 +298,7 @@ void matrix_mulacc(Result* c, const Operand* a, const Operand* b, int columns, i
       const auto& y = right.owners[k * columns + column];
       const Operand* xs = static_cast<const Operand*>(held[first + x.thread][0]);
       const Operand* ys = static_cast<const Operand*>(held[first + y.thread][1]);
-      sums[e] += value_of<Result>(xs[x.element]) * value_of<Result>(ys[y.element]);
+      sums[e] += value(xs[x.element]) * value(ys[y.element]);
     }
   }
   wait_at(State::in_warp_barrier, line);

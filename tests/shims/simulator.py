@@ -49,16 +49,18 @@ def matrix_instructions(target: str) -> dict[str, str]:
     library = library_of(engine.loaded().sources.files, engine.target_declaration(target).rows)
     found: dict[str, str] = {}
     for row in rows_of_table(library, "matrix_instructions") or ():
-        name, _, columns, depth, _, _, threads, *_ = row
+        name, _, columns, depth, operand, _, threads, *_ = row
         if threads != 32:
             continue
         layouts = [f"static const int n[] = {{{', '.join(map(str, numbers))}}};" for numbers in row[7:10]]
         made = [f"static const shim::Layout {word}([] {{ {text} return shim::Layout(n, {len(numbers)}); }}());"
                 for word, text, numbers in zip(("left", "right", "result"), layouts, row[7:10], strict=True)]  # fmt: skip
+        value = f"shim::{operand.name}_value(x)" if operand.name.startswith("float8") else "shim::value_of<Result>(x)"
         found[name] = (
             f"template <class Result, class Operand>\nvoid {name}(Result* c, const Operand* a, const Operand* b) {{\n"
             f"  {' '.join(made)}\n"
-            f"  shim::matrix_mulacc(c, a, b, {columns}, {depth}, left, right, result, __LINE__);\n}}"
+            f"  shim::matrix_mulacc(c, a, b, {columns}, {depth}, left, right, result, __LINE__, "
+            f"[](const Operand& x) {{ return {value}; }});\n}}"
         )
     return found
 

@@ -18,7 +18,7 @@ import numpy as np
 from rulegrad.errors import DeviceError, RuleError
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.lang import syntax
-from rulegrad.runtime.numerics import INDEX_PRIMITIVES, PRIMITIVES, Array, bitcast, convert, joined, threefry
+from rulegrad.runtime.numerics import INDEX_PRIMITIVES, PRIMITIVES, Array, bitcast, convert, joined, tf32, threefry
 from rulegrad.runtime.paths import data_folder
 
 
@@ -43,7 +43,13 @@ _WORKING: dict[str, Any] = {
 
 
 #: Ops whose meaning no `eval` line can say.
-_NATIVE: dict[str, Callable[..., Array]] = {"THREEFRY": threefry, "COMPLEX": joined, "REAL": np.real, "IMAG": np.imag}
+_NATIVE: dict[str, Callable[..., Array]] = {
+    "THREEFRY": threefry,
+    "COMPLEX": joined,
+    "REAL": np.real,
+    "IMAG": np.imag,
+    "ROUND_TF32": tf32,
+}
 
 
 class Evaluators:

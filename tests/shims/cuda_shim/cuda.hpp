@@ -17,6 +17,8 @@
 
 using shim::bits_as;
 
+inline float rounded_to_tf32(float x) { return x != x ? x : bits_as<float>((bits_as<unsigned>(x) + 0x1000) & 0xffffe000); }
+
 // copies are made when the thread waits for them, as late as they may be
 struct Copy {
   void* to;
