@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 from rulegrad.lang import syntax
 from rulegrad.lang.optable import OpTable
-from rulegrad.lang.walk import expressions_in
+from rulegrad.lang.walk import expressions_in, part_names
 
 
 def names_in(x: syntax.Expression) -> frozenset[str]:
@@ -41,7 +39,7 @@ def names_bound(table: OpTable, x: syntax.Expression) -> list[tuple[str, bool, b
                 names.append((y.name, False, False))
                 waiting.append(y.pattern)
             case syntax.Expression() as y:
-                waiting.extend(reversed([getattr(y, f.name) for f in fields(y) if f.name != "span"]))
+                waiting.extend(reversed([getattr(y, part) for part in part_names(type(y))]))
             case _:
                 pass
     known = (table.ops, table.op_classes, table.dtypes, table.dtype_classes)

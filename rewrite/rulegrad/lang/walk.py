@@ -8,11 +8,21 @@ from typing import Any
 
 from rulegrad.lang.syntax import Call, Expression, OpCall, Pass, Rule
 
+_part_names: dict[type, tuple[str, ...]] = {}
+
+
+def part_names(kind: type[Expression]) -> tuple[str, ...]:
+    """The names of a kind of expression's parts, as they are written."""
+    found = _part_names.get(kind)
+    if found is None:
+        found = _part_names[kind] = tuple(f.name for f in dataclasses.fields(kind) if f.name != "span")
+    return found
+
 
 def parts_of(root: Expression) -> list[Expression]:
     """The expressions right inside one, in the order in which they are written."""
     found: list[Expression] = []
-    waiting: list[object] = [getattr(root, f.name) for f in reversed(dataclasses.fields(root)) if f.name != "span"]
+    waiting: list[object] = [getattr(root, name) for name in reversed(part_names(type(root)))]
     while waiting:
         item = waiting.pop()
         if isinstance(item, tuple):
@@ -31,7 +41,7 @@ def expressions_in(root: Expression) -> Iterator[Expression]:
             waiting.extend(item)
         elif isinstance(item, Expression):
             yield item
-            waiting.extend(getattr(item, f.name) for f in dataclasses.fields(item) if f.name != "span")
+            waiting.extend([getattr(item, name) for name in part_names(type(item))])
 
 
 def transformed(root: Expression, change: Callable[[Expression], Expression]) -> Expression:
@@ -43,7 +53,7 @@ def transformed(root: Expression, change: Callable[[Expression], Expression]) ->
             return item if all(new is old for new, old in zip(parts, item, strict=True)) else parts
         return transformed(item, change) if isinstance(item, Expression) else item
 
-    parts = {f.name: getattr(root, f.name) for f in dataclasses.fields(root) if f.name != "span"}
+    parts = {name: getattr(root, name) for name in part_names(type(root))}
     changed: dict[str, Any] = {name: new for name, part in parts.items() if (new := of(part)) is not part}
     return change(dataclasses.replace(root, **changed) if changed else root)
 
@@ -53,8 +63,7 @@ def same_but_spans(x: object, y: object) -> bool:
     if isinstance(x, tuple) and isinstance(y, tuple):
         return len(x) == len(y) and all(map(same_but_spans, x, y))
     if isinstance(x, Expression) and type(x) is type(y):
-        names = [f.name for f in dataclasses.fields(x) if f.name != "span"]
-        return all(same_but_spans(getattr(x, name), getattr(y, name)) for name in names)
+        return all(same_but_spans(getattr(x, name), getattr(y, name)) for name in part_names(type(x)))
     return type(x) is type(y) and x == y
 
 

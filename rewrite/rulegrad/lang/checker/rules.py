@@ -83,15 +83,17 @@ def _head(rule: syntax.Rule) -> syntax.Span:
 
 def _check_order(world: World, rule: syntax.Rule, names: dict[str, syntax.Rule]) -> None:
     """`before` and `after` name rules of this set, or `set.rule`."""
+    ordering = [clause for clause in rule.clauses if clause.keyword in ("before", "after")]
+    if not ordering:
+        return
     known = set(names)
     for name, ruleset in world.rulesets.items():
         known.update(f"{name}.{other.name}" for other in ruleset.rules)
-    for clause in rule.clauses:
-        if clause.keyword in ("before", "after"):
-            for name in clause.names:
-                if name not in known:
-                    span = world.locate(clause.span, name)
-                    world.report_unknown("unknown-rule", "rule in this set called", name, span, known)
+    for clause in ordering:
+        for name in clause.names:
+            if name not in known:
+                span = world.locate(clause.span, name)
+                world.report_unknown("unknown-rule", "rule in this set called", name, span, known)
 
 
 class _RuleChecker:

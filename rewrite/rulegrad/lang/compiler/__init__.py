@@ -7,6 +7,7 @@ functions and passes for one target.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -132,7 +133,7 @@ class ProgramCompiler:
         found = [(name, rule) for rule in ruleset.rules]
         for part in ruleset.union:
             found.extend(self.rules_of(part, ruleset.span, (*above, name)))
-        return list(dict.fromkeys(found))
+        return _each_once(found)
 
     def add_alone(self, name: str, owner: str, rule: syntax.Rule) -> None:
         """Adds a pass `name` that walks by one rule only; `given` and `must` in it run a pass that has its owner."""
@@ -168,7 +169,7 @@ class ProgramCompiler:
             pairs.extend(self.rules_of(name, d.span))
         shuffle = None if self.seed is None else random.Random(f"{self.seed} {d.name}")
         alternatives: list[Alternative] = []
-        for owner, rule in in_order(list(dict.fromkeys(pairs)), shuffle):
+        for owner, rule in in_order(_each_once(pairs), shuffle):
             alternatives.extend(self.rules.compile(owner, rule, within=d.name))
         if d.kind == "render":
             alternatives.extend(self._default_spellings())
@@ -189,7 +190,7 @@ class ProgramCompiler:
             self.library.running = name
             pairs = [pair for used in d.uses for pair in self.rules_of(used, d.span)]
             alternatives: list[Alternative] = []
-            for owner, rule in in_order(list(dict.fromkeys(pairs))):
+            for owner, rule in in_order(_each_once(pairs)):
                 alternatives.extend(self.rules.compile(owner, rule))
             self.assembler.passes.append(CompiledPass(name, 0, -1, alternatives, [], []))
             self.library.running = ""
@@ -245,16 +246,22 @@ def in_order(rules: Sequence[_Owned], shuffle: random.Random | None = None) -> l
         given.sort(key=lambda pair: sets.index(pair[0]))
     waiting = sorted(given, key=lambda pair: has_clause(pair[1], "fallback"))
     follows = _follows(waiting)
+    names = Counter(map(_name, waiting))
     result: list[_Owned] = []
     while waiting:
-        names = {_name(pair) for pair in waiting}
-        ready = next((pair for pair in waiting if not (follows[_name(pair)] & names - {_name(pair)})), None)
+        free = (k for k, pair in enumerate(waiting) if not any(names[other] for other in follows[_name(pair)]))
+        ready = next(free, None)
         if ready is None:
-            message = "`before` and `after` contradict each other among " + ", ".join(sorted(names))
+            message = "`before` and `after` contradict each other among " + ", ".join(sorted(set(map(_name, waiting))))
             raise problem(message, waiting[0][1].span)
-        waiting.remove(ready)
-        result.append(ready)
+        result.append(waiting.pop(ready))
+        names[_name(result[-1])] -= 1
     return result
+
+
+def _each_once(rules: Sequence[_Owned]) -> list[_Owned]:
+    """Rules that several ways lead to stay at their first place."""
+    return list({(owner, id(rule)): (owner, rule) for owner, rule in rules}.values())
 
 
 def _name(pair: _Owned) -> str:
@@ -269,7 +276,7 @@ def _follows(rules: Sequence[_Owned]) -> dict[str, set[str]]:
         for clause in rule.clauses:
             for name in clause.names if clause.keyword in ("before", "after") else ():
                 other = name if "." in name else f"{owner}.{name}"
-                if other not in follows:
+                if other == own or other not in follows:
                     continue
                 earlier, later = (own, other) if clause.keyword == "before" else (other, own)
                 follows[later].add(earlier)
