@@ -133,6 +133,11 @@ class OpTable:
         """`where` -> `WHERE`: ops by the lower-case names that patterns and templates may call."""
         return {name.lower(): name for name in self.ops}
 
+    @functools.cached_property
+    def every_dtype(self) -> frozenset[str]:
+        """The names of all dtypes."""
+        return frozenset(self.dtypes)
+
     def resolve_ops(self, name: str) -> frozenset[str] | None:
         """The ops that an op or an op class stands for; None when it is neither."""
         if name in self.ops:

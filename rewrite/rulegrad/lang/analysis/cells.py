@@ -39,7 +39,7 @@ class Domain:
     def restrict(self, names: frozenset[str]) -> None:
         """Leaves only these."""
         found = self.root()
-        found.names = frozenset(found.names & names)
+        found.names = found.names & names
         if not found.names:
             raise Contradiction
 
@@ -164,8 +164,10 @@ def below(cell: Cell) -> Iterator[Cell]:
         if id(item) in done:
             continue
         done.add(id(item))
-        path.add(id(item))
         yield item
+        if not item.sources:
+            continue
+        path.add(id(item))
         waiting.append((item, True))
         waiting.extend((source.root(), False) for source in item.sources)
 
@@ -195,7 +197,7 @@ def apply_signature(table: OpTable, cell: Cell, op: Op) -> None:
             return
         if kind not in variables:
             admitted = table.resolve_dtypes(op.declaration.where.get(kind, ""))
-            variables[kind] = Domain(admitted if admitted is not None else frozenset(table.dtypes))
+            variables[kind] = Domain(admitted if admitted is not None else table.every_dtype)
         variables[kind].join(domain)
 
     state(cell.dtype, op.declaration.result)

@@ -32,20 +32,20 @@ class CriticalPairs:
     """Looks at each pair of rules once, in the first pass that has both."""
 
     def __init__(self) -> None:
-        self._done: set[tuple[Key, Key]] = set()
+        self._done: dict[Key, set[Key]] = {}
 
     def check(self, findings: Findings, laboratory: Laboratory) -> None:
         """Reports pairs that mean different things; as notes, those that end in different nodes."""
         for of in laboratory.passes:
             if of.direction == "walk":
                 continue
-            for outer in of.subjects:
+            subjects = [subject for subject in of.subjects if not _wrong_on_purpose(subject)]
+            for outer in subjects:
+                done = self._done.setdefault(outer.key, set())
+                new = [inner for inner in subjects if inner.key not in done]
+                done.update(inner.key for inner in new)
                 parts = [] if outer.cell is None else [c for c in below(outer.cell) if c.ops is not None]
-                for inner in of.subjects:
-                    key = (outer.key, inner.key)
-                    if key in self._done or _wrong_on_purpose(outer) or _wrong_on_purpose(inner):
-                        continue
-                    self._done.add(key)
+                for inner in new:
                     places = [k for k, part in enumerate(parts) if fits(laboratory.table, part, inner)]
                     if outer is inner or outer.number > inner.number:
                         places = [k for k in places if k]  # at the root a pair is looked at once

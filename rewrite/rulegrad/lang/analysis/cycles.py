@@ -36,7 +36,7 @@ class Cycles:
     """Looks for cycles in the passes of each target; what was found for the same rules counts for all."""
 
     def __init__(self) -> None:
-        self._edges: dict[tuple[Key, Key], bool] = {}
+        self._edges: dict[Key, dict[Key, bool]] = {}  # whether the second may match what the first makes
         self._nodes: dict[tuple[Key, Key], list[UOp]] = {}
         self._run: set[tuple[str, UOp]] = set()
 
@@ -44,37 +44,40 @@ class Cycles:
         """Reports cycles that do not end, and, as a note, those of which that is not known."""
         for of in laboratory.passes:
             if of.direction != "walk":
+                by_name = {subject.name: subject for subject in of.subjects}
                 for part, edges in _unexplained(laboratory.table, of.subjects, self._graph(laboratory, of)):
-                    confirmed = [self._confirmed(findings, laboratory, of, a, b) for a, b in edges]
+                    confirmed = [self._confirmed(findings, laboratory, of, by_name, a, b) for a, b in edges]
                     if not any(confirmed):
                         _note(findings, of, part)
 
     def _graph(self, laboratory: Laboratory, of: PassRules) -> Edges:
         graph: Edges = {}
         for place, a in enumerate(of.subjects):
-            drawn = _drawn(laboratory, a, random.Random(a.name))
+            known = self._edges.setdefault(a.key, {})
+            new = {b.key: b for b in of.subjects if b.key not in known}
+            drawn = _drawn(laboratory, a, random.Random(a.name)) if new else None
             made = drawn[1] if drawn is not None else []
-            graph[place] = {
-                k
-                for k, b in enumerate(of.subjects)
-                if any(fits(laboratory.table, cell, b) for cell in made) and self._leads(laboratory, a, b)
-            }
+            for key, b in new.items():
+                may_follow = any(fits(laboratory.table, cell, b) for cell in made)
+                known[key] = may_follow and next(_meetings(laboratory, a, b), None) is not None
+            graph[place] = {k for k, b in enumerate(of.subjects) if known[b.key]}
         return graph
 
-    def _leads(self, laboratory: Laboratory, a: Subject, b: Subject) -> bool:
-        key = (a.key, b.key)
-        if key not in self._edges:
-            self._edges[key] = next(_meetings(laboratory, a, b), None) is not None
-        return self._edges[key]
-
-    def _confirmed(self, findings: Findings, laboratory: Laboratory, of: PassRules, a: Subject, b: Subject) -> bool:
+    def _confirmed(
+        self,
+        findings: Findings,
+        laboratory: Laboratory,
+        of: PassRules,
+        by_name: dict[str, Subject],
+        a: Subject,
+        b: Subject,
+    ) -> bool:
         """Whether the pass does not end on a node that a fires on, and b where a has fired."""
         key = (a.key, b.key)
         if key not in self._nodes:
             maker = Maker(laboratory.table, laboratory.texts, random.Random(f"{a.name} then {b.name}"), of.tensors)
             made = [_instance(maker, cell) for cell in itertools.islice(_meetings(laboratory, a, b), _RUNS)]
             self._nodes[key] = [node for node in made if node is not None and laboratory.fires(a, node)]
-        by_name = {subject.name: subject for subject in of.subjects}
         for node in self._nodes[key]:
             if (of.name, node) not in self._run:
                 self._run.add((of.name, node))

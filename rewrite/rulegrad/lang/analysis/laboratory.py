@@ -13,7 +13,7 @@ from rulegrad.lang import syntax
 from rulegrad.lang.analysis.cells import Cell, Contradiction, Opaque, infer
 from rulegrad.lang.analysis.instances import Maker, retyped, texts_of
 from rulegrad.lang.analysis.sketches import Sketch
-from rulegrad.lang.compiler import ProgramCompiler, in_order
+from rulegrad.lang.compiler import ProgramCompiler, each_once, in_order
 from rulegrad.lang.compiler.scope import Generics
 from rulegrad.lang.compiler.variants import Choices, expanded
 from rulegrad.lang.rule_tests import RuleTests
@@ -24,7 +24,7 @@ _SKETCHES = 24  # instances out of cells that are tried for each rule
 _ENOUGH = 8  # of them that a rule fires on
 
 
-Key = tuple[str, str, int, tuple[tuple[str, frozenset[str]], ...]]
+Key = int  #: a rule and what its variables range over: the same for another target
 
 
 @dataclass(eq=False, slots=True)
@@ -35,22 +35,14 @@ class Subject:
     rule: syntax.Rule
     generics: Generics
     number: int
+    name: str
+    key: Key
     instances: list[UOp] = field(default_factory=list)  # nodes that it fires on
     sketch: Sketch | None = None  # None: cells cannot say what it matches
     cell: Cell | None = None
     contradictory: bool = False  # its pattern matches nothing
     alone: bool = False  # compiled into a pass of its own
     patterns: list[tuple[syntax.Expression, Choices]] = field(default_factory=list)  # that its pattern stands for
-
-    @property
-    def name(self) -> str:
-        return f"{self.owner}.{self.rule.name}"
-
-    @property
-    def key(self) -> Key:
-        """The rule and what its variables range over: the same for another target."""
-        variables = (*self.generics.ops.items(), *self.generics.dtypes.items())
-        return self.owner, self.rule.name, self.rule.span.line, variables
 
 
 @dataclass(eq=False, slots=True)
@@ -70,6 +62,7 @@ class Samples:
         self.tests: dict[tuple[str, str], list[UOp]] = {}  # left sides of tests, by rule set and rule
         self.found: dict[Key, list[UOp]] = {}
         self.endless: set[str] = set()  # passes that did not end on some node, whatever the target
+        self._keys: dict[tuple[object, ...], Key] = {}
         tests = RuleTests(files)
         for case in tests.cases:
             if not case.function:
@@ -77,6 +70,11 @@ class Samples:
                     self.tests.setdefault((case.owner, case.rule.name), []).append(tests.left(case))
                 except RuleError:
                     continue
+
+    def key(self, owner: str, rule: syntax.Rule, generics: Generics) -> Key:
+        """The number of a rule whose variables are narrowed so."""
+        variables = (*generics.ops.items(), *generics.dtypes.items())
+        return self._keys.setdefault((owner, rule.name, rule.span.line, variables), len(self._keys))
 
 
 def _alternatives(of: syntax.Pass) -> list[tuple[str, str, tuple[syntax.Rule, ...], tuple[str, ...]]]:
@@ -96,6 +94,7 @@ class Laboratory:
     def __init__(self, files: Sequence[syntax.File], target: syntax.Target | None, samples: Samples) -> None:
         self.files = files
         self.target = target
+        self.samples = samples
         self.texts = texts_of(files)
         compiler = ProgramCompiler(files, target, False)
         compiler.compile()
@@ -129,7 +128,6 @@ class Laboratory:
                 found = self._subjects(compiler, [(declaration.name, rule) for rule in declaration.rules])
                 self.lists.append(PassRules(declaration.name, "choose", found))
         self.program = Program(compiler.assembler.serialize())
-        self.samples = samples
         self._find_instances(samples)
 
     def _subjects(
@@ -140,13 +138,14 @@ class Laboratory:
     ) -> list[Subject]:
         """The rules that the target admits; each is also compiled into a pass of its own, unless it has parameters."""
         found = []
-        for owner, rule in in_order(list(dict.fromkeys(pairs))):
+        for owner, rule in in_order(each_once(pairs)):
             key = (owner, rule.name, rule.span.line)
             if key not in self.subjects:
                 generics = compiler.rules.generics(rule)
                 if generics is None:
                     continue
-                subject = Subject(owner, rule, generics, len(self.subjects))
+                name, number = f"{owner}.{rule.name}", self.samples.key(owner, rule, generics)
+                subject = Subject(owner, rule, generics, len(self.subjects), name, number)
                 self._draw(subject)
                 subject.alone = parameters is None and not isinstance(rule.template, syntax.Text)
                 if subject.alone:

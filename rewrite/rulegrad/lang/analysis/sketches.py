@@ -44,7 +44,7 @@ class Sketch:
 
     def any(self) -> Cell:
         """A cell of which nothing is known."""
-        return Cell(Domain(frozenset(self.table.dtypes)))
+        return Cell(Domain(self.table.every_dtype))
 
     def pattern(self, x: syntax.Expression) -> Cell:
         """The cell that a pattern describes. Raises Contradiction, Opaque."""
@@ -148,9 +148,10 @@ class Sketch:
         for attribute in attributes:
             self._attribute(cell, attribute)
         cell.ordered = ordered
-        commutes = all(self.table.ops[op].commutative for op in cell.ops.root().names)
-        if commutes and not ordered and len(cell.sources) == 2 and self.choose is not None and self.choose(2):
-            cell.sources.reverse()
+        if self.choose is not None and not ordered and len(cell.sources) == 2:
+            commutes = all(self.table.ops[op].commutative for op in cell.ops.root().names)
+            if commutes and self.choose(2):
+                cell.sources.reverse()
         return cell
 
     def _head(
@@ -208,7 +209,7 @@ class Sketch:
             if value.name in self.dtypes or self.table.resolve_dtypes(value.name) is not None:
                 self._dtype(cell, value.name)
             elif value.name != "_":
-                self.dtypes.setdefault(value.name, Domain(frozenset(self.table.dtypes))).join(cell.dtype)
+                self.dtypes.setdefault(value.name, Domain(self.table.every_dtype)).join(cell.dtype)
             return
         name = attribute.name if attribute.name is not None else declared[0] if declared else None
         if name is None or name == "..":

@@ -133,7 +133,7 @@ class ProgramCompiler:
         found = [(name, rule) for rule in ruleset.rules]
         for part in ruleset.union:
             found.extend(self.rules_of(part, ruleset.span, (*above, name)))
-        return _each_once(found)
+        return each_once(found)
 
     def add_alone(self, name: str, owner: str, rule: syntax.Rule) -> None:
         """Adds a pass `name` that walks by one rule only; `given` and `must` in it run a pass that has its owner."""
@@ -169,7 +169,7 @@ class ProgramCompiler:
             pairs.extend(self.rules_of(name, d.span))
         shuffle = None if self.seed is None else random.Random(f"{self.seed} {d.name}")
         alternatives: list[Alternative] = []
-        for owner, rule in in_order(_each_once(pairs), shuffle):
+        for owner, rule in in_order(each_once(pairs), shuffle):
             alternatives.extend(self.rules.compile(owner, rule, within=d.name))
         if d.kind == "render":
             alternatives.extend(self._default_spellings())
@@ -190,7 +190,7 @@ class ProgramCompiler:
             self.library.running = name
             pairs = [pair for used in d.uses for pair in self.rules_of(used, d.span)]
             alternatives: list[Alternative] = []
-            for owner, rule in in_order(_each_once(pairs)):
+            for owner, rule in in_order(each_once(pairs)):
                 alternatives.extend(self.rules.compile(owner, rule))
             self.assembler.passes.append(CompiledPass(name, 0, -1, alternatives, [], []))
             self.library.running = ""
@@ -259,7 +259,7 @@ def in_order(rules: Sequence[_Owned], shuffle: random.Random | None = None) -> l
     return result
 
 
-def _each_once(rules: Sequence[_Owned]) -> list[_Owned]:
+def each_once(rules: Sequence[_Owned]) -> list[_Owned]:
     """Rules that several ways lead to stay at their first place."""
     return list({(owner, id(rule)): (owner, rule) for owner, rule in rules}.values())
 
