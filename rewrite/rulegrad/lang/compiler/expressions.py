@@ -190,6 +190,7 @@ def _fresh(e: Emitter, x: syntax.Fresh, build: bool) -> int:
     owner = _argument(e, x.of, True)
     number = e.result(start, x.span)
     e.fresh += 1
+    e.library.depends = True
     e.emit("FRESH", number, owner, e.assembler.constant(f"{e.place} {e.fresh}"))
     outer = with_names(e, {**e.names, "fresh id": Binding(number)})
     register = _op_call(e, fresh_node(x), build)
@@ -338,6 +339,7 @@ def _nested(
 ) -> int:
     """`rewritten`, `given` and `must`: functions without rules that run a pass on a part of a template."""
     runs = e.library.running
+    e.library.depends = e.library.depends or ruleset is None
     if ruleset is not None:
         runs = f"rules {ruleset.name}" if isinstance(ruleset, syntax.Name) else None
     if runs is None:

@@ -38,6 +38,8 @@ class RuleCompiler:
     facts: TargetFacts
     strict: bool = False
     _numbers: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    # What rules were compiled to that are the same in every pass, by the rule's owner and identity.
+    _compiled: dict[tuple[str, int], tuple[syntax.Rule, list[Alternative]]] = field(default_factory=dict)
     dispatched: ClassVar[bool] = True  # code need not test what the dispatch has looked at
 
     def emitter(self, generics: Generics) -> Emitter:
@@ -51,6 +53,16 @@ class RuleCompiler:
 
         parameters: the further arguments of a function; within: the pass that the rule is compiled for.
         """
+        key = (owner, id(rule))
+        if key in self._compiled and not (parameters or self.library.gathered):
+            return self._compiled[key][1]
+        self.library.depends = bool(parameters or self.library.gathered)
+        found = self._compile(owner, rule, parameters, within)
+        if not self.library.depends:
+            self._compiled[key] = rule, found
+        return found
+
+    def _compile(self, owner: str, rule: syntax.Rule, parameters: tuple[str, ...], within: str) -> list[Alternative]:
         generics = self.generics(rule)
         if generics is None or (self.strict and any(c.keyword == "unsound" for c in rule.clauses)):
             return []

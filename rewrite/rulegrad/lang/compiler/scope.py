@@ -45,6 +45,7 @@ class Library:
     # The pass whose rules are compiled; empty: rules that stand in none; None: a pass that cannot run on a part.
     running: str | None = ""
     chooses: bool = False  # whether it is a choose pass
+    depends: bool = False  # whether the code of a rule is for this pass only
     gathered: Mapping[str, str] = field(default_factory=dict)  # facts and states of a pass -> their full names
     views: Mapping[str, syntax.View] = field(default_factory=dict)
     tables: Mapping[str, syntax.Table] = field(default_factory=dict)
