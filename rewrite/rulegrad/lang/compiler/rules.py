@@ -55,7 +55,7 @@ class RuleCompiler:
         """
         key = (owner, id(rule))
         if key in self._compiled and not (parameters or self.library.gathered):
-            return self._compiled[key][1]
+            return [*self._compiled[key][1]]
         self.library.depends = bool(parameters or self.library.gathered)
         found = self._compile(owner, rule, parameters, within)
         if not self.library.depends:
