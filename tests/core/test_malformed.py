@@ -146,7 +146,6 @@ TEXT = textwrap.dedent("""
 """)
 
 
-@functools.cache
 class Silent:
     """Is told what a pass that is explained does, and keeps nothing."""
 
@@ -155,6 +154,7 @@ class Silent:
     def leave(self, *_: object) -> None: ...
 
 
+@functools.cache
 def compiled() -> bytes:
     return compile_bytes(TEXT, "test", checked=False)
 
@@ -302,8 +302,13 @@ def test_something_after_the_end() -> None:
 # ---- damage that the loader does not see at once: the words of the code ----
 
 
+@functools.cache
+def parsed() -> syntax.File:
+    return parse_file(TEXT, "test.rules")
+
+
 def program_parts() -> ProgramCompiler:
-    file = parse_file(TEXT, "test.rules")
+    file = parsed()
     (target,) = (d for d in file.declarations if isinstance(d, syntax.Target))
     compiler = ProgramCompiler([op_table(), file], target, False)
     compiler.compile()

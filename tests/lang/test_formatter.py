@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,11 @@ ROOT = Path(__file__).parents[2]
 FILES = sorted(
     path for folder in ("rules", "backends", "examples", "tests/lang/pass") for path in (ROOT / folder).rglob("*.rules")
 )
+
+
+@cache
+def formatted_file(path: Path) -> str:
+    return format_text(path.read_text(encoding="utf-8"), path.name)
 
 
 def name_of(path: Path) -> str:
@@ -85,7 +91,7 @@ def _indent(source: Source, number: int) -> int:
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_files(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    formatted = format_text(text, path.name)
+    formatted = formatted_file(path)
     assert format_text(formatted, path.name) == formatted
     assert meaning(parse_file(formatted, "").declarations) == meaning(parse_file(text, "").declarations)
     assert comments(formatted) == comments(text)
@@ -96,18 +102,18 @@ def test_files(path: Path) -> None:
 def test_our_files_and_documents_are_formatted() -> None:
     """`python -m rulegrad fmt`, and `python -m rulegrad fmt docs/*.md`, make them so."""
     ours = [path for path in FILES if "tests" not in path.relative_to(ROOT).parts]
-    texts = {path: (path.read_text(encoding="utf-8"), format_text) for path in ours}
+    texts = {path: formatted_file(path) for path in ours}
     for name in ("language.md", "writing-rules.md"):
-        texts[ROOT / "docs" / name] = ((ROOT / "docs" / name).read_text(encoding="utf-8"), format_document)
-    wrong = [name_of(path) for path, (text, form) in texts.items() if form(text, path.name) != text]
+        path = ROOT / "docs" / name
+        texts[path] = format_document(path.read_text(encoding="utf-8"), name)
+    wrong = [name_of(path) for path, text in texts.items() if text != path.read_text(encoding="utf-8")]
     assert not wrong, f"run `python -m rulegrad fmt {' '.join(wrong)}`"
 
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_spaces_and_line_ends_do_not_matter(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    other = respaced(text, random.Random(path.name))
-    assert format_text(other, path.name) == format_text(text, path.name)
+    other = respaced(path.read_text(encoding="utf-8"), random.Random(path.name))
+    assert format_text(other, path.name) == formatted_file(path)
 
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)

@@ -94,13 +94,20 @@ def gathering(declaration: object) -> tuple[Rule, ...]:
     return (*(fact.rule for fact in declaration.facts), *(send.rule for send in declaration.sends))
 
 
+_meant: dict[type, tuple[str, ...]] = {}  # kinds of syntax: the parts that say something
+
+
 def meaning(item: object) -> object:
     """A piece of syntax without its places and comments: equal where two pieces say the same."""
     if isinstance(item, tuple):
         return tuple(meaning(part) for part in item)
     if isinstance(item, dict):
         return tuple((key, meaning(value)) for key, value in item.items())
-    if not dataclasses.is_dataclass(item):
-        return type(item).__name__, item
-    fields = [f.name for f in dataclasses.fields(item) if f.name not in ("span", "spans", "comment")]
-    return type(item).__name__, tuple(meaning(getattr(item, name)) for name in fields)
+    kind = type(item)
+    names = _meant.get(kind)
+    if names is None and dataclasses.is_dataclass(kind):
+        said = (f.name for f in dataclasses.fields(kind))
+        names = _meant[kind] = tuple(name for name in said if name not in ("span", "spans", "comment"))
+    if names is None:
+        return kind.__name__, item
+    return kind.__name__, tuple([meaning(getattr(item, name)) for name in names])
