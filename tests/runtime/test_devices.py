@@ -48,9 +48,15 @@ class Device:
 """
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache folder of these tests: each has backends in a folder of its own, so none finds what another kept."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A place for backends and a cache of its own; what is loaded in the test is forgotten after it."""
+def own(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A place for backends; what is loaded in the test is forgotten after it."""
     for module, name in (
         (backends, "_loaded"),
         (devices, "_reports"),
@@ -62,7 +68,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(devices, "_best", None)
     monkeypatch.setattr(backends, "_configured", None)
     monkeypatch.setattr(sources, "target_files", [])
-    with config(cache=tmp_path / "cache", device="", backends=()):
+    with config(cache=cache, device="", backends=()):
         yield tmp_path
 
 
@@ -171,10 +177,10 @@ def test_the_next_best_device_is_used_with_one_line(own: Path, capfd: pytest.Cap
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="PoCL's wheel is for Linux")
-def test_opencl_without_a_linker(own: Path) -> None:
+def test_opencl_without_a_linker(cache: Path) -> None:
     """PoCL aborts the process when it finds no linker: numpy is used, and one line says why."""
     code = "from rulegrad.runtime import devices\nprint(devices.default(), devices.get().name)"
-    environment = {**os.environ, "PATH": "/nonexistent", "RULEGRAD_CACHE": str(own / "cache")}
+    environment = {**os.environ, "PATH": "/nonexistent", "RULEGRAD_CACHE": str(cache)}
     for _ in range(2):  # the second time from what is kept
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
         assert done.returncode == 0, done.stderr
@@ -184,11 +190,11 @@ def test_opencl_without_a_linker(own: Path) -> None:
         assert len(lines) == 1 and "using numpy" in lines[0] and lines[0].startswith("rulegrad: ")
 
 
-def test_opencl_without_a_driver(own: Path) -> None:
+def test_opencl_without_a_driver(own: Path, cache: Path) -> None:
     code = "from rulegrad.runtime import devices\nprint(devices.default())\ndevices.get('opencl')"
     # without a C compiler either
     environment = {**os.environ, "OCL_ICD_VENDORS": str(own / "nothing"), "CC": "no-such-compiler"}
-    environment["RULEGRAD_CACHE"] = str(own / "cache")
+    environment["RULEGRAD_CACHE"] = str(cache)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.stdout == "numpy\n"
     lines = done.stderr.splitlines()
