@@ -20,3 +20,31 @@ RG_MATRIX(mma_m16n8k8_tf32, float, float, "m16n8k8.row.col.f32.tf32.tf32.f32", "
 RG_MATRIX(mma_m16n8k32_float8_e4m3fn, float, unsigned char, "m16n8k32.row.col.f32.e4m3.e4m3.f32", "f")
 RG_MATRIX(mma_m16n8k32_float8_e5m2, float, unsigned char, "m16n8k32.row.col.f32.e5m2.e5m2.f32", "f")
 #endif
+
+// Fragments by lines of 16 bytes in shared memory: the threads give the places of 32 lines (or 16), in groups of eight a matrix. Each register
+// then has the thread's part of one matrix, or of its transpose, where the elements are halves.
+#define RG_LOAD_4(NAME, HOW)                                                                                        \
+  __device__ __forceinline__ void NAME(void* to, const void* from) {                                                \
+    const unsigned int place = (unsigned int)__cvta_generic_to_shared(from);                                        \
+    unsigned int found[4];                                                                                          \
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4" HOW ".shared.b16 {%0, %1, %2, %3}, [%4];"                          \
+                 : "=r"(found[0]), "=r"(found[1]), "=r"(found[2]), "=r"(found[3])                                   \
+                 : "r"(place)                                                                                       \
+                 : "memory");                                                                                       \
+    memcpy(to, found, sizeof found);                                                                                \
+  }
+#define RG_LOAD_2(NAME, HOW)                                                                                        \
+  __device__ __forceinline__ void NAME(void* to, const void* from) {                                                \
+    const unsigned int place = (unsigned int)__cvta_generic_to_shared(from);                                        \
+    unsigned int found[2];                                                                                          \
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2" HOW ".shared.b16 {%0, %1}, [%2];"                                  \
+                 : "=r"(found[0]), "=r"(found[1])                                                                   \
+                 : "r"(place)                                                                                       \
+                 : "memory");                                                                                       \
+    memcpy(to, found, sizeof found);                                                                                \
+  }
+
+RG_LOAD_4(load_4_matrices, "")
+RG_LOAD_4(load_4_matrices_transposed, ".trans")
+RG_LOAD_2(load_2_matrices, "")
+RG_LOAD_2(load_2_matrices_transposed, ".trans")

@@ -72,8 +72,10 @@ __device__ __forceinline__ void copy_16_bytes(void* to, const void* from) {
   const unsigned int place = (unsigned int)__cvta_generic_to_shared(to);
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(place), "l"(from) : "memory");
 }
+// for all copies but those since the last `pending` calls
+template <int pending>
 __device__ __forceinline__ void wait_for_copies() {
-  asm volatile("cp.async.wait_all;" : : : "memory");
+  asm volatile("cp.async.commit_group;\ncp.async.wait_group %0;" : : "n"(pending) : "memory");
 #if __CUDA_ARCH__ >= 900  // wgmma reads shared memory by another way than threads write it
   asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
 #endif

@@ -46,6 +46,8 @@ def architecture(major: int, minor: int) -> str:
 
 def target_for(major: int, minor: int) -> str:
     """The target, of those in variants.rules, that says the most of what this compute capability has."""
+    if (major, minor) == (9, 0):
+        return "cuda_sm90a"
     return "cuda_sm89" if (major, minor) >= (8, 9) else "cuda"
 
 

@@ -123,7 +123,7 @@ def fake(simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, tmp_p
     forget_kernels()
 
 
-@pytest.mark.parametrize(("capability", "target"), [((8, 0), "cuda"), ((8, 9), "cuda_sm89"), ((9, 0), "cuda_sm89")])
+@pytest.mark.parametrize(("capability", "target"), [((8, 0), "cuda"), ((8, 9), "cuda_sm89"), ((9, 0), "cuda_sm90a")])
 def test_a_device_has_the_target_of_its_capability(fake: Any, capability: tuple[int, int], target: str) -> None:
     fake.driver.capability = capability
     assert CUDA.Device(0).target == target

@@ -138,16 +138,21 @@ inline int run_fibers(unsigned count) {
   while (true) {
     order.shuffle(count);
     bool any_ran = false;
-    for (unsigned k = 0; k < count; k++) {
-      Fiber& fiber = fibers[order.numbers[k]];
-      if (fiber.state != State::ready) continue;
-      select_thread(order.numbers[k]);
-      resume(fiber);
-      any_ran = true;
+    for (unsigned first = 0, last = 0; first < count; first = last) {
+      // neighbours in the order that are of one warp run as far as they can, while other warps have not begun
+      const unsigned warp = order.numbers[first] / warp_size * warp_size;
+      while (last < count && order.numbers[last] / warp_size * warp_size == warp) last++;
+      do {
+        for (unsigned k = first; k < last; k++) {
+          Fiber& fiber = fibers[order.numbers[k]];
+          if (fiber.state != State::ready) continue;
+          select_thread(order.numbers[k]);
+          resume(fiber);
+          any_ran = true;
+        }
+      } while (release(warp, warp + warp_size < count ? warp + warp_size : count, State::in_warp_barrier, false));
     }
     if (any_ran) {
-      for (unsigned first = 0; first < count; first += warp_size)
-        release(first, first + warp_size < count ? first + warp_size : count, State::in_warp_barrier, false);
       release(0, count, State::in_block_barrier, true);
       continue;
     }
@@ -303,6 +308,25 @@ void matrix_mulacc(Result* c, const Operand* a, const Operand* b, int columns, i
   }
   wait_at(State::in_warp_barrier, line);
   for (int e = 0; e < result.elements; e++) c[e] = sums[e];
+}
+
+// Each thread of a warp gives the place of a line of so many elements; the layout says which of them a thread gets.
+template <class T>
+void load_lines(T* to, const T* from, int line, const Layout& layout, int source_line) {
+  if ((size_t)from % 16) {
+    fprintf(stderr, "shim: a line that is not at a multiple of 16 bytes\n");
+    abort();
+  }
+  const unsigned first = running / warp_size * warp_size;
+  held[running][0] = from;
+  wait_at(State::in_warp_barrier, source_line);
+  T found[32];
+  for (int e = 0; e < layout.elements; e++) {
+    const int position = layout.positions[running - first][e];
+    found[e] = static_cast<const T*>(held[first + position / line][0])[position % line];
+  }
+  wait_at(State::in_warp_barrier, source_line);
+  for (int e = 0; e < layout.elements; e++) to[e] = found[e];
 }
 
 }  // namespace shim

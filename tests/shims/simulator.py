@@ -45,16 +45,14 @@ def discovery(target: str) -> Discovery:
 
 
 def matrix_instructions(target: str) -> dict[str, str]:
-    """A C++ function for each matrix instruction of a warp, by its name: emulated from the layouts of its row."""
+    """C++ functions for the matrix instructions of a warp and for its loads of lines, by name: emulated from the layouts of their rows."""
     library = library_of(engine.loaded().sources.files, engine.target_declaration(target).rows)
     found: dict[str, str] = {}
     for row in rows_of_table(library, "matrix_instructions") or ():
         name, _, columns, depth, operand, _, threads, *_ = row
         if threads != 32:
             continue
-        layouts = [f"static const int n[] = {{{', '.join(map(str, numbers))}}};" for numbers in row[7:10]]
-        made = [f"static const shim::Layout {word}([] {{ {text} return shim::Layout(n, {len(numbers)}); }}());"
-                for word, text, numbers in zip(("left", "right", "result"), layouts, row[7:10], strict=True)]  # fmt: skip
+        made = [_layout(word, numbers) for word, numbers in zip(("left", "right", "result"), row[7:10], strict=True)]
         value = f"shim::{operand.name}_value(x)" if operand.name.startswith("float8") else "shim::value_of<Result>(x)"
         found[name] = (
             f"template <class Result, class Operand>\nvoid {name}(Result* c, const Operand* a, const Operand* b) {{\n"
@@ -62,7 +60,21 @@ def matrix_instructions(target: str) -> dict[str, str]:
             f"  shim::matrix_mulacc(c, a, b, {columns}, {depth}, left, right, result, __LINE__, "
             f"[](const Operand& x) {{ return {value}; }});\n}}"
         )
+    loads: dict[str, list[str]] = {}
+    for name, bits, _, line, layout in rows_of_table(library, "line_loads") or ():
+        loads.setdefault(name, []).append(
+            f"  if constexpr (sizeof(T) == {bits // 8}) {{\n    {_layout('layout', layout)}\n"
+            f"    shim::load_lines(to, from, {line}, layout, __LINE__);\n  }}\n"
+        )
+    for name, cases in loads.items():
+        found[name] = f"template <class T>\nvoid {name}(T* to, const T* from) {{\n{''.join(cases)}}}"
     return found
+
+
+def _layout(name: str, numbers: Sequence[int]) -> str:
+    """A C++ constant."""
+    text = f"static const int n[] = {{{', '.join(map(str, numbers))}}};"
+    return f"static const shim::Layout {name}([] {{ {text} return shim::Layout(n, {len(numbers)}); }}());"
 
 
 class Simulator:

@@ -16,7 +16,7 @@ import numpy as np
 from rulegrad.errors import DeviceError
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.runtime.evaluators import Evaluators, evaluators
-from rulegrad.runtime.fragments import multiply
+from rulegrad.runtime.fragments import multiply, positions
 from rulegrad.runtime.numerics import Array
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 #: Statements, each as often as its loops say, that are run at most.
 MOST_STEPS = 1 << 19
+_EFFECTS = ("LOAD", "STORE", "MATRIX_MULACC", "COPY_ELEMENTS", "LOAD_LINES")
 _STRUCTURE = ("PARAM", "BUFFER", "AFTER", "INDEX", "END", "SINK", "BARRIER", "SEGMENT")
 
 
@@ -71,7 +72,7 @@ class Statements:
             if node.attrs["space"] not in ("register", "local", "global"):
                 raise DeviceError(f"the interpreter has no {node.attrs['space']} memory")
             self._registers.append(node)
-        elif node.op in ("LOAD", "STORE", "MATRIX_MULACC", "COPY_ELEMENTS"):
+        elif node.op in _EFFECTS:
             block.items.append(node)
         elif node.op in self._table:
             self._functions[node] = self._table.bind(node.op, node.dtype, [source.dtype for source in node.src])
@@ -143,6 +144,8 @@ class _Run:
                 self._multiply(item)
             elif item.op == "COPY_ELEMENTS":
                 self._copy(item)
+            elif item.op == "LOAD_LINES":
+                self._load_lines(item)
             else:
                 self.values[item] = self._load(item) if item.op == "LOAD" else self._computed(item)
 
@@ -182,6 +185,18 @@ class _Run:
         into = (*(line[:, None] for line in lines), np.asarray(first)[..., None] + every)
         out_of = (*(line[:, None] for line in others), np.asarray(start)[..., None] + every)
         target[into] = source[out_of]
+
+    def _load_lines(self, node: UOp) -> None:
+        """Each thread of a warp gives the place of a line, and gets the elements of all lines that the layout says."""
+        threads, line = node.attrs["threads"], node.attrs["line"]
+        (target, (owners, first)), (source, (groups, start)) = (self._place(address, None) for address in node.src)
+        begin, group, owner, into = (
+            np.broadcast_to(array, self.items.shape)[self.teams].reshape(-1, threads)
+            for array in (start, groups, owners, first)
+        )
+        named, on_line = np.divmod(positions(node.attrs["layout"], threads), line)
+        found = source[group[:, named], begin[:, named] + on_line]
+        target[owner[..., None], into[..., None] + np.arange(named.shape[1])] = found
 
     def _multiply(self, node: UOp) -> None:
         """A matrix instruction, of all groups of threads that work together."""

@@ -19,23 +19,35 @@ using shim::bits_as;
 
 inline float rounded_to_tf32(float x) { return x != x ? x : bits_as<float>((bits_as<unsigned>(x) + 0x1000) & 0xffffe000); }
 
-// copies are made when the thread waits for them, as late as they may be
+// Copies are made when the thread waits for them, as late as they may be: those since the last `pending` waits, and before these, later.
 struct Copy {
   void* to;
   const void* from;
 };
-inline Copy copies[shim::most_threads][256];
-inline int copies_begun[shim::most_threads];
+constexpr int most_copies = 64, most_groups = 4;
+inline Copy copies[shim::most_threads][most_groups][most_copies];
+inline int copies_begun[shim::most_threads][most_groups];  // the last group first
 
 inline void copy_16_bytes(void* to, const void* from) {
-  if (((size_t)to | (size_t)from) % 16 || copies_begun[shim::running] == 256) {
+  int& begun = copies_begun[shim::running][0];
+  if (((size_t)to | (size_t)from) % 16 || begun == most_copies) {
     fprintf(stderr, "shim: a copy that is not at a multiple of 16 bytes, or too many at once\n");
     abort();
   }
-  copies[shim::running][copies_begun[shim::running]++] = {to, from};
+  copies[shim::running][0][begun++] = {to, from};
 }
-inline void wait_for_copies() {
-  int& begun = copies_begun[shim::running];
-  for (int k = 0; k < begun; k++) memcpy(copies[shim::running][k].to, copies[shim::running][k].from, 16);
-  begun = 0;
+template <int pending>
+void wait_for_copies() {
+  static_assert(pending < most_groups - 1, "so many groups of copies are not kept");
+  auto& groups = copies[shim::running];
+  int* begun = copies_begun[shim::running];
+  for (int group = most_groups - 1; group >= pending; group--) {
+    for (int k = 0; k < begun[group]; k++) memcpy(groups[group][k].to, groups[group][k].from, 16);
+    begun[group] = 0;
+  }
+  for (int group = pending; group > 0; group--) {
+    memcpy(groups[group], groups[group - 1], sizeof(Copy) * begun[group - 1]);
+    begun[group] = begun[group - 1];
+  }
+  begun[0] = 0;
 }
