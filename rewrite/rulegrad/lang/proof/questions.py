@@ -57,11 +57,12 @@ def without_multipliers(formulas: Sequence[Any]) -> list[Any] | None:
     made: dict[int, Any] = {}
     facts: list[Any] = []
     for term in subterms(formulas):
-        parts = [made[part.get_id()] for part in term.children()]
+        children = term.children()
+        parts = [made[part.get_id()] for part in children]
         if term.decl().kind() in _HARD:
             made[term.get_id()] = _abstract(term.decl().kind(), parts, facts)
-        elif parts and any(not new.eq(old) for new, old in zip(parts, term.children())):
-            made[term.get_id()] = z3.substitute(term, *zip(term.children(), parts))
+        elif parts and any(not new.eq(old) for new, old in zip(parts, children)):
+            made[term.get_id()] = z3.substitute(term, *zip(children, parts))
         else:
             made[term.get_id()] = term
     return [*(made[f.get_id()] for f in formulas), *facts] if facts else None
@@ -116,7 +117,8 @@ def linear(formulas: Sequence[Any]) -> list[Any]:
     known = [z3.simplify(f, som=True) for f in formulas]
     made: dict[int, Any] = {}
     for term in subterms(known):
-        parts = [made[part.get_id()] for part in term.children()]
+        children = term.children()
+        parts = [made[part.get_id()] for part in children]
         kind = term.decl().kind()
         unknown = [part for part in parts if not z3.is_int_value(part)]
         if kind == z3.Z3_OP_MUL and len(unknown) > 1:
@@ -126,8 +128,8 @@ def linear(formulas: Sequence[Any]) -> list[Any]:
             made[term.get_id()] = product if factor is None else factor * product
         elif kind in _QUOTIENTS and not z3.is_int_value(parts[1]):
             made[term.get_id()] = z3.Function(_QUOTIENTS[kind], z3.IntSort(), z3.IntSort(), z3.IntSort())(*parts)
-        elif parts and any(not new.eq(old) for new, old in zip(parts, term.children())):
-            made[term.get_id()] = z3.substitute(term, *zip(term.children(), parts))
+        elif parts and any(not new.eq(old) for new, old in zip(parts, children)):
+            made[term.get_id()] = z3.substitute(term, *zip(children, parts))
         else:
             made[term.get_id()] = term
     return [made[f.get_id()] for f in known]
