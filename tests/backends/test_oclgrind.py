@@ -58,7 +58,7 @@ def reported(code: str, tmp_path: Path) -> tuple[str, str]:
         "OCLGRIND_DATA_RACES": "1",
         # optimized code may have functions of LLVM that Oclgrind does not know
         "OCLGRIND_BUILD_OPTIONS": "-cl-opt-disable",
-        "RULEGRAD_CACHE": str(tmp_path / "cache"),
+        "RULEGRAD_CACHE": str(Path(os.environ["RULEGRAD_CACHE"]) / "oclgrind"),  # for programs built with that option
         "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
     }
     done = subprocess.run(
