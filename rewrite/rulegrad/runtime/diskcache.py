@@ -26,6 +26,7 @@ create table if not exists entries (
 ) without rowid
 """
 _BUSY_SECONDS = 10.0
+_FULL = 7 / 8  # of what may be kept is left when the oldest entries go
 # Errors that say nothing against the contents of the file.
 _NOT_DAMAGE = ("locked", "busy", "readonly", "unable to open", "disk is full", "disk i/o")
 
@@ -128,11 +129,18 @@ class DiskCache:
     def _write(self, db: sqlite3.Connection, kind: str, key: str, value: bytes) -> None:
         row = (kind, key, value, _digest(value), time.time())
         db.execute("insert or replace into entries values (?, ?, ?, ?, ?)", row)
-        size = db.execute("select sum(length(value)) from entries").fetchone()[0]
-        while size is not None and size > self.most_bytes:
-            oldest = db.execute("select kind, key, length(value) from entries order by used limit 1").fetchone()
-            db.execute("delete from entries where kind = ? and key = ?", oldest[:2])
-            size -= oldest[2]
+        if _bytes_in_use(db) > self.most_bytes:
+            self._remove_oldest(db)
+
+    def _remove_oldest(self, db: sqlite3.Connection) -> None:
+        """Makes room for more than one entry, as this looks at all of them."""
+        entries = db.execute("select kind, key, length(value) from entries order by used").fetchall()
+        left = sum(size for _, _, size in entries)
+        for kind, key, size in entries:
+            if left <= self.most_bytes * _FULL:
+                break
+            db.execute("delete from entries where kind = ? and key = ?", (kind, key))
+            left -= size
 
     def _give_up(self, error: sqlite3.Error) -> None:
         """Full, read-only or locked: this use goes without the cache, and a lasting cause switches it off."""
@@ -176,6 +184,14 @@ def _read(db: sqlite3.Connection, kind: str, key: str) -> tuple[bytes, bytes] | 
     if now - row[2] > 3600:  # writing at every read would make readers wait for each other
         db.execute("update entries set used = ? where kind = ? and key = ?", (now, kind, key))
     return row[:2]
+
+
+def _bytes_in_use(db: sqlite3.Connection) -> int:
+    """The pages of the file that hold something; known without reading them."""
+    size, pages, free = (
+        db.execute(f"pragma {name}").fetchone()[0] for name in ("page_size", "page_count", "freelist_count")
+    )
+    return int(size * (pages - free))
 
 
 def _digest(value: bytes) -> bytes:
