@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -63,6 +63,20 @@ def _loaded_rules_go() -> Iterator[None]:
     if sources.loaded_files != before:
         sources.loaded_files[:] = before
         engine.forget()
+
+
+@pytest.fixture(scope="session")
+def cache_with_rules(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Makes cache folders that have the compiled rules of the others, and nothing else."""
+
+    def make() -> Path:
+        folder = tmp_path_factory.mktemp("cache")
+        known = Path(os.environ["RULEGRAD_CACHE"]) / "rules.sqlite"
+        if known.exists():
+            (folder / known.name).symlink_to(known)
+        return folder
+
+    return make
 
 
 @pytest.fixture(scope="session")

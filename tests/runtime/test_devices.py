@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -49,9 +49,9 @@ class Device:
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cache(cache_with_rules: Callable[[], Path]) -> Path:
     """The cache folder of these tests: each has backends in a folder of its own, so none finds what another kept."""
-    return tmp_path_factory.mktemp("cache")
+    return cache_with_rules()
 
 
 @pytest.fixture

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,21 @@ from rulegrad.__main__ import main
 from rulegrad.compile import compile_graph
 from rulegrad.errors import ConfigError, RuleError
 from rulegrad.lang import engine, measured
+from rulegrad.runtime import probe
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _drivers_are_tried_once() -> Iterator[None]:
+    """The tool tries them anew at each call, which takes seconds and is what tests/runtime/test_devices.py is about."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(probe, "_discover_in_children", functools.cache(probe._discover_in_children))
+        yield
 
 
 @pytest.fixture(scope="module")
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def own_cache(cache_with_rules: Callable[[], Path]) -> Iterator[Path]:
     """A cache folder for this file's tests: what they measure is not for the others."""
-    folder = tmp_path_factory.mktemp("cache")
+    folder = cache_with_rules()
     with config(cache=folder):
         yield folder
 
