@@ -3,9 +3,10 @@
     python bench/gpu_compile.py [--arch ARCH]... [--json] [--all] [NAME...]
 
 It needs NVRTC (python -m pip install 'rulegrad[cuda]'), and no driver. The kernels are those of the programs of
-`rulegrad.diagnosis.corpus` and of the graphs of bench/corpus, at their small sizes; NAME: those whose names contain
-one of these. All kernels of a program are one translation unit. Printed are the totals of each program, and each
-kernel that spills or has a stack; --all prints every kernel. The exit status is 1 when a program does not compile.
+`rulegrad.diagnosis.corpus` and of the graphs of bench/corpus, at their small sizes, and products of every dtype that
+has matrix instructions; each for the target that a GPU of the architecture has. NAME: those whose names contain one of
+these. All kernels of a program are one translation unit. Printed are the totals of each program, and each kernel that
+spills or has a stack; --all prints every kernel. The exit status is 1 when a program does not compile.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
+
+import numpy as np
 
 import common  # noqa: F401  (it puts a checkout's sources in front)
 from corpus import GRAPHS
@@ -40,8 +43,8 @@ def main() -> int:
     rows: list[dict[str, Any]] = []
     failed: list[str] = []
     try:
-        for name, kernels in corpus(options.names):
-            for arch in options.arch or ARCHES:
+        for arch in options.arch or ARCHES:
+            for name, kernels in corpus(options.names, target_of(arch, programs)):
                 try:
                     rows += compiled(name, kernels, arch, programs, usage, options)
                 except DeviceError as error:
@@ -66,12 +69,18 @@ def parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def corpus(names: list[str]) -> Iterator[tuple[str, list[Kernel]]]:
+def target_of(arch: str, programs: Any) -> str:
+    """The target that a device of this architecture has."""
+    number = int("".join(filter(str.isdigit, arch)))
+    return str(programs.target_for(*divmod(number, 10)))
+
+
+def corpus(names: list[str], target: str) -> Iterator[tuple[str, list[Kernel]]]:
     """The kernels of each program, each kernel once."""
     seen: set[str] = set()
 
     def kernels(tensors: list[Tensor]) -> list[Kernel]:
-        found = [k for k in compile_graph([t.uop for t in tensors], "cuda") if k.source not in seen]
+        found = [k for k in compile_graph([t.uop for t in tensors], target) if k.source not in seen]
         seen.update(k.source for k in found)
         return list({k.source: k for k in found}.values())
 
@@ -86,6 +95,17 @@ def corpus(names: list[str]) -> Iterator[tuple[str, list[Kernel]]]:
         if wanted(name):
             inputs = [library.tensor(array) for array in graph.arrays(small=True)]
             yield name, kernels(list(graph.outputs(library, inputs)))
+    for dtype in ("bfloat16", "float16", "int8", *(("float8_e4m3fn", "float8_e5m2") if target != "cuda" else ())):
+        if wanted(f"products of {dtype}"):
+            yield f"products of {dtype}", [one for pair in products(dtype) for one in kernels(pair)]
+
+
+def products(dtype: str) -> Iterator[list[Tensor]]:
+    """Whole tiles, with either operand transposed in memory, and sizes that do not fit."""
+    for size in (256, 200):
+        a, b = (Tensor(np.ones((size, size), np.int8), device="numpy").cast(dtype).realize() for _ in range(2))
+        for left, right in ((a, b), (a.T, b), (a, b.T)):
+            yield [left.cast("int32") @ right.cast("int32") if dtype == "int8" else left @ right]
 
 
 def compiled(

@@ -56,6 +56,7 @@ PROGRAMS: dict[str, tuple[str, Build]] = {
     "reduce_rows": ("float32", lambda: [given(6, 5).max(axis=1)]),
     "matmul": ("float32", lambda: [given(64, 16) @ given(16, 64)]),
     "matmul_float16": ("float16", lambda: [given(16, 16, dtype="float16") @ given(16, 16, dtype="float16")]),
+    "matmul_tiles": ("bfloat16", lambda: [given(128, 96, dtype="bfloat16") @ given(96, 128, dtype="bfloat16")]),
     "softmax": ("float32", lambda: [given(4, 10).softmax(-1)]),
     "gather": ("float32 int32", lambda: [given(5, 3).gather(0, given(2, 3, dtype="int32"))]),
     "two_results": ("float32", lambda: two_results()),

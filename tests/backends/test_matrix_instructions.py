@@ -107,6 +107,21 @@ def test_tf32_is_asked_for_and_its_error_is_bounded(
     assert error.max() > 2.0**-16 * sizes.max()  # digits are lost
 
 
+@pytest.mark.parametrize("dtype", EIGHT_BITS)
+def test_eight_bits_are_what_they_say(
+    dtype: str, simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every finite number, subnormal ones too, times one."""
+    device: Any = devices.get(simulator("cuda_shim"))
+    monkeypatch.setattr(device, "target", "cuda_sm89")
+    codes = Tensor(np.arange(256, dtype=np.uint8), device="numpy").bitcast(dtype)
+    values = np.nan_to_num(codes.cast("float32").numpy(), posinf=0, neginf=0).reshape(16, 16)
+    a, b = np.tile(values, (2, 2)), np.eye(32, dtype=np.float32)
+    left, right = (Tensor(array, device="cuda_shim").cast(dtype).realize() for array in (a, b))
+    assert "mma_" in compile_graph([(left @ right).uop], device.target)[0].source
+    np.testing.assert_array_equal((left @ right).cast("float32").numpy(), a)
+
+
 @pytest.mark.parametrize("dtype", ["float32", *EIGHT_BITS])
 def test_what_a_target_does_not_say_is_not_used(dtype: str) -> None:
     (kernel,) = compile_graph([product(*pair(SHAPES["shared"]["cuda_shim"], dtype, "numpy")).uop], "cuda")
