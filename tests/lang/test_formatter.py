@@ -271,6 +271,13 @@ def test_long_lines() -> None:
     assert format_text(f"def f(x) = {long} + {long}\n") == f"def f(x) =\n    {long}\n        + {long}\n"
 
 
+def test_a_comment_between_a_definition_and_its_long_value() -> None:
+    one, two = "(first_number // second_number + third_number)", "{second_number * third_number + third_number}"
+    formatted = format_text(f"def f(x) =\n  #c\n  {one} * {two} + {one}\n")
+    assert formatted == f"def f(x) =\n    # c\n    {one}\n        * {two}\n        + {one}\n"
+    assert format_text(formatted) == formatted
+
+
 def test_a_file_with_an_error_is_refused() -> None:
     with pytest.raises(RuleError, match="expected"):
         format_text("ruleset r:\n    a: x + -> x\n", "t.rules")

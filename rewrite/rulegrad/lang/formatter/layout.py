@@ -124,6 +124,8 @@ class _Writer:
         self.remarked = False
 
     def word(self, word: Word, indent: int) -> None:
+        if not (self.lines or self.line.strip()):
+            indent = self.indent  # the first word stays left of what goes on below it
         if word.above or self.remarked:
             self.new_line(indent)
         for comment in word.above:
