@@ -25,8 +25,8 @@ from rule_programs import compile_bytes, const, loop, op_table, var
 from rulegrad import _core
 from rulegrad.errors import RuleError, RulegradError
 from rulegrad.ir import UOp
-from rulegrad.lang import syntax
-from rulegrad.lang.compiler import ProgramCompiler
+from rulegrad.lang import engine, syntax
+from rulegrad.lang.compiler import ProgramCompiler, compile_op_table
 from rulegrad.lang.compiler.assembler import Alternative
 from rulegrad.lang.parser import parse_file
 
@@ -458,15 +458,13 @@ def test_code_that_never_ends(words: tuple[int | str, ...]) -> None:
         assert "rule p.a" in str(error)
 
 
-def test_op_tables_that_are_refused_leave_nothing_behind() -> None:
+def test_op_tables_that_are_refused_leave_nothing_behind(tmp_path: Path) -> None:
     """In a process of its own: an op table can be installed once."""
     code = """
-import random, struct, sys
+import pathlib, random, struct, sys
 from rulegrad import _core
 from rulegrad.errors import RuleError
-from rulegrad.lang import engine
-from rulegrad.lang.compiler import compile_op_table
-data = compile_op_table(engine.loaded().sources.files)
+data = pathlib.Path(sys.argv[3]).read_bytes()
 generator = random.Random(int(sys.argv[1]))
 installed = False
 for _ in range(int(sys.argv[2])):
@@ -514,9 +512,11 @@ for op in ("ADD", "MUL", "FLOORDIV", "SHL", "SQRT", "CAST", "WHERE"):
             attempt(lambda: _core.evaluate(op, dtype, *arguments))
 print("done")
 """
+    table = tmp_path / "table"
+    table.write_bytes(compile_op_table(engine.loaded().sources.files))
     for seed in range(3):
         done = subprocess.run(
-            [sys.executable, "-c", code, str(seed), "300"], capture_output=True, text=True, check=False
+            [sys.executable, "-c", code, str(seed), "300", str(table)], capture_output=True, text=True, check=False
         )
         assert done.stdout.strip() == "done", done.stderr[-3000:]
 
