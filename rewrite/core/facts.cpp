@@ -124,10 +124,10 @@ RangeSet* compute_ranges(Node* n) {
     s->items[0] = n;
     return s;
   }
-  // What follows the first source of a REDUCE or END are the ranges that it closes.
-  static const int reduce = find_op("REDUCE");
-  bool closes = int(n->op) == reduce || n->op == known_ops.END;
-  uint32_t open = closes ? std::min<uint32_t>(n->nsrc, 1) : n->nsrc;
+  // The variadic sources of a reduction or END are the ranges that it closes.
+  const OpInfo& info = op_info(n->op);
+  const bool closes = info.closes;
+  const uint32_t open = closes ? std::min<uint32_t>(n->nsrc, uint32_t(info.parameters.size()) - 1) : n->nsrc;
   RangeSet* all = nullptr;
   std::vector<Node*> merged;
   bool several = false;
@@ -145,7 +145,7 @@ RangeSet* compute_ranges(Node* n) {
   if (!several && !closes) return share(all);
   if (!several) merged.assign(all->items, all->items + all->size);
   if (closes)
-    for (uint32_t k = 1; k < n->nsrc; k++) merged.erase(std::remove(merged.begin(), merged.end(), n->src[k]), merged.end());
+    for (uint32_t k = open; k < n->nsrc; k++) merged.erase(std::remove(merged.begin(), merged.end(), n->src[k]), merged.end());
   if (merged.size() == all->size && std::equal(merged.begin(), merged.end(), all->items)) return share(all);
   RangeSet* s = new_ranges(uint32_t(merged.size()));
   std::copy(merged.begin(), merged.end(), s->items);

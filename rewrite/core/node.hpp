@@ -55,6 +55,7 @@ struct OpInfo {
   int result_dtype = -1;
   std::array<uint32_t, 4> variable_masks{~0u, ~0u, ~0u, ~0u};
   bool commutative = false;
+  bool closes = false;            // the variadic sources are RANGEs that it closes in the others
   ShapeRule shape_rule = ShapeRule::Scalar;
   int code_shape = -1, code_eval = -1, code_low = -1, code_high = -1, code_identity = -1;
   IntervalCode low, high;         // code_low and code_high on 64-bit integers

@@ -23,9 +23,10 @@ struct Item {
 class Linearizer {
  public:
   Linearizer(const Pass& pass, Node* root) : pass_(pass), root_(root), order_(toposort({root})) {
-    static const int reduce = find_op("REDUCE");
     for (Node* n : order_) {
-      if (int(n->op) == reduce) throw RewriteError("pass " + pass.name->text + ": a REDUCE is left in the kernel; it must be lowered before");
+      const OpInfo& info = op_info(n->op);
+      if (info.closes && n->op != known_ops.END)
+        throw RewriteError("pass " + pass.name->text + ": a " + info.name->text + " is left in the kernel; it must be lowered before");
       if (n->op == known_ops.RANGE) ranges_.push_back(n);
     }
   }

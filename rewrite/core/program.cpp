@@ -172,13 +172,13 @@ void read_ops(Reader& r) {
     for (auto& m : o.variable_masks) m = uint32_t(r.number());
     o.commutative = r.number() != 0;
     check(!o.commutative || o.max_sources == 2, "only ops with two sources commute");
+    o.closes = r.number() != 0;
+    check(!o.closes || o.variadic, "an op without variadic sources closes no loops");
     int shape = r.number();
     check(shape >= 0 && shape <= 2, "an unknown shape rule");
     o.shape_rule = ShapeRule(shape);
-    o.code_shape = r.number();
-    o.code_eval = r.number();
-    o.code_low = r.number();
-    o.code_high = r.number();
+    o.code_shape = r.number(), o.code_eval = r.number();
+    o.code_low = r.number(), o.code_high = r.number();
     o.code_identity = r.number();
     uint32_t checks = r.count();
     for (uint32_t j = 0; j < checks; j++) {

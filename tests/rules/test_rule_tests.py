@@ -8,7 +8,8 @@ from rulegrad.lang import engine, syntax
 from rulegrad.lang.rule_tests import Case, RuleTests, owners
 from rulegrad.lang.walk import calls_in
 
-TESTS = RuleTests(engine.loaded().sources.files, {"rows": 32, "lanes_last": 16, "lanes_before_last": 4})
+LIMITS = {"rows": 32, "lanes_last": 16, "lanes_before_last": 4, "accumulators": 1024, "reduction_lanes": 16}
+TESTS = RuleTests(engine.loaded().sources.files, LIMITS)
 
 
 @pytest.mark.parametrize("case", TESTS.cases, ids=lambda case: f"{case.name}:{case.test.span.line}")

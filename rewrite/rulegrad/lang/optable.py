@@ -68,6 +68,11 @@ class Op:
         return "idempotent" in self.declaration.flags
 
     @property
+    def closes(self) -> bool:
+        """Whether its variadic sources are loops that it closes in the others."""
+        return "closes" in self.declaration.flags
+
+    @property
     def elementwise(self) -> bool:
         return "Elementwise" in self.declaration.classes
 

@@ -252,6 +252,7 @@ class Clause:
     expression: Expression | None = None
     names: tuple[str, ...] = ()  # let targets; before/after/assumes names
     text: str = ""  # unsound, grows
+    of: Expression | None = None  # ulp: what the error is measured by
 
 
 @dataclass(frozen=True, slots=True)

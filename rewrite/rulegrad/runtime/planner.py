@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rulegrad.ir import UOp
 
 _LOOPS = ("RANGE", "SPECIAL")
-_SAME_VALUE = ("STAGE", "DETACH", "ARGUMENT", "CUSTOM", "COPY", "AFTER")
+_SAME_VALUE = ("STAGE", "FUSE", "DETACH", "ARGUMENT", "CUSTOM", "COPY", "AFTER")
 _NO_VALUE = ("END", "GROUP", "SEGMENTS", "SINK", "BARRIER", "STORE", "UPDATE")
 
 
@@ -180,6 +180,21 @@ class Planner:
             self._slot[node] = self._add(
                 lambda array: table.reduce(op, dtype, spread(array), axes), [slot], math.prod(node.shape), loops
             )
+
+    def _exponential_sum(self, node: UOp) -> None:
+        loops, table, dtype = [self._axis(loop) for loop in node.src[2:]], self._evaluators, node.dtype
+        spread, axes = self._spreader(loops), tuple(loops)
+        subtract, exp, multiply = (table.bind(op, dtype, [dtype] * n) for op, n in (("SUB", 2), ("EXP", 1), ("MUL", 2)))
+
+        def sums(s: Array, v: Array) -> Array:
+            s = spread(s)
+            largest = table.reduce("MAX", dtype, s, axes)
+            largest = np.where(largest == -np.inf, largest.dtype.type(0), largest)
+            return table.reduce("ADD", dtype, spread(multiply(exp(subtract(s, largest)), v)), axes)
+
+        slots = [self._slot[source] for source in node.src[:2]]
+        elements = math.prod(self.plan.extents[loop] for loop in loops)
+        self._slot[node] = self._add(sums, slots, elements, loops)
 
     def _is_matrix_product(self, factors: list[int], summed: list[int]) -> bool:
         """Whether the loops alone make it one: both factors vary along a summed loop, one along another."""
@@ -339,6 +354,7 @@ _METHODS: dict[str, Callable[[Planner, Any], None]] = {
     "BUFFER": Planner._storage,
     "PARAM": Planner._storage,
     "REDUCE": Planner._reduce,
+    "EXPSUM": Planner._exponential_sum,
     "INDEX": Planner._index,
     "LOAD": Planner._load,
     "STORE": Planner._store,

@@ -13,7 +13,7 @@ from rulegrad.lang.diagnostics import did_you_mean
 
 DTYPE_PROPERTIES = ("kind", "bits", "exponent", "mantissa")
 DTYPE_KINDS = ("void", "bool", "int", "uint", "float", "index", "complex")
-OP_FLAGS = ("commutative", "associative", "idempotent")
+OP_FLAGS = ("commutative", "associative", "idempotent", "closes")
 STAGES = ("tensor", "kernel", "program")
 SHAPE_WORDS = ("scalar", "elementwise")
 _VARIABLE = re.compile(r"[A-Z][0-9]?")

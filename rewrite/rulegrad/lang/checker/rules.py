@@ -157,6 +157,8 @@ class _RuleChecker:
             check_needs(self.world, self.scope, clause.expression)
         elif clause.keyword != "ulp" and clause.expression is not None:
             ExpressionChecker(self.world, self.scope, self._place(GUARD)).check(clause.expression)
+        elif clause.of is not None:
+            ExpressionChecker(self.world, self.scope, self._place(TEMPLATE)).check(clause.of)
         if clause.keyword in ("let", "for"):
             self._bind(clause)
 

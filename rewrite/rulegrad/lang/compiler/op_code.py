@@ -64,7 +64,7 @@ class OpTableCompiler:
                 if k < len(variables) and variables[k] in d.where
                 else 0xFFFFFFFF
             )
-        w.number(int(op.commutative))
+        w.numbers((int(op.commutative), int(op.closes)))
         shape_rule, shape_code = self._shape(op)
         w.numbers((shape_rule, shape_code))
         w.number(self._values(op, d.evaluator))

@@ -190,7 +190,8 @@ def _ulp(cursor: Cursor, first: Token) -> syntax.Clause:
         raise cursor.expected("a number")
     token = cursor.advance()
     literal = syntax.Literal(cursor.span_from(token), number_value(token.text))
-    return syntax.Clause("ulp", cursor.span_from(first), expression=literal)
+    of = parse_expression(cursor) if cursor.accept("of") else None
+    return syntax.Clause("ulp", cursor.span_from(first), expression=literal, of=of)
 
 
 def _test(cursor: Cursor, first: Token) -> syntax.RuleTest:

@@ -175,6 +175,8 @@ class Run:
             return self._element(node)
         if node.op == "REDUCE" and not node.attrs["axes"]:
             return self._reduce(node)
+        if node.op == "EXPSUM":
+            return self._exponential_sum(node)
         if node.op == "SCAN" and len(node.src) > 1:
             return self._scan(node)
         if node.op in STORAGE or node.op == "AFTER":
@@ -200,6 +202,13 @@ class Run:
         for value in values:
             result = _combined(node.attrs["op"], result, value, node.dtype)
         return result
+
+    def _exponential_sum(self, node: UOp) -> Any:
+        pairs = [(self.value(node.src[0]), self.value(node.src[1])) for _ in self.over(node.src[2:])]
+        scores, values = (np.asarray(given, as_dtype(node.dtype).numpy) for given in zip(*pairs, strict=True))
+        largest = scores.max()
+        powers = np.exp(scores - np.where(largest == -np.inf, largest.dtype.type(0), largest))
+        return _plain((powers * values).sum(), node.dtype)
 
     def _scan(self, node: UOp) -> Any:
         last = self.loops[loop_key(node.src[1])]

@@ -306,7 +306,7 @@ class Generator:
             raise NoGraphError
         if op == "INDEX":
             found = [self._place(n) for n in before[0].shape]
-        elif op in ("REDUCE", "END"):
+        elif declared.closes:
             found = list(dict.fromkeys(r for b in before for r in b.ranges if self.random.random() < 0.8))
         elif declared.elementwise:
             wanted = len(declared.parameters) - len(before)

@@ -83,7 +83,7 @@ class Hashes:
         """Each op, with the dtypes that its variables stand for."""
         table = self._table
         return {
-            name: [canonical(op.declaration, _NOT_MEANING | {"where"}), self._where(op.declaration)]
+            name: [canonical(_without_closes(op.declaration), _NOT_MEANING | {"where"}), self._where(op.declaration)]
             for name, op in table.ops.items()
         }
 
@@ -114,6 +114,11 @@ class Hashes:
         found = {name for name in (_OPERATORS.get(word), PREFIX_OPS.get(word)) if name}
         found |= {word, table.by_function_name.get(word, word)} & table.ops.keys()
         return found | table.op_classes.get(word, frozenset())
+
+
+def _without_closes(op: syntax.OpDeclaration) -> syntax.OpDeclaration:
+    """The flag tells the engine which loops are open; what the op computes is known without it."""
+    return dataclasses.replace(op, flags=tuple(flag for flag in op.flags if flag != "closes"))
 
 
 def _words(item: Any) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rulegrad._core import Program, UOp
@@ -33,6 +33,10 @@ class Entry(OwnedRule):
                 return float(clause.expression.value or 0)
         return None
 
+    def measure(self) -> syntax.Expression | None:
+        """What the error is measured by, if that is not the result."""
+        return next((clause.of for clause in self.rule.clauses if clause.of is not None), None)
+
 
 @dataclass(slots=True)
 class Rules:
@@ -55,6 +59,9 @@ class Rules:
         for entry in self.entries:
             if not entry.function and entry.owner not in self.whole:
                 compiler.add_alone(f"rule {entry.number}", entry.owner, entry.rule)
+                if (measure := entry.measure()) is not None:
+                    by_measure = replace(entry.rule, template=measure)
+                    compiler.add_alone(f"measure {entry.number}", entry.owner, by_measure)
         limits = limits_of(self.files)
         compiler.assembler.limits.update(limits)
         self.program = Program(compiler.assembler.serialize())
@@ -66,6 +73,10 @@ class Rules:
             found, info = self.program.rewrite(entry.owner, root)
             return found if info["fired"] else None
         return self.program.apply(f"rule {entry.number}", root)
+
+    def measured(self, entry: Entry, root: UOp) -> UOp | None:
+        """What the rule's error on a node is measured by, as a node; None for the result itself."""
+        return None if entry.measure() is None else self.program.apply(f"measure {entry.number}", root)
 
     def walk(self, entry: Entry, root: UOp) -> UOp | None:
         """What a walk with the rule alone makes of a graph; None where it does not fire."""
