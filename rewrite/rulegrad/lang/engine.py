@@ -423,7 +423,9 @@ def load_rules(*paths: str | Path) -> LoadedRules:
     sources.loaded_files.extend(p for p in found if p not in sources.loaded_files)
     forget()
     try:
-        _refuse_ops({sources.shown(p) for p in found if p not in known})
+        with_ops = {sources.shown(p) for p in found if p not in known and sources.declares_ops(p)}
+        if with_ops:
+            _refuse_ops(with_ops)
         program(None)
     except BaseException:
         sources.loaded_files[:] = before
