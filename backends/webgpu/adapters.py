@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import os
 import tempfile
+from collections.abc import Collection
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,6 +20,8 @@ _SETTINGS = ("VK_ICD_FILENAMES", "VK_DRIVER_FILES", "WGPU_BACKEND_TYPE", "WGPU_L
 _KINDS = {"DiscreteGPU": "gpu", "IntegratedGPU": "gpu"}  # a CPU that draws is a simulator of one: never the default
 _BUFFERS = 16  # `limit arguments` of the target
 _NEEDED = {"max-storage-buffers-per-shader-stage": _BUFFERS, "max-compute-invocations-per-workgroup": 64}
+
+FEATURES = ("shader-f16",)  #: what a device is asked for where its adapter has it
 
 
 @cache
@@ -69,6 +72,17 @@ def fingerprint() -> str:
             parts.append(version("wgpu"))
     parts += [file_stamp(path) for place in _DRIVERS for path in sorted(place.glob("*.json"))]
     return "|".join([*parts, *(f"{name}={os.environ.get(name, '')}" for name in _SETTINGS)])
+
+
+def target_for(features: Collection[str]) -> str:
+    """The target, of those in with_features.rules, that says the most of what an adapter with these features can do.
+
+    >>> from rulegrad.runtime.backends import backend
+    >>> module = backend("webgpu").module
+    >>> module.target_for({"shader-f16", "timestamp-query"}), module.target_for(())
+    ('webgpu_f16', 'webgpu')
+    """
+    return "webgpu_f16" if "shader-f16" in features else "webgpu"
 
 
 def _kind(adapter: Any) -> str:

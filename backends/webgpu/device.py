@@ -16,7 +16,7 @@ from rulegrad.runtime.forks import ForkGuard
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.selftest import add_number
 
-from .adapters import adapters, discover, fingerprint, wgpu
+from .adapters import FEATURES, adapters, discover, fingerprint, target_for, wgpu
 from .pipelines import Pipeline, Pipelines
 
 __all__ = ["Device", "discover", "fingerprint", "self_test"]
@@ -40,16 +40,18 @@ class Device:
     driver takes about 0.4 ms, whatever is in it.
     """
 
-    target = "webgpu"
     interprets = False
 
     def __init__(self, number: int) -> None:
         self.name = f"webgpu:{number}"
         self.memory = 0
         adapter = adapters()[number]
+        self.target = target_for(adapter.features)
         self.limits = {name: adapter.limits[name] for name in _LIMITS}
         with self._translated("cannot be opened"):
-            self._device = adapter.request_device_sync(required_limits=self.limits)
+            self._device = adapter.request_device_sync(
+                required_features=[name for name in FEATURES if name in adapter.features], required_limits=self.limits
+            )
         self._queue = self._device.queue
         self._pipelines = Pipelines(self._device, self.name, self.limits, adapter.info["device"].startswith("llvmpipe"))
         self._largest = min(self.limits["max-buffer-size"], self.limits["max-storage-buffer-binding-size"])

@@ -11,6 +11,7 @@ import pytest
 
 import rulegrad as rg
 from rulegrad import Tensor
+from rulegrad.compile import compile_graph
 from rulegrad.errors import DeviceError, DtypeError, OutOfMemoryError
 from rulegrad.ir.dtype import DType
 from rulegrad.runtime import devices
@@ -39,6 +40,61 @@ def test_every_op(device: str, dtype: str, tests_of: Callable[[str], Any]) -> No
 @pytest.mark.parametrize("dtype", ["float32", "int64", "uint64", "int8", "bfloat16"])
 def test_casts(device: str, dtype: str, tests_of: Callable[[str], Any]) -> None:
     tests_of("rules/test_ops_on_devices.py").test_every_cast(device, "CAST", DType(dtype))
+
+
+@pytest.fixture
+def without_halves(device: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The device, compiled for as if its adapter had no `shader-f16`."""
+    monkeypatch.setattr(devices.get(device), "target", "webgpu")
+    return device
+
+
+@pytest.fixture
+def with_halves(device: str) -> str:
+    target = devices.target_of(device)
+    if target != "webgpu_f16":
+        pytest.skip(f"the adapter of {device} has no shader-f16; it is compiled for as {target}")
+    return device
+
+
+def test_halves_without_the_feature(without_halves: str, tests_of: Callable[[str], Any]) -> None:
+    ops = tests_of("rules/test_ops_on_devices.py")
+    ops.test_every_op(without_halves, DType("float16"))
+    values = Tensor(np.arange(5, dtype=np.float16), device=without_halves)
+    assert "f16" not in compile_graph([(values + 1).uop], "webgpu")[0].source
+
+
+def test_every_half(with_halves: str) -> None:
+    """What is native is what the interpreter computes, for all values: sums, products, comparisons, conversions, bits."""
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    other = np.random.default_rng(0).permutation(halves)
+    floats = np.random.default_rng(1).integers(0, 1 << 32, 1 << 16).astype(np.uint32).view(np.float32)
+    wide = np.concatenate([halves.astype(np.float32), floats])
+    integers = np.arange(-(1 << 15), 1 << 15) * 5
+    found = {}
+    for name in (with_halves, "numpy"):
+        x, y, z, i = (Tensor(values, device=name) for values in (halves, other, wide, integers))
+        results = [x + y, x * y, x - 1.5, -x, x.abs(), x.maximum(y), x < y, x == y, x != x, x.cast("float32")]
+        results += [x.cast("int32"), x.bitcast("uint16"), x.bitcast("int16"), x.bitcast("uint16").bitcast("float16")]
+        results += [z.cast("float16"), i.cast("float16"), i.cast("int32").cast("float16"), (x < y).cast("float16")]
+        found[name] = [result.numpy() for result in results]
+    for here, there in zip(found[with_halves], found["numpy"], strict=True):
+        np.testing.assert_array_equal(here, there)
+
+
+@pytest.mark.parametrize("source", ["float16", "int64", "int32", "uint16", "bool"])
+def test_casts_with_halves(with_halves: str, source: str, tests_of: Callable[[str], Any]) -> None:
+    for op in ("CAST", "BITCAST") if source in ("float16", "uint16") else ("CAST",):
+        tests_of("rules/test_ops_on_devices.py").test_every_cast(with_halves, op, DType(source))
+
+
+def test_halves_are_computed_with(with_halves: str) -> None:
+    """As they are in memory, in half the bytes; elements of one word are written by different work-items."""
+    x = Tensor(np.arange(10_001, dtype=np.float16) % 251, device=with_halves)
+    graph = (x.flip(0) * 2).contiguous()
+    source = compile_graph([graph.uop], devices.target_of(with_halves))[0].source
+    assert source.startswith("enable f16;") and "array<f16>" in source and "atomic" not in source
+    np.testing.assert_array_equal(graph.numpy(), (np.arange(10_001, dtype=np.float16) % 251)[::-1] * 2)
 
 
 def test_programs(device: str, tests_of: Callable[[str], Any]) -> None:
@@ -102,7 +158,7 @@ def test_buffers_of_odd_sizes(device: str) -> None:
 def test_float64_is_refused(device: str) -> None:
     there = Tensor(np.ones(3), device=device)  # memory may hold it
     assert there.dtype == "float64" and there.numpy().tolist() == [1.0] * 3
-    with pytest.raises(DtypeError, match="webgpu devices have no float64, which this kernel computes with"):
+    with pytest.raises(DtypeError, match=r"webgpu\w* devices have no float64, which this kernel computes with"):
         (there + 1).realize()
 
 

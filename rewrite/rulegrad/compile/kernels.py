@@ -133,7 +133,8 @@ def render(program: UOp, target: str, name: str, slots: int) -> str:
     # what matrix instructions are called by, each defined once
     texts = dict.fromkeys(node.attrs["text"] for node in program.toposort() if node.op == "MATRIX_MULACC")
     definitions = "".join(f"{text}\n" for text in texts if text)
-    return definitions + facts.templates["kernel"].format(name=name, params=signature) + "\n" + body + "}\n"
+    prologue = facts.templates.get("prologue", "").format()
+    return prologue + definitions + facts.templates["kernel"].format(name=name, params=signature) + "\n" + body + "}\n"
 
 
 def _name(indexed: UOp, slots: int) -> str:
