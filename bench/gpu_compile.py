@@ -120,16 +120,18 @@ def compiled(
     found = usage.usages(log)
     if len(found) != len(kernels):
         raise DeviceError(f"the compiler reports {len(found)} of {len(kernels)} kernels")
+    milliseconds = seconds * 1e3 / len(found)
+    asked = {kernel.name: kernel.local_bytes for kernel in kernels}
     if not options.json:
         print(
-            f"{name:<48} {arch:<7} {len(found):3} kernels {seconds * 1e3 / len(found):7.1f} ms each, "
+            f"{name:<48} {arch:<7} {len(found):3} kernels {milliseconds:7.1f} ms each, "
             f"registers {min(u.registers for u in found)} to {max(u.registers for u in found)}"
         )
         for one in found:
             if one.stack or one.spills or options.all:
                 print(f"    {one.name:<52} {one.registers:3} registers {one.stack:5} stack {one.spills:5} spilled "
-                      f"{one.shared:6} shared")  # fmt: skip
-    return [{"program": name, "milliseconds": seconds * 1e3 / len(found), **asdict(one)} for one in found]
+                      f"{one.shared + asked[one.name]:6} shared")  # fmt: skip
+    return [{"program": name, "milliseconds": milliseconds, **asdict(one), "asked": asked[one.name]} for one in found]
 
 
 def total(rows: list[dict[str, Any]], failed: list[str]) -> None:

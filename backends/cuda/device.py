@@ -15,7 +15,7 @@ from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.selftest import add_number
 
 from .driver import call, capability, cuda, discover, fingerprint, start
-from .launching import geometry
+from .launching import UNASKED_BYTES, geometry
 from .programs import architecture, build, target_for
 from .replay import Launches, Replay
 from .staging import Staging
@@ -104,7 +104,10 @@ class Device:
 class Executable:
     """A kernel of a module, and where its arguments are put for a launch."""
 
-    __slots__ = ("_addresses", "_arguments", "_blocks", "_description", "_device", "_function", "_module", "_threads")
+    __slots__ = (
+        "_addresses", "_arguments", "_blocks", "_description", "_device", "_function", "_local_bytes", "_module",
+        "_threads",
+    )  # fmt: skip
 
     def __init__(self, device: Device, kernel: Kernel, module: Any) -> None:
         self._device = device
@@ -115,6 +118,9 @@ class Executable:
         except DeviceError as error:
             raise DeviceError(f"the source of {kernel.name!r} defines no such kernel: {error}") from None
         self._blocks, self._threads = geometry(kernel)
+        self._local_bytes = kernel.local_bytes
+        if self._local_bytes > UNASKED_BYTES:
+            self._ask_for_local_memory()
         self._arguments = (ctypes.c_void_p * kernel.slots)()
         place, size = ctypes.addressof(self._arguments), ctypes.sizeof(ctypes.c_void_p)
         self._addresses = (ctypes.c_void_p * kernel.slots)(*(place + k * size for k in range(kernel.slots)))
@@ -136,12 +142,23 @@ class Executable:
                 call("cuEventDestroy", before)
                 call("cuEventDestroy", after)
 
+    def _ask_for_local_memory(self) -> None:
+        """More than a launch gets unasked has to be allowed for the function once."""
+        kind = cuda().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        try:
+            call("cuFuncSetAttribute", self._function, kind, self._local_bytes)
+        except DeviceError as error:
+            raise DeviceError(
+                f"{self._description} needs {self._local_bytes:,} bytes of local memory in each block, more than the "
+                f"GPU has ({error}): give the target's limit local_memory the GPU's number"
+            ) from None
+
     def start(self, handles: Sequence[int]) -> None:
         """Hands a launch to the driver, which copies the arguments. The device's lock is held."""
         self._arguments[:] = handles
         try:
             call(
-                "cuLaunchKernel", self._function, *self._blocks, *self._threads, 0, self._device.stream,
+                "cuLaunchKernel", self._function, *self._blocks, *self._threads, self._local_bytes, self._device.stream,
                 ctypes.addressof(self._addresses), 0,
             )  # fmt: skip
         except DeviceError as error:

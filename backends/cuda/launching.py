@@ -7,6 +7,8 @@ from rulegrad.runtime.kernel import Kernel
 
 #: Threads of a block where the kernel leaves their number open: enough to hide the latency of memory.
 THREADS = 256
+#: Local memory of a block that a launch may have without asking, on every GPU.
+UNASKED_BYTES = 48 << 10
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)  # along each axis, on every compute capability
 _MOST_THREADS = (1024, 1024, 64)
 

@@ -6,6 +6,9 @@
 #define NAN __int_as_float(0x7fffffff)
 #endif
 
+// what a block shares: as many bytes as the launch says
+extern __shared__ __align__(1024) unsigned char local_memory_0[];
+
 template <class T, class U>
 __device__ __forceinline__ T bits_as(U x) {
   static_assert(sizeof(T) == sizeof(U), "the same bits as another type of the same size");

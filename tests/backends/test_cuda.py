@@ -214,6 +214,33 @@ def test_failures_of_the_driver(fake: Any) -> None:
         device.free(77)
 
 
+SHARED = """
+extern "C" __global__ void shared(float* out) {
+  float* const part = (float*)local_memory_0;
+  part[threadIdx.x * 192] = threadIdx.x;
+  out[threadIdx.x] = part[threadIdx.x * 192];
+}
+"""
+
+
+def test_local_memory_is_asked_for(fake: Any) -> None:
+    device: Any = devices.get("cuda")
+    handle, result = device.allocate(256), np.zeros(64, np.float32)
+    asked = []
+    for size in (48 << 10, 64 << 10):
+        fake.driver.called.clear()
+        one = Kernel("shared", UOp("SINK", ()), SHARED, (64,), (64,), 1, local_bytes=size)
+        (executable,) = device.compile([one])
+        executable([handle])
+        asked.append(fake.driver.called.count("cuFuncSetAttribute"))
+    assert asked == [0, 1]
+    device.copy_out(handle, result)
+    np.testing.assert_array_equal(result, np.arange(64))
+    fake.driver.most_local_bytes = 50_000
+    with pytest.raises(DeviceError, match=r"needs 65,536 bytes of local memory .*INVALID_VALUE.* limit local_memory"):
+        device.compile([one])
+
+
 def test_cubins_are_kept(fake: Any) -> None:
     for _ in range(2):
         CUDA.Device(0).compile([kernel("twice", TWICE)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,17 @@ def test_a_missing_barrier_shows(simulator: Simulator) -> None:
     one = kernel("unordered", REVERSED.format(barrier=""), 64)
     found = [run(cuda, one, order).tolist() for order in (0, 1, 5)]
     assert found[0] != found[1]
+
+
+def test_memory_behind_a_block_s_own_is_nobody_s(simulator: Simulator) -> None:
+    cuda = simulator("cuda_shim")
+    body = "((float*)local_memory_0)[threadIdx.x] = 1; data0[blockIdx.x * 64 + threadIdx.x] = 2;"
+    one = replace(kernel("outside", body, 64), local_bytes=256)
+    assert run(cuda, one, 0).tolist() == [2.0] * 128
+    with pytest.raises(DeviceError, match="written behind the 192 bytes of local memory"):
+        run(cuda, replace(one, local_bytes=192), 0)
+    with pytest.raises(DeviceError, match="232449 bytes of local memory are more than a block has"):
+        run(cuda, replace(one, local_bytes=232449), 0)
 
 
 @pytest.mark.parametrize(

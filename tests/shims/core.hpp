@@ -162,7 +162,10 @@ inline int run_fibers(unsigned count) {
   }
 }
 
+inline void (*before_block)();
+
 inline int run_block(unsigned count) {
+  if (before_block) before_block();
   if (uses_fibers) return run_fibers(count);
   order.shuffle(count);
   for (unsigned k = 0; k < count; k++) {

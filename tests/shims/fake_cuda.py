@@ -42,6 +42,7 @@ class FakeDriver:
 
     CUresult = CUresult
     CUdevice_attribute = _KINDS
+    CUfunction_attribute = SimpleNamespace(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES="local bytes")
     CUstream_flags = SimpleNamespace(CU_STREAM_NON_BLOCKING=1)
     CUevent_flags = SimpleNamespace(CU_EVENT_DEFAULT=0, CU_EVENT_DISABLE_TIMING=2)
     CUmemPool_attribute = SimpleNamespace(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD="threshold")
@@ -52,6 +53,8 @@ class FakeDriver:
         self.capability, self.total = capability, memory
         self.memory: dict[int, np.ndarray[Any, Any]] = {}
         self.current = False
+        self.allowed: dict[str, int] = {}  # local memory of a block, by the function's name
+        self.most_local_bytes = 232448
         self.captured: list[Callable[[], None]] | None = None
         self.called: list[str] = []
         self.clock = 0.0
@@ -156,9 +159,17 @@ class FakeDriver:
             return CUresult.CUDA_ERROR_NOT_FOUND, None
         return OK, (name.decode(), module[module.index('extern "C"') :], found.group(1).count(",") + 1)
 
+    def cuFuncSetAttribute(self, function: Any, kind: str, value: int) -> tuple[CUresult]:
+        if not self.current or kind != "local bytes" or value > self.most_local_bytes:
+            return (CUresult.CUDA_ERROR_INVALID_VALUE,)
+        self.allowed[function[0]] = value
+        return (OK,)
+
     def cuLaunchKernel(self, function: Any, *rest: Any) -> tuple[CUresult]:
-        *sizes, _shared, _stream, arguments, _extra = rest
+        *sizes, local_bytes, _stream, arguments, _extra = rest
         name, source, slots = function
+        if local_bytes > self.allowed.get(name, 48 << 10):
+            return (CUresult.CUDA_ERROR_INVALID_VALUE,)
         places = ctypes.cast(arguments, ctypes.POINTER(ctypes.POINTER(ctypes.c_void_p)))
         addresses = [places[k].contents.value or 0 for k in range(slots)]
         if not self.current or not set(addresses) <= self.memory.keys():
@@ -166,7 +177,7 @@ class FakeDriver:
 
         def launch() -> None:
             device: Any = devices.get("cuda_shim")
-            kernel = Kernel(name, None, source, (1,), (), slots)  # type: ignore[arg-type]
+            kernel = Kernel(name, None, source, (1,), (), slots, local_bytes=local_bytes)  # type: ignore[arg-type]
             (executable,) = device.compile([kernel])
             executable._grid[:], executable._block[:] = sizes[:3], sizes[3:]
             executable([self.memory[address] for address in addresses])

@@ -120,7 +120,9 @@ class Simulator:
         lines += matrix_instructions(self.target).values()
         lines += [f'#include "{path}"' for path in self.later_headers()]
         lines += [kernel.source for kernel in kernels]
-        parameters = "void** a, const unsigned* grid, const unsigned* block, unsigned seed, int fibers"
+        parameters = (
+            "void** a, const unsigned* grid, const unsigned* block, unsigned seed, int fibers, unsigned local_bytes"
+        )
         launchers = [f"int launch_{k.name}({parameters}) {{ return {self.launch(k)}; }}" for k in kernels]
         return "\n".join([*lines, 'extern "C" {', "char shim_message[400];", *launchers, "}", ""])
 
@@ -133,7 +135,7 @@ class Simulator:
         return ()
 
     def launch(self, kernel: Kernel) -> str:
-        """The expression that runs a kernel; the launcher's parameters are `a`, `grid`, `block`, `seed` and `fibers`."""
+        """The expression that runs a kernel; the launcher's parameters are `a`, `grid`, `block`, `seed`, `fibers` and `local_bytes`."""
         raise NotImplementedError
 
     def geometry(self, kernel: Kernel) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -178,11 +180,12 @@ class Executable:
         self._grid, self._block = (ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*block)
         self._fibers = device.has_barriers(kernel)
         self._slots = kernel.slots
+        self._local_bytes = kernel.local_bytes
 
     def __call__(self, handles: Sequence[Bytes], wait: bool = False) -> float | None:
         start = time.perf_counter()
         arguments = (ctypes.c_void_p * self._slots)(*(handle.ctypes.data for handle in handles))
-        if self._launch(arguments, self._grid, self._block, self._device.order, self._fibers):
+        if self._launch(arguments, self._grid, self._block, self._device.order, self._fibers, self._local_bytes):
             raise DeviceError(
                 f"kernel {self._name!r} on {self._device.name} cannot run: {self._message.value.decode()}"
             )

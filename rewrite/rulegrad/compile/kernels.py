@@ -10,6 +10,7 @@ from rulegrad.config import config
 from rulegrad.config import on_change as on_setting
 from rulegrad.errors import DtypeError, RewriteError
 from rulegrad.ir import UOp
+from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import engine, watching
 from rulegrad.runtime.kernel import Kernel
 
@@ -58,7 +59,8 @@ def _kernel(graph: UOp, indexed: UOp, program: UOp, target: str, source: bool) -
     name = _name(indexed, slots)
     text = render(program, target, name, slots) if source else ""
     grid, group = launch_sizes(program) if source else ((), ())
-    return Kernel(name, indexed, text, grid, group, slots, flops, nbytes)
+    local_bytes = local_memory(program, target) if source else 0
+    return Kernel(name, indexed, text, grid, group, slots, flops, nbytes, local_bytes=local_bytes)
 
 
 def _require_dtypes(indexed: UOp, program: UOp, target: str) -> None:
@@ -119,6 +121,19 @@ def launch_sizes(program: UOp) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(map(math.prod, zip(counts, local or (1,) * len(counts), strict=True))), local
 
 
+def local_memory(program: UOp, target: str) -> int:
+    """Bytes of local memory that a launch asks for: each buffer's, rounded up to the target's limit `local_alignment`.
+
+    0 where the target has no such limit: there the source of a kernel says what it needs.
+    """
+    step = engine.target(target).limits.get("local_alignment")
+    if step is None:
+        return 0
+    buffers = [n for n in program.toposort() if n.op == "BUFFER" and n.attrs["space"] == "local"]
+    sizes = [math.prod(n.shape) * as_dtype(n.dtype).itemsize for n in buffers]
+    return sum(-(-size // step) * step for size in sizes)
+
+
 def render(program: UOp, target: str, name: str, slots: int) -> str:
     """Source text of a lowered kernel. The body is by rules; the target's templates make the signature."""
     facts = engine.target(target)
@@ -158,4 +173,4 @@ def _name(indexed: UOp, slots: int) -> str:
     return f"{word}_{shape}{inner}_{number}"
 
 
-__all__ = ["compile_kernels", "forget_kernels", "launch_sizes", "render"]
+__all__ = ["compile_kernels", "forget_kernels", "launch_sizes", "local_memory", "render"]

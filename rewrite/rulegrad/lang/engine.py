@@ -39,6 +39,7 @@ class TargetFacts(NamedTuple):
     render: str  # its render pass; empty for a device that interprets
     templates: dict[str, str]  # kernel, param, separator, value
     dtypes: frozenset[str]  # those that its programs may have values of
+    limits: dict[str, int]
 
 
 class Firing(NamedTuple):
@@ -120,6 +121,7 @@ def summary() -> dict[str, Any]:
                         declaration.render,
                         declaration.templates,
                         declaration.dtypes | declaration.types.keys(),
+                        declaration.limits,
                     )
                 elif isinstance(declaration, syntax.Extern):
                     found["externs"][declaration.name] = declaration.location

@@ -23,7 +23,8 @@ class Kernel:
     """One launch: the graph that an interpreting device runs, and the source that a compiling one builds.
 
     `slots` is the number of buffers it takes: PARAM slot k is the k-th handle of a launch. `flops` and
-    `nbytes` are what one launch computes and moves, for the profile; `user_line` is where the user asked.
+    `nbytes` are what one launch computes and moves, for the profile; `user_line` is where the user asked;
+    `local_bytes` is the local memory of a work-group that a launch has to ask for.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Kernel:
     flops: int = 0
     nbytes: int = 0
     user_line: str = ""
+    local_bytes: int = 0
 
 
 def sources_of(kernels: Sequence[Kernel]) -> list[str]:

@@ -51,3 +51,31 @@ void wait_for_copies() {
   }
   begun[0] = 0;
 }
+
+// What a block shares: as much as the launch says. It begins with no value of ours, and what lies behind it is nobody's.
+constexpr unsigned most_local_bytes = 232448, guard_bytes = 4096;
+alignas(1024) inline unsigned char local_memory_0[most_local_bytes + guard_bytes];
+inline unsigned local_memory_bytes;
+
+template <class Kernel>
+int launch_with_local_memory(Kernel kernel, void** a, const unsigned* grid, const unsigned* block, unsigned seed, bool fibers,
+                             unsigned bytes) {
+  if (bytes > most_local_bytes) {
+    snprintf(shim_message, sizeof shim_message, "%u bytes of local memory are more than a block has", bytes);
+    return 1;
+  }
+  local_memory_bytes = bytes;
+  memset(local_memory_0 + bytes, 0xcb, guard_bytes);
+  shim::before_block = [] {
+    memset(local_memory_0, 0xff, local_memory_bytes);
+    memset(copies_begun, 0, sizeof copies_begun);  // what the block before did not wait for
+  };
+  const int failed = shim::launch(kernel, a, grid, block, seed, fibers);
+  shim::before_block = nullptr;
+  for (unsigned k = 0; k < guard_bytes && !failed; k++) {
+    if (local_memory_0[bytes + k] == 0xcb) continue;
+    snprintf(shim_message, sizeof shim_message, "written behind the %u bytes of local memory", bytes);
+    return 1;
+  }
+  return failed;
+}

@@ -41,7 +41,7 @@ class Device(simulator.Simulator):  # type: ignore[misc, name-defined]
         return [self._cuda.folder / "wgmma.cuh"]  # by mma instructions, as there is no Hopper
 
     def launch(self, kernel: Kernel) -> str:
-        return f"shim::launch({kernel.name}, a, grid, block, seed, fibers)"
+        return f"launch_with_local_memory({kernel.name}, a, grid, block, seed, fibers, local_bytes)"
 
     def geometry(self, kernel: Kernel) -> tuple[tuple[int, ...], tuple[int, ...]]:
         launch = sys.modules[f"{self._cuda.module.__package__}.launching"]
