@@ -76,8 +76,11 @@ def worst(build: Tensor, target: str, monkeypatch: pytest.MonkeyPatch) -> dict[s
     return dict(found)
 
 
-def factors(dtype: str, transposed: str) -> Tensor:
-    shapes = ((64, 128) if transposed == "left" else (128, 64), (128, 64) if transposed == "right" else (64, 128))
+def factors(dtype: str, transposed: str, depth: int = 64) -> Tensor:
+    shapes = (
+        (depth, 128) if transposed == "left" else (128, depth),
+        (128, depth) if transposed == "right" else (depth, 128),
+    )
     a, b = (Tensor(np.ones(shape, np.int8), device="numpy").cast(dtype).realize() for shape in shapes)
     a, b = a.T if transposed == "left" else a, b.T if transposed == "right" else b
     return a.cast("int32") @ b.cast("int32") if dtype == "int8" else a @ b
@@ -99,6 +102,12 @@ def test_no_access_waits_for_a_bank(
     found = worst(factors(dtype, transposed), DTYPES[dtype], monkeypatch)
     assert "_copy" in found and {"_load_lines", "_load"} & set(found)
     assert set(found.values()) == {1}, found
+
+
+@pytest.mark.parametrize("transposed", LAID)
+def test_copies_for_wgmma_do_not_wait(transposed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads shared memory itself, with 128-byte swizzle: lines are copied as they lie, and the emulation finds them."""
+    assert worst(factors("bfloat16", transposed, 128), "cuda_sm90a", monkeypatch) == {"_copy": 1}
 
 
 @pytest.mark.parametrize(("transposed", "lines"), [("", 1), ("right", 2)])

@@ -21,6 +21,7 @@ from rulegrad.errors import DeviceError
 from rulegrad.runtime import devices
 from rulegrad.runtime.backends import backend
 from rulegrad.runtime.buffer import Buffer
+from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.numerics import tf32
 
 CALLS = {"cuda_shim": r"\bw?g?mma_m\d+n\d+k\d+_\w+\(", "metal_shim": r"simdgroup_8x8\("}
@@ -145,15 +146,10 @@ def test_what_products_are_in(
         np.testing.assert_allclose(found, wanted, rtol=1e-2 if dtype == "bfloat16" else 1e-5, atol=1e-4, err_msg=what)
 
 
-def test_a_barrier_left_out_shows(simulator: Callable[[str], str]) -> None:
-    """The order of threads finds what a product needs: without the barriers, some order is wrong."""
-    device: Any = devices.get(simulator("cuda_shim"))
-    tensors = pair(SHAPES["shared"]["cuda_shim"], "float16", "cuda_shim")
-    wanted = product(*pair(SHAPES["shared"]["cuda_shim"], "float32", "numpy")).numpy()
-    (kernel,) = compile_graph([product(*tensors).uop], "cuda")
-    source = kernel.source.replace("__syncthreads();", "")
-    one = replace(kernel, source=source)
-    (executable,) = device.compile([one])
+def wrong_orders(kernel: Kernel, source: str, tensors: list[Tensor], wanted: np.ndarray[Any, Any]) -> int:
+    """In how many orders of the threads a kernel whose source was changed gives another product."""
+    device: Any = devices.get("cuda_shim")
+    (executable,) = device.compile([replace(kernel, source=source)])
     handle, result = device.allocate(wanted.size * 2), np.zeros(wanted.shape, np.float16)
     wrong = 0
     for order in (0, 1, 9):
@@ -162,7 +158,61 @@ def test_a_barrier_left_out_shows(simulator: Callable[[str], str]) -> None:
         device.copy_out(handle, result)
         wrong += not np.array_equal(result, wanted)
     device.order = 0
-    assert wrong > 0
+    return wrong
+
+
+def test_a_barrier_left_out_shows(simulator: Callable[[str], str]) -> None:
+    """The order of threads finds what a product needs: without the barriers, some order is wrong."""
+    tensors = pair(SHAPES["shared"]["cuda_shim"], "float16", simulator("cuda_shim"))
+    wanted = product(*pair(SHAPES["shared"]["cuda_shim"], "float32", "numpy")).numpy()
+    (kernel,) = compile_graph([product(*tensors).uop], "cuda")
+    assert wrong_orders(kernel, kernel.source.replace("__syncthreads();", ""), tensors, wanted) > 0
+
+
+#: What wgmma needs, and what it is without: instructions that are done in the end and before a tile is filled again, tiles that are
+#: filled before they are read, and a ring that is one tile longer than without instructions under way.
+LEFT_OUT = {
+    "nothing": lambda source: source,
+    "the last wait": lambda source: source.replace("wait_for_matrices<0, 64>(&acc0[0]);", ""),
+    "the waits of the steps": lambda source: source.replace("wait_for_matrices<1, 64>", "wait_for_matrices<3, 64>"),
+    "barriers": lambda source: source.replace("__syncthreads();", ""),
+    "waits for copies": lambda source: source.replace("wait_for_copies<1>", "wait_for_copies<2>"),
+    "a tile of the ring": lambda source: re.sub(r"\((\w+) & 3\) \* 8192", r"\1 % 3 * 8192", source),
+}
+
+
+@pytest.mark.parametrize("what", LEFT_OUT)
+def test_what_instructions_under_way_need(what: str, simulator: Callable[[str], str]) -> None:
+    shapes = ((128, 512), (512, 128))
+    tensors = pair(shapes, "float16", simulator("cuda_shim"))
+    wanted = product(*pair(shapes, "float32", "numpy")).cast("float16").numpy()
+    (kernel,) = compile_graph([product(*tensors).uop], "cuda_sm90a")
+    source = LEFT_OUT[what](kernel.source)
+    assert (source == kernel.source) == (what == "nothing")
+    assert (wrong_orders(kernel, source, tensors, wanted) > 0) == (what != "nothing")
+
+
+@pytest.mark.parametrize("letters", ["dd", "dc", "rd", "rc"])
+def test_operands_of_wgmma_lie_as_in_memory(
+    letters: str, simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines along the depth, or across it: 16 bytes are copied at a time."""
+    device: Any = devices.get(simulator("cuda_shim"))
+    monkeypatch.setattr(device, "target", "cuda_sm90a")
+    forget_kernels()
+    shapes = ((320, 256) if letters[0] == "r" else (256, 320), (128, 320) if letters[1] == "d" else (320, 128))
+
+    def build(dtype: str, name: str) -> Tensor:
+        a, b = pair(shapes, dtype, name)
+        return (a.T if letters[0] == "r" else a) @ (b.T if letters[1] == "d" else b)
+
+    wanted = build("float32", "numpy").cast("bfloat16").cast("float32").numpy()
+    for order in (0, 9):
+        monkeypatch.setattr(device, "order", order)
+        result = build("bfloat16", "cuda_shim")
+        (kernel,) = compile_graph([result.uop], device.target)
+        assert f"wgmma_m64n128k64_bfloat16_{letters}(" in kernel.source and "copy_16_bytes(" in kernel.source
+        np.testing.assert_array_equal(result.cast("float32").numpy(), wanted)
 
 
 @pytest.mark.parametrize(
@@ -186,6 +236,8 @@ def test_registers_hold_the_fragments(arch: str, target: str, with_tf32: None) -
         pytest.skip(f"NVRTC is not installed ({error})")
     found = usage.usages(log)
     assert len(found) == len(kernels)
+    # what the compiler says where wgmma instructions cannot be under way together
+    assert "serialized" not in log and "injected" not in log
     for one in found:
         assert (one.stack, one.spills) == (0, 0), one
         # Where whole tiles are copied, two blocks of 256 threads fit into the registers of a multiprocessor, except that Hopper's mma

@@ -32,11 +32,12 @@ WARP = (
 SIMD_GROUP = (
     '"simdgroup_8x8" 8 8 8 float32 float32 32 (2, 8, 4, 16, 32, 1) (2, 8, 4, 16, 32, 1) (2, 8, 4, 16, 32, 1) {use} ""'
 )
-# As wgmma: four warps multiply, and the right operand is in local memory, in blocks of 8 columns by 8 of the depth.
+# As wgmma: four warps multiply, and the right operand is in local memory, in blocks of 8 columns by 8 of the depth or the other way.
 GROUP = (
-    '"wgmma_m64n16k16" 64 16 16 bfloat16 float32 128 (2, 4, 16, 32, 64, 256, 512, 1, 128, 8) '
-    '(16, 32, 64, 1, 2, 4, 128, 8) (2, 4, 16, 32, 64, 256, 512, 1, 128, 8) (1, 2) (1, 1) 2 ""'
+    '"{name}" 64 16 16 bfloat16 float32 128 (2, 4, 16, 32, 64, 256, 512, 1, 128, 8) '
+    '({right}, 128, 8) (2, 4, 16, 32, 64, 256, 512, 1, 128, 8) (1, 2) (1, 1) 2 ""'
 )
+BY_DEPTH, BY_COLUMNS = "16, 32, 64, 1, 2, 4", "1, 2, 4, 16, 32, 64"
 DIRECT = "(2, 2) (1, 1) 0"
 STAGED = "(2, 2) (2, 2) 2"
 
@@ -100,7 +101,10 @@ def test_values_on_a_device_are_those_without_matrix_instructions(use: str, tmp_
 def test_the_right_operand_may_stay_in_local_memory(tmp_path: Path) -> None:
     products: tuple[Callable[..., rg.Tensor], ...] = (lambda a, b: a @ b, lambda a, b: a @ b.T)
     file = tmp_path / "local.rules"
-    rows = f'    row right_in_local_memory "wgmma_m64n16k16"\n    row matrix_instructions {GROUP}\n'
+    rows = ""
+    for name, right in (("by_depth", BY_DEPTH), ("by_columns", BY_COLUMNS)):
+        rows += f'    row operands_in_local_memory "{name}" (1,) () 0\n'
+        rows += f"    row matrix_instructions {GROUP.format(name=name, right=right)}\n"
     file.write_text("target opencl:\n    has MATRIX_MULACC\n" + rows)
     with rg.load_rules(file):
         for build, sizes in zip(products, (((64, 64), (64, 64)), ((60, 50), (50, 50))), strict=True):

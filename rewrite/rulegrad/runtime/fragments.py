@@ -33,6 +33,18 @@ def positions(layout: Sequence[int], threads: int) -> np.ndarray[Any, np.dtype[n
     return found
 
 
+def turned_over(places: np.ndarray[Any, np.dtype[np.int64]], swizzle: Sequence[int]) -> np.ndarray[Any, Any]:
+    """Places in a block whose bits are turned over by others: (count, from, distance), or nothing.
+
+    >>> turned_over(np.arange(8), (1, 0, 2))  # bit 0 by bit 2
+    array([0, 1, 2, 3, 5, 4, 7, 6])
+    """
+    if not swizzle:
+        return places
+    count, first, distance = swizzle
+    return places ^ ((places >> (first + distance)) % (1 << count) << first)
+
+
 def multiply(node: UOp, result: Array, left: Array, right: Array) -> Array:
     """What a MATRIX_MULACC leaves in its result: the fragments are arrays (groups, threads, elements).
 

@@ -16,7 +16,7 @@ import numpy as np
 from rulegrad.errors import DeviceError
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.runtime.evaluators import Evaluators, evaluators
-from rulegrad.runtime.fragments import multiply, positions
+from rulegrad.runtime.fragments import multiply, positions, turned_over
 from rulegrad.runtime.numerics import Array
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Statements, each as often as its loops say, that are run at most.
 MOST_STEPS = 1 << 19
 _EFFECTS = ("LOAD", "STORE", "MATRIX_MULACC", "COPY_ELEMENTS", "LOAD_LINES")
-_STRUCTURE = ("PARAM", "BUFFER", "AFTER", "INDEX", "END", "SINK", "BARRIER", "SEGMENT")
+_STRUCTURE = ("PARAM", "BUFFER", "AFTER", "INDEX", "END", "SINK", "BARRIER", "SEGMENT", "WAIT_MATRICES")
 
 
 @dataclass(slots=True)
@@ -44,8 +44,8 @@ class _Block:
 class Statements:
     """A program as (node, whether its loop closes here) in linear order, ready to run.
 
-    Raises DeviceError for what cannot be run: an op without an evaluator, unknown memory, too many steps. Barriers do
-    nothing: all work-items are at the same statement.
+    Raises DeviceError for what cannot be run: an op without an evaluator, unknown memory, too many steps. Barriers and
+    waits do nothing: all work-items are at the same statement, and what one begins is done.
     """
 
     def __init__(self, order: Sequence[tuple[UOp, bool]], table: Evaluators | None = None) -> None:
@@ -206,7 +206,8 @@ class _Run:
             memory, (holder, first) = self._place(source, None)
             own = threads if len(memory) == len(self.items) else 1  # of a matrix in local memory a team has all
             count = 1 << (len(node.attrs[layout]) - own.bit_length() + 1)
-            place = (holder[:, None], np.broadcast_to(first, holder.shape)[:, None] + np.arange(count))
+            within = np.arange(count) if own == threads else turned_over(np.arange(count), node.attrs["swizzle"])
+            place = (holder[:, None], np.broadcast_to(first, holder.shape)[:, None] + within)
             places.append((memory, place))
             fragments.append(memory[place][self.teams].reshape(-1, threads, count)[:, :own])
         memory, (item, element) = places[0]

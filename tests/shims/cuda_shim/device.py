@@ -35,10 +35,10 @@ class Device(simulator.Simulator):  # type: ignore[misc, name-defined]
         self._cuda = backend("cuda")
 
     def headers(self) -> Sequence[Path]:
-        return [_HERE / "cuda.hpp", self._cuda.folder / "halves.cuh"]
+        return [_HERE / "cuda.hpp", _HERE / "group_matrices.hpp", self._cuda.folder / "halves.cuh"]
 
     def later_headers(self) -> Sequence[Path]:
-        return [self._cuda.folder / "wgmma.cuh"]  # by mma instructions, as there is no Hopper
+        return [self._cuda.folder / "wgmma.cuh"]  # above the instructions, which group_matrices.hpp has
 
     def launch(self, kernel: Kernel) -> str:
         return f"launch_with_local_memory({kernel.name}, a, grid, block, seed, fibers, local_bytes)"

@@ -1,0 +1,97 @@
+// Hopper's wgmma: an instruction reads shared memory as its descriptors say, and adds to its sums, at some time between its begin and the wait for it.
+//
+// In orders 0 and 1 that is as late as it may be (and copies are late and early), in others now late and now at once, for each warp: a wait that is missing, or a
+// tile that is filled too early or too late, shows as a wrong result.
+#pragma once
+
+#define RG_HAS_GROUP_MATRICES
+
+struct GroupInstruction {
+  float* sums;
+  unsigned long long left, right;
+  bool left_turned, right_turned;
+  float (*value)(unsigned short code);
+};
+constexpr int most_instructions = 16, most_commits = 4;
+struct GroupMatrices {
+  GroupInstruction instructions[most_instructions];
+  int count, committed[most_commits], commits;  // how many are begun; after each commit
+};
+inline GroupMatrices group_matrices[shim::most_threads];
+
+inline void group_error(const char* what) {
+  fprintf(stderr, "shim: %s\n", what);
+  abort();
+}
+
+inline unsigned shared_address(const void* place) {
+  const size_t address = (const unsigned char*)place - local_memory_0;
+  if (address >= local_memory_bytes || address % 16) group_error("a block that is not in shared memory, or not at a multiple of 16 bytes");
+  return unsigned(address);
+}
+
+// The code of an element, along the rows or columns and along the depth, in the layouts with 128-byte swizzle that the PTX manual draws.
+inline unsigned short code_at(unsigned long long descriptor, bool turned, int along, int deep) {
+  if (descriptor >> 62 != 1 || descriptor >> 46 & 0xffff) group_error("a descriptor of another kind");
+  const unsigned panels = (descriptor >> 16 & 0x3fff) << 4, eight_lines = (descriptor >> 32 & 0x3fff) << 4;
+  unsigned address = (descriptor & 0x3fff) << 4;
+  if (turned) address += along / 64 * panels + along % 64 * 2 + deep / 8 * eight_lines + deep % 8 * 128;
+  else address += along / 8 * eight_lines + along % 8 * 128 + deep * 2;
+  address ^= (address >> 7 & 7) << 4;
+  if (address >= local_memory_bytes) group_error("an instruction reads behind the shared memory");
+  unsigned short code;
+  memcpy(&code, local_memory_0 + address, sizeof code);
+  return code;
+}
+
+// A thread's part: two neighbours in each eight columns, in two rows of its warp's 16.
+inline void run_instruction(const GroupInstruction& one, unsigned thread) {
+  const int first = thread / 32 % 4 * 16 + thread % 32 / 4, columns = thread % 4 * 2;
+  float left[2][16];
+  for (int k = 0; k < 32; k++) left[k / 16][k % 16] = one.value(code_at(one.left, one.left_turned, first + k / 16 * 8, k % 16));
+  for (int column = 0; column < 32; column++) {
+    float right[16];
+    for (int k = 0; k < 16; k++)
+      right[k] = one.value(code_at(one.right, one.right_turned, column / 2 * 8 + columns + column % 2, k));
+    for (int row = 0; row < 2; row++)
+      for (int k = 0; k < 16; k++) one.sums[column / 2 * 4 + row * 2 + column % 2] += left[row][k] * right[k];
+  }
+}
+
+inline void begin_instruction(const GroupInstruction& one) {
+  GroupMatrices& mine = group_matrices[shim::running];
+  const bool at_once = shim::order.seed > 1 && (shim::order.seed >> 8) + shim::running / 32 & 1;
+  if (at_once && !mine.count) return run_instruction(one, shim::running);  // in their order: sums are the same registers
+  if (mine.count == most_instructions) group_error("so many instructions under way are not kept");
+  mine.instructions[mine.count++] = one;
+}
+template <int left_turned, int right_turned>
+void group_instruction_bfloat16(float* c, unsigned long long left, unsigned long long right) {
+  begin_instruction({c, left, right, left_turned == 1, right_turned == 1, shim::bfloat16_value});
+}
+template <int left_turned, int right_turned>
+void group_instruction_float16(float* c, unsigned long long left, unsigned long long right) {
+  begin_instruction({c, left, right, left_turned == 1, right_turned == 1, shim::float16_value});
+}
+
+inline void begin_matrices() {}
+inline void commit_matrices() {
+  GroupMatrices& mine = group_matrices[shim::running];
+  if (mine.commits == most_commits) group_error("so many groups of instructions are not kept");
+  mine.committed[mine.commits++] = mine.count;
+}
+template <int pending, int count>
+void wait_for_matrices(float*) {
+  GroupMatrices& mine = group_matrices[shim::running];
+  const int gone = mine.commits - pending;
+  if (gone <= 0) return;
+  const int done = mine.committed[gone - 1];
+  for (int k = 0; k < done; k++) run_instruction(mine.instructions[k], shim::running);
+  for (int k = done; k < mine.count; k++) mine.instructions[k - done] = mine.instructions[k];
+  for (int k = gone; k < mine.commits; k++) mine.committed[k - gone] = mine.committed[k] - done;
+  mine.count -= done;
+  mine.commits -= gone;
+}
+inline void forget_matrices() {
+  for (GroupMatrices& each : group_matrices) each.count = each.commits = 0;
+}
