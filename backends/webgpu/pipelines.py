@@ -71,13 +71,16 @@ class Pipelines:
         if config.debug >= 4:
             print(kernel.source, file=sys.stderr)
         groups, layout, whole = self._groups(kernel), *self._layout(kernel.slots)
-        sizes = {f"size{k}": n for k, n in enumerate((*kernel.grid, 1, 1, 1)[:3])}
+        # a kernel of groups numbers groups, others work-items
+        block = math.prod(kernel.local) if kernel.local else _BLOCK
+        counts = [n // size for n, size in zip(kernel.grid, kernel.local or (1, 1, 1), strict=False)]
+        sizes = {f"size{k}": n for k, n in enumerate((*counts, 1, 1, 1)[:3])}
         module = wgpu()
         try:
             stage = {
                 "module": self._device.create_shader_module(code=kernel.source),
                 "entry_point": kernel.name,
-                "constants": {**sizes, "block": _BLOCK},
+                "constants": {**sizes, "block": block},
             }
             native = self._device.create_compute_pipeline(layout=whole, compute=stage)
         except (module.GPUError, module.GPUPipelineError, RuntimeError) as error:
@@ -99,7 +102,7 @@ class Pipelines:
             raise DeviceError(
                 f"kernel {kernel.name!r} has {items:,} work-items; {self._name} numbers fewer than {1 << 31:,}"
             )
-        blocks = max(1, math.ceil(items / _BLOCK))
+        blocks = max(1, math.ceil(items / (math.prod(kernel.local) if kernel.local else _BLOCK)))
         rows = math.ceil(blocks / self._limits["max-compute-workgroups-per-dimension"])
         return math.ceil(blocks / rows), rows, 1
 

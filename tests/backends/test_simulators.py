@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 import rulegrad as rg
 from rulegrad import Tensor
+from rulegrad.compile import compile_graph
 from rulegrad.errors import DeviceError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import ALL, DType
@@ -60,6 +62,26 @@ def test_programs(device: str, order: int, tests_of: Callable[[str], Any], monke
         return [(a.cast("bfloat16") * 1.5 + 2).cast("float32")]
 
     tests_of("backends/programs.py").check_programs(device, halves)
+
+
+@pytest.mark.parametrize("order", [0, 77])
+def test_rows_that_blocks_share(device: str, order: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: Any = devices.get(device)
+    monkeypatch.setattr(found, "order", order)
+    file = tmp_path / "groups.rules"
+    file.write_text(f"target {found.target}:\n    limit row_items 32\n")
+    values = np.random.default_rng(0).normal(size=(3, 301)).astype(np.float32)
+    wanted = [x.numpy() for x in _of_rows(Tensor(values, device="numpy"))]
+    with rg.load_rules(file):
+        results = _of_rows(Tensor(values, device=device))
+        kernels = compile_graph([x.uop for x in results], found.target)
+        assert all(kernel.local[0] == 32 for kernel in kernels)
+        for result, there in zip(results, wanted, strict=True):
+            np.testing.assert_allclose(result.numpy(), there, rtol=1e-5, atol=1e-5)
+
+
+def _of_rows(x: Tensor) -> list[Tensor]:
+    return [x.softmax(1), x.sum(1), x.argmax(1), x.cast("bfloat16").max(1).cast("float32")]
 
 
 def kernel(name: str, body: str, threads: int, slots: int = 1, blocks: int = 2) -> Kernel:

@@ -97,6 +97,29 @@ def test_halves_are_computed_with(with_halves: str) -> None:
     np.testing.assert_array_equal(graph.numpy(), (np.arange(10_001, dtype=np.float16) % 251)[::-1] * 2)
 
 
+def test_rows_that_work_groups_share(device: str) -> None:
+    """Few long rows: a work-group has each, its work-items meet in local memory; more turns than one work-item may make."""
+    values = np.random.default_rng(0).normal(size=(3, 70_001)).astype(np.float32)
+    x = Tensor(values, device=device)
+    (kernel,) = compile_graph([x.sum(1).uop], devices.target_of(device))
+    assert kernel.local == (8,) and kernel.source.count("workgroupBarrier();") == 2
+    assert kernel.source.count("var<workgroup>") == 2
+    np.testing.assert_allclose(x.sum(1).numpy(), values.sum(1, dtype=np.float64), rtol=1e-4, atol=1e-2)
+    np.testing.assert_array_equal(x.max(1).numpy(), values.max(1))
+    np.testing.assert_array_equal(x.argmax(1).numpy(), values.argmax(1))
+    powers = np.exp(values - values.max(1, keepdims=True).astype(np.float64))
+    np.testing.assert_allclose(x.softmax(1).numpy(), powers / powers.sum(1, keepdims=True), rtol=1e-5, atol=1e-9)
+    integers = np.random.default_rng(1).integers(-(1 << 62), 1 << 62, (5, 300))
+    for dtype in ("int64", "uint16", "int8", "bool"):
+        y = integers.astype(dtype)
+        np.testing.assert_array_equal(Tensor(y, device=device).max(1).numpy(), y.max(1))
+    np.testing.assert_array_equal(Tensor(integers, device=device).sum(1).numpy(), integers.sum(1))
+    halves = values[:, :500].astype(np.float16)
+    np.testing.assert_allclose(
+        Tensor(halves, device=device).sum(1).numpy(), halves.astype(np.float64).sum(1), rtol=2e-3, atol=0.05
+    )
+
+
 def test_programs(device: str, tests_of: Callable[[str], Any]) -> None:
     tests_of("backends/programs.py").check_programs(device, lambda a: [*a[:, :6].sort(1), a > 0])
 

@@ -145,11 +145,22 @@ def render(program: UOp, target: str, name: str, slots: int) -> str:
         for k in range(slots)
         for text, dtype in [by_slot.get(k, (f"unused{k}", unused))]
     )
+    nodes = program.toposort()
     # what matrix instructions are called by, each defined once
-    texts = dict.fromkeys(node.attrs["text"] for node in program.toposort() if node.op == "MATRIX_MULACC")
+    texts = dict.fromkeys(node.attrs["text"] for node in nodes if node.op == "MATRIX_MULACC")
     definitions = "".join(f"{text}\n" for text in texts if text)
+    if "shared" in facts.templates:  # a language in which the memory of a work-group is declared outside of the kernel
+        definitions += "".join(
+            facts.templates["shared"].format(
+                name=f"shared{node.attrs['id']}", type=facts.types[node.dtype], size=math.prod(node.shape)
+            )
+            for node in nodes
+            if node.op == "BUFFER" and node.attrs["space"] == "local"
+        )
+    of_groups = any(node.op == "SPECIAL" and node.attrs["name"] == "local" for node in nodes)
+    head = "kernel_of_groups" if of_groups and "kernel_of_groups" in facts.templates else "kernel"
     prologue = facts.templates.get("prologue", "").format()
-    return prologue + definitions + facts.templates["kernel"].format(name=name, params=signature) + "\n" + body + "}\n"
+    return prologue + definitions + facts.templates[head].format(name=name, params=signature) + "\n" + body + "}\n"
 
 
 def _name(indexed: UOp, slots: int) -> str:

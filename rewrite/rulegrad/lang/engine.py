@@ -40,6 +40,7 @@ class TargetFacts(NamedTuple):
     templates: dict[str, str]  # kernel, param, separator, value
     dtypes: frozenset[str]  # those that its programs may have values of
     limits: dict[str, int]
+    types: dict[str, str]  # what dtypes are called
 
 
 class Firing(NamedTuple):
@@ -122,6 +123,7 @@ def summary() -> dict[str, Any]:
                         declaration.templates,
                         declaration.dtypes | declaration.types.keys(),
                         declaration.limits,
+                        declaration.types,
                     )
                 elif isinstance(declaration, syntax.Extern):
                     found["externs"][declaration.name] = declaration.location

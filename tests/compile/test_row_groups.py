@@ -1,0 +1,96 @@
+"""Long rows that work-groups share: which kernels they are, that programs mean what their kernels mean, and values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rulegrad as rg
+from rulegrad import Tensor
+from rulegrad.compile import compile_graph
+from rulegrad.diagnosis import meaning
+from rulegrad.lang import engine
+
+Build = Callable[[Tensor], Sequence[Tensor]]
+
+GRAPHS: dict[str, tuple[Build, tuple[int, ...], str]] = {
+    "sums of rows": (lambda x: [x.sum(1)], (3, 64), "float32"),
+    "rows that do not fit": (lambda x: [x.max(1)], (2, 37), "float32"),
+    "columns": (lambda x: [x.sum(0)], (50, 3), "float32"),
+    "everything": (lambda x: [(x * x).sum()], (5, 40), "float32"),
+    "two axes": (lambda x: [x.min((1, 2))], (2, 40, 3), "float32"),
+    "what follows along the row": (lambda x: [x.softmax(1)], (2, 41), "float32"),
+    "several results": (lambda x: [x.max(1), x.mean(1), x.std(1)], (3, 40), "float32"),
+    "several results along the row": (lambda x: [x - x.mean(1, keepdims=True), x * x.max(1, keepdims=True)], (3, 40),
+                                      "float32"),
+    "places": (lambda x: [x.argmax(1)], (3, 70), "float32"),
+    "truth": (lambda x: [(x > 2).any(1), (x < 2).all(1)], (3, 70), "float32"),
+    "halves": (lambda x: [x.sum(1)], (3, 70), "float16"),
+    "integers": (lambda x: [x.max(1), x.sum(1)], (3, 70), "int8"),
+    "integers of 64 bits": (lambda x: [x.sum(1)], (3, 70), "int64"),
+    "product": (lambda x: [x @ x.T], (3, 70), "float32"),
+}  # fmt: skip
+
+
+def given(shape: tuple[int, ...], dtype: str, device: str) -> Tensor:
+    values = np.random.default_rng(sum(shape)).integers(-3, 4, shape).astype(np.float32)
+    return Tensor(values, device=device).cast(dtype).realize()
+
+
+@contextmanager
+def groups_of(items: int, folder: Path, target: str = "opencl") -> Iterator[None]:
+    """A target whose work-groups of so many work-items share rows."""
+    file = folder / "groups.rules"
+    file.write_text(f"target {target}:\n    limit row_items {items}\n")
+    with rg.load_rules(file):
+        yield
+
+
+@pytest.mark.parametrize(
+    ("items", "names"), [(8, [*GRAPHS]), (2, ["two axes", "product", "what follows along the row"])]
+)
+def test_programs_mean_what_their_kernels_mean(items: int, names: list[str], tmp_path: Path) -> None:
+    reached = set()
+    with groups_of(items, tmp_path):
+        for name in names:
+            build, shape, dtype = GRAPHS[name]
+            results = build(given(shape, dtype, "numpy"))
+            for kernel in compile_graph([result.uop for result in results], "opencl"):
+                program = engine.run_all([kernel.graph], engine.pipeline("program"), "opencl")[0]
+                arrays = meaning.sample_arrays(kernel.graph)
+                assert meaning.agree(meaning.meaning(kernel.graph, arrays), meaning.meaning(program, arrays)), name
+                if kernel.local:
+                    assert kernel.local[0] == items and all(n == 1 for n in kernel.local[1:])
+                    reached.add(name)
+    # kernels of different loops are segments of a launch, which have no groups
+    assert reached >= set(names) - {"several results along the row", "truth"}
+
+
+def test_a_work_group_meets_twice(tmp_path: Path) -> None:
+    x = given((3, 64), "float32", "numpy")
+    with groups_of(16, tmp_path):
+        (kernel,) = compile_graph([x.sum(1).uop], "opencl")
+        (softmax,) = compile_graph([x.softmax(1).uop], "opencl")
+    assert (kernel.grid, kernel.local) == ((48,), (16,))
+    assert kernel.source.count("barrier(") == 2 and kernel.source.count("__local float") == 2
+    # the maximum and the sum; then the work-items share the elements of the row
+    assert softmax.source.count("barrier(") == 4
+
+
+@pytest.mark.parametrize(
+    ("shape", "items", "why"),
+    [
+        ((3, 63), 16, "a row is shorter than four turns of the group"),
+        ((40, 640), 16, "there are as many rows as work-items are wanted"),
+        ((3, 640), 1, "a group of one work-item shares nothing"),
+        ((3, 640), 24, "steps halve the number of work-items"),
+    ],
+)
+def test_rows_that_are_not_shared(shape: tuple[int, ...], items: int, why: str, tmp_path: Path) -> None:
+    with groups_of(items, tmp_path):
+        (kernel,) = compile_graph([given(shape, "float32", "numpy").sum(1).uop], "opencl")
+    assert kernel.local == (), why
