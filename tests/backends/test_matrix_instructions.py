@@ -192,6 +192,27 @@ def test_what_instructions_under_way_need(what: str, simulator: Callable[[str], 
     assert (wrong_orders(kernel, source, tensors, wanted) > 0) == (what != "nothing")
 
 
+@pytest.mark.parametrize("depth", [256, 208])
+def test_bytes_of_wgmma_lie_along_the_depth(
+    depth: int, simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The right operand is transposed in memory; else warps multiply, by mma.sync."""
+    device: Any = devices.get(simulator("cuda_shim"))
+    monkeypatch.setattr(device, "target", "cuda_sm90a")
+    forget_kernels()
+    shapes = ((128, depth), (128, depth))
+    a, b = pair(shapes, "int8", "numpy")
+    wanted = product(a, b.T).numpy()
+    for order in (0, 1, 9):
+        monkeypatch.setattr(device, "order", order)
+        left, right = pair(shapes, "int8", "cuda_shim")
+        result = product(left, right.T)
+        assert "wgmma_m64n128k128_int8_dd(" in compile_graph([result.uop], device.target)[0].source
+        np.testing.assert_array_equal(result.numpy(), wanted)
+    (kernel,) = compile_graph([product(left.T, right).uop], device.target)
+    assert "wgmma_" not in kernel.source and "mma_m16n8k32_int8(" in kernel.source
+
+
 @pytest.mark.parametrize("letters", ["dd", "dc", "rd", "rc"])
 def test_operands_of_wgmma_lie_as_in_memory(
     letters: str, simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch

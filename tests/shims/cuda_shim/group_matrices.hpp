@@ -7,10 +7,10 @@
 #define RG_HAS_GROUP_MATRICES
 
 struct GroupInstruction {
-  float* sums;
+  void* sums;
   unsigned long long left, right;
   bool left_turned, right_turned;
-  float (*value)(unsigned short code);
+  void (*run)(const GroupInstruction& one, unsigned thread);
 };
 constexpr int most_instructions = 16, most_commits = 4;
 struct GroupMatrices {
@@ -30,48 +30,57 @@ inline unsigned shared_address(const void* place) {
   return unsigned(address);
 }
 
-// The code of an element, along the rows or columns and along the depth, in the layouts with 128-byte swizzle that the PTX manual draws.
-inline unsigned short code_at(unsigned long long descriptor, bool turned, int along, int deep) {
+// An element, along the rows or columns and along the depth, in the layouts with 128-byte swizzle that the PTX manual draws.
+template <class Element>
+Element element_at(unsigned long long descriptor, bool turned, int along, int deep) {
   if (descriptor >> 62 != 1 || descriptor >> 46 & 0xffff) group_error("a descriptor of another kind");
   const unsigned panels = (descriptor >> 16 & 0x3fff) << 4, eight_lines = (descriptor >> 32 & 0x3fff) << 4;
   unsigned address = (descriptor & 0x3fff) << 4;
   if (turned) address += along / 64 * panels + along % 64 * 2 + deep / 8 * eight_lines + deep % 8 * 128;
-  else address += along / 8 * eight_lines + along % 8 * 128 + deep * 2;
+  else address += along / 8 * eight_lines + along % 8 * 128 + deep * sizeof(Element);
   address ^= (address >> 7 & 7) << 4;
   if (address >= local_memory_bytes) group_error("an instruction reads behind the shared memory");
-  unsigned short code;
-  memcpy(&code, local_memory_0 + address, sizeof code);
-  return code;
+  Element found;
+  memcpy(&found, local_memory_0 + address, sizeof found);
+  return found;
 }
 
-// A thread's part: two neighbours in each eight columns, in two rows of its warp's 16.
-inline void run_instruction(const GroupInstruction& one, unsigned thread) {
+// A thread's part: two neighbours in each eight columns, in two rows of its warp's 16. The depth is 32 bytes.
+template <class Result, class Element, Result (*value)(Element)>
+void run_instruction(const GroupInstruction& one, unsigned thread) {
+  constexpr int depth = 32 / sizeof(Element);
   const int first = thread / 32 % 4 * 16 + thread % 32 / 4, columns = thread % 4 * 2;
-  float left[2][16];
-  for (int k = 0; k < 32; k++) left[k / 16][k % 16] = one.value(code_at(one.left, one.left_turned, first + k / 16 * 8, k % 16));
+  Result left[2][depth], right[depth], *sums = static_cast<Result*>(one.sums);
+  for (int row = 0; row < 2; row++)
+    for (int k = 0; k < depth; k++) left[row][k] = value(element_at<Element>(one.left, one.left_turned, first + row * 8, k));
   for (int column = 0; column < 32; column++) {
-    float right[16];
-    for (int k = 0; k < 16; k++)
-      right[k] = one.value(code_at(one.right, one.right_turned, column / 2 * 8 + columns + column % 2, k));
+    for (int k = 0; k < depth; k++)
+      right[k] = value(element_at<Element>(one.right, one.right_turned, column / 2 * 8 + columns + column % 2, k));
     for (int row = 0; row < 2; row++)
-      for (int k = 0; k < 16; k++) one.sums[column / 2 * 4 + row * 2 + column % 2] += left[row][k] * right[k];
+      for (int k = 0; k < depth; k++) sums[column / 2 * 4 + row * 2 + column % 2] += left[row][k] * right[k];
   }
 }
+inline int int8_value(signed char code) { return code; }
 
 inline void begin_instruction(const GroupInstruction& one) {
   GroupMatrices& mine = group_matrices[shim::running];
   const bool at_once = shim::order.seed > 1 && (shim::order.seed >> 8) + shim::running / 32 & 1;
-  if (at_once && !mine.count) return run_instruction(one, shim::running);  // in their order: sums are the same registers
+  if (at_once && !mine.count) return one.run(one, shim::running);  // in their order: sums are the same registers
   if (mine.count == most_instructions) group_error("so many instructions under way are not kept");
   mine.instructions[mine.count++] = one;
 }
 template <int left_turned, int right_turned>
 void group_instruction_bfloat16(float* c, unsigned long long left, unsigned long long right) {
-  begin_instruction({c, left, right, left_turned == 1, right_turned == 1, shim::bfloat16_value});
+  begin_instruction({c, left, right, left_turned == 1, right_turned == 1, run_instruction<float, unsigned short, shim::bfloat16_value>});
 }
 template <int left_turned, int right_turned>
 void group_instruction_float16(float* c, unsigned long long left, unsigned long long right) {
-  begin_instruction({c, left, right, left_turned == 1, right_turned == 1, shim::float16_value});
+  begin_instruction({c, left, right, left_turned == 1, right_turned == 1, run_instruction<float, unsigned short, shim::float16_value>});
+}
+template <int left_turned, int right_turned>
+void group_instruction_int8(int* c, unsigned long long left, unsigned long long right) {
+  static_assert(!left_turned && !right_turned, "bytes lie along the depth");
+  begin_instruction({c, left, right, false, false, run_instruction<int, signed char, int8_value>});
 }
 
 inline void begin_matrices() {}
@@ -81,12 +90,12 @@ inline void commit_matrices() {
   mine.committed[mine.commits++] = mine.count;
 }
 template <int pending, int count>
-void wait_for_matrices(float*) {
+void wait_for_matrices(void*) {
   GroupMatrices& mine = group_matrices[shim::running];
   const int gone = mine.commits - pending;
   if (gone <= 0) return;
   const int done = mine.committed[gone - 1];
-  for (int k = 0; k < done; k++) run_instruction(mine.instructions[k], shim::running);
+  for (int k = 0; k < done; k++) mine.instructions[k].run(mine.instructions[k], shim::running);
   for (int k = done; k < mine.count; k++) mine.instructions[k - done] = mine.instructions[k];
   for (int k = gone; k < mine.commits; k++) mine.committed[k - gone] = mine.committed[k] - done;
   mine.count -= done;
