@@ -29,12 +29,13 @@ def symmetric_part_of_a_costly_value(o: Library, x: Any) -> Any:
     return y + o.transpose(y)
 
 
-@graph("rows columns", "rows columns", kernels=1, rows=(4, 1024), columns=(5, 512))
+# Of the joined parts, each is computed for all places: at large sizes the costly ones are stored.
+@graph("rows columns", "rows columns", kernels=2, rows=(4, 1024), columns=(5, 512))
 def joining_of_computed_parts(o: Library, x: Any, y: Any) -> Any:
     return o.cat([o.exp(x), y * 2, o.relu(x + y)], 1)
 
 
-@graph("rows columns", "rows columns", kernels=1, rows=(4, 1024), columns=(5, 512))
+@graph("rows columns", "rows columns", kernels=2, rows=(4, 1024), columns=(5, 512))
 def stack_of_computed_parts(o: Library, x: Any, y: Any) -> Any:
     return o.stack([o.sin(x), o.cos(x), x * y], 0)
 
@@ -70,7 +71,8 @@ def three_blurs_of_seven_points(o: Library, x: Any) -> Any:
     return x
 
 
-@graph("heads length width", "length half", kernels=1, heads=(2, 8), length=(5, 1024), width=(6, 64), half=(3, 32))
+# SIN and COS of the angles are the same for all heads: they are stored.
+@graph("heads length width", "length half", kernels=2, heads=(2, 8), length=(5, 1024), width=(6, 64), half=(3, 32))
 def rotary_embedding(o: Library, x: Any, angle: Any) -> Any:
     half = x.shape[-1] // 2
     left, right, c, s = x[..., :half], x[..., half:], o.cos(angle), o.sin(angle)

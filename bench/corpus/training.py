@@ -149,7 +149,8 @@ def training_step_of_a_convolutional_network(o: Library, x: Any, *rest: Any) -> 
     return descent(o, lambda *w: o.cross_entropy(small_network(o, x, *w), labels), weights)
 
 
-@graph(*BLOCK, "batch length width", kernels=16, **BLOCK_SIZES)
+# 7 for the loss, the others backward (at most 16 are wanted).
+@graph(*BLOCK, "batch length width", kernels=19, **BLOCK_SIZES)
 def gradients_of_a_transformer_block(o: Library, *tensors: Any) -> Any:
     *arguments, given = tensors
     return o.value_and_grad(lambda *a: o.sum(block(o, *a) * given), arguments)[1]
