@@ -70,7 +70,7 @@ def explain_fusion(graph: UOp, at: str | int | UOp, target: str) -> FusionExplan
 
     >>> from rulegrad import UOp
     >>> x = UOp("PARAM", (), "float32", slot=0, shape=(64, 1))
-    >>> expanded = UOp("EXPAND", (UOp("SIN", (x,)),), shape=(64, 64))
+    >>> expanded = UOp("EXPAND", (UOp("SIN", (x,)),), shape=(64, 16))
     >>> found = explain_fusion(UOp("SINK", (UOp("NEG", (expanded,)),)), 1, "opencl")
     >>> found.stored, [decision.rule for decision in found.decisions]
     (False, ['stage.repeated'])
