@@ -149,7 +149,7 @@ def training_step_of_a_convolutional_network(o: Library, x: Any, *rest: Any) -> 
     return descent(o, lambda *w: o.cross_entropy(small_network(o, x, *w), labels), weights)
 
 
-# 7 for the loss, the others backward (at most 16 are wanted).
+# 7 for the loss, 12 backward.
 @graph(*BLOCK, "batch length width", kernels=19, **BLOCK_SIZES)
 def gradients_of_a_transformer_block(o: Library, *tensors: Any) -> Any:
     *arguments, given = tensors
