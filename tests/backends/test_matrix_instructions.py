@@ -192,35 +192,34 @@ def test_what_instructions_under_way_need(what: str, simulator: Callable[[str], 
     assert (wrong_orders(kernel, source, tensors, wanted) > 0) == (what != "nothing")
 
 
-@pytest.mark.parametrize("depth", [256, 208])
-def test_bytes_of_wgmma_lie_along_the_depth(
-    depth: int, simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The right operand is transposed in memory; else warps multiply, by mma.sync."""
-    device: Any = devices.get(simulator("cuda_shim"))
+@pytest.fixture
+def hopper(simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The simulator of NVIDIA's GPUs, of compute capability 9.0."""
+    device = devices.get(simulator("cuda_shim"))
     monkeypatch.setattr(device, "target", "cuda_sm90a")
     forget_kernels()
+    return device
+
+
+@pytest.mark.parametrize("depth", [256, 208])
+def test_bytes_of_wgmma_lie_along_the_depth(depth: int, hopper: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The right operand is transposed in memory; else warps multiply, by mma.sync."""
     shapes = ((128, depth), (128, depth))
     a, b = pair(shapes, "int8", "numpy")
     wanted = product(a, b.T).numpy()
     for order in (0, 1, 9):
-        monkeypatch.setattr(device, "order", order)
+        monkeypatch.setattr(hopper, "order", order)
         left, right = pair(shapes, "int8", "cuda_shim")
         result = product(left, right.T)
-        assert "wgmma_m64n128k128_int8_dd(" in compile_graph([result.uop], device.target)[0].source
+        assert "wgmma_m64n128k128_int8_dd(" in compile_graph([result.uop], hopper.target)[0].source
         np.testing.assert_array_equal(result.numpy(), wanted)
-    (kernel,) = compile_graph([product(left.T, right).uop], device.target)
+    (kernel,) = compile_graph([product(left.T, right).uop], hopper.target)
     assert "wgmma_" not in kernel.source and "mma_m16n8k32_int8(" in kernel.source
 
 
 @pytest.mark.parametrize("letters", ["dd", "dc", "rd", "rc"])
-def test_operands_of_wgmma_lie_as_in_memory(
-    letters: str, simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_operands_of_wgmma_lie_as_in_memory(letters: str, hopper: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines along the depth, or across it: 16 bytes are copied at a time."""
-    device: Any = devices.get(simulator("cuda_shim"))
-    monkeypatch.setattr(device, "target", "cuda_sm90a")
-    forget_kernels()
     shapes = ((320, 256) if letters[0] == "r" else (256, 320), (128, 320) if letters[1] == "d" else (320, 128))
 
     def build(dtype: str, name: str) -> Tensor:
@@ -229,9 +228,9 @@ def test_operands_of_wgmma_lie_as_in_memory(
 
     wanted = build("float32", "numpy").cast("bfloat16").cast("float32").numpy()
     for order in (0, 9):
-        monkeypatch.setattr(device, "order", order)
+        monkeypatch.setattr(hopper, "order", order)
         result = build("bfloat16", "cuda_shim")
-        (kernel,) = compile_graph([result.uop], device.target)
+        (kernel,) = compile_graph([result.uop], hopper.target)
         assert f"wgmma_m64n128k64_bfloat16_{letters}(" in kernel.source and "copy_16_bytes(" in kernel.source
         np.testing.assert_array_equal(result.cast("float32").numpy(), wanted)
 
