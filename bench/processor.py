@@ -24,17 +24,20 @@ SECONDS, QUICK_SECONDS = 0.7, 0.15
 THREADS = 2
 LIBRARIES = ("rulegrad", "opencl", "torch")  # rulegrad on the device c, rulegrad on OpenCL, PyTorch
 
-#: name -> shapes of the operands, what is computed (the same text for both libraries), operations on floats
-CASES: dict[str, tuple[tuple[tuple[int, ...], ...], str, float]] = {
-    "small addition (8 x 8)": (((8, 8), (8, 8)), "a + b", 0),
-    "addition, 4 M": (((2048, 2048), (2048, 2048)), "a + b", 0),
-    "exp, 4 M": (((2048, 2048),), "a.exp()", 0),
-    "gelu, 4 M": (((2048, 2048),), "gelu(a)", 0),
-    "softmax, 4096 x 1024": (((4096, 1024),), "a.softmax(-1)", 0),
-    "sums of rows, 4096 x 1024": (((4096, 1024),), "a.sum(-1)", 0),
-    "sums of columns, 4096 x 1024": (((4096, 1024),), "a.sum(0)", 0),
-    "product, 512": (((512, 512), (512, 512)), "a @ b", 2 * 512.0**3),
-    "product, 1024": (((1024, 1024), (1024, 1024)), "a @ b", 2 * 1024.0**3),
+#: name -> shapes and dtype of the operands, what is computed (the same text for both libraries)
+CASES: dict[str, tuple[tuple[tuple[int, ...], ...], str, str]] = {
+    "small addition (8 x 8)": (((8, 8), (8, 8)), "float32", "a + b"),
+    "addition, 4 M": (((2048, 2048), (2048, 2048)), "float32", "a + b"),
+    "exp, 4 M": (((2048, 2048),), "float32", "a.exp()"),
+    "gelu, 4 M": (((2048, 2048),), "float32", "gelu(a)"),
+    "softmax, 4096 x 1024": (((4096, 1024),), "float32", "a.softmax(-1)"),
+    "sums of rows, 4096 x 1024": (((4096, 1024),), "float32", "a.sum(-1)"),
+    "sums of columns, 4096 x 1024": (((4096, 1024),), "float32", "a.sum(0)"),
+    "product, 512": (((512, 512), (512, 512)), "float32", "a @ b"),
+    "product, 1024": (((1024, 1024), (1024, 1024)), "float32", "a @ b"),
+    "product of bfloat16, 1024": (((1024, 1024), (1024, 1024)), "bfloat16", "a @ b"),
+    "product of bfloat16, 2048": (((2048, 2048), (2048, 2048)), "bfloat16", "a @ b"),
+    "product of int8, 1024": (((1024, 1024), (1024, 1024)), "int8", "int8_product(a, b)"),
 }
 COMPILATION = "first compilation of a kernel"
 
@@ -70,8 +73,9 @@ def child(library: str, seconds: float) -> dict[str, float]:
     answers: dict[str, float] = {}
     if library != "torch":
         answers[COMPILATION] = compilation(make, compute)
-    for name, (shapes, text, _) in CASES.items():
-        operands = dict(zip("ab", (make(generator.standard_normal(s).astype(np.float32)) for s in shapes)))
+    for name, (shapes, dtype, text) in CASES.items():
+        arrays = (generator.standard_normal(s).astype(np.float32) for s in shapes)
+        operands = dict(zip("ab", (make(16 * a if dtype == "int8" else a, dtype) for a in arrays)))
         work = eval(f"lambda: {text}", {**names, **operands})
         answers[name] = 1e6 * best(lambda work=work: compute(work()), seconds)
     return answers
@@ -88,18 +92,18 @@ def best(work: Callable[[], object], seconds: float) -> float:
     return fastest
 
 
-def compilation(make: Callable[[Any], Any], compute: Callable[[Any], Any]) -> float:
+def compilation(make: Callable[[Any, str], Any], compute: Callable[[Any], Any]) -> float:
     """Microseconds of the first kernel with a constant that no kernel had before, once the library is warm."""
     import numpy as np
 
-    x = make(np.ones((300, 7), np.float32))
+    x = make(np.ones((300, 7), np.float32), "float32")
     compute(x * 3.5 + 1)
     start = time.perf_counter()
     compute((x * float(time.time_ns() % 1_000_003 + 2)).exp() + x)
     return 1e6 * (time.perf_counter() - start)
 
 
-def rulegrad_library(library: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any], dict[str, Any]]:
+def rulegrad_library(library: str) -> tuple[Callable[[Any, str], Any], Callable[[Any], Any], dict[str, Any]]:
     from rulegrad import Tensor
     from rulegrad.nn import functional
     from rulegrad.runtime import devices
@@ -111,14 +115,24 @@ def rulegrad_library(library: str) -> tuple[Callable[[Any], Any], Callable[[Any]
         x.realize()
         opened.synchronize()
 
-    return lambda array: Tensor(array, device=device).realize(), compute, {"gelu": functional.gelu}
+    def make(array: Any, dtype: str) -> Tensor:
+        return Tensor(array, device=device).cast(dtype).realize()
+
+    def int8_product(a: Tensor, b: Tensor) -> Tensor:
+        return a.cast("int32") @ b.cast("int32")
+
+    return make, compute, {"gelu": functional.gelu, "int8_product": int8_product}
 
 
-def torch_library() -> tuple[Callable[[Any], Any], Callable[[Any], Any], dict[str, Any]]:
+def torch_library() -> tuple[Callable[[Any, str], Any], Callable[[Any], Any], dict[str, Any]]:
     import torch
 
     torch.set_num_threads(THREADS)
-    return torch.from_numpy, lambda x: x, {"gelu": torch.nn.functional.gelu}
+
+    def make(array: Any, dtype: str) -> Any:
+        return torch.from_numpy(array).to(getattr(torch, dtype))
+
+    return make, lambda x: x, {"gelu": torch.nn.functional.gelu, "int8_product": torch._int_mm}
 
 
 if __name__ == "__main__":

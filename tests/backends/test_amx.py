@@ -1,4 +1,7 @@
-"""Products on the target c_amx: that they reach AMX's instructions, and their values, with the instructions emulated in C."""
+"""Products on the target c_amx: that they reach AMX's instructions, and their values.
+
+The instructions are emulated in C, and are the processor's own where it has them.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rulegrad as rg
 from rulegrad import Tensor
 from rulegrad.compile import compile_graph
+from rulegrad.diagnosis import meaning
 from rulegrad.errors import DeviceError
+from rulegrad.lang import engine
 from rulegrad.nn import functional
 from rulegrad.runtime import devices
 from rulegrad.runtime.backends import backend
@@ -22,16 +28,21 @@ except DeviceError as problem:
     pytest.skip(str(problem), allow_module_level=True)
 
 SHIM = Path(__file__).parent / "amx"
-SIZES = [(32, 64, 48), (30, 45, 29), (16, 128, 16), (64, 64, 64)]
+#: rows, depth, columns: tiles, none whole, 16 columns, more rows or columns than threads share
+SIZES = [(64, 128, 96), (30, 45, 29), (64, 64, 14), (520, 64, 40), (32, 64, 1030)]
 
 
-@pytest.fixture(autouse=True)
-def emulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The device c, compiled for c_amx with a header that emulates its instructions."""
+@pytest.fixture(autouse=True, params=["emulated", "processor"])
+def device_with_amx(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The device c, compiled for c_amx: with a header that emulates its instructions, and with the compiler's own."""
     module = backend("c").module
     found = module.compilers.find()
-    compiler = type(found)((*found.command, "-I", str(SHIM)))
-    device = module.Device(0, compiler, "c_amx")
+    if request.param == "emulated":
+        device = module.Device(0, type(found)((*found.command, "-I", str(SHIM))), "c_amx")
+    elif module.best_target(found) == "c_amx":
+        device = module.Device(0, found, "c_amx")
+    else:
+        pytest.skip("this processor has no AMX")
     monkeypatch.setitem(devices._open, "c", device)
     yield device
 
@@ -45,12 +56,21 @@ def source_of(x: Tensor) -> str:
     return "".join(kernel.source for kernel in compile_graph([x.uop], "c_amx"))
 
 
+def halves(*arrays: Any) -> list[Tensor]:
+    return [Tensor(v.astype(np.float32), device="c").cast("bfloat16").realize() for v in arrays]
+
+
+def tile_columns(columns: int) -> int:
+    """Those of the instruction: the most of which half are not padding."""
+    return 32 if columns > 16 else 16
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_bfloat16(size: tuple[int, int, int]) -> None:
     a, b = operands(*size, -8, 9)
-    x, y = (Tensor(v.astype(np.float32), device="c").cast("bfloat16").realize() for v in (a, b))
+    x, y = halves(a, b)
     product = x.cast("float32") @ y.cast("float32")
-    assert "amx_bf16_16x16x32(&" in source_of(product)
+    assert f"amx_bf16_32x{tile_columns(size[2])}x32(&" in source_of(product)
     np.testing.assert_array_equal(product.numpy(), a @ b)
 
 
@@ -59,19 +79,55 @@ def test_int8(size: tuple[int, int, int]) -> None:
     a, b = operands(*size, -128, 128)
     x, y = (Tensor(v.astype(np.int8), device="c") for v in (a, b))
     product = x.cast("int32") @ y.cast("int32")
-    assert "amx_int8_16x16x64(&" in source_of(product)
+    assert f"amx_int8_32x{tile_columns(size[2])}x64(&" in source_of(product)
     np.testing.assert_array_equal(product.numpy(), a @ b)
 
 
-def test_epilogue_transposed_and_batches() -> None:
+@pytest.mark.parametrize("left_turned", [False, True])
+@pytest.mark.parametrize("right_turned", [False, True])
+def test_epilogue_transposed_and_batches(left_turned: bool, right_turned: bool) -> None:
     generator = np.random.default_rng(3)
-    a, b, c = (generator.integers(-4, 5, s).astype(np.float32) for s in ((3, 64, 32), (3, 48, 64), (48,)))
-    x, y = (Tensor(v, device="c").cast("bfloat16").realize() for v in (a, b))
-    result = functional.relu(
-        x.cast("float32").permute(0, 2, 1) @ y.cast("float32").permute(0, 2, 1) + Tensor(c, device="c")
-    )
-    assert "amx_bf16_16x16x32(&" in source_of(result)
-    np.testing.assert_array_equal(result.numpy(), np.maximum(a.transpose(0, 2, 1) @ b.transpose(0, 2, 1) + c, 0))
+    a, b, c = (generator.integers(-4, 5, s).astype(np.float32) for s in ((3, 64, 96), (3, 96, 64), (64,)))
+    x, y = halves(a.transpose(0, 2, 1) if left_turned else a, b.transpose(0, 2, 1) if right_turned else b)
+    x, y = (t.permute(0, 2, 1) if turned else t for t, turned in ((x, left_turned), (y, right_turned)))
+    result = functional.relu(x.cast("float32") @ y.cast("float32") + Tensor(c, device="c"))
+    source = source_of(result)
+    assert "amx_bf16_32x32x32(&" in source
+    assert ("amx_bf16_32x32x32(&data1[" in source) != left_turned  # lines are read where they are
+    np.testing.assert_array_equal(result.numpy(), np.maximum(a @ b + c, 0))
+
+
+def test_a_convolution() -> None:
+    generator = np.random.default_rng(4)
+    a, b = generator.integers(-3, 4, (2, 32, 9, 9)), generator.integers(-3, 4, (32, 32, 3, 3))
+    result = functional.conv2d(*halves(a, b), padding=1)
+    assert "amx_bf16_32x16x32(&" in source_of(result)
+    plain = functional.conv2d(*(Tensor(v.astype(np.float32), device="numpy") for v in (a, b)), padding=1)
+    np.testing.assert_array_equal(result.numpy(), plain.cast("bfloat16").numpy())
+
+
+def test_copies_of_a_tile_where_those_of_the_whole_depth_are_too_large(tmp_path: Path) -> None:
+    file = tmp_path / "small.rules"
+    file.write_text("target c_amx:\n    limit panel_bytes 4096\n", encoding="utf-8")
+    a, b = operands(70, 200, 90, -8, 9)
+    with rg.load_rules(file):
+        x, y = halves(a.T, b)
+        product = x.T.cast("float32") @ y.cast("float32")
+        assert "short acc1[1024]" in source_of(product)
+        np.testing.assert_array_equal(product.numpy(), a @ b)
+
+
+@pytest.mark.parametrize("size", SIZES[:3])
+@pytest.mark.parametrize("turned", [False, True])
+def test_programs_mean_what_their_kernels_mean(size: tuple[int, int, int], turned: bool) -> None:
+    """By the interpreter, which knows the instructions by their rows."""
+    a, b = operands(*size, -8, 9)
+    x, y = halves(a.T if turned else a, b)
+    (kernel,) = compile_graph([((x.T if turned else x).cast("float32") @ y.cast("float32")).uop], "c_amx")
+    program = engine.run_all([kernel.graph], engine.pipeline("program"), "c_amx")[0]
+    assert {"CLEAR_MATRIX", "MATRIX_MULACC", "STORE_MATRIX"} <= {node.op for node in program.toposort()}
+    arrays = meaning.sample_arrays(kernel.graph)
+    assert meaning.agree(meaning.meaning(kernel.graph, arrays), meaning.meaning(program, arrays))
 
 
 def test_float32_is_multiplied_without_it() -> None:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 #: Statements, each as often as its loops say, that are run at most.
 MOST_STEPS = 1 << 19
-_EFFECTS = ("LOAD", "STORE", "MATRIX_MULACC", "COPY_ELEMENTS", "LOAD_LINES")
-_STRUCTURE = ("PARAM", "BUFFER", "AFTER", "INDEX", "END", "SINK", "BARRIER", "SEGMENT", "WAIT_MATRICES")
+_EFFECTS = ("LOAD", "STORE", "MATRIX_MULACC", "CLEAR_MATRIX", "COPY_ELEMENTS", "LOAD_LINES")
+_STRUCTURE = ("PARAM", "BUFFER", "AFTER", "INDEX", "END", "SINK", "BARRIER", "SEGMENT", "WAIT_MATRICES", "STORE_MATRIX")
 
 
 @dataclass(slots=True)
@@ -142,6 +142,11 @@ class _Run:
                 self._store(item)
             elif item.op == "MATRIX_MULACC":
                 self._multiply(item)
+            elif item.op == "CLEAR_MATRIX":
+                memory, (holder, first) = self._place(item.src[0], None)
+                memory[
+                    holder[:, None], np.broadcast_to(first, holder.shape)[:, None] + np.arange(item.attrs["count"])
+                ] = 0
             elif item.op == "COPY_ELEMENTS":
                 self._copy(item)
             elif item.op == "LOAD_LINES":
@@ -203,11 +208,13 @@ class _Run:
         fragments, places = [], []
         threads = node.attrs["threads"]
         for source, layout in zip(node.src, ("result", "left", "right"), strict=True):
-            memory, (holder, first) = self._place(source, None)
+            memory, (*holders, first) = self._place(source, None)
             own = threads if len(memory) == len(self.items) else 1  # of a matrix in local memory a team has all
             count = 1 << (len(node.attrs[layout]) - own.bit_length() + 1)
             within = np.arange(count) if own == threads else turned_over(np.arange(count), node.attrs["swizzle"])
-            place = (holder[:, None], np.broadcast_to(first, holder.shape)[:, None] + within)
+            if layout == "left" and node.attrs["pitch"]:
+                within = within // node.attrs["size"][2] * node.attrs["pitch"] + within % node.attrs["size"][2]
+            place = (*(h[:, None] for h in holders), np.broadcast_to(first, self.items.shape)[:, None] + within)
             places.append((memory, place))
             fragments.append(memory[place][self.teams].reshape(-1, threads, count)[:, :own])
         memory, (item, element) = places[0]

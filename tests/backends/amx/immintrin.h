@@ -22,6 +22,11 @@ static inline void _tile_loadconfig(const void *configuration) {
   memset(emulated_tiles, 0, sizeof emulated_tiles);
 }
 
+static inline void _tile_zero(int tile) {
+  emulated_need(emulated_now.palette == 1);
+  memset(emulated_tiles[tile], 0, sizeof emulated_tiles[tile]);
+}
+
 static inline void _tile_loadd(int tile, const void *base, long stride) {
   emulated_need(emulated_now.palette == 1);
   memset(emulated_tiles[tile], 0, sizeof emulated_tiles[tile]);
