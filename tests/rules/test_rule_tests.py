@@ -15,6 +15,7 @@ LIMITS = {
     "accumulators": 1024,
     "reduction_lanes": 16,
     "column_lanes": 16,
+    "kept_row": 8192,
 }
 TESTS = RuleTests(engine.loaded().sources.files, LIMITS)
 

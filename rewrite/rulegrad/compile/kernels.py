@@ -116,7 +116,7 @@ def launch_sizes(program: UOp) -> tuple[tuple[int, ...], tuple[int, ...]]:
         )
     groups = sizes["group"] or sizes["item"]
     axes = range(max([*groups, *sizes["local"]], default=0) + 1)
-    local = tuple(sizes["local"].get(axis, 1) for axis in axes) if sizes["local"] else ()
+    local = tuple(sizes["local"].get(axis, 1) for axis in axes) if sizes["local"] or sizes["group"] else ()
     counts = tuple(groups.get(axis, 1) for axis in axes)
     return tuple(map(math.prod, zip(counts, local or (1,) * len(counts), strict=True))), local
 

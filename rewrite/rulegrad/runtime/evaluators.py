@@ -42,13 +42,14 @@ _WORKING: dict[str, Any] = {
 }
 
 
-#: Ops whose meaning no `eval` line can say.
+#: Ops whose meaning no `eval` line can say, or which are declared beside the rules that make them.
 _NATIVE: dict[str, Callable[..., Array]] = {
     "THREEFRY": threefry,
     "COMPLEX": joined,
     "REAL": np.real,
     "IMAG": np.imag,
     "ROUND_TF32": tf32,
+    "KEPT": lambda value, place: value,
 }
 
 
