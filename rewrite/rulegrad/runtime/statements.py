@@ -15,6 +15,7 @@ import numpy as np
 
 from rulegrad.errors import DeviceError
 from rulegrad.ir.dtype import as_dtype
+from rulegrad.runtime.boxes import box_of, places
 from rulegrad.runtime.evaluators import Evaluators, evaluators
 from rulegrad.runtime.fragments import multiply, positions, turned_over
 from rulegrad.runtime.numerics import Array
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 
 #: Statements, each as often as its loops say, that are run at most.
 MOST_STEPS = 1 << 19
-_EFFECTS = ("LOAD", "STORE", "MATRIX_MULACC", "COPY_ELEMENTS", "LOAD_LINES")
-_STRUCTURE = ("PARAM", "BUFFER", "AFTER", "INDEX", "END", "SINK", "BARRIER", "SEGMENT", "WAIT_MATRICES")
+_EFFECTS = ("LOAD", "STORE", "MATRIX_MULACC", "COPY_ELEMENTS", "COPY_TILE", "LOAD_LINES")
+_WAITS = ("BARRIER", "WAIT_MATRICES", "INIT_MBARRIERS", "EXPECT_BYTES", "WAIT_MBARRIER")
+_STRUCTURE = ("PARAM", "BUFFER", "AFTER", "INDEX", "END", "SINK", "SEGMENT", "TENSOR_MAP", *_WAITS)
 
 
 @dataclass(slots=True)
@@ -144,6 +146,8 @@ class _Run:
                 self._multiply(item)
             elif item.op == "COPY_ELEMENTS":
                 self._copy(item)
+            elif item.op == "COPY_TILE":
+                self._copy_tile(item)
             elif item.op == "LOAD_LINES":
                 self._load_lines(item)
             else:
@@ -185,6 +189,22 @@ class _Run:
         into = (*(line[:, None] for line in lines), np.asarray(first)[..., None] + every)
         out_of = (*(line[:, None] for line in others), np.asarray(start)[..., None] + every)
         target[into] = source[out_of]
+
+    def _copy_tile(self, node: UOp) -> None:
+        """Boxes of an array to local memory, of the work-items whose gate is true."""
+        to, described, _, gate, *begin = node.src
+        target, (groups, first) = self._place(to, None)
+        array = self._array(described.src[0]).reshape(described.src[0].shape)
+        gates, firsts, *begins = (
+            np.broadcast_to(values, self.items.shape)
+            for values in (self._value(gate), first, *(self._value(one) for one in begin))
+        )
+        for item in np.flatnonzero(gates):
+            found = box_of(array, described.attrs["sizes"], described.attrs["box"], [int(one[item]) for one in begins])
+            where = places(int(firsts[item]), found.size, found.itemsize)
+            if where.max() >= target.shape[-1]:
+                raise DeviceError(f"{node.describe()} copies what is out of bounds")
+            target[groups[item], where] = found.reshape(-1)
 
     def _load_lines(self, node: UOp) -> None:
         """Each thread of a warp gives the place of a line, and gets the elements of all lines that the layout says."""
