@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rulegrad as rg
 from rulegrad import Tensor
 from rulegrad.compile import compile_graph
 from rulegrad.diagnosis import meaning
-from rulegrad.errors import DeviceError
+from rulegrad.errors import DeviceError, RewriteError
 from rulegrad.ir import UOp
 from rulegrad.lang import engine
 from rulegrad.nn import functional
@@ -132,6 +133,21 @@ def test_maps_of_a_batch() -> None:
         TensorMap(1, 2, (3, 200, 120), (3, 200, 112), (1, 128, 64)),
         TensorMap(2, 2, (3, 120, 200), (3, 112, 200), (1, 64, 64)),
     )
+
+
+def test_a_target_has_to_spell_its_maps(tmp_path: Path) -> None:
+    file = tmp_path / "boxes.rules"
+    rows = (Path(backend("cuda").folder) / "variants.rules").read_text()
+    row = rows[rows.index('    row      operands_in_local_memory "wgmma_m64n128k128_int8_dd"') :]
+    file.write_text(
+        f"target opencl:\n    has MATRIX_MULACC\n    limit local_memory 99999, box_lines 256\n{row}", encoding="utf-8"
+    )
+    a, b = given(((128, 256), (128, 256)), "int8", "numpy")
+    with (
+        rg.load_rules(file),
+        pytest.raises(RewriteError, match="opencl has a limit box_lines, but no template tensor_map"),
+    ):
+        compile_graph([sums(a, b.T).uop], "opencl")
 
 
 # ---- what the copies need ----

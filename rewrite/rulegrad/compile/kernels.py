@@ -147,9 +147,20 @@ def tensor_maps(program: UOp) -> tuple[TensorMap, ...]:
     )  # fmt: skip
 
 
+def _map_parameters(program: UOp, target: str) -> list[str]:
+    template = engine.target(target).templates.get("tensor_map")
+    count = len(tensor_maps(program))
+    if count and template is None:
+        raise RewriteError(
+            f"target {target} has a limit box_lines, but no template tensor_map: how is such a parameter spelled?"
+        )
+    return [(template or "").format(number=number) for number in range(count)]
+
+
 def render(program: UOp, target: str, name: str, slots: int) -> str:
     """Source text of a lowered kernel. The body is by rules; the target's templates make the signature."""
     facts = engine.target(target)
+    maps = _map_parameters(program, target)
     body, parameters = engine.source(program, "linearize", facts.render, target)
     by_slot = {slot: (text, dtype) for slot, text, dtype in parameters}
     unused = facts.templates.get("unused", "void")
@@ -158,7 +169,6 @@ def render(program: UOp, target: str, name: str, slots: int) -> str:
         for k in range(slots)
         for text, dtype in [by_slot.get(k, (f"unused{k}", unused))]
     )
-    maps = [facts.templates["tensor_map"].format(number=k) for k, _ in enumerate(tensor_maps(program))]
     signature = facts.templates.get("separator", ", ").join([signature, *maps])
     nodes = program.toposort()
     # what matrix instructions are called by, each defined once
