@@ -17,7 +17,8 @@ import pytest
 
 import rulegrad as rg
 from rulegrad import Tensor
-from rulegrad.compile import compile_graph
+from rulegrad.compile import compile_graph, forget_kernels
+from rulegrad.config import config
 from rulegrad.diagnosis import meaning
 from rulegrad.errors import DeviceError, RewriteError
 from rulegrad.ir import UOp
@@ -117,13 +118,24 @@ def test_a_target_without_them_copies_by_threads(name: str, hopper: Any, without
 
 @pytest.mark.parametrize("name", BOXES)
 def test_programs_mean_what_their_kernels_mean(name: str) -> None:
-    """By the interpreter, which copies boxes as the op says."""
+    """By the interpreter, which copies boxes as the op says: after the first passes, and in the end."""
     shapes, build, dtypes = BOXES[name]
     (kernel,) = compile_graph([build(*given(shapes, dtypes[0], "numpy")).uop], "cuda_sm90a")
-    (program,) = engine.run_all([kernel.graph], engine.pipeline("program"), "cuda_sm90a")
-    assert "COPY_TILE" in {node.op for node in program.toposort()}
     arrays = meaning.sample_arrays(kernel.graph)
-    assert meaning.agree(meaning.meaning(kernel.graph, arrays), meaning.meaning(program, arrays))
+    wanted, steps = meaning.meaning(kernel.graph, arrays), engine.pipeline("program")
+    for count in (steps.index("tensor_cores") + 1, len(steps)):
+        (program,) = engine.run_all([kernel.graph], steps[:count], "cuda_sm90a")
+        assert "COPY_TILE" in {node.op for node in program.toposort()}
+        assert meaning.agree(wanted, meaning.meaning(program, arrays)), steps[count - 1]
+
+
+@pytest.mark.parametrize("target", ["cuda", "cuda_sm90a"])
+def test_each_pass_can_be_checked(target: str, hopper: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CHECK=2 runs what every pass of a product makes."""
+    monkeypatch.setattr(hopper, "target", target)
+    forget_kernels()
+    with config(check=2):
+        np.testing.assert_array_equal(*found_and_wanted(((200, 120), (120, 200)), lambda a, b: a @ b, "float16"))
 
 
 def test_maps_of_a_batch() -> None:

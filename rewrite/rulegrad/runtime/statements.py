@@ -240,12 +240,11 @@ class _Run:
 
     def _place(self, address: UOp, gate: Array | None) -> tuple[Array, tuple[Array, ...]]:
         """The memory, and where in it: of a register the work-item and the element, of an array the element."""
-        index = self._value(address.src[1]) if address.op == "INDEX" else np.asarray(0)
-        if address.op == "INDEX" and len(address.src) != 2:
-            raise DeviceError(f"the address of a program has one index, not {len(address.src) - 1}")
         storage = address.src[0] if address.op == "INDEX" else address
         while storage.op == "AFTER":
             storage = storage.src[0]
+        indices = [self._value(index) for index in address.src[1:]] if address.op == "INDEX" else [np.asarray(0)]
+        index = indices[0] if len(indices) == 1 else _flat(indices, storage.shape)
         memory = self.registers[storage] if storage.op == "BUFFER" else self._array(storage)
         if gate is not None:
             index = np.where(gate, index, 0)
@@ -259,6 +258,15 @@ class _Run:
         if parameter not in self.arrays:
             self.arrays[parameter] = self.storage(parameter).reshape(-1)
         return self.arrays[parameter]
+
+
+def _flat(indices: Sequence[Array], shape: Sequence[int]) -> Array:
+    """One index for one of each axis, row by row; -1 where one of them is out of bounds."""
+    inside = np.logical_and.reduce(
+        np.broadcast_arrays(*((index >= 0) & (index < size) for index, size in zip(indices, shape, strict=True)))
+    )
+    steps = [math.prod(shape[place + 1 :]) for place in range(len(shape))]
+    return np.where(inside, sum(index * step for index, step in zip(indices, steps, strict=True)), -1)
 
 
 def _without(items: Array, sizes: Sequence[int], places: Sequence[int]) -> Array:
