@@ -321,6 +321,17 @@ def test_products_on_tensors_that_move(fake: Any) -> None:
         assert (found == (1 + step) * 2 * 128).all()
 
 
+def test_the_pretend_driver_numbers_maps_as_the_bindings_do(fake: Any) -> None:
+    """The driver's function is called by its address, so only numbers tell it what is meant."""
+    real = pytest.importorskip("cuda.bindings.driver")
+    kinds = ("CUtensorMapInterleave", "CUtensorMapSwizzle", "CUtensorMapL2promotion", "CUtensorMapFloatOOBfill")
+    for kind in (*kinds, "CUtensorMapDataType"):
+        for name, number in vars(getattr(fake.driver, kind)).items():
+            assert int(getattr(getattr(real, kind), name)) == number
+    for status in fake.CUresult:
+        assert real.CUresult(int(status)).name == status.name
+
+
 def test_maps_that_the_driver_refuses(fake: Any) -> None:
     device: Any = devices.get("cuda")
     one, buffer = product_of_boxes(device)
