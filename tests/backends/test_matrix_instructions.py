@@ -131,6 +131,24 @@ def test_what_a_target_does_not_say_is_not_used(dtype: str) -> None:
     assert "mma_" not in kernel.source
 
 
+@pytest.mark.parametrize(
+    ("target", "dtype", "call"),
+    [
+        ("cuda", "bfloat16", "mma_m16n8k16_bfloat16("),
+        ("cuda", "int8", "mma_m16n8k32_int8("),
+        ("cuda_sm89", "float8_e4m3fn", "mma_m16n8k32_float8_e4m3fn("),
+        ("cuda_sm90a", "float16", "wgmma_m64n128k64_float16_"),
+        ("metal", "float16", "simdgroup_"),
+        ("c_amx", "bfloat16", "amx_bf16"),
+        ("c_amx", "int8", "amx_int8"),
+    ],
+)
+def test_operands_of_large_products_are_not_widened_before(target: str, dtype: str, call: str) -> None:
+    """By their costs alone: each element is converted thousands of times, but matrix instructions take it as it is."""
+    (kernel,) = compile_graph([product(*pair(((4096, 512), (512, 4096)), dtype, "numpy")).uop], target)
+    assert call in kernel.source
+
+
 @pytest.mark.parametrize(("name", "dtype"), [("cuda_shim", "bfloat16"), ("metal_shim", "float32")])
 def test_what_products_are_in(
     name: str, dtype: str, simulator: Callable[[str], str], tests_of: Callable[[str], Any]

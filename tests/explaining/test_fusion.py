@@ -44,7 +44,7 @@ def test_a_value_that_is_repeated(columns: int, stored: bool) -> None:
     assert (decision.rule, decision.pass_name, decision.stores) == ("stage.repeated", "stage", stored)
     assert decision.at.startswith("%2 = EXPAND")
     condition = compared(decision.conditions)
-    assert condition.text.startswith("cheaper_stored(x") and condition.holds == stored
+    assert condition.text.startswith("cheaper_stored(kept(x)") and condition.holds == stored
     # what the rule file's own functions say of the node
     rules, node = engine.program("opencl"), graph.toposort()[1]
     work = rules.call("work", node)
