@@ -57,6 +57,7 @@ BOXES: dict[str, tuple[Shapes, Build, tuple[str, ...]]] = {
     "across the depth, both": (((320, 256), (320, 128)), lambda a, b: a.T @ b, ("bfloat16", "float16")),
     "fewer steps than tiles": (((128, 64), (64, 128)), lambda a, b: a @ b, ("bfloat16",)),
     "two steps": (((128, 128), (128, 128)), lambda a, b: a @ b, ("float16",)),
+    "several turns of the ring": (((128, 1088), (1088, 128)), lambda a, b: a @ b, ("float16",)),
     "a batch": (((3, 128, 192), (3, 192, 128)), lambda a, b: a @ b, ("bfloat16", "float16")),
     "a batch of batches": (((2, 2, 128, 64), (2, 2, 64, 128)), lambda a, b: a @ b, ("float16",)),
     "one matrix for a batch": (((2, 128, 128), (128, 128)), lambda a, b: a @ b, ("bfloat16",)),
