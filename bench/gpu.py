@@ -6,11 +6,12 @@ It installs nothing. It needs a driver (libcuda.so.1) and `python -m pip install
 pytest, hypothesis and a checkout; the peers (cuBLAS through torch.matmul, torch.compile) need a torch that finds the
 GPU. What is missing is said, and left out; without a GPU the exit status is 2.
 
-First the ops and tensors of the test-suite run on the device. Then, each result compared with NumPy's: kernels that
-are bound by memory beside a copy from device to device (90 % of its bandwidth is the aim), a product of bfloat16
-matrices of 8192 rows and columns beside cuBLAS (70 %), and softmax and layer norm of rows beside torch.compile. Times
-are the least of several runs, by the device's own clock. --quick: small sizes. --device: another device, which has no
-copy and no peers.
+First products of matrices of many sizes and layouts are computed, in each way that the target has to copy tiles
+(bench/gpu_products.py), and the ops and tensors of the test-suite run on the device, in the first way that was right.
+Then, each result compared with NumPy's: kernels that are bound by memory beside a copy from device to device (90 % of
+its bandwidth is the aim), a product of bfloat16 matrices of 8192 rows and columns, in each way that was right, beside
+cuBLAS (70 %), and softmax and layer norm of rows beside torch.compile. Times are the least of several runs, by the
+device's own clock. --quick: small sizes. --device: another device, which has no copy and no peers.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from typing import Any
 import numpy as np
 
 import common
+import gpu_products
 import rulegrad as rg
 from rulegrad import Tensor
 from rulegrad.errors import DeviceError
@@ -52,6 +54,7 @@ class Case:
     torch: Callable[..., Any] | None = None
     operations: int = 0
     tolerance: float = 1e-4
+    rules: str = ""  # a rule file, under which it is computed
 
 
 @dataclass
@@ -72,8 +75,8 @@ class Result:
         self.share = self.peer_seconds / self.seconds if self.peer_seconds else None
 
 
-def cases(n: int, width: int) -> list[Case]:
-    """The cases for matrices of n rows and columns, and n rows of a width."""
+def cases(n: int, width: int, ways: dict[str, str]) -> list[Case]:
+    """The cases for matrices of n rows and columns, and n rows of a width; ways to copy tiles, and their rule files."""
     rows = (n, width)
 
     def softmax(x: Any) -> Any:
@@ -97,8 +100,8 @@ def cases(n: int, width: int) -> list[Case]:
         Case("relu, bfloat16", one, "bfloat16", lambda x: x.relu() * 1.5 + 2, lambda x: x.clip(0) * 1.5 + 2, "copy",
              tolerance=2e-2),
         Case("sums of rows", one, "float32", lambda x: x.sum(1), lambda x: x.sum(1), "copy", tolerance=1e-2),
-        Case("product, bfloat16", ((n, n), (n, n)), "bfloat16", lambda a, b: a @ b, lambda a, b: a @ b, "cuBLAS",
-             lambda torch, a, b: torch.matmul(a, b), 2 * n**3, 2e-2),
+        *(Case(f"product, bfloat16 {way}".strip(), ((n, n), (n, n)), "bfloat16", lambda a, b: a @ b, lambda a, b: a @ b,
+               "cuBLAS", lambda torch, a, b: torch.matmul(a, b), 2 * n**3, 2e-2, rules) for way, rules in ways.items()),
         Case("product, float32", ((n, n), (n, n)), "float32", lambda a, b: a @ b, lambda a, b: a @ b, "cuBLAS",
              lambda torch, a, b: torch.matmul(a, b), 2 * n**3, 1e-2),
         Case("softmax of rows", one, "float32", lambda x: x.softmax(axis=1), softmax, "torch.compile",
@@ -116,18 +119,23 @@ def main() -> int:
     if missing:
         print(f"bench/gpu.py cannot run here: {missing}", file=sys.stderr)
         return 2
-    tests = {} if options.skip_tests else run_tests(name)
+    products = gpu_products.checked_apart(name, options.quick)
+    ways = {way: rules for way, rules in gpu_products.ways_of(name).items() if not products[way]["problems"]}
+    tests = {} if options.skip_tests else run_tests(name, next(iter(ways.values()), ""))
     torch = gpu_torch() if name.startswith("cuda") else None
     size = (256, 512) if options.quick else (8192, 8192)
     results = []
-    for case in cases(*size):
+    for case in cases(*size, ways):
         common.note(case.name)
-        results.append(measured(case, name, torch))
+        with gpu_products.in_way(case.rules):
+            results.append(measured(case, name, torch))
     if options.json:
-        print(json.dumps({"device": name, "tests": tests, "results": [asdict(r) for r in results]}, indent=2))
+        found = {"device": name, "tests": tests, "products": products, "results": [asdict(r) for r in results]}
+        print(json.dumps(found, indent=2))
     else:
-        show(name, tests, results, torch is not None)
-    return 1 if tests.get("failed") or any(result.problem for result in results) else 0
+        show(name, tests, products, results, torch is not None)
+    is_wrong = tests.get("failed") or any(one["problems"] for one in products.values())
+    return 1 if is_wrong or any(result.problem for result in results) else 0
 
 
 def parsed() -> argparse.Namespace:
@@ -148,9 +156,17 @@ def needs(name: str) -> str:
     return ""
 
 
-def run_tests(name: str) -> dict[str, Any]:
-    """The test-suite's ops and tensors on the device."""
+def run_tests(name: str, rules: str) -> dict[str, Any]:
+    """The test-suite's ops and tensors on the device, under a rule file."""
     environment = {**os.environ, "TEST_DEVICES": name, "RULEGRAD_DEVICE": name, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with gpu_products.rule_file(rules) as file:
+        if file is not None:
+            environment["RULEGRAD_RULES"] = str(file)
+        return tests_in(environment)
+
+
+def tests_in(environment: dict[str, str]) -> dict[str, Any]:
+    """What the tests say in this environment."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider", *TESTS]
     done = subprocess.run(
         command, cwd=common.BENCH.parent, env=environment, capture_output=True, text=True, check=False
@@ -248,12 +264,16 @@ def torch_seconds(torch: Any, case: Case, arrays: list[Any]) -> float:
     return best
 
 
-def show(name: str, tests: dict[str, Any], results: list[Result], has_torch: bool) -> None:
+def show(name: str, tests: dict[str, Any], products: dict[str, Any], results: list[Result], has_torch: bool) -> None:
     """The table."""
     print(f"{name}: {devices.report(backend(name.partition(':')[0])).discovery.devices[0].description}")
     print(f"tests: {tests.get('summary', 'not run')}")
     if tests.get("failed"):
         print(tests["output"])
+    for way, found in products.items():
+        print(f"products {way}".strip() + f": {found['right']} are right, {len(found['problems'])} wrong")
+        for problem in found["problems"]:
+            print(f"  {problem}")
     if not has_torch:
         print("torch with a GPU was not found: cuBLAS and torch.compile are left out")
     print(f"\n{'':<22}{'kernels':>8}{'ms':>10}{'GB/s':>9}{'TFLOP/s':>9}   peer")

@@ -19,6 +19,7 @@ from .launching import UNASKED_BYTES, geometry
 from .programs import architecture, build, target_for
 from .replay import Launches, Replay
 from .staging import Staging
+from .tensor_maps import TensorMaps
 
 __all__ = ["Device", "discover", "fingerprint", "geometry", "self_test"]
 
@@ -105,8 +106,8 @@ class Executable:
     """A kernel of a module, and where its arguments are put for a launch."""
 
     __slots__ = (
-        "_addresses", "_arguments", "_blocks", "_description", "_device", "_function", "_local_bytes", "_module",
-        "_threads",
+        "_addresses", "_arguments", "_blocks", "_description", "_device", "_function", "_local_bytes", "_maps",
+        "_module", "_threads",
     )  # fmt: skip
 
     def __init__(self, device: Device, kernel: Kernel, module: Any) -> None:
@@ -123,7 +124,9 @@ class Executable:
             self._ask_for_local_memory()
         self._arguments = (ctypes.c_void_p * kernel.slots)()
         place, size = ctypes.addressof(self._arguments), ctypes.sizeof(ctypes.c_void_p)
-        self._addresses = (ctypes.c_void_p * kernel.slots)(*(place + k * size for k in range(kernel.slots)))
+        self._maps = TensorMaps(kernel.maps, self._description)
+        addresses = [*(place + k * size for k in range(kernel.slots)), *self._maps.addresses]
+        self._addresses = (ctypes.c_void_p * len(addresses))(*addresses)
 
     def __call__(self, handles: Sequence[int], wait: bool = False) -> float | None:
         with self._device.entered():
@@ -156,6 +159,7 @@ class Executable:
     def start(self, handles: Sequence[int]) -> None:
         """Hands a launch to the driver, which copies the arguments. The device's lock is held."""
         self._arguments[:] = handles
+        self._maps.update(handles)
         try:
             call(
                 "cuLaunchKernel", self._function, *self._blocks, *self._threads, self._local_bytes, self._device.stream,

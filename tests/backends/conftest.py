@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rulegrad
+from rulegrad.compile.kernels import forget_kernels
 from rulegrad.errors import DeviceError
 from rulegrad.runtime import devices
 
@@ -47,3 +48,21 @@ def module_of(path: str) -> Any:
 def tests_of() -> Callable[[str], Any]:
     """`module_of`, as a fixture: test folders are no packages."""
     return module_of
+
+
+@pytest.fixture
+def hopper(simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The simulator of NVIDIA's GPUs, of compute capability 9.0."""
+    device = devices.get(simulator("cuda_shim"))
+    monkeypatch.setattr(device, "target", "cuda_sm90a")
+    forget_kernels()
+    return device
+
+
+@pytest.fixture
+def without_boxes(tmp_path: Path) -> Iterator[None]:
+    """Threads of a Hopper GPU copy what a matrix product needs, not TMA."""
+    file = tmp_path / "without_boxes.rules"
+    file.write_text("target cuda_sm90a:\n    limit box_lines 0\n")
+    with rulegrad.load_rules(file):
+        yield

@@ -105,7 +105,7 @@ def test_no_access_waits_for_a_bank(
 
 
 @pytest.mark.parametrize("transposed", LAID)
-def test_copies_for_wgmma_do_not_wait(transposed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copies_for_wgmma_do_not_wait(transposed: str, without_boxes: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """It reads shared memory itself, with 128-byte swizzle: lines are copied as they lie, and the emulation finds them."""
     assert worst(factors("bfloat16", transposed, 128), "cuda_sm90a", monkeypatch) == {"_copy": 1}
 

@@ -13,7 +13,7 @@ import pytest
 
 import rulegrad as rg
 from rulegrad import Tensor
-from rulegrad.compile import forget_kernels
+from rulegrad.compile import compile_graph, forget_kernels
 from rulegrad.config import config
 from rulegrad.errors import DeviceError, OutOfMemoryError
 from rulegrad.ir import UOp
@@ -108,7 +108,7 @@ def fake(simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, tmp_p
     module = sys.modules.setdefault(spec.name, importlib.util.module_from_spec(spec))
     spec.loader.exec_module(module)
     module.driver, module.compiler = module.FakeDriver(), module.FakeCompiler()
-    for name in ("driver", "programs", "replay", "staging", "device"):
+    for name in ("driver", "programs", "replay", "staging", "tensor_maps", "device"):
         for function, answer in (("cuda", module.driver), ("nvrtc", module.compiler)):
             if hasattr(part(name), function):
                 monkeypatch.setattr(part(name), function, lambda answer=answer: answer)
@@ -238,6 +238,114 @@ def test_local_memory_is_asked_for(fake: Any) -> None:
     np.testing.assert_array_equal(result, np.arange(64))
     fake.driver.most_local_bytes = 50_000
     with pytest.raises(DeviceError, match=r"needs 65,536 bytes of local memory .*INVALID_VALUE.* limit local_memory"):
+        device.compile([one])
+
+
+def product_of_boxes(device: Any, size: int = 128) -> tuple[Kernel, Callable[..., tuple[int, Any]]]:
+    """A product whose operands are copied by TMA, and what makes a buffer: of numbers that are told, or of anything."""
+    zeros = [Tensor(np.zeros((size, size), np.float16), device="numpy").realize() for _ in range(2)]
+    (one,) = compile_graph([(zeros[0] @ zeros[1]).uop], device.target)
+    assert len(one.maps) == 2
+
+    def buffer(seed: int | None = None) -> tuple[int, Any]:
+        numbers = np.random.default_rng(seed).integers(-3, 4, (size, size)).astype(np.float16)
+        handle = device.allocate(numbers.nbytes)
+        device.copy_in(handle, numbers)
+        return handle, numbers
+
+    return one, buffer
+
+
+def read(device: Any, handle: int, size: int = 128) -> np.ndarray[Any, Any]:
+    found = np.zeros((size, size), np.float16)
+    device.copy_out(handle, found)
+    return found
+
+
+def test_tensor_maps_follow_their_buffers(fake: Any) -> None:
+    """A map is made when a buffer is new or has moved, and not again while it stays where it is."""
+    device: Any = devices.get("cuda")
+    one, buffer = product_of_boxes(device)
+    (executable,) = device.compile([one])
+    (out, _), (left, a), (right, b), (other, c) = (buffer(seed) for seed in range(4))
+    made = []
+    for first, second, wanted in (
+        (left, right, a @ b),
+        (left, right, a @ b),
+        (other, right, c @ b),
+        (other, left, c @ a),
+    ):
+        executable([out, first, second])
+        np.testing.assert_array_equal(read(device, out), wanted)
+        made.append(fake.driver.maps_made)
+    assert made == [2, 2, 3, 4]
+    # a buffer that was freed, and one in another place instead
+    device.free(left)
+    moved, d = buffer(7)
+    executable([out, moved, right])
+    np.testing.assert_array_equal(read(device, out), d @ b)
+
+
+def test_replayed_launches_have_the_maps_of_their_buffers(fake: Any) -> None:
+    """The graph is captured with maps as they are then; the same kernel on other buffers changes none of them."""
+    device: Any = devices.get("cuda")
+    one, buffer = product_of_boxes(device)
+    (executable,) = device.compile([one])
+    (x, _), (y, _), (z, _), (a, first), (b, second) = (buffer(seed) for seed in range(5))
+    launches = [(executable, [x, a, b]), (executable, [y, b, a]), (executable, [z, a, a])]
+    counts = []
+    for _ in range(4):
+        fake.driver.called.clear()
+        device.launch_together(launches)
+        counts.append((fake.driver.called.count("cuLaunchKernel"), fake.driver.called.count("cuGraphLaunch")))
+        for handle, wanted in ((x, first @ second), (y, second @ first), (z, first @ first)):
+            np.testing.assert_array_equal(read(device, handle), wanted)
+            device.copy_in(handle, np.zeros((128, 128), np.float16))
+        executable([z, b, b])
+        np.testing.assert_array_equal(read(device, z), second @ second)
+    assert counts == [(3, 0), (3, 1), (0, 1), (0, 1)]
+    # with other contents, and then with other buffers
+    device.copy_in(a, 2 * first)
+    device.launch_together(launches)
+    np.testing.assert_array_equal(read(device, z), 4 * (first @ first))
+    (c, third) = buffer(9)
+    device.launch_together([(executable, [out, c, b]) for out in (x, y, z)])
+    np.testing.assert_array_equal(read(device, y), third @ second)
+
+
+def test_products_on_tensors_that_move(fake: Any) -> None:
+    """A step that is run again, whose operand is another buffer each time."""
+    a, b = (Tensor(np.full((128, 128), k, np.float16), device="cuda") for k in (1, 2))
+    for step in range(5):
+        found = ((a + step).realize() @ b).numpy()
+        assert (found == (1 + step) * 2 * 128).all()
+
+
+def test_the_pretend_driver_numbers_maps_as_the_bindings_do(fake: Any) -> None:
+    """The driver's function is called by its address, so only numbers tell it what is meant."""
+    real = pytest.importorskip("cuda.bindings.driver")
+    kinds = ("CUtensorMapInterleave", "CUtensorMapSwizzle", "CUtensorMapL2promotion", "CUtensorMapFloatOOBfill")
+    for kind in (*kinds, "CUtensorMapDataType"):
+        for name, number in vars(getattr(fake.driver, kind)).items():
+            assert int(getattr(getattr(real, kind), name)) == number
+    for status in fake.CUresult:
+        assert real.CUresult(int(status)).name == status.name
+
+
+def test_maps_that_the_driver_refuses(fake: Any) -> None:
+    device: Any = devices.get("cuda")
+    one, buffer = product_of_boxes(device)
+    (executable,) = device.compile([one])
+    (out, _), (left, _), (right, _) = (buffer() for _ in range(3))
+    for _ in range(2):  # a map that was not made is not taken for one that was
+        with pytest.raises(
+            DeviceError, match=r"on cuda:0 cannot copy boxes \(128, 64\) of .* box_lines 0 threads copy it"
+        ):
+            executable([out, left + 8, right])
+    with pytest.raises(DeviceError, match="kernel .* cannot run: .*_ILLEGAL_ADDRESS"):
+        executable([out, left + 16, right])
+    fake.driver.has_tensor_maps = False
+    with pytest.raises(DeviceError, match="this driver has no cuTensorMapEncodeTiled: install a newer one, of CUDA 12"):
         device.compile([one])
 
 

@@ -79,19 +79,23 @@ def sources(name: str, target: str) -> str:
     """The text of a program's kernels, each below what it is launched with."""
     parts = []
     for kernel in compile_graph([tensor.uop for tensor in PROGRAMS[name][1]()], target):
-        parts.append(f"grid {kernel.grid}, local {kernel.local}, slots {kernel.slots}\n{kernel.source}")
+        maps = f", maps {kernel.maps}" if kernel.maps else ""
+        parts.append(f"grid {kernel.grid}, local {kernel.local}, slots {kernel.slots}{maps}\n{kernel.source}")
     return _DIGEST.sub("0" * 8, "\n".join(parts))
 
 
-#: Targets that go on from a backend's own: the programs that have one of these dtypes.
-VARIANTS = {"webgpu_f16": {"float16"}}
+#: Targets that go on from a backend's own, and the programs that are other ones there.
+VARIANTS = {
+    "webgpu_f16": {name for name, (dtypes, _) in PROGRAMS.items() if "float16" in dtypes.split()},
+    "cuda_sm90a": {"matmul_tiles"},
+}
 
 CASES = [
     (target, name)
     for target in (*rendering_targets(), *VARIANTS)
     for name, (dtypes, _) in PROGRAMS.items()
     if set(dtypes.split()) <= set(engine.target_declaration(target).types)
-    and (target not in VARIANTS or VARIANTS[target] & set(dtypes.split()))
+    and (target not in VARIANTS or name in VARIANTS[target])
 ]
 
 

@@ -200,23 +200,14 @@ LEFT_OUT = {
 
 
 @pytest.mark.parametrize("what", LEFT_OUT)
-def test_what_instructions_under_way_need(what: str, simulator: Callable[[str], str]) -> None:
+def test_what_instructions_under_way_need(what: str, hopper: Any, without_boxes: None) -> None:
     shapes = ((128, 512), (512, 128))
-    tensors = pair(shapes, "float16", simulator("cuda_shim"))
+    tensors = pair(shapes, "float16", "cuda_shim")
     wanted = product(*pair(shapes, "float32", "numpy")).cast("float16").numpy()
-    (kernel,) = compile_graph([product(*tensors).uop], "cuda_sm90a")
+    (kernel,) = compile_graph([product(*tensors).uop], hopper.target)
     source = LEFT_OUT[what](kernel.source)
     assert (source == kernel.source) == (what == "nothing")
     assert (wrong_orders(kernel, source, tensors, wanted) > 0) == (what != "nothing")
-
-
-@pytest.fixture
-def hopper(simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The simulator of NVIDIA's GPUs, of compute capability 9.0."""
-    device = devices.get(simulator("cuda_shim"))
-    monkeypatch.setattr(device, "target", "cuda_sm90a")
-    forget_kernels()
-    return device
 
 
 @pytest.mark.parametrize("depth", [256, 208])
@@ -236,7 +227,9 @@ def test_bytes_of_wgmma_lie_along_the_depth(depth: int, hopper: Any, monkeypatch
 
 
 @pytest.mark.parametrize("letters", ["dd", "dc", "rd", "rc"])
-def test_operands_of_wgmma_lie_as_in_memory(letters: str, hopper: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operands_of_wgmma_lie_as_in_memory(
+    letters: str, hopper: Any, without_boxes: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Lines along the depth, or across it: 16 bytes are copied at a time."""
     shapes = ((320, 256) if letters[0] == "r" else (256, 320), (128, 320) if letters[1] == "d" else (320, 128))
 
@@ -254,10 +247,21 @@ def test_operands_of_wgmma_lie_as_in_memory(letters: str, hopper: Any, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("arch", "target"), [("sm_80", "cuda"), ("sm_89", "cuda_sm89"), ("sm_90a", "cuda_sm89"), ("sm_90a", "cuda_sm90a")]
+    ("arch", "target", "copies"),
+    [
+        ("sm_80", "cuda", ""),
+        ("sm_89", "cuda_sm89", ""),
+        ("sm_90a", "cuda_sm89", ""),
+        ("sm_90a", "cuda_sm90a", "without_boxes"),
+        ("sm_90a", "cuda_sm90a", ""),
+    ],
 )
-def test_registers_hold_the_fragments(arch: str, target: str, with_tf32: None) -> None:
+def test_registers_hold_the_fragments(
+    arch: str, target: str, copies: str, with_tf32: None, request: pytest.FixtureRequest
+) -> None:
     """No product has its fragments in memory: there is no stack and no spill."""
+    if copies:
+        request.getfixturevalue(copies)
     package = backend("cuda").module.__package__
     programs, usage = (importlib.import_module(f"{package}.{part}") for part in ("programs", "usage"))
     kernels, dtypes = {}, {}

@@ -24,7 +24,7 @@ namespace shim {
 
 constexpr unsigned warp_size = 32, most_threads = 1024, stack_bytes = 1 << 17;
 
-enum class State { ready, in_block_barrier, in_warp_barrier, ended };
+enum class State { ready, in_block_barrier, in_warp_barrier, waits_for_progress, ended };
 
 struct Fiber {
   ucontext_t context;
@@ -33,6 +33,7 @@ struct Fiber {
   bool has_begun = false;
   State state = State::ready;
   int line = 0;  // of the barrier
+  unsigned long long seen = 0;  // how far others were when it began to wait for their progress
 };
 
 inline Fiber fibers[most_threads];
@@ -41,6 +42,8 @@ inline jmp_buf scheduler_place;
 inline unsigned running;  // the thread's number in its block
 inline void (*body)();
 inline bool uses_fibers;
+inline unsigned long long progress;  // counts what threads may wait for that is no barrier
+inline bool has_failed;
 
 inline void wait_at(State state, int line) {
   Fiber& me = fibers[running];
@@ -51,6 +54,23 @@ inline void wait_at(State state, int line) {
   me.state = state;
   me.line = line;
   if (!_setjmp(me.place)) _longjmp(scheduler_place, 1);
+}
+
+// Waits until another thread has made progress.
+inline void wait_for_progress() {
+  fibers[running].seen = progress;
+  wait_at(State::waits_for_progress, 0);
+}
+
+// Ends the launch with an error.
+[[noreturn]] inline void fail(const char* what) {
+  if (!uses_fibers) {
+    fprintf(stderr, "shim: %s\n", what);
+    abort();
+  }
+  snprintf(shim_message, sizeof shim_message, "%s, in block (%u, %u, %u)", what, block_index.x, block_index.y, block_index.z);
+  has_failed = true;
+  _longjmp(scheduler_place, 1);
 }
 
 inline void fiber_main() {
@@ -106,7 +126,7 @@ inline bool release(unsigned first, unsigned last, State state, bool all_must_wa
 }
 
 inline int divergent(unsigned count) {
-  unsigned waiting = 0, ended = 0;
+  unsigned waiting = 0, ended = 0, polling = 0;
   int lines[2] = {0, 0};
   for (unsigned k = 0; k < count; k++) {
     if (fibers[k].state == State::ended) {
@@ -114,8 +134,14 @@ inline int divergent(unsigned count) {
       continue;
     }
     waiting++;
+    polling += fibers[k].state == State::waits_for_progress;
     if (!lines[0]) lines[0] = fibers[k].line;
     else if (fibers[k].line != lines[0]) lines[1] = fibers[k].line;
+  }
+  if (polling) {
+    snprintf(shim_message, sizeof shim_message, "in block (%u, %u, %u) %u of %u threads wait for what never comes", block_index.x,
+             block_index.y, block_index.z, polling, count);
+    return 1;
   }
   snprintf(shim_message, sizeof shim_message,
            "divergent barrier in block (%u, %u, %u): of %u threads %u have ended and %u wait, at line %d%s", block_index.x,
@@ -145,9 +171,12 @@ inline int run_fibers(unsigned count) {
       do {
         for (unsigned k = first; k < last; k++) {
           Fiber& fiber = fibers[order.numbers[k]];
-          if (fiber.state != State::ready) continue;
+          const bool goes_on = fiber.state == State::waits_for_progress && fiber.seen != progress;
+          if (fiber.state != State::ready && !goes_on) continue;
+          fiber.state = State::ready;
           select_thread(order.numbers[k]);
           resume(fiber);
+          if (has_failed) return 1;
           any_ran = true;
         }
       } while (release(warp, warp + warp_size < count ? warp + warp_size : count, State::in_warp_barrier, false));
@@ -163,10 +192,16 @@ inline int run_fibers(unsigned count) {
 }
 
 inline void (*before_block)();
+inline const char* (*after_block)();  // what is wrong then, or nothing
 
 inline int run_block(unsigned count) {
   if (before_block) before_block();
-  if (uses_fibers) return run_fibers(count);
+  if (uses_fibers) {
+    if (const int failed = run_fibers(count)) return failed;
+    const char* problem = after_block ? after_block() : nullptr;
+    if (problem) snprintf(shim_message, sizeof shim_message, "%s", problem);
+    return problem != nullptr;
+  }
   order.shuffle(count);
   for (unsigned k = 0; k < count; k++) {
     select_thread(order.numbers[k]);
@@ -182,6 +217,7 @@ int run(const unsigned* grid, const unsigned* block, unsigned seed, bool with_fi
   kept = &call;
   body = [] { (*kept)(); };
   uses_fibers = with_fibers;
+  has_failed = false;
   order.seed = seed;
   grid_size = {grid[0], grid[1], grid[2]};
   block_size = {block[0], block[1], block[2]};
@@ -205,10 +241,20 @@ struct Make<0, k...> {
   using type = Sequence<k...>;
 };
 
+// An argument is a pointer, or what a pointer leads to.
+template <class P>
+struct Argument {
+  static const P& of(void* given) { return *static_cast<const P*>(given); }
+};
+template <class T>
+struct Argument<T*> {
+  static T* of(void* given) { return static_cast<T*>(given); }
+};
+
 template <class... P, int... k>
 int launch_with(void (*kernel)(P...), Sequence<k...>, void** arguments, const unsigned* grid, const unsigned* block,
                 unsigned seed, bool with_fibers) {
-  return run(grid, block, seed, with_fibers, [&] { kernel((P)arguments[k]...); });
+  return run(grid, block, seed, with_fibers, [&] { kernel(Argument<P>::of(arguments[k])...); });
 }
 template <class... P>
 int launch(void (*kernel)(P...), void** arguments, const unsigned* grid, const unsigned* block, unsigned seed, bool with_fibers) {

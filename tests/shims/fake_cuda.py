@@ -11,7 +11,9 @@ from __future__ import annotations
 import ctypes
 import enum
 import re
+import runpy
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +34,11 @@ class CUresult(enum.IntEnum):
 
 
 OK = CUresult.CUDA_SUCCESS
+tensor_maps = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("tensor_maps.py"))))
+_ENCODE_TILED = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_size_t, ctypes.c_int, ctypes.c_uint32, ctypes.c_size_t, *[ctypes.POINTER(ctypes.c_uint64)] * 2,
+    *[ctypes.POINTER(ctypes.c_uint32)] * 2, *[ctypes.c_int] * 4,
+)  # fmt: skip
 _KINDS = SimpleNamespace(
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR="major", CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR="minor"
 )
@@ -46,6 +53,11 @@ class FakeDriver:
     CUstream_flags = SimpleNamespace(CU_STREAM_NON_BLOCKING=1)
     CUevent_flags = SimpleNamespace(CU_EVENT_DEFAULT=0, CU_EVENT_DISABLE_TIMING=2)
     CUmemPool_attribute = SimpleNamespace(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD="threshold")
+    CUtensorMapInterleave = SimpleNamespace(CU_TENSOR_MAP_INTERLEAVE_NONE=0)
+    CUtensorMapSwizzle = SimpleNamespace(CU_TENSOR_MAP_SWIZZLE_128B=3)
+    CUtensorMapL2promotion = SimpleNamespace(CU_TENSOR_MAP_L2_PROMOTION_L2_128B=2)
+    CUtensorMapFloatOOBfill = SimpleNamespace(CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE=0)
+    CUtensorMapDataType = SimpleNamespace(CU_TENSOR_MAP_DATA_TYPE_UINT8=0, CU_TENSOR_MAP_DATA_TYPE_UINT16=1)
     CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL="thread")
     cuuint64_t = int
 
@@ -57,6 +69,9 @@ class FakeDriver:
         self.most_local_bytes = 232448
         self.captured: list[Callable[[], None]] | None = None
         self.called: list[str] = []
+        self.has_tensor_maps = True
+        self.maps_made = 0
+        self._encode_tiled = _ENCODE_TILED(self._encoded)
         self.clock = 0.0
 
     def __getattribute__(self, name: str) -> Any:
@@ -157,7 +172,8 @@ class FakeDriver:
         found = re.search(rf"\b{name.decode()}\((.*)\)", module)
         if found is None:
             return CUresult.CUDA_ERROR_NOT_FOUND, None
-        return OK, (name.decode(), module[module.index('extern "C"') :], found.group(1).count(",") + 1)
+        parameters = ["tensor_map" in one for one in found.group(1).split(",")]
+        return OK, (name.decode(), module[module.index('extern "C"') :], parameters)
 
     def cuFuncSetAttribute(self, function: Any, kind: str, value: int) -> tuple[CUresult]:
         if not self.current or kind != "local bytes" or value > self.most_local_bytes:
@@ -167,26 +183,53 @@ class FakeDriver:
 
     def cuLaunchKernel(self, function: Any, *rest: Any) -> tuple[CUresult]:
         *sizes, local_bytes, _stream, arguments, _extra = rest
-        name, source, slots = function
+        name, source, are_maps = function
         if local_bytes > self.allowed.get(name, 48 << 10):
             return (CUresult.CUDA_ERROR_INVALID_VALUE,)
-        places = ctypes.cast(arguments, ctypes.POINTER(ctypes.POINTER(ctypes.c_void_p)))
-        addresses = [places[k].contents.value or 0 for k in range(slots)]
-        if not self.current or not set(addresses) <= self.memory.keys():
+        places = ctypes.cast(arguments, ctypes.POINTER(ctypes.c_void_p))
+        given = [ctypes.string_at(places[k] or 0, tensor_maps.BYTES if one else 8) for k, one in enumerate(are_maps)]
+        addresses = [int.from_bytes(text, "little") for text, is_map in zip(given, are_maps, strict=True) if not is_map]
+        maps = [text for text, is_map in zip(given, are_maps, strict=True) if is_map]
+        if not self.current or not set(addresses) <= self.memory.keys() or not all(map(self._is_in_memory, maps)):
             return (CUresult.CUDA_ERROR_ILLEGAL_ADDRESS,)
 
         def launch() -> None:
             device: Any = devices.get("cuda_shim")
-            kernel = Kernel(name, None, source, (1,), (), slots, local_bytes=local_bytes)  # type: ignore[arg-type]
+            kernel = Kernel(name, None, source, (1,), (), len(addresses), local_bytes=local_bytes)  # type: ignore[arg-type]
             (executable,) = device.compile([kernel])
             executable._grid[:], executable._block[:] = sizes[:3], sizes[3:]
-            executable([self.memory[address] for address in addresses])
+            executable.launch(addresses, maps)
 
         if self.captured is not None:
             self.captured.append(launch)
         else:
             launch()
         return (OK,)
+
+    # ---- tensor maps ----
+
+    def cuGetProcAddress(self, symbol: bytes, version: int, flags: int) -> tuple[CUresult, int, int]:
+        if symbol != b"cuTensorMapEncodeTiled" or version < 12000 or not self.has_tensor_maps:
+            return OK, 0, 1
+        return OK, ctypes.cast(self._encode_tiled, ctypes.c_void_p).value or 0, 0
+
+    def _encoded(self, target: int, kind: int, rank: int, address: int, *rest: Any) -> int:
+        sizes, strides, box, steps, interleave, swizzle, _promotion, fill = rest
+        try:
+            if target % tensor_maps.ALIGNMENT or (interleave, swizzle, fill) != (0, 3, 0) or kind not in (0, 1):
+                return int(CUresult.CUDA_ERROR_INVALID_VALUE)
+            text = tensor_maps.encoded(
+                address, 1 << kind, sizes[:rank], strides[: rank - 1], box[:rank], steps[:rank]
+            )  # fmt: skip
+        except ValueError:
+            return int(CUresult.CUDA_ERROR_INVALID_VALUE)
+        ctypes.memmove(target, text, len(text))
+        self.maps_made += 1
+        return 0
+
+    def _is_in_memory(self, text: bytes) -> bool:
+        address, nbytes = tensor_maps.reach(text)
+        return address in self.memory and nbytes <= self.memory[address].nbytes
 
     # ---- graphs ----
 

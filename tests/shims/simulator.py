@@ -22,11 +22,12 @@ from rulegrad.lang import engine
 from rulegrad.lang.compiler import library_of
 from rulegrad.lang.compiler.forms import rows_of_table
 from rulegrad.runtime.device import Discovery, Found
-from rulegrad.runtime.kernel import Kernel, not_built
+from rulegrad.runtime.kernel import Kernel, TensorMap, not_built
 from rulegrad.runtime.paths import cache_folder
 
 CORE = Path(__file__).with_name("core.hpp")
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+_MAP_BYTES = 128
 _OPTIONS = ("-std=c++17", "-O1", "-shared", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-fwrapv", "-w")
 
 
@@ -146,6 +147,10 @@ class Simulator:
         """Whether threads of a block wait for each other."""
         raise NotImplementedError
 
+    def tensor_map(self, one: TensorMap, address: int) -> bytes:
+        """What a launch says of an array at an address whose boxes are copied. Raises ValueError."""
+        raise NotImplementedError
+
     def _library(self, text: str) -> ctypes.CDLL:
         folder, command = cache_folder(), compiler()
         if folder is None or command is None:
@@ -179,14 +184,30 @@ class Executable:
         grid, block = ((*sizes, 1, 1, 1)[:3] for sizes in device.geometry(kernel))
         self._grid, self._block = (ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*block)
         self._fibers = device.has_barriers(kernel)
-        self._slots = kernel.slots
+        self._maps = kernel.maps
         self._local_bytes = kernel.local_bytes
 
     def __call__(self, handles: Sequence[Bytes], wait: bool = False) -> float | None:
         start = time.perf_counter()
-        arguments = (ctypes.c_void_p * self._slots)(*(handle.ctypes.data for handle in handles))
+        addresses = [handle.ctypes.data for handle in handles]
+        self.launch(addresses, [self._device.tensor_map(one, addresses[one.slot]) for one in self._maps])
+        return time.perf_counter() - start if wait else None
+
+    def launch(self, addresses: Sequence[int], maps: Sequence[bytes]) -> None:
+        """Runs it with buffers at these addresses, and these tensor maps. Raises DeviceError."""
+        held, start = _aligned(b"".join(maps))
+        places = [*addresses, *(start + _MAP_BYTES * k for k in range(len(maps)))]
+        arguments = (ctypes.c_void_p * len(places))(*places)
         if self._launch(arguments, self._grid, self._block, self._device.order, self._fibers, self._local_bytes):
             raise DeviceError(
                 f"kernel {self._name!r} on {self._device.name} cannot run: {self._message.value.decode()}"
             )
-        return time.perf_counter() - start if wait else None
+        del held
+
+
+def _aligned(text: bytes) -> tuple[Any, int]:
+    """Memory with these bytes, and where they begin: at a multiple of 64."""
+    memory = ctypes.create_string_buffer(len(text) + 64)
+    start = ctypes.addressof(memory) + -ctypes.addressof(memory) % 64
+    ctypes.memmove(start, text, len(text))
+    return memory, start

@@ -12,7 +12,7 @@ from rulegrad.errors import DtypeError, RewriteError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import engine, watching
-from rulegrad.runtime.kernel import Kernel
+from rulegrad.runtime.kernel import Kernel, TensorMap
 
 _kernels: dict[tuple[UOp, str, bool], Kernel] = {}
 
@@ -60,7 +60,8 @@ def _kernel(graph: UOp, indexed: UOp, program: UOp, target: str, source: bool) -
     text = render(program, target, name, slots) if source else ""
     grid, group = launch_sizes(program) if source else ((), ())
     local_bytes = local_memory(program, target) if source else 0
-    return Kernel(name, indexed, text, grid, group, slots, flops, nbytes, local_bytes=local_bytes)
+    maps = tensor_maps(program) if source else ()
+    return Kernel(name, indexed, text, grid, group, slots, flops, nbytes, local_bytes=local_bytes, maps=maps)
 
 
 def _require_dtypes(indexed: UOp, program: UOp, target: str) -> None:
@@ -134,9 +135,32 @@ def local_memory(program: UOp, target: str) -> int:
     return sum(-(-size // step) * step for size in sizes)
 
 
+def tensor_maps(program: UOp) -> tuple[TensorMap, ...]:
+    """The maps that a launch gives a program for its copies of boxes, in the order of their numbers."""
+    nodes = {n.attrs["number"]: n for n in program.toposort() if n.op == "TENSOR_MAP"}
+    return tuple(
+        TensorMap(
+            node.src[0].attrs["slot"], as_dtype(node.dtype).itemsize, tuple(node.src[0].shape),
+            tuple(node.attrs["sizes"]), tuple(node.attrs["box"]),
+        )
+        for _, node in sorted(nodes.items())
+    )  # fmt: skip
+
+
+def _map_parameters(program: UOp, target: str) -> list[str]:
+    template = engine.target(target).templates.get("tensor_map")
+    count = len(tensor_maps(program))
+    if count and template is None:
+        raise RewriteError(
+            f"target {target} has a limit box_lines, but no template tensor_map: how is such a parameter spelled?"
+        )
+    return [(template or "").format(number=number) for number in range(count)]
+
+
 def render(program: UOp, target: str, name: str, slots: int) -> str:
     """Source text of a lowered kernel. The body is by rules; the target's templates make the signature."""
     facts = engine.target(target)
+    maps = _map_parameters(program, target)
     body, parameters = engine.source(program, "linearize", facts.render, target)
     by_slot = {slot: (text, dtype) for slot, text, dtype in parameters}
     unused = facts.templates.get("unused", "void")
@@ -145,6 +169,7 @@ def render(program: UOp, target: str, name: str, slots: int) -> str:
         for k in range(slots)
         for text, dtype in [by_slot.get(k, (f"unused{k}", unused))]
     )
+    signature = facts.templates.get("separator", ", ").join([signature, *maps])
     nodes = program.toposort()
     # what matrix instructions are called by, each defined once
     texts = dict.fromkeys(node.attrs["text"] for node in nodes if node.op == "MATRIX_MULACC")
@@ -184,4 +209,4 @@ def _name(indexed: UOp, slots: int) -> str:
     return f"{word}_{shape}{inner}_{number}"
 
 
-__all__ = ["compile_kernels", "forget_kernels", "launch_sizes", "local_memory", "render"]
+__all__ = ["compile_kernels", "forget_kernels", "launch_sizes", "local_memory", "render", "tensor_maps"]

@@ -19,12 +19,28 @@ def stores_of(roots: Sequence[UOp]) -> list[UOp]:
 
 
 @dataclass(frozen=True, slots=True)
+class TensorMap:
+    """What a launch says of the buffer of a slot, an array of this shape, of which a kernel copies boxes.
+
+    Sizes are in elements; beyond `sizes` there is 0. The lines of a box are 128 bytes, whose places of 16 bytes are
+    exchanged by the line's number.
+    """
+
+    slot: int
+    itemsize: int
+    shape: tuple[int, ...]
+    sizes: tuple[int, ...]
+    box: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """One launch: the graph that an interpreting device runs, and the source that a compiling one builds.
 
     `slots` is the number of buffers it takes: PARAM slot k is the k-th handle of a launch. `flops` and
     `nbytes` are what one launch computes and moves, for the profile; `user_line` is where the user asked;
-    `local_bytes` is the local memory of a work-group that a launch has to ask for.
+    `local_bytes` is the local memory of a work-group that a launch has to ask for; `maps` are further arguments, after
+    the buffers.
     """
 
     name: str
@@ -37,6 +53,7 @@ class Kernel:
     nbytes: int = 0
     user_line: str = ""
     local_bytes: int = 0
+    maps: tuple[TensorMap, ...] = ()
 
 
 def sources_of(kernels: Sequence[Kernel]) -> list[str]:

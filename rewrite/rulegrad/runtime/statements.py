@@ -15,6 +15,7 @@ import numpy as np
 
 from rulegrad.errors import DeviceError
 from rulegrad.ir.dtype import as_dtype
+from rulegrad.runtime.boxes import box_of, places
 from rulegrad.runtime.evaluators import Evaluators, evaluators
 from rulegrad.runtime.fragments import multiply, positions, turned_over
 from rulegrad.runtime.numerics import Array
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 
 #: Statements, each as often as its loops say, that are run at most.
 MOST_STEPS = 1 << 19
-_EFFECTS = ("LOAD", "STORE", "MATRIX_MULACC", "CLEAR_MATRIX", "COPY_ELEMENTS", "LOAD_LINES")
-_STRUCTURE = ("PARAM", "BUFFER", "AFTER", "INDEX", "END", "SINK", "BARRIER", "SEGMENT", "WAIT_MATRICES", "STORE_MATRIX")
+_EFFECTS = ("LOAD", "STORE", "MATRIX_MULACC", "CLEAR_MATRIX", "COPY_ELEMENTS", "COPY_TILE", "LOAD_LINES")
+_WAITS = ("BARRIER", "WAIT_MATRICES", "STORE_MATRIX", "INIT_MBARRIERS", "EXPECT_BYTES", "WAIT_MBARRIER")
+_STRUCTURE = ("PARAM", "BUFFER", "AFTER", "INDEX", "END", "SINK", "SEGMENT", "TENSOR_MAP", *_WAITS)
 
 
 @dataclass(slots=True)
@@ -149,6 +151,8 @@ class _Run:
                 ] = 0
             elif item.op == "COPY_ELEMENTS":
                 self._copy(item)
+            elif item.op == "COPY_TILE":
+                self._copy_tile(item)
             elif item.op == "LOAD_LINES":
                 self._load_lines(item)
             else:
@@ -191,6 +195,22 @@ class _Run:
         out_of = (*(line[:, None] for line in others), np.asarray(start)[..., None] + every)
         target[into] = source[out_of]
 
+    def _copy_tile(self, node: UOp) -> None:
+        """Boxes of an array to local memory, of the work-items whose gate is true."""
+        to, described, _, gate, *begin = node.src
+        target, (groups, first) = self._place(to, None)
+        array = self._array(described.src[0]).reshape(described.src[0].shape)
+        gates, firsts, *begins = (
+            np.broadcast_to(values, self.items.shape)
+            for values in (self._value(gate), first, *(self._value(one) for one in begin))
+        )
+        for item in np.flatnonzero(gates):
+            found = box_of(array, described.attrs["sizes"], described.attrs["box"], [int(one[item]) for one in begins])
+            where = places(int(firsts[item]), found.size, found.itemsize)
+            if where.max() >= target.shape[-1]:
+                raise DeviceError(f"{node.describe()} copies what is out of bounds")
+            target[groups[item], where] = found.reshape(-1)
+
     def _load_lines(self, node: UOp) -> None:
         """Each thread of a warp gives the place of a line, and gets the elements of all lines that the layout says."""
         threads, line = node.attrs["threads"], node.attrs["line"]
@@ -227,12 +247,11 @@ class _Run:
 
     def _place(self, address: UOp, gate: Array | None) -> tuple[Array, tuple[Array, ...]]:
         """The memory, and where in it: of a register the work-item and the element, of an array the element."""
-        index = self._value(address.src[1]) if address.op == "INDEX" else np.asarray(0)
-        if address.op == "INDEX" and len(address.src) != 2:
-            raise DeviceError(f"the address of a program has one index, not {len(address.src) - 1}")
         storage = address.src[0] if address.op == "INDEX" else address
         while storage.op == "AFTER":
             storage = storage.src[0]
+        indices = [self._value(index) for index in address.src[1:]] if address.op == "INDEX" else [np.asarray(0)]
+        index = indices[0] if len(indices) == 1 else _flat(indices, storage.shape)
         memory = self.registers[storage] if storage.op == "BUFFER" else self._array(storage)
         if gate is not None:
             index = np.where(gate, index, 0)
@@ -246,6 +265,15 @@ class _Run:
         if parameter not in self.arrays:
             self.arrays[parameter] = self.storage(parameter).reshape(-1)
         return self.arrays[parameter]
+
+
+def _flat(indices: Sequence[Array], shape: Sequence[int]) -> Array:
+    """One index for one of each axis, row by row; -1 where one of them is out of bounds."""
+    inside = np.logical_and.reduce(
+        np.broadcast_arrays(*((index >= 0) & (index < size) for index, size in zip(indices, shape, strict=True)))
+    )
+    steps = [math.prod(shape[place + 1 :]) for place in range(len(shape))]
+    return np.where(inside, sum(index * step for index, step in zip(indices, steps, strict=True)), -1)
 
 
 def _without(items: Array, sizes: Sequence[int], places: Sequence[int]) -> Array:

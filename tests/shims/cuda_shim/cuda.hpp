@@ -6,6 +6,7 @@
 #define __launch_bounds__(...)
 #define __shared__ static
 #define __align__(n) __attribute__((aligned(n)))
+#define __grid_constant__
 
 #define threadIdx shim::thread_index
 #define blockIdx shim::block_index
@@ -60,6 +61,7 @@ alignas(1024) inline unsigned char local_memory_0[most_local_bytes + guard_bytes
 inline unsigned local_memory_bytes;
 
 #include "group_matrices.hpp"
+#include "tensor_maps.hpp"
 
 template <class Kernel>
 int launch_with_local_memory(Kernel kernel, void** a, const unsigned* grid, const unsigned* block, unsigned seed, bool fibers,
@@ -74,9 +76,12 @@ int launch_with_local_memory(Kernel kernel, void** a, const unsigned* grid, cons
     memset(local_memory_0, 0xff, local_memory_bytes);
     memset(copies_begun, 0, sizeof copies_begun);  // what the block before did not wait for
     forget_matrices();
+    forget_box_copies();
   };
+  shim::after_block = box_copies_problem;
   const int failed = shim::launch(kernel, a, grid, block, seed, fibers);
   shim::before_block = nullptr;
+  shim::after_block = nullptr;
   for (unsigned k = 0; k < guard_bytes && !failed; k++) {
     if (local_memory_0[bytes + k] == 0xcb) continue;
     snprintf(shim_message, sizeof shim_message, "written behind the %u bytes of local memory", bytes);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import runpy
 import sys
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from types import SimpleNamespace
 
 from rulegrad.runtime.backends import backend
 from rulegrad.runtime.device import Discovery
-from rulegrad.runtime.kernel import Kernel
+from rulegrad.runtime.kernel import Kernel, TensorMap
 
 __all__ = ["ONE_DEVICE", "Device", "discover"]
 
@@ -18,6 +19,7 @@ ONE_DEVICE = True
 _HERE = Path(__file__).parent
 
 simulator = SimpleNamespace(**runpy.run_path(str(_HERE.parent / "simulator.py")))  # what all simulators share
+maps = SimpleNamespace(**runpy.run_path(str(_HERE.parent / "tensor_maps.py")))
 
 
 def discover() -> Discovery:
@@ -35,10 +37,12 @@ class Device(simulator.Simulator):  # type: ignore[misc, name-defined]
         self._cuda = backend("cuda")
 
     def headers(self) -> Sequence[Path]:
-        return [_HERE / "cuda.hpp", _HERE / "group_matrices.hpp", self._cuda.folder / "halves.cuh"]
+        own = [_HERE / name for name in ("cuda.hpp", "group_matrices.hpp", "tensor_maps.hpp")]
+        return [*own, self._cuda.folder / "halves.cuh"]
 
     def later_headers(self) -> Sequence[Path]:
-        return [self._cuda.folder / "wgmma.cuh"]  # above the instructions, which group_matrices.hpp has
+        # what they make of instructions, which our headers have
+        return [self._cuda.folder / name for name in ("wgmma.cuh", "tma.cuh")]
 
     def launch(self, kernel: Kernel) -> str:
         return f"launch_with_local_memory({kernel.name}, a, grid, block, seed, fibers, local_bytes)"
@@ -49,4 +53,9 @@ class Device(simulator.Simulator):  # type: ignore[misc, name-defined]
 
     def has_barriers(self, kernel: Kernel) -> bool:
         # the threads of a warp meet in matrix instructions too
-        return "__sync" in kernel.source or "mma_m" in kernel.source
+        return any(word in kernel.source for word in ("__sync", "mma_m", "mbarrier"))
+
+    def tensor_map(self, one: TensorMap, address: int) -> bytes:
+        strides = [math.prod(one.shape[-k:]) * one.itemsize for k in range(1, len(one.shape))]
+        box = one.box[::-1]
+        return bytes(maps.encoded(address, one.itemsize, one.sizes[::-1], strides, box, [1] * len(box)))
