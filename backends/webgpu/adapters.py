@@ -21,7 +21,8 @@ _KINDS = {"DiscreteGPU": "gpu", "IntegratedGPU": "gpu"}  # a CPU that draws is a
 _BUFFERS = 16  # `limit arguments` of the target
 _NEEDED = {"max-storage-buffers-per-shader-stage": _BUFFERS, "max-compute-invocations-per-workgroup": 64}
 
-FEATURES = ("shader-f16",)  #: what a device is asked for where its adapter has it
+#: What a device is asked for where its adapter has it, and how with_features.rules calls that.
+FEATURES = {"shader-f16": "f16"}
 
 
 @cache
@@ -75,14 +76,14 @@ def fingerprint() -> str:
 
 
 def target_for(features: Collection[str]) -> str:
-    """The target, of those in with_features.rules, that says the most of what an adapter with these features can do.
+    """The target with what with_features.rules adds for an adapter with these features.
 
     >>> from rulegrad.runtime.backends import backend
     >>> module = backend("webgpu").module
     >>> module.target_for({"shader-f16", "timestamp-query"}), module.target_for(())
-    ('webgpu_f16', 'webgpu')
+    ('webgpu+f16', 'webgpu')
     """
-    return "webgpu_f16" if "shader-f16" in features else "webgpu"
+    return "+".join(["webgpu", *(name for feature, name in FEATURES.items() if feature in features)])
 
 
 def _kind(adapter: Any) -> str:

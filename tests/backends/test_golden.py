@@ -83,8 +83,8 @@ def sources(name: str, target: str) -> str:
     return _DIGEST.sub("0" * 8, "\n".join(parts))
 
 
-#: Targets that go on from a backend's own: the programs that have one of these dtypes.
-VARIANTS = {"webgpu_f16": {"float16"}}
+#: Targets with features: the programs that have one of these dtypes.
+VARIANTS = {"webgpu+f16": {"float16"}}
 
 CASES = [
     (target, name)
