@@ -22,7 +22,8 @@ _BUFFERS = 16  # `limit arguments` of the target
 _NEEDED = {"max-storage-buffers-per-shader-stage": _BUFFERS, "max-compute-invocations-per-workgroup": 64}
 
 #: What a device is asked for where its adapter has it, and how with_features.rules calls that.
-FEATURES = {"shader-f16": "f16"}
+FEATURES = {"shader-f16": "f16", "subgroup": "subgroups"}
+_SLOWER_ON_CPUS = ("subgroup",)  # long rows take up to 13 % longer on Mesa's driver for the CPU: docs/decisions.md
 
 
 @cache
@@ -75,15 +76,16 @@ def fingerprint() -> str:
     return "|".join([*parts, *(f"{name}={os.environ.get(name, '')}" for name in _SETTINGS)])
 
 
-def target_for(features: Collection[str]) -> str:
+def target_for(features: Collection[str], is_cpu: bool = False) -> str:
     """The target with what with_features.rules adds for an adapter with these features.
 
     >>> from rulegrad.runtime.backends import backend
     >>> module = backend("webgpu").module
-    >>> module.target_for({"shader-f16", "timestamp-query"}), module.target_for(())
-    ('webgpu+f16', 'webgpu')
+    >>> module.target_for({"shader-f16", "subgroup", "timestamp-query"}), module.target_for({"subgroup"}, is_cpu=True)
+    ('webgpu+f16+subgroups', 'webgpu')
     """
-    return "+".join(["webgpu", *(name for feature, name in FEATURES.items() if feature in features)])
+    unused = _SLOWER_ON_CPUS if is_cpu else ()
+    return "+".join(["webgpu", *(name for one, name in FEATURES.items() if one in features and one not in unused)])
 
 
 def _kind(adapter: Any) -> str:

@@ -57,6 +57,7 @@ PROGRAMS: dict[str, tuple[str, Build]] = {
     "matmul": ("float32", lambda: [given(64, 16) @ given(16, 64)]),
     "matmul_float16": ("float16", lambda: [given(16, 16, dtype="float16") @ given(16, 16, dtype="float16")]),
     "matmul_tiles": ("bfloat16", lambda: [given(128, 96, dtype="bfloat16") @ given(96, 128, dtype="bfloat16")]),
+    "shared_rows": ("float32", lambda: [given(3, 1024).softmax(-1)]),
     "softmax": ("float32", lambda: [given(4, 10).softmax(-1)]),
     "gather": ("float32 int32", lambda: [given(5, 3).gather(0, given(2, 3, dtype="int32"))]),
     "two_results": ("float32", lambda: two_results()),
@@ -83,15 +84,18 @@ def sources(name: str, target: str) -> str:
     return _DIGEST.sub("0" * 8, "\n".join(parts))
 
 
-#: Targets with features: the programs that have one of these dtypes.
-VARIANTS = {"webgpu+f16": {"float16"}}
+#: Targets with features, and the programs that these change.
+VARIANTS = {
+    "webgpu+f16": {name for name, (dtypes, _) in PROGRAMS.items() if "float16" in dtypes.split()},
+    "webgpu+f16+subgroups": {"reduce_all", "shared_rows"},
+}
 
 CASES = [
     (target, name)
     for target in (*rendering_targets(), *VARIANTS)
     for name, (dtypes, _) in PROGRAMS.items()
     if set(dtypes.split()) <= set(engine.target_declaration(target).types)
-    and (target not in VARIANTS or VARIANTS[target] & set(dtypes.split()))
+    and (target not in VARIANTS or name in VARIANTS[target])
 ]
 
 

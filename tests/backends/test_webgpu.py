@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pytest
 import rulegrad as rg
 from rulegrad import Tensor
 from rulegrad.compile import compile_graph
+from rulegrad.compile.kernels import forget_kernels
 from rulegrad.errors import DeviceError, DtypeError, OutOfMemoryError
 from rulegrad.ir.dtype import DType
 from rulegrad.runtime import devices
@@ -43,10 +44,13 @@ def test_casts(device: str, dtype: str, tests_of: Callable[[str], Any]) -> None:
 
 
 @pytest.fixture
-def without_halves(device: str, monkeypatch: pytest.MonkeyPatch) -> str:
+def without_halves(device: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The device, compiled for as if its adapter had no `shader-f16`."""
-    monkeypatch.setattr(devices.get(device), "target", "webgpu")
-    return device
+    with monkeypatch.context() as patch:
+        patch.setattr(devices.get(device), "target", "webgpu")
+        forget_kernels()
+        yield device
+    forget_kernels()
 
 
 @pytest.fixture

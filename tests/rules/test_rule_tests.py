@@ -15,6 +15,7 @@ LIMITS = {
     "accumulators": 1024,
     "reduction_lanes": 16,
     "column_lanes": 16,
+    "subgroup_items": 4,
 }
 TESTS = RuleTests(engine.loaded().sources.files, LIMITS)
 
