@@ -1,7 +1,9 @@
-"""Rows that subgroups share, on whatever adapter of WebGPU has them: in CI, Mesa's driver for the CPU."""
+"""Rows that subgroups share, on whatever adapter of WebGPU has them: in CI, Mesa's driver for the CPU. The simulators of CUDA and Metal
+run theirs in test_simulators.py."""
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,6 +17,7 @@ from rulegrad.compile.kernels import forget_kernels
 from rulegrad.errors import DeviceError
 from rulegrad.ir.dtype import DType
 from rulegrad.runtime import devices
+from rulegrad.runtime.backends import backend
 
 NAME = "webgpu:0"
 TARGET = "webgpu+f16+subgroups"
@@ -108,9 +111,29 @@ def test_programs(device: str, tests_of: Callable[[str], Any]) -> None:
 
 
 def test_a_cpu_is_not_asked_for_them() -> None:
-    from rulegrad.runtime.backends import backend
-
     target_for = backend("webgpu").module.target_for
     everything = {"subgroup", "shader-f16", "timestamp-query"}
     assert target_for(everything) == TARGET and target_for({"subgroup"}) == "webgpu+subgroups"
     assert target_for(everything, is_cpu=True) == "webgpu+f16"
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+def test_warps_are_compiled(arch: str) -> None:
+    """What warps reduce, of every dtype, by NVRTC for GPUs that are not here: no stack, no spill."""
+    package = backend("cuda").module.__package__
+    programs, usage = (importlib.import_module(f"{package}.{part}") for part in ("programs", "usage"))
+    kernels = {}
+    for dtype in ("float32", "float64", "float16", "bfloat16", "int8", "uint16", "int32", "uint32", "int64", "uint64"):
+        x = Tensor(np.ones((3, 1024), np.int8), device="numpy").cast(dtype).realize()
+        for result in (x.sum(1), x.max(1), x.min(1), (x > 1).any(1), (x > 1).all(1)):
+            (kernel,) = compile_graph([result.uop], "cuda")
+            assert "= warp_" in kernel.source and kernel.source.count("__syncthreads") == 1
+            kernels[kernel.source] = kernel
+    try:
+        _, log = programs.compile_text("\n".join(kernels), arch)
+    except (ImportError, RuntimeError) as error:
+        if isinstance(error, DeviceError):
+            raise
+        pytest.skip(f"NVRTC is not installed ({error})")
+    found = usage.usages(log)
+    assert len(found) == len(kernels) and all((one.stack, one.spills) == (0, 0) for one in found)

@@ -38,7 +38,10 @@ class Device(simulator.Simulator):  # type: ignore[misc, name-defined]
         return [_HERE / "cuda.hpp", _HERE / "group_matrices.hpp", self._cuda.folder / "halves.cuh"]
 
     def later_headers(self) -> Sequence[Path]:
-        return [self._cuda.folder / "wgmma.cuh"]  # above the instructions, which group_matrices.hpp has
+        return [
+            self._cuda.folder / "warps.cuh",
+            self._cuda.folder / "wgmma.cuh",
+        ]  # above the instructions, which group_matrices.hpp has
 
     def launch(self, kernel: Kernel) -> str:
         return f"launch_with_local_memory({kernel.name}, a, grid, block, seed, fibers, local_bytes)"
@@ -48,5 +51,5 @@ class Device(simulator.Simulator):  # type: ignore[misc, name-defined]
         return launch.geometry(kernel)
 
     def has_barriers(self, kernel: Kernel) -> bool:
-        # the threads of a warp meet in matrix instructions too
-        return "__sync" in kernel.source or "mma_m" in kernel.source
+        # the threads of a warp meet in matrix instructions too, and in what they reduce together
+        return any(word in kernel.source for word in ("__sync", "mma_m", "warp_"))
