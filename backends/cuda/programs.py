@@ -16,7 +16,7 @@ from rulegrad.runtime.kernel import Kernel, not_built, sources_of
 
 from .driver import nvrtc
 
-_HEADERS = ("primitives.cuh", "halves.cuh", "matrix.cuh", "wgmma.cuh", "tma.cuh")
+_HEADERS = ("primitives.cuh", "halves.cuh", "warps.cuh", "matrix.cuh", "wgmma.cuh", "tma.cuh")
 _OPTIONS = ("--std=c++17", "--ptxas-options=-v", "--disable-warnings")
 _OWN_FEATURES = ("90", "100", "103", "110", "120", "121")  # architectures with features of their own, as sm_90a
 

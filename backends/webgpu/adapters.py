@@ -21,7 +21,9 @@ _KINDS = {"DiscreteGPU": "gpu", "IntegratedGPU": "gpu"}  # a CPU that draws is a
 _BUFFERS = 16  # `limit arguments` of the target
 _NEEDED = {"max-storage-buffers-per-shader-stage": _BUFFERS, "max-compute-invocations-per-workgroup": 64}
 
-FEATURES = ("shader-f16",)  #: what a device is asked for where its adapter has it
+#: What a device is asked for where its adapter has it, and how with_features.rules calls that.
+FEATURES = {"shader-f16": "f16", "subgroup": "subgroups"}
+_SLOWER_ON_CPUS = ("subgroup",)  # long rows take up to 13 % longer on Mesa's driver for the CPU: docs/decisions.md
 
 
 @cache
@@ -74,15 +76,16 @@ def fingerprint() -> str:
     return "|".join([*parts, *(f"{name}={os.environ.get(name, '')}" for name in _SETTINGS)])
 
 
-def target_for(features: Collection[str]) -> str:
-    """The target, of those in with_features.rules, that says the most of what an adapter with these features can do.
+def target_for(features: Collection[str], is_cpu: bool = False) -> str:
+    """The target with what with_features.rules adds for an adapter with these features.
 
     >>> from rulegrad.runtime.backends import backend
     >>> module = backend("webgpu").module
-    >>> module.target_for({"shader-f16", "timestamp-query"}), module.target_for(())
-    ('webgpu_f16', 'webgpu')
+    >>> module.target_for({"shader-f16", "subgroup", "timestamp-query"}), module.target_for({"subgroup"}, is_cpu=True)
+    ('webgpu+f16+subgroups', 'webgpu')
     """
-    return "webgpu_f16" if "shader-f16" in features else "webgpu"
+    unused = _SLOWER_ON_CPUS if is_cpu else ()
+    return "+".join(["webgpu", *(name for one, name in FEATURES.items() if one in features and one not in unused)])
 
 
 def _kind(adapter: Any) -> str:

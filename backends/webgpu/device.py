@@ -46,7 +46,7 @@ class Device:
         self.name = f"webgpu:{number}"
         self.memory = 0
         adapter = adapters()[number]
-        self.target = target_for(adapter.features)
+        self.target = target_for(adapter.features, adapter.info["adapter_type"] == "CPU")
         self.limits = {name: adapter.limits[name] for name in _LIMITS}
         with self._translated("cannot be opened"):
             self._device = adapter.request_device_sync(

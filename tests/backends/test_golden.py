@@ -57,6 +57,7 @@ PROGRAMS: dict[str, tuple[str, Build]] = {
     "matmul": ("float32", lambda: [given(64, 16) @ given(16, 64)]),
     "matmul_float16": ("float16", lambda: [given(16, 16, dtype="float16") @ given(16, 16, dtype="float16")]),
     "matmul_tiles": ("bfloat16", lambda: [given(128, 96, dtype="bfloat16") @ given(96, 128, dtype="bfloat16")]),
+    "shared_rows": ("float32", lambda: [given(3, 1024).softmax(-1)]),
     "softmax": ("float32", lambda: [given(4, 10).softmax(-1)]),
     "gather": ("float32 int32", lambda: [given(5, 3).gather(0, given(2, 3, dtype="int32"))]),
     "two_results": ("float32", lambda: two_results()),
@@ -84,9 +85,10 @@ def sources(name: str, target: str) -> str:
     return _DIGEST.sub("0" * 8, "\n".join(parts))
 
 
-#: Targets that go on from a backend's own, and the programs that are other ones there.
+#: Targets that go on from a backend's own, or have features, and the programs that are other ones there.
 VARIANTS = {
-    "webgpu_f16": {name for name, (dtypes, _) in PROGRAMS.items() if "float16" in dtypes.split()},
+    "webgpu+f16": {name for name, (dtypes, _) in PROGRAMS.items() if "float16" in dtypes.split()},
+    "webgpu+f16+subgroups": {"reduce_all", "shared_rows"},
     "cuda_sm90a": {"matmul_tiles"},
 }
 

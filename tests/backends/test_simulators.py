@@ -64,24 +64,38 @@ def test_programs(device: str, order: int, tests_of: Callable[[str], Any], monke
     tests_of("backends/programs.py").check_programs(device, halves)
 
 
-@pytest.mark.parametrize("order", [0, 77])
-def test_rows_that_blocks_share(device: str, order: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+# a part of a warp, one, and four
+@pytest.mark.parametrize(("items", "order"), [(16, 77), (32, 77), (128, 0), (128, 1), (128, 77)])
+def test_rows_that_blocks_share(
+    device: str, items: int, order: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found: Any = devices.get(device)
     monkeypatch.setattr(found, "order", order)
     file = tmp_path / "groups.rules"
-    file.write_text(f"target {found.target}:\n    limit row_items 32\n")
-    values = np.random.default_rng(0).normal(size=(3, 301)).astype(np.float32)
+    file.write_text(f"target {found.target}:\n    limit row_items {items}\n")
+    values = np.random.default_rng(0).normal(size=(3, 701)).astype(np.float32)
     wanted = [x.numpy() for x in _of_rows(Tensor(values, device="numpy"))]
     with rg.load_rules(file):
         results = _of_rows(Tensor(values, device=device))
         kernels = compile_graph([x.uop for x in results], found.target)
-        assert all(kernel.local[0] == 32 for kernel in kernels)
+        assert all(kernel.local[0] == items for kernel in kernels)
+        together = "warp_sum(" if "cuda" in device else "simd_sum("
+        assert any(together in kernel.source for kernel in kernels) == (items % 32 == 0)
         for result, there in zip(results, wanted, strict=True):
             np.testing.assert_allclose(result.numpy(), there, rtol=1e-5, atol=1e-5)
 
 
 def _of_rows(x: Tensor) -> list[Tensor]:
-    return [x.softmax(1), x.sum(1), x.argmax(1), x.cast("bfloat16").max(1).cast("float32")]
+    small = (x * 9).cast("int8")
+    floats = [x.softmax(1), x.sum(1), x.argmax(1), x.cast("bfloat16").max(1).cast("float32"), x.cast("float16").min(1)]
+    return [
+        *floats,
+        small.max(1),
+        small.cast("uint16").min(1),
+        small.cast("int64").sum(1),
+        (x > 3).any(1),
+        x.sqrt().max(1),
+    ]
 
 
 def kernel(name: str, body: str, threads: int, slots: int = 1, blocks: int = 2) -> Kernel:

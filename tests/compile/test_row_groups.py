@@ -35,6 +35,8 @@ GRAPHS: dict[str, tuple[Build, tuple[int, ...], str]] = {
     "product": (lambda x: [x @ x.T], (3, 70), "float32"),
 }  # fmt: skip
 
+SUBGROUPS = "webgpu+f16+subgroups"
+
 
 def given(shape: tuple[int, ...], dtype: str, device: str) -> Tensor:
     values = np.random.default_rng(sum(shape)).integers(-3, 4, shape).astype(np.float32)
@@ -51,16 +53,25 @@ def groups_of(items: int, folder: Path, target: str = "opencl") -> Iterator[None
 
 
 @pytest.mark.parametrize(
-    ("items", "names"), [(8, [*GRAPHS]), (2, ["two axes", "product", "what follows along the row"])]
+    ("items", "names", "target"),
+    [
+        (8, [*GRAPHS], "opencl"),
+        (2, ["two axes", "product", "what follows along the row"], "opencl"),
+        # two, four and one place for subgroups
+        (8, [*GRAPHS], SUBGROUPS),
+        (16, ["sums of rows", "two axes", "places", "halves"], SUBGROUPS),
+        (4, ["rows that do not fit", "integers", "truth"], SUBGROUPS),
+    ],
 )
-def test_programs_mean_what_their_kernels_mean(items: int, names: list[str], tmp_path: Path) -> None:
+def test_programs_mean_what_their_kernels_mean(items: int, names: list[str], target: str, tmp_path: Path) -> None:
+    """Under CHECK=2 too, which compares the steps on the way."""
     reached = set()
-    with groups_of(items, tmp_path):
+    with groups_of(items, tmp_path, target), rg.config(check=2):
         for name in names:
             build, shape, dtype = GRAPHS[name]
             results = build(given(shape, dtype, "numpy"))
-            for kernel in compile_graph([result.uop for result in results], "opencl"):
-                program = engine.run_all([kernel.graph], engine.pipeline("program"), "opencl")[0]
+            for kernel in compile_graph([result.uop for result in results], target):
+                program = engine.run_all([kernel.graph], engine.pipeline("program"), target)[0]
                 arrays = meaning.sample_arrays(kernel.graph)
                 assert meaning.agree(meaning.meaning(kernel.graph, arrays), meaning.meaning(program, arrays)), name
                 if kernel.local:
@@ -94,3 +105,28 @@ def test_rows_that_are_not_shared(shape: tuple[int, ...], items: int, why: str, 
     with groups_of(items, tmp_path):
         (kernel,) = compile_graph([given(shape, "float32", "numpy").sum(1).uop], "opencl")
     assert kernel.local == (), why
+
+
+def test_subgroups_meet_once(tmp_path: Path) -> None:
+    x = given((3, 64), "float32", "numpy")
+    with groups_of(16, tmp_path, SUBGROUPS):
+        (kernel,) = compile_graph([x.sum(1).uop], SUBGROUPS)
+        (softmax,) = compile_graph([x.softmax(1).uop], SUBGROUPS)
+        (wide,) = compile_graph([x.cast("int64").sum(1).uop], SUBGROUPS)
+    assert (kernel.grid, kernel.local) == ((48,), (16,))
+    assert kernel.source.count("workgroupBarrier();") == 1 and kernel.source.count("subgroupAdd(") == 1
+    assert "var<workgroup> shared6000: array<f32, 4>;" in kernel.source
+    # maxima of floats are those of integers
+    assert softmax.source.count("workgroupBarrier();") == 2
+    assert "i32 = subgroupMax(" in softmax.source and "f32 = subgroupAdd(" in softmax.source
+    # what subgroups do not reduce meets in memory
+    assert "subgroup" not in wide.source.replace("subgroup_", "").partition("{")[2]
+    assert wide.source.count("workgroupBarrier();") == 2
+
+
+def test_a_target_without_subgroups_does_without(tmp_path: Path) -> None:
+    x = given((3, 64), "float32", "numpy")
+    for target in ("webgpu", "webgpu+f16"):
+        with groups_of(16, tmp_path, target):
+            (kernel,) = compile_graph([x.softmax(1).uop], target)
+        assert "subgroup" not in kernel.source and kernel.source.count("workgroupBarrier();") == 4

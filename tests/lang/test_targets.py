@@ -1,8 +1,15 @@
-"""Targets that go on from others."""
+"""Targets that go on from others, and what features add to them."""
 
 from __future__ import annotations
 
-from rulegrad.lang import engine
+from pathlib import Path
+
+import pytest
+
+import rulegrad as rg
+from rulegrad.errors import RuleError
+from rulegrad.lang import engine, targets
+from rulegrad.lang.checker import check
 from rulegrad.lang.merging import with_bases
 from rulegrad.lang.parser import parse_file
 
@@ -39,3 +46,66 @@ def test_the_compiled_rules_know_it() -> None:
     assert amx.limits["lanes_last"] == 32
     assert engine.target_declaration("c_amx").limits["lanes_last"] == 32
     assert engine.target_declaration("c").limits["lanes_last"] == 16
+
+
+FEATURES = """
+target plain:
+    has    ADD
+    limit  lanes 4, rows 8
+    begin  "none"
+target plain + both + fast:
+    begin  "both and fast"
+target plain + fast:
+    has    MUL
+    limit  lanes 8
+    begin  "fast"
+target plain + both:
+    flag   fancy
+    begin  "both"
+target other:
+    has    SUB
+"""
+
+
+def test_a_device_adds_features_to_its_target() -> None:
+    declared = parse_file(FEATURES, "features.rules").declarations
+    plain, fast = targets.find(declared, "plain"), targets.find(declared, "plain+fast")
+    assert (plain.ops, plain.templates, plain.flags) == ({"ADD"}, {"begin": "none"}, frozenset())
+    assert (fast.name, fast.ops, fast.limits) == ("plain+fast", {"ADD", "MUL"}, {"lanes": 8, "rows": 8})
+    assert (fast.templates, fast.flags) == ({"begin": "fast"}, frozenset())
+    for name in ("plain+fast+both", "plain+both+fast"):
+        both = targets.find(declared, name)
+        # what is said of two features comes after what is said of each
+        assert (both.ops, both.flags, both.templates) == ({"ADD", "MUL"}, {"fancy"}, {"begin": "both and fast"})
+    assert [one.name for one in targets.examples(declared)] == ["plain", "plain+both+fast", "other"]
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("plane+fast", "no target is called `plane`; there are: other, plain"),
+        ("plain+quick", "the target `plain` has no feature `quick`; there are: both, fast"),
+        ("other+fast", "the target `other` has no feature `fast`; there are: none"),
+    ],
+)
+def test_a_feature_that_is_not_there(name: str, problem: str) -> None:
+    with pytest.raises(RuleError) as raised:
+        targets.find(parse_file(FEATURES, "features.rules").declarations, name)
+    assert str(raised.value) == problem
+
+
+def test_a_feature_is_one_of_a_target() -> None:
+    (found,) = check([parse_file("target faraway + fast:\n    limit rows 8\n", "features.rules")])
+    assert (found.code, found.message) == ("unknown-target", "there is no target `faraway`")
+
+
+def test_a_file_of_the_user_adds_a_feature(tmp_path: Path) -> None:
+    file = tmp_path / "mine.rules"
+    file.write_text("target opencl + mine:\n    limit rows 77\ntarget webgpu + f16:\n    limit rows 78\n")
+    with rg.load_rules(file):
+        assert engine.target("opencl+mine").limits["rows"] == 77
+        assert engine.target("webgpu+f16").limits["rows"] == 78
+        assert engine.target("opencl").limits["rows"] == engine.target("webgpu").limits["rows"] == 32
+        assert engine.program("opencl+mine") is not engine.program("opencl")
+    with pytest.raises(RuleError, match="the target `opencl` has no feature `mine`; there are: none"):
+        engine.target("opencl+mine")

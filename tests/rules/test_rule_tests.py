@@ -16,6 +16,7 @@ LIMITS = {
     "reduction_lanes": 16,
     "column_lanes": 16,
     "kept_row": 8192,
+    "subgroup_items": 4,
 }
 TESTS = RuleTests(engine.loaded().sources.files, LIMITS)
 

@@ -58,3 +58,33 @@ def test_what_cannot_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statements, "MOST_STEPS", 10)
     with pytest.raises(DeviceError, match="too many to run one by one"):
         run(row_sums())
+
+
+def of_subgroups(*, inside_segment: bool = False, numbered: bool = True, end: int = 3) -> UOp:
+    """Each of four work-items of a group stores the sum of what its subgroup reads, ten times its subgroup's number added."""
+    result, given = (UOp("PARAM", (), "int32", slot=k, shape=(n,)) for k, n in enumerate((4, 12)))
+    local = UOp("SPECIAL", (number(4),), axis=0, name="local")
+    place = UOp("RANGE", (UOp("SEGMENT", (number(4), local)),), id=1, kind="segment") if inside_segment else local
+    value = UOp("SUBGROUP_REDUCE", (UOp("LOAD", (UOp("INDEX", (given, place)),)),), op="ADD", name="sum")
+    if numbered:
+        counted = UOp("SUBGROUP", (number(4),), name="count")
+        value = value + UOp("SUBGROUP", (number(end),), name="number") * 10 + (counted - 2)
+    store = UOp("STORE", (UOp("INDEX", (result, place)), value))
+    return UOp("SINK", (UOp("END", (store, place)) if inside_segment else store,))
+
+
+def test_subgroups_are_fewer_than_there_may_be_and_not_of_neighbours() -> None:
+    assert run(of_subgroups()).tolist() == [2, 14, 2, 14]
+
+
+@pytest.mark.parametrize(
+    ("graph", "problem"),
+    [
+        (of_subgroups(inside_segment=True), "SUBGROUP.* stands where not all work-items get to"),
+        (of_subgroups(numbered=False), r"numbers the subgroups of a group below one number, not \[\]"),
+        (of_subgroups(end=7), r"SUBGROUP.* is 6 here"),
+    ],
+)
+def test_programs_that_have_no_subgroups(graph: UOp, problem: str) -> None:
+    with pytest.raises(DeviceError, match=problem):
+        run(graph)

@@ -303,6 +303,56 @@ inline unsigned short float16_code(double x) {
   return sign | (((unit + 24) << 10) + digits);
 }
 
+// ---- what the threads of a warp have together ----
+
+inline unsigned char shown[most_threads][8];
+
+template <class T>
+T shown_by(unsigned thread) {
+  T x;
+  memcpy(&x, shown[thread], sizeof x);
+  return x;
+}
+// All threads of a whole warp call it, each with its value; `see` is given the first one's number, and may look at what all have shown.
+template <class T, class See>
+T in_warp(T x, int line, See see) {
+  static_assert(sizeof(T) <= sizeof shown[0], "what a thread shows is at most 64 bits");
+  const unsigned first = running / warp_size * warp_size;
+  if (first + warp_size > block_size.x * block_size.y * block_size.z) {
+    fprintf(stderr, "shim: the last warp of a block is not whole\n");
+    abort();
+  }
+  memcpy(shown[running], &x, sizeof x);
+  wait_at(State::in_warp_barrier, line);
+  const T found = see(first);
+  wait_at(State::in_warp_barrier, line);
+  return found;
+}
+template <class T>
+T shuffled(T x, unsigned distance, int line) {
+  return in_warp(x, line, [&](unsigned) { return shown_by<T>(running ^ distance); });
+}
+template <class T, class Function>
+T reduced(T x, int line, Function function) {
+  return in_warp(x, line, [&](unsigned first) {
+    T all = shown_by<T>(first);
+    for (unsigned k = 1; k < warp_size; k++) all = function(all, shown_by<T>(first + k));
+    return all;
+  });
+}
+template <class T>
+T largest(T x, int line) {
+  return reduced(x, line, [](T a, T b) { return a < b ? b : a; });
+}
+template <class T>
+T smallest(T x, int line) {
+  return reduced(x, line, [](T a, T b) { return b < a ? b : a; });
+}
+template <class T>
+T total(T x, int line) {
+  return reduced(x, line, [](T a, T b) { return T(a + b); });
+}
+
 // ---- matrix instructions, by the layouts of their rows: the position of element e of thread t is the sum of the numbers of the set bits ----
 
 struct Layout {

@@ -132,7 +132,7 @@ class Simulator:
         raise NotImplementedError
 
     def later_headers(self) -> Sequence[Path]:
-        """Those that use matrix instructions."""
+        """Those that use matrix instructions, or what the threads of a warp have together."""
         return ()
 
     def launch(self, kernel: Kernel) -> str:

@@ -134,6 +134,16 @@ def test_what_is_measured_is_printed(
     assert "`python -m rulegrad devices --forget numpy` removes them" in printed
 
 
+def test_numbers_of_a_target_with_features(cache: Path) -> None:
+    told = engine.target("webgpu+f16").limits["rate"]
+    measured.write("webgpu+f16", {"rate": told + 1}, "for a test")
+    measured.write("faraway+f16", {"rate": 5}, "for a test")  # a target that is not there
+    assert engine.target("webgpu+f16").limits["rate"] == told + 1
+    assert engine.target("webgpu").limits["rate"] == told
+    assert len(measured.forget()) == 2
+    assert engine.target("webgpu+f16").limits["rate"] == told
+
+
 def test_a_user_file_counts_more_than_what_is_measured(cache: Path, tmp_path: Path) -> None:
     measured.write("numpy", {"launch": 5, "rate": 6}, "for a test")
     mine = tmp_path / "mine.rules"

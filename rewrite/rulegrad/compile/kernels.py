@@ -185,7 +185,9 @@ def render(program: UOp, target: str, name: str, slots: int) -> str:
     of_groups = any(node.op == "SPECIAL" and node.attrs["name"] == "local" for node in nodes)
     head = "kernel_of_groups" if of_groups and "kernel_of_groups" in facts.templates else "kernel"
     prologue = facts.templates.get("prologue", "").format()
-    return prologue + definitions + facts.templates[head].format(name=name, params=signature) + "\n" + body + "}\n"
+    builtins = facts.templates.get("builtins", "")
+    begin = facts.templates[head].format(name=name, params=signature, builtins=builtins)
+    return prologue + definitions + begin + "\n" + body + "}\n"
 
 
 def _name(indexed: UOp, slots: int) -> str:

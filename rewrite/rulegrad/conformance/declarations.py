@@ -125,11 +125,11 @@ def _check_device(opened: Any, rung: Rung) -> None:
 def check_target(opened: Device, rung: Rung) -> None:
     """Whether the target declares all that rules and drivers ask it for."""
     rung.tried += 1
-    targets = engine.summary()["targets"]
-    if opened.target not in targets:
-        rung.found("target", f"no rule file declares a target {opened.target!r}", f"write `target {opened.target}:`")
+    try:
+        target = engine.target_declaration(opened.target)
+    except RuleError as error:
+        rung.found("target", str(error), f"write `target {opened.target.replace('+', ' + ')}:`")
         return
-    target = engine.target_declaration(opened.target)
     for problem, hint in _missing(target, opened.interprets):
         rung.found(f"target {target.name}", problem, hint)
     rung.tried += len(target.dtypes) + len(_TEMPLATES)

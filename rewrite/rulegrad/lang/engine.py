@@ -64,6 +64,7 @@ class Loaded:
     sources: Sources
     programs: dict[str | None, _core.Program] = field(default_factory=dict)
     summary: dict[str, Any] | None = None
+    targets: dict[str, TargetFacts] = field(default_factory=dict)
     facts: dict[str, RuleFacts] | None = None
 
 
@@ -104,27 +105,21 @@ def install_op_table() -> None:
 def summary() -> dict[str, Any]:
     """What the loaded files declare, by name.
 
-    Pipelines (their steps), targets (their facts), externs (their places), passes (their kinds), ops (their classes
-    and flags).
+    Pipelines (their steps), targets (their facts; one that may have features, without and with all of them), externs
+    (their places), passes (their kinds), ops (their classes and flags).
     """
     state = loaded()
     if state.summary is None:
 
         def make() -> bytes:
-            from rulegrad.lang import syntax
+            from rulegrad.lang import syntax, targets
 
             found: dict[str, dict[str, Any]] = {"pipelines": {}, "targets": {}, "externs": {}, "passes": {}, "ops": {}}
+            for one in targets.examples(state.sources.declarations()):
+                found["targets"][one.name] = _facts(one)
             for declaration in state.sources.declarations():
                 if isinstance(declaration, syntax.Pipeline):
                     found["pipelines"][declaration.name] = declaration.steps
-                elif isinstance(declaration, syntax.Target):
-                    found["targets"][declaration.name] = (
-                        declaration.render,
-                        declaration.templates,
-                        declaration.dtypes | declaration.types.keys(),
-                        declaration.limits,
-                        declaration.types,
-                    )
                 elif isinstance(declaration, syntax.Extern):
                     found["externs"][declaration.name] = declaration.location
                 elif isinstance(declaration, syntax.Pass):
@@ -139,20 +134,26 @@ def summary() -> dict[str, Any]:
 
 
 def target(name: str) -> TargetFacts:
-    """A target by name. Raises RuleError when no rule file declares it."""
-    targets = summary()["targets"]
-    if name not in targets:
-        raise RuleError(f"no target is called `{name}`; there are: {', '.join(sorted(targets)) or 'none'}")
-    return TargetFacts(*targets[name])
+    """A target by name, with the features that stand after `+`. Raises RuleError when no rule file declares it."""
+    known = loaded().targets
+    if name not in known:
+        facts = summary()["targets"].get(name)
+        if facts is None:
+            facts = pickle.loads(_cached(f"target {name}", lambda: pickle.dumps(_facts(target_declaration(name)))))
+        known[name] = TargetFacts(*facts)
+    return known[name]
+
+
+def _facts(declared: syntax.Target) -> tuple[Any, ...]:
+    dtypes = declared.dtypes | declared.types.keys()
+    return declared.render, declared.templates, dtypes, declared.limits, declared.types
 
 
 def target_declaration(name: str) -> syntax.Target:
-    """The target's declaration, with everything that compiling for it needs."""
-    from rulegrad.lang import syntax
+    """What rule files say of a target and its features, all that compiling for it needs. Raises RuleError."""
+    from rulegrad.lang import targets
 
-    target(name)
-    declarations = loaded().sources.declarations()
-    return next(d for d in declarations if isinstance(d, syntax.Target) and d.name == name)
+    return targets.find(loaded().sources.declarations(), name)
 
 
 def pipeline(name: str) -> tuple[str, ...]:

@@ -53,13 +53,22 @@ def _extended(ours: syntax.Declaration, theirs: _Extendable) -> syntax.Declarati
         same = (ours.kind, ours.direction) == (theirs.kind, theirs.direction) and ours.kind != "reverse"
         return _extended_pass(ours, theirs) if same else None
     if isinstance(ours, syntax.Target) and isinstance(theirs, syntax.Target):
-        return _extended_target(ours, theirs)
+        return extended_target(ours, theirs, ours.name, ours.span)
     return None
 
 
-def _extended_target(ours: syntax.Target, theirs: syntax.Target) -> syntax.Target:
+def extended_target(ours: syntax.Target, theirs: syntax.Target, name: str, span: syntax.Span) -> syntax.Target:
+    """A target of that name with all that ours says, and what theirs adds to it or says in its place.
+
+    >>> from rulegrad.lang.parser import parse_file
+    >>> ours, theirs = parse_file("target a:\\n    has ADD\\ntarget b:\\n    has MUL\\n", "a.rules").declarations
+    >>> sorted(extended_target(ours, theirs, "c", ours.span).ops)
+    ['ADD', 'MUL']
+    """
     return replace(
         ours,
+        name=name,
+        span=span,
         ops=ours.ops | theirs.ops,
         dtypes=ours.dtypes | theirs.dtypes,
         types={**ours.types, **theirs.types},
@@ -83,8 +92,8 @@ def with_bases(files: Sequence[syntax.File]) -> list[syntax.File]:
             return declaration
         whole = declaration
         if declaration.base:
-            whole = _extended_target(targets[declaration.base], declaration)
-            whole = replace(whole, name=declaration.name, span=declaration.span, base="")
+            whole = extended_target(targets[declaration.base], declaration, declaration.name, declaration.span)
+            whole = replace(whole, base="")
         targets[whole.name] = whole
         return whole
 

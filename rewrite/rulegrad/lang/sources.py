@@ -105,11 +105,12 @@ class Sources:
             from rulegrad.lang.conflicts import conflicts
             from rulegrad.lang.diagnostics import report
             from rulegrad.lang.merging import edited, merge, with_bases
+            from rulegrad.lang.targets import adds_to_targets
 
             parsed = [self._read(path, text) for path, text in self.texts]
             merged = merge(merge(parsed, self.measured), self.user)
             # numbers of a target that is not there now are for later
-            merged = [file for file in merged if file.path not in self.measured]
+            merged = [file for file in merged if file.path not in self.measured or adds_to_targets(file, merged)]
             errors = tuple(d for d in (*conflicts(parsed, self.user), *check(merged)) if d.is_error)
             if errors:
                 raise RuleError(report(list(errors)), errors)

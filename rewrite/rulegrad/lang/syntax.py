@@ -482,7 +482,7 @@ class Extern:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    name: str
+    name: str  # with features after `+`: what a device that has them adds to the target
     span: Span
     ops: frozenset[str] = frozenset()
     dtypes: frozenset[str] = frozenset()
@@ -496,6 +496,11 @@ class Target:
     spans: dict[str, Span] = field(default_factory=dict)  # where each name above, or table below, stands first
     rows: dict[str, tuple[Row, ...]] = field(default_factory=dict)  # of tables, by their names
     base: str = ""  # the target that this one goes on from
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Of `target NAME + FEATURE + …`: the features that a device of the target NAME needs for what is said here."""
+        return tuple(self.name.split("+")[1:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from rulegrad.runtime.boxes import box_of, places
 from rulegrad.runtime.evaluators import Evaluators, evaluators
 from rulegrad.runtime.fragments import multiply, positions, turned_over
 from rulegrad.runtime.numerics import Array
+from rulegrad.runtime.subgroups import Subgroups
 
 if TYPE_CHECKING:
     from rulegrad.ir import UOp
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 MOST_STEPS = 1 << 19
 _EFFECTS = ("LOAD", "STORE", "MATRIX_MULACC", "CLEAR_MATRIX", "COPY_ELEMENTS", "COPY_TILE", "LOAD_LINES")
 _WAITS = ("BARRIER", "WAIT_MATRICES", "STORE_MATRIX", "INIT_MBARRIERS", "EXPECT_BYTES", "WAIT_MBARRIER")
+_OF_SUBGROUPS = ("SUBGROUP", "SUBGROUP_REDUCE")
 _STRUCTURE = ("PARAM", "BUFFER", "AFTER", "INDEX", "END", "SINK", "SEGMENT", "TENSOR_MAP", *_WAITS)
 
 
@@ -53,6 +55,7 @@ class Statements:
     def __init__(self, order: Sequence[tuple[UOp, bool]], table: Evaluators | None = None) -> None:
         self._table = table or evaluators()
         self._grid = [node for node, _ in order if node.op == "SPECIAL"]
+        self._subgroups: list[UOp] = []
         self._functions: dict[UOp, Callable[..., Array]] = {}
         self._registers: list[UOp] = []
         self._program = _Block(None)
@@ -76,6 +79,9 @@ class Statements:
             self._registers.append(node)
         elif node.op in _EFFECTS:
             block.items.append(node)
+        elif node.op in _OF_SUBGROUPS:
+            self._subgroups.append(node)
+            block.items.append(node)
         elif node.op in self._table:
             self._functions[node] = self._table.bind(node.op, node.dtype, [source.dtype for source in node.src])
             block.items.append(node)
@@ -87,7 +93,10 @@ class Statements:
 
         Raises DeviceError for an index out of bounds.
         """
-        _Run(self._grid, self._functions, self._registers, storage).block(self._program)
+        run = _Run(self._grid, self._functions, self._registers, storage)
+        if self._subgroups:
+            run.subgroups = Subgroups(self._subgroups, run.teams, int(run.groups.max()) + 1, self._table)
+        run.block(self._program)
 
 
 class _Run:
@@ -103,6 +112,7 @@ class _Run:
         self.functions = functions
         self.storage = storage
         self.arrays: dict[UOp, Array] = {}
+        self.subgroups: Subgroups | None = None
         self.active: Array | None = None  # which work-items a segment has; all outside of segments
         sizes = [_extent(node) for node in grid]
         self.items = np.arange(math.prod(sizes))
@@ -155,6 +165,8 @@ class _Run:
                 self._copy_tile(item)
             elif item.op == "LOAD_LINES":
                 self._load_lines(item)
+            elif item.op in _OF_SUBGROUPS:
+                self.values[item] = self._of_subgroup(item)
             else:
                 self.values[item] = self._load(item) if item.op == "LOAD" else self._computed(item)
 
@@ -166,6 +178,13 @@ class _Run:
     def _computed(self, node: UOp) -> Array:
         with np.errstate(all="ignore"):
             return np.asarray(self.functions[node](*[self._value(source) for source in node.src]))
+
+    def _of_subgroup(self, node: UOp) -> Array:
+        if self.subgroups is None or self.active is not None:
+            raise DeviceError(f"{node.describe()} stands where not all work-items get to")
+        if node.op == "SUBGROUP":
+            return self.subgroups.value(node)
+        return self.subgroups.reduce(node, self._value(node.src[0]))
 
     def _load(self, node: UOp) -> Array:
         gate = self._value(node.src[2]) if len(node.src) > 2 else None

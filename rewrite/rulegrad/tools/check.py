@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rulegrad.errors import RuleError
-from rulegrad.lang import syntax
+from rulegrad.lang import syntax, targets
 from rulegrad.lang.analysis import analyse
 from rulegrad.lang.analysis.costs import Cost, as_table, costs
 from rulegrad.lang.checker import check
@@ -42,12 +42,12 @@ def main(arguments: Sequence[str]) -> int:
         print(f"rulegrad: {error}", file=sys.stderr)
         return 2
     files, found = checked(texts, user)
-    if files and options.target and options.target not in _targets(files):
-        print(
-            f"rulegrad: no target is called {options.target!r}; there are: {', '.join(_targets(files))}",
-            file=sys.stderr,
-        )
-        return 2
+    if files and options.target:
+        try:
+            targets.find((d for f in files for d in f.declarations), options.target)
+        except RuleError as error:
+            print(f"rulegrad: {error}", file=sys.stderr)
+            return 2
     if _declare_ops(files, options.files) and not options.costs:
         return _in_new_process(options)
     dear: list[Cost] = []
@@ -126,10 +126,6 @@ def _in_new_process(options: argparse.Namespace) -> int:
     print(done.stdout, end="")
     print(done.stderr, end="", file=sys.stderr)
     return done.returncode
-
-
-def _targets(files: Sequence[syntax.File]) -> list[str]:
-    return sorted(d.name for f in files for d in f.declarations if isinstance(d, syntax.Target))
 
 
 def as_data(found: Sequence[Diagnostic], dear: Sequence[Cost]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rulegrad.errors import DeviceError, RuleError
-from rulegrad.lang import engine, measured, syntax
+from rulegrad.lang import engine, measured, targets
 from rulegrad.lang.sources import without_measured
 from rulegrad.runtime import devices
 from rulegrad.runtime.backends import Backend, all_backends
@@ -69,9 +69,10 @@ def _measure(name: str, as_json: bool) -> int:
 
 def _told(target: str) -> dict[str, int]:
     """The limits of a target by rule files alone, without what was measured."""
-    rules = without_measured(engine.loaded().sources)
-    declared = [d for d in rules.declarations() if isinstance(d, syntax.Target) and d.name == target]
-    return declared[0].limits if declared else {}
+    try:
+        return targets.find(without_measured(engine.loaded().sources).declarations(), target).limits
+    except RuleError:
+        return {}
 
 
 def _forget(target: str | None, as_json: bool) -> int:

@@ -16,6 +16,13 @@
 #define __syncthreads() shim::wait_at(shim::State::in_block_barrier, __LINE__)
 #define __syncwarp(...) shim::wait_at(shim::State::in_warp_barrier, __LINE__)
 
+#define __shfl_xor_sync(threads, x, distance) shim::shuffled(x, distance, __LINE__)
+#define __reduce_add_sync(threads, x) shim::total(x, __LINE__)
+#define __reduce_max_sync(threads, x) shim::largest(x, __LINE__)
+#define __reduce_min_sync(threads, x) shim::smallest(x, __LINE__)
+#define __all_sync(threads, x) shim::smallest(int((x) != 0), __LINE__)
+#define __any_sync(threads, x) shim::largest(int((x) != 0), __LINE__)
+
 using shim::bits_as;
 
 inline float rounded_to_tf32(float x) { return x != x ? x : bits_as<float>((bits_as<unsigned>(x) + 0x1000) & 0xffffe000); }

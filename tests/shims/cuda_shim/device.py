@@ -42,7 +42,7 @@ class Device(simulator.Simulator):  # type: ignore[misc, name-defined]
 
     def later_headers(self) -> Sequence[Path]:
         # what they make of instructions, which our headers have
-        return [self._cuda.folder / name for name in ("wgmma.cuh", "tma.cuh")]
+        return [self._cuda.folder / name for name in ("warps.cuh", "wgmma.cuh", "tma.cuh")]
 
     def launch(self, kernel: Kernel) -> str:
         return f"launch_with_local_memory({kernel.name}, a, grid, block, seed, fibers, local_bytes)"
@@ -52,8 +52,8 @@ class Device(simulator.Simulator):  # type: ignore[misc, name-defined]
         return launch.geometry(kernel)
 
     def has_barriers(self, kernel: Kernel) -> bool:
-        # the threads of a warp meet in matrix instructions too
-        return any(word in kernel.source for word in ("__sync", "mma_m", "mbarrier"))
+        # the threads of a warp meet in matrix instructions too, and in what they reduce together
+        return any(word in kernel.source for word in ("__sync", "mma_m", "mbarrier", "warp_"))
 
     def tensor_map(self, one: TensorMap, address: int) -> bytes:
         strides = [math.prod(one.shape[-k:]) * one.itemsize for k in range(1, len(one.shape))]

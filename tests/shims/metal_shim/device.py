@@ -49,9 +49,8 @@ class Device(simulator.Simulator):  # type: ignore[misc, name-defined]
         return tuple(items // size for items, size in zip(grid, sizes, strict=True)), tuple(sizes)
 
     def has_barriers(self, kernel: Kernel) -> bool:
-        return "_barrier(" in kernel.source or any(
-            name in kernel.source for name in simulator.matrix_instructions(self.target)
-        )
+        names = ("_barrier(", "simd_", *simulator.matrix_instructions(self.target))
+        return any(name in kernel.source for name in names)
 
 
 def _call(kernel: Kernel) -> str:

@@ -26,6 +26,12 @@ enum class mem_flags { mem_none, mem_device, mem_threadgroup };
 #define threadgroup_barrier(flags) shim::wait_at(shim::State::in_block_barrier, __LINE__)
 #define simdgroup_barrier(flags) shim::wait_at(shim::State::in_warp_barrier, __LINE__)
 
+#define simd_sum(x) shim::total(x, __LINE__)
+#define simd_max(x) shim::largest(x, __LINE__)
+#define simd_min(x) shim::smallest(x, __LINE__)
+#define simd_all(x) shim::smallest(bool(x), __LINE__)
+#define simd_any(x) shim::largest(bool(x), __LINE__)
+
 #define kernel
 #define device
 #define constant const

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rulegrad import _core
-from rulegrad.errors import RuleError
-from rulegrad.lang import syntax
+from rulegrad.lang import syntax, targets
 from rulegrad.lang.analysis.costs import check_costs
 from rulegrad.lang.analysis.covered import check_costs_of_ops
 from rulegrad.lang.analysis.critical import CriticalPairs
@@ -34,7 +33,8 @@ def analyse(files: Sequence[syntax.File], target: str | None = None, notes: bool
     """The problems of checked rule files, by place.
 
     notes: also what is no problem, but could not be shown to be none.
-    target: only that one; else no target, every target that renders, and one that has every flag. The op table in force
+    target: only that one; else no target, every target that renders (where it may have
+    features, with none and with all), and one that has every flag. The op table in force
     must be the one of these files. Raises RuleError when a target is unknown or the files cannot be compiled.
     """
     if not _core.table_loaded():
@@ -61,13 +61,10 @@ def analyse(files: Sequence[syntax.File], target: str | None = None, notes: bool
 
 
 def _targets(files: Sequence[syntax.File], name: str | None) -> list[syntax.Target | None]:
-    declared = [d for f in files for d in f.declarations if isinstance(d, syntax.Target)]
+    declarations = [d for f in files for d in f.declarations]
     if name is not None:
-        chosen = [d for d in declared if d.name == name]
-        if not chosen:
-            known = ", ".join(sorted(d.name for d in declared)) or "none"
-            raise RuleError(f"no target is called `{name}`; there are: {known}")
-        return list(chosen)
+        return [targets.find(declarations, name)]
+    declared = targets.examples(declarations)
     return [None, *(d for d in declared if d.render), *_with_other_flags(files, declared)]
 
 

@@ -208,6 +208,9 @@ def check_target(world: World, target: syntax.Target) -> None:
             check_rows(world, world.tables[name], rows)
         else:
             world.report_unknown("unknown-table", "table", name, target.spans[name], world.tables)
+    if target.features and (base := target.name.split("+")[0]) not in world.targets:
+        plain = [name for name, declared in world.targets.items() if not declared.features]
+        world.report_unknown("unknown-target", "target", base, world.locate(target.span, base), plain)
     names = list(world.targets)
     bases = names[: names.index(target.name)]
     if target.base and target.base not in bases:

@@ -35,7 +35,7 @@ class _Items:
 
 
 def parse_target(source: Source, line: Line, body: list[Line]) -> syntax.Target | None:
-    """`target NAME:` and its items."""
+    """`target NAME:` and its items, or `target NAME + FEATURE:` and what it adds to them."""
     name = attempt(source, line, _target_head)
     items = _Items()
     for item, continuation in group(source, body):
@@ -62,9 +62,11 @@ def parse_target(source: Source, line: Line, body: list[Line]) -> syntax.Target 
 
 def _target_head(cursor: Cursor) -> str:
     cursor.expect("target")
-    name = cursor.name("the target's name").text
+    names = [cursor.name("the target's name").text]
+    while cursor.accept("+"):
+        names.append(cursor.name("a feature's name").text)
     cursor.expect(":")
-    return name
+    return "+".join(names)
 
 
 def _item(cursor: Cursor, items: _Items) -> None:
