@@ -117,6 +117,14 @@ def test_copies_of_a_tile_where_those_of_the_whole_depth_are_too_large(tmp_path:
         np.testing.assert_array_equal(product.numpy(), a @ b)
 
 
+def test_a_sum_of_products_begins_each_of_them_anew() -> None:
+    """Or adds them up without a matrix unit: its sums of one batch must not go on into the next."""
+    generator = np.random.default_rng(5)
+    a, b = generator.integers(-8, 9, (3, 64, 32)), generator.integers(-8, 9, (32, 32))
+    x, y = halves(a, b)
+    np.testing.assert_array_equal((x.cast("float32") @ y.cast("float32")).sum(0).numpy(), (a @ b).sum(0))
+
+
 @pytest.mark.parametrize("size", SIZES[:3])
 @pytest.mark.parametrize("turned", [False, True])
 def test_programs_mean_what_their_kernels_mean(size: tuple[int, int, int], turned: bool) -> None:
