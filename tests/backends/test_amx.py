@@ -15,6 +15,7 @@ import pytest
 import rulegrad as rg
 from rulegrad import Tensor
 from rulegrad.compile import compile_graph
+from rulegrad.compile.kernels import forget_kernels
 from rulegrad.diagnosis import meaning
 from rulegrad.errors import DeviceError
 from rulegrad.lang import engine
@@ -136,6 +137,15 @@ def test_programs_mean_what_their_kernels_mean(size: tuple[int, int, int], turne
     assert {"CLEAR_MATRIX", "MATRIX_MULACC", "STORE_MATRIX"} <= {node.op for node in program.toposort()}
     arrays = meaning.sample_arrays(kernel.graph)
     assert meaning.agree(meaning.meaning(kernel.graph, arrays), meaning.meaning(program, arrays))
+
+
+@pytest.mark.parametrize("depth", [32, 64])
+def test_every_pass_keeps_the_meaning(depth: int) -> None:
+    """CHECK=2, of a product of one step too."""
+    x, y = halves(*operands(64, depth, 30, -8, 9))
+    forget_kernels()
+    with rg.config(check=2):
+        assert "amx_bf16_32x32x32(&" in source_of(x.cast("float32") @ y.cast("float32"))
 
 
 def test_float32_is_multiplied_without_it() -> None:
