@@ -15,6 +15,7 @@ import pytest
 import rulegrad as rg
 from rulegrad import Tensor
 from rulegrad.compile import compile_graph
+from rulegrad.compile.kernels import forget_kernels
 from rulegrad.diagnosis import meaning
 from rulegrad.errors import DeviceError
 from rulegrad.lang import engine
@@ -117,6 +118,14 @@ def test_copies_of_a_tile_where_those_of_the_whole_depth_are_too_large(tmp_path:
         np.testing.assert_array_equal(product.numpy(), a @ b)
 
 
+def test_a_sum_of_products_begins_each_of_them_anew() -> None:
+    """Or adds them up without a matrix unit: its sums of one batch must not go on into the next."""
+    generator = np.random.default_rng(5)
+    a, b = generator.integers(-8, 9, (3, 64, 32)), generator.integers(-8, 9, (32, 32))
+    x, y = halves(a, b)
+    np.testing.assert_array_equal((x.cast("float32") @ y.cast("float32")).sum(0).numpy(), (a @ b).sum(0))
+
+
 @pytest.mark.parametrize("size", SIZES[:3])
 @pytest.mark.parametrize("turned", [False, True])
 def test_programs_mean_what_their_kernels_mean(size: tuple[int, int, int], turned: bool) -> None:
@@ -128,6 +137,15 @@ def test_programs_mean_what_their_kernels_mean(size: tuple[int, int, int], turne
     assert {"CLEAR_MATRIX", "MATRIX_MULACC", "STORE_MATRIX"} <= {node.op for node in program.toposort()}
     arrays = meaning.sample_arrays(kernel.graph)
     assert meaning.agree(meaning.meaning(kernel.graph, arrays), meaning.meaning(program, arrays))
+
+
+@pytest.mark.parametrize("depth", [32, 64])
+def test_every_pass_keeps_the_meaning(depth: int) -> None:
+    """CHECK=2, of a product of one step too."""
+    x, y = halves(*operands(64, depth, 30, -8, 9))
+    forget_kernels()
+    with rg.config(check=2):
+        assert "amx_bf16_32x32x32(&" in source_of(x.cast("float32") @ y.cast("float32"))
 
 
 def test_float32_is_multiplied_without_it() -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from rulegrad import Tensor
 from rulegrad.compile import compile_graph
+from rulegrad.compile.kernels import forget_kernels
+from rulegrad.config import config
 from rulegrad.diagnosis import meaning
 from rulegrad.errors import DeviceError
 from rulegrad.lang import engine
@@ -55,6 +57,15 @@ def test_programs_mean_what_their_kernels_mean(name: str, target: str) -> None:
     program = engine.run_all([kernel.graph], pipeline, target)[0]
     arrays = meaning.sample_arrays(kernel.graph)
     assert meaning.agree(meaning.meaning(kernel.graph, arrays), meaning.meaning(program, arrays))
+
+
+def test_steps_on_the_way_that_the_interpreter_cannot_run_are_no_errors(device: str) -> None:
+    """CHECK=2: between row_buffers and accumulate there are reductions beside registers."""
+    x = given((3, 70), device)
+    forget_kernels()
+    with config(check=2):
+        (kernel,) = compile_graph([x.softmax(1).uop], devices.get(device).target)
+    assert "[70]" in kernel.source
 
 
 @pytest.mark.parametrize("name", GRAPHS)

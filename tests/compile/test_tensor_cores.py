@@ -98,6 +98,17 @@ def test_values_on_a_device_are_those_without_matrix_instructions(use: str, tmp_
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.parametrize("use", [DIRECT, STAGED])
+def test_a_sum_of_products_begins_each_of_them_anew(use: str, tmp_path: Path) -> None:
+    """Or adds them up without matrix instructions: a fragment's sums of one batch must not go on into the next."""
+    shapes = ((3, 64, 32), (32, 64))
+    a, b = (given(shape, "float32", "numpy").numpy() for shape in shapes)
+    tensors = [given(shape, "float32") for shape in shapes]
+    with instructions(tmp_path, SCALAR.format(use=use)):
+        found = (tensors[0] @ tensors[1]).sum(0).numpy()
+    np.testing.assert_array_equal(found, (a @ b).sum(0))
+
+
 def test_the_right_operand_may_stay_in_local_memory(tmp_path: Path) -> None:
     products: tuple[Callable[..., rg.Tensor], ...] = (lambda a, b: a @ b, lambda a, b: a @ b.T)
     file = tmp_path / "local.rules"

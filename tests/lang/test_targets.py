@@ -99,6 +99,22 @@ def test_a_feature_is_one_of_a_target() -> None:
     assert (found.code, found.message) == ("unknown-target", "there is no target `faraway`")
 
 
+@pytest.mark.parametrize(
+    ("more", "code", "message"),
+    [
+        ("plain + both:\n    use other", "unknown-clause", "`use` does not stand in what features add: all of `other` would come with them"),
+        ("plain + fast + both:\n    flag odd", "duplicate-declaration", "`plain+fast+both` is declared already, as `plain+both+fast`"),
+        ("plain + odd + odd:\n    flag odd", "duplicate-key", "`plain+odd+odd` names a feature twice"),
+    ],
+)  # fmt: skip
+def test_mistakes_with_features(more: str, code: str, message: str) -> None:
+    text = (
+        "target plain:\n    limit rows 8\ntarget other:\n    limit rows 9\ntarget plain + both + fast:\n    flag odd\n"
+    )
+    (found,) = check([parse_file(f"{text}target {more}\n", "features.rules")])
+    assert (found.code, found.message) == (code, message)
+
+
 def test_a_file_of_the_user_adds_a_feature(tmp_path: Path) -> None:
     file = tmp_path / "mine.rules"
     file.write_text("target opencl + mine:\n    limit rows 77\ntarget webgpu + f16:\n    limit rows 78\n")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rulegrad.errors import DeviceError, GraphError, RulegradError
+from rulegrad.errors import DeviceError, GraphError, RewriteError, RulegradError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import engine
@@ -73,7 +73,11 @@ def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]],
         return lambda arrays: [values(_Contents(arrays).of)[place] for place in order]
     nodes = graph.toposort()
     if any(node.op == "BUFFER" and node.attrs["space"] == "register" for node in nodes):
-        program: KernelProgram | Statements = Statements(engine.program().order("linearize", graph))
+        try:
+            ordered = engine.program().order("linearize", graph)
+        except RewriteError as error:  # a reduction that is no statement yet
+            raise NotComparableError(error.problem) from None
+        program: KernelProgram | Statements = Statements(ordered)
     else:
         program = KernelProgram(graph)
     slots = sorted({_stored(node.src[0]) for node in nodes if node.op == "STORE"} - {-1})

@@ -208,9 +208,8 @@ def check_target(world: World, target: syntax.Target) -> None:
             check_rows(world, world.tables[name], rows)
         else:
             world.report_unknown("unknown-table", "table", name, target.spans[name], world.tables)
-    if target.features and (base := target.name.split("+")[0]) not in world.targets:
-        plain = [name for name, declared in world.targets.items() if not declared.features]
-        world.report_unknown("unknown-target", "target", base, world.locate(target.span, base), plain)
+    if target.features:
+        _check_features(world, target)
     names = list(world.targets)
     bases = names[: names.index(target.name)]
     if target.base and target.base not in bases:
@@ -220,6 +219,28 @@ def check_target(world: World, target: syntax.Target) -> None:
         if target.render not in renders:
             span = target.spans[target.render]
             world.report_unknown("unknown-pass", "render pass", target.render, span, renders)
+
+
+def _check_features(world: World, target: syntax.Target) -> None:
+    """They are features of a target, no other declaration is of the same ones, and no whole target comes with them."""
+    base, *features = target.name.split("+")
+    if base not in world.targets:
+        plain = [name for name, declared in world.targets.items() if not declared.features]
+        world.report_unknown("unknown-target", "target", base, world.locate(target.span, base), plain)
+    if len(set(features)) < len(features):
+        world.report("duplicate-key", f"`{target.name}` names a feature twice", target.span)
+    for name, other in world.targets.items():
+        if other is target:
+            break
+        if name.split("+")[0] == base and set(other.features) == set(features):
+            message = f"`{target.name}` is declared already, as `{name}`"
+            hint = f"write `target {name.replace('+', ' + ')}`, in one place"
+            world.report("duplicate-declaration", message, target.span, hint, first_declared(other.span))
+            break
+    if target.base:
+        message = f"`use` does not stand in what features add: all of `{target.base}` would come with them"
+        hint = f"leave the line out: what `{base}` has is there"
+        world.report("unknown-clause", message, target.spans[target.base], hint)
 
 
 def check_pipeline(world: World, pipeline: syntax.Pipeline) -> None:
