@@ -39,6 +39,16 @@ _PROLOGUE = """\
 #define UNROLLED _Pragma("GCC unroll 64")
 #define VECTORIZED
 #endif
+void *aligned_alloc(__SIZE_TYPE__ alignment, __SIZE_TYPE__ size);
+void free(void *memory);
+_Noreturn void abort(void);
+static inline void *memory_for(__SIZE_TYPE__ bytes) {
+  void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+  if (!memory) abort();
+  return memory;
+}
+static inline void free_at(void **variable) { free(*variable); }
+#define FREED __attribute__((cleanup(free_at)))
 typedef void (*part_function)(void **, long long, long long);
 static void (*rulegrad_run)(part_function, void **, long long, long long);
 __attribute__((visibility("default"))) void rulegrad_connect(void *run) { rulegrad_run = run; }

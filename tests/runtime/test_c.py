@@ -214,3 +214,17 @@ def test_the_compiler_of_the_setting_is_used(monkeypatch: pytest.MonkeyPatch) ->
         out, given = buffers(8)
         module.Device(0).compile([scale("with_setting", 2.5, 8)])[0]([out.handle, given.handle])
         np.testing.assert_array_equal(out.numpy(), np.arange(8) * 2.5)
+
+
+def test_copies_of_a_product_need_no_large_stack() -> None:
+    """A thread of a user may have one of 256 KiB; what is copied for a tile is larger."""
+    a, b = (np.arange(s[0] * s[1], dtype=np.float32).reshape(s) % 5 for s in ((64, 4096), (4096, 64)))
+    found = []
+    before = threading.stack_size(256 << 10)
+    try:
+        thread = threading.Thread(target=lambda: found.append((Tensor(a, device="c") @ Tensor(b, device="c")).numpy()))
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    np.testing.assert_array_equal(found[0], a @ b)
