@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import rulegrad
 from rulegrad.compile.kernels import forget_kernels
 from rulegrad.errors import DeviceError
 from rulegrad.runtime import devices
+from rulegrad.runtime.backends import backend
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -66,3 +68,21 @@ def without_boxes(tmp_path: Path) -> Iterator[None]:
     file.write_text("target cuda_sm90a:\n    limit box_lines 0\n")
     with rulegrad.load_rules(file):
         yield
+
+
+@pytest.fixture
+def compiled_for() -> Callable[[Iterable[str], str], tuple[list[Any], str]]:
+    """Compiles sources for a GPU that is not here: what each kernel uses, and the compiler's log. Skips without NVRTC."""
+    package = backend("cuda").module.__package__
+    programs, usage = (importlib.import_module(f"{package}.{part}") for part in ("programs", "usage"))
+
+    def compile_all(sources: Iterable[str], arch: str) -> tuple[list[Any], str]:
+        try:
+            _, log = programs.compile_text("\n".join(sources), arch)
+        except (ImportError, RuntimeError) as error:
+            if isinstance(error, DeviceError):
+                raise
+            pytest.skip(f"NVRTC is not installed ({error})")
+        return usage.usages(log), log
+
+    return compile_all

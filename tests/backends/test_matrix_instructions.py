@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,9 +16,7 @@ from rulegrad import Tensor
 from rulegrad.compile import compile_graph
 from rulegrad.compile.kernels import forget_kernels
 from rulegrad.config import config
-from rulegrad.errors import DeviceError
 from rulegrad.runtime import devices
-from rulegrad.runtime.backends import backend
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.numerics import tf32
@@ -257,26 +254,18 @@ def test_operands_of_wgmma_lie_as_in_memory(
     ],
 )
 def test_registers_hold_the_fragments(
-    arch: str, target: str, copies: str, with_tf32: None, request: pytest.FixtureRequest
+    arch: str, target: str, copies: str, with_tf32: None, request: pytest.FixtureRequest, compiled_for: Any
 ) -> None:
     """No product has its fragments in memory: there is no stack and no spill."""
     if copies:
         request.getfixturevalue(copies)
-    package = backend("cuda").module.__package__
-    programs, usage = (importlib.import_module(f"{package}.{part}") for part in ("programs", "usage"))
     kernels, dtypes = {}, {}
     for dtype in ("float32", "bfloat16", "float16", "int8", *(EIGHT_BITS if target != "cuda" else ())):
         for shapes in SHAPES.values():
             (kernel,) = compile_graph([product(*pair(shapes["cuda_shim"], dtype, "numpy")).uop], target)
             assert "mma_" in kernel.source
             kernels[kernel.source], dtypes[kernel.name] = kernel, dtype
-    try:
-        _, log = programs.compile_text("\n".join(kernels), arch)
-    except (ImportError, RuntimeError) as error:
-        if isinstance(error, DeviceError):
-            raise
-        pytest.skip(f"NVRTC is not installed ({error})")
-    found = usage.usages(log)
+    found, log = compiled_for(kernels, arch)
     assert len(found) == len(kernels)
     # what the compiler says where wgmma instructions cannot be under way together
     assert "serialized" not in log and "injected" not in log

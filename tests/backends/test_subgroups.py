@@ -3,7 +3,6 @@ run theirs in test_simulators.py."""
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -118,10 +117,8 @@ def test_a_cpu_is_not_asked_for_them() -> None:
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
-def test_warps_are_compiled(arch: str) -> None:
+def test_warps_are_compiled(arch: str, compiled_for: Any) -> None:
     """What warps reduce, of every dtype, by NVRTC for GPUs that are not here: no stack, no spill."""
-    package = backend("cuda").module.__package__
-    programs, usage = (importlib.import_module(f"{package}.{part}") for part in ("programs", "usage"))
     kernels = {}
     for dtype in ("float32", "float64", "float16", "bfloat16", "int8", "uint16", "int32", "uint32", "int64", "uint64"):
         x = Tensor(np.ones((3, 1024), np.int8), device="numpy").cast(dtype).realize()
@@ -129,11 +126,5 @@ def test_warps_are_compiled(arch: str) -> None:
             (kernel,) = compile_graph([result.uop], "cuda")
             assert "= warp_" in kernel.source and kernel.source.count("__syncthreads") == 1
             kernels[kernel.source] = kernel
-    try:
-        _, log = programs.compile_text("\n".join(kernels), arch)
-    except (ImportError, RuntimeError) as error:
-        if isinstance(error, DeviceError):
-            raise
-        pytest.skip(f"NVRTC is not installed ({error})")
-    found = usage.usages(log)
+    found, _ = compiled_for(kernels, arch)
     assert len(found) == len(kernels) and all((one.stack, one.spills) == (0, 0) for one in found)

@@ -345,18 +345,10 @@ def test_ptx_copies_by_tma() -> None:
     assert "cp.async.cg" not in text
 
 
-def test_no_register_is_spilled() -> None:
-    package = backend("cuda").module.__package__
-    programs, usage = (importlib.import_module(f"{package}.{part}") for part in ("programs", "usage"))
+def test_no_register_is_spilled(compiled_for: Any) -> None:
     kernels = products()
-    try:
-        _, log = programs.compile_text("\n".join(kernels), "sm_90a")
-    except (ImportError, RuntimeError) as error:
-        if isinstance(error, DeviceError):
-            raise
-        pytest.skip(f"NVRTC is not installed ({error})")
+    found, log = compiled_for(kernels, "sm_90a")
     assert "serialized" not in log and "injected" not in log
-    found = usage.usages(log)
     assert len(found) == len(kernels)
     for one in found:
         assert (one.stack, one.spills) == (0, 0) and one.registers <= 128, one
