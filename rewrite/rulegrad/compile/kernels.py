@@ -60,7 +60,7 @@ def _kernel(graph: UOp, indexed: UOp, program: UOp, target: str, source: bool) -
     text = render(program, target, name, slots) if source else ""
     grid, group = launch_sizes(program) if source else ((), ())
     local_bytes = local_memory(program, target) if source else 0
-    maps = tensor_maps(program) if source else ()
+    maps = tensor_maps(program, target) if source else ()
     return Kernel(name, indexed, text, grid, group, slots, flops, nbytes, local_bytes=local_bytes, maps=maps)
 
 
@@ -135,8 +135,13 @@ def local_memory(program: UOp, target: str) -> int:
     return sum(-(-size // step) * step for size in sizes)
 
 
-def tensor_maps(program: UOp) -> tuple[TensorMap, ...]:
-    """The maps that a launch gives a program for its copies of boxes, in the order of their numbers."""
+def tensor_maps(program: UOp, target: str) -> tuple[TensorMap, ...]:
+    """The maps that a launch gives a program for its copies of boxes, in the order of their numbers.
+
+    () where the target has no limit `box_lines`: there nothing is copied so.
+    """
+    if not engine.target(target).limits.get("box_lines"):
+        return ()
     nodes = {n.attrs["number"]: n for n in program.toposort() if n.op == "TENSOR_MAP"}
     return tuple(
         TensorMap(
@@ -149,7 +154,7 @@ def tensor_maps(program: UOp) -> tuple[TensorMap, ...]:
 
 def _map_parameters(program: UOp, target: str) -> list[str]:
     template = engine.target(target).templates.get("tensor_map")
-    count = len(tensor_maps(program))
+    count = len(tensor_maps(program, target))
     if count and template is None:
         raise RewriteError(
             f"target {target} has a limit box_lines, but no template tensor_map: how is such a parameter spelled?"
