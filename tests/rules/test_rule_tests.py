@@ -8,17 +8,7 @@ from rulegrad.lang import engine, syntax
 from rulegrad.lang.rule_tests import Case, RuleTests, owners
 from rulegrad.lang.walk import calls_in
 
-LIMITS = {
-    "rows": 32,
-    "lanes_last": 16,
-    "lanes_before_last": 4,
-    "accumulators": 1024,
-    "reduction_lanes": 16,
-    "column_lanes": 16,
-    "kept_row": 8192,
-    "subgroup_items": 4,
-}
-TESTS = RuleTests(engine.loaded().sources.files, LIMITS)
+TESTS = RuleTests(engine.loaded().sources.files)
 
 
 @pytest.mark.parametrize("case", TESTS.cases, ids=lambda case: f"{case.name}:{case.test.span.line}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from rulegrad.lang.syntax import Span
 
@@ -105,6 +106,10 @@ CODES: dict[str, tuple[str, str]] = {
     "possible-loop": (NOTE, "rules of one pass that may fire each other, and of which no measure shows an end"),
     "uncovered-op": (WARNING, "a cost function that may have no value for a graph with an op of the table"),
     "costly-pattern": (WARNING, "a pattern that may be tried in very many ways on one node"),
+    "failing-test": (
+        ERROR,
+        "a test line that does not hold when the rule is applied to its left side",
+    ),
     "no-lowering": (ERROR, "an op on a dtype of the target that no rule lowers and no spelling prints"),
 }
 
@@ -136,6 +141,20 @@ class Diagnostic:
     @property
     def is_error(self) -> bool:
         return self.severity == ERROR
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """What `--json` prints; lines and columns count from 1."""
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "file": self.span.file,
+            "line": self.span.line,
+            "column": self.span.column + 1,
+            "message": self.message,
+            "hint": self.hint,
+            "notes": list(self.notes),
+        }
 
     def __str__(self) -> str:
         lines = [f"{place(self.span)}: {self.severity}[{self.code}]: {self.message}"]

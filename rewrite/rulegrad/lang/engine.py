@@ -208,7 +208,7 @@ def prepare(found: _core.Program) -> None:
     """Gives a program its host functions, and switches off what the settings say."""
     for name, location in summary()["externs"].items():
         if name in found.externs:
-            found.set_extern(name, _extern(name, location))
+            found.set_extern(name, host_function(name, location))
     if config.rules_limit is not None:
         check_limited(rules(), config.rules_limit[0])
     if config.rules_off:
@@ -216,7 +216,8 @@ def prepare(found: _core.Program) -> None:
             found.disable(rule)
 
 
-def _extern(name: str, location: str) -> Any:
+def host_function(name: str, location: str) -> Any:
+    """The function of an extern: "module.function". Raises RuleError where there is none."""
     module, _, function = location.rpartition(".")
     try:
         return getattr(importlib.import_module(module), function)

@@ -1,6 +1,7 @@
 """The `test` lines of rules: the rule, and no other, is applied to the left side and must give the right side.
 
-A rule of a pass that first looks at the whole graph is tried together with it: the pass is run on the left side.
+A rule of a pass that first looks at the whole graph is tried together with it: the pass is run on the left side. The
+`test` lines of an extern call the host's function, where that is asked for.
 
 Both sides are built by the engine, as templates are. A name with a kind is a variable: `i:range(100)` an index,
 `x:float32` a scalar, `x:float32[4, 8]` a tensor.
@@ -8,8 +9,9 @@ Both sides are built by the engine, as templates are. A name with a kind is a va
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from rulegrad._core import Program
 from rulegrad.errors import RuleError, RulegradError
@@ -22,6 +24,17 @@ from rulegrad.lang.compiler.rules import RuleCompiler
 from rulegrad.lang.compiler.scope import Binding, Emitter
 from rulegrad.lang.walk import expressions_in
 
+#: What `limit("name")` gives in test lines; others have the values that users' targets give them.
+LIMITS = {
+    "rows": 32,
+    "lanes_last": 16,
+    "lanes_before_last": 4,
+    "accumulators": 1024,
+    "reduction_lanes": 16,
+    "column_lanes": 16,
+    "kept_row": 8192,
+    "subgroup_items": 4,
+}
 WHOLE = ("collect", "flow")  # kinds of passes whose rules depend on what was gathered
 _MANY = 0x7FFFFFFF
 
@@ -63,6 +76,9 @@ class Case(OwnedRule):
         return f"{self.test.span.file}:{self.test.span.line}"
 
 
+Owned = TypeVar("Owned", bound=OwnedRule)
+
+
 def owners(files: Sequence[syntax.File]) -> Iterator[tuple[str, str, tuple[syntax.Rule, ...]]]:
     """(name, function or "", rules) of each declaration with rules that are not texts."""
     for declaration in (d for f in files for d in f.declarations):
@@ -73,15 +89,57 @@ def owners(files: Sequence[syntax.File]) -> Iterator[tuple[str, str, tuple[synta
             yield declaration.name, "", rules
 
 
+def selected(rules: Sequence[Owned], names: Sequence[str], paths: Collection[str]) -> list[Owned]:
+    """Those of these names (SET.RULE, a rule, or a rule set, pass or function), and of these files; all, where neither.
+
+    Raises RuleError for a name that none has.
+    """
+    for name in names:
+        if not any(name in (rule.name, rule.owner, rule.rule.name) for rule in rules):
+            raise RuleError(f"no rule, rule set, pass or function is called `{name}`")
+    if not names and not paths:
+        return list(rules)
+    chosen = set(names)
+    return [r for r in rules if chosen & {r.name, r.owner, r.rule.name} or r.rule.span.file in paths]
+
+
+def limits_of(files: Sequence[syntax.File]) -> dict[str, int]:
+    """The limits of all targets, one of each name."""
+    found: dict[str, int] = {}
+    for declaration in (d for f in files for d in f.declarations):
+        if isinstance(declaration, syntax.Target):
+            found = {**declaration.limits, **found}
+    return found
+
+
+def with_hosts(program: Program, files: Sequence[syntax.File]) -> None:
+    """Gives a program the host's functions that externs of the files name. Raises RuleError where one is missing."""
+    from rulegrad.lang.engine import host_function
+
+    for declaration in (d for f in files for d in f.declarations):
+        if isinstance(declaration, syntax.Extern) and declaration.name in program.externs:
+            program.set_extern(declaration.name, host_function(declaration.name, declaration.location))
+
+
+def externs(files: Sequence[syntax.File]) -> Iterator[tuple[str, str, tuple[syntax.Rule, ...]]]:
+    """Externs as `owners` gives functions: each with one rule that has its test lines."""
+    for declaration in (d for f in files for d in f.declarations):
+        if isinstance(declaration, syntax.Extern) and declaration.tests:
+            call = declaration.tests[0].left
+            rule = syntax.Rule(declaration.name, (), call, call, (), declaration.tests, declaration.span)
+            yield "extern", declaration.name, (rule,)
+
+
 @dataclass(slots=True)
 class RuleTests:
     """All test lines of some rule files, compiled into one program.
 
-    limits: what `limit("name")` gives while testing.
+    limits: what `limit("name")` gives while testing; hosts: whether externs call the host, and have their test lines.
     """
 
     files: Sequence[syntax.File]
-    limits: dict[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=lambda: LIMITS)
+    hosts: bool = False
     cases: list[Case] = field(default_factory=list)
     _program: Program | None = None
 
@@ -91,7 +149,7 @@ class RuleTests:
         compiler.compile()
         sides: dict[str, list[Alternative]] = {"left": [], "right": [], "argument": []}
         whole = {p.name for p in compiler.passes if p.kind in WHOLE}
-        for owner, function, rules in owners(self.files):
+        for owner, function, rules in (*owners(self.files), *(externs(self.files) if self.hosts else ())):
             for rule in rules:
                 for test in rule.tests:
                     case = Case(owner, rule, test, len(self.cases), function, owner in whole and not function)
@@ -108,6 +166,8 @@ class RuleTests:
             compiler.assembler.passes.append(CompiledPass(name, PASS_KINDS.index("walk"), -1, side, [], []))
         compiler.assembler.limits.update(self.limits)
         self._program = Program(compiler.assembler.serialize())
+        if self.hosts:
+            with_hosts(self._program, self.files)
 
     def run(self, case: Case) -> str:
         """Empty, or what is wrong: the rule did not fire, fired where it must not, or gave something else."""
@@ -118,7 +178,7 @@ class RuleTests:
             right = self._build("right", case, like) if case.test.right is not None else None
             if case.function:
                 same = right is not None and len(left) == len(right) and all(map(_equal, left, right))
-                return "" if same else f"gives {_shown(left)}, not {_shown(right or ())}"
+                return "" if same else f"gives something else\n{_shown(left)}\nnot\n{_shown(right or ())}"
             found = self._applied(case, left[0])
         except RulegradError as error:
             return error.problem
@@ -126,7 +186,7 @@ class RuleTests:
             return "" if found is None else f"fires and gives\n{found}"
         if found is None:
             return f"does not fire on\n{left[0]}"
-        return "" if _equal(found, right[0]) else f"gives\n{found}\nnot\n{right[0]}"
+        return "" if _equal(found, right[0]) else f"gives something else\n{found}\nnot\n{right[0]}"
 
     def left(self, case: Case) -> UOp:
         """The node that a test is about. Raises RuleError when it cannot be built."""

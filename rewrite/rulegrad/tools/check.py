@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rulegrad.diagnosis.afresh import again, in_force_too_late
 from rulegrad.errors import RuleError
 from rulegrad.lang import syntax, targets
 from rulegrad.lang.analysis import analyse
@@ -24,7 +23,8 @@ from rulegrad.lang.conflicts import conflicts
 from rulegrad.lang.diagnostics import NOTE, Diagnostic, report
 from rulegrad.lang.merging import edited, merge
 from rulegrad.lang.parser import parse_file
-from rulegrad.lang.sources import our_files, read_sources, user_files
+from rulegrad.lang.sources import our_files, read_sources, shown, user_files
+from rulegrad.lang.test_lines import failing, tests_of
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -48,8 +48,8 @@ def main(arguments: Sequence[str]) -> int:
         except RuleError as error:
             print(f"rulegrad: {error}", file=sys.stderr)
             return 2
-    if _declare_ops(files, options.files) and not options.costs:
-        return _in_new_process(options)
+    if files and not options.costs and in_force_too_late(options.files):
+        return again("check", arguments, options.files)
     dear: list[Cost] = []
     if files:
         try:
@@ -57,6 +57,7 @@ def main(arguments: Sequence[str]) -> int:
                 dear = [cost for _, cost in costs(files, library_of(files))]
             else:
                 found = [*found, *analyse(files, options.target, options.verbose)]
+                found += _failing_lines(files, user, options.files)
         except RuleError as error:
             if not error.diagnostics:
                 raise
@@ -102,47 +103,15 @@ def checked(
     return ([] if any(d.is_error for d in found) else edited(merged)), found
 
 
-def _declare_ops(files: Sequence[syntax.File], paths: Sequence[Path]) -> bool:
-    """Whether one of these files adds to the op table, which is in force before the first node is made."""
-    mine = {str(path) for path in paths}
-    return any(
-        isinstance(d, syntax.OpDeclaration | syntax.DtypeDeclaration)
-        for f in files
-        if f.path in mine
-        for d in f.declarations
-    )
-
-
-def _in_new_process(options: argparse.Namespace) -> int:
-    """The same with the files in force from the start."""
-    known = os.environ.get("RULEGRAD_RULES", "")
-    paths = [*([known] if known else []), *(str(path.resolve()) for path in options.files)]
-    command = [sys.executable, "-m", "rulegrad", "check"]
-    command += ["--json"] if options.json else []
-    command += ["--target", options.target] if options.target else []
-    command += ["--verbose"] if options.verbose else []
-    environment = {**os.environ, "RULEGRAD_RULES": os.pathsep.join(paths), "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    print(done.stdout, end="")
-    print(done.stderr, end="", file=sys.stderr)
-    return done.returncode
+def _failing_lines(files: Sequence[syntax.File], user: frozenset[str], paths: Sequence[Path]) -> list[Diagnostic]:
+    """The test lines of these paths that do not hold; of all files where none is given."""
+    tests = tests_of(files, user)
+    mine = {name for path in paths for name in (str(path), shown(path.resolve()))}
+    return failing(files, tests, [case for case in tests.cases if not mine or case.test.span.file in mine])
 
 
 def as_data(found: Sequence[Diagnostic], dear: Sequence[Cost]) -> dict[str, Any]:
     """The same as plain data: what `--json` prints."""
-    diagnostics = [
-        {
-            "code": d.code,
-            "severity": d.severity,
-            "file": d.span.file,
-            "line": d.span.line,
-            "column": d.span.column + 1,
-            "message": d.message,
-            "hint": d.hint,
-            "notes": list(d.notes),
-        }
-        for d in found
-    ]
     table = [
         {
             "rule": cost.name,
@@ -153,7 +122,7 @@ def as_data(found: Sequence[Diagnostic], dear: Sequence[Cost]) -> dict[str, Any]
         }
         for cost in dear
     ]
-    return {"diagnostics": diagnostics, "costs": table}
+    return {"diagnostics": [d.plain for d in found], "costs": table}
 
 
 def as_text(found: Sequence[Diagnostic], dear: Sequence[Cost]) -> str:

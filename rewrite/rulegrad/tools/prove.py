@@ -8,12 +8,12 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rulegrad.errors import RuleError
 from rulegrad.lang import engine, syntax
 from rulegrad.lang.proof.ledger import Hashes, Ledger
 from rulegrad.lang.proof.programs import Entry, entries_of
 from rulegrad.lang.proof.prover import PROBLEMS, Outcome, prove
 from rulegrad.lang.proof.report import as_text
+from rulegrad.lang.rule_tests import selected
 from rulegrad.runtime.paths import data_folder
 
 
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
     with engine.load_rules(*theirs):
         engine.install_op_table()
         files = engine.loaded().sources.files
-        wanted = _selected(files, names, ours | set(map(str, theirs)))
+        wanted = selected(entries_of(files), names, ours | set(map(str, theirs)))
         outcomes = run(files, wanted, Ledger.read(ledger_path()), options.all, options.jobs, options.update)
     if options.json:
         print(json.dumps([outcome.plain for outcome in outcomes], indent=2))
@@ -78,18 +78,6 @@ def ledger_path() -> Path | None:
     """The record of proofs of a checkout; None where the package is installed without it."""
     path = data_folder("rules").parent / "tests" / "rules" / "proofs.json"
     return path if path.parent.is_dir() else None
-
-
-def _selected(files: Sequence[syntax.File], names: Sequence[str], paths: set[str]) -> list[Entry]:
-    """The rules of those names, and of those files; all, where neither is given. Raises RuleError."""
-    entries = entries_of(files)
-    if not names and not paths:
-        return entries
-    for name in names:
-        if not any(name in (e.name, e.owner, e.rule.name) for e in entries):
-            raise RuleError(f"no rule, rule set, pass or function is called `{name}`")
-    chosen = set(names)
-    return [e for e in entries if chosen & {e.name, e.owner, e.rule.name} or e.rule.span.file in paths]
 
 
 def _is_ours(path: Path) -> bool:

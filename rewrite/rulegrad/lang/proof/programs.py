@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from rulegrad._core import Program, UOp
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler import ProgramCompiler
 from rulegrad.lang.compiler.scope import Library
-from rulegrad.lang.rule_tests import WHOLE, EveryNeedMet, OwnedRule, RuleTests, owners
+from rulegrad.lang.rule_tests import WHOLE, EveryNeedMet, OwnedRule, RuleTests, limits_of, owners
 
 TEXT = -1  # the number of a rule that gives text
 
@@ -90,15 +89,6 @@ class Rules:
             if case.owner == entry.owner and case.rule is entry.rule and case.test.right is not None:
                 found.append(self.tests.left(case))
         return found
-
-
-def limits_of(files: Sequence[syntax.File]) -> dict[str, Any]:
-    """The limits of all targets, one of each name."""
-    found: dict[str, Any] = {}
-    for declaration in (d for f in files for d in f.declarations):
-        if isinstance(declaration, syntax.Target):
-            found = {**declaration.limits, **found}
-    return found
 
 
 def entries_of(files: Sequence[syntax.File]) -> list[Entry]:

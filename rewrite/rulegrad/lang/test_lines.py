@@ -1,0 +1,30 @@
+"""Test lines that do not hold, as diagnostics."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from textwrap import indent
+
+from rulegrad.lang import syntax
+from rulegrad.lang.diagnostics import Diagnostic
+from rulegrad.lang.rule_tests import LIMITS, Case, RuleTests, limits_of
+
+
+def tests_of(files: Sequence[syntax.File], user: Collection[str]) -> RuleTests:
+    """The test lines of files, of which some are a user's: their targets have limits of their own."""
+    return RuleTests(files, {**limits_of([file for file in files if file.path in user]), **LIMITS}, hosts=True)
+
+
+def failing(files: Sequence[syntax.File], tests: RuleTests, cases: Iterable[Case]) -> list[Diagnostic]:
+    """Those of the cases that do not hold, with what came out instead."""
+    texts = {file.path: file.text.splitlines() for file in files}
+    found = []
+    for case in cases:
+        problem, _, rest = tests.run(case).partition("\n")
+        if problem:
+            span, lines = case.test.span, texts.get(case.test.span.file, [])
+            line = lines[span.line - 1] if span.line <= len(lines) else ""
+            notes = (indent(rest.rstrip(), " " * 10).lstrip(),) if rest else ()
+            message = f"the test of {case.name} fails: it {problem}"
+            found.append(Diagnostic("failing-test", message, span, notes=notes, source_line=line))
+    return sorted(found, key=lambda d: (d.span.file, d.span.line))
