@@ -81,7 +81,8 @@ def test_a_file_that_declares_an_op(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert f"{path}:7:9: error[failing-test]" in text and text.endswith("1 of 2 test lines of 1 rules hold\n")
 
 
-def test_check_runs_them(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert check.main(["--json", "--target", "numpy", str(mine)]) == 1
+def test_check_runs_them(mine: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "analyse", lambda *_: [])  # it takes long, and has its own tests
+    assert check.main(["--json", str(mine)]) == 1
     found = [d for d in json.loads(capsys.readouterr().out)["diagnostics"] if d["code"] == "failing-test"]
     assert [d["line"] for d in found] == [3, 7, 8, 9]
