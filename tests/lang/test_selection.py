@@ -41,6 +41,29 @@ def test_shares_that_are_refused(value: str) -> None:
         config(rules_off=[value])
 
 
+def test_every_rule_of_a_program_is_known() -> None:
+    """Spellings of the op table too, which cannot be left out."""
+    rules = engine.rules()
+    for target in (None, "numpy", "c"):
+        assert {name for name, _ in engine.program(target).rules} <= rules.keys()
+    assert rules["ops.ADD"].kind == "text" and not rules["ops.ADD"].optional
+    with (
+        config(rules_off=["ops.ADD"]),
+        pytest.raises(ConfigError, match=r"ops\.ADD \(rules/ops.rules:\d+\) is essential"),
+    ):
+        switched_off(rules)
+
+
+def test_a_rule_that_may_be_loaded_later() -> None:
+    rules = engine.rules()
+    with config(rules_off=["algebra.one?", "algebra.none_such?"]):
+        assert switched_off(rules) == {"algebra.one"}
+    with config(rules_limit="algebra.one?:0"):
+        assert rewrite(X * 1.0, "symbolic") != X
+    with config(rules_limit="algebra.none_such?:0"):
+        assert rewrite(X * 1.0, "symbolic") == X
+
+
 def test_a_random_share() -> None:
     rules = engine.rules()
     optional = {name for name, facts in rules.items() if facts.optional}

@@ -13,6 +13,7 @@ from rulegrad.__main__ import main
 from rulegrad.diagnosis.bisecting import NoCulpritError, Trial, find_culprit
 from rulegrad.diagnosis.blaming import read_blame
 from rulegrad.diagnosis.trials import Commands
+from rulegrad.errors import RulegradError
 
 # Wrong for 5 only: the first firings are right.
 WRONG = """ruleset algebra:
@@ -75,6 +76,36 @@ def test_a_script(
     assert found["rule"] == "algebra.planted" and found["place"] == f"{wrong}:2"
     assert found["firing"] == 2 and found["pass"] == "symbolic"
     assert "CONST[value=5.0]" in found["change"] and "CONST[value=6.0]" in found["change"]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        # a kernel with an op that the op table spells, and which is no rule that may be left out
+        "x, y = (Tensor([1.0, n], device='c') for n in (2.0, 3.0))\nprint((x * 3 + y).tolist())",
+        # the rule is not there yet when the first rules are loaded
+        "print((Tensor([1.0], device='numpy') + 1).tolist())\n"
+        "with load_rules(PATH):\n    print((Tensor([1.0], device='numpy') * 3 + 1).tolist())",
+    ],
+)
+def test_a_script_with_rules_that_cannot_be_left_out(
+    program: str, wrong: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong.write_text("ruleset algebra:\n    planted: x:float32 * 3 -> x * 4\n", encoding="utf-8")
+    script = tmp_path / "program.py"
+    script.write_text(f"from rulegrad import Tensor, load_rules\n{program.replace('PATH', repr(str(wrong)))}\n")
+    if "PATH" not in program:
+        monkeypatch.setenv("RULEGRAD_RULES", str(wrong))
+    assert main(["bisect", "--json", str(script)]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["rule"], found["place"], found["firing"]) == ("algebra.planted", f"{wrong}:2", 1)
+    assert "CONST[value=4.0]" in found["change"] and "trials" in found
+
+
+def test_a_trial_that_is_refused(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RULES_OFF", "algebra.none_such")
+    with pytest.raises(RulegradError, match="cannot be made: RULES_OFF .* names 'algebra.none_such'"):
+        Commands([sys.executable, str(script)]).run(Trial())
 
 
 def test_a_script_that_is_right(script: Path, capsys: pytest.CaptureFixture[str]) -> None:

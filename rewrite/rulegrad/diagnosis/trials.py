@@ -18,6 +18,7 @@ from rulegrad.diagnosis.blaming import Blame, blame, read_blame
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
 from rulegrad.lang import engine
+from rulegrad.lang.selection import WHERE_THERE
 
 #: Relative (and absolute) difference of numbers that is no difference.
 TOLERANCE = 1e-3
@@ -25,6 +26,7 @@ ALL_OFF = "random:0:1"  # every rule that may be left out
 _FIRING = re.compile(r"rulegrad: rule (\S+) \((.*?)\), firing \d+, in pass (\w+):\n((?:%.*\n|->\n)*)")
 _SCHEDULE = re.compile(r"the kernels of the schedule do not compute what the graph does.*|pass number changes what .*")
 _SKIPPED = re.compile(r"rulegrad: (CHECK=2 does not compare .*)")
+_REFUSED = re.compile(r"^rulegrad\.errors\.ConfigError: (RULES_.*)$", re.MULTILINE)
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|inf\b|nan\b)")
 
 
@@ -55,10 +57,15 @@ class Commands:
         """One run with the trial's rules left out."""
         settings = {**os.environ, **self.environment, **environment}
         if trial.off:
-            settings["RULES_OFF"] = ",".join(filter(None, (settings.get("RULES_OFF", ""), *trial.off)))
+            off = [name if name == ALL_OFF else name + WHERE_THERE for name in trial.off]
+            settings["RULES_OFF"] = ",".join(filter(None, (settings.get("RULES_OFF", ""), *off)))
         if trial.limit:
-            settings["RULES_LIMIT"] = "{}:{}".format(*trial.limit)
-        return subprocess.run(self.command, capture_output=True, text=True, env=settings, check=False)
+            settings["RULES_LIMIT"] = f"{trial.limit[0]}{WHERE_THERE}:{trial.limit[1]}"
+        done = subprocess.run(self.command, capture_output=True, text=True, env=settings, check=False)
+        refused = _REFUSED.search(done.stderr)
+        if refused is not None:  # that says nothing of the rules
+            raise RulegradError(f"the trial cannot be made: {refused.group(1)}")
+        return done
 
     def right(self, trial: Trial) -> bool:
         """Whether the command succeeds."""

@@ -20,7 +20,7 @@ from rulegrad.config import config
 from rulegrad.config import on_change as on_setting
 from rulegrad.errors import RewriteError, RuleError, RulegradError
 from rulegrad.lang import measured, sources, watching
-from rulegrad.lang.selection import RuleFacts, check_limited, facts_of, switched_off
+from rulegrad.lang.selection import WHERE_THERE, RuleFacts, check_limited, facts_of, switched_off
 from rulegrad.lang.sources import Sources
 from rulegrad.lang.statistics import Statistics
 from rulegrad.lang.watching import Change
@@ -292,7 +292,7 @@ def _rewritten(
     found, check = program(target), config.check >= 1
     if config.rules_limit is None:
         return found.rewrite(name, uop, trace=trace, check=check, follow=follow, failed=until)
-    rule, limit = config.rules_limit
+    rule, limit = config.rules_limit[0].removesuffix(WHERE_THERE), config.rules_limit[1]
     left = limit - _limited
     result, info = found.rewrite(
         name, uop, trace=True, check=check, follow=follow, limit=left, limited=rule, failed=until

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from rulegrad.lang import syntax
 
 
+#: Ends a name in RULES_OFF and RULES_LIMIT: the rule may be in a file that is loaded later.
+WHERE_THERE = "?"
+
+
 class RuleFacts(NamedTuple):
     """What the settings and the tools need to know of a rule; its name is `SET.RULE`."""
 
@@ -40,6 +44,9 @@ def facts_of(declarations: Iterable[syntax.Declaration]) -> dict[str, RuleFacts]
     external = with_externs(everything)
     found: dict[str, RuleFacts] = {}
     for owner in everything:
+        if isinstance(owner, syntax.OpDeclaration) and owner.spelling is not None:
+            place = f"{owner.span.file}:{owner.span.line}"  # tried last in each render pass; there is no other text
+            found[f"ops.{owner.name}"] = RuleFacts(place, "text", True, False, False)
         if not isinstance(owner, syntax.Ruleset | syntax.Pass | syntax.Function):
             continue
         for rule in (*owner.rules, *gathering(owner)):
@@ -59,8 +66,8 @@ def switched_off(rules: Mapping[str, RuleFacts]) -> frozenset[str]:
     for entry in config.rules_off:
         if entry.startswith("random"):
             found.update(_share(rules, *random_share(entry)))
-        else:
-            found.update(_named(rules, entry))
+        elif not (entry.endswith(WHERE_THERE) and entry[:-1] not in rules):
+            found.update(_named(rules, entry.removesuffix(WHERE_THERE)))
     return frozenset(found)
 
 
@@ -84,6 +91,9 @@ def _named(rules: Mapping[str, RuleFacts], entry: str) -> list[str]:
 
 def check_limited(rules: Mapping[str, RuleFacts], name: str) -> None:
     """Raises ConfigError unless RULES_LIMIT names a rule that is no case of a function."""
+    if name.endswith(WHERE_THERE) and name[:-1] not in rules:
+        return
+    name = name.removesuffix(WHERE_THERE)
     if name not in rules:
         raise ConfigError(f"RULES_LIMIT (setting rules_limit) names {name!r}; {unknown_rule(rules, name)}")
     if rules[name].kind == "case":
