@@ -1,20 +1,66 @@
-"""Every `test` line of every rule file holds, and every rule has one (texts of render passes have golden sources)."""
+"""Every `test` line of every rule file holds, and every rule has one (texts of render passes have golden sources).
+
+What both sides of a line compute is the same, too: a line that only says its rule again would hold for a wrong rule.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 from rulegrad.lang import engine, syntax
+from rulegrad.lang.proof.lines import on_values
 from rulegrad.lang.rule_tests import Case, RuleTests, owners
 from rulegrad.lang.walk import calls_in
 
 TESTS = RuleTests(engine.loaded().sources.files)
+
+#: Rules of which no line is computed on values, each with the reason; those that are unsound or assume something say so.
+LEFT_OUT = dict.fromkeys(
+    (
+        *("gradient.complex_pow", "gradient.complex_cast", "gradient.complex_of_float", "gradient.complex"),
+        *("gradient.real", "gradient.imaginary"),
+    ),
+    "slopes are taken of real numbers; tests/tensor has gradients of complex ones",
+) | dict.fromkeys(("gradient.compare", "gradient.bits"), "there is no slope: the gradient is nothing")
+ON_VALUES = [
+    case
+    for case in TESTS.cases
+    if case.test.right is not None and (not case.function or case.function == "gradient")
+    if not case.has("unsound") and not case.has("assumes")
+]
 
 
 @pytest.mark.parametrize("case", TESTS.cases, ids=lambda case: f"{case.name}:{case.test.span.line}")
 def test_line(case: Case) -> None:
     problem = TESTS.run(case)
     assert not problem, f"{case.place}: rule {case.name} {problem}"
+
+
+@pytest.mark.parametrize("case", ON_VALUES, ids=lambda case: f"{case.name}:{case.test.span.line}")
+def test_line_on_values(case: Case) -> None:
+    found = on_values(TESTS, case)
+    assert found.kind != "differ", f"{case.place}: rule {case.name} {found.how}"
+    assert (found.kind == "left out") == (case.name in LEFT_OUT), found.how
+
+
+def test_which_rules_are_not_tried_on_values() -> None:
+    """Only those that are wrong on purpose or assume something, functions, and what is tried on whole graphs."""
+    tried = {case.name for case in ON_VALUES}
+    assert set(LEFT_OUT) <= tried
+    left = [f"{o}.{r.name}" for o, function, rules in owners(TESTS.files) for r in rules if not function and r.tests]
+    apart = {case.name for case in TESTS.cases if case.has("unsound") or case.has("assumes")}
+    assert set(left) - tried <= apart
+
+
+def test_which_rules_have_no_line_that_fires() -> None:
+    firing = {case.name for case in TESTS.cases if case.test.right is not None}
+    # what they need of a target, no test line says: tests/compile/test_row_groups.py, test_tensor_cores.py, and
+    # tests/backends/test_amx.py run what they make
+    assert {case.name for case in TESTS.cases} - firing == {
+        "row_groups.share",
+        "tensor_cores.tiles",
+        "matrix_panels.tiles",
+    }
 
 
 def asks_for_consumers(rule: syntax.Rule) -> bool:

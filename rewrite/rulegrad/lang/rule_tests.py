@@ -10,7 +10,7 @@ Both sides are built by the engine, as templates are. A name with a kind is a va
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from rulegrad._core import Program
@@ -60,6 +60,27 @@ class OwnedRule:
     @property
     def place(self) -> str:
         return f"{self.rule.span.file}:{self.rule.span.line}"
+
+    def has(self, keyword: str) -> bool:
+        """Whether the rule has a clause of this keyword."""
+        return any(clause.keyword == keyword for clause in self.rule.clauses)
+
+    def ulp(self) -> float | None:
+        """The stated error bound."""
+        for clause in self.rule.clauses:
+            if clause.keyword == "ulp" and isinstance(clause.expression, syntax.Literal):
+                return float(clause.expression.value or 0)
+        return None
+
+    def measure(self) -> syntax.Expression | None:
+        """What the error is measured by, if that is not the result."""
+        return next((clause.of for clause in self.rule.clauses if clause.of is not None), None)
+
+    def add_alone(self, compiler: ProgramCompiler, number: int) -> None:
+        """Adds passes of this rule alone: `rule NUMBER`, and `measure NUMBER` for what its error is measured by."""
+        compiler.add_alone(f"rule {number}", self.owner, self.rule)
+        if (measure := self.measure()) is not None:
+            compiler.add_alone(f"measure {number}", self.owner, replace(self.rule, template=measure))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +176,7 @@ class RuleTests:
                     case = Case(owner, rule, test, len(self.cases), function, owner in whole and not function)
                     self.cases.append(case)
                     if not function and not case.whole:
-                        compiler.add_alone(f"rule {case.number}", owner, rule)
+                        case.add_alone(compiler, case.number)
                     argument = test.left.arguments[0] if function and isinstance(test.left, syntax.Call) else None
                     several = isinstance(test.right, syntax.Sequence)
                     for name, expression in (("left", test.left), ("right", test.right), ("argument", argument)):
@@ -171,7 +192,6 @@ class RuleTests:
 
     def run(self, case: Case) -> str:
         """Empty, or what is wrong: the rule did not fire, fired where it must not, or gave something else."""
-        assert self._program is not None
         try:
             left = self._build("left", case)
             like = left[0] if left and not isinstance(case.test.right, syntax.Sequence) else None
@@ -196,21 +216,33 @@ class RuleTests:
         """The node that the function of a test is asked about. Raises RuleError when it cannot be built."""
         return self._build("argument", case)[0]
 
+    def right(self, case: Case, left: UOp) -> UOp:
+        """The node that a test asks for, beside the one that it is about. Raises RuleError when it cannot be built."""
+        return self._build("right", case, left)[0]
+
+    def measured(self, case: Case, left: UOp) -> UOp | None:
+        """What the rule's error on a node is measured by, as a node; None for the result itself."""
+        return None if case.measure() is None else self.program.apply(f"measure {case.number}", left)
+
+    @property
+    def program(self) -> Program:
+        """The rules and functions, compiled."""
+        assert self._program is not None
+        return self._program
+
     def _applied(self, case: Case, left: UOp) -> UOp | None:
         """What the rule makes of a node; None when it does not fire."""
-        assert self._program is not None
         if not case.whole:
-            return self._program.apply(f"rule {case.number}", left)
-        result, info = self._program.rewrite(case.owner, left)
+            return self.program.apply(f"rule {case.number}", left)
+        result, info = self.program.rewrite(case.owner, left)
         return result if info["fired"] else None
 
     def _build(self, side: str, case: Case, like: UOp | None = None) -> tuple[UOp, ...]:
         """The nodes of one side: several when it is a tuple. A bare number takes the dtype of `like`."""
-        assert self._program is not None
         variables = [_variable(k, name) for k, name in enumerate(_variables(case).values())]
         number = UOp.const(case.number, "index")
         nothing = UOp("SINK") if like is None else like
-        made = self._program.apply(side, UOp("AFTER", (nothing, number, *variables)))
+        made = self.program.apply(side, UOp("AFTER", (nothing, number, *variables)))
         if made is None:
             raise RuleError("cannot be computed: a built-in or a function of it has no value here")
         return made.src

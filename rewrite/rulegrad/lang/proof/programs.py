@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from rulegrad._core import Program, UOp
 from rulegrad.lang import syntax
@@ -20,21 +20,6 @@ class Entry(OwnedRule):
 
     function: str = ""
     number: int = 0
-
-    def has(self, keyword: str) -> bool:
-        """Whether the rule has a clause of this keyword."""
-        return any(clause.keyword == keyword for clause in self.rule.clauses)
-
-    def ulp(self) -> float | None:
-        """The stated error bound."""
-        for clause in self.rule.clauses:
-            if clause.keyword == "ulp" and isinstance(clause.expression, syntax.Literal):
-                return float(clause.expression.value or 0)
-        return None
-
-    def measure(self) -> syntax.Expression | None:
-        """What the error is measured by, if that is not the result."""
-        return next((clause.of for clause in self.rule.clauses if clause.of is not None), None)
 
 
 @dataclass(slots=True)
@@ -57,10 +42,7 @@ class Rules:
         self.whole = frozenset(p.name for p in compiler.passes if p.kind in WHOLE)
         for entry in self.entries:
             if not entry.function and entry.owner not in self.whole:
-                compiler.add_alone(f"rule {entry.number}", entry.owner, entry.rule)
-                if (measure := entry.measure()) is not None:
-                    by_measure = replace(entry.rule, template=measure)
-                    compiler.add_alone(f"measure {entry.number}", entry.owner, by_measure)
+                entry.add_alone(compiler, entry.number)
         limits = limits_of(self.files)
         compiler.assembler.limits.update(limits)
         self.program = Program(compiler.assembler.serialize())

@@ -85,7 +85,7 @@ class Tester:
         if after is None or after == graph:
             return None
         try:
-            memory = _contents((graph, after), generator)
+            memory = sample_memory((graph, after), generator)
             wanted, found = outcome(graph, memory, graph.ranges), outcome(after, memory, graph.ranges)
             measure = self.rules.measured(entry, graph)
             size = None if measure is None else outcome(measure, memory, graph.ranges).arrays[0]
@@ -166,7 +166,7 @@ def _is_elementwise(entry: Entry, dtypes: Dtypes) -> bool:
 # ---- contents of memory ----
 
 
-def _contents(graphs: Sequence[UOp], r: random.Random) -> Memory:
+def sample_memory(graphs: Sequence[UOp], r: random.Random) -> Memory:
     """Random contents for all the memory of some graphs."""
     memory: dict[Key, Array] = {}
     for node in (n for g in graphs for n in g.toposort() if n.op in STORAGE):

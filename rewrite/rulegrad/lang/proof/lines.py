@@ -1,0 +1,117 @@
+"""Test lines on values: what the left side of a line computes, the right side must compute too.
+
+A line that says its rule again in other letters holds for a wrong rule as well. On values it does not.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rulegrad._core import UOp
+from rulegrad.errors import RulegradError
+from rulegrad.ir.dtype import as_dtype
+from rulegrad.lang.proof.derivatives import gradient_functions, test_gradient_line
+from rulegrad.lang.proof.effects import EFFECTS, STORAGE, Memory, NoMeaningError, outcome
+from rulegrad.lang.proof.testing import Allowed, difference, sample_memory
+from rulegrad.lang.rule_tests import Case, RuleTests
+
+_SPREAD = 64  # values of each scalar variable that are computed at once
+_ROUNDS = 3  # contents of memory that both sides are computed on; one where they are run an element at a time
+_MOST_ROUNDS = 40  # where a side has no value for some contents, an index out of bounds say
+
+#: Why a line is not computed on values, where that is no fault of the line.
+FAILS = "it says where the rule does not fire"
+DEFINITION = "it says what a function gives, which is a definition"
+
+
+@dataclass(frozen=True, slots=True)
+class OnValues:
+    """What came of a test line on values. how: where both sides differ, or why they were not computed."""
+
+    kind: Literal["agree", "differ", "left out"]
+    how: str = ""
+
+
+_AGREE = OnValues("agree")
+
+
+def on_values(tests: RuleTests, case: Case) -> OnValues:
+    """Whether both sides of a test line compute the same, on sampled values.
+
+    The values are signs, fractions, large and tiny numbers, infinities, nan and any bits, by dtype. Floats have to be
+    equal to the bit, or as near as the rule's `ulp` says. A line of a gradient function is compared with the slope
+    of what it is about. Lines of rules that are unsound, or take something for granted, are left out, as are those
+    of other functions.
+    """
+    if case.test.right is None:
+        return OnValues("left out", FAILS)
+    if case.function:
+        return _of_function(tests, case)
+    for clause in case.rule.clauses:
+        if clause.keyword in ("unsound", "assumes"):
+            return OnValues("left out", f"the rule {clause.keyword} {clause.text or ', '.join(clause.names)}")
+    try:
+        left = tests.left(case)
+        return _compared(tests, case, left, tests.right(case, left))
+    except RulegradError as error:
+        return OnValues("left out", error.problem)
+
+
+def _of_function(tests: RuleTests, case: Case) -> OnValues:
+    if case.function not in gradient_functions(tests.files):
+        return OnValues("left out", DEFINITION)
+    places, problem = test_gradient_line(tests, case)
+    if problem:
+        return OnValues("differ", problem)
+    return _AGREE if places else OnValues("left out", "its node has no slope in float64")
+
+
+def _compared(tests: RuleTests, case: Case, left: UOp, right: UOp) -> OnValues:
+    measure = tests.measured(case, left)
+    graphs = [left, right] if measure is None else [left, right, measure]
+    why, done = "", 0
+    rounds = _ROUNDS if all(map(_is_plain, graphs)) else 1
+    for nodes, loops, memory in _rounds(graphs, random.Random(case.name)):
+        try:
+            wanted, found, *size = (outcome(node, memory, loops) for node in nodes)
+        except NoMeaningError as error:
+            why = why or str(error)
+            continue
+        allowed = Allowed(case.ulp(), size[0].arrays[0] if size else None)
+        differs = difference(nodes[0], nodes[1], found, wanted, memory, allowed)
+        if differs is not None:
+            return OnValues("differ", differs.values)
+        done += 1
+        if done == rounds:
+            break
+    return _AGREE if done else OnValues("left out", why)
+
+
+def _rounds(graphs: Sequence[UOp], r: random.Random) -> Iterator[tuple[list[UOp], tuple[UOp, ...], Memory]]:
+    """The graphs, the loops that are open in them, and contents of memory: of scalars first, many values at once."""
+    loops = tuple(dict.fromkeys(loop for graph in graphs for loop in graph.ranges))
+    if all(not g.shape and as_dtype(g.dtype).kind != "void" and _is_plain(g) for g in graphs):
+        counter = UOp("RANGE", (UOp.const(_SPREAD, "index"),), id=1 << 20, kind="test")
+        spread = [_spread(graph, counter) for graph in graphs]
+        if spread != list(graphs):
+            yield spread, (*loops, counter), sample_memory(spread, r)
+    for _ in range(_MOST_ROUNDS):
+        yield list(graphs), loops, sample_memory(graphs, r)
+
+
+def _is_plain(graph: UOp) -> bool:
+    return not any(node.op in EFFECTS for node in graph.toposort())
+
+
+def _spread(graph: UOp, counter: UOp) -> UOp:
+    """The graph with an element of an array in the place of each scalar variable."""
+    made: dict[UOp, UOp] = {}
+    for node in graph.toposort():
+        if node.op in STORAGE and not node.shape:
+            made[node] = UOp("INDEX", (node.replace(shape=(_SPREAD,)), counter))
+        else:
+            made[node] = node.replace([made[source] for source in node.src])
+    return made[graph]
