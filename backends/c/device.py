@@ -22,10 +22,9 @@ from rulegrad.runtime.selftest import add_number
 from . import compilers, processor
 from .programs import NOT_LOADED, Programs, load
 
-__all__ = ["ONE_DEVICE", "RANK", "Device", "discover", "fingerprint", "self_test"]
+__all__ = ["ONE_DEVICE", "Device", "discover", "fingerprint", "self_test"]
 
 ONE_DEVICE = True
-RANK = 1  # OpenCL on the processor comes first
 
 _ALIGNMENT = 64  # bytes: a line of the cache, and the widest vector
 

@@ -14,10 +14,14 @@ from rulegrad.runtime.forks import ForkGuard
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.selftest import add_number
 
-from .drivers import discover, fingerprint, opencl, raw_devices
+from .drivers import discover, fingerprint, opencl, raw_devices, remedy
 from .programs import Programs
 
-__all__ = ["Device", "discover", "fingerprint", "self_test"]
+__all__ = ["RANK", "Device", "discover", "fingerprint", "self_test"]
+
+# A backend that is made for one kind of device comes first: `c` is as fast or faster on a CPU, starts sooner, and
+# survives a fork. So a driver that somebody installs changes no program that does not name it.
+RANK = 1
 
 _MOST_WAITING = 16  # launches
 _SHORT = 1 << 16  # operations and bytes of a launch that takes no longer than waking a thread
@@ -213,11 +217,12 @@ class _Executable:
 
 
 def self_test(number: int) -> None:
-    """Builds and runs a kernel that no cache can know. Raises DeviceError when something is wrong."""
+    """Builds and runs a kernel that no cache can know. Raises DeviceError when something is wrong, with a remedy."""
     try:
         add_number(Device(number), "rulegrad_self_test", _self_test_source)
-    except opencl().Error as error:
-        raise DeviceError(str(error)) from None
+    except (DeviceError, opencl().Error) as error:
+        problem = str(error).split("\nthe source:")[0]
+        raise DeviceError(f"{problem}{remedy(number, problem)}") from None
 
 
 def _self_test_source(number: int) -> str:

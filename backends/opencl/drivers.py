@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import sys
 from functools import cache
@@ -46,8 +47,13 @@ def raw_devices() -> list[Any]:
         except cl.Error:
             continue
     order = ("gpu", "accelerator", "cpu", "simulator")
-    # PoCL comes with the install, so that any other driver was asked for.
-    return sorted(devices, key=lambda device: (order.index(_kind(device)), _is_pocl(device.platform.name)))
+
+    def place(device: Any) -> tuple[int, bool, list[int]]:
+        # PoCL comes with the install, so that any other driver was asked for; of two PoCLs the newer knows more.
+        is_pocl = _is_pocl(device.platform.name)
+        return order.index(_kind(device)), is_pocl, [-number for number in _release(device)] if is_pocl else []
+
+    return sorted(devices, key=place)
 
 
 def discover() -> Discovery:
@@ -83,8 +89,24 @@ def _is_pocl(name: str) -> bool:
     return name.startswith("Portable Computing Language")
 
 
+def _release(device: Any) -> list[int]:
+    """The release of a PoCL by its version string, `OpenCL 3.0 PoCL 3.1 ...`; [] when it names none."""
+    found = re.search(r"pocl (\d+(?:\.\d+)*)", device.platform.version, re.IGNORECASE)
+    return [int(part) for part in found.group(1).split(".")] if found else []
+
+
 def _describe(device: Any) -> str:
     return f"{device.platform.name}, {device.name.strip()}"
+
+
+def remedy(number: int, problem: str) -> str:
+    """What to do about a device that failed its test, as the end of a message; empty where nothing is known."""
+    if not (_is_pocl(raw_devices()[number].platform.name) and "unknown target CPU" in problem):
+        return ""
+    return (
+        "\nthis PoCL is older than the processor; install another driver: python -m pip install 'rulegrad[intel]' "
+        "(Intel's, which runs on AMD too), or a newer PoCL (Debian: apt-get install pocl-opencl-icd)"
+    )
 
 
 def _advice(found: tuple[Found, ...]) -> str:

@@ -169,11 +169,37 @@ def test_the_next_best_device_is_used_with_one_line(own: Path, capfd: pytest.Cap
     text = ABORTING.replace("if number == 1:", "if number < 2:")
     backends.load_backend(write_backend(own / "aborting", text))
     chosen = devices.default()
-    assert chosen in ("opencl:0", "numpy") and devices.default() == chosen
+    assert chosen in ("c", "opencl:0", "numpy") and devices.default() == chosen
     lines = [line for line in capfd.readouterr().err.splitlines() if "aborting" in line]
     assert len(lines) == 1
     assert lines[0].startswith("rulegrad: aborting:0 (device 0) cannot be used: ")
     assert f"using {chosen}. buy another one" in lines[0]
+
+
+def test_a_driver_that_is_installed_does_not_become_the_default(own: Path) -> None:
+    """Of devices on the CPU, those of backends that are for nothing else come first."""
+    ranks = {one.name: one.rank for one in backends.all_backends()}
+    assert ranks["c"] < ranks["opencl"] and ranks["cuda"] < ranks["opencl"]
+    if devices.report(backends.backend("c")).discovery.devices:
+        assert not devices.default().startswith("opencl") or devices.kind_of(devices.default()) == "gpu"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_program_that_names_no_device_survives_a_fork(own: Path) -> None:
+    """Drivers are installed, but nobody asked for OpenCL: it is not loaded, and the child computes."""
+    if devices.default() != "c":
+        pytest.skip("the default device is not the host's compiler")
+    code = """
+import os, sys
+from rulegrad import Tensor
+assert (Tensor([1.0, 2.0]) + 1).tolist() == [2.0, 3.0]
+child = os.fork()
+if child == 0:
+    os._exit(0 if (Tensor([1.0, 2.0]) * 3).tolist() == [3.0, 6.0] else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert "pyopencl" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="PoCL's wheel is for Linux")
@@ -261,7 +287,7 @@ def test_a_backend_that_cannot_be_loaded(own: Path, capfd: pytest.CaptureFixture
     backends.load_backend(write_backend(own / "broken", "import no_such_module"))
     with pytest.raises(DeviceError, match=r"device\.py cannot be loaded: ModuleNotFoundError"):
         devices.get("broken")
-    assert devices.default() in ("opencl:0", "numpy")
+    assert devices.default() in ("c", "opencl:0", "numpy")
     assert "the backend broken is left out" in capfd.readouterr().err
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ import pytest
 from rulegrad.config import config
 from rulegrad.errors import DeviceError, OutOfMemoryError
 from rulegrad.ir import UOp
-from rulegrad.runtime import devices
+from rulegrad.runtime import backends, devices
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.diskcache import shared
 from rulegrad.runtime.kernel import Kernel
@@ -42,6 +44,46 @@ def buffers(size: int) -> tuple[Buffer, Buffer]:
     out, given = Buffer((size,), "float32", "opencl"), Buffer((size,), "float32", "opencl:0")
     given.copy_in(np.arange(size, dtype=np.float32))
     return out, given
+
+
+def test_a_pocl_that_does_not_know_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails then is every build; the problem is told without the test's source, and with a remedy."""
+    module = backends.backend("opencl").module
+    drivers = sys.modules[module.remedy.__module__]
+    pocl = SimpleNamespace(platform=SimpleNamespace(name="Portable Computing Language"))
+    other = SimpleNamespace(platform=SimpleNamespace(name="Another"))
+    monkeypatch.setattr(drivers, "raw_devices", lambda: [pocl, other])
+    message = "opencl:0 cannot build this program; the compiler says:\nerror: unknown target CPU 'generic'"
+
+    def fails(*arguments: object) -> None:
+        raise DeviceError(f"{message}\nthe source:\n   1  __kernel")
+
+    monkeypatch.setattr(module, "add_number", fails)
+    monkeypatch.setattr(module, "Device", lambda number: None)
+    with pytest.raises(DeviceError) as caught:
+        module.self_test(0)
+    assert str(caught.value).startswith(f"{message}\nthis PoCL is older than the processor; install another driver: ")
+    assert "rulegrad[intel]" in str(caught.value) and "pocl-opencl-icd" in str(caught.value)
+    with pytest.raises(DeviceError) as caught:
+        module.self_test(1)
+    assert str(caught.value) == message
+
+
+def test_of_two_pocls_the_newer_is_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    cl = sys.modules["pyopencl"]
+    drivers = sys.modules[backends.backend("opencl").module.remedy.__module__]
+
+    def platform(name: str, version: str) -> SimpleNamespace:
+        made = SimpleNamespace(name=name, version=version)
+        made.get_devices = lambda: [SimpleNamespace(type=cl.device_type.CPU, platform=made, name=version)]
+        return made
+
+    names = ("Portable Computing Language", "Intel(R) OpenCL")
+    versions = ("OpenCL 3.0 PoCL 3.0-rc2  Linux", "OpenCL 3.0 PoCL 3.1+debian", "OpenCL 3.0 PoCL 10.0")
+    platforms = [*(platform(names[0], version) for version in versions), platform(names[1], "OpenCL 3.1 LINUX")]
+    monkeypatch.setattr(cl, "get_platforms", lambda: platforms)
+    found = [device.name for device in drivers.raw_devices.__wrapped__()]
+    assert found == ["OpenCL 3.1 LINUX", *reversed(versions)]
 
 
 def compile_here(kernels: Sequence[Kernel]) -> list[Any]:
