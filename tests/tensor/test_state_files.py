@@ -44,12 +44,11 @@ def test_a_dtype_that_the_format_lacks(any_device: str, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_is_mapped_and_read_lazily(any_device: str, tmp_path: Path) -> None:
+def test_a_file_is_read_lazily(any_device: str, tmp_path: Path) -> None:
     path = tmp_path / "weights.safetensors"
     safe_save({"a": Tensor.zeros(3), "b": Tensor.arange(6).reshape(2, 3), "empty": Tensor.zeros(0, 4)}, path)
     file = safe_load(path)
-    values = file.array("b")
-    assert not values.flags.writeable and not values.flags.owndata
+    assert file.array("b").tolist() == [[0, 1, 2], [3, 4, 5]]
     assert file["empty"].shape == (0, 4) and file["b"].tolist() == [[0, 1, 2], [3, 4, 5]]
     with pytest.raises(KeyError):
         file["c"]

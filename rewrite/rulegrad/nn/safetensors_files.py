@@ -1,4 +1,4 @@
-"""Tensors in safetensors files: read lazily from mapped memory, written through the library.
+"""Tensors in safetensors files: read when they are asked for, written through the library.
 
 Format: https://github.com/huggingface/safetensors (eight bytes with the length of a JSON header, the header, the data).
 """
@@ -9,12 +9,13 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 
 from rulegrad.errors import DtypeError, FileError
 from rulegrad.ir.dtype import ALL, DType, as_dtype
+from rulegrad.runtime.buffer import as_bools
 from rulegrad.tensor.tensor import Tensor
 
 _DTYPES: Final = {
@@ -28,17 +29,16 @@ _DTYPES: Final = {
 class SafetensorsFile(Mapping[str, Tensor]):
     """The tensors of a file by name; each is read when it is asked for, and only then.
 
-    metadata: the file's own strings. `dtype(name)` and `shape(name)` read no data.
+    metadata: the file's own strings. `dtype(name)` and `shape(name)` read no data. The file must stay as it was when
+    it was opened: FileError is raised where it has changed since, or is gone.
     """
 
     def __init__(self, path: str | os.PathLike[str], device: str | None = None) -> None:
         self.path = Path(path)
         self.device = device
-        header, start = _header(self.path)
-        self.metadata: dict[str, str] = header.pop("__metadata__", {})
+        header, self._start, self._state = _header(self.path)
+        self.metadata: dict[str, str] = header.pop("__metadata__", None) or {}
         self._entries: dict[str, Any] = header
-        self._start = start
-        self._bytes = np.memmap(self.path, np.uint8, "r") if header else np.empty(start, np.uint8)
 
     def __getitem__(self, name: str) -> Tensor:
         return Tensor(self.array(name), device=self.device)
@@ -63,10 +63,21 @@ class SafetensorsFile(Mapping[str, Tensor]):
         return tuple(self._entries[name]["shape"])
 
     def array(self, name: str) -> np.ndarray[Any, Any]:
-        """A tensor's values as a read-only NumPy view of the mapped file."""
-        begin, end = self._entries[name]["data_offsets"]
-        raw = self._bytes[self._start + begin : self._start + end]
-        return np.frombuffer(raw.tobytes() if begin % 8 else raw, self.dtype(name).numpy).reshape(self.shape(name))
+        """A tensor's values as a NumPy array, read now. Raises FileError when the file has changed meanwhile."""
+        dtype, (begin, end) = self.dtype(name), self._entries[name]["data_offsets"]
+        # Not mapped: where another process makes a mapped file shorter, reading it ends this process.
+        try:
+            with self.path.open("rb") as file:
+                if _state(file) != self._state:
+                    raise FileError(f"{self.path} has changed since it was opened; open it again")
+                file.seek(self._start + begin)
+                raw = np.fromfile(file, np.uint8, end - begin)
+        except OSError as error:
+            raise FileError(f"{self.path} cannot be read any more: {error}") from None
+        if len(raw) != end - begin:
+            raise FileError(f"{self.path} has become shorter while it was read")
+        values = raw.view(dtype.numpy).reshape(self.shape(name))
+        return as_bools(values) if dtype == "bool" else values
 
     def __repr__(self) -> str:
         return f"SafetensorsFile({str(self.path)!r}, {len(self)} tensors)"
@@ -75,7 +86,7 @@ class SafetensorsFile(Mapping[str, Tensor]):
 def safe_load(path: str | os.PathLike[str], device: str | None = None) -> SafetensorsFile:
     """The tensors of a safetensors file, as a mapping that reads each when it is asked for.
 
-    The file is mapped into memory, so that it may be larger than the memory is. Raises FileError when the file is
+    So the file may be larger than the memory is. Raises FileError when the file is
     missing or damaged, DtypeError at a tensor of an unknown dtype.
 
     >>> import os, tempfile
@@ -107,18 +118,25 @@ def safe_save(
         raise FileError(f"{path} cannot be written: {error}") from None
 
 
-def _header(path: Path) -> tuple[dict[str, Any], int]:
-    """The header of a file that the library has looked at (its offsets lie inside it), and where the data begin."""
+def _state(file: BinaryIO) -> tuple[int, ...]:
+    """What changes when a file does, or when another takes its place."""
+    status = os.fstat(file.fileno())
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _header(path: Path) -> tuple[dict[str, Any], int, tuple[int, ...]]:
+    """The header of a file (the library has looked at its offsets), where the data begin, and the state of the file."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="numpy"):
             pass
         with path.open("rb") as file:
+            state = _state(file)
             length = int.from_bytes(file.read(8), "little")
             header: dict[str, Any] = json.loads(file.read(length))
     except SafetensorError as error:
         raise FileError(f"{path} is no safetensors file, or is damaged: {error}") from None
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error}") from None
-    return header, 8 + length
+    return header, 8 + length, state

@@ -1,15 +1,17 @@
 """PyTorch's `.pt` and `.pth` archives, read without torch and without running anything that they contain.
 
 An archive is a zip file: `data.pkl` describes the structure in pickle's format, `data/KEY` are the storages. The pickle
-is read by an unpickler that knows the few names which `torch.save` writes for tensors and containers, and no other.
+is read by `torch_pickle`, which gives the few names that `torch.save` writes for tensors and containers a meaning, and
+no other. A file of a few bytes cannot fill the memory: what it makes is limited by its size.
 """
 
 from __future__ import annotations
 
+import io
+import math
 import os
-import pickle
 import zipfile
-from collections import OrderedDict
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -18,6 +20,7 @@ import numpy as np
 
 from rulegrad.errors import FileError, RulegradError
 from rulegrad.ir.dtype import ALL, as_dtype
+from rulegrad.nn.torch_pickle import Name, Unpickler
 from rulegrad.tensor.tensor import Tensor
 
 _STORAGES: Final = {
@@ -27,6 +30,10 @@ _STORAGES: Final = {
     "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128", "UntypedStorage": "uint8",
 }  # fmt: skip
 _LOCAL_HEADER: Final = 30  # bytes, before the entry's name
+#: What a file may make of itself: compressed entries, tensors that repeat their elements or share a storage.
+_FREE_BYTES, _TIMES_ITS_SIZE = 64 << 20, 20
+#: What damaged archives make of the module zipfile.
+_ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, KeyError)
 
 
 class _Storage(NamedTuple):
@@ -48,12 +55,14 @@ def torch_load(path: str | os.PathLike[str], device: str | None = None) -> Any:
             return _Archive(file, archive, device).load()
     except FileError:
         raise
-    except zipfile.BadZipFile:
-        raise FileError(
-            f"{file} is no zip archive; files from before torch 1.6 must be loaded and saved again by torch"
-        ) from None
     except OSError as error:
         raise FileError(f"{file} cannot be read: {error}") from None
+    except _ZIP_ERRORS as error:
+        if not zipfile.is_zipfile(file):
+            raise FileError(
+                f"{file} is no zip archive; files from before torch 1.6 must be loaded and saved again by torch"
+            ) from None
+        raise FileError(f"{file} is damaged: {error}") from None
 
 
 class _Archive:
@@ -62,39 +71,86 @@ class _Archive:
     def __init__(self, path: Path, archive: zipfile.ZipFile, device: str | None) -> None:
         self.path, self.archive, self.device = path, archive, device
         self.storages: dict[str, np.ndarray[Any, Any]] = {}
+        self.bytes_left = _FREE_BYTES + _TIMES_ITS_SIZE * path.stat().st_size
         found = [info.filename for info in archive.infolist() if info.filename.rpartition("/")[2] == "data.pkl"]
         if len(found) != 1:
             raise FileError(f"{path} is a zip archive, but not one of torch.save: it has no data.pkl")
         self.folder = found[0].removesuffix("data.pkl")
         order = self.folder + "byteorder"
-        self.order = ">" if order in archive.namelist() and archive.read(order) == b"big" else "<"
+        self.order = ">" if order in archive.namelist() and self.read(order) == b"big" else "<"
+
+    def read(self, entry: str) -> bytes:
+        """The bytes of an entry, which may be compressed."""
+        self.take(self.archive.getinfo(entry).file_size)
+        return self.archive.read(entry)
+
+    def take(self, nbytes: int) -> None:
+        """Counts what is made of the file."""
+        self.bytes_left -= nbytes
+        if self.bytes_left < 0:
+            raise FileError(
+                f"{self.path} is damaged, or made to fill the memory: its values need more than {_TIMES_ITS_SIZE} "
+                "times the bytes of the file"
+            )
 
     def load(self) -> Any:
-        with self.archive.open(self.folder + "data.pkl") as file:
-            try:
-                return _Unpickler(file, self).load()
-            except RulegradError:
-                raise
-            except Exception as error:  # whatever damaged bytes make of the unpickler
-                raise FileError(f"{self.path} is damaged: {type(error).__name__}: {error}") from None
+        constructors: dict[Name, Callable[..., Any]] = {
+            Name("torch", "Size"): tuple,
+            Name("torch", "device"): lambda *parts: ":".join(map(str, parts)),
+            Name("torch._utils", "_rebuild_tensor_v2"): self._tensor,
+            Name("torch._utils", "_rebuild_tensor_v3"): self._tensor_of_dtype,
+            Name("torch._utils", "_rebuild_parameter"): self._parameter,
+        }
+        content = io.BytesIO(self.read(self.folder + "data.pkl"))
+        try:
+            return Unpickler(constructors, self._storage_of, self._named).load(content)
+        except RulegradError:
+            raise
+        except Exception as error:  # whatever damaged bytes make of the constructors
+            raise FileError(f"{self.path} is damaged: {type(error).__name__}: {error}") from None
+
+    def _named(self, name: Name) -> Any:
+        if name.module in ("torch", "torch.storage") and name.name in _STORAGES:
+            return _Storage(_STORAGES[name.name])
+        if name.module == "torch" and name.name in ALL:
+            return as_dtype(name.name)
+        raise FileError(
+            f"{self.path} holds an object of {name}, which is not loaded: it could run code. "
+            "Save the state_dict of the model, not the model"
+        )
+
+    def _storage_of(self, reference: Any) -> tuple[str, str]:
+        """A storage, as its key and its dtype."""
+        kind, storage, key, *_ = reference
+        if kind != "storage" or not isinstance(storage, _Storage):
+            raise FileError(f"{self.path} is damaged: {kind!r} is no storage")
+        return str(key), storage.dtype
 
     def storage(self, key: str, dtype: str) -> np.ndarray[Any, Any]:
-        """The values of a storage, mapped where the entry is not compressed."""
+        """The values of a storage; read from the file itself where the entry is not compressed."""
         if key not in self.storages:
-            info = self.archive.getinfo(f"{self.folder}data/{key}")
-            if info.compress_type == zipfile.ZIP_STORED and info.file_size:
-                with self.path.open("rb") as file:
-                    file.seek(info.header_offset)
-                    header = file.read(_LOCAL_HEADER)
-                names = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
-                begin = info.header_offset + _LOCAL_HEADER + names
-                self.storages[key] = np.memmap(self.path, np.uint8, "r", begin, (info.file_size,))
+            entry = f"{self.folder}data/{key}"
+            info = self.archive.getinfo(entry)
+            if info.compress_type == zipfile.ZIP_STORED:
+                self.storages[key] = self._stored(info)
             else:
-                self.storages[key] = np.frombuffer(self.archive.read(info), np.uint8)
+                self.storages[key] = np.frombuffer(self.read(entry), np.uint8)
         raw = self.storages[key]
         values = as_dtype(dtype).numpy
-        whole = raw[: len(raw) // values.itemsize * values.itemsize].view(values)
-        return whole.byteswap() if self.order == ">" and values.itemsize > 1 else whole
+        whole = raw[: len(raw) // values.itemsize * values.itemsize]
+        found: np.ndarray[Any, Any] = whole.view(values)
+        return found.byteswap() if self.order == ">" and values.itemsize > 1 else found
+
+    def _stored(self, info: zipfile.ZipInfo) -> np.ndarray[Any, Any]:
+        self.take(info.file_size)
+        with self.path.open("rb") as file:
+            file.seek(info.header_offset)
+            header = file.read(_LOCAL_HEADER)
+            file.seek(int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little"), os.SEEK_CUR)
+            found = np.fromfile(file, np.uint8, min(info.file_size, self.path.stat().st_size))
+        if len(found) != info.file_size:
+            raise FileError(f"{self.path} is damaged: {info.filename} ends early")
+        return found
 
     def tensor(
         self, storage: tuple[str, str], offset: int, size: tuple[int, ...], stride: tuple[int, ...], dtype: str
@@ -103,6 +159,7 @@ class _Archive:
         values = self.storage(storage[0], dtype)
         sizes, strides = tuple(map(int, size)), tuple(map(int, stride))
         last = offset + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
+        self.take(math.prod(sizes) * values.itemsize)
         if min((0, offset, *sizes, *strides)) < 0 or (0 not in sizes and last >= len(values)):
             raise FileError(f"{self.path} is damaged: a tensor of shape {sizes} lies outside its storage {storage[0]}")
         if 0 in sizes:
@@ -112,45 +169,10 @@ class _Archive:
             np.lib.stride_tricks.as_strided(values[offset:], sizes, steps, writeable=False), device=self.device
         )
 
-
-class _Unpickler(pickle.Unpickler):
-    """Knows only the names that torch.save writes for tensors and plain containers."""
-
-    def __init__(self, file: Any, archive: _Archive) -> None:
-        super().__init__(file, encoding="utf-8")
-        self.archive = archive
-
-    def find_class(self, module: str, name: str) -> Any:
-        known: dict[tuple[str, str], Callable[..., Any]] = {
-            ("collections", "OrderedDict"): OrderedDict,
-            ("torch", "Size"): tuple,
-            ("torch", "device"): lambda *parts: ":".join(map(str, parts)),
-            ("torch._utils", "_rebuild_tensor_v2"): self._tensor,
-            ("torch._utils", "_rebuild_tensor_v3"): self._tensor_of_dtype,
-            ("torch._utils", "_rebuild_parameter"): self._parameter,
-        }
-        if (module, name) in known:
-            return known[module, name]
-        if module in ("torch", "torch.storage") and name in _STORAGES:
-            return _Storage(_STORAGES[name])
-        if module == "torch" and name in ALL:
-            return as_dtype(name)
-        raise FileError(
-            f"{self.archive.path} holds an object of {module}.{name}, which is not loaded: it could run code. "
-            "Save the state_dict of the model, not the model"
-        )
-
-    def persistent_load(self, reference: Any) -> tuple[str, str]:
-        """A storage, as its key and its dtype."""
-        kind, storage, key, *_ = reference
-        if kind != "storage" or not isinstance(storage, _Storage):
-            raise FileError(f"{self.archive.path} is damaged: {kind!r} is no storage")
-        return str(key), storage.dtype
-
     def _tensor(
         self, storage: tuple[str, str], offset: int, size: Any, stride: Any, requires_grad: bool = False, *_: Any
     ) -> Tensor:
-        return self._with_gradient(self.archive.tensor(storage, offset, size, stride, storage[1]), requires_grad)
+        return self._with_gradient(self.tensor(storage, offset, size, stride, storage[1]), requires_grad)
 
     def _tensor_of_dtype(
         self,
@@ -163,7 +185,7 @@ class _Unpickler(pickle.Unpickler):
         dtype: Any,
         *_: Any,
     ) -> Tensor:
-        return self._with_gradient(self.archive.tensor(storage, offset, size, stride, str(dtype)), requires_grad)
+        return self._with_gradient(self.tensor(storage, offset, size, stride, str(dtype)), requires_grad)
 
     def _parameter(self, data: Tensor, requires_grad: bool = True, *_: Any) -> Tensor:
         return self._with_gradient(data, requires_grad)

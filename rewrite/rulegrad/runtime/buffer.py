@@ -33,6 +33,19 @@ def live_buffers(device: str) -> list[Buffer]:
     return [b for b in found if b is not None and b.device == device and b.is_allocated and not b._borrowed]
 
 
+def as_bools(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """An array of bools as it is, or one with True where a byte is neither 0 nor 1: kernels count on these two.
+
+    >>> import numpy as np
+    >>> as_bools(np.array([0, 1, 2, 255], np.uint8).view(bool)).tobytes()
+    b'\x00\x01\x01\x01'
+    """
+    import numpy as np
+
+    values = array.view(np.uint8)
+    return np.not_equal(values, 0) if values.size and values.max() > 1 else array
+
+
 class Layout(NamedTuple):
     """What the buffers of one place in a plan have in common; checked once."""
 
@@ -127,6 +140,8 @@ class Buffer:
         device: Any = devices.get(buffer.device)
         lends = getattr(device, "in_host_memory", False)
         if not lends or not array.flags.c_contiguous or not array.flags.aligned:
+            return None
+        if array.dtype == bool and as_bools(array) is not array:
             return None
         if buffer.nbytes:
             buffer._handle = device.share(array.reshape(-1).view(np.uint8))

@@ -9,7 +9,7 @@ import numpy as np
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir.dtype import ALL, DType, as_dtype, complex64, float32
 from rulegrad.ir.limits import integer_bounds
-from rulegrad.runtime.buffer import Buffer
+from rulegrad.runtime.buffer import Buffer, as_bools
 from rulegrad.runtime.devices import canonical
 
 if TYPE_CHECKING:
@@ -132,5 +132,5 @@ def device_name(device: str | None) -> str:
 def upload(array: Array, device: str) -> Buffer:
     """A new buffer on `device` ("" for the default device) with the values of `array`."""
     buffer = Buffer(array.shape, as_dtype(array.dtype), device or None)
-    buffer.copy_in(array)
+    buffer.copy_in(as_bools(array) if array.dtype == bool else array)
     return buffer
