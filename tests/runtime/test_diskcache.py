@@ -14,6 +14,7 @@ import pytest
 from rulegrad.config import config
 from rulegrad.runtime import diskcache
 from rulegrad.runtime.diskcache import DiskCache
+from rulegrad.runtime.paths import cache_folder
 
 
 @pytest.fixture
@@ -123,3 +124,70 @@ def test_several_processes(folder: Path) -> None:
     running = [subprocess.Popen([sys.executable, "-c", code, str(n)], env=environment) for n in range(3)]
     assert [process.wait() for process in running] == [0, 0, 0]
     assert len(DiskCache("a.sqlite").entries()) == 150
+
+
+# ---- a cache that another user could have filled ----
+
+only_posix = pytest.mark.skipif(sys.platform == "win32", reason="folders of a Windows profile are the user's")
+
+
+@only_posix
+def test_the_folder_is_made_for_this_user_alone(tmp_path: Path) -> None:
+    with config(cache=tmp_path / "new" / "cache"):
+        assert DiskCache("a.sqlite").path is not None
+        assert (tmp_path / "new" / "cache").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "open").mkdir(mode=0o755)
+    with config(cache=tmp_path / "open"):  # one that others can read is closed
+        assert cache_folder() is not None and (tmp_path / "open").stat().st_mode & 0o777 == 0o700
+
+
+@only_posix
+@pytest.mark.parametrize("kind", ["writable", "link", "another's", "link to a file", "another's file"])
+def test_what_others_may_have_written_is_not_used(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real, folder = tmp_path / "real", tmp_path / f"cache of {kind}"
+    with config(cache=real):
+        DiskCache("a.sqlite").put("kind", "key", b"planted")
+    if kind == "link":
+        folder.symlink_to(real)
+    elif kind == "link to a file":
+        folder.mkdir(mode=0o700)
+        (folder / "a.sqlite").symlink_to(real / "a.sqlite")
+    else:
+        real.rename(folder)
+    if kind == "writable":
+        folder.chmod(0o770)
+    elif kind.startswith("another's"):
+        owner = os.geteuid() + (kind == "another's")
+        monkeypatch.setattr("os.geteuid", lambda: owner)
+    if kind == "another's file":
+        status = (folder / "a.sqlite").lstat
+        monkeypatch.setattr(Path, "lstat", lambda self: _of_another(status()) if self.suffix else os.lstat(self))
+    with config(cache=folder):
+        cache = DiskCache("a.sqlite")
+        assert cache.get("kind", "key") is None
+        cache.put("kind", "key", b"mine")  # goes nowhere
+        assert cache.get("kind", "key") is None
+        DiskCache("a.sqlite").get("kind", "key")
+    said = capsys.readouterr().err
+    reason = {"writable": "other users may write into it", "link": "is a link", "another's": "belongs to another user"}
+    assert reason[kind.removesuffix(" to a file").removesuffix(" file")] in said
+    if "file" not in kind:
+        assert said.count("is not used") == 1 and "RULEGRAD_CACHE" in said
+
+
+def _of_another(status: os.stat_result) -> os.stat_result:
+    return os.stat_result((*status[:4], status.st_uid + 1, *status[5:10]))
+
+
+@only_posix
+def test_without_a_cache_everything_works(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    code = "from rulegrad import Tensor\nfor d in ('numpy', 'c'): print((Tensor([1.0], device=d) + 1).item())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "RULEGRAD_CACHE": str(tmp_path / "link")},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.split() == ["2.0", "2.0"] and done.stderr.count("is a link") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["link"]

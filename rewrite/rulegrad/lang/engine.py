@@ -6,7 +6,6 @@ Compiled programs are cached on disk under the hash of all rule text, so that ru
 from __future__ import annotations
 
 import importlib
-import pickle
 import sys
 import time
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from rulegrad import _core
 from rulegrad.config import config
 from rulegrad.config import on_change as on_setting
 from rulegrad.errors import RewriteError, RuleError, RulegradError
-from rulegrad.lang import measured, sources, watching
+from rulegrad.lang import kept, measured, sources, watching
 from rulegrad.lang.selection import WHERE_THERE, RuleFacts, check_limited, facts_of, switched_off
 from rulegrad.lang.sources import Sources
 from rulegrad.lang.statistics import Statistics
@@ -127,9 +126,9 @@ def summary() -> dict[str, Any]:
                     found["passes"][declaration.name] = kind
                 elif isinstance(declaration, syntax.OpDeclaration):
                     found["ops"][declaration.name] = (declaration.classes, declaration.flags)
-            return pickle.dumps(found)
+            return kept.to_bytes(found)
 
-        state.summary = pickle.loads(_cached("summary", make))
+        state.summary = kept.from_bytes(_cached("summary", make))
     return state.summary
 
 
@@ -139,7 +138,7 @@ def target(name: str) -> TargetFacts:
     if name not in known:
         facts = summary()["targets"].get(name)
         if facts is None:
-            facts = pickle.loads(_cached(f"target {name}", lambda: pickle.dumps(_facts(target_declaration(name)))))
+            facts = kept.from_bytes(_cached(f"target {name}", lambda: kept.to_bytes(_facts(target_declaration(name)))))
         known[name] = TargetFacts(*facts)
     return known[name]
 
@@ -171,9 +170,10 @@ def rules() -> dict[str, RuleFacts]:
     if state.facts is None:
 
         def make() -> bytes:
-            return pickle.dumps({name: tuple(facts) for name, facts in facts_of(state.sources.declarations()).items()})
+            facts = facts_of(state.sources.declarations())
+            return kept.to_bytes({name: tuple(known) for name, known in facts.items()})
 
-        state.facts = {name: RuleFacts(*facts) for name, facts in pickle.loads(_cached("rules", make)).items()}
+        state.facts = {name: RuleFacts(*facts) for name, facts in kept.from_bytes(_cached("rules", make)).items()}
     return state.facts
 
 

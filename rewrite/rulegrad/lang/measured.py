@@ -21,7 +21,7 @@ _ADVICE = "`python -m rulegrad devices --forget` removes measured numbers"
 
 def files() -> list[Path]:
     """The files that there are."""
-    return sorted(_folder().glob("*.rules"))
+    return sorted(_folder().glob("*.rules")) if _folder().is_dir() and cache_folder() is not None else []
 
 
 def file_of(target: str) -> Path:
@@ -66,7 +66,7 @@ def write(target: str, limits: Mapping[str, int], about: str) -> Path:
     numbers = ", ".join(f"{name} {number}" for name, number in limits.items())
     text = f"# {about}\ntarget {target}:\n    limit    {numbers}\n"
     if cache_folder() is None:
-        raise ConfigError(f"the cache folder {config.cache} cannot be made; set RULEGRAD_CACHE to another")
+        raise ConfigError(f"the cache folder {config.cache} cannot be used; set RULEGRAD_CACHE to another")
     try:
         path.parent.mkdir(exist_ok=True)
         new = path.with_suffix(".new")

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from rulegrad.runtime.paths import cache_folder
+from rulegrad.runtime.paths import cache_folder, doubt
 
 T = TypeVar("T")
 
@@ -118,6 +118,10 @@ class DiskCache:
             return None
         if self._connection is None or self._opened_by != (os.getpid(), path):
             self.close()
+            if path.is_symlink() or path.exists():
+                problem = doubt(path)
+                if problem:
+                    raise sqlite3.OperationalError(f"unable to open it: {problem}")
             self._opened_by = (os.getpid(), path)
             self._connection = sqlite3.connect(
                 path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False

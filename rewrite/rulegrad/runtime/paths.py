@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import stat
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -29,10 +32,45 @@ def data_folder(name: Literal["rules", "backends"]) -> Path:
 
 
 def cache_folder() -> Path | None:
-    """The cache folder, made if it is missing; None where it cannot be written."""
+    """The cache folder, made if it is missing, for this user alone.
+
+    Programs are loaded from it. So None, and once a line on stderr, where others could have written what is in it;
+    None too where it cannot be made.
+    """
     folder = Path(config.cache)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        problem = doubt(folder)
+    except (OSError, ValueError):
+        return None
+    if problem:
+        _say_once(f"the cache folder {folder} is not used: {problem}. Remove it, or set RULEGRAD_CACHE to another")
         return None
     return folder
+
+
+def doubt(path: Path) -> str:
+    """Why a folder or file may hold what another user has put there; empty where it is this user's own.
+
+    A folder of this user's that others may look into is closed to them. Raises OSError where there is none.
+    """
+    if sys.platform == "win32":  # folders of a user's profile are the user's
+        return ""
+    status = path.lstat()
+    if stat.S_ISLNK(status.st_mode):
+        return f"{path.name} is a link"
+    if status.st_uid != os.geteuid():
+        return f"{path.name} belongs to another user (number {status.st_uid})"
+    if stat.S_ISDIR(status.st_mode):
+        if status.st_mode & 0o022:
+            return "other users may write into it"
+        if status.st_mode & 0o055:
+            path.chmod(0o700)
+    elif not stat.S_ISREG(status.st_mode):
+        return f"{path.name} is no file"
+    return ""
+
+
+@cache
+def _say_once(text: str) -> None:
+    print(f"rulegrad: {text}", file=sys.stderr)
