@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rulegrad import Tensor
+from rulegrad import Tensor, config
 from rulegrad.compile import compile_graph
 from rulegrad.runtime.numerics import Array
 
@@ -58,6 +58,24 @@ def test_numbers_of_keys(device: str, keys: int) -> None:
     found = compared(operands(keys), device)
     assert np.isnan(found[3]).all()
     assert not np.isnan(np.delete(found, 3, 0)).any()
+
+
+def test_few_rows_and_all_keys_in_one_block() -> None:
+    """Where the scores are one block, or the columns a loop of their own, each sum has registers of its own."""
+    sizes = [(rows, keys) for rows in (1, 2, 3, 5) for keys in (2, 3, 4, 7, 8, 16, 17)]
+    arrays = [[x[:rows] if k in (0, 3) else x for k, x in enumerate(operands(keys))] for rows, keys in sizes]
+    found = [attention(*(Tensor(x, device="c") for x in given)) for given in arrays]
+    found[0].realize(*found[1:])
+    for size, result, given in zip(sizes, found, arrays, strict=True):
+        np.testing.assert_allclose(result.numpy(), exactly(*given), rtol=1e-5, atol=1e-5, err_msg=f"rows, keys: {size}")
+
+
+def test_its_programs_mean_the_same_after_each_pass() -> None:
+    """CHECK=2 runs a sum of powers with registers, and sees what such a sum does wrong."""
+    arrays = [x[:1] if k in (0, 3) else x for k, x in enumerate(operands(4))]
+    with config(check=2):
+        result = attention(*(Tensor(x, device="c") for x in arrays)).numpy()
+    np.testing.assert_allclose(result, exactly(*arrays), rtol=1e-5, atol=1e-5)
 
 
 def test_float64(device: str) -> None:

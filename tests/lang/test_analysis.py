@@ -70,6 +70,15 @@ ruleset powers:
         test SQRT(x:float32 ** 4) -> x ** 2
 pass roots rewrite children_first: powers
 """,
+    "a set that no pass uses, and whose guard rewrites by another": """
+ruleset signs:
+    twice: -(-x) -> x
+        test -(-x:int32) -> x
+ruleset products:
+    pulled: x:int32 * -y -> -(x * y)
+        if op(rewritten(-(x * y), signs)) != NEG
+        test fails x:int32 * -y:int32
+""",
     "rules that undo each other in different passes": """
 pass apart rewrite children_first:
     minus: x:Float - y -> x + -y

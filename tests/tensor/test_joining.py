@@ -29,6 +29,16 @@ def test_cat_and_stack(device, check):
     )
 
 
+@pytest.mark.parametrize("dtype", ["float64", "int32"])
+def test_a_counted_part_of_joined_parts(dtype):
+    """Numbers that count places have no memory, whose index could be gated: joined twice they may be any elsewhere."""
+    x, steps = np.arange(1, 4).astype(dtype), (np.arange(3) * 2).astype(dtype)
+    y = Tensor(x, device="c") * (Tensor.arange(3, device="c") * 2).cast(dtype)
+    twice = y.cat(y, axis=0)
+    expected = np.concatenate([x * steps, x * steps])
+    np.testing.assert_array_equal(twice.cat(twice.flip(0), axis=0).numpy(), np.r_[expected, expected[::-1]])
+
+
 def test_every_bit_is_kept(device):
     joined = Tensor(SPECIAL).cat(Tensor(SPECIAL)).numpy()
     expected = np.concatenate([SPECIAL, SPECIAL])

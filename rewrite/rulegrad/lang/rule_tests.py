@@ -186,7 +186,7 @@ class RuleTests:
         for name, side in sides.items():
             compiler.assembler.passes.append(CompiledPass(name, PASS_KINDS.index("walk"), -1, side, [], []))
         compiler.assembler.limits.update(self.limits)
-        self._program = Program(compiler.assembler.serialize())
+        self._program = Program(compiler.serialize())
         if self.hosts:
             with_hosts(self._program, self.files)
 

@@ -101,6 +101,21 @@ def test_a_guard_that_never_holds_is_vacuous(outcomes) -> None:
     assert found.kind == "vacuous"
 
 
+REWRITTEN = """
+    ruleset signs:
+        twice: -(-x:int32) -> x
+    ruleset t:
+        same: x:int32 & x -> x
+            if op(rewritten(-(-x), signs)) != NEG
+"""
+
+
+def test_a_guard_may_rewrite_by_a_set(outcomes) -> None:
+    """No pass uses these sets, so only the rules by themselves ask for one."""
+    found = outcomes(REWRITTEN)
+    assert (found["same"].kind, found["twice"].kind) == ("proved", "proved")
+
+
 def test_a_rule_that_never_fires_is_untested(outcomes) -> None:
     found = outcomes("ruleset t:\n    never: STACK(x, y) -> STACK(y, x)\n        if contains(COPY, x)\n")["never"]
     assert found.kind == "untested"

@@ -127,7 +127,7 @@ class Laboratory:
             if declaration.kind == "choose":
                 found = self._subjects(compiler, [(declaration.name, rule) for rule in declaration.rules])
                 self.lists.append(PassRules(declaration.name, "choose", found))
-        self.program = Program(compiler.assembler.serialize())
+        self.program = Program(compiler.serialize())
         self._find_instances(samples)
 
     def _subjects(

@@ -96,13 +96,17 @@ class ProgramCompiler:
                 compiled.alternatives.extend(self.rules.compile(function.name, rule, function.parameters[1:]))
         for declaration in self.passes:
             self.assembler.passes.append(self._pass(declaration))
-        self._nested_sets()
         if self.target is not None:
             self._spellings(self.target)
+        return self.serialize()
+
+    def serialize(self) -> bytes:
+        """All that was compiled, with rules that were added alone."""
+        self.add_nested_sets()
         return self.assembler.serialize()
 
-    def _nested_sets(self) -> None:
-        """The rule sets that `rewritten` runs, as passes."""
+    def add_nested_sets(self) -> None:
+        """The rule sets that `rewritten` runs in a rule that was compiled, as passes."""
         for function in self.assembler.functions:
             done = any(compiled.name == function.runs for compiled in self.assembler.passes)
             if function.runs.startswith("rules ") and not done:

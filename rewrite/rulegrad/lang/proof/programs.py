@@ -45,7 +45,7 @@ class Rules:
                 entry.add_alone(compiler, entry.number)
         limits = limits_of(self.files)
         compiler.assembler.limits.update(limits)
-        self.program = Program(compiler.assembler.serialize())
+        self.program = Program(compiler.serialize())
         self.tests = RuleTests(self.files, limits)
 
     def apply(self, entry: Entry, root: UOp) -> UOp | None:
