@@ -576,7 +576,7 @@ NB_MODULE(_core, m) {
   m.attr("UNARY_OPERATORS") = unary;
   m.def("live_nodes", &live_nodes, "Number of nodes that are alive.");
   m.def("table_loaded", &table_loaded);
-  m.def("name_dtypes", &name_dtypes, nb::arg("names"), "The objects that stand for dtypes from now on.");
+  m.def("name_dtypes", &name_dtypes, nb::arg("dtypes"), "The objects that stand for dtypes from now on; str() of each is its name.");
   m.def("renumbered", &renumbered, nb::arg("like"), nb::arg("number"), "The BUFFER node with another number.");
   m.def("signature", &signature, nb::arg("roots"), "A key of the graphs with their buffers left open, and the buffers' ids in order.");
   m.def("verify", [](const Handle& root, const std::string& stage) {
@@ -585,14 +585,15 @@ NB_MODULE(_core, m) {
       if (stage == name) return verify(root.ref.n, bit);
     throw GraphError("there is no stage called " + stage);
   }, nb::arg("root"), nb::arg("stage"), "What is wrong with a graph at a stage (tensor, kernel, program); empty when nothing is.");
-  m.def("evaluate", [](const std::string& op, const std::string& dtype, nb::args args) -> nb::object {
+  m.def("evaluate", [](const std::string& op, nb::handle dtype, nb::args args) -> nb::object {
     Storage storage;
     std::vector<Value> values;
     for (nb::handle a : args) values.push_back(value_of(a, storage, AttributeType::Scalar));
-    int k = find_op(op), d = find_dtype(dtype);
-    if (k < 0 || d < 0) throw GraphError("there is no op " + op + " or no dtype " + dtype);
+    int k = find_op(op);
+    if (k < 0) throw GraphError("there is no op " + op);
+    uint32_t d = dtype_of(dtype);
     Value r;
-    if (!evaluate_op(uint32_t(k), uint32_t(d), values.data(), uint32_t(values.size()), uint32_t(d), r)) return nb::none();
+    if (!evaluate_op(uint32_t(k), d, values.data(), uint32_t(values.size()), d, r)) return nb::none();
     return python_of(r);
   }, nb::arg("op"), nb::arg("dtype"), nb::arg("arguments"), "The op table's evaluator on constants; None where it is undefined.");
 }

@@ -42,9 +42,9 @@ uint32_t dtype_of(nb::handle h) {
   return uint32_t(k);
 }
 
-void name_dtypes(nb::sequence names) {
-  for (nb::handle h : names) {
-    uint32_t k = dtype_of(h);
+void name_dtypes(nb::sequence dtypes) {
+  for (nb::handle h : dtypes) {
+    uint32_t k = dtype_of(nb::str(h));
     Py_INCREF(h.ptr());  // twice: both tables are never emptied
     Py_INCREF(h.ptr());
     g_dtype_by_object[h.ptr()] = int(k);
@@ -81,6 +81,10 @@ Value value_of(nb::handle h, Storage& storage, AttributeType type, int depth) {
     if (type == AttributeType::Op) return Value::opcode(op_of(h));
     if (type == AttributeType::Dtype) return Value::dtype(dtype_of(h));
     return Value::text(intern(text_of(h, "text")));
+  }
+  if (auto known = g_dtype_by_object.find(o); known != g_dtype_by_object.end()) {
+    if (type == AttributeType::Dtype) return Value::dtype(uint32_t(known->second));
+    return Value::text(dtype_info(uint32_t(known->second)).name);
   }
   if (PyTuple_Check(o) || PyList_Check(o)) {
     if (depth > 32) throw GraphError("an attribute is nested too deeply");

@@ -20,8 +20,8 @@ extern std::unordered_map<PyObject*, int> g_op_by_object, g_dtype_by_object;
 std::string_view text_of(nb::handle h, const char* what);
 uint32_t op_of(nb::handle h);
 uint32_t dtype_of(nb::handle h);
-// From now on these objects, which are strings, stand for the dtypes that they name. Throws GraphError.
-void name_dtypes(nb::sequence names);
+// From now on these objects stand for the dtypes that str() of them names. Throws GraphError.
+void name_dtypes(nb::sequence dtypes);
 // Throws GraphError for what no attribute can be.
 Value value_of(nb::handle h, Storage& storage, AttributeType type, int depth = 0);
 nb::object wrap(Node* owned);

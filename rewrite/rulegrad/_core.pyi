@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypedDict
 
+from rulegrad.ir.dtype import DType
+
 #: (name, operand kinds) of each instruction, in the order of their numbers.
 OPCODES: list[tuple[str, str]]
 #: Operators of the instruction BINARY, in the order of their numbers.
@@ -67,11 +69,13 @@ class UOp:
     7
     """
 
-    def __init__(self, op: str, src: Iterable[UOp] = ..., dtype: str | None = ..., /, **attributes: Any) -> None:
+    def __init__(
+        self, op: str, src: Iterable[UOp] = ..., dtype: str | DType | None = ..., /, **attributes: Any
+    ) -> None:
         """Raises GraphError where the op table does not admit the node."""
 
     @staticmethod
-    def const(value: Any, dtype: str) -> UOp:
+    def const(value: Any, dtype: str | DType) -> UOp:
         """A CONST of that dtype; integers wrap, floats are rounded."""
 
     @staticmethod
@@ -81,7 +85,7 @@ class UOp:
     @property
     def op(self) -> str: ...
     @property
-    def dtype(self) -> str: ...
+    def dtype(self) -> DType: ...
     @property
     def src(self) -> tuple[UOp, ...]: ...
     @property
@@ -251,7 +255,7 @@ def live_nodes() -> int:
 def table_loaded() -> bool:
     """Whether the op table has been installed."""
 
-def name_dtypes(names: Sequence[str]) -> None:
+def name_dtypes(dtypes: Sequence[DType]) -> None:
     """From now on these objects stand for the dtypes that they name. Raises GraphError where one names none."""
 
 def renumbered(like: UOp, number: int) -> UOp:
@@ -267,5 +271,5 @@ def signature(roots: Sequence[UOp]) -> tuple[bytes, list[int]]:
 def verify(root: UOp, stage: str) -> str:
     """What is wrong with a graph of the stage `tensor`, `kernel` or `program`; empty when nothing is."""
 
-def evaluate(op: str, dtype: str, *arguments: Any) -> Any:
+def evaluate(op: str, dtype: str | DType, *arguments: Any) -> Any:
     """The op table's evaluator on constants, the result as dtype stores it; None where it is undefined."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import pickle
 
@@ -9,7 +10,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from rulegrad import Tensor
 from rulegrad.errors import DtypeError
+from rulegrad.ir import UOp
 from rulegrad.ir import dtype as d
 from rulegrad.lang.parser import parse_file
 from rulegrad.lang.syntax import DtypeDeclaration
@@ -19,10 +22,48 @@ NUMPY_DTYPES = [x for x in d.ALL if x not in ("bfloat16", "float8_e4m3fn", "floa
 ML_DTYPES = [x for x in d.ALL if x not in NUMPY_DTYPES]
 
 
-def test_a_dtype_is_its_name() -> None:
-    assert d.float32 == "float32" and d.as_dtype("float32") is d.float32
-    assert {d.int8: 1}["int8"] == 1
-    assert isinstance(pickle.loads(pickle.dumps(d.float32)), d.DType)
+def test_a_dtype_stands_for_its_name() -> None:
+    assert not isinstance(d.float32, str)
+    assert all(one == other for one, other in [(d.float32, "float32"), ("float32", d.float32)])
+    assert d.float32 != "float64" and d.float32 != d.float64
+    assert d.as_dtype("float32") is d.DType("float32") is d.float32
+    assert {d.int8: 1}["int8"] == {"int8": 1}[d.int8] == 1 and d.int8 in ("int16", "int8")
+    assert sorted([d.uint8, d.int8, "float32"]) == ["float32", "int8", "uint8"]
+    assert "bool" < d.int8 <= d.int8 and d.uint8 > "int8" and d.uint8 >= d.int8
+    assert str(d.int8) == f"{d.int8}" == "int8" and f"{d.int8:>6}" == "  int8" and repr(d.int8) == "DType('int8')"
+
+
+def test_there_is_one_object_of_each_name() -> None:
+    for made in (pickle.loads(pickle.dumps(d.float32)), copy.copy(d.float32), copy.deepcopy(d.float32)):
+        assert made is d.float32
+    for change in (lambda: setattr(d.float32, "bits", 64), lambda: delattr(d.float32, "bits")):
+        with pytest.raises(AttributeError, match="a dtype cannot be changed"):
+            change()
+    with pytest.raises(TypeError):
+        _ = d.float32 < 3  # type: ignore[operator]
+
+
+def test_a_dtype_goes_for_numpys() -> None:
+    assert np.dtype(d.float32) == np.float32 and np.dtype(d.bfloat16) == ml_dtypes.bfloat16
+    assert np.zeros(2, d.int8).dtype == np.int8
+    assert d.float32 == np.float32 == d.float32 and d.float32 == np.dtype("float32") and d.float32 != np.float64
+    assert d.float32 not in (float, 3, None) and d.index != np.int64
+
+
+def test_nodes_have_dtypes_and_take_them() -> None:
+    node = UOp("PARAM", (), d.float32, slot=0, shape=(4,))
+    assert node.dtype is d.float32 and UOp.const(1, d.int8) is not None
+    assert UOp("PARAM", (), "float32", slot=0, shape=(4,)) == node
+
+
+def test_dtypes_of_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    for dtype in d.ALL:
+        assert d.as_dtype(getattr(torch, dtype.name)) is dtype
+    assert d.float32 == torch.float32 and d.float32 != torch.float64
+    assert Tensor([1.0], dtype=torch.float64).to(torch.float16).dtype == "float16"
+    with pytest.raises(DtypeError, match="unknown dtype 'torch.qint8'"):
+        d.as_dtype(torch.qint8)
 
 
 def test_facts_are_those_of_the_op_table() -> None:

@@ -86,8 +86,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     known = as_dtype(dtype)
     if isinstance(kind, tuple):
         return any(isdtype(known, one) for one in kind)
-    # A dtype is a string too, and bool names both: they mean the same.
-    if isinstance(kind, str) and not isinstance(kind, DType):
+    if isinstance(kind, str):
         return in_kind(known, kind)
     return known == as_dtype(kind)
 
@@ -99,8 +98,8 @@ def result_type(*arrays_and_dtypes: Array | DType | Scalar) -> DType:
 
     >>> from rulegrad import array_api as xp
     >>> xp.result_type(xp.int8, xp.uint8), xp.result_type(xp.asarray(1.0), 2)
-    ('int16', 'float32')
+    (DType('int16'), DType('float32'))
     """
-    if not any(isinstance(one, (Tensor, str)) or hasattr(one, "dtype") for one in arrays_and_dtypes):
+    if not any(isinstance(one, (Tensor, DType, str)) or hasattr(one, "dtype") for one in arrays_and_dtypes):
         raise DtypeError("result_type: no argument has a dtype; give at least one array or dtype")
     return result_dtype(*arrays_and_dtypes)

@@ -19,7 +19,7 @@ class Info:
     """Capabilities, devices and dtypes of `rulegrad.array_api`.
 
     >>> Info().default_dtypes()["integral"]
-    'int64'
+    DType('int64')
     """
 
     __module__ = "rulegrad.array_api"
@@ -50,8 +50,8 @@ class Info:
 
         kind: one of the kinds that `isdtype` takes, or a tuple of them. Raises DtypeError for another.
 
-        >>> Info().dtypes(kind="signed integer")
-        {'int8': 'int8', 'int16': 'int16', 'int32': 'int32', 'int64': 'int64'}
+        >>> list(Info().dtypes(kind="signed integer"))
+        ['int8', 'int16', 'int32', 'int64']
         """
         if kind is None:
             return dict(BY_NAME)

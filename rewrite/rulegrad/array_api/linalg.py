@@ -95,7 +95,7 @@ def eig(x: Array, /) -> tensors.Eig:
 
     >>> from rulegrad import array_api as xp
     >>> xp.linalg.eig(xp.asarray([[0.0, -1.0], [1.0, 0.0]])).eigenvalues.dtype
-    'complex64'
+    DType('complex64')
     """
     return tensors.eig(inexact(x, "eig"))
 

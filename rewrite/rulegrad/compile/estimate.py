@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from rulegrad.ir import UOp
-from rulegrad.ir.dtype import as_dtype
+from rulegrad.ir.dtype import DType, as_dtype
 
 _FREE = frozenset(("CAST", "BITCAST", "WHERE"))
 
@@ -20,7 +20,7 @@ def estimate(indexed: UOp) -> tuple[int, int]:
     return sum(times for _, times in computed(indexed)), sum(buffers.values())
 
 
-def nbytes(shape: Sequence[int], dtype: str) -> int:
+def nbytes(shape: Sequence[int], dtype: DType | str) -> int:
     """The size of a tensor in memory."""
     return math.prod(shape) * as_dtype(dtype).itemsize
 

@@ -69,7 +69,7 @@ def _require_dtypes(indexed: UOp, program: UOp, target: str) -> None:
     known = engine.target(target).dtypes
     missing = {n.dtype for n in program.toposort()} - known - {"void", "index"}
     if missing:
-        names = ", ".join(sorted(missing))
+        names = ", ".join(sorted(map(str, missing)))
         raise DtypeError(
             f"{target} devices have no {names}, which this kernel computes with: {_name(indexed, 0)}. Convert to "
             "another dtype where the data are made, such as np.float32(values), or compute on another device"
@@ -182,7 +182,7 @@ def render(program: UOp, target: str, name: str, slots: int) -> str:
     if "shared" in facts.templates:  # a language in which the memory of a work-group is declared outside of the kernel
         definitions += "".join(
             facts.templates["shared"].format(
-                name=f"shared{node.attrs['id']}", type=facts.types[node.dtype], size=math.prod(node.shape)
+                name=f"shared{node.attrs['id']}", type=facts.types[str(node.dtype)], size=math.prod(node.shape)
             )
             for node in nodes
             if node.op == "BUFFER" and node.attrs["space"] == "local"

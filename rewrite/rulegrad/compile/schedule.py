@@ -76,13 +76,13 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
             for slot in slots:
                 if slot.op == "BUFFER" and slot not in numbers:
                     numbers[slot] = inputs + len(made)
-                    made.append((slot.shape, slot.dtype))
+                    made.append((slot.shape, str(slot.dtype)))
             buffers = tuple(_number(slot, numbers) for slot in slots)
             steps.append(Step(kernel, buffers, _line_of(stores_of([node])[0].src[1], lines) or fallback))
     outputs = tuple(_number(result.src[0] if result.op == "AFTER" else result, numbers) for result in graph.src)
     for root, number in zip(roots, outputs, strict=True):
         if number >= inputs:  # complex numbers are stored as pairs of floats
-            made[number - inputs] = (root.shape, root.dtype)
+            made[number - inputs] = (root.shape, str(root.dtype))
     schedule = Schedule(inputs, tuple(made), tuple(steps), outputs)
     if fused:
         kernels = [node for node in nodes if _is_kernel(node, grouped)]

@@ -121,4 +121,4 @@ def results(program: Program, device: str) -> list[Array]:
 def dtypes_of(program: Program) -> set[str]:
     """The dtypes that a program keeps or computes with."""
     nodes = {node for tensor in program("numpy") for node in tensor.uop.toposort()}
-    return {node.dtype for node in nodes} - {"void", "index"}
+    return {str(node.dtype) for node in nodes} - {"void", "index"}

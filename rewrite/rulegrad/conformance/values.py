@@ -24,7 +24,7 @@ _INTEGERS = (*range(-8, 9), 13, 31, 32, 63, 64, 100, 127, -100)
 _SMALLEST = 1e-37  # floats below it may be flushed to 0: errors are measured as if they were this large
 
 
-def special_values(dtype: str) -> Array:
+def special_values(dtype: DType | str) -> Array:
     """Values on which ops go wrong first: limits, nan, both zeros, numbers that overflow, and a few plain ones.
 
     >>> special_values("bool")
@@ -41,7 +41,7 @@ def special_values(dtype: str) -> Array:
         return np.array([np.nan, *_FLOATS, *(-v for v in _FLOATS)], facts.numpy)
 
 
-def operands(dtypes: Sequence[str], size: int) -> list[Array]:
+def operands(dtypes: Sequence[DType | str], size: int) -> list[Array]:
     """Arrays of `size` elements, one for each dtype: special values in all combinations that fit, then random bits.
 
     >>> [array[:4].tolist() for array in operands(["bool", "bool"], 6)]
@@ -70,7 +70,7 @@ def _stride(combinations: int) -> int:
     return stride
 
 
-def random_bits(dtype: str, count: int, generator: np.random.Generator) -> Array:
+def random_bits(dtype: DType | str, count: int, generator: np.random.Generator) -> Array:
     """Values whose bits are random, so that every magnitude is there."""
     facts = as_dtype(dtype)
     if facts.kind == "bool":
@@ -78,7 +78,7 @@ def random_bits(dtype: str, count: int, generator: np.random.Generator) -> Array
     return generator.integers(0, 256, count * facts.numpy.itemsize, dtype=np.uint8).view(facts.numpy)
 
 
-def small_integers(dtype: str, shape: tuple[int, ...], seed: int = 0) -> Array:
+def small_integers(dtype: DType | str, shape: tuple[int, ...], seed: int = 0) -> Array:
     """From -3 to 3 (0 and 1 for bool, 0 to 3 for unsigned): a few of them add up exactly, in every order."""
     facts = as_dtype(dtype)
     low = -3 if facts.is_float or facts.kind == "int" else 0
@@ -86,7 +86,7 @@ def small_integers(dtype: str, shape: tuple[int, ...], seed: int = 0) -> Array:
     return np.random.default_rng(seed).integers(low, high, shape).astype(facts.numpy)
 
 
-def differs(found: Array, wanted: Array, dtype: str, ulp: int, either_zero: bool = False) -> Array:
+def differs(found: Array, wanted: Array, dtype: DType | str, ulp: int, either_zero: bool = False) -> Array:
     """Where the values of a device are not those of the op table, as an array of bool.
 
     ulp: units in the last place by which floats may differ; 0: they are the same, also the signs of zeros (of which

@@ -11,7 +11,7 @@ import numpy as np
 
 from rulegrad.errors import DeviceError, GraphError, RewriteError, RulegradError
 from rulegrad.ir import UOp
-from rulegrad.ir.dtype import as_dtype
+from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.lang import engine
 from rulegrad.runtime.interpreter import KernelProgram, evaluate_all
 from rulegrad.runtime.kernel import stores_of
@@ -37,7 +37,7 @@ def sample_arrays(graph: UOp) -> list[Array]:
     return found
 
 
-def sample(shape: Sequence[int], dtype: str, seed: int) -> Array:
+def sample(shape: Sequence[int], dtype: DType | str, seed: int) -> Array:
     """Small numbers of that shape and dtype, the same for the same seed."""
     found: Array = np.random.default_rng(seed).integers(0, 5, tuple(shape)).astype(as_dtype(dtype).numpy)
     return found

@@ -1,18 +1,19 @@
 """Dtypes: the names, sizes and kinds of values, NumPy's counterpart of each, and promotion.
 
-A dtype *is* its name, so it compares equal to the plain string and can be given to the engine as it is:
+A dtype is an object that compares equal to its name, and can be given wherever the name can:
 
     >>> from rulegrad.ir.dtype import as_dtype, promote, float32
     >>> float32 == "float32", float32.bits, as_dtype(float32.numpy)
-    (True, 32, 'float32')
-    >>> promote("int8", "uint8")
-    'int16'
+    (True, 32, DType('float32'))
+    >>> print(promote("int8", "uint8"))
+    int16
 """
 
 from __future__ import annotations
 
 import difflib
-from functools import cache, cached_property, reduce
+import sys
+from functools import cache, reduce
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from rulegrad.errors import DtypeError
@@ -55,88 +56,152 @@ _FACTS: Final[dict[str, _Facts]] = {
 _ML_DTYPES: Final = frozenset({"float8_e4m3fn", "float8_e5m2", "bfloat16"})
 
 
-class DType(str):
-    """The name of a dtype, with its facts as properties. Raises DtypeError for an unknown name.
+class DType:
+    """A dtype: its name, and facts about its values. There is one object of each name.
 
-    >>> DType("bfloat16").kind, DType("bfloat16").mantissa
-    ('float', 7)
+    It compares with names, with NumPy's dtypes and with PyTorch's, it is hashed and ordered as its name, and `str` of
+    it is the name; `np.dtype(dtype)` is NumPy's counterpart. Raises DtypeError for an unknown name.
+
+    >>> DType("bfloat16").kind, DType("bfloat16").mantissa, DType("bfloat16") == "bfloat16"
+    ('float', 7, True)
     """
 
+    __slots__ = (
+        "_hash", "_numpy", "bits", "exponent", "is_complex", "is_float", "is_inexact", "is_integer", "is_signed",
+        "itemsize", "kind", "mantissa", "name",
+    )  # fmt: skip
+
+    name: str
+    kind: Kind
+    """One of void, bool, int, uint, float, complex, index."""
+    bits: int
+    """The size of one value in memory."""
+    itemsize: int
+    """The size of one value in bytes."""
+    exponent: int
+    """Exponent bits of a float, 0 for the others."""
+    mantissa: int
+    """Stored mantissa bits of a float, 0 for the others."""
+    is_float: bool
+    is_complex: bool
+    is_inexact: bool
+    """True for floats and complex numbers."""
+    is_integer: bool
+    """True for signed, unsigned and index integers, not for bool."""
+    is_signed: bool
+    _hash: int
+    _numpy: np.dtype[Any] | None
+
     def __new__(cls, name: str) -> DType:
-        if name not in _FACTS:
-            raise DtypeError(_unknown(name))
-        return super().__new__(cls, name)
+        found = _BY_NAME.get(name)
+        if found is None:
+            if name not in _FACTS:
+                raise DtypeError(_unknown(name))
+            found = _BY_NAME[str(name)] = cls._made(str(name), _FACTS[name])
+        return found
 
-    @cached_property
-    def _facts(self) -> _Facts:
-        return _FACTS[str(self)]
+    @classmethod
+    def _made(cls, name: str, facts: _Facts) -> DType:
+        new = super().__new__(cls)
+        values: dict[str, Any] = {
+            "name": name,
+            "kind": facts.kind,
+            "bits": facts.bits,
+            "itemsize": facts.bits // 8,
+            "exponent": facts.exponent,
+            "mantissa": facts.mantissa,
+            "is_float": facts.kind == "float",
+            "is_complex": facts.kind == "complex",
+            "is_inexact": facts.kind in ("float", "complex"),
+            "is_integer": facts.kind in ("int", "uint", "index"),
+            "is_signed": facts.kind in ("int", "float", "complex", "index"),
+            "_hash": hash(name),
+            "_numpy": None,
+        }
+        for slot, value in values.items():
+            object.__setattr__(new, slot, value)
+        return new
 
-    @cached_property
-    def kind(self) -> Kind:
-        """One of void, bool, int, uint, float, complex, index."""
-        return self._facts.kind
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{self.name}.{name}: a dtype cannot be changed")
 
-    @cached_property
-    def bits(self) -> int:
-        """The size of one value in memory."""
-        return self._facts.bits
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{self.name}.{name}: a dtype cannot be changed")
 
-    @cached_property
-    def itemsize(self) -> int:
-        """The size of one value in bytes."""
-        return self._facts.bits // 8
+    def __reduce__(self) -> tuple[type[DType], tuple[str]]:
+        return DType, (self.name,)
 
-    @cached_property
-    def exponent(self) -> int:
-        """Exponent bits of a float, 0 for the others."""
-        return self._facts.exponent
+    # ---- as its name ----
 
-    @cached_property
-    def mantissa(self) -> int:
-        """Stored mantissa bits of a float, 0 for the others."""
-        return self._facts.mantissa
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is DType:
+            return self is other
+        if isinstance(other, str):
+            return self.name == other
+        return _of_library(other) is self
 
-    @cached_property
-    def is_float(self) -> bool:
-        return self.kind == "float"
+    def __hash__(self) -> int:
+        return self._hash
 
-    @cached_property
-    def is_complex(self) -> bool:
-        return self.kind == "complex"
+    def __lt__(self, other: DType | str) -> bool:
+        return self.name < str(other) if isinstance(other, (DType, str)) else NotImplemented
 
-    @cached_property
-    def is_inexact(self) -> bool:
-        """True for floats and complex numbers."""
-        return self.kind in ("float", "complex")
+    def __le__(self, other: DType | str) -> bool:
+        return self.name <= str(other) if isinstance(other, (DType, str)) else NotImplemented
 
-    @cached_property
+    def __gt__(self, other: DType | str) -> bool:
+        return self.name > str(other) if isinstance(other, (DType, str)) else NotImplemented
+
+    def __ge__(self, other: DType | str) -> bool:
+        return self.name >= str(other) if isinstance(other, (DType, str)) else NotImplemented
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __format__(self, specification: str) -> str:
+        return format(self.name, specification)
+
+    def __repr__(self) -> str:
+        return f"DType({self.name!r})"
+
+    # ---- counterparts ----
+
+    @property
     def real(self) -> DType:
         """The dtype of the parts of a complex number; other dtypes are their own."""
-        return {"complex64": float32, "complex128": float64}.get(str(self), self)
+        return {"complex64": float32, "complex128": float64}.get(self.name, self)
 
-    @cached_property
-    def is_integer(self) -> bool:
-        """True for signed, unsigned and index integers, not for bool."""
-        return self.kind in ("int", "uint", "index")
-
-    @cached_property
-    def is_signed(self) -> bool:
-        return self.kind in ("int", "float", "complex", "index")
-
-    @cached_property
+    @property
     def numpy(self) -> np.dtype[Any]:
         """The NumPy dtype of the same values (through ml_dtypes for bfloat16 and fp8; int64 for index)."""
+        if self._numpy is None:
+            object.__setattr__(self, "_numpy", self._find_numpy())
+        found: np.dtype[Any] | None = self._numpy
+        assert found is not None
+        return found
+
+    def _find_numpy(self) -> np.dtype[Any]:
         import numpy as np
 
         if self.kind == "void":
             raise DtypeError("void has no values, and so no NumPy dtype")
-        if self in _ML_DTYPES:
+        if self.name in _ML_DTYPES:
             import ml_dtypes
 
-            found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, str(self)))
+            found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self.name))
             return found
-        return np.dtype("int64" if self.kind == "index" else str(self))
+        return np.dtype("int64" if self.kind == "index" else self.name)
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """`numpy`, under the name that `np.dtype` and functions with an argument `dtype` of NumPy look for."""
+        return self.numpy
+
+    # The name that NumPy 2.4 and later look for.
+    __numpy_dtype__ = dtype
+
+
+_BY_NAME: Final[dict[str, DType]] = {}
 
 void: Final = DType("void")
 bool_: Final = DType("bool")
@@ -163,7 +228,6 @@ EVERY: Final = (
     void, bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
     float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64, complex64, complex128, index,
 )  # fmt: skip
-_BY_NAME: Final[dict[str, DType]] = {str(dtype): dtype for dtype in EVERY}
 _PYTHON_TYPES: Final[dict[type, DType]] = {bool: bool_, int: int64, float: float64, complex: complex128}
 
 #: Every dtype that a tensor can have.
@@ -173,20 +237,22 @@ _SMALLEST_FIRST: Final = sorted(ALL, key=lambda d: (d.is_complex, d.is_float, d.
 
 
 def as_dtype(value: Any) -> DType:
-    """The dtype that `value` names: a DType, a string (NumPy's, such as "f4", too), a NumPy or ml_dtypes dtype or
-    scalar type, or Python's bool, int (int64) or float (float64). Raises DtypeError for anything else.
+    """The dtype that `value` names: a DType, a string (NumPy's, such as "f4", too), a dtype or scalar type of NumPy or
+    ml_dtypes, a dtype of PyTorch, or Python's bool, int (int64), float (float64) or complex (complex128).
 
-    >>> as_dtype(int), as_dtype("float16")
-    ('int64', 'float16')
+    Raises DtypeError for anything else.
+
+    >>> print(as_dtype(int), as_dtype("float16"))
+    int64 float16
     """
-    if type(value) is DType:
-        return value
+    if value.__class__ is DType:
+        found: DType = value
+        return found
     if isinstance(value, str):
-        found = _BY_NAME.get(value)
-        return _from_numpy(value) if found is None else found
+        return _BY_NAME.get(value) or _from_numpy(value)
     if isinstance(value, type) and value in _PYTHON_TYPES:
         return _PYTHON_TYPES[value]
-    return _from_numpy(value)
+    return _of_library(value) or _from_numpy(value)
 
 
 def promote(*dtypes: Any) -> DType:
@@ -196,8 +262,8 @@ def promote(*dtypes: Any) -> DType:
     and the fp8 types follow the same rule, so float16 with bfloat16 gives float32, and the two fp8 types
     give float16. An index goes with integers and bools only. Raises DtypeError for void, or no dtypes.
 
-    >>> promote("uint8", "float16"), promote("int64", "float32"), promote("float16", "bfloat16")
-    ('float16', 'float64', 'float32')
+    >>> print(promote("uint8", "float16"), promote("int64", "float32"), promote("float16", "bfloat16"))
+    float16 float64 float32
     """
     if not dtypes:
         raise DtypeError("promote needs at least one dtype; give those of the operands")
@@ -236,6 +302,23 @@ def lossless(source: Any, target: Any) -> bool:
     if a.kind == "uint":
         return b.is_integer and a.bits + (b.kind != "uint") <= b.bits
     return b.kind in ("int", "index") and a.is_integer and a.bits <= b.bits
+
+
+def _of_library(value: object) -> DType | None:
+    """The dtype that an object of NumPy (a dtype or a scalar type) or PyTorch (torch.float32) stands for, or None.
+
+    The libraries are not imported: where an object of theirs is, they are.
+    """
+    kind = type(value)
+    if kind.__name__ == "dtype" and kind.__module__ == "torch":
+        return _BY_NAME.get(str(value).removeprefix("torch."))
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return None
+    if not (isinstance(value, numpy.dtype) or (isinstance(value, type) and issubclass(value, numpy.generic))):
+        return None
+    found = _BY_NAME.get(numpy.dtype(value).name)
+    return None if found is None or found.kind in ("void", "index") else found
 
 
 def _from_numpy(value: Any) -> DType:

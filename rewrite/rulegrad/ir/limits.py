@@ -98,7 +98,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, one) for one in kind)
-    if isinstance(kind, str) and not isinstance(kind, DType) and kind in KINDS:
+    if isinstance(kind, str) and kind in KINDS:
         return as_dtype(dtype).kind in KINDS[kind]
     try:
         return as_dtype(dtype) == as_dtype(kind)

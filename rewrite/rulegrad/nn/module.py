@@ -241,7 +241,7 @@ class Module(walking.Walked):
 
         >>> from rulegrad import nn
         >>> nn.Linear(3, 2).to("float64").weight.dtype
-        'float64'
+        DType('float64')
         """
         for _, tensor, kind in walking.tensors(self):
             if kind != "plain":

@@ -65,7 +65,7 @@ class Evaluators:
         declaration = self._declarations.get(op)
         return op in _NATIVE or (declaration is not None and declaration.evaluator is not None)
 
-    def bind(self, op: str, result: str, sources: Sequence[str]) -> Callable[..., Array]:
+    def bind(self, op: str, result: DType | str, sources: Sequence[DType | str]) -> Callable[..., Array]:
         """The op as a function of arrays that broadcast, for these dtypes of the result and the sources.
 
         Raises DeviceError for an op without an evaluator.
@@ -75,12 +75,12 @@ class Evaluators:
             self._bound[key] = self._bind(op, as_dtype(result), [as_dtype(source) for source in sources])
         return self._bound[key]
 
-    def evaluate(self, op: str, result: str, arrays: Sequence[Array]) -> Array:
+    def evaluate(self, op: str, result: DType | str, arrays: Sequence[Array]) -> Array:
         """The op on arrays that broadcast. Raises DeviceError for an op without an evaluator."""
         with np.errstate(all="ignore"):
             return np.asarray(self.bind(op, result, [as_dtype(array.dtype) for array in arrays])(*arrays))
 
-    def reduce(self, op: str, dtype: str, array: Array, axes: tuple[int, ...]) -> Array:
+    def reduce(self, op: str, dtype: DType | str, array: Array, axes: tuple[int, ...]) -> Array:
         """The array reduced by a binary op over the axes, which stay with size 1.
 
         Small floats are accumulated in float32. Raises DeviceError for an op that cannot reduce.
@@ -100,7 +100,7 @@ class Evaluators:
         value = ufunc.reduce(working, axis=axes, dtype=working.dtype, keepdims=True, **options)
         return np.asarray(value, target.numpy)
 
-    def identity(self, op: str, dtype: str) -> Array:
+    def identity(self, op: str, dtype: DType | str) -> Array:
         """The value e with op(e, x) = x, as an array without axes. Raises DeviceError when it has none."""
         declaration = self._declarations.get(op)
         if declaration is None or declaration.identity is None:

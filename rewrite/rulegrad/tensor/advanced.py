@@ -98,7 +98,7 @@ class Advanced(Sets):
         >>> Tensor([1, 2, 3]).masked_select([True, False, True]).tolist()
         [1, 3]
         """
-        found = self._mask(mask, "masked_select")
+        found = self._as_mask(mask, "masked_select")
         shape = broadcast_shapes("masked_select", self.shape, found.shape)
         return self.expand(shape)[found.expand(shape)]
 
@@ -112,7 +112,7 @@ class Advanced(Sets):
         >>> Tensor.zeros(3).masked_scatter([True, False, True], [5.0, 6.0]).tolist()
         [5.0, 0.0, 6.0]
         """
-        found = self._mask(mask, "masked_scatter")
+        found = self._as_mask(mask, "masked_scatter")
         if broadcast_shapes("masked_scatter", self.shape, found.shape) != self.shape:
             raise ShapeError(f"masked_scatter: a mask of shape {found.shape} for a tensor of shape {self.shape}")
         wide = found.expand(self.shape)

@@ -77,7 +77,7 @@ class Casts(TensorCore):
         """`cast("int64")`
 
         >>> Tensor([1.5, -1.5]).long().dtype
-        'int64'
+        DType('int64')
         """
         return self.cast("int64")
 
@@ -85,7 +85,7 @@ class Casts(TensorCore):
         """`cast("float16")`
 
         >>> Tensor([1, 2]).half().dtype
-        'float16'
+        DType('float16')
         """
         return self.cast("float16")
 
@@ -93,7 +93,7 @@ class Casts(TensorCore):
         """`cast("bfloat16")`
 
         >>> Tensor([1, 2]).bfloat16().dtype
-        'bfloat16'
+        DType('bfloat16')
         """
         return self.cast("bfloat16")
 
@@ -109,6 +109,6 @@ class Casts(TensorCore):
         """`cast("float64")`
 
         >>> Tensor([1, 2]).double().dtype
-        'float64'
+        DType('float64')
         """
         return self.cast("float64")

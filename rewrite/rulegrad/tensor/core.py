@@ -168,7 +168,7 @@ class TensorCore(BufferProvider):
         """The dtype of the values.
 
         >>> Tensor([1, 2]).dtype, Tensor([0.5]).dtype
-        ('int64', 'float32')
+        (DType('int64'), DType('float32'))
         """
         return as_dtype(self._uop.dtype)
 

@@ -217,7 +217,7 @@ class Gathering(Reduce):
         >>> Tensor([1.0, 2.0]).masked_fill([True, False], 0).tolist()
         [0.0, 2.0]
         """
-        found = self._mask(mask, "masked_fill")
+        found = self._as_mask(mask, "masked_fill")
         broadcast_shapes("masked_fill", self.shape, found.shape)
         values: Any = as_operand(self, value, "masked_fill")
         if not is_weak_scalar(values):
@@ -229,7 +229,7 @@ class Gathering(Reduce):
             raise DtypeError(f"masked_fill: a value of {dtype} does not fit a tensor of {self.dtype}; cast one of them")
         return found.where(values, self).cast(self.dtype)
 
-    def _mask(self, mask: Operand, name: str) -> Self:
+    def _as_mask(self, mask: Operand, name: str) -> Self:
         """Bools, as a tensor. Raises DtypeError for others: what counts as true is for the user to say."""
         found = as_tensor(self, np.asarray(mask) if is_weak_scalar(mask) else mask, name)
         if found.dtype != bool_:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+import numpy as np
+
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, bool_, complex64, float16, float32, float64, int64, promote
@@ -19,7 +21,6 @@ from rulegrad.tensor.storage import Scalar, fits, is_weak_scalar, scalar_dtype
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     #: What may stand beside a tensor in an operation.
@@ -34,7 +35,7 @@ def result_dtype(*operands: Any) -> DType:
 
     >>> from rulegrad import Tensor
     >>> result_dtype(Tensor([1], dtype="int8"), 2), result_dtype(Tensor([1.0]), 2.5)
-    ('int8', 'float32')
+    (DType('int8'), DType('float32'))
     """
     dtype: DType | None = None
     weak = []
@@ -102,8 +103,20 @@ def require_castable(source: DType, target: DType) -> None:
         raise DtypeError(f"cast: {source} has no order or sign as {target}; take .real, .imag or .abs() first")
 
 
-class NoOperandError(DtypeError):
-    """A value that no tensor can be computed with."""
+def is_operand(value: object) -> bool:
+    """Whether operators compute with `value` themselves: a tensor, a number, a list, or what gives NumPy an array.
+
+    A class with `__array_ufunc__` has operators of its own for arrays (NEP 13): a DataFrame, a DataArray.
+    """
+    if isinstance(value, (TensorCore, np.ndarray, np.generic, list, tuple)) or is_weak_scalar(value):
+        return True
+    return hasattr(value, "__array__") and not hasattr(value, "__array_ufunc__")
+
+
+def defers_to(value: object, method: str) -> bool:
+    """Whether an operator is left to its other operand, which has `method` for it, such as `__radd__`."""
+    # Every object has `__lt__` and the like, which say nothing.
+    return not is_operand(value) and getattr(type(value), method, None) is not getattr(object, method, None)
 
 
 def as_operand(like: TensorCore, value: Any, operation: str) -> Any:
@@ -112,9 +125,7 @@ def as_operand(like: TensorCore, value: Any, operation: str) -> Any:
         return value
     if hasattr(value, "__array__") or isinstance(value, (list, tuple)):
         return type(like)(value, device=like._device or None)
-    raise NoOperandError(
-        f"{operation}: an operand is a {type(value).__name__}; use a tensor, a NumPy array or a number"
-    )
+    raise DtypeError(f"{operation}: an operand is a {type(value).__name__}; use a tensor, a NumPy array or a number")
 
 
 def as_tensor(like: T, value: Any, operation: str) -> T:
@@ -122,7 +133,7 @@ def as_tensor(like: T, value: Any, operation: str) -> T:
     found = as_operand(like, value, operation)
     if isinstance(found, TensorCore):
         return found  # type: ignore[return-value]
-    raise NoOperandError(f"{operation}: an operand is the number {value}; use a tensor")
+    raise DtypeError(f"{operation}: an operand is the number {value}; use a tensor")
 
 
 def tensors_of(first: T | Iterable[T], others: Sequence[Any], operation: str) -> list[T]:

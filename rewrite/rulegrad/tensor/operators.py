@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rulegrad.tensor.elementwise import Elementwise
-from rulegrad.tensor.operands import NoOperandError
+from rulegrad.tensor.operands import defers_to, is_operand
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -19,43 +19,43 @@ class Operators(Elementwise):
     __slots__ = ()
 
     def __add__(self, other: Operand) -> Self:
-        return self.add(other)
+        return NotImplemented if defers_to(other, "__radd__") else self.add(other)
 
     def __radd__(self, other: Operand) -> Self:
         return self.add(other)
 
     def __sub__(self, other: Operand) -> Self:
-        return self.sub(other)
+        return NotImplemented if defers_to(other, "__rsub__") else self.sub(other)
 
     def __rsub__(self, other: Operand) -> Self:
         return self.sub(other, swapped=True)
 
     def __mul__(self, other: Operand) -> Self:
-        return self.mul(other)
+        return NotImplemented if defers_to(other, "__rmul__") else self.mul(other)
 
     def __rmul__(self, other: Operand) -> Self:
         return self.mul(other)
 
     def __truediv__(self, other: Operand) -> Self:
-        return self.div(other)
+        return NotImplemented if defers_to(other, "__rtruediv__") else self.div(other)
 
     def __rtruediv__(self, other: Operand) -> Self:
         return self.div(other, swapped=True)
 
     def __floordiv__(self, other: Operand) -> Self:
-        return self.floor_divide(other)
+        return NotImplemented if defers_to(other, "__rfloordiv__") else self.floor_divide(other)
 
     def __rfloordiv__(self, other: Operand) -> Self:
         return self.floor_divide(other, swapped=True)
 
     def __mod__(self, other: Operand) -> Self:
-        return self.remainder(other)
+        return NotImplemented if defers_to(other, "__rmod__") else self.remainder(other)
 
     def __rmod__(self, other: Operand) -> Self:
         return self.remainder(other, swapped=True)
 
     def __pow__(self, other: Operand) -> Self:
-        return self.pow(other)
+        return NotImplemented if defers_to(other, "__rpow__") else self.pow(other)
 
     def __rpow__(self, other: Operand) -> Self:
         return self.pow(other, swapped=True)
@@ -67,19 +67,19 @@ class Operators(Elementwise):
         return self._same()
 
     def __and__(self, other: Operand) -> Self:
-        return self.bitwise_and(other)
+        return NotImplemented if defers_to(other, "__rand__") else self.bitwise_and(other)
 
     def __rand__(self, other: Operand) -> Self:
         return self.bitwise_and(other)
 
     def __or__(self, other: Operand) -> Self:
-        return self.bitwise_or(other)
+        return NotImplemented if defers_to(other, "__ror__") else self.bitwise_or(other)
 
     def __ror__(self, other: Operand) -> Self:
         return self.bitwise_or(other)
 
     def __xor__(self, other: Operand) -> Self:
-        return self.bitwise_xor(other)
+        return NotImplemented if defers_to(other, "__rxor__") else self.bitwise_xor(other)
 
     def __rxor__(self, other: Operand) -> Self:
         return self.bitwise_xor(other)
@@ -88,41 +88,35 @@ class Operators(Elementwise):
         return self.bitwise_not()
 
     def __lshift__(self, other: Operand) -> Self:
-        return self.lshift(other)
+        return NotImplemented if defers_to(other, "__rlshift__") else self.lshift(other)
 
     def __rlshift__(self, other: Operand) -> Self:
         return self.lshift(other, swapped=True)
 
     def __rshift__(self, other: Operand) -> Self:
-        return self.rshift(other)
+        return NotImplemented if defers_to(other, "__rrshift__") else self.rshift(other)
 
     def __rrshift__(self, other: Operand) -> Self:
         return self.rshift(other, swapped=True)
 
     def __lt__(self, other: Operand) -> Self:
-        return self.less(other)
+        return NotImplemented if defers_to(other, "__gt__") else self.less(other)
 
     def __le__(self, other: Operand) -> Self:
-        return self.less_equal(other)
+        return NotImplemented if defers_to(other, "__ge__") else self.less_equal(other)
 
     def __gt__(self, other: Operand) -> Self:
-        return self.greater(other)
+        return NotImplemented if defers_to(other, "__lt__") else self.greater(other)
 
     def __ge__(self, other: Operand) -> Self:
-        return self.greater_equal(other)
+        return NotImplemented if defers_to(other, "__le__") else self.greater_equal(other)
 
     # Beside None, a str and the like Python's own answer stays: a tensor is not equal to them.
     def __eq__(self, other: Operand) -> Self:  # type: ignore[override]
-        try:
-            return self.equal(other)
-        except NoOperandError:
-            return NotImplemented
+        return self.equal(other) if is_operand(other) else NotImplemented
 
     def __ne__(self, other: Operand) -> Self:  # type: ignore[override]
-        try:
-            return self.not_equal(other)
-        except NoOperandError:
-            return NotImplemented
+        return self.not_equal(other) if is_operand(other) else NotImplemented
 
     # `==` is elementwise, so a tensor as a key is the tensor itself, not its values.
     __hash__ = object.__hash__

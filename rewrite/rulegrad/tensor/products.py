@@ -8,7 +8,7 @@ from rulegrad.errors import ShapeError
 from rulegrad.ir.dtype import bool_
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.einsum import Einsum
-from rulegrad.tensor.operands import as_operand, as_tensor, result_dtype
+from rulegrad.tensor.operands import as_operand, as_tensor, defers_to, result_dtype
 from rulegrad.tensor.reduce import accumulation_dtype
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Products(Einsum):
         return product.sum(axis=-1, dtype=wide).cast(result)
 
     def __matmul__(self, other: Operand) -> Self:
-        return self.matmul(other)
+        return NotImplemented if defers_to(other, "__rmatmul__") else self.matmul(other)
 
     def __rmatmul__(self, other: Operand) -> Self:
         left: Self = as_operand(self, other, "matmul")

@@ -131,7 +131,7 @@ class Random(Losses):
 
         >>> x = Tensor.randn(2, 3)
         >>> x.shape, x.dtype
-        ((2, 3), 'float32')
+        ((2, 3), DType('float32'))
         """
         extents = _extents(shape, "randn")
         wanted = _float(dtype, "randn")

@@ -175,7 +175,7 @@ class Realize(TensorCore):
 
         >>> from rulegrad import Tensor
         >>> Tensor([1, 2]).to("float64").dtype, Tensor([1, 2]).to("numpy").device
-        ('float64', 'numpy')
+        (DType('float64'), 'numpy')
         """
         if isinstance(target, TensorCore):
             device, dtype = target.device, target.dtype

@@ -178,7 +178,7 @@ class TorchNames(TorchViews):
         """`cast("int16")`
 
         >>> Tensor([1.5]).short().dtype
-        'int16'
+        DType('int16')
         """
         return self.cast("int16")
 
@@ -186,7 +186,7 @@ class TorchNames(TorchViews):
         """`cast("int8")`
 
         >>> Tensor([1.5]).char().dtype
-        'int8'
+        DType('int8')
         """
         return self.cast("int8")
 
@@ -194,7 +194,7 @@ class TorchNames(TorchViews):
         """`cast("uint8")`
 
         >>> Tensor([1.5]).byte().dtype
-        'uint8'
+        DType('uint8')
         """
         return self.cast("uint8")
 
@@ -202,7 +202,7 @@ class TorchNames(TorchViews):
         """`cast("complex64")`
 
         >>> Tensor([1.5]).cfloat().dtype
-        'complex64'
+        DType('complex64')
         """
         return self.cast("complex64")
 
@@ -210,7 +210,7 @@ class TorchNames(TorchViews):
         """`cast("complex128")`
 
         >>> Tensor([1.5]).cdouble().dtype
-        'complex128'
+        DType('complex128')
         """
         return self.cast("complex128")
 

@@ -181,7 +181,7 @@ class _Document:
 
 def label(node: UOp) -> tuple[str, str, str]:
     """A node's op, its attributes as text, and its dtype."""
-    op, dtype = node.op, node.dtype
+    op, dtype = node.op, str(node.dtype)
     return op, node.describe()[len(op) + 1 : -len(dtype) - 2], dtype
 
 

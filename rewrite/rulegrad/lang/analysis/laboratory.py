@@ -183,7 +183,7 @@ class Laboratory:
         return found
 
     def _retyped(self, node: UOp) -> list[UOp]:
-        used = dict.fromkeys(item.dtype for item in node.toposort())
+        used = dict.fromkeys(str(item.dtype) for item in node.toposort())
         made = [
             retyped(node, before, after)
             for before in used

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
+from rulegrad.ir.dtype import DType
 from rulegrad.lang import syntax
 from rulegrad.lang.analysis.findings import Findings
 from rulegrad.lang.analysis.laboratory import Laboratory
@@ -79,7 +80,7 @@ def _bits(table: OpTable, dtype: str) -> int | str:
     return table.dtypes[dtype].properties.get("bits", 0)
 
 
-def buffer(slot: int, dtype: str, shape: tuple[int, ...]) -> UOp:
+def buffer(slot: int, dtype: DType | str, shape: tuple[int, ...]) -> UOp:
     """The buffer that a kernel is given at a slot."""
     return UOp("PARAM", (), dtype, slot=slot, shape=shape)
 

@@ -129,7 +129,7 @@ class _Writer:
         parts = [f"{name}={_attribute(name, value)}" for name, value in node.attrs.items()]
         explicit = node.op in ("CAST", "BITCAST", "PARAM", "BUFFER", "INVALID")
         if explicit:
-            parts.append(node.dtype if not parts else f"dtype={node.dtype}")
+            parts.append(str(node.dtype) if not parts else f"dtype={node.dtype}")
         return f"[{', '.join(parts)}]" if parts else ""
 
 

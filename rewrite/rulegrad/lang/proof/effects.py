@@ -16,7 +16,7 @@ import numpy as np
 
 from rulegrad._core import UOp
 from rulegrad.errors import RulegradError
-from rulegrad.ir.dtype import as_dtype
+from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.runtime.evaluators import evaluators
 from rulegrad.runtime.interpreter import evaluate
 from rulegrad.runtime.numerics import Array
@@ -219,7 +219,7 @@ class Run:
         return result
 
 
-def _combined(op: str, a: Any, b: Any, dtype: str) -> Any:
+def _combined(op: str, a: Any, b: Any, dtype: DType | str) -> Any:
     both = [np.asarray(v, as_dtype(dtype).numpy) for v in (a, b)]
     return _plain(evaluators().evaluate(op, dtype, both)[()], dtype)
 
@@ -231,7 +231,7 @@ def extent(loop: UOp) -> int:
     return int(loop.src[0].attrs["value"])
 
 
-def _plain(value: Any, dtype: str) -> Any:
+def _plain(value: Any, dtype: DType | str) -> Any:
     kind = as_dtype(dtype).kind
     return bool(value) if kind == "bool" else float(value) if kind == "float" else int(value)
 

@@ -296,7 +296,7 @@ def _integer(function: str, dtype: DType, terms: Sequence[Any]) -> Any:
         case "<" | "<=" | ">" | ">=" | "==" | "!=":
             return {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b, "==": a == b, "!=": a != b}[function]
         case "bit_not":
-            return -a - 1 if dtype.kind != "uint" else limits(dtype)[1] - a
+            return -a - 1 if dtype.kind != "uint" else limits(str(dtype))[1] - a
         case "bit_and":
             return _masked(a, b) if z3.is_int_value(b) else _masked(b, a) if z3.is_int_value(a) else None
         case "shift_left" | "shift_right" if z3.is_int_value(b) and 0 <= b.as_long() < dtype.bits:

@@ -14,7 +14,7 @@ import numpy as np
 
 from rulegrad._core import UOp
 from rulegrad.errors import DtypeError, RulegradError
-from rulegrad.ir.dtype import as_dtype
+from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.lang import syntax
 from rulegrad.lang.proof.dtypes import Choice, Dtypes
 from rulegrad.lang.proof.effects import STORAGE, Key, Memory, NoMeaningError, Outcome, elements, outcome, storage_key
@@ -175,7 +175,7 @@ def sample_memory(graphs: Sequence[UOp], r: random.Random) -> Memory:
     return memory
 
 
-def values(dtype: str, count: int, r: random.Random) -> Array:
+def values(dtype: DType | str, count: int, r: random.Random) -> Array:
     """Values of a dtype: special ones, small ones, and any bits."""
     d = as_dtype(dtype)
     if d.is_complex:

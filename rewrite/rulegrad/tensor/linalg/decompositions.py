@@ -209,7 +209,7 @@ def eigvals(x: T) -> T:
 
     >>> from rulegrad import Tensor
     >>> eigvals(Tensor([[0.0, -1.0], [1.0, 0.0]])).dtype
-    'complex64'
+    DType('complex64')
     """
     square(x, "eigvals")
     values: T = eig(x).eigenvalues  # type: ignore[assignment]
