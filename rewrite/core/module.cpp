@@ -7,7 +7,6 @@
 #include <chrono>
 #include <thread>
 
-#include "buffer_provider.hpp"
 #include "python_trace.hpp"
 #include "signature.hpp"
 
@@ -453,8 +452,6 @@ NB_MODULE(_core, m) {
       PyErr_SetString(g_rule_error, (std::string("malformed compiled rules: ") + e.what()).c_str());
     }
   });
-
-  m.attr("BufferProvider") = nb::steal(buffer_provider());
 
   auto cls = nb::class_<Handle>(m, "UOp", R"doc(An immutable node: op, dtype, sources, attributes. Equal nodes are the same node.
 

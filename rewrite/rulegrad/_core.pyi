@@ -12,9 +12,6 @@ BINARY_OPERATORS: list[str]
 #: Operators of the instruction UNARY, in the order of their numbers.
 UNARY_OPERATORS: list[str]
 
-class BufferProvider:
-    """Objects whose method `__buffer__(flags)` gives a memoryview have the buffer protocol, in every Python."""
-
 class Information(TypedDict):
     """What a rewriting pass did."""
 

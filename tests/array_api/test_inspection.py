@@ -17,6 +17,35 @@ def test_constants(xp: Any):
     assert (xp.e, xp.pi, xp.inf, xp.newaxis) == (math.e, math.pi, math.inf, None)
     assert math.isnan(xp.nan)
     assert xp.__array_api_version__ >= "2024.12"
+    assert isinstance(xp.__version__, str) and xp.__version__[0].isdigit()
+
+
+def test_the_revision_is_the_last_one(lib: Any, xp: Any):
+    if not lib.is_ours:
+        return
+    assert xp.__array_api_version__ == "2025.12"
+    for revision in ("2022.12", "2023.12", "2024.12", "2025.12"):
+        assert xp.ones(1).__array_namespace__(api_version=revision) is xp
+    with pytest.raises(ValueError, match="2030.12 is not known"):
+        xp.ones(1).__array_namespace__(api_version="2030.12")
+
+
+def test_dtypes_are_those_of_the_device(lib: Any, xp: Any, monkeypatch: pytest.MonkeyPatch):
+    if not lib.is_ours:
+        return
+    from rulegrad.errors import DeviceError
+    from rulegrad.runtime import devices
+
+    class WithoutDoubles:
+        interprets, target = False, "webgpu"
+
+    info = xp.__array_namespace_info__()
+    for method in (info.dtypes, info.default_dtypes):
+        with pytest.raises(DeviceError, match="there is no device 'abacus'"):
+            method(device="abacus")
+    monkeypatch.setattr(devices, "get", lambda name=None: WithoutDoubles())
+    assert set(NAMES) - set(info.dtypes(device="webgpu")) == {"float64", "complex128"}
+    assert set(info.dtypes(device="webgpu", kind="real floating")) == {"float32"}
 
 
 def test_capabilities(xp: Any):

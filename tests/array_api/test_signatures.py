@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-# The signatures of revision 2024.12, without annotations; by family, as the namespace's files.
+# The signatures of revision 2025.12, without annotations; by family, as the namespace's files.
 FAMILIES = {
     "creation": """
         arange(start, /, stop=None, step=1, *, dtype=None, device=None)
@@ -259,9 +259,25 @@ def test_our_signature_is_the_standards(lib: Any, xp: Any, name: str):
         return
     function = found(xp, name)
     parameters = [p.replace(annotation=p.empty) for p in inspect.signature(function).parameters.values()]
-    assert str(inspect.Signature(parameters)) == str(wanted(name))
+    # What the standard takes by name only may stand in its place too, as in NumPy: `sum(x, 0)`, `diff(x, 2)`.
+    ours = {p.name: p.replace(kind=p.KEYWORD_ONLY) if p.default is not p.empty else p for p in parameters}
+    standard = wanted(name).parameters.values()
+    assert ours == {p.name: p.replace(kind=p.KEYWORD_ONLY) if p.default is not p.empty else p for p in standard}
     assert all(p.annotation is not p.empty for p in inspect.signature(function).parameters.values())
     assert ">>> " in (function.__doc__ or ""), "an example"
+
+
+def test_axes_may_be_given_in_their_place(lib: Any, xp: Any):
+    if not lib.is_ours:
+        return
+    x = xp.asarray([[3, 1, 2], [6, 5, 9]])
+    assert xp.expand_dims(x, 1).shape == (2, 1, 3) and xp.expand_dims(x, (0, -1)).shape == (1, 2, 3, 1)
+    assert xp.diff(x, 2).tolist() == [[3], [5]] and xp.diff(x, 1, 0).tolist() == [[3, 4, 7]]
+    assert xp.sum(x, 0).tolist() == [9, 6, 11] and xp.argmax(x, 1).tolist() == [0, 2]
+    assert xp.sort(x, 0).tolist() == [[3, 1, 2], [6, 5, 9]] and xp.flip(x, 1)[0, :].tolist() == [2, 1, 3]
+    assert xp.concat([x, x], 1).shape == (2, 6) and xp.roll(x, 1, 1)[0, :].tolist() == [2, 3, 1]
+    assert xp.permute_dims(x, (-1, 0)).shape == (3, 2)
+    assert xp.searchsorted(xp.asarray([1, 3, 5]), 4).tolist() == 2
 
 
 @pytest.mark.parametrize("name", METHODS.split())

@@ -9,6 +9,8 @@ the decompositions of `linalg`. Files follow the standard's families of function
 6
 """
 
+from rulegrad import __version__
+
 from . import fft, linalg
 from .constants import e, inf, nan, newaxis, pi
 from .creation import (
@@ -145,11 +147,12 @@ from .statistical import cumulative_prod, cumulative_sum, max, mean, min, prod, 
 from .utility import all, any, diff
 
 #: The revision of the standard.
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 __all__ = [
     "__array_api_version__",
     "__array_namespace_info__",
+    "__version__",
     "abs",
     "acos",
     "acosh",

@@ -174,7 +174,7 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: str | None
     return result
 
 
-def fftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
+def fftshift(x: Array, /, axes: int | Sequence[int] | None = None) -> Array:
     """The elements moved along the axes so that frequency 0 is in the middle.
 
     >>> from rulegrad import array_api as xp
@@ -184,7 +184,7 @@ def fftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
     return tensors.fftshift(array(x, "fftshift"), axes)
 
 
-def ifftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
+def ifftshift(x: Array, /, axes: int | Sequence[int] | None = None) -> Array:
     """The inverse of `fftshift`.
 
     >>> from rulegrad import array_api as xp

@@ -11,7 +11,7 @@ from .operands import Array, array
 __all__ = ["take", "take_along_axis"]
 
 
-def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
+def take(x: Array, indices: Array, /, axis: int | None = None) -> Array:
     """The elements of `x` at `indices` (integers of any shape) along `axis`, which a vector may leave out.
 
     The axes of `indices` stand in the place of `axis`. Raises ShapeError, DtypeError, IndexRangeError.
@@ -30,7 +30,7 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
     return result
 
 
-def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
+def take_along_axis(x: Array, indices: Array, /, axis: int = -1) -> Array:
     """The elements of `x` along `axis` at `indices`, which has as many axes; the other axes broadcast.
 
     Raises ShapeError, DtypeError, IndexRangeError.

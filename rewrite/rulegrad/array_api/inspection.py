@@ -6,6 +6,7 @@ from typing import Any
 
 from rulegrad.errors import DtypeError
 from rulegrad.ir.dtype import DType, int64
+from rulegrad.lang import engine
 from rulegrad.runtime import devices as runtime_devices
 from rulegrad.runtime.backends import all_backends
 from rulegrad.tensor.storage import default_float
@@ -37,7 +38,11 @@ class Info:
         return runtime_devices.default()
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, DType]:
-        """The dtypes of arrays for which none is given, by kind; the same on every device."""
+        """The dtypes of arrays for which none is given, by kind; the same on every device.
+
+        Raises DeviceError for a device that does not exist or does not work.
+        """
+        runtime_devices.get(device)
         return {
             "real floating": default_float,
             "complex floating": BY_NAME["complex64"],
@@ -46,19 +51,21 @@ class Info:
         }
 
     def dtypes(self, *, device: str | None = None, kind: Any = None) -> dict[str, DType]:
-        """The standard's dtypes by name, all of them or those of `kind`; every device has them all.
+        """The standard's dtypes that a device (None: the default one) computes with, by name: all, or those of `kind`.
 
-        kind: one of the kinds that `isdtype` takes, or a tuple of them. Raises DtypeError for another.
+        kind: one of the kinds that `isdtype` takes, or a tuple of them. Raises DtypeError for another, DeviceError
+        for a device that does not exist or does not work.
 
         >>> list(Info().dtypes(kind="signed integer"))
         ['int8', 'int16', 'int32', 'int64']
         """
+        known = {name: dtype for name, dtype in BY_NAME.items() if _computes(device, dtype)}
         if kind is None:
-            return dict(BY_NAME)
+            return known
         kinds = kind if isinstance(kind, tuple) else (kind,)
         if not all(isinstance(one, str) for one in kinds):
             raise DtypeError(f"dtypes: {kind!r} is no kind of dtype; give a string such as 'integral', or a tuple")
-        return {name: dtype for name, dtype in BY_NAME.items() if any(in_kind(dtype, one) for one in kinds)}
+        return {name: dtype for name, dtype in known.items() if any(in_kind(dtype, one) for one in kinds)}
 
     def devices(self) -> list[str]:
         """The names of all devices that work, the default one first.
@@ -71,6 +78,12 @@ class Info:
             known = runtime_devices.report(one)
             found += [known.name(device) for device in known.discovery.devices if not device.problem]
         return list(dict.fromkeys(found))
+
+
+def _computes(device: str | None, dtype: DType) -> bool:
+    """Whether a device has values of that dtype; complex numbers are pairs of floats."""
+    one = runtime_devices.get(device)
+    return one.interprets or dtype.real in engine.target(one.target).dtypes
 
 
 def __array_namespace_info__() -> Info:  # noqa: N807  (the standard's name)

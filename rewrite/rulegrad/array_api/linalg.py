@@ -192,7 +192,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
 # ---- part of the graph ----
 
 
-def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+def cross(x1: Array, x2: Array, /, axis: int = -1) -> Array:
     """The cross products of vectors of 3 elements along `axis`; the other axes broadcast. Raises ShapeError.
 
     >>> from rulegrad import array_api as xp
@@ -245,7 +245,7 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Arr
     return tensors.matrix_norm(inexact(x, "matrix_norm"), ord, keepdims)
 
 
-def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float = 2) -> Array:
+def vector_norm(x: Array, /, axis: Axis = None, *, keepdims: bool = False, ord: int | float = 2) -> Array:
     """The norms of vectors along `axis` (several axes, or all by default, count as one).
 
     ord: p of the p-norm; inf and -inf for the largest and the smallest absolute value, 0 to count what is not 0.

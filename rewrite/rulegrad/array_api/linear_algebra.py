@@ -49,7 +49,7 @@ def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Sequence[int], Seque
     return linalg.tensordot(array(x1, "tensordot"), array(x2, "tensordot"), axes)
 
 
-def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+def vecdot(x1: Array, x2: Array, /, axis: int = -1) -> Array:
     """The sums of `conj(x1) * x2` along `axis`, counted from the end; the other axes broadcast. Raises ShapeError.
 
     >>> from rulegrad import array_api as xp

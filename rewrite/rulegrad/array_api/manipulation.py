@@ -68,7 +68,7 @@ def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) ->
     return array(x, "reshape").reshape(shape)
 
 
-def expand_dims(x: Array, /, *, axis: int | tuple[int, ...] = 0) -> Array:
+def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
     """With new axes of size 1 at the places `axis` of the result. Raises IndexRangeError, an IndexError.
 
     >>> from rulegrad import array_api as xp
@@ -97,7 +97,7 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
 # ---- order ----
 
 
-def flip(x: Array, /, *, axis: Axis = None) -> Array:
+def flip(x: Array, /, axis: Axis = None) -> Array:
     """The elements in reverse order along the axes, all of them by default.
 
     >>> from rulegrad import array_api as xp
@@ -136,7 +136,7 @@ def moveaxis(x: Array, source: int | tuple[int, ...], destination: int | tuple[i
     return values.permute(tuple(order)) if values.ndim else values
 
 
-def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Array:
+def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axis = None) -> Array:
     """The elements moved by `shift` places along `axis` (in the flat array by default), round the end.
 
     One shift for all axes, or one for each; an axis may be named more than once. Raises ShapeError.
@@ -162,7 +162,7 @@ def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Arr
 # ---- joining and taking apart ----
 
 
-def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
+def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Array:
     """The arrays one after the other along `axis`, or flat for None; dtypes are promoted. Raises ShapeError.
 
     >>> from rulegrad import array_api as xp
@@ -177,7 +177,7 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
     return Tensor.cat(given, axis=axis)
 
 
-def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
+def stack(arrays: Sequence[Array], /, axis: int = 0) -> Array:
     """The arrays, of one shape, along a new axis; dtypes are promoted. Raises ShapeError.
 
     >>> from rulegrad import array_api as xp
@@ -190,7 +190,7 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     return Tensor.stack(given, axis=axis)
 
 
-def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
+def unstack(x: Array, /, axis: int = 0) -> tuple[Array, ...]:
     """The parts of `x` along `axis`, without it. Raises IndexRangeError, an IndexError.
 
     >>> from rulegrad import array_api as xp
@@ -216,7 +216,7 @@ def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
     return values.repeat(*counts) if counts else values
 
 
-def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Array:
+def repeat(x: Array, repeats: int | Array, /, axis: int | None = None) -> Array:
     """Each element along `axis` (of the flat array by default) `repeats` times: a number, or one for each.
 
     An array of numbers decides the shape, so it is computed and waited for. Raises ShapeError, DtypeError.

@@ -14,7 +14,7 @@ from .operands import Array, Axis, array, is_complex
 __all__ = ["argmax", "argmin", "count_nonzero", "nonzero", "searchsorted", "where"]
 
 
-def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+def argmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
     """The place (int64) of the first largest element along `axis`, or in the flat array.
 
     >>> from rulegrad import array_api as xp
@@ -24,7 +24,7 @@ def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
     return _ordered(x, "argmax").argmax(axis, keepdims)
 
 
-def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+def argmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
     """The place (int64) of the first smallest element along `axis`, or in the flat array.
 
     >>> from rulegrad import array_api as xp
@@ -41,7 +41,7 @@ def _ordered(x: Any, operation: str) -> Array:
     return values
 
 
-def count_nonzero(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+def count_nonzero(x: Array, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """How many elements along `axis` are not zero (int64).
 
     >>> from rulegrad import array_api as xp

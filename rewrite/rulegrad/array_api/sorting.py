@@ -7,7 +7,7 @@ from .operands import Array, array
 __all__ = ["argsort", "sort"]
 
 
-def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+def sort(x: Array, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Array:
     """The elements along `axis` in order; nan last (first with `descending`). Always stable.
 
     >>> from rulegrad import array_api as xp
@@ -18,7 +18,7 @@ def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool 
     return values
 
 
-def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+def argsort(x: Array, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Array:
     """The places (int64) of the elements along `axis`, in the elements' order. Equal ones keep theirs.
 
     >>> from rulegrad import array_api as xp

@@ -13,7 +13,7 @@ from .operands import Array, Axis, array, inexact, is_complex, real_float
 __all__ = ["cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var"]
 
 
-def sum(x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
+def sum(x: Array, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
     """The sum over `axis`, in `dtype`: by default that of `x`, but int64 or uint64 for integers; 0 for no elements.
 
     >>> from rulegrad import array_api as xp
@@ -24,7 +24,7 @@ def sum(x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = F
     return (values if dtype is None else values.cast(dtype)).sum(axis, keepdims, dtype)
 
 
-def prod(x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
+def prod(x: Array, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
     """The product over `axis`, in `dtype`: as that of `sum`; 1 for no elements.
 
     >>> from rulegrad import array_api as xp
@@ -35,7 +35,7 @@ def prod(x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
     return (values if dtype is None else values.cast(dtype)).prod(axis, keepdims, dtype)
 
 
-def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+def max(x: Array, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """The largest element along `axis`; nan when one is nan. Raises ShapeError for none, DtypeError for complex.
 
     >>> from rulegrad import array_api as xp
@@ -45,7 +45,7 @@ def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     return _ordered(x, "max").max(axis, keepdims)
 
 
-def min(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+def min(x: Array, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """The smallest element along `axis`; nan when one is nan. Raises ShapeError for none, DtypeError for complex.
 
     >>> from rulegrad import array_api as xp
@@ -62,7 +62,7 @@ def _ordered(x: Any, operation: str) -> Array:
     return values
 
 
-def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+def mean(x: Array, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """The mean over `axis` of floating-point values; nan for no elements. Raises DtypeError for other dtypes.
 
     >>> from rulegrad import array_api as xp
@@ -72,7 +72,7 @@ def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     return inexact(x, "mean").mean(axis, keepdims)
 
 
-def var(x: Array, /, *, axis: Axis = None, correction: int | float = 0.0, keepdims: bool = False) -> Array:
+def var(x: Array, /, axis: Axis = None, *, correction: int | float = 0.0, keepdims: bool = False) -> Array:
     """The variance over `axis`: squared deviations from the mean, added up, over `n - correction`.
 
     Raises DtypeError unless the values are real floating-point numbers.
@@ -84,7 +84,7 @@ def var(x: Array, /, *, axis: Axis = None, correction: int | float = 0.0, keepdi
     return real_float(x, "var").var(axis, keepdims, correction)
 
 
-def std(x: Array, /, *, axis: Axis = None, correction: int | float = 0.0, keepdims: bool = False) -> Array:
+def std(x: Array, /, axis: Axis = None, *, correction: int | float = 0.0, keepdims: bool = False) -> Array:
     """The standard deviation, the square root of `var`.
 
     >>> from rulegrad import array_api as xp
@@ -94,7 +94,7 @@ def std(x: Array, /, *, axis: Axis = None, correction: int | float = 0.0, keepdi
     return real_float(x, "std").std(axis, keepdims, correction)
 
 
-def cumulative_sum(x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Array:
+def cumulative_sum(x: Array, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Array:
     """The sums of the first 1, 2, … elements along `axis`; of the first 0 as well with `include_initial`.
 
     axis: may be left out for arrays of one axis. dtype: as that of `sum`. Raises ShapeError, DtypeError.
@@ -106,7 +106,7 @@ def cumulative_sum(x: Array, /, *, axis: int | None = None, dtype: Any = None, i
     return _cumulative(array(x, "cumulative_sum"), "sum", axis, dtype, include_initial)
 
 
-def cumulative_prod(x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Array:
+def cumulative_prod(x: Array, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Array:
     """The products of the first 1, 2, … elements along `axis`; of the first 0 as well with `include_initial`.
 
     >>> from rulegrad import array_api as xp

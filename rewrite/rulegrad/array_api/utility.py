@@ -11,7 +11,7 @@ from .operands import Array, Axis, array
 __all__ = ["all", "any", "diff"]
 
 
-def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+def all(x: Array, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """Whether all elements along `axis` are true (not zero); True for none.
 
     >>> from rulegrad import array_api as xp
@@ -21,7 +21,7 @@ def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     return array(x, "all").all(axis, keepdims)
 
 
-def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+def any(x: Array, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """Whether an element along `axis` is true (not zero); False for none.
 
     >>> from rulegrad import array_api as xp
@@ -34,9 +34,9 @@ def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
 def diff(
     x: Array,
     /,
-    *,
-    axis: int = -1,
     n: int = 1,
+    axis: int = -1,
+    *,
     prepend: Array | None = None,
     append: Array | None = None,
 ) -> Array:

@@ -148,10 +148,11 @@ class Buffer:
             buffer._borrowed = True
         return buffer if buffer.is_allocated or not buffer.nbytes else None
 
-    def host_view(self) -> np.ndarray[Any, Any] | None:
-        """The contents as a read-only array over the buffer's own memory; None where the host cannot see it.
+    def host_view(self, writable: bool = False) -> np.ndarray[Any, Any] | None:
+        """The contents as an array over the buffer's own memory; None where the host cannot see it.
 
-        The array keeps the buffer. It is read-only because equal tensors may share one buffer.
+        The array keeps the buffer. It is read-only, because equal tensors may share one buffer, unless `writable` is
+        for someone who has no way to be told so.
 
         >>> import numpy as np
         >>> Buffer.around(np.array([1.0, 2.0]), "numpy").host_view()
@@ -167,7 +168,7 @@ class Buffer:
                 return None
             memory = found
         view = np.asarray(_Kept(self, memory)).view(self.dtype.numpy).reshape(self.shape)
-        view.flags.writeable = False
+        view.flags.writeable = writable
         return view
 
     @property

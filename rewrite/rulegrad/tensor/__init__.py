@@ -9,7 +9,10 @@
 Each class adds to the one before it.
 """
 
+from rulegrad.tensor.einops_backend import introduce
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.tensor import Tensor
+
+introduce()
 
 __all__ = ["Tensor", "no_grad"]

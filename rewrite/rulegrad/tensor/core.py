@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from rulegrad._core import BufferProvider
 from rulegrad.errors import DeviceError, DtypeError, GradientError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
@@ -26,7 +25,7 @@ pending_leaves: weakref.WeakValueDictionary[int, TensorCore] = weakref.WeakValue
 _leaf_of_buffer: weakref.WeakValueDictionary[int, TensorCore] = weakref.WeakValueDictionary()
 
 
-class TensorCore(BufferProvider):
+class TensorCore:
     """What every tensor has. The operations are added by the classes that derive from it."""
 
     __slots__ = (

@@ -14,6 +14,7 @@ from rulegrad.errors import DeviceError, DtypeError
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
+from rulegrad.tensor.capsules import lend, read
 from rulegrad.tensor.protocols import Protocols
 from rulegrad.tensor.realize import realize_all
 from rulegrad.tensor.storage import device_name, is_weak_scalar, upload
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 #: DLPack's numbers for kinds of devices.
 _CPU, _OPENCL, _EXTENSION = 1, 4, 12
 #: The revision of the array API standard that the namespace follows, and earlier ones that it does not contradict.
-_API_VERSIONS: Final = ("2022.12", "2023.12", "2024.12")
+_API_VERSIONS: Final = ("2022.12", "2023.12", "2024.12", "2025.12")
 
 
 class Interchange(Protocols):
@@ -87,7 +88,8 @@ class Interchange(Protocols):
         """A DLPack capsule of the values, in the host's memory; computes them first.
 
         It lends the tensor's memory read-only, when the device's memory is the host's and the capsule can say so
-        (DLPack 1.0 and later); otherwise, or for `copy=True`, it has a copy. dl_device: None for the tensor's own
+        (DLPack 1.0 and later); otherwise, or for `copy=True`, it has a copy. With `copy=False` an older capsule lends
+        the memory too: whoever asks for that must not write there. dl_device: None for the tensor's own
         device, or (1, 0) for the host. Raises BufferError when that device cannot be had, or not with `copy=False`.
 
         >>> import numpy as np
@@ -102,25 +104,22 @@ class Interchange(Protocols):
                 f"__dlpack__: memory of {self.device} can be lent as the host's only; ask for dl_device=(1, 0), "
                 "or move the tensor with .to"
             )
-        if self.dtype.numpy.kind not in "biufc":
-            raise BufferError(
-                f"__dlpack__: arrays of {self.dtype} cannot be exchanged; cast it, to float32 for example"
-            )
+        # Capsules of before DLPack 1.0 cannot say that they are read only.
         legacy = max_version is None or max_version[0] < 1
-        values = self._lent() if own == (_CPU, 0) and not copy and not legacy else None
+        lends = own == (_CPU, 0) and not copy and (not legacy or copy is False)
+        values = self._lent(writable=legacy) if lends else None
         if values is None:
             if copy is False:
                 raise BufferError(
-                    f"__dlpack__: memory of {self.device} cannot be lent to one that asks for version {max_version}; "
-                    "leave out copy=False"
+                    f"__dlpack__: memory of {self.device} cannot be lent to the host; leave out copy=False"
                 )
             values = self.numpy()
-        return values.__dlpack__() if legacy else values.__dlpack__(max_version=max_version)
+        return lend(values, max_version)
 
-    def _lent(self) -> Array | None:
-        """The values over the tensor's own memory, read-only; None where the host cannot see it."""
+    def _lent(self, writable: bool = False) -> Array | None:
+        """The values over the tensor's own memory; None where the host cannot see it."""
         realize_all([self])
-        return Buffer.of(self._uop).host_view()
+        return Buffer.of(self._uop).host_view(writable)
 
     # ---- borrowing ----
 
@@ -145,9 +144,7 @@ class Interchange(Protocols):
             raise DtypeError(f"from_dlpack: a {type(x).__name__} has no __dlpack__; use Tensor(data)")
         # NumPy asks for a copy in the host's memory where the array is elsewhere, unless that is forbidden.
         elsewhere = x.__dlpack_device__()[0] not in (_CPU, 3)
-        array = np.from_dlpack(
-            x, device="cpu" if elsewhere else None, copy=copy if elsewhere or copy is False else None
-        )
+        array = read(x, "cpu" if elsewhere else None, copy if elsewhere or copy is False else None)
         try:
             return cls._over(array, device, copy)
         except ValueError as error:

@@ -19,6 +19,7 @@ from rulegrad.errors import DtypeError, GradientError, ShapeError
 from rulegrad.tensor.axes import one_axis
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.inplace_combinations import InPlaceCombinations
+from rulegrad.tensor.numpy_nan_functions import NAN_FUNCTIONS
 from rulegrad.tensor.operands import as_tensor, result_dtype
 from rulegrad.tensor.storage import is_weak_scalar
 
@@ -260,6 +261,9 @@ def _elementwise(
 def _of_tensors(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """What tensors have for a function of NumPy; NotImplemented where they do not take these arguments."""
     name = function.__name__
+    if name in NAN_FUNCTIONS:
+        given = _bound(function, arguments, options)
+        return NotImplemented if given is None else _of_numbers(name, {k: v for k, v in given.items() if v is not None})
     if name in _SPECIAL:
         return _SPECIAL[name](*arguments, **options)
     if name in _TOGETHER:
@@ -278,6 +282,8 @@ def _of_tensors(function: Any, arguments: tuple[Any, ...], options: dict[str, An
         if key == "out" and isinstance(value, TensorCore):
             raise DtypeError(f"np.{name}: give out=… by name")
         if key not in names:
+            if value is None:  # `out`, `dtype` and the like, when they are not given
+                continue
             return NotImplemented
         if names[key]:
             named[names[key]] = value
@@ -287,6 +293,14 @@ def _of_tensors(function: Any, arguments: tuple[Any, ...], options: dict[str, An
     found = getattr(as_tensor(like, first[1], f"np.{name}"), method)
     result = found(*positional, **named) if callable(found) else found
     return result[0] if name == "sort" else result
+
+
+def _of_numbers(name: str, given: dict[str, Any]) -> Any:
+    """A function of NumPy that leaves nan out; NotImplemented where it does not take these arguments."""
+    function = NAN_FUNCTIONS[name]
+    if not isinstance(given.get("a"), TensorCore) or not given.keys() <= set(_parameters(function)):
+        return NotImplemented
+    return function(**given)
 
 
 def _bound(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from rulegrad.errors import DtypeError, ShapeError
+from rulegrad.errors import DtypeError, GradientError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, bool_, complex64, float16, float32, float64, int64, promote
 from rulegrad.tensor.constants import constant
@@ -124,6 +124,11 @@ def as_operand(like: TensorCore, value: Any, operation: str) -> Any:
     if isinstance(value, TensorCore) or is_weak_scalar(value):
         return value
     if hasattr(value, "__array__") or isinstance(value, (list, tuple)):
+        if getattr(value, "requires_grad", False):
+            raise GradientError(
+                f"{operation}: an operand is a {type(value).__module__} tensor that requires a gradient, which would "
+                "be lost; use its detach()"
+            )
         return type(like)(value, device=like._device or None)
     raise DtypeError(f"{operation}: an operand is a {type(value).__name__}; use a tensor, a NumPy array or a number")
 

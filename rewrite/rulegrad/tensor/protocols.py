@@ -1,8 +1,11 @@
-"""What Python's own modules ask of a tensor: the buffer protocol, pickle, copy, format, `in`."""
+"""What Python's own modules ask of a tensor: memory, pickle, copy, format, `in`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from rulegrad.errors import GradientError
 from rulegrad.tensor.autograd import Autograd
@@ -11,7 +14,10 @@ from rulegrad.tensor.realize import Realize
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_WRITABLE = 1  # PyBUF_WRITABLE
+    from rulegrad.tensor.storage import Array
+
+#: Rows and columns of a table in a notebook.
+_SHOWN: Final = 20
 
 
 class Protocols(Autograd, Realize):
@@ -19,30 +25,36 @@ class Protocols(Autograd, Realize):
 
     __slots__ = ()
 
-    def __buffer__(self, flags: int) -> memoryview:
-        """`memoryview(tensor)`: the values, computed now and read only, in C order (PEP 688).
-
-        Raises BufferError for a writable view, and for dtypes without a format, such as bfloat16.
+    # There is no buffer protocol: `torch.asarray` takes what has it for raw bytes, whatever the dtype and the shape.
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """A copy of the values as NumPy and Pillow read memory: `Image.fromarray(tensor)`. What is written there is
+        not seen by the tensor. AttributeError for the dtypes that NumPy has not itself, such as bfloat16.
 
         >>> from rulegrad import Tensor
-        >>> view = memoryview(Tensor([[1, 2], [3, 4]], dtype="int16"))
-        >>> view.format, view.shape, view.readonly
-        ('h', (2, 2), True)
+        >>> Tensor([[1, 2], [3, 4]], dtype="int16").__array_interface__["shape"]
+        (2, 2)
         """
-        if flags & _WRITABLE:
-            raise BufferError("the memory of a tensor cannot be written from outside; change a copy: tensor.numpy()")
+        if self.dtype.numpy.isbuiltin != 1:  # of ml_dtypes
+            raise AttributeError(f"{self.dtype} has no code in NumPy's array interface; use tensor.numpy()")
         values = self.numpy()
-        values.flags.writeable = False
-        try:
-            return values.data
-        except ValueError:
-            raise BufferError(
-                f"{self.dtype} has no format in the buffer protocol; use tensor.numpy(), or cast it first"
-            ) from None
+        # Pillow takes `tobytes` of what names its strides; any other would need the buffer protocol.
+        interface = dict(values.__array_interface__, data=values, strides=values.strides)
+        del interface["descr"]
+        return interface
+
+    def tobytes(self) -> bytes:
+        """The values in memory, in C order.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([1, 2], dtype="int8").tobytes()
+        b'\\x01\\x02'
+        """
+        return self.numpy().tobytes()
 
     def __bytes__(self) -> bytes:
         """`bytes(tensor)`: the values in memory, in C order. (Python would ask a scalar for its integer.)"""
-        return self.numpy().tobytes()
+        return self.tobytes()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled are the values, the dtype, the device, and whether it is a leaf with a gradient; not `.grad`."""
@@ -87,6 +99,23 @@ class Protocols(Autograd, Realize):
             )
         return format(self.item(), spec)
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: a table of a matrix or a vector (its corners, where it is large), text of any other.
+
+        >>> from rulegrad import Tensor
+        >>> Tensor([[1, 2]], device="numpy")._repr_html_()
+        '<table><caption>Tensor 1 × 2, int64, numpy</caption><tr><td>1</td><td>2</td></tr></table>'
+        """
+        if not 1 <= self.ndim <= 2 or not self.size:
+            return f"<pre>{escape(repr(self))}</pre>"
+        values = np.atleast_2d(self.numpy())
+        rows, columns = (_shown(count) for count in values.shape)
+        cells = ["".join(f"<td>{_cell(values, r, c)}</td>" for c in columns) for r in rows]
+        gradient = ", requires grad" if self.requires_grad else ""
+        shape = " × ".join(map(str, self.shape))
+        caption = f"Tensor {shape}, {self.dtype}, {escape(self.device)}{gradient}"
+        return f"<table><caption>{caption}</caption>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+
     def __contains__(self, value: Any) -> bool:
         """Whether any element equals `value`."""
         return bool(self.equal(value).any())
@@ -105,6 +134,19 @@ class Protocols(Autograd, Realize):
     def __rdivmod__(self, other: Any) -> tuple[Self, Self]:
         """`(other // self, other % self)`"""
         return other // self, other % self
+
+
+def _shown(count: int) -> list[int | None]:
+    """Which rows or columns are shown: None stands for those that are left out."""
+    ends = _SHOWN // 2
+    return [*range(count)] if count <= _SHOWN else [*range(ends), None, *range(count - ends, count)]
+
+
+def _cell(values: Array, row: int | None, column: int | None) -> str:
+    if row is None or column is None:
+        return "…"
+    value = values[row, column]
+    return str(value) if values.dtype.kind == "b" else f"{value:.6g}"
 
 
 def _restored(cls: type[Any], values: Any, device: str, requires_grad: bool) -> Any:

@@ -11,6 +11,7 @@ from rulegrad.ir.dtype import ALL, DType, as_dtype, complex64, float32
 from rulegrad.ir.limits import integer_bounds
 from rulegrad.runtime.buffer import Buffer, as_bools
 from rulegrad.runtime.devices import canonical
+from rulegrad.tensor.capsules import read
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,6 +48,7 @@ def host_array(data: Any, dtype: DType | None) -> Array:
     An array keeps its dtype; lists of Python floats become float32, of ints int64, unless `dtype` is given.
     Raises ShapeError for ragged lists and DtypeError for values that no dtype, or not `dtype`, can hold.
     """
+    data = _without_gradient(data)
     had_dtype = hasattr(data, "dtype")
     if np.ma.is_masked(data):
         raise DtypeError("Tensor(data): a tensor has no masked values; give data.filled(value), or data.data")
@@ -70,6 +72,13 @@ def host_array(data: Any, dtype: DType | None) -> Array:
         check_range(int(array.min()), dtype, "Tensor(data)")
         check_range(int(array.max()), dtype, "Tensor(data)")
     return np.ascontiguousarray(array.astype(dtype.numpy, copy=False)).reshape(array.shape)
+
+
+def _without_gradient(data: Any) -> Any:
+    """The values of a tensor of PyTorch, whose `__array__` refuses gradients, other devices, and bfloat16."""
+    if type(data).__module__.partition(".")[0] != "torch" or not hasattr(data, "detach"):
+        return data
+    return read(data.detach().cpu().resolve_conj().resolve_neg(), None, None)
 
 
 def _no_numbers(array: Array) -> str:
