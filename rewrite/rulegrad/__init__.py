@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rulegrad.runtime.devices import load_backend
     from rulegrad.runtime.profile import profile
     from rulegrad.tensor import Tensor, linalg, no_grad
+    from rulegrad.tensor.generators import Generator, fork_rng, get_rng_state, manual_seed, set_rng_state
     from rulegrad.tracing import trace
 
 __version__ = "0.1.0"
@@ -30,12 +31,15 @@ __version__ = "0.1.0"
 # Where each public name is: the module, and the name in it ("" for the module itself).
 _PLACES = {
     "Tensor": ("rulegrad.tensor", "Tensor"),
+    "Generator": ("rulegrad.tensor.generators", "Generator"),
     "UOp": ("rulegrad.ir", "UOp"),
     "array_api": ("rulegrad.array_api", ""),
     "custom_gradient": ("rulegrad.tensor.custom", "custom_gradient"),
     "dtypes": ("rulegrad.ir.dtype", ""),
     "enable_grad": ("rulegrad.tensor.gradient_mode", "enable_grad"),
     "errors": ("rulegrad.errors", ""),
+    "fork_rng": ("rulegrad.tensor.generators", "fork_rng"),
+    "get_rng_state": ("rulegrad.tensor.generators", "get_rng_state"),
     "grad": ("rulegrad.tensor.functional", "grad"),
     "hessian": ("rulegrad.tensor.functional", "hessian"),
     "jacobian": ("rulegrad.tensor.functional", "jacobian"),
@@ -44,12 +48,14 @@ _PLACES = {
     "load": ("rulegrad.nn.checkpoint_files", "load"),
     "load_backend": ("rulegrad.runtime.devices", "load_backend"),
     "load_rules": ("rulegrad.lang.engine", "load_rules"),
+    "manual_seed": ("rulegrad.tensor.generators", "manual_seed"),
     "nn": ("rulegrad.nn", ""),
     "no_grad": ("rulegrad.tensor", "no_grad"),
     "optim": ("rulegrad.optim", ""),
     "profile": ("rulegrad.runtime.profile", "profile"),
     "rewrite": ("rulegrad.lang.engine", "rewrite"),
     "save": ("rulegrad.nn.checkpoint_files", "save"),
+    "set_rng_state": ("rulegrad.tensor.generators", "set_rng_state"),
     "trace": ("rulegrad.tracing", "trace"),
     "value_and_grad": ("rulegrad.tensor.functional", "value_and_grad"),
     "vjp": ("rulegrad.tensor.functional", "vjp"),
@@ -57,6 +63,7 @@ _PLACES = {
 }
 
 __all__ = [
+    "Generator",
     "Tensor",
     "UOp",
     "array_api",
@@ -65,6 +72,8 @@ __all__ = [
     "dtypes",
     "enable_grad",
     "errors",
+    "fork_rng",
+    "get_rng_state",
     "grad",
     "hessian",
     "jacobian",
@@ -73,12 +82,14 @@ __all__ = [
     "load",
     "load_backend",
     "load_rules",
+    "manual_seed",
     "nn",
     "no_grad",
     "optim",
     "profile",
     "rewrite",
     "save",
+    "set_rng_state",
     "trace",
     "value_and_grad",
     "vjp",

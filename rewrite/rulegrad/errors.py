@@ -59,8 +59,8 @@ class RewriteError(RulegradError):
     """
 
 
-class ShapeError(RulegradError, ValueError):
-    """Shapes that do not fit together.
+class ShapeError(RulegradError, ValueError, RuntimeError):
+    """Shapes that do not fit together: NumPy's ValueError, and PyTorch's RuntimeError.
 
     >>> Tensor([1, 2]) + Tensor([1, 2, 3])
     Traceback (most recent call last):
@@ -69,13 +69,23 @@ class ShapeError(RulegradError, ValueError):
     """
 
 
-class DtypeError(RulegradError, TypeError):
-    """A dtype that the operation does not take.
+class DtypeError(RulegradError, TypeError, RuntimeError):
+    """A dtype that the operation does not take: NumPy's TypeError, and PyTorch's RuntimeError.
 
     >>> Tensor([1.0]) & Tensor([1.0])
     Traceback (most recent call last):
         ...
     rulegrad.errors.DtypeError: bitwise_and: the operands promote to float32, which has no bits to...
+    """
+
+
+class NumberRangeError(DtypeError, OverflowError):
+    """A Python number that a dtype cannot hold.
+
+    >>> Tensor([1], dtype="int8") + 300
+    Traceback (most recent call last):
+        ...
+    rulegrad.errors.NumberRangeError: add: the number 300 does not fit int8 (-128 to 127); cast to a wider dtype first
     """
 
 
@@ -113,7 +123,15 @@ class FileError(RulegradError, OSError):
     >>> rg.load("missing.safetensors")
     Traceback (most recent call last):
         ...
-    rulegrad.errors.FileError: missing.safetensors cannot be read: there is no such file
+    rulegrad.errors.FileMissingError: missing.safetensors cannot be read: there is no such file
+    """
+
+
+class FileMissingError(FileError, FileNotFoundError):
+    """A file that does not exist.
+
+    >>> issubclass(rg.errors.FileMissingError, FileNotFoundError)
+    True
     """
 
 

@@ -16,7 +16,7 @@ import pytest
 from rulegrad import Tensor
 from rulegrad.errors import FileError
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.nn.state import safe_load, torch_load
+from rulegrad.nn.state import safe_load, safe_open, torch_load
 from rulegrad.nn.torch_files import Name
 
 FLOAT32 = b"ctorch\nfloat32\n"
@@ -136,7 +136,7 @@ def test_a_file_that_becomes_shorter(tmp_path: Path) -> None:
     """It was mapped, and reading it ended the process."""
     header = {"a": {"dtype": "F32", "shape": [4096], "data_offsets": [0, 16384]}}
     path = safetensors(tmp_path / "cut.safetensors", header, bytes(16384))
-    file = safe_load(path)
+    file = safe_open(path)
     assert float(file["a"].sum()) == 0
     os.truncate(path, 100)
     with pytest.raises(FileError, match=r"cut\.safetensors has changed since it was opened"):
@@ -148,7 +148,7 @@ def test_a_file_that_becomes_shorter(tmp_path: Path) -> None:
 
 def test_metadata_that_is_null(tmp_path: Path) -> None:
     header = {"__metadata__": None, "a": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}
-    file = safe_load(safetensors(tmp_path / "null.safetensors", header, b"\x05"))
+    file = safe_open(safetensors(tmp_path / "null.safetensors", header, b"\x05"))
     assert file.metadata == {} and file["a"].tolist() == [5]
 
 

@@ -19,7 +19,7 @@ import pytest
 from rulegrad import Tensor, nn
 from rulegrad.errors import FileError
 from rulegrad.ir.dtype import ALL
-from rulegrad.nn.state import get_state_dict, load_state_dict, safe_load, safe_save, torch_load
+from rulegrad.nn.state import get_state_dict, load_state_dict, safe_load, safe_open, safe_save, torch_load
 
 STORED = [dtype for dtype in ALL if dtype != "complex128"]
 
@@ -28,9 +28,9 @@ STORED = [dtype for dtype in ALL if dtype != "complex128"]
 
 
 def test_every_dtype_comes_back(any_device: str, tmp_path: Path) -> None:
-    state = {dtype: Tensor(np.array([[0, 1, 2], [3, 4, 5]]).astype(dtype.numpy)) for dtype in STORED}
+    state = {str(dtype): Tensor(np.array([[0, 1, 2], [3, 4, 5]]).astype(dtype.numpy)) for dtype in STORED}
     safe_save(state, tmp_path / "all.safetensors", {"made by": "a test"})
-    file = safe_load(tmp_path / "all.safetensors")
+    file = safe_open(tmp_path / "all.safetensors")
     assert file.metadata == {"made by": "a test"} and set(file) == set(state) and len(file) == len(state)
     for name, tensor in state.items():
         assert (file.dtype(name), file.shape(name)) == (tensor.dtype, (2, 3))
@@ -47,11 +47,19 @@ def test_a_dtype_that_the_format_lacks(any_device: str, tmp_path: Path) -> None:
 def test_a_file_is_read_lazily(any_device: str, tmp_path: Path) -> None:
     path = tmp_path / "weights.safetensors"
     safe_save({"a": Tensor.zeros(3), "b": Tensor.arange(6).reshape(2, 3), "empty": Tensor.zeros(0, 4)}, path)
-    file = safe_load(path)
+    file = safe_open(path)
     assert file.array("b").tolist() == [[0, 1, 2], [3, 4, 5]]
     assert file["empty"].shape == (0, 4) and file["b"].tolist() == [[0, 1, 2], [3, 4, 5]]
     with pytest.raises(KeyError):
         file["c"]
+
+
+def test_all_of_a_file_is_a_dict(any_device: str, tmp_path: Path) -> None:
+    safe_save({"a": Tensor.zeros(3), "b": Tensor([1, 2])}, tmp_path / "two")
+    found = safe_load(tmp_path / "two", "numpy")
+    assert type(found) is dict and set(found) == {"a", "b"} and found["b"].tolist() == [1, 2]
+    assert found["a"].device == "numpy"
+    found["c"] = found.pop("a")
 
 
 def test_a_model_goes_through_a_file(any_device: str, tmp_path: Path) -> None:

@@ -15,21 +15,25 @@ from typing import Any, Final
 
 import numpy as np
 
-from rulegrad.errors import DtypeError, FileError
-from rulegrad.nn.safetensors_files import SafetensorsFile, safe_load, safe_save
+from rulegrad.errors import DtypeError, FileError, FileMissingError
+from rulegrad.nn.safetensors_files import SafetensorsFile, safe_open, safe_save
 from rulegrad.nn.torch_files import torch_load
+from rulegrad.tensor.generators import get_rng_state, set_rng_state
 from rulegrad.tensor.tensor import Tensor
 
 #: The key of the tree in a file's metadata.
 _TREE: Final = "rulegrad.tree"
+#: That of the state of the random numbers.
+_RANDOM: Final = "rulegrad.random"
 
 
 def save(state: Any, path: str | os.PathLike[str]) -> None:
     """Write a checkpoint: a dict, list or tuple, nested at will, of tensors, NumPy arrays and plain values.
 
     Plain values are numbers, strings, bools and None; keys of dicts are strings, ints, bools or None. Of a model or an
-    optimiser give its `state_dict()`. A tensor that is held twice is written once. The file appears complete or not at
-    all. Raises DtypeError for other objects, with their place, and FileError when the file cannot be written.
+    optimiser give its `state_dict()`. A tensor that is held twice is written once. The state of the random numbers goes
+    along (`load(path, random=True)`). The file appears complete or not at all. Raises DtypeError for other objects,
+    with their place, and FileError when the file cannot be written.
 
     >>> import os, tempfile, rulegrad
     >>> from rulegrad import Tensor
@@ -41,14 +45,16 @@ def save(state: Any, path: str | os.PathLike[str]) -> None:
     """
     writer = _Writer()
     tree = writer.node(state, ())
-    safe_save(writer.tensors, path, {_TREE: json.dumps(tree)})
+    random = json.dumps(get_rng_state().tolist())
+    safe_save(writer.tensors, path, {_TREE: json.dumps(tree), _RANDOM: random})
 
 
-def load(path: str | os.PathLike[str], device: str | None = None) -> Any:
+def load(path: str | os.PathLike[str], device: str | None = None, *, random: bool = False) -> Any:
     """What `save` wrote, with its tensors on `device`; of PyTorch's archives and of other safetensors files, too.
 
-    A safetensors file that `save` has not written gives a dict of tensors. Raises FileError for a file that is missing,
-    damaged, or of another format.
+    random: go on with the random numbers from where they were when the file was saved, so that training with dropout
+    resumes bit for bit. A safetensors file that `save` has not written gives a dict of tensors. Raises FileError for a
+    file that is missing, damaged, or of another format, or that has no random numbers to go on with.
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "last.checkpoint")
@@ -58,16 +64,29 @@ def load(path: str | os.PathLike[str], device: str | None = None) -> Any:
     ([1.0, 2.0], 'note')
     """
     if not Path(path).is_file():
-        raise FileError(f"{path} cannot be read: there is no such file")
+        raise FileMissingError(f"{path} cannot be read: there is no such file")
     if zipfile.is_zipfile(path):
+        if random:
+            raise FileError(f"{path} is of PyTorch, whose random numbers are others; leave out random=True")
         return torch_load(path, device)
-    file = safe_load(path, device)
+    file = safe_open(path, device)
+    if random:
+        _resume_random(file)
     if _TREE not in file.metadata:
         return dict(file)
     try:
         return _Reader(file).value(json.loads(file.metadata[_TREE]))
     except (KeyError, ValueError, TypeError, RecursionError) as error:
         raise FileError(f"{path}: its description of the checkpoint is damaged ({error!r})") from None
+
+
+def _resume_random(file: SafetensorsFile) -> None:
+    if _RANDOM not in file.metadata:
+        raise FileError(f"{file.path} has no state of random numbers; leave out random=True")
+    try:
+        set_rng_state(Tensor(np.array(json.loads(file.metadata[_RANDOM]), np.uint64), device="numpy"))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise FileError(f"{file.path}: its state of random numbers is damaged ({error})") from None
 
 
 class _Writer:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final
 
 import numpy as np
 
-from rulegrad.errors import DtypeError, FileError
+from rulegrad.errors import DtypeError, FileError, FileMissingError
 from rulegrad.ir.dtype import ALL, DType, as_dtype
 from rulegrad.runtime.buffer import as_bools
 from rulegrad.tensor.tensor import Tensor
@@ -83,11 +83,10 @@ class SafetensorsFile(Mapping[str, Tensor]):
         return f"SafetensorsFile({str(self.path)!r}, {len(self)} tensors)"
 
 
-def safe_load(path: str | os.PathLike[str], device: str | None = None) -> SafetensorsFile:
-    """The tensors of a safetensors file, as a mapping that reads each when it is asked for.
+def safe_load(path: str | os.PathLike[str], device: str | None = None) -> dict[str, Tensor]:
+    """The tensors of a safetensors file by name, on `device` (the default one unless named).
 
-    So the file may be larger than the memory is. Raises FileError when the file is
-    missing or damaged, DtypeError at a tensor of an unknown dtype.
+    Raises FileError when the file is missing or damaged, DtypeError for tensors of an unknown dtype.
 
     >>> import os, tempfile
     >>> from rulegrad import Tensor, nn
@@ -95,6 +94,23 @@ def safe_load(path: str | os.PathLike[str], device: str | None = None) -> Safete
     >>> nn.state.safe_save({"scale": Tensor([1.0, 2.0])}, path)
     >>> nn.state.safe_load(path)["scale"].tolist()
     [1.0, 2.0]
+    """
+    return dict(safe_open(path, device))
+
+
+def safe_open(path: str | os.PathLike[str], device: str | None = None) -> SafetensorsFile:
+    """A safetensors file as a mapping that reads each tensor when it is asked for, with the file's metadata.
+
+    So the file may be larger than the memory is. Raises FileError when the file is missing or damaged, DtypeError at a
+    tensor of an unknown dtype.
+
+    >>> import os, tempfile
+    >>> from rulegrad import Tensor, nn
+    >>> path = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
+    >>> nn.state.safe_save({"scale": Tensor([1.0, 2.0])}, path, {"made by": "hand"})
+    >>> file = nn.state.safe_open(path)
+    >>> file["scale"].tolist(), file.metadata
+    ([1.0, 2.0], {'made by': 'hand'})
     """
     return SafetensorsFile(path, device)
 
@@ -126,10 +142,11 @@ def _state(file: BinaryIO) -> tuple[int, ...]:
 
 def _header(path: Path) -> tuple[dict[str, Any], int, tuple[int, ...]]:
     """The header of a file (the library has looked at its offsets), where the data begin, and the state of the file."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import SafetensorError
+    from safetensors import safe_open as open_checked
 
     try:
-        with safe_open(path, framework="numpy"):
+        with open_checked(path, framework="numpy"):
             pass
         with path.open("rb") as file:
             state = _state(file)
@@ -137,6 +154,8 @@ def _header(path: Path) -> tuple[dict[str, Any], int, tuple[int, ...]]:
             header: dict[str, Any] = json.loads(file.read(length))
     except SafetensorError as error:
         raise FileError(f"{path} is no safetensors file, or is damaged: {error}") from None
+    except FileNotFoundError:
+        raise FileMissingError(f"{path} cannot be read: there is no such file") from None
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error}") from None
     return header, 8 + length, state

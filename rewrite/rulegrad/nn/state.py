@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rulegrad.errors import RulegradError, ShapeError
 from rulegrad.nn import walking
-from rulegrad.nn.safetensors_files import SafetensorsFile, safe_load, safe_save
+from rulegrad.nn.safetensors_files import SafetensorsFile, safe_load, safe_open, safe_save
 from rulegrad.nn.torch_files import torch_load
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor.tensor import Tensor
@@ -19,6 +19,7 @@ __all__ = [
     "get_state_dict",
     "load_state_dict",
     "safe_load",
+    "safe_open",
     "safe_save",
     "torch_load",
 ]

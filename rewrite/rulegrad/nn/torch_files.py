@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from rulegrad.errors import FileError, RulegradError
+from rulegrad.errors import FileError, FileMissingError, RulegradError
 from rulegrad.ir.dtype import ALL, as_dtype
 from rulegrad.nn.torch_pickle import Name, Unpickler
 from rulegrad.tensor.tensor import Tensor
@@ -55,6 +55,8 @@ def torch_load(path: str | os.PathLike[str], device: str | None = None) -> Any:
             return _Archive(file, archive, device).load()
     except FileError:
         raise
+    except FileNotFoundError:
+        raise FileMissingError(f"{file} cannot be read: there is no such file") from None
     except OSError as error:
         raise FileError(f"{file} cannot be read: {error}") from None
     except _ZIP_ERRORS as error:

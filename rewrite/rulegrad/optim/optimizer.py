@@ -145,7 +145,7 @@ class Optimizer(Walked):
         """Move the parameters that have gradients, and compute what `backward` was called on along with them.
 
         others: further tensors that are worth computing in the same call, such as an accuracy. Running statistics and
-        norms of gradients are computed too. Raises RulegradError when no parameter has a gradient.
+        norms of gradients are computed too. Where no parameter has a gradient, nothing is moved.
 
         >>> from rulegrad import optim
         >>> w = Tensor([1.0], requires_grad=True)
@@ -167,11 +167,11 @@ class Optimizer(Walked):
                 all_numbers = {**numbers, **cohort.shared}
                 changes += [(moved[j], self._moved(j, moved[j], group, all_numbers)) for j in sorted(cohort.members)]
             results += [tensor for j in moved for tensor in self.state.get(j, {}).values()]
-        if not changes:
-            raise RulegradError("optimizer.step: no parameter has a gradient; call loss.backward() first")
         for parameter, value in changes:
             parameter.assign(value.cast(parameter.dtype))
-        Tensor.realize(*(parameter for parameter, _ in changes), *results, *updates.take(self.device))
+        waiting: list[Any] = [*(parameter for parameter, _ in changes), *results, *updates.take(self.device)]
+        if waiting:
+            Tensor.realize(*waiting)
 
     def _moving(self, k: int, moved: set[int]) -> list[_Cohort]:
         """The cohorts of group k when these parameters are moved: one, unless some lacked a gradient before."""

@@ -7,9 +7,7 @@ buffer and not constants of the graph, so every training step has the same graph
 from __future__ import annotations
 
 import math
-import os
-import threading
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -18,6 +16,7 @@ from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, float32, float64, int64, uint32
 from rulegrad.tensor.axes import extents as _extents
 from rulegrad.tensor.axes import whole_number
+from rulegrad.tensor.generators import Generator, default_generator
 from rulegrad.tensor.losses import Losses
 from rulegrad.tensor.storage import default_float, fits, upload
 
@@ -25,23 +24,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 T = TypeVar("T", bound=Losses)
-_SEED_BITS: Final = (1 << 64) - 1
-
-
-class _State:
-    """The seed, and how many numbers have been drawn since it was set."""
-
-    seed = int.from_bytes(os.urandom(8), "little")
-    counter = 0
-    lock = threading.Lock()
-
-    @classmethod
-    def draw(cls, count: int) -> tuple[int, int]:
-        """Reserve `count` numbers: the counter of the first one, and the seed."""
-        with cls.lock:
-            first = cls.counter
-            cls.counter = (cls.counter + count) & _SEED_BITS
-            return first, cls.seed
 
 
 class Random(Losses):
@@ -62,15 +44,13 @@ class Random(Losses):
         >>> (Tensor.rand(4) == x).tolist()
         [True, True, True, True]
         """
-        with _State.lock:
-            _State.seed = whole_number(seed, "manual_seed") & _SEED_BITS
-            _State.counter = 0
+        default_generator.manual_seed(seed)
 
     @classmethod
-    def _random_bits(cls, count: int, device: str | None) -> Self:
-        """`count` times 64 random bits, as uint64."""
+    def _random_bits(cls, count: int, device: str | None, generator: Generator | None) -> Self:
+        """`count` times 64 random bits, as uint64, from the default generator unless another is given."""
         places = cls._counted(count, device, "random").cast("uint64")
-        buffer = upload(np.array(_State.draw(count), dtype=np.uint64), places.device)
+        buffer = upload(np.array((generator or default_generator).draw(count), dtype=np.uint64), places.device)
         state = cls._new(buffer.uop, buffer, buffer.device)
         counters = places + state[0]
         key = state[1].expand(count)
@@ -83,6 +63,7 @@ class Random(Losses):
         dtype: Any = default_float,
         device: str | None = None,
         requires_grad: bool = False,
+        generator: Generator | None = None,
     ) -> Self:
         """Uniform in [0, 1): multiples of 2**-24 for float32. Bit-equal on every device.
 
@@ -93,7 +74,7 @@ class Random(Losses):
         """
         extents = _extents(shape, "rand")
         wanted = _float(dtype, "rand")
-        new = _unit(cls._random_bits(math.prod(extents), device), wanted).reshape(extents)
+        new = _unit(cls._random_bits(math.prod(extents), device, generator), wanted).reshape(extents)
         return new.requires_grad_() if requires_grad else new
 
     @classmethod
@@ -105,6 +86,7 @@ class Random(Losses):
         dtype: Any = default_float,
         device: str | None = None,
         requires_grad: bool = False,
+        generator: Generator | None = None,
     ) -> Self:
         """Uniform in [low, high), up to rounding at the upper end. Bit-equal on every device, but for float64.
 
@@ -113,7 +95,7 @@ class Random(Losses):
         """
         extents = _extents(shape, "uniform")
         wanted = _float(dtype, "uniform")
-        bits = cls._random_bits(math.prod(extents), device)
+        bits = cls._random_bits(math.prod(extents), device, generator)
         span = high - low
         steps = _unit(bits, wanted) * span if wanted == float64 else _scaled(bits, span)
         new = (steps + low).cast(wanted).reshape(extents)
@@ -126,6 +108,7 @@ class Random(Losses):
         dtype: Any = default_float,
         device: str | None = None,
         requires_grad: bool = False,
+        generator: Generator | None = None,
     ) -> Self:
         """Normal with mean 0 and variance 1, by Box and Muller. Equal on devices up to their log and cos.
 
@@ -136,7 +119,7 @@ class Random(Losses):
         extents = _extents(shape, "randn")
         wanted = _float(dtype, "randn")
         exact = float64 if wanted == float64 else float32
-        bits = cls._random_bits(math.prod(extents), device)
+        bits = cls._random_bits(math.prod(extents), device, generator)
         # Independent halves of one draw: 32 bits each. 1 - u is in (0, 1], so its logarithm is finite.
         radius = (_unit(bits << 32, exact).sub(1.0, swapped=True).log() * -2.0).sqrt()
         angle = _unit(bits, exact) * (2.0 * math.pi)
@@ -152,6 +135,7 @@ class Random(Losses):
         dtype: Any = default_float,
         device: str | None = None,
         requires_grad: bool = False,
+        generator: Generator | None = None,
     ) -> Self:
         """Normal with the given mean and standard deviation. Raises ShapeError for a negative deviation.
 
@@ -160,11 +144,19 @@ class Random(Losses):
         """
         if std < 0:
             raise ShapeError(f"normal: std={std} is negative; use a deviation of 0 or more")
-        new = cls.randn(*shape, dtype=dtype, device=device) * std + mean
+        new = cls.randn(*shape, dtype=dtype, device=device, generator=generator) * std + mean
         return new.requires_grad_() if requires_grad else new
 
     @classmethod
-    def randint(cls, *shape: Any, low: int = 0, high: int, dtype: Any = int64, device: str | None = None) -> Self:
+    def randint(
+        cls,
+        *shape: Any,
+        low: int = 0,
+        high: int,
+        dtype: Any = int64,
+        device: str | None = None,
+        generator: Generator | None = None,
+    ) -> Self:
         """Integers from `low` up to, not including, `high`: at most 2**32 different ones. Bit-equal everywhere.
 
         >>> Tensor.manual_seed(1)
@@ -181,13 +173,13 @@ class Random(Losses):
             raise ShapeError(f"randint: low={low} and high={high}; high must be above low by 1 to 2**32")
         if not wanted.is_integer or not fits(first, wanted) or not fits(high - 1, wanted):
             raise DtypeError(f"randint: {wanted} cannot hold the integers from {low} to {high - 1}")
-        bits = cls._random_bits(math.prod(extents), device)
+        bits = cls._random_bits(math.prod(extents), device, generator)
         # The high half of a product of 32 bits by 32 bits: no division, and exact in 64 bits.
         numbers = ((bits >> 32) * count) >> 32
         return (numbers.cast(int64) + first).cast(wanted).reshape(extents)
 
     @classmethod
-    def randperm(cls, count: int, device: str | None = None) -> Self:
+    def randperm(cls, count: int, device: str | None = None, *, generator: Generator | None = None) -> Self:
         """The numbers 0 … count - 1 in random order (int64), by counting; for up to a few thousand numbers.
 
         >>> Tensor.manual_seed(1)
@@ -196,7 +188,7 @@ class Random(Losses):
         """
         number = whole_number(count, "randperm")
         places = cls._counted(number, device, "randperm")
-        draws = cls._random_bits(number, device)
+        draws = cls._random_bits(number, device, generator)
         mine, others = draws.unsqueeze(1), draws.unsqueeze(0)
         # Equal draws are ordered by place, so every number comes up once.
         before = (others < mine) | ((others == mine) & (places.unsqueeze(0) < places.unsqueeze(1)))

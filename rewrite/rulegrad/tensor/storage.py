@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from rulegrad.errors import DtypeError, ShapeError
+from rulegrad.errors import DtypeError, NumberRangeError, ShapeError
 from rulegrad.ir.dtype import ALL, DType, as_dtype, complex64, float32
 from rulegrad.ir.limits import integer_bounds
 from rulegrad.runtime.buffer import Buffer, as_bools
@@ -128,7 +128,7 @@ def check_range(value: int, dtype: DType, operation: str) -> None:
     """Raises DtypeError when an integer dtype cannot hold the Python int `value`."""
     if not fits(value, dtype):
         low, high = integer_bounds(dtype)
-        raise DtypeError(
+        raise NumberRangeError(
             f"{operation}: the number {value} does not fit {dtype} ({low} to {high}); cast to a wider dtype first"
         )
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Formula: TypeAlias = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 
-class LinalgError(RulegradError, ValueError):
+class LinalgError(RulegradError, np.linalg.LinAlgError, RuntimeError):
     """A matrix that has no inverse, or no such decomposition; or an iteration that did not end.
 
     >>> try:

@@ -1,0 +1,165 @@
+"""Generators of random numbers: a seed, and how many numbers were drawn since it was set. Both can be read and set.
+
+>>> state = get_rng_state()
+>>> x = Tensor.rand(2)
+>>> set_rng_state(state)
+>>> (Tensor.rand(2) == x).tolist()
+[True, True]
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from rulegrad.errors import DtypeError
+from rulegrad.tensor.axes import whole_number
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from rulegrad.tensor.tensor import Tensor
+
+_BITS: Final = (1 << 64) - 1
+
+
+class Generator:
+    """A source of random numbers of its own, for the argument `generator` of `Tensor.rand` and the like.
+
+    >>> first, second = rg.Generator().manual_seed(7), rg.Generator().manual_seed(7)
+    >>> (Tensor.rand(3, generator=first) == Tensor.rand(3, generator=second)).tolist()
+    [True, True, True]
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seed = int.from_bytes(os.urandom(8), "little")
+        self._drawn = 0
+
+    def manual_seed(self, seed: int) -> Self:
+        """Start again at `seed`. Raises ShapeError for what is no integer.
+
+        >>> rg.Generator().manual_seed(3).initial_seed()
+        3
+        """
+        number = whole_number(seed, "manual_seed") & _BITS
+        with self._lock:
+            self._seed, self._drawn = number, 0
+        return self
+
+    def seed(self) -> int:
+        """Start again at a seed that nobody knows, which is returned.
+
+        >>> generator = rg.Generator()
+        >>> generator.seed() == generator.initial_seed()
+        True
+        """
+        return self.manual_seed(int.from_bytes(os.urandom(8), "little")).initial_seed()
+
+    def initial_seed(self) -> int:
+        """The seed that the numbers started at.
+
+        >>> rg.Generator().manual_seed(5).initial_seed()
+        5
+        """
+        return self._seed
+
+    def get_state(self) -> Tensor:
+        """The state, as two numbers of uint64 on the host: the seed, and how many numbers were drawn.
+
+        >>> rg.Generator().manual_seed(5).get_state().tolist()
+        [5, 0]
+        """
+        from rulegrad.tensor.tensor import Tensor
+
+        with self._lock:
+            values = np.array([self._seed, self._drawn], np.uint64)
+        return Tensor(values, device="numpy")
+
+    def set_state(self, state: Tensor) -> Self:
+        """Go on from a state of `get_state`. Raises DtypeError for anything else.
+
+        >>> generator = rg.Generator()
+        >>> state = generator.get_state()
+        >>> x = Tensor.rand(2, generator=generator)
+        >>> (Tensor.rand(2, generator=generator.set_state(state)) == x).tolist()
+        [True, True]
+        """
+        values = np.asarray(state)
+        if values.shape != (2,) or values.dtype != np.uint64:
+            raise DtypeError(
+                f"set_state: a state is two numbers of uint64, not {values.dtype} of shape {values.shape}; give what "
+                "get_state gave"
+            )
+        with self._lock:
+            self._seed, self._drawn = map(int, values)
+        return self
+
+    def draw(self, count: int) -> tuple[int, int]:
+        """Reserve `count` numbers: how many were drawn before them, and the seed."""
+        with self._lock:
+            first = self._drawn
+            self._drawn = (self._drawn + count) & _BITS
+            return first, self._seed
+
+
+#: What numbers are drawn from where no generator is named.
+default_generator: Final = Generator()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Start the random numbers again at `seed`; the generator that they come from. `Tensor.manual_seed` does the same.
+
+    >>> rg.manual_seed(1).initial_seed()
+    1
+    """
+    return default_generator.manual_seed(seed)
+
+
+def get_rng_state() -> Tensor:
+    """The state of the random numbers, to be put into a checkpoint or given to `set_rng_state`.
+
+    >>> _ = rg.manual_seed(1)
+    >>> rg.get_rng_state().tolist()
+    [1, 0]
+    """
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Go on with the random numbers from a state of `get_rng_state`. Raises DtypeError for anything else.
+
+    >>> _ = rg.manual_seed(1)
+    >>> state = rg.get_rng_state()
+    >>> x = Tensor.rand(2)
+    >>> rg.set_rng_state(state)
+    >>> (Tensor.rand(2) == x).tolist()
+    [True, True]
+    """
+    default_generator.set_state(new_state)
+
+
+@contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+    """Numbers that are drawn inside the block leave those after it as they would have been without it.
+
+    devices: for programs of PyTorch; the numbers are the same on every device. With `enabled=False` it does nothing.
+
+    >>> _ = rg.manual_seed(1)
+    >>> with rg.fork_rng():
+    ...     _ = Tensor.rand(100)
+    >>> rg.get_rng_state().tolist()
+    [1, 0]
+    """
+    del devices
+    state = get_rng_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            set_rng_state(state)
