@@ -52,16 +52,16 @@ FEATURES = """
 target plain:
     has    ADD
     limit  lanes 4, rows 8
-    begin  "none"
+    value  "none"
 target plain + both + fast:
-    begin  "both and fast"
+    value  "both and fast"
 target plain + fast:
     has    MUL
     limit  lanes 8
-    begin  "fast"
+    value  "fast"
 target plain + both:
     flag   fancy
-    begin  "both"
+    value  "both"
 target other:
     has    SUB
 """
@@ -70,13 +70,13 @@ target other:
 def test_a_device_adds_features_to_its_target() -> None:
     declared = parse_file(FEATURES, "features.rules").declarations
     plain, fast = targets.find(declared, "plain"), targets.find(declared, "plain+fast")
-    assert (plain.ops, plain.templates, plain.flags) == ({"ADD"}, {"begin": "none"}, frozenset())
+    assert (plain.ops, plain.templates, plain.flags) == ({"ADD"}, {"value": "none"}, frozenset())
     assert (fast.name, fast.ops, fast.limits) == ("plain+fast", {"ADD", "MUL"}, {"lanes": 8, "rows": 8})
-    assert (fast.templates, fast.flags) == ({"begin": "fast"}, frozenset())
+    assert (fast.templates, fast.flags) == ({"value": "fast"}, frozenset())
     for name in ("plain+fast+both", "plain+both+fast"):
         both = targets.find(declared, name)
         # what is said of two features comes after what is said of each
-        assert (both.ops, both.flags, both.templates) == ({"ADD", "MUL"}, {"fancy"}, {"begin": "both and fast"})
+        assert (both.ops, both.flags, both.templates) == ({"ADD", "MUL"}, {"fancy"}, {"value": "both and fast"})
     assert [one.name for one in targets.examples(declared)] == ["plain", "plain+both+fast", "other"]
 
 

@@ -290,7 +290,10 @@ def test_a_file_that_is_not_utf8_says_where_and_what_to_do(tmp_path: Path) -> No
 
 def test_a_target_is_extended(write: Write) -> None:
     before = engine.target_declaration("opencl")
-    mine = write("mine.rules", 'target opencl:\n    limit launch 1, mine 2\n    flag mine\n    literal inf "MINE"\n')
+    asks = 'function mine(n):\n    other: mine(n@_) -> {limit("mine")}\n        needs flag(mine)\n        test mine(1) -> 2\n'
+    mine = write(
+        "mine.rules", f'{asks}target opencl:\n    limit launch 1, mine 2\n    flag mine\n    literal inf "MINE"\n'
+    )
     with load_rules(mine):
         after = engine.target_declaration("opencl")
         assert after.limits == {**before.limits, "launch": 1, "mine": 2}

@@ -56,3 +56,55 @@ def test_costs(capsys: pytest.CaptureFixture[str]) -> None:
 def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", *arguments]) == 2
     assert "no-such.rules" in (text := capsys.readouterr().err) or "nowhere" in text
+
+
+WRONG = """ruleset algebra:
+    gone: ABS(x) -> x
+        test ABS(x:float32) -> x
+    looped: x:int16 * 2 -> x + x
+        test x:int16 * 2 -> x + x
+    same: x:Int + 0 -> x
+        test x:int32 + 0 -> x
+op SCALE[factor: float, mode: str](a: T) -> T where T: Float
+    class Elementwise Unary
+    eval a
+op UNSPELLED(a: T) -> T where T: Float
+    class Elementwise Unary
+    eval a * a
+pass decompose_scale rewrite children_first:
+    scale: SCALE(x) -> x
+        unsound "for the tests"
+        test SCALE[factor=2.5, mode="x"](x:float32) -> x
+insert decompose_scale before symbolic in kernel
+"""
+
+
+def test_problems_of_a_users_file_stand_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A wrong rule disagrees with many of ours, which is told once, where it stands."""
+    path = tmp_path / "wrong.rules"
+    path.write_text(WRONG, encoding="utf-8")
+    assert main(["check", "--json", str(path)]) == 1
+    found = json.loads(capsys.readouterr().out)["diagnostics"]
+    assert {d["file"] for d in found} == {str(path)}
+    wanted = [(2, "values-differ"), (3, "failing-test"), (4, "rule-loop"), (6, "same-rule"), (11, "no-lowering")]
+    assert [(d["line"], d["code"]) for d in found] == wanted
+
+
+def test_misspelled_words_of_targets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "target.rules"
+    path.write_text(
+        "target opencl:\n    limit launh 100\n    flag slow_mth\n"
+        "target opnecl:\n    limit rows 7\n"
+        "ruleset algebra:\n    a: x:int32 * 7 -> x * 6 + x\n"
+        '        if limit("lanes_lst") > 3\n        needs flag(fussed)\n        test fails x:int32 * 8\n',
+        encoding="utf-8",
+    )
+    assert main(["check", "--json", str(path)]) == 1
+    found = [(d["line"], d["code"], d["hint"]) for d in json.loads(capsys.readouterr().out)["diagnostics"]]
+    assert found[:4] == [
+        (2, "unknown-flag", "did you mean `launch`?"),
+        (3, "unknown-flag", "did you mean `slow_math`?"),
+        (4, "unknown-target", "did you mean `opencl`?"),
+        (8, "unknown-flag", "did you mean `lanes_last`?"),
+    ]
+    assert found[4][:2] == (9, "unknown-flag") and "c_arithmetic" in found[4][2]

@@ -53,14 +53,16 @@ def test_lines_of_a_users_file(mine: Path, capsys: pytest.CaptureFixture[str]) -
         "          %1 = CONST[value=8]:int32()\n"
     ) in text
     assert f"{mine}:8:9: " in text and f"{mine}:9:9: " in text
-    assert text.endswith("3 of 7 test lines of 4 rules hold; 1 rules have none\n")
+    differs = "the test of algebra.larger fails on values: its right side gives "
+    assert f"{mine}:11:9: error[failing-test]: {differs}" in text
+    assert text.endswith("2 of 7 test lines of 4 rules hold; 1 rules have none\n")
 
 
 def test_json(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["test", "--json", str(mine), "algebra.zero"]) == 1
     found = json.loads(capsys.readouterr().out)
-    assert (found["rules"], found["failed"], found["without"]) == (5, 4, ["algebra.without"])
-    assert [d["line"] for d in found["diagnostics"]] == [3, 7, 8, 9]
+    assert (found["rules"], found["failed"], found["without"]) == (5, 5, ["algebra.without"])
+    assert [d["line"] for d in found["diagnostics"]] == [3, 7, 8, 9, 11]
 
 
 def test_ours_by_name_and_by_file(capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,4 +87,4 @@ def test_check_runs_them(mine: Path, capsys: pytest.CaptureFixture[str], monkeyp
     monkeypatch.setattr(check, "analyse", lambda *_: [])  # it takes long, and has its own tests
     assert check.main(["--json", str(mine)]) == 1
     found = [d for d in json.loads(capsys.readouterr().out)["diagnostics"] if d["code"] == "failing-test"]
-    assert [d["line"] for d in found] == [3, 7, 8, 9]
+    assert [d["line"] for d in found] == [3, 7, 8, 9, 11]

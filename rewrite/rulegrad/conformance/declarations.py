@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from rulegrad.conformance.report import Rung, problem_of
 from rulegrad.errors import DeviceError, RuleError
 from rulegrad.lang import engine, syntax
 from rulegrad.lang.sources import Sources, read_sources, target_file
-from rulegrad.lang.walk import expressions_in
+from rulegrad.lang.walk import calls_of
 from rulegrad.runtime import device as contract
 from rulegrad.runtime import devices
 from rulegrad.runtime.backends import Backend
@@ -172,18 +172,7 @@ def limits_without_default() -> list[str]:
     True
     """
     found: dict[str, None] = {}
-    for call in _limit_calls(engine.loaded().sources.declarations()):
+    for call in calls_of(engine.loaded().sources.declarations(), "limit"):
         if len(call.arguments) == 1 and isinstance(call.arguments[0], syntax.Literal):
             found[str(call.arguments[0].value)] = None
     return sorted(found)
-
-
-def _limit_calls(declarations: Iterable[Any]) -> Iterator[syntax.Call]:
-    for declaration in declarations:
-        for rule in getattr(declaration, "rules", ()):
-            roots = [rule.template, *(clause.expression for clause in rule.clauses)]
-            for root in roots:
-                if isinstance(root, syntax.Expression):
-                    for one in expressions_in(root):
-                        if isinstance(one, syntax.Call) and one.function == "limit":
-                            yield one

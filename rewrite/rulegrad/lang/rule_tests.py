@@ -155,12 +155,14 @@ def externs(files: Sequence[syntax.File]) -> Iterator[tuple[str, str, tuple[synt
 class RuleTests:
     """All test lines of some rule files, compiled into one program.
 
-    limits: what `limit("name")` gives while testing; hosts: whether externs call the host, and have their test lines.
+    limits: what `limit("name")` gives while testing; hosts: whether externs call the host, and have their test lines;
+    only: the files whose test lines these are, where not of all.
     """
 
     files: Sequence[syntax.File]
     limits: Mapping[str, int] = field(default_factory=lambda: LIMITS)
     hosts: bool = False
+    only: Collection[str] = ()
     cases: list[Case] = field(default_factory=list)
     _program: Program | None = None
 
@@ -172,7 +174,7 @@ class RuleTests:
         whole = {p.name for p in compiler.passes if p.kind in WHOLE}
         for owner, function, rules in (*owners(self.files), *(externs(self.files) if self.hosts else ())):
             for rule in rules:
-                for test in rule.tests:
+                for test in rule.tests if not self.only or rule.span.file in self.only else ():
                     case = Case(owner, rule, test, len(self.cases), function, owner in whole and not function)
                     self.cases.append(case)
                     if not function and not case.whole:

@@ -7,12 +7,23 @@ from textwrap import indent
 
 from rulegrad.lang import syntax
 from rulegrad.lang.diagnostics import Diagnostic
+from rulegrad.lang.proof.lines import on_values
 from rulegrad.lang.rule_tests import LIMITS, Case, RuleTests, limits_of
 
 
-def tests_of(files: Sequence[syntax.File], user: Collection[str]) -> RuleTests:
-    """The test lines of files, of which some are a user's: their targets have limits of their own."""
-    return RuleTests(files, {**limits_of([file for file in files if file.path in user]), **LIMITS}, hosts=True)
+def tests_of(files: Sequence[syntax.File], user: Collection[str], only: Collection[str] = ()) -> RuleTests:
+    """The test lines of files, of which some are a user's: their targets have limits of their own.
+
+    only: those of the files of these names, where not all.
+    """
+    limits = {**limits_of([file for file in files if file.path in user]), **LIMITS}
+    return RuleTests(files, limits, hosts=True, only=only)
+
+
+def _on_values(tests: RuleTests, case: Case) -> str:
+    """Empty, or where the sides of a test line that holds compute something else."""
+    found = on_values(tests, case)
+    return f" fails on values: its right side {found.how}" if found.kind == "differ" else ""
 
 
 def failing(files: Sequence[syntax.File], tests: RuleTests, cases: Iterable[Case]) -> list[Diagnostic]:
@@ -21,10 +32,11 @@ def failing(files: Sequence[syntax.File], tests: RuleTests, cases: Iterable[Case
     found = []
     for case in cases:
         problem, _, rest = tests.run(case).partition("\n")
-        if problem:
+        said = f" fails: it {problem}" if problem else _on_values(tests, case)
+        if said:
             span, lines = case.test.span, texts.get(case.test.span.file, [])
             line = lines[span.line - 1] if span.line <= len(lines) else ""
             notes = (indent(rest.rstrip(), " " * 10).lstrip(),) if rest else ()
-            message = f"the test of {case.name} fails: it {problem}"
+            message = f"the test of {case.name}{said}"
             found.append(Diagnostic("failing-test", message, span, notes=notes, source_line=line))
     return sorted(found, key=lambda d: (d.span.file, d.span.line))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from rulegrad.lang.syntax import Call, Expression, OpCall, Pass, Rule
+from rulegrad.lang.syntax import Call, Definition, Expression, OpCall, Pass, Rule
 
 _part_names: dict[type, tuple[str, ...]] = {}
 
@@ -80,6 +80,18 @@ def calls_in(root: Expression) -> set[str]:
     An op variable, an op by its lower-case name, a built-in and a `def` are all written as calls.
     """
     return {item.function for item in expressions_in(root) if isinstance(item, Call)}
+
+
+def calls_of(declarations: Iterable[object], function: str) -> Iterator[Call]:
+    """The calls of a function in the rules, facts, states and definitions of some declarations."""
+    for declaration in declarations:
+        rules = (*getattr(declaration, "rules", ()), *gathering(declaration))
+        roots = [root for r in rules for root in (r.pattern, r.template, *(c.expression for c in r.clauses))]
+        if isinstance(declaration, Definition):
+            roots = [declaration.body, *(clause.expression for clause in declaration.lets)]
+        for root in roots:
+            if isinstance(root, Expression):
+                yield from (x for x in expressions_in(root) if isinstance(x, Call) and x.function == function)
 
 
 def has_clause(rule: Rule, keyword: str) -> bool:

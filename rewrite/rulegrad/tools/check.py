@@ -1,6 +1,7 @@
 """Problems of rule files: mistakes, and what rules do to nodes and to each other.
 
-Without FILES all loaded rules are looked at; FILES are added to them, as a user's. Exit status 1 when there is one.
+Without FILES all loaded rules are looked at. FILES are added to them, as a user's, and only problems of these are told.
+Exit status 1 when there is one.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from rulegrad.diagnosis.afresh import again, in_force_too_late
 from rulegrad.errors import RuleError
 from rulegrad.lang import syntax, targets
 from rulegrad.lang.analysis import analyse
+from rulegrad.lang.analysis.asked import Asked
 from rulegrad.lang.analysis.costs import Cost, as_table, costs
 from rulegrad.lang.checker import check
 from rulegrad.lang.compiler import library_of
@@ -41,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     except RuleError as error:
         print(f"rulegrad: {error}", file=sys.stderr)
         return 2
-    files, found = checked(texts, user)
+    files, found, mine = checked(texts, user, options.files)
     if files and options.target:
         try:
             targets.find((d for f in files for d in f.declarations), options.target)
@@ -56,12 +58,13 @@ def main(arguments: Sequence[str]) -> int:
             if options.costs:
                 dear = [cost for _, cost in costs(files, library_of(files))]
             else:
-                found = [*found, *analyse(files, options.target, options.verbose)]
-                found += _failing_lines(files, user, options.files)
+                found = [*found, *analyse(files, options.target, options.verbose, Asked.about(mine))]
+                found += _failing_lines(files, user, {file.path for file in mine})
         except RuleError as error:
             if not error.diagnostics:
                 raise
             found = [*found, *error.diagnostics]
+    found.sort(key=lambda d: (d.span.file, d.span.line, d.span.column))
     if options.json:
         print(json.dumps(as_data(found, dear), indent=2))
     else:
@@ -86,9 +89,12 @@ def _texts(paths: Sequence[Path]) -> tuple[list[tuple[str, str]], frozenset[str]
 
 
 def checked(
-    texts: Sequence[tuple[str, str]], user: frozenset[str] = frozenset()
-) -> tuple[list[syntax.File], list[Diagnostic]]:
-    """The merged syntax trees, empty where there are errors; and what the parser or the checker found."""
+    texts: Sequence[tuple[str, str]], user: frozenset[str] = frozenset(), paths: Sequence[Path] = ()
+) -> tuple[list[syntax.File], list[Diagnostic], list[syntax.File]]:
+    """The merged syntax trees, empty where there are errors; what the parser or the checker found; the trees of paths.
+
+    Where there are paths, what was found stands in one of these, or keeps them from being looked at.
+    """
     parsed: list[syntax.File] = []
     found: list[Diagnostic] = []
     for path, text in texts:
@@ -96,18 +102,21 @@ def checked(
             parsed.append(parse_file(text, path))
         except RuleError as error:
             found.extend(error.diagnostics)
+    names = {name for path in paths for name in (str(path), shown(path.resolve()))}
+    mine = [file for file in parsed if file.path in names]
     if found:
-        return [], found
+        return [], found, mine
     merged = merge(parsed, user)
     found = [*conflicts(parsed, user), *check(merged)]
-    return ([] if any(d.is_error for d in found) else edited(merged)), found
+    if not any(d.is_error for d in found):
+        return edited(merged), [d for d in found if not names or d.span.file in names], mine
+    return [], found, mine
 
 
-def _failing_lines(files: Sequence[syntax.File], user: frozenset[str], paths: Sequence[Path]) -> list[Diagnostic]:
-    """The test lines of these paths that do not hold; of all files where none is given."""
-    tests = tests_of(files, user)
-    mine = {name for path in paths for name in (str(path), shown(path.resolve()))}
-    return failing(files, tests, [case for case in tests.cases if not mine or case.test.span.file in mine])
+def _failing_lines(files: Sequence[syntax.File], user: frozenset[str], names: Collection[str]) -> list[Diagnostic]:
+    """The test lines of the files of these names that do not hold; of all files where none is given."""
+    tests = tests_of(files, user, names)
+    return failing(files, tests, tests.cases)
 
 
 def as_data(found: Sequence[Diagnostic], dear: Sequence[Cost]) -> dict[str, Any]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rulegrad import _core
+from rulegrad._core import Program
 from rulegrad.lang import syntax, targets
+from rulegrad.lang.analysis.asked import EVERYTHING, Asked
 from rulegrad.lang.analysis.costs import check_costs
 from rulegrad.lang.analysis.covered import check_costs_of_ops
 from rulegrad.lang.analysis.critical import CriticalPairs
@@ -22,41 +24,54 @@ from rulegrad.lang.analysis.lowering import check_lowering
 from rulegrad.lang.analysis.overlaps import Overlaps
 from rulegrad.lang.analysis.shadowed import Shadows
 from rulegrad.lang.analysis.unmatchable import Preempted, Unmatchable
-from rulegrad.lang.compiler import compile_op_table, library_of
+from rulegrad.lang.compiler import compile_op_table, compile_program, library_of
+from rulegrad.lang.compiler.assembler import Assembler
+from rulegrad.lang.compiler.rules import RuleCompiler, TargetFacts
 from rulegrad.lang.diagnostics import NOTE, Diagnostic
 from rulegrad.lang.walk import expressions_in
 
 __all__ = ["analyse"]
 
 
-def analyse(files: Sequence[syntax.File], target: str | None = None, notes: bool = False) -> list[Diagnostic]:
+def analyse(
+    files: Sequence[syntax.File], target: str | None = None, notes: bool = False, asked: Asked = EVERYTHING
+) -> list[Diagnostic]:
     """The problems of checked rule files, by place.
 
     notes: also what is no problem, but could not be shown to be none.
     target: only that one; else no target, every target that renders (where it may have
-    features, with none and with all), and one that has every flag. The op table in force
-    must be the one of these files. Raises RuleError when a target is unknown or the files cannot be compiled.
+    features, with none and with all), and one that has every flag.
+    asked: what the problems are to be of. Without a target, that is looked at for no target, for the targets that are
+    asked about (else the first that renders), and for as many more as it takes for each rule to be there.
+    The op table in force must be the one of these files. Raises RuleError when a target is unknown or the files cannot
+    be compiled.
     """
     if not _core.table_loaded():
         _core.Program(compile_op_table(files), op_table=True)
     findings = Findings(files)
     shadows, unmatchable, preempted, overlaps = Shadows(), Unmatchable(), Preempted(), Overlaps()
     cycles, critical = Cycles(), CriticalPairs()
-    samples = Samples(files)
-    for one in _targets(files, target):
+    samples = Samples(files, asked)
+    chosen = _targets(files, target) if target is not None or not asked.files else _enough_targets(files, asked)
+    for one in chosen:
         laboratory = Laboratory(files, one, samples)
         check_kept(findings, laboratory)
         check_loops(findings, laboratory)
         cycles.check(findings, laboratory)
         check_costs_of_ops(findings, laboratory)
-        check_lowering(findings, laboratory)
+        if one is not None and one.render:
+            check_lowering(findings, files, one, laboratory.program, asked)
         overlaps.check(findings, laboratory)
         critical.check(findings, laboratory)
         for collected in (shadows, unmatchable, preempted):
             collected.add(laboratory)
     for collected in (shadows, unmatchable, preempted):
         collected.report(findings)
-    check_costs(findings, files, library_of(files))
+    check_costs(findings, files, library_of(files), asked)
+    if asked.ops and target is None:
+        for one in _targets(files, None):
+            if one is not None and one.render and one.name not in {t.name for t in chosen if t is not None}:
+                check_lowering(findings, files, one, Program(compile_program(files, one)), asked)
     return [d for d in findings.diagnostics if notes or d.severity != NOTE]
 
 
@@ -66,6 +81,27 @@ def _targets(files: Sequence[syntax.File], name: str | None) -> list[syntax.Targ
         return [targets.find(declarations, name)]
     declared = targets.examples(declarations)
     return [None, *(d for d in declared if d.render), *_with_other_flags(files, declared)]
+
+
+def _enough_targets(files: Sequence[syntax.File], asked: Asked) -> list[syntax.Target | None]:
+    """No target, those that are asked about, or else one that renders; and more, until each rule is there for one."""
+    available = [one for one in _targets(files, None) if one is not None]
+    mine = [one for one in available if one.name.split("+")[0] in asked.targets]
+    chosen = [None, *(mine or [one for one in available if one.render][:1])]
+    rules = [r for f in files for d in f.declarations for r in getattr(d, "rules", ()) if r in asked]
+    library = library_of(files)
+
+    def without(one: syntax.Target | None) -> list[syntax.Rule]:
+        compiler = RuleCompiler(library, Assembler(), TargetFacts.of(one))
+        return [rule for rule in rules if compiler.generics(rule) is None]
+
+    for one in chosen:
+        rules = without(one)
+    for one in available:
+        if len(left := without(one)) < len(rules):
+            chosen.append(one)
+            rules = left
+    return chosen
 
 
 def _with_other_flags(files: Sequence[syntax.File], declared: Sequence[syntax.Target]) -> list[syntax.Target]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rulegrad.lang import syntax
+from rulegrad.lang.analysis.asked import EVERYTHING, Asked
 from rulegrad.lang.analysis.findings import Findings, head
 from rulegrad.lang.compiler.assembler import Assembler
 from rulegrad.lang.compiler.orders import alternatives
@@ -32,13 +33,15 @@ class Cost:
         return self.alternatives * self.choices
 
 
-def costs(files: Sequence[syntax.File], library: Library) -> list[tuple[syntax.Rule, Cost]]:
-    """The cost of every rule, the dearest first. Raises RuleError for a rule that cannot be compiled."""
+def costs(files: Sequence[syntax.File], library: Library, asked: Asked = EVERYTHING) -> list[tuple[syntax.Rule, Cost]]:
+    """The costs of the rules that are asked about, the dearest first. Raises RuleError for one that has no code."""
     assembler = Assembler()
     compiler = RuleCompiler(library, assembler, TargetFacts())
     rows = {d.name: len(d.rows) for f in files for d in f.declarations if isinstance(d, syntax.Table)}
     found = []
     for owner, rule in _rules(files):
+        if rule not in asked:
+            continue
         generics = compiler.generics(rule)
         if generics is not None:
             count = len(list(alternatives(Emitter(library, assembler, generics), rule)))
@@ -68,9 +71,9 @@ def _choices(rule: syntax.Rule, rows: dict[str, int]) -> int:
     return total
 
 
-def check_costs(findings: Findings, files: Sequence[syntax.File], library: Library) -> None:
+def check_costs(findings: Findings, files: Sequence[syntax.File], library: Library, asked: Asked) -> None:
     """Warns of patterns that may be tried in more than THRESHOLD ways."""
-    for rule, cost in costs(files, library):
+    for rule, cost in costs(files, library, asked):
         if cost.ways > THRESHOLD:
             message = f"`{rule.name}` may be tried in {cost.ways} ways on one node"
             hint = "split the rule, write `ordered` where an order is known, or match less of a chain"

@@ -17,7 +17,9 @@ def check_costs_of_ops(findings: Findings, laboratory: Laboratory) -> None:
     """Warns of ops for which the cost function has no case without a guard: a graph with one has no cost."""
     functions = {of.name: of for of in laboratory.lists if of.direction == "list"}
     for declaration in (d for f in laboratory.files for d in f.declarations):
-        if isinstance(declaration, syntax.Pass) and declaration.kind == "choose" and declaration.cost in functions:
+        if not isinstance(declaration, syntax.Pass) or declaration not in laboratory.asked:
+            continue
+        if declaration.kind == "choose" and declaration.cost in functions:
             missing = _uncovered(laboratory, functions[declaration.cost])
             if missing:
                 _report(findings, declaration, _named_first(declaration.rules, missing))

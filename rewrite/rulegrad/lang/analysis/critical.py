@@ -42,7 +42,7 @@ class CriticalPairs:
             subjects = [subject for subject in of.subjects if not _wrong_on_purpose(subject)]
             for outer in subjects:
                 done = self._done.setdefault(outer.key, set())
-                new = [inner for inner in subjects if inner.key not in done]
+                new = [inner for inner in subjects if inner.key not in done and laboratory.pair(inner, outer)]
                 done.update(inner.key for inner in new)
                 parts = [] if outer.cell is None else [c for c in below(outer.cell) if c.ops is not None]
                 for inner in new:
@@ -70,7 +70,7 @@ def _check(
             ends = laboratory.normal(of, one), laboratory.normal(of, other)
         except RulegradError:
             continue
-        if ends[0] != ends[1] and _report(findings, of, outer, inner, node, ends):
+        if ends[0] != ends[1] and _report(findings, laboratory, of, outer, inner, node, ends):
             return
 
 
@@ -105,12 +105,19 @@ def _replaced(node: UOp, part: UOp, reduced: UOp) -> UOp:
 
 
 def _report(
-    findings: Findings, of: PassRules, outer: Subject, inner: Subject, node: UOp, ends: tuple[UOp, UOp]
+    findings: Findings,
+    laboratory: Laboratory,
+    of: PassRules,
+    outer: Subject,
+    inner: Subject,
+    node: UOp,
+    ends: tuple[UOp, UOp],
 ) -> bool:
     same = _same_meaning(node, *ends)
-    if same is None:
+    pair = laboratory.pair(*((inner, outer) if outer.number > inner.number else (outer, inner)))
+    if same is None or pair is None:
         return False
-    later, earlier = (outer, inner) if outer.number > inner.number else (inner, outer)
+    earlier, later = pair
     notes = (
         f"on {one_line(node)}",
         f"{outer.name} ({place(outer.rule.span)}) leads to {one_line(ends[0])}",
@@ -123,7 +130,10 @@ def _report(
         findings.report("not-joined", message, head(later.rule), "", notes, earlier.name)
         return True
     message = f"`{later.rule.name}` and {earlier.name} overlap in {of.name}, and lead to different values"
-    findings.report("values-differ", message, head(later.rule), "one of them is wrong there", notes, earlier.name)
+    # a wrong rule of a user's differs from many of ours: the first says enough
+    is_ours = earlier.rule not in laboratory.asked
+    hint = f"`{later.rule.name}` is wrong there" if is_ours else "one of them is wrong there"
+    findings.report("values-differ", message, head(later.rule), hint, notes, "" if is_ours else earlier.name)
     return True
 
 

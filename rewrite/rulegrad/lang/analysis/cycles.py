@@ -3,6 +3,7 @@
 An edge leads from a rule to one whose pattern a node may match that the first one's template makes. What functions,
 `subst` and comprehensions make is not looked into. On each edge of a cycle that no measure explains, a node is made on
 which the first rule fires and the second may follow, and the pass is run on it: what does not end is an error.
+Where only some rules are asked about, only edges from and to these are looked at.
 """
 
 from __future__ import annotations
@@ -52,15 +53,19 @@ class Cycles:
 
     def _graph(self, laboratory: Laboratory, of: PassRules) -> Edges:
         graph: Edges = {}
+        mine = [subject for subject in of.subjects if subject.rule in laboratory.asked]
+        if not mine:
+            return graph
         for place, a in enumerate(of.subjects):
             known = self._edges.setdefault(a.key, {})
-            new = {b.key: b for b in of.subjects if b.key not in known}
+            near = of.subjects if a.rule in laboratory.asked else mine
+            new = {b.key: b for b in near if b.key not in known}
             drawn = _drawn(laboratory, a, random.Random(a.name)) if new else None
             made = drawn[1] if drawn is not None else []
             for key, b in new.items():
                 may_follow = any(fits(laboratory.table, cell, b) for cell in made)
                 known[key] = may_follow and next(_meetings(laboratory, a, b), None) is not None
-            graph[place] = {k for k, b in enumerate(of.subjects) if known[b.key]}
+            graph[place] = {k for k, b in enumerate(of.subjects) if known.get(b.key)}
         return graph
 
     def _confirmed(

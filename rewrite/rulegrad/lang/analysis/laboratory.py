@@ -10,7 +10,8 @@ from rulegrad._core import Program
 from rulegrad.errors import GraphError, RewriteError, RuleError
 from rulegrad.ir import UOp
 from rulegrad.lang import syntax
-from rulegrad.lang.analysis.cells import Cell, Contradiction, Opaque, infer
+from rulegrad.lang.analysis.asked import Asked
+from rulegrad.lang.analysis.cells import Cell, Contradiction, Opaque, below, infer
 from rulegrad.lang.analysis.instances import Maker, retyped, texts_of
 from rulegrad.lang.analysis.sketches import Sketch
 from rulegrad.lang.compiler import ProgramCompiler, each_once, in_order
@@ -56,14 +57,18 @@ class PassRules:
 
 
 class Samples:
-    """Nodes that rules fire on, found once for all targets."""
+    """Nodes that rules fire on, found once for all targets.
 
-    def __init__(self, files: Sequence[syntax.File]) -> None:
+    asked: the rules of which they are found.
+    """
+
+    def __init__(self, files: Sequence[syntax.File], asked: Asked) -> None:
+        self.asked = asked
         self.tests: dict[tuple[str, str], list[UOp]] = {}  # left sides of tests, by rule set and rule
         self.found: dict[Key, list[UOp]] = {}
         self.endless: set[str] = set()  # passes that did not end on some node, whatever the target
         self._keys: dict[tuple[object, ...], Key] = {}
-        tests = RuleTests(files)
+        tests = RuleTests(files, only=asked.files)
         for case in tests.cases:
             if not case.function:
                 try:
@@ -88,6 +93,12 @@ def _alternatives(of: syntax.Pass) -> list[tuple[str, str, tuple[syntax.Rule, ..
     return [(name, of.name, tuple(rules), ()) for name, rules in found.items()]
 
 
+def _ops(subject: Subject) -> frozenset[str]:
+    """The ops that its pattern names; empty where that is not known."""
+    cells = [] if subject.cell is None else below(subject.cell)
+    return frozenset[str]().union(*(cell.ops.root().names for cell in cells if cell.ops is not None))
+
+
 class Laboratory:
     """All rewriting rules of some files for one target (None: everything is there, nothing is lowered)."""
 
@@ -103,6 +114,7 @@ class Laboratory:
         self.views = {d.name: d for d in declarations if isinstance(d, syntax.View)}
         schedule = {s for d in declarations if isinstance(d, syntax.Pipeline) and d.name == "schedule" for s in d.steps}
         self.subjects: dict[tuple[str, str, int], Subject] = {}
+        self.asked = samples.asked
         self.passes: list[PassRules] = []
         self.sets: list[PassRules] = []  # rule sets as if each were a pass
         for declaration in compiler.passes:
@@ -127,6 +139,8 @@ class Laboratory:
             if declaration.kind == "choose":
                 found = self._subjects(compiler, [(declaration.name, rule) for rule in declaration.rules])
                 self.lists.append(PassRules(declaration.name, "choose", found))
+        for subject in self._alone():
+            compiler.add_alone(f"rule {subject.number}", subject.owner, subject.rule)
         self.program = Program(compiler.serialize())
         self._find_instances(samples)
 
@@ -136,7 +150,7 @@ class Laboratory:
         pairs: Sequence[tuple[str, syntax.Rule]],
         parameters: tuple[str, ...] | None = None,
     ) -> list[Subject]:
-        """The rules that the target admits; each is also compiled into a pass of its own, unless it has parameters."""
+        """The rules that the target admits; each is to be compiled into a pass of its own, unless it has parameters."""
         found = []
         for owner, rule in in_order(each_once(pairs)):
             key = (owner, rule.name, rule.span.line)
@@ -148,11 +162,26 @@ class Laboratory:
                 subject = Subject(owner, rule, generics, len(self.subjects), name, number)
                 self._draw(subject)
                 subject.alone = parameters is None and not isinstance(rule.template, syntax.Text)
-                if subject.alone:
-                    compiler.add_alone(f"rule {subject.number}", owner, rule)
                 self.subjects[key] = subject
             found.append(self.subjects[key])
         return found
+
+    def _alone(self) -> list[Subject]:
+        """The rules that are tried alone: those that are asked about, and those with an op in common with one."""
+        able = [subject for subject in self.subjects.values() if subject.alone]
+        mine = [subject for subject in able if subject.rule in self.asked]
+        if len(mine) == len(able):
+            return able
+        ops = frozenset[str]().union(*map(_ops, mine))
+        for subject in able:
+            subject.alone = subject.rule in self.asked or not _ops(subject) or bool(_ops(subject) & ops)
+        return [subject for subject in able if subject.alone]
+
+    def pair(self, earlier: Subject, later: Subject) -> tuple[Subject, Subject] | None:
+        """Two rules with a problem, the one at which it is reported last; None where neither is asked about."""
+        if later.rule in self.asked:
+            return earlier, later
+        return (later, earlier) if earlier.rule in self.asked else None
 
     # ---- instances ----
 
@@ -160,7 +189,7 @@ class Laboratory:
         """For each rule: its tests' left sides, the same in other dtypes, and instances of its pattern."""
         tensors = {id(s) for p in self.passes if p.tensors for s in p.subjects}
         for subject in self.subjects.values():
-            if not subject.alone:
+            if not subject.alone or subject.rule not in self.asked:
                 continue
             if subject.key not in samples.found:
                 given = samples.tests.get((subject.owner, subject.rule.name), [])

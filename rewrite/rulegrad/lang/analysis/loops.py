@@ -40,7 +40,9 @@ def check_loop(
         if _ENDLESS.search(text) is None:
             return False
         names = sorted({name for name in _RULE.findall(text) if name in by_name} or {subject.name})
-        first, rules = by_name[names[0]], ", ".join(names)
+        # where only some rules are asked about: at the first of these, or at the one whose node it is
+        asked = [name for name in names if by_name[name].rule in laboratory.asked] or [subject.name]
+        first, rules = by_name[asked[0]], ", ".join(names)
         message = f"pass {of.name} does not end: {rules}" + (" leads back to itself" if len(names) == 1 else "")
         hint = "a rule must make progress: let its template, or its guard, leave less to do"
         findings.report("rule-loop", message, head(first.rule), hint, (f"on {one_line(node)}", text), rules)

@@ -2,49 +2,71 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from rulegrad.errors import RulegradError
+from rulegrad._core import Program
+from rulegrad.errors import GraphError, RulegradError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType
 from rulegrad.lang import syntax
+from rulegrad.lang.analysis.asked import Asked
 from rulegrad.lang.analysis.findings import Findings
-from rulegrad.lang.analysis.laboratory import Laboratory
 from rulegrad.lang.optable import Op, OpTable
 
 _SHOWN = 6  # ops with one problem that are named
+#: Values of attributes that have no default, by type, for an op that is tried.
+_ATTRIBUTES: dict[str, tuple[Any, ...]] = {
+    "int": (1, 0, 2),
+    "float": (0.5, 1.0),
+    "bool": (True,),
+    "str": ("", "x"),
+    "dtype": ("float32", "int32"),
+    "op": ("ADD", "MAX"),
+    "ints": ((0,), (), (1,), (4,)),
+    "scalar": (1, 0.5),
+    "tuple": ((), (0,), (1,)),
+}
 _BEFORE_KERNELS = ("isolate", "number")  # steps that split graphs: a one-op kernel is split already
 
 
-def check_lowering(findings: Findings, laboratory: Laboratory) -> None:
-    """Lowers one kernel for each op and dtype by the pipelines `kernel` and `program`, and prints it."""
-    target = laboratory.target
-    if target is None or not target.render:
-        return
-    declarations = [d for f in laboratory.files for d in f.declarations]
+def check_lowering(
+    findings: Findings, files: Sequence[syntax.File], target: syntax.Target, program: Program, asked: Asked
+) -> None:
+    """Lowers one kernel for each op and dtype by the pipelines `kernel` and `program`, and prints it.
+
+    Of a target that is not asked about, only the ops that are.
+    """
+    declarations = [d for f in files for d in f.declarations]
     pipelines = {d.name: d.steps for d in declarations if isinstance(d, syntax.Pipeline)}
     order = next((d.name for d in declarations if isinstance(d, syntax.Pass) and d.kind == "order"), "")
     if "kernel" not in pipelines or "program" not in pipelines or not order:
         return
     steps = lowering_steps(pipelines["kernel"], pipelines["program"])
-    missing: dict[str, dict[str, list[str]]] = {}  # by what is wrong: ops, and their dtypes
-    for one in values(laboratory.table, target):
-        problem = _problem(laboratory, target, steps, order, one.build)
+    missing: dict[tuple[syntax.Span, str], dict[str, list[str]]] = {}  # by what is wrong: ops, and their dtypes
+    table = OpTable.from_declarations(declarations)
+    whole = not asked.files or target.name.split("+")[0] in asked.targets
+    for one in values(table, target):
+        if not whole and one.name not in asked.ops:
+            continue
+        problem = _problem(table, program, target, steps, order, one.build)
         if problem:
-            missing.setdefault(problem, {}).setdefault(one.op, []).append(one.dtypes)
-    for problem, ops in missing.items():
+            place = target.span if whole else table.ops[one.name].declaration.span
+            missing.setdefault((place, problem), {}).setdefault(one.op, []).append(one.dtypes)
+    for (span, problem), ops in missing.items():
         shown = [f"{name} on {', '.join(dtypes)}" for name, dtypes in list(ops.items())[:_SHOWN]]
         more = f"; and {len(ops) - _SHOWN} more" if len(ops) > _SHOWN else ""
         message = f"target {target.name} cannot have {'; '.join(shown)}{more}"
         hint = "add a rule that lowers it, or say that the target has the op and how it is spelled"
-        findings.report("no-lowering", message, target.span, hint, (problem,), problem)
+        findings.report("no-lowering", message, span, hint, (problem,), problem if whole else "")
 
 
 class Value(NamedTuple):
     """One op on certain dtypes, as a tensor graph over PARAM nodes of the slots 1, 2, …"""
 
-    op: str  # "REDUCE by ADD" for a reduction
+    name: str
+    op: str  # the name, or "REDUCE by ADD" for a reduction by ADD
     dtypes: str  # "float32", "int8 to float32"
     build: Callable[[], UOp]
 
@@ -58,13 +80,14 @@ def values(table: OpTable, target: syntax.Target, size: int = 4) -> Iterator[Val
             for before in _admitted(table, op, stored) if op.declaration.where else stored:
                 for after in stored:
                     if op.name != "BITCAST" or _bits(table, before) == _bits(table, after):
-                        yield Value(op.name, f"{before} to {after}", _conversion(op.name, before, after, size))
+                        yield Value(op.name, op.name, f"{before} to {after}", _conversion(op.name, before, after, size))
         elif op.elementwise and not op.explicit and (not op.declaration.stages or "tensor" in op.declaration.stages):
             for dtype in _admitted(table, op, stored):
-                yield Value(op.name, dtype, _elementwise(op, dtype, size))
+                if _can_be_made(build := _elementwise(op, dtype, size)):  # else which attributes it takes is not known
+                    yield Value(op.name, op.name, dtype, build)
         if op.declaration.identity is not None and "REDUCE" in table.ops:
             for dtype in _admitted(table, op, stored):
-                yield Value(f"REDUCE by {op.name}", dtype, _reduction(op.name, dtype, size))
+                yield Value(op.name, f"REDUCE by {op.name}", dtype, _reduction(op.name, dtype, size))
 
 
 def _admitted(table: OpTable, op: Op, stored: list[str]) -> list[str]:
@@ -91,7 +114,27 @@ def _conversion(op: str, before: str, after: str, size: int) -> Callable[[], UOp
 
 def _elementwise(op: Op, dtype: str, size: int) -> Callable[[], UOp]:
     kinds = [dtype if p.type in op.declaration.where else p.type or dtype for p in op.parameters]
-    return lambda: UOp(op.name, tuple(buffer(1 + k, kind, (size,)) for k, kind in enumerate(kinds)))
+    return lambda: _with_attributes(op, tuple(buffer(1 + k, kind, (size,)) for k, kind in enumerate(kinds)))
+
+
+def _can_be_made(build: Callable[[], UOp]) -> bool:
+    try:
+        build()
+    except GraphError:
+        return False
+    return True
+
+
+def _with_attributes(op: Op, sources: tuple[UOp, ...]) -> UOp:
+    """A node of an op, whose attributes without a default have the first values that it takes. Raises GraphError."""
+    needed = [a for a in op.attributes.values() if a.default is None]
+    problem = GraphError(f"{op.name} takes none of the attributes that were tried")
+    for chosen in itertools.product(*(_ATTRIBUTES.get(a.type, ()) for a in needed)):
+        try:
+            return UOp(op.name, sources, **{a.name: value for a, value in zip(needed, chosen, strict=True)})
+        except GraphError as error:
+            problem = error
+    raise problem
 
 
 def _reduction(op: str, dtype: str, size: int) -> Callable[[], UOp]:
@@ -109,7 +152,7 @@ def lowering_steps(kernel: Sequence[str], program: Sequence[str]) -> list[str]:
 
 
 def _problem(
-    laboratory: Laboratory, target: syntax.Target, steps: list[str], order: str, value: Callable[[], UOp]
+    table: OpTable, program: Program, target: syntax.Target, steps: list[str], order: str, value: Callable[[], UOp]
 ) -> str:
     """Empty, or why no text comes out, or what is left in it that the target does not have."""
     try:
@@ -118,10 +161,10 @@ def _problem(
             return ""
         graph = kernel_of(result)
         for step in steps:
-            graph = laboratory.program.rewrite(step, graph)[0]
-        left = left_over(laboratory.table, target, result.op, graph)
+            graph = program.rewrite(step, graph)[0]
+        left = left_over(table, target, result.op, graph)
         if not left:
-            laboratory.program.source(order, target.render, graph)
+            program.source(order, target.render, graph)
         return left
     except RulegradError as error:
         return error.problem

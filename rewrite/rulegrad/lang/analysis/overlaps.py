@@ -35,6 +35,9 @@ class Overlaps:
                 for earlier in of.subjects[:place_in_pass]:
                     if earlier.owner != later.owner or (earlier.number, later.number) in ordered:
                         continue
+                    # a user's rules come before ours, which need not say so
+                    if earlier.rule not in laboratory.asked or later.rule not in laboratory.asked:
+                        continue
                     pair = (of.name, earlier.key, later.key)
                     if pair not in self._done and may_meet(earlier, later):
                         self._done.add(pair)

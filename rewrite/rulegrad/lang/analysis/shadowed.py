@@ -22,8 +22,12 @@ class Shadows:
         known: dict[tuple[int, int], bool] = {}
         for of in (*laboratory.passes, *laboratory.sets, *laboratory.lists):
             for place_in_pass, later in enumerate(of.subjects):
+                if later.rule not in laboratory.asked:
+                    continue
                 shadows = {}
-                for earlier in of.subjects[:place_in_pass]:
+                # ours may come after a user's that says the same
+                ours = [s for s in of.subjects[place_in_pass:] if s.rule not in laboratory.asked and _alike(s, later)]
+                for earlier in (*of.subjects[:place_in_pass], *ours):
                     pair = (earlier.number, later.number)
                     if pair not in known:
                         known[pair] = _shadows(laboratory, of, earlier, later)
@@ -82,6 +86,10 @@ def _report(findings: Findings, name: str, earlier: Subject, later: Subject) -> 
     )
     hint = f"write `before {earlier.name}`, if it is a special case; or delete it"
     findings.report("shadowed-rule", message, head(later.rule), hint, notes)
+
+
+def _alike(one: Subject, other: Subject) -> bool:
+    return one.sketch is not None and other.sketch is not None and _text(one) == _text(other)
 
 
 def _text(subject: Subject) -> str:

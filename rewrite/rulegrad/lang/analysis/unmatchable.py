@@ -27,6 +27,8 @@ class Unmatchable:
     def add(self, laboratory: Laboratory) -> None:
         """Looks at all rules of one target."""
         for subject in laboratory.subjects.values():
+            if subject.rule not in laboratory.asked:
+                continue
             never = subject.contradictory or _misses(laboratory, subject)
             earlier = self._never.get(subject.rule.span, (subject, True))[1]
             self._never[subject.rule.span] = (subject, never and earlier)
@@ -64,6 +66,8 @@ class Preempted:
         """Looks at the passes of one target; only those that rewrite children first keep a rule from firing."""
         for of in laboratory.passes:
             for subject in of.subjects:
+                if subject.rule not in laboratory.asked:
+                    continue
                 known = self._by.get(subject.rule.span)
                 if known is None or known[2] is not None:
                     by = _preempting(laboratory, of, subject)

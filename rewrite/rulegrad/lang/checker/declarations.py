@@ -208,6 +208,7 @@ def check_target(world: World, target: syntax.Target) -> None:
             check_rows(world, world.tables[name], rows)
         else:
             world.report_unknown("unknown-table", "table", name, target.spans[name], world.tables)
+    _check_asked(world, target)
     if target.features:
         _check_features(world, target)
     names = list(world.targets)
@@ -219,6 +220,21 @@ def check_target(world: World, target: syntax.Target) -> None:
         if target.render not in renders:
             span = target.spans[target.render]
             world.report_unknown("unknown-pass", "render pass", target.render, span, renders)
+
+
+def _check_asked(world: World, target: syntax.Target) -> None:
+    """Rules ask for its limits and flags; and it is no misspelling of another target."""
+    for kind, names, known in (("limit", target.limits, world.limits_asked), ("flag", target.flags, world.flags_asked)):
+        for name in sorted(names):
+            if known and name not in known:
+                span = target.spans.get(f"limit {name}") or target.spans.get(name) or target.span
+                message = f"no rule asks for a {kind} `{name}`"
+                world.report("unknown-flag", message, span, did_you_mean(name, known))
+    if not (target.render or target.base or target.ops or target.features):
+        others = [name for name, other in world.targets.items() if other is not target and other.ops]
+        if close := did_you_mean(target.name, others):
+            message = f"the target `{target.name}` has no ops"
+            world.report("unknown-target", message, world.locate(target.span, target.name), close)
 
 
 def _check_features(world: World, target: syntax.Target) -> None:

@@ -303,11 +303,13 @@ class ExpressionChecker:
         elif not any(is_sequence(argument) for argument in call.arguments) or builtin.maximum is not None:
             self._check_count(call, builtin.minimum, builtin.maximum, f"`{builtin.signature}`")
         if call.function == "limit" and len(call.arguments) in (1, 2):
-            self._check_limit(call.arguments[0])
+            self._check_limit(*call.arguments)
 
-    def _check_limit(self, name: syntax.Expression) -> None:
+    def _check_limit(self, name: syntax.Expression, otherwise: syntax.Expression | None = None) -> None:
         limits = {limit for target in self.world.targets.values() for limit in target.limits}
         if self.world.targets and isinstance(name, syntax.Literal) and name.value not in limits:
+            if otherwise is not None and not did_you_mean(str(name.value), limits):
+                return  # one that a target may say
             what = "target with a limit"
             self.world.report_unknown("unknown-flag", what, str(name.value), name.span, limits)
 

@@ -50,4 +50,7 @@ def _check_call(world: World, scope: Scope, call: syntax.Call) -> None:
     else:
         flags = {flag for target in world.targets.values() for flag in target.flags}
         if world.targets and name.name not in flags and world.flags_asked[name.name] == 1:
-            world.report_unknown("unknown-flag", "target with a flag", name.name, name.span, flags)
+            known = flags | {flag for flag, count in world.flags_asked.items() if count > 1}
+            message = f"there is no target with a flag `{name.name}`"
+            hint = did_you_mean(name.name, known) or f"flags are {', '.join(sorted(known)) or 'lines of a target'}"
+            world.report("unknown-flag", message, name.span, hint)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from rulegrad.lang import syntax
 from rulegrad.lang.diagnostics import Diagnostic, did_you_mean, place
 from rulegrad.lang.optable import OpTable
-from rulegrad.lang.walk import expressions_in
+from rulegrad.lang.walk import calls_of
 
 
 class World:
@@ -32,7 +32,15 @@ class World:
         self.gathered: dict[str, int] = {}  # facts and states of the pass that is checked: number of their keys
         for declaration in self.declarations:
             self._index(declaration)
-        self.flags_asked = Counter(_flags(self.declarations))
+        # a flag that several rules ask for is no misspelling, even if no target here has it
+        self.flags_asked = Counter(
+            a.name for call in calls_of(self.declarations, "flag") for a in call.arguments if isinstance(a, syntax.Name)
+        )
+        self.limits_asked = frozenset(
+            str(call.arguments[0].value)
+            for call in calls_of(self.declarations, "limit")
+            if call.arguments and isinstance(call.arguments[0], syntax.Literal)
+        )
         self.attribute_names = {a for op in self.table.ops.values() for a in op.attributes}
 
     def _index(self, declaration: syntax.Declaration) -> None:
@@ -77,16 +85,6 @@ class World:
             if found is not None:
                 return syntax.Span(span.file, number + 1, found.start(), number + 1, found.end())
         return span
-
-
-def _flags(declarations: Iterable[syntax.Declaration]) -> Iterator[str]:
-    """Each flag that a rule asks for: one that several ask for is no misspelling, even if no target here has it."""
-    for rule in (rule for d in declarations for rule in getattr(d, "rules", ())):
-        for clause in rule.clauses:
-            if clause.keyword == "needs" and clause.expression is not None:
-                for call in expressions_in(clause.expression):
-                    if isinstance(call, syntax.Call) and call.function == "flag":
-                        yield from (a.name for a in call.arguments if isinstance(a, syntax.Name))
 
 
 def first_declared(span: syntax.Span) -> tuple[str, ...]:

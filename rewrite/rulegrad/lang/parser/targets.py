@@ -6,7 +6,8 @@ import dataclasses
 from typing import TypeVar
 
 from rulegrad.lang import syntax
-from rulegrad.lang.lexer import NAME, NUMBER, STRING, Line, Source
+from rulegrad.lang.diagnostics import did_you_mean
+from rulegrad.lang.lexer import NAME, NUMBER, Line, Source
 from rulegrad.lang.parser.blocks import attempt, group, joined, line_span, require_block
 from rulegrad.lang.parser.cursor import Cursor
 from rulegrad.lang.parser.names import parse_integer
@@ -15,6 +16,11 @@ from rulegrad.lang.parser.tables import parse_row
 
 Value = TypeVar("Value", str, int)
 ITEM_WORDS = ("use", "has", "dtypes", "type", "memory", "suffix", "literal", "limit", "flag", "row", "render")
+#: What is around the text that rules give: how a kernel begins, its parameters, values.
+TEMPLATE_WORDS = (
+    *("kernel", "kernel_of_groups", "param", "separator", "unused", "value", "prologue", "builtins", "shared"),
+    "tensor_map",
+)
 
 
 @dataclasses.dataclass(slots=True)
@@ -70,8 +76,9 @@ def _target_head(cursor: Cursor) -> str:
 
 
 def _item(cursor: Cursor, items: _Items) -> None:
-    """One line of a target. A word and a string that no other item takes is a template."""
-    key = cursor.name("an item such as `has`, `dtypes` or `type`").text
+    """One line of a target."""
+    first = cursor.name("an item such as `has`, `dtypes` or `type`")
+    key = first.text
     if key in ("has", "dtypes", "flag"):
         into = {"has": items.ops, "dtypes": items.dtypes, "flag": items.flags}[key]
         _names(cursor, into, items)
@@ -95,11 +102,12 @@ def _item(cursor: Cursor, items: _Items) -> None:
         render = cursor.name("a render pass")
         items.render = render.text
         items.spans[render.text] = cursor.source.span(render)
-    elif cursor.token.kind == STRING:
-        _put(cursor, items.templates, key, cursor.string())
+    elif key in TEMPLATE_WORDS:
+        _put(cursor, items.templates, key, cursor.string("a text in quotes"))
     else:
-        hint = ", ".join(ITEM_WORDS) + ', or a template: `kernel "..."`'
-        raise cursor.expected(f"a text in quotes after `{key}`", hint)
+        words = (*ITEM_WORDS, *TEMPLATE_WORDS)
+        hint = did_you_mean(key, words) or f"a line begins with one of {', '.join(words)}"
+        raise cursor.problem("unknown-clause", f"`{key}` is no line of a target", cursor.source.span(first), hint)
 
 
 def _names(cursor: Cursor, into: set[str], items: _Items) -> None:
@@ -125,7 +133,9 @@ def _spellings(cursor: Cursor, into: dict[str, str], prefix: str, items: _Items,
 
 def _limits(cursor: Cursor, items: _Items) -> None:
     while True:
-        name = cursor.name("the limit's name").text
+        token = cursor.name("the limit's name")
+        name = token.text
+        items.spans.setdefault(f"limit {name}", cursor.source.span(token))
         if cursor.token.kind != NUMBER and not cursor.at("-"):
             raise cursor.expected("the limit, a number")
         value = parse_integer(cursor)

@@ -244,7 +244,7 @@ def difference(
         certain = True if wanted.certain is None else wanted.certain.reshape(-1)
         wrong = np.flatnonzero(~(same(a, b, allowed.ulp, _any_zero(before)) | allowed.near(a, b)) & certain)
         if wrong.size:
-            place = int(min(wrong, key=lambda k: _size(b[k])))
+            place = int(min(wrong, key=lambda k: (bool(a[k] == b[k]), _size(b[k]))))  # signs of zeros last
             return Difference(before, after, _described(before, memory, place, a[place], b[place]))
     return None
 
