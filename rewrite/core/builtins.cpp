@@ -427,6 +427,11 @@ bool f_type(Machine& m, Arguments a, uint32_t, Value& r) {
   return true;
 }
 
+// How a target spells a special value: of this dtype, else of any.
+std::string special_value(const Program& program, const DtypeInfo& d, const std::string& name, const char* otherwise) {
+  return spelling(program, "literal." + d.name->text + " " + name, spelling(program, "literal." + name, otherwise));
+}
+
 bool f_literal(Machine& m, Arguments a, uint32_t, Value& r) {
   NODE_ARGUMENT(0);
   if (!is_const(n)) return false;
@@ -440,9 +445,9 @@ bool f_literal(Machine& m, Arguments a, uint32_t, Value& r) {
     else if (v.i == INT32_MIN && d.bits == 32) s = "(-2147483647 - 1)";
     else s = show_int(v.i) + suffix;
   } else if (std::isnan(v.f)) {
-    s = spelling(m.program, "literal.nan", "NAN");
+    s = special_value(m.program, d, "nan", "NAN");
   } else if (std::isinf(v.f)) {
-    s = (v.f < 0 ? "-" : "") + spelling(m.program, "literal.inf", "INFINITY");
+    s = (v.f < 0 ? "-" : "") + special_value(m.program, d, "inf", "INFINITY");
   } else {
     char buffer[64];
     char* end = d.bits == 64 ? std::to_chars(buffer, buffer + sizeof buffer, v.f).ptr : std::to_chars(buffer, buffer + sizeof buffer, float(v.f)).ptr;

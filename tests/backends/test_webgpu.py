@@ -86,6 +86,30 @@ def test_every_half(with_halves: str) -> None:
         np.testing.assert_array_equal(here, there)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_infinities_nan_and_both_zeros(with_halves: str, dtype: str) -> None:
+    """Drivers that simplify as if there were none of these are kept from it."""
+    special = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 1.5, -2], dtype)
+    left, right = (side.ravel() for side in np.meshgrid(special, special, indexing="ij"))
+    found = {}
+    for name in (with_halves, "numpy"):
+        x, y = Tensor(left, device=name), Tensor(right, device=name)
+        results = [x * 0, x * -0.0, x - x, x + 0, x + -0.0, 0 - x, x * 0 + y, x // y, x.nextafter(y), x * float("inf")]
+        results += [
+            x.isinf(),
+            x.isfinite(),
+            x == float("-inf"),
+            y.reshape(7, 7).cummax(1)[0],
+            y.reshape(7, 7).cummin(1)[0],
+        ]
+        results += [(x - y) + y, (x + y) - y] if dtype == "float32" else []
+        results[0].realize(*results[1:])
+        found[name] = [result.numpy() for result in results]
+    for here, there in zip(found[with_halves], found["numpy"], strict=True):
+        np.testing.assert_array_equal(here, there)
+        np.testing.assert_array_equal(np.signbit(here) & ~np.isnan(here), np.signbit(there) & ~np.isnan(there))
+
+
 @pytest.mark.parametrize("source", ["float16", "int64", "int32", "uint16", "bool"])
 def test_casts_with_halves(with_halves: str, source: str, tests_of: Callable[[str], Any]) -> None:
     for op in ("CAST", "BITCAST") if source in ("float16", "uint16") else ("CAST",):

@@ -14,6 +14,8 @@ from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import engine, watching
 from rulegrad.runtime.kernel import Kernel, TensorMap
 
+_OPERATORS = frozenset(("Unary", "Binary"))
+_COMPUTING = frozenset(("CAST", "MULACC", "CONST"))
 _kernels: dict[tuple[UOp, str, bool], Kernel] = {}
 
 
@@ -74,6 +76,21 @@ def _require_dtypes(indexed: UOp, program: UOp, target: str) -> None:
             f"{target} devices have no {names}, which this kernel computes with: {_name(indexed, 0)}. Convert to "
             "another dtype where the data are made, such as np.float32(values), or compute on another device"
         )
+    _require_arithmetic(program, target)
+
+
+def _require_arithmetic(program: UOp, target: str) -> None:
+    """Raises RewriteError for arithmetic on a dtype that the target only stores: it would be that of the bits."""
+    facts, ops = engine.target(target), engine.summary()["ops"]
+    moved = facts.dtypes - facts.computes - {"void", "index"}
+    for node in program.toposort():
+        if node.op in _COMPUTING or not _OPERATORS.isdisjoint(ops[node.op][0]):
+            for dtype in (node.dtype, *(source.dtype for source in node.src)):
+                if dtype in moved and (node.op != "CONST" or as_dtype(dtype).is_float):
+                    raise RewriteError(
+                        f"the rules leave {node.op} of {dtype} in a program for {target}, which only stores {dtype}: "
+                        "a rule is missing that computes it in another dtype"
+                    )
 
 
 def _lower(graphs: list[UOp], before: list[UOp], steps: Sequence[str], target: str, stage: str) -> list[UOp]:

@@ -72,7 +72,8 @@ def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]],
         order = np.argsort([store.src[0].attrs["slot"] for store in stores])
         return lambda arrays: [values(_Contents(arrays).of)[place] for place in order]
     nodes = graph.toposort()
-    if any(node.op == "BUFFER" and node.attrs["space"] == "register" for node in nodes):
+    # registers, or memory that a loop reads again after it has changed it
+    if any(node.op == "AFTER" or (node.op == "BUFFER" and node.attrs["space"] == "register") for node in nodes):
         try:
             ordered = engine.program().order("linearize", graph)
         except RewriteError as error:  # a reduction that is no statement yet
@@ -80,7 +81,7 @@ def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]],
         program: KernelProgram | Statements = Statements(ordered)
     else:
         program = KernelProgram(graph)
-    slots = sorted({_stored(node.src[0]) for node in nodes if node.op == "STORE"} - {-1})
+    slots = sorted({_stored(node.src[0]) for node in nodes if node.op in ("STORE", "UPDATE")} - {-1})
     if not slots:
         raise NotComparableError("nothing is stored to a slot")
 

@@ -40,6 +40,7 @@ class TargetFacts(NamedTuple):
     dtypes: frozenset[str]  # those that its programs may have values of
     limits: dict[str, int]
     types: dict[str, str]  # what dtypes are called
+    computes: frozenset[str]  # those that it computes with; others it only moves
 
 
 class Firing(NamedTuple):
@@ -145,7 +146,7 @@ def target(name: str) -> TargetFacts:
 
 def _facts(declared: syntax.Target) -> tuple[Any, ...]:
     dtypes = declared.dtypes | declared.types.keys()
-    return declared.render, declared.templates, dtypes, declared.limits, declared.types
+    return declared.render, declared.templates, dtypes, declared.limits, declared.types, declared.dtypes
 
 
 def target_declaration(name: str) -> syntax.Target:
