@@ -121,3 +121,14 @@ def test_the_platforms_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setenv("LOCALAPPDATA", "/local")
     assert default_cache_folder() == Path("/local/rulegrad")
+
+
+def test_the_page_of_settings_has_all_of_them() -> None:
+    text = (Path(__file__).resolve().parents[1] / "docs" / "settings.md").read_text(encoding="utf-8")
+    for setting in SETTINGS.values():
+        row = next((line for line in text.splitlines() if line.startswith(f"| `{setting.name}` |")), "")
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        assert cells[1:3] == [f"`{setting.variable}`", setting.takes], f"docs/settings.md lacks {setting.name}"
+        assert cells[4] == setting.help, f"docs/settings.md says something else of {setting.name}"
+    levels = text.partition("## What DEBUG says")[2]
+    assert all(f"\n| {level} | " in levels for level in range(1, 6))

@@ -5,14 +5,12 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rulegrad.config import config
 from rulegrad.errors import DeviceError
 from rulegrad.runtime.diskcache import shared
 from rulegrad.runtime.kernel import Kernel, sources_of
@@ -101,8 +99,6 @@ class Programs:
         count = max(1, min(core_count(), len(texts) // _PER_UNIT))
         units = [texts[k::count] for k in range(count)]
         sources = [self._prologue + "".join(unit) for unit in units]
-        if config.debug >= 4:
-            print("\n".join(kernel.source for kernel in missing.values()), file=sys.stderr)
         jobs = [self._compiler.start(source) for source in sources[1:]]
         codes = [self._compiler.start(sources[0]), *jobs]
         for unit, source, code in zip(units, sources, [job.finish() for job in codes], strict=True):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rulegrad.config import config
 from rulegrad.errors import DeviceError
 from rulegrad.runtime.diskcache import shared
 from rulegrad.runtime.kernel import Kernel, not_built, sources_of
@@ -66,8 +64,6 @@ def build(kernels: Sequence[Kernel], arch: str, name: str) -> bytes:
 
 def compile_text(source: str, arch: str, name: str = "cuda") -> tuple[bytes, str]:
     """The cubin of kernels, and the compiler's log: registers and spills of each. Raises DeviceError."""
-    if config.debug >= 4:
-        print(source, file=sys.stderr)
     compiler = nvrtc()
     text = f'{prelude()}#line 1 "kernels.cu"\n{source}'
     program = _checked(compiler.nvrtcCreateProgram(text.encode(), b"kernels.cu", 0, [], []), "nvrtcCreateProgram")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 import threading
 import time
 import warnings
@@ -11,7 +10,6 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from rulegrad.config import config
 from rulegrad.runtime.diskcache import shared
 from rulegrad.runtime.kernel import Kernel, not_built, sources_of
 
@@ -64,8 +62,6 @@ class Programs:
 
     def _from_source(self, source: str) -> Any:
         cl = opencl()
-        if config.debug >= 4:
-            print(source, file=sys.stderr)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what the compiler remarks about a program that it builds

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 import threading
 import weakref
 from collections.abc import Sequence
@@ -12,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from rulegrad.config import config
 from rulegrad.errors import DeviceError
 from rulegrad.runtime.kernel import Kernel, not_built
 
@@ -68,8 +66,6 @@ class Pipelines:
                 f"kernel {kernel.name!r} goes through its loops {turns:,} times in one work-item, and this version of "
                 f"Mesa's driver for the CPU ends loops after {_TURNS:,}; compute on another device"
             )
-        if config.debug >= 4:
-            print(kernel.source, file=sys.stderr)
         groups, layout, whole = self._groups(kernel), *self._layout(kernel.slots)
         # a kernel of groups numbers groups, others work-items
         block = math.prod(kernel.local) if kernel.local else _BLOCK

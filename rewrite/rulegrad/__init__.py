@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rulegrad.lang.engine import load_rules, rewrite
     from rulegrad.nn.checkpoint_files import load, save
     from rulegrad.runtime.devices import load_backend
+    from rulegrad.runtime.memory import memory_report, peak_memory, reset_peak_memory
     from rulegrad.runtime.profile import profile
     from rulegrad.tensor import Tensor, linalg, no_grad
     from rulegrad.tensor.generators import Generator, fork_rng, get_rng_state, manual_seed, set_rng_state
@@ -49,10 +50,13 @@ _PLACES = {
     "load_backend": ("rulegrad.runtime.devices", "load_backend"),
     "load_rules": ("rulegrad.lang.engine", "load_rules"),
     "manual_seed": ("rulegrad.tensor.generators", "manual_seed"),
+    "memory_report": ("rulegrad.runtime.memory", "memory_report"),
     "nn": ("rulegrad.nn", ""),
     "no_grad": ("rulegrad.tensor", "no_grad"),
     "optim": ("rulegrad.optim", ""),
+    "peak_memory": ("rulegrad.runtime.memory", "peak_memory"),
     "profile": ("rulegrad.runtime.profile", "profile"),
+    "reset_peak_memory": ("rulegrad.runtime.memory", "reset_peak_memory"),
     "rewrite": ("rulegrad.lang.engine", "rewrite"),
     "save": ("rulegrad.nn.checkpoint_files", "save"),
     "set_rng_state": ("rulegrad.tensor.generators", "set_rng_state"),
@@ -83,10 +87,13 @@ __all__ = [
     "load_backend",
     "load_rules",
     "manual_seed",
+    "memory_report",
     "nn",
     "no_grad",
     "optim",
+    "peak_memory",
     "profile",
+    "reset_peak_memory",
     "rewrite",
     "save",
     "set_rng_state",

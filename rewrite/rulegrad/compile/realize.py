@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
@@ -22,6 +23,7 @@ from rulegrad.runtime.allocator import rounded
 from rulegrad.runtime.buffer import Buffer, Layout
 from rulegrad.runtime.device import Executable, Handle
 from rulegrad.runtime.kernel import Kernel
+from rulegrad.runtime.telling import tell_built, tell_graphs, tell_sources
 
 
 class Holders(Protocol):
@@ -190,10 +192,14 @@ def _prepare(plan: Plan, taken: tuple[int, ...], device: str) -> Prepared:
         for step, pairs in zip(schedule.steps, memory.overwritten, strict=True)
     ]
     steps = [step for step in changed if step is not None]
+    start, known = time.perf_counter(), len(_executables)
     found = compile_kernels([step.graph for step in steps], target, not devices.get(device).interprets)
+    tell_graphs(found, [step.graph for step in steps])
+    executables = _executables_of(found, device)
+    tell_built(len(found), len(_executables) - known, device, time.perf_counter() - start)
     launches = (
         Launch(replace(kernel, user_line=step.user_line), executable, step.buffers)
-        for kernel, executable, step in zip(found, _executables_of(found, device), steps, strict=True)
+        for kernel, executable, step in zip(found, executables, steps, strict=True)
     )
     layouts = [Layout.of(shape, dtype, device) for shape, dtype in schedule.made]
     first = schedule.inputs
@@ -212,6 +218,7 @@ def _executables_of(wanted: Sequence[Kernel], device: str) -> tuple[Executable, 
     """All new kernels are built in one program: that is several times cheaper than one by one."""
     new = list(dict.fromkeys(k for k in wanted if (k, device) not in _executables))
     if new:
+        tell_sources(new)
         for kernel, executable in zip(new, devices.get(device).compile(new), strict=True):
             _executables[kernel, device] = executable
     return tuple(_executables[k, device] for k in wanted)

@@ -95,6 +95,34 @@ class Profile:
         """
         return sum(record.seconds for record in self.kernels)
 
+    def __str__(self) -> str:
+        """A table: a row for each kernel, those that took longest first, and one for all.
+
+        >>> with rg.profile() as p:
+        ...     _ = (Tensor([1.0, 2.0], device="numpy") * 3).realize()
+        >>> print(p)
+        kernel     device    launches       time  share   GFLOP/s     GB/s
+        ...        numpy            1  ...        100.0% ...
+        all                         1 ...
+        """
+        groups: dict[tuple[str, str], list[KernelRecord]] = {}
+        for record in self.kernels:
+            groups.setdefault((record.name, record.device), []).append(record)
+        rows = [_row(name, device, records) for (name, device), records in groups.items()]
+        rows.sort(key=lambda row: -row[2])
+        whole = self.seconds
+        lines = [f"{'kernel':<40} {'device':<9} {'launches':>8} {'time':>10} {'share':>6} {'GFLOP/s':>9} {'GB/s':>8}"]
+        for name, device, seconds, count, gflops, rate in rows:
+            share = 100 * seconds / whole if whole else 0.0
+            lines.append(
+                f"{name:<40} {device:<9} {count:>8} {_duration(seconds):>10} {share:>5.1f}% {gflops:>9.2f} {rate:>8.2f}"
+            )
+        lines.append(f"{'all':<40} {'':<9} {len(self.kernels):>8} {_duration(whole):>10}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<Profile of {len(self.kernels)} launches, {_duration(self.seconds)}>"
+
     def save(self, path: str | Path) -> None:
         """Writes a timeline that Chrome's `about:tracing` and Perfetto open. Raises OSError.
 
@@ -175,6 +203,15 @@ def record_launch(kernel: Kernel, device: str, start: float, seconds: float) -> 
             one.kernels.append(record)
     if config.debug >= 2:
         print(record, file=sys.stderr)
+
+
+def _row(name: str, device: str, records: Sequence[KernelRecord]) -> tuple[str, str, float, int, float, float]:
+    """What the launches of one kernel took together, and their rates."""
+    seconds = sum(record.seconds for record in records)
+    rates = (sum(getattr(record, field) for record in records) / seconds * 1e-9 if seconds else 0.0
+             for field in ("flops", "nbytes"))  # fmt: skip
+    gflops, gigabytes = rates
+    return name, device, seconds, len(records), gflops, gigabytes
 
 
 def _duration(seconds: float) -> str:
