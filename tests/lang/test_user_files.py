@@ -288,6 +288,16 @@ def test_a_file_that_is_not_utf8_says_where_and_what_to_do(tmp_path: Path) -> No
         load_rules(path)
 
 
+def test_a_rule_that_one_file_has_twice(write: Write) -> None:
+    rule = "    mine: x:int32 * {} -> x\n        test fails x:int32 * 8\n"
+    twice = write("twice.rules", f"ruleset algebra:\n{rule.format(7)}ruleset algebra:\n{rule.format(9)}")
+    with pytest.raises(RuleError) as caught:
+        load_rules(twice)
+    (found,) = caught.value.diagnostics
+    assert found.message == "`algebra.mine` is defined twice in this file, in different ways"
+    assert found.hint == "take another name, or delete one of them"
+
+
 def test_a_target_is_extended(write: Write) -> None:
     before = engine.target_declaration("opencl")
     asks = 'function mine(n):\n    other: mine(n@_) -> {limit("mine")}\n        needs flag(mine)\n        test mine(1) -> 2\n'

@@ -29,6 +29,17 @@ def test_a_wrong_rule_of_a_file_of_ones_own(tmp_path, capsys) -> None:
     assert "mine.wrong: failed: gives" in printed and "test fails OR(x:int32, y:int32)" in printed
 
 
+def test_a_file_that_declares_an_op(tmp_path, capsys) -> None:
+    path = tmp_path / "square.rules"
+    path.write_text(
+        "op SQUARE(a: T) -> T where T: Float\n    class Elementwise Unary\n    eval a * a\n"
+        "ruleset mine:\n    even: SQUARE(-x) -> SQUARE(x)\n        test SQUARE(-x:float32) -> SQUARE(x)\n"
+    )
+    prove.main([str(path), "--json", "--jobs", "1"])
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["name"] == "mine.even" and found["kind"] in ("proved", "tested", "untested")
+
+
 def test_json(tmp_path, capsys) -> None:
     path = tmp_path / "mine.rules"
     path.write_text(WRONG)

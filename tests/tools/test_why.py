@@ -126,6 +126,16 @@ def test_a_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(captured.out)["fires"] and captured.err.startswith("arguments")
 
 
+def test_a_rule_that_is_also_tried_inside_a_pass_of_another_target(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = script(tmp_path, "from rulegrad import Tensor\n((Tensor([1, 2], device='c') + 0) * 2).realize()")
+    assert main(["why", "algebra.zero", "--most", "1", path]) == 0
+    assert "it fires at step 1 and gives %" in capsys.readouterr().out
+    assert main(["why", "index_division.nested", path]) == 1
+    assert "no node has an op that its pattern starts with, FLOORDIV" in capsys.readouterr().out
+
+
 def test_a_script_that_compiles_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", "stage.result", script(tmp_path, "print(1)")]) == 1
     assert "was not tried: no graph went through stage" in capsys.readouterr().out

@@ -271,7 +271,7 @@ class Question:
         )
         starts = f"{', '.join(names[:_MOST_NAMES])}{', …' if len(names) > _MOST_NAMES else ''}"
         inner = [name for one in runs for name in self._inner(one)]
-        if inner and not any(one.times_entered for one in runs):
+        if inner and all(map(self._inner, runs)) and not any(one.times_entered for one in runs):
             return f"it is tried inside only, in {' and '.join(dict.fromkeys(inner))}, and nothing asked for that"
         if self.at is None:
             return f"no node has an op that its pattern starts with, {starts}"

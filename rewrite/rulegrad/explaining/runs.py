@@ -131,14 +131,19 @@ def run(
 ) -> list[Run]:
     """Runs the pass, and what it rewrites inside; the registers of attempts are known for `nodes` only.
 
-    inside: the compiled passes that the rule is watched in. What was rewritten inside without the rule is left out.
+    inside: the compiled passes that the rule is watched in; those that no rule of the target asks for are not there,
+    and where none is there is nothing to run. What was rewritten inside without the rule is left out.
     """
     direction = declaration.direction if declaration.kind == "rewrite" else declaration.kind
     made = Run(subject, watched, direction, function)
+    compiled = {one.name for one in watched.assembler.passes}
+    there = [name for name in inside if name in compiled]
+    if inside and not there:
+        return [made]
     seed = _seed(subject.graph) if declaration.kind == "reverse" else None
     watcher = _Watcher(made)
     information, made.error = watched.program.explain(
-        subject.pass_name, PROBE, subject.graph, watcher, function, list(nodes), seed, list(inside)
+        subject.pass_name, PROBE, subject.graph, watcher, function, list(nodes), seed, there
     )
     made.steps = _steps(information)
     if declaration.kind == "choose":

@@ -40,8 +40,11 @@ def _conflict(claim: _Claim, other: _Claim, lines: Sequence[str]) -> Diagnostic:
     message = f"{claim.shown} is {claim.does} here, but {other.does} elsewhere"
     if claim.does == other.does:
         message = f"{claim.shown} is {claim.does} here and elsewhere, in different ways"
-    note = f"{other.does} at {place(other.span)}"
-    return Diagnostic("conflicting-files", message, claim.span, _HINT, (note,), lines[claim.span.line - 1])
+    note, hint = f"{other.does} at {place(other.span)}", _HINT
+    if claim.span.file == other.span.file:
+        message = message.replace("here and elsewhere", "twice in this file").replace("elsewhere", "above")
+        hint = "take another name, or delete one of them"
+    return Diagnostic("conflicting-files", message, claim.span, hint, (note,), lines[claim.span.line - 1])
 
 
 def _of_rules(file: syntax.File) -> Iterator[_Claim]:

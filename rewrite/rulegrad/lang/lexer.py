@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rulegrad.lang.diagnostics import Diagnostic
+from rulegrad.lang.foreign import hint_for
 from rulegrad.lang.syntax import Span
 
 NAME = "name"
@@ -190,7 +191,8 @@ class _Lexer:
         elif token.kind == "open_string":
             self._error("unterminated-string", f"this string has no closing {token.text[0]}", token)
         elif not line.broken:  # one report for a line of them
-            self._error("bad-character", f"no token starts with {token.text!r}", token)
+            written = hint_for(self.source.physical[token.line - 1], token.column)
+            self._error("bad-character", f"no token starts with {token.text!r}", token, written)
 
     def _unclosed(self) -> None:
         opener = self.open[-1]

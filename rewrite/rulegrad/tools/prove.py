@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from rulegrad.diagnosis.afresh import again, in_force_too_late
 from rulegrad.lang import engine, syntax
 from rulegrad.lang.proof.ledger import Hashes, Ledger
 from rulegrad.lang.proof.programs import Entry, entries_of
@@ -24,6 +25,8 @@ def main(arguments: Sequence[str]) -> int:
     paths = [Path(name) for name in options.rules if name.endswith(".rules")]
     ours = {_shown(path) for path in paths if _is_ours(path)}
     theirs = [path.resolve() for path in paths if not _is_ours(path)]
+    if in_force_too_late(theirs):
+        return again("prove", arguments, theirs)
     with engine.load_rules(*theirs):
         engine.install_op_table()
         files = engine.loaded().sources.files

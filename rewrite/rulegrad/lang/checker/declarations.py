@@ -38,7 +38,8 @@ def check_duplicates(world: World) -> None:
         if first is not declaration:
             message = f"`{name}` is declared already"
             notes = first_declared(first.span)
-            world.report("duplicate-declaration", message, declaration.span, notes=notes)
+            hint = "put both together, or take another name"
+            world.report("duplicate-declaration", message, declaration.span, hint, notes)
         elif space == "function" and (name in BUILTINS or name in world.table.by_function_name):
             what = "a built-in function" if name in BUILTINS else "an op"
             message = f"`{name}` is {what}"

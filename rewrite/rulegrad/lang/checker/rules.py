@@ -49,7 +49,7 @@ def check_rules(world: World, rules: Sequence[syntax.Rule], setting: Setting) ->
         first = names.setdefault(rule.name, rule)
         if first is not rule:
             message = f"there are two rules `{rule.name}`"
-            world.report("duplicate-rule", message, _head(rule), notes=first_declared(first.span))
+            world.report("duplicate-rule", message, _head(rule), "take another name", first_declared(first.span))
     for rule in rules:
         _RuleChecker(world, setting, rule).check()
         _check_order(world, rule, names)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from rulegrad.errors import RuleError
 from rulegrad.lang import syntax
 from rulegrad.lang.diagnostics import Diagnostic, did_you_mean, report
+from rulegrad.lang.foreign import hint_for
 from rulegrad.lang.lexer import Line, Source, tokenize
 from rulegrad.lang.parser.declarations import parse_definition, parse_extern
 from rulegrad.lang.parser.edits import parse_insert, parse_off, parse_remove
@@ -89,7 +90,8 @@ def _declaration(source: Source, head: Line, body: list[Line]) -> syntax.Declara
     if parse is not None:
         return parse(source, head, body)
     if not head.broken:
-        hint = did_you_mean(keyword.text, _DECLARATIONS) or "one of " + ", ".join(_DECLARATIONS)
+        hint = hint_for(source.physical[keyword.line - 1], keyword.column) or did_you_mean(keyword.text, _DECLARATIONS)
+        hint = hint or "one of " + ", ".join(_DECLARATIONS)
         message = f"`{keyword.text}` starts no declaration"
         source.report("unknown-declaration", message, source.span(keyword), hint)
     return None

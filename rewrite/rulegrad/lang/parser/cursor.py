@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rulegrad.lang.diagnostics import Diagnostic, did_you_mean
+from rulegrad.lang.foreign import hint_for
 from rulegrad.lang.lexer import END, NAME, STRING, Source, Token
 from rulegrad.lang.syntax import Span
 
@@ -113,7 +114,8 @@ class Cursor:
     def end(self) -> None:
         """Nothing may follow on this line."""
         if not self.at_end():
-            raise self.expected("the end of the line")
+            hint = "`==` compares; a name is bound by `let NAME = …`, a line of its own" if self.at("=") else ""
+            raise self.expected("the end of the line", hint)
 
     def span_from(self, first: Token) -> Span:
         """From `first` to the last token read."""
@@ -123,6 +125,7 @@ class Cursor:
         """A Problem at the current token."""
         token = self.token
         found = END if token.kind == END else f"`{token.text}`"
+        hint = hint_for(self.source.physical[token.line - 1], token.column) or hint
         return self.problem("expected", f"expected {what}, found {found}", self.source.span(token), hint)
 
     def problem(self, code: str, message: str, span: Span, hint: str = "") -> Problem:

@@ -9,7 +9,7 @@ from rulegrad.lang import syntax
 from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.lang.lexer import NAME, NUMBER, Line, Source, Token, number_value
 from rulegrad.lang.parser.blocks import attempt, block_span, group, join_head, joined
-from rulegrad.lang.parser.cursor import Cursor
+from rulegrad.lang.parser.cursor import Cursor, Problem
 from rulegrad.lang.parser.expressions import parse_expression
 from rulegrad.lang.parser.texts import at_text, parse_text
 from rulegrad.lang.walk import transformed
@@ -62,12 +62,15 @@ def comment_above(source: Source, line: int) -> str:
 def _head(cursor: Cursor) -> syntax.Rule:
     name = cursor.name("a rule: `name: pattern -> template`")
     generics = parse_generics(cursor) if cursor.at("[") else ()
-    cursor.expect(":", "a rule is written `name: pattern -> template`")
+    hint = "a rule is written `name: pattern -> template`"
+    if name.text == "use" and cursor.token.kind == NAME:
+        hint = "`use` stands in a pass, as its first line, before its rules"
+    cursor.expect(":", hint)
     pattern = parse_pattern(cursor)
     if not cursor.at("->"):
         raise cursor.expected("`->`", _arrow_hint(cursor))
     cursor.advance()
-    template = parse_text(cursor) if at_text(cursor) else parse_expression(cursor)
+    template = parse_text(cursor) if at_text(cursor) else _template(cursor)
     span = cursor.span_from(name)
     return syntax.Rule(name.text, generics, pattern, template, (), (), span)
 
@@ -86,8 +89,24 @@ def parse_pattern(cursor: Cursor) -> syntax.Expression:
     return transformed(expression, negated)
 
 
+def _template(cursor: Cursor) -> syntax.Expression:
+    """The right side of a rule. A guard behind it reads as the beginning of `a if c else b`."""
+    try:
+        return parse_expression(cursor)
+    except Problem as problem:
+        if cursor.at_end() and "`else`" in problem.diagnostic.message:
+            hint = "a guard stands on a line of its own below: `if …`"
+            raise Problem(dataclasses.replace(problem.diagnostic, hint=hint)) from None
+        raise
+
+
 def _arrow_hint(cursor: Cursor) -> str:
-    if cursor.at("=", "=>"):
+    tops = [token.text for token in cursor.tokens[: cursor.position]]
+    if cursor.at("="):
+        return "write `->`: a rule is written `name: pattern -> template`"
+    if cursor.at_end() and ("==" in tops or ("<" in tops and "-" in tops)):
+        return "a rule is written `name: pattern -> template`; `==` and `<` are parts of a pattern"
+    if cursor.at(":"):
         return "a rule is written `name: pattern -> template`"
     if cursor.at_end():
         return "a long expression goes on inside brackets"
