@@ -6,12 +6,12 @@ import ctypes
 import hashlib
 import os
 import tempfile
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from rulegrad.errors import DeviceError
+from rulegrad.runtime import forks
 from rulegrad.runtime.diskcache import shared
 from rulegrad.runtime.kernel import Kernel, sources_of
 from rulegrad.runtime.paths import cache_folder
@@ -63,7 +63,7 @@ class Programs:
         self._identity = f"{_FORMAT}|{compiler.identity}|{compiler.flags()}"
         self._units: dict[str, ctypes.CDLL] = {}  # by key
         self._functions: dict[str, Callable[..., None]] = {}  # by text
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
 
     def build(self, kernels: Sequence[Kernel]) -> list[Callable[..., None]]:
         """The function that launches each kernel: it takes the addresses of the buffers.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from rulegrad.errors import DeviceError, OutOfMemoryError
+from rulegrad.runtime import forks
 from rulegrad.runtime.forks import ForkGuard
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.selftest import add_number
@@ -43,14 +43,14 @@ class Device:
         self._arch = architecture(*capability(number))
         self.memory: int = call("cuDeviceTotalMem", self._device)
         # One thread at a time hands work to the stream: a capture takes in whatever comes meanwhile.
-        self.lock = threading.RLock()
+        self.lock = forks.lock()
         with self.entered():
             self.stream = call("cuStreamCreate", cuda().CUstream_flags.CU_STREAM_NON_BLOCKING)
             self._staging = Staging(self.stream)
             self._replay = Replay(self.stream)
             self._keep_memory_in_pool()
 
-    def entered(self) -> threading.RLock:
+    def entered(self) -> forks.Lock:
         """The lock, with the device's context as that of this thread."""
         if _fork.forked:
             _fork.check()

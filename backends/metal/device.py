@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from rulegrad.errors import DeviceError, OutOfMemoryError
+from rulegrad.runtime import forks
 from rulegrad.runtime.kernel import Kernel, sources_of
 from rulegrad.runtime.selftest import add_number
 
@@ -42,7 +42,7 @@ class Device:
         self.memory: int = int(self.raw.recommendedMaxWorkingSetSize())
         self._queue = self.raw.newCommandQueue()
         self._started: list[Any] = []  # command buffers that nobody waited for yet
-        self._lock = threading.RLock()
+        self._lock = forks.lock()
 
     def allocate(self, nbytes: int) -> Any:
         found = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rulegrad.errors import DeviceError, OutOfMemoryError
+from rulegrad.runtime import forks
 from rulegrad.runtime.forks import ForkGuard
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.selftest import add_number
@@ -54,7 +54,7 @@ class Device:
         self._waiting: deque[tuple[_Executable, Sequence[Any]]] = deque()
         self._released: list[Any] = []
         # Arguments are set and a launch is made in one step. A buffer may be freed by the garbage collector meanwhile.
-        self._lock = threading.RLock()
+        self._lock = forks.lock()
 
     def allocate(self, nbytes: int) -> Any:
         cl = opencl()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 import time
 import warnings
 import weakref
 from collections.abc import Sequence
 from typing import Any
 
+from rulegrad.runtime import forks
 from rulegrad.runtime.diskcache import shared
 from rulegrad.runtime.kernel import Kernel, not_built, sources_of
 
@@ -29,7 +29,7 @@ class Programs:
         self._device = device
         self._name = name
         self._built: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()  # by source
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._builds_are_kept = device.platform.name == "Portable Computing Language"
         self._identity = "|".join((device.platform.name, device.platform.version, device.name, device.driver_version))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rulegrad.errors import DeviceError, OutOfMemoryError
+from rulegrad.runtime import forks
 from rulegrad.runtime.forks import ForkGuard
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.selftest import add_number
@@ -63,7 +63,7 @@ class Device:
         self._waiting = 0
         self._released: list[Any] = []
         # A buffer may be freed by the garbage collector while a launch is made.
-        self._lock = threading.RLock()
+        self._lock = forks.lock()
 
     def allocate(self, nbytes: int) -> int:
         _fork.check()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from rulegrad.errors import DeviceError
+from rulegrad.runtime import forks
 from rulegrad.runtime.kernel import Kernel, not_built
 
 from .adapters import wgpu
@@ -46,7 +46,7 @@ class Pipelines:
         self._ends_loops = ends_loops
         self._built: weakref.WeakValueDictionary[tuple[str, tuple[int, ...]], Pipeline] = weakref.WeakValueDictionary()
         self._layouts: dict[int, tuple[Any, Any]] = {}  # by the number of buffers
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
 
     def get(self, kernel: Kernel) -> Pipeline:
         """The kernel, built where it was not before. Raises DeviceError, with the compiler's message and the source."""

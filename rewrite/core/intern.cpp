@@ -247,6 +247,14 @@ size_t live_nodes() {
   return total;
 }
 
+void lock_nodes() {
+  for (Shard& shard : g_shards) shard.lock.lock();
+}
+
+void unlock_nodes() {
+  for (Shard& shard : g_shards) shard.lock.unlock();
+}
+
 uint32_t id_limit() { return g_id_limit.load(std::memory_order_relaxed); }
 
 Node* make_node(uint32_t op, uint32_t dtype, Node* const* src, uint32_t nsrc, const Value* attrs, uint32_t nattrs) {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <thread>
 
+#include "interpreter_lock.hpp"
 #include "python_trace.hpp"
 #include "signature.hpp"
 
@@ -122,7 +123,7 @@ void keep_nodes(const Value& v, Machine& machine) {
 }
 
 Value call_host(void* handle, const Value* arguments, uint32_t count, Machine& machine) {
-  nb::gil_scoped_acquire gil;
+  WithInterpreter gil;
   nb::object args = nb::steal(PyTuple_New(count));
   for (uint32_t k = 0; k < count; k++) PyTuple_SET_ITEM(args.ptr(), k, python_of(arguments[k]).release().ptr());
   nb::object result = nb::steal(PyObject_CallObject(static_cast<PyObject*>(handle), args.ptr()));
@@ -172,7 +173,7 @@ class PyProgram {
     const Pass& p = pass(name);
     std::exception_ptr error;
     try {
-      nb::gil_scoped_release release;
+      WithoutInterpreter release;
       rewrite(program_, p, hold.n, options, out);
     } catch (...) {
       error = std::current_exception();
@@ -191,20 +192,20 @@ class PyProgram {
     Explainer explainer = make_explainer(program_, p, probe, function, inside);
     for (auto& h : nodes) explainer.nodes[h.ref.n] = true;
     explainer.report = [&](const Explainer::Attempt& a) {
-      nb::gil_scoped_acquire gil;
+      WithInterpreter gil;
       nb::list registers;
       for (int k = 0; a.registers && k < kRegisters; k++) registers.append(python_of(a.registers[k]));
       nb::object result = a.done ? python_of(a.result) : nb::none();
       watcher.attr("attempt")(nb::cast(Handle{Ref::share(a.node)}), a.alternative, a.done, a.pc, result, registers, a.error);
     };
     explainer.enter = [&](const Explainer::Entry& e) {
-      nb::gil_scoped_acquire gil;
+      WithInterpreter gil;
       const Rule* rule = e.rule < program_.rules.size() ? &program_.rules[e.rule] : nullptr;
       watcher.attr("enter")(e.function ? e.function->text : "", rule ? rule->name->text : "", rule ? rule->place->text : "",
                             e.at ? nb::cast(Handle{Ref::share(e.at)}) : nb::none(), nb::cast(Handle{Ref::share(e.graph)}));
     };
     explainer.leave = [&](const Outcome& part, const std::string& problem) {
-      nb::gil_scoped_acquire gil;
+      WithInterpreter gil;
       watcher.attr("leave")(information(program_, part, true), problem);
     };
     Options options;
@@ -214,7 +215,7 @@ class PyProgram {
     std::string error;
     Node* start = seed.is_none() ? nullptr : nb::cast<Handle&>(seed).ref.n;
     try {
-      nb::gil_scoped_release release;
+      WithoutInterpreter release;
       if (p.kind == PassKind::Reverse && start) reverse(program_, p, root.ref.n, start, toposort({root.ref.n}), &explainer);
       else rewrite(program_, p, root.ref.n, options, out);
     } catch (const std::runtime_error& e) {  // GraphError, RewriteError
@@ -231,7 +232,7 @@ class PyProgram {
     std::vector<std::vector<Work>> works(roots.size(), std::vector<Work>(steps.size()));
     std::vector<std::exception_ptr> errors(roots.size());
     {
-      nb::gil_scoped_release release;
+      WithoutInterpreter release;
       std::atomic<size_t> next{0};
       auto work = [&] {
         for (size_t k; (k = next.fetch_add(1)) < roots.size();) {
@@ -275,7 +276,7 @@ class PyProgram {
     std::vector<GradientFiring> firings;
     std::exception_ptr error;  // what fired before it is told too
     try {
-      nb::gil_scoped_release release;
+      WithoutInterpreter release;
       out = reverse(program_, p, root.ref.n, seed.ref.n, nodes, nullptr, trace.is_none() ? nullptr : &firings);
     } catch (...) {
       error = std::current_exception();
@@ -325,7 +326,7 @@ class PyProgram {
     const Pass &o = pass(order_pass), &r = pass(render_pass);
     Rendered out;
     {
-      nb::gil_scoped_release release;
+      WithoutInterpreter release;
       out = render(program_, r, linearize(o, root.ref.n));
     }
     nb::list parameters;
@@ -572,6 +573,7 @@ NB_MODULE(_core, m) {
   m.attr("BINARY_OPERATORS") = binary;
   m.attr("UNARY_OPERATORS") = unary;
   m.def("live_nodes", &live_nodes, "Number of nodes that are alive.");
+  watch_forks();
   m.def("table_loaded", &table_loaded);
   m.def("name_dtypes", &name_dtypes, nb::arg("dtypes"), "The objects that stand for dtypes from now on; str() of each is its name.");
   m.def("renumbered", &renumbered, nb::arg("like"), nb::arg("number"), "The BUFFER node with another number.");

@@ -158,6 +158,10 @@ std::string verify(Node* root, uint32_t stage);
 std::string describe(const Node* n);  // one line: op, attributes, dtype
 std::string brief(const Node* n);     // one line for messages: with sources, without attributes that are as the op table has them
 size_t live_nodes();
+// Around a fork: no other thread is within the table of nodes.
+void lock_nodes();
+void unlock_nodes();
+void watch_forks();
 uint32_t id_limit();  // ids are below this
 
 // Scratch arrays indexed by node id, one set a thread, valid for one run (an epoch).

@@ -11,10 +11,19 @@
 
 namespace rulegrad {
 
-const Str* intern(std::string_view text) {
+namespace {
+std::mutex& names_lock() {
   static std::mutex guard;
+  return guard;
+}
+}  // namespace
+
+void lock_names() { names_lock().lock(); }
+void unlock_names() { names_lock().unlock(); }
+
+const Str* intern(std::string_view text) {
   static std::unordered_map<std::string, std::unique_ptr<Str>> table;
-  std::lock_guard<std::mutex> lock(guard);
+  std::lock_guard<std::mutex> lock(names_lock());
   std::string owned(text);
   auto& slot = table[owned];
   if (!slot) {

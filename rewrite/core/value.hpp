@@ -24,6 +24,9 @@ struct Str {
   uint64_t hash;
 };
 const Str* intern(std::string_view text);
+// Around a fork: no other thread is within the table of names.
+void lock_names();
+void unlock_names();
 
 // depth: 1 for a sequence of plain values, one more for each level of nesting.
 struct Seq {

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
 from rulegrad.errors import OutOfMemoryError
+from rulegrad.runtime import forks
 from rulegrad.runtime.device import Device, Handle
 from rulegrad.runtime.memory import memory_table
 
@@ -29,7 +29,7 @@ class Allocator:
         self.most_kept = device.memory // 4 or _DEFAULT_KEPT
         self._blocks: OrderedDict[int, list[Handle]] = OrderedDict()  # by size, least recently freed first
         # A buffer may be freed by the garbage collector while this thread is inside the allocator.
-        self._lock = threading.RLock()
+        self._lock = forks.lock()
 
     def allocate(self, nbytes: int, purpose: Callable[[], str] = str) -> Handle:
         """A block of at least `nbytes` bytes. Raises OutOfMemoryError when there is none.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import importlib
 import sys
-import threading
 import types
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ from typing import Any
 from rulegrad.config import config
 from rulegrad.errors import DeviceError
 from rulegrad.installed import BACKENDS, installed
+from rulegrad.runtime import forks
 from rulegrad.runtime.paths import data_folder
 
 
@@ -95,14 +95,14 @@ class Backend:
 
         >>> from rulegrad.runtime.backends import backend
         >>> backend("opencl").rank, backend("c").rank
-        (0, 1)
+        (1, 0)
         """
         return int(getattr(self.module, "RANK", 0))
 
 
 _loaded: dict[str, Backend] = {}
 _configured: tuple[str, ...] | None = None  # the value of config.backends that `_loaded` reflects
-_lock = threading.RLock()
+_lock = forks.lock()
 
 
 def all_backends() -> list[Backend]:

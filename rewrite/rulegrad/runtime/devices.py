@@ -6,12 +6,11 @@ A name is a backend's, with a number where the backend can have several devices:
 from __future__ import annotations
 
 import sys
-import threading
 from dataclasses import dataclass
 
 from rulegrad.config import config
 from rulegrad.errors import DeviceError
-from rulegrad.runtime import probe
+from rulegrad.runtime import forks, probe
 from rulegrad.runtime.allocator import Allocator
 from rulegrad.runtime.backends import Backend, all_backends, backend, load_backend
 from rulegrad.runtime.device import KINDS, Device, Discovery, Found
@@ -36,7 +35,7 @@ _allocators: dict[str, Allocator] = {}
 _canonical: dict[str, str] = {}
 _reports: dict[str, Report] = {}
 _best: str | None = None
-_lock = threading.RLock()
+_lock = forks.lock()
 
 
 def canonical(name: str) -> str:

@@ -10,12 +10,12 @@ import hashlib
 import os
 import sqlite3
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from rulegrad.runtime import forks
 from rulegrad.runtime.paths import cache_folder, doubt
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ class DiskCache:
     def __init__(self, file_name: str, most_bytes: int = 256 << 20) -> None:
         self.file_name = file_name
         self.most_bytes = most_bytes
-        self._lock = threading.RLock()
+        self._lock = forks.lock(waits=True)
         self._connection: sqlite3.Connection | None = None
         self._opened_by: tuple[int, Path] | None = None
         self._off = False

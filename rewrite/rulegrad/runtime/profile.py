@@ -10,13 +10,13 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rulegrad.config import config
+from rulegrad.runtime import forks
 from rulegrad.runtime.device import Executable, Handle
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.timeline import Span, save_timeline
@@ -166,7 +166,7 @@ def profile() -> Profile:
 
 _active: list[Profile] = []
 _count = 0
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
 def is_timing() -> bool:

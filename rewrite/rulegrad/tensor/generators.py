@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from rulegrad.errors import DtypeError
+from rulegrad.runtime import forks
 from rulegrad.tensor.axes import whole_number
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Generator:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = forks.lock(waits=True)
         self._seed = int.from_bytes(os.urandom(8), "little")
         self._drawn = 0
 

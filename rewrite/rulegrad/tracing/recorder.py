@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from rulegrad.errors import ConfigError
 from rulegrad.ir import UOp
 from rulegrad.lang import watching
 from rulegrad.lang.watching import Change, Part, PassRun, changes_of
+from rulegrad.runtime import forks
 from rulegrad.runtime.profile import Profile
 from rulegrad.runtime.timeline import Span, save_timeline
 from rulegrad.tracing.nodes import Difference, NodeTable, difference
@@ -132,7 +132,7 @@ class Trace:
         self.rules: dict[tuple[str, str], str] = {}  #: the text of each rule that fired, by its name and place
         self._passes: dict[tuple[str, str | None, str, UOp], TracedPass] = {}
         self._provenance = Provenance(self.table)
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
 
     @property
     def passes(self) -> list[TracedPass]:

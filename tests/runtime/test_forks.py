@@ -1,0 +1,128 @@
+"""Children made by fork while other threads are at work, and the end of a process that daemon threads still work in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from rulegrad.runtime import forks
+
+has_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
+HELD = """
+import faulthandler, os, threading, weakref
+from rulegrad import Tensor
+from rulegrad.runtime import devices, forks, diskcache
+
+assert (Tensor([1.0], device="numpy") + 1).item() == 2
+locks = [*forks._locks]
+assert diskcache.shared()._lock in forks._held_over_a_fork and devices._lock in locks
+taken, done = threading.Event(), threading.Event()
+
+def hold():
+    for lock in locks:
+        lock.acquire()
+    taken.set()
+    done.wait()
+
+threading.Thread(target=hold, daemon=True).start()
+taken.wait()
+child = os.fork()
+if child == 0:
+    faulthandler.dump_traceback_later(60, exit=True)
+    result = (Tensor([1.0, 2.0], device="numpy") * 3).tolist()
+    os._exit(0 if result == [3.0, 6.0] else 2)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+done.set()
+assert code == 0, code
+"""
+
+COMPILING = """
+import faulthandler, os, sys, threading
+from rulegrad import Tensor
+
+device, stop = sys.argv[1], False
+
+def work():
+    number = 0
+    while not stop:  # another kernel each time
+        number += 1
+        x = Tensor([[0.5] * 4] * 4, device=device)
+        (x * (number + 0.25) + number).sum().item()
+
+threads = [threading.Thread(target=work) for _ in range(2)]
+for thread in threads:
+    thread.start()
+codes = []
+for number in range(4):
+    child = os.fork()
+    if child == 0:
+        faulthandler.dump_traceback_later(60, exit=True)
+        result = (Tensor([1.0, 1.0], device=device) * (number + 2.5)).tolist()
+        os._exit(0 if result == [number + 2.5] * 2 else 2)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+stop = True
+for thread in threads:
+    thread.join()
+assert codes == [0] * 4, codes
+"""
+
+DAEMON = """
+import threading, time
+from rulegrad import Tensor
+
+started = threading.Event()
+
+def work():
+    number = 0
+    while True:
+        number += 1
+        x = Tensor([[0.5] * 64] * 64, device="numpy")
+        ((x @ x + number % 50).softmax(1) * 2).sum().item()
+        started.set()
+
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+started.wait()
+time.sleep(0.3)
+"""
+
+
+def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+@has_fork
+def test_a_child_has_locks_that_nobody_holds() -> None:
+    done = run(HELD)
+    assert done.returncode == 0, done.stderr
+
+
+@has_fork
+@pytest.mark.parametrize("device", ["numpy", "c"])
+def test_a_fork_while_other_threads_compile(device: str) -> None:
+    done = run(COMPILING, device)
+    if "there is no device" in done.stderr:
+        pytest.skip(f"the device {device} is not there")
+    assert done.returncode == 0, done.stderr
+
+
+@has_fork
+def test_a_fork_waits_for_what_must_be_whole() -> None:
+    with forks.lock(waits=True) as taken:  # a thread may fork while it has such a lock itself
+        assert taken
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def test_the_end_of_a_process_with_daemon_threads() -> None:
+    """A thread that waits for the interpreter is ended by unwinding its stack, which the engine's cannot be."""
+    for _ in range(3):
+        done = run(DAEMON)
+        assert done.returncode == 0, done.stderr
