@@ -71,6 +71,13 @@ def test_shifts_powers_and_signs(device, check):
     )
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e5m2"])
+def test_the_remainder_of_small_floats_has_their_dtype(dtype):
+    x = Tensor([1.5, -2.0]).cast(dtype)
+    for result in (x % x, x % 1.0, 3 % x, x // x, x.fmod(x)):
+        assert result.dtype == dtype
+
+
 def test_float_remainder_has_the_sign_of_the_divisor(device, check):
     check(
         (Tensor(FLOATS) % 3.0, FLOATS % np.float32(3.0)),

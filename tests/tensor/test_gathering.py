@@ -40,6 +40,14 @@ def test_reading(device, check):
     )
 
 
+def test_places_are_read_also_where_their_element_is_not(device, check):
+    """Of a product beside other rows: the place is an element of memory, whose own address holds for all rows."""
+    a, b, c = (R.normal(size=shape).astype(np.float32) for shape in ((1, 9, 2, 3), (1, 9, 3, 7), (1, 9, 2, 7)))
+    places = R.integers(0, 7, (2, 9, 2, 7))
+    rows = (Tensor(a) @ Tensor(b)).cat(Tensor(c), axis=0)
+    check((rows.gather(3, Tensor(places)), np.take_along_axis(np.concatenate([a @ b, c]), places, 3)))
+
+
 @pytest.mark.parametrize("name", ["ADD", "MUL", "STORE"])
 def test_scatter(device, check, name):
     combine = {"ADD": np.add, "MUL": np.multiply, "STORE": lambda _, new: new}[name]

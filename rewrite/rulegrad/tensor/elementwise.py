@@ -144,7 +144,7 @@ class Elementwise(Casts):
         rest = a._binary("FMOD", b, "remainder")
         moved = rest.less(0).not_equal(b.less(0)).where(rest.add(b), rest)
         # A zero has the divisor's sign. 0 - (a - a) is that zero, with the gradient of a.
-        zero = b.less(0).where(-0.0, 0.0)
+        zero = b.less(0).where(-0.0, 0.0).cast(dtype)
         return rest.equal(0).where(zero.sub(a.detach().sub(a)), moved)
 
     def _floats(self, other: Operand, dtype: DType, swapped: bool) -> tuple[Self, Self]:

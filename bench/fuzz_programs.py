@@ -1,0 +1,136 @@
+"""Random tensor programs: made here, run by NumPy op by op and by rulegrad, and written as Python.
+
+A program is a list of statements over the names v0, v1, …, each in two spellings: one for NumPy, one for Tensor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+INTEGERS = ("int32", "int64", "int8", "uint8", "int16", "uint32", "uint64", "uint16")
+DTYPES = (*FLOATS, *INTEGERS, "bool")
+
+
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+
+
+def digits(name: str) -> float:
+    """The distance of 1 to the next number of a float dtype."""
+    return float(ml_dtypes.finfo(numpy_dtype(name)).eps)
+
+
+def matmul(x: Array, y: Array) -> Array:
+    return (np.asarray(x)[..., :, :, None] * np.asarray(y)[..., None, :, :]).sum(-2, dtype=x.dtype)
+
+
+def windows(x: Array, size: int, axis: int) -> Array:
+    return np.lib.stride_tricks.sliding_window_view(x, size, axis=axis)
+
+
+def conv1d(x: Array, w: Array) -> Array:
+    """(N, C, L) and (K, C, S): a correlation, without padding."""
+    return np.einsum("ncls,kcs->nkl", windows(x, w.shape[2], 2), w).astype(x.dtype)
+
+
+def added_at(x: Array, axis: int, places: Array, values: Array) -> Array:
+    """x with values added at places along an axis, in order."""
+    found = x.copy()
+    where: list[Any] = list(np.ogrid[tuple(map(slice, places.shape))])
+    where[axis] = places
+    np.add.at(found, tuple(where), values)
+    return found
+
+
+NUMPY_NAMES = {
+    "np": np, "matmul": matmul, "conv1d": conv1d, "added_at": added_at, "windows": windows, "D": numpy_dtype,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What is known of a name when the rest of the program is made."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape))
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype in FLOATS
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """`vN = text`, or with `target` an update of a name in place: `vT OP= text`."""
+
+    result: int
+    sources: tuple[int, ...]
+    numpy: str
+    tensor: str
+    dtype: str  # of the result
+    rounds: bool = False  # whether a float result may be rounded in another way
+    update: str = ""  # the name is that of an operator: result is updated in place
+
+
+@dataclass(slots=True)
+class Program:
+    seed: int
+    inputs: list[tuple[int, Array]] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+    with_gradient: bool = False
+
+    def values(self) -> int:
+        """How many names it has."""
+        return 1 + max([n for n, _ in self.inputs] + [s.result for s in self.statements], default=-1)
+
+    def needed(self) -> Program:
+        """The same without what no output depends on. Programs with updates keep everything."""
+        if any(s.update for s in self.statements):
+            return self
+        live, kept = set(self.outputs), []
+        for statement in reversed(self.statements):
+            if statement.result in live:
+                live.update(statement.sources)
+                kept.append(statement)
+        inputs = [(n, a) for n, a in self.inputs if n in live]
+        return replace(self, inputs=inputs, statements=kept[::-1])
+
+    def text(self, device: str) -> str:
+        """Python that runs it on a device."""
+        lines = ["import ml_dtypes", "import numpy as np", "from rulegrad import Tensor", ""]
+        for number, array in self.inputs:
+            grad = ", requires_grad=True" if self.with_gradient and array.dtype.kind == "f" else ""
+            lines.append(f"v{number} = Tensor({literal(array)}, device={device!r}{grad})")
+        for s in self.statements:
+            lines.append(f"v{s.result} {s.update}= {s.tensor}".replace("device=DEVICE", f"device={device!r}"))
+        lines += [f"print(v{number}.tolist())" for number in self.outputs]
+        if self.with_gradient:
+            lines.append(f"v{self.outputs[0]}.sum().backward()")
+            lines += [f"print(v{n}.grad)" for n, a in self.inputs if a.dtype.kind == "f"]
+        return "\n".join(lines)
+
+
+def literal(array: Array) -> str:
+    dtype = (
+        "ml_dtypes.bfloat16" if array.dtype.name == "bfloat16" else f"np.{array.dtype.name}".replace("np.bool", "bool")
+    )
+    values = repr(array.astype(np.float64).tolist() if array.dtype.name == "bfloat16" else array.tolist())
+    values = values.replace("nan", "np.nan").replace("inf", "np.inf")
+    shape = "" if array.size else f".reshape({array.shape})"
+    return f"np.array({values}, {dtype}){shape}"
