@@ -99,6 +99,17 @@ class GradientError(RulegradError, RuntimeError):
     """
 
 
+class AliasError(RulegradError, RuntimeError, ValueError):
+    """An update of a view that cannot be one of its base: several of its elements are one place of the base.
+
+    >>> view = Tensor([1.0]).expand(3)
+    >>> view += 1
+    Traceback (most recent call last):
+        ...
+    rulegrad.errors.AliasError: +=: this tensor cannot be changed in place, for several of its elements are...
+    """
+
+
 class DeviceError(RulegradError, RuntimeError):
     """A device that is missing, failed, or ran out of memory.
 

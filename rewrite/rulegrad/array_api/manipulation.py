@@ -59,13 +59,14 @@ def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
 def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Array:
     """The same elements, in row-major order, in another shape; one extent may be -1. Raises ShapeError.
 
-    copy: nothing is moved in any case, and no array changes when another one is assigned to.
+    copy: True for a new array; otherwise it is a view of `x`, whatever the shapes.
 
     >>> from rulegrad import array_api as xp
     >>> xp.reshape(xp.arange(4), (2, -1)).tolist()
     [[0, 1], [2, 3]]
     """
-    return array(x, "reshape").reshape(shape)
+    view = array(x, "reshape").reshape(shape)
+    return view._same() if copy else view
 
 
 def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
@@ -236,7 +237,7 @@ def repeat(x: Array, repeats: int | Array, /, axis: int | None = None) -> Array:
         raise ShapeError(f"repeat: each element {count} times; use 0 or more")
     before, extent, after = values.shape[:place], values.shape[place], values.shape[place + 1 :]
     grown = values.unsqueeze(place + 1).expand((*before, extent, count, *after))
-    return grown.reshape((*before, extent * count, *after))
+    return grown.reshape((*before, extent * count, *after))._same()
 
 
 def _repeated_each(values: Array, repeats: Array, place: int) -> Array:

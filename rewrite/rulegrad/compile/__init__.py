@@ -51,6 +51,13 @@ def batched(root: UOp) -> UOp:
         return engine.rewrite(root, "batch")
 
 
+def put_back(view: UOp, base: UOp, value: UOp) -> UOp:
+    """The graph `base` with `value` at the places that `view`, movements of it, shows (rules/aliasing.rules)."""
+    with watching.part("views"):
+        found: UOp = engine.program().call("put_back", view, base, value)
+    return found
+
+
 __all__ = [
     "HOST_STEPS",
     "backward",
@@ -59,5 +66,6 @@ __all__ = [
     "forget_kernels",
     "plan_memory_of",
     "prepare",
+    "put_back",
     "realize",
 ]

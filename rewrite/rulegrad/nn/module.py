@@ -222,13 +222,16 @@ class Module(walking.Walked):
     # ---- state ----
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The parameters and persistent buffers by path. They keep these values when the module changes.
+        """The parameters and persistent buffers by path, without gradients; views, as in PyTorch.
+
+        So they change when the module does, and an update of one is an update of the module; `copy.deepcopy` of the
+        dict keeps the values.
 
         >>> from rulegrad import nn
         >>> list(nn.Linear(3, 2).state_dict())
         ['weight', 'bias']
         """
-        return {path: state.snapshot(tensor) for path, tensor in state.get_state_dict(self).items()}
+        return {path: tensor.detach() for path, tensor in state.get_state_dict(self).items()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> state.IncompatibleKeys:
         """Take the values of a state: ours, PyTorch's, or that of a file. `nn.state.load_state_dict` says more."""

@@ -33,6 +33,8 @@ else:
     class Parameter(metaclass=_KindOfTensor):
         """A tensor with the values of `data` that requires a gradient, unless `requires_grad` is False.
 
+        Of a tensor it is a view, as in PyTorch: a step of an optimiser changes both.
+
         As an attribute of a `Module` it is found by `parameters` and `state_dict`. `isinstance(x, Parameter)` is also
         true of every other leaf with a gradient, which a module treats in the same way.
 
@@ -43,6 +45,7 @@ else:
         """
 
         def __new__(cls, data: Any, requires_grad: bool = True) -> Tensor:
-            tensor = Tensor(data, requires_grad=requires_grad)
+            tensor = data.detach() if isinstance(data, Tensor) else Tensor(data)
+            tensor.requires_grad = requires_grad
             mark(tensor)
             return tensor

@@ -9,7 +9,7 @@ from rulegrad.errors import RulegradError, ShapeError
 from rulegrad.nn import walking
 from rulegrad.nn.safetensors_files import SafetensorsFile, safe_load, safe_open, safe_save
 from rulegrad.nn.torch_files import torch_load
-from rulegrad.runtime.buffer import Buffer
+from rulegrad.tensor.aliasing import leave
 from rulegrad.tensor.tensor import Tensor
 
 __all__ = [
@@ -88,14 +88,6 @@ def load_state_dict(model: Any, state: Mapping[str, Any], strict: bool = True) -
     return IncompatibleKeys(missing, unknown)
 
 
-def snapshot(tensor: Tensor) -> Tensor:
-    """A tensor that keeps the values of this one, whatever it is assigned later, and no gradient."""
-    uop = tensor.uop
-    if uop.op != "BUFFER":
-        return tensor.detach()
-    return Tensor._new(uop, Buffer.of(uop), tensor._device)
-
-
 def move(tensor: Tensor, target: Any, dtype: Any, device: str | None) -> None:
     """`Tensor.to` in place, for a tensor and its gradient. The dtype is for floats only."""
     grad = tensor.grad
@@ -103,6 +95,7 @@ def move(tensor: Tensor, target: Any, dtype: Any, device: str | None) -> None:
     if moved.dtype != tensor.dtype and not (tensor.dtype.is_float and moved.dtype.is_float):
         moved = tensor.detach().to(device=moved.device)
     if moved.dtype != tensor.dtype or moved.device != tensor.device:
+        leave(tensor)
         tensor._replace(moved)
         tensor.grad = None if grad is None else grad.detach().to(moved)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from rulegrad.errors import ShapeError
 from rulegrad.ir.dtype import bool_
+from rulegrad.tensor.aliasing import is_same_view
 from rulegrad.tensor.axes import IndexRangeError, whole_number
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
@@ -70,7 +71,7 @@ class Advanced(Sets):
         return found.permute(others[: places.front] + own + others[places.front :])
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        """Put `value` (which is broadcast) at `index`. Other tensors, views of this one included, keep their values.
+        """Put `value` (which is broadcast) at `index`, here and in what this tensor is a view of.
 
         Where an array names an element several times, the last value stays. Raises IndexRangeError, ShapeError and
         DtypeError; a leaf that requires a gradient can only be changed inside `no_grad()`.
@@ -82,7 +83,15 @@ class Advanced(Sets):
         >>> x.tolist()
         [1.0, 5.0, 5.0, 0.0]
         """
-        self._become(self._with(index, value, "STORE"), "x[...] = value")
+        if not self._is_at(index, value):
+            self._become(self._with(index, value, "STORE"), "x[...] = value")
+
+    def _is_at(self, index: Any, value: Any) -> bool:
+        """Whether `value` is the view at `index`: `x[index] += 1` puts it where it is already."""
+        if not isinstance(value, TensorCore) or value._view is None:
+            return False
+        items = index if isinstance(index, tuple) else (index,)
+        return not any(map(_is_array, items)) and is_same_view(super().__getitem__(index), value)
 
     def index_put(self, indices: tuple[Any, ...], values: Any, accumulate: bool = False) -> Self:
         """PyTorch's index_put: a new tensor with `values` at `indices`, or added there.
@@ -125,7 +134,7 @@ class Advanced(Sets):
                     f"masked_scatter: the source has {values.size} elements, and the mask is true at {count} places"
                 )
             if not count:
-                return self
+                return self._same()
         turn = wide.flatten().cumsum(0).reshape(self.shape) - 1
         return wide.where(values.take(turn), self).cast(self.dtype)
 
@@ -252,7 +261,7 @@ class Advanced(Sets):
         ]
         value = value.reshape([-(-(end - begin) // abs(step)) for begin, end, step, _ in bounds])
         if not value.size:
-            return self
+            return self._same()
         back = [k for k, (_, _, step, _) in enumerate(bounds) if step < 0]
         value = value.flip(back) if back else value
         inside = self._new(filled(value.shape, True, bool_), None, self._device)

@@ -9,7 +9,9 @@ from rulegrad.errors import DtypeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, complex64, complex128, float32, float64, int32
 from rulegrad.ir.limits import finfo
+from rulegrad.tensor.aliasing import is_same_view
 from rulegrad.tensor.constants import filled
+from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import as_operand, broadcast_shapes, expand_to, float_dtype, result_dtype
 from rulegrad.tensor.transcendental import Transcendental
 
@@ -99,23 +101,33 @@ class Arithmetic(Transcendental):
 
     @property
     def real(self) -> Self:
-        """The real parts; a real tensor is its own.
+        """The real parts, a view, which can be assigned to; a real tensor is its own.
 
         >>> Tensor([1 + 2j]).real.tolist()
         [1.0]
         """
-        return self._result(UOp("REAL", (self.uop,), self.dtype.real)) if self.dtype.is_complex else self._same()
+        return self._viewed("REAL", self.dtype.real) if self.dtype.is_complex else self._shared()
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        _put(self.real, value)
 
     @property
     def imag(self) -> Self:
-        """The imaginary parts; zeros for a real tensor.
+        """The imaginary parts, a view, which can be assigned to; zeros for a real tensor.
 
         >>> Tensor([1 + 2j]).imag.tolist()
         [2.0]
         """
         if self.dtype.is_complex:
-            return self._result(UOp("IMAG", (self.uop,), self.dtype.real))
+            return self._viewed("IMAG", self.dtype.real)
         return self._new(filled(self.shape, 0, self.dtype), None, self._device)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if not self.dtype.is_complex:
+            raise DtypeError(f"imag: a tensor of dtype {self.dtype} has no imaginary parts; cast it first")
+        _put(self.imag, value)
 
     def conj(self) -> Self:
         """The complex conjugates; a real tensor is its own.
@@ -362,3 +374,9 @@ def _power_of_two(n: Transcendental, dtype: DType) -> Any:
     whole = as_dtype(f"int{dtype.bits}")
     bias = (1 << (dtype.exponent - 1)) - 1
     return ((n.cast(whole) + bias) << dtype.mantissa).bitcast(dtype)
+
+
+def _put(view: Any, value: Any) -> None:
+    """Give a view the values, unless they are its own: `z.real += 1` has put them there."""
+    if not (isinstance(value, TensorCore) and is_same_view(view, value)):
+        view.copy_(value)

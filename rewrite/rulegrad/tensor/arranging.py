@@ -60,7 +60,7 @@ class Arranging(Advanced):
         if counts.size == 1:
             count = int(counts.reshape(()))
             wide = self.unsqueeze(k + 1).expand(self.shape[: k + 1] + (count,) + self.shape[k + 1 :])
-            return wide.reshape(self.shape[:k] + (self.shape[k] * count,) + self.shape[k + 1 :])
+            return wide.reshape(self.shape[:k] + (self.shape[k] * count,) + self.shape[k + 1 :])._same()
         places = np.repeat(np.arange(self.shape[k]), counts)
         return self.take(places, k)
 
@@ -101,7 +101,7 @@ class Arranging(Advanced):
             return self.flip(first, second)
         if turns == 1:
             return self.flip(second).transpose(first, second)
-        return self.transpose(first, second).flip(second) if turns else self._same()
+        return self.transpose(first, second).flip(second) if turns else self._shared()
 
     # ---- axes ----
 
@@ -215,7 +215,7 @@ class Arranging(Advanced):
         if indexing == "xy" and rank > 1:
             axes[:2] = [1, 0]
         lines = [v.reshape(tuple(v.size if k == axis else 1 for k in range(rank))) for v, axis in zip(vectors, axes)]
-        return lines[0].broadcast_tensors(*lines[1:])
+        return [line._same() for line in lines[0].broadcast_tensors(*lines[1:])]
 
     # ---- apart ----
 
@@ -349,7 +349,7 @@ class Arranging(Advanced):
         ([[1, 0], [0, 2]], [1, 4])
         """
         if self.ndim == 2:
-            return self.diagonal(diagonal)
+            return self.diagonal(diagonal)._same()
         if self.ndim != 1:
             raise ShapeError(f"diag: the shape is {self.shape}; give a vector or a matrix")
         return self.diag_embed(diagonal)

@@ -52,7 +52,7 @@ class Autograd(Attention):
         if gradient is not None and not isinstance(gradient, TensorCore):
             gradient = type(self)(as_operand(self, gradient, "backward"), self.dtype, self._device or None)
         start = _start(self, gradient)
-        history = (self._history, gradient._history) if gradient is not None else self._history
+        history = (self._past(), gradient._past()) if gradient is not None else self._past()
         for leaf, uop, behind in leaf_gradients(self, start, history):
             new = self._new(uop, behind, self._device)
             new._gradient_of = (weakref.ref(self),)
@@ -118,14 +118,14 @@ def leaf_gradients(
         else:
             differentiate(graph, gradient, behind)
 
-    start_at(root.uop, start, root._history)
+    start_at(root.uop, start, root._past())
     while waiting:
         _, point = heapq.heappop(waiting)
         gradient = gradients.pop(point.number)
         if point.pullback is not None:
             for operand, part in point.pullback(*_value_and_gradient(root, point, gradient, history)):
-                history = (history, part._history)
-                start_at(operand.uop, part.uop, operand._history)
+                history = (history, part._past())
+                start_at(operand.uop, part.uop, operand._past())
         elif point.source is not None:
             history = (history, point.source_history)
             differentiate(point.source, gradient, point.source_history)

@@ -55,7 +55,7 @@ class Casts(TensorCore):
                 f"bitcast: {self.dtype} has {self.dtype.bits} bits and {wanted} has {wanted.bits}; "
                 "use cast to convert values"
             )
-        return self._same() if wanted == self.dtype else self._result(UOp("BITCAST", (self.uop,), wanted))
+        return self._shared() if wanted == self.dtype else self._viewed("BITCAST", wanted)
 
     def bool(self) -> Self:
         """`cast("bool")`

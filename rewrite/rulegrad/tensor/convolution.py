@@ -305,12 +305,13 @@ class Convolution(Products):
     def _separate_windows(self, axis: int, kernel: int, stride: int, count: int) -> Self:
         """Windows that do not overlap: a reshape."""
         missing = max(count * stride - self.shape[axis], 0)
-        padded = self.pad([(0, missing if k == axis else 0) for k in range(self.ndim)])
+        after = tuple(missing if k == axis else 0 for k in range(self.ndim))
+        padded = self._viewed("PAD", before=(0,) * self.ndim, after=after) if missing else self
         return padded._limited(axis, count * stride)._split(axis, (count, stride))._limited(axis + 1, kernel)
 
     def _along(self, axis: int, extent: int, whole: int, parts: tuple[int, int]) -> Self:
         """The axis repeated to `whole` elements, of which the first are taken as a matrix of shape `parts`."""
-        repeated = self.repeat(*(whole // extent if k == axis else 1 for k in range(self.ndim)))
+        repeated = self._repeated(tuple(whole // extent if k == axis else 1 for k in range(self.ndim)))
         return repeated._limited(axis, math.prod(parts))._split(axis, parts)
 
     def _limited(self, axis: int, end: int) -> Self:

@@ -10,7 +10,8 @@ from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
-from rulegrad.tensor import lines
+from rulegrad.tensor import aliasing, lines
+from rulegrad.tensor.aliasing import View
 from rulegrad.tensor.constants import constant
 from rulegrad.tensor.gradient_mode import gradients_enabled
 from rulegrad.tensor.history import GradientPoint, History, gradient_points, join
@@ -30,19 +31,23 @@ class TensorCore:
 
     __slots__ = (
         "__weakref__",
+        "_changes",
         "_device",
         "_gradient_of",
         "_history",
         "_leaf",
         "_requires_grad",
         "_uop",
+        "_view",
         "grad",
     )
     # NumPy leaves `array + tensor` to the tensor; see `numpy_functions`.
     __array_ufunc__: Any = None
 
     _uop: UOp
-    _history: History
+    _history: History  # None of a view: that of its base
+    _view: View | None
+    _changes: int  # how often the values have changed
     _device: str  # "": no buffer and no wish, so the default device
     _requires_grad: bool
     _leaf: bool
@@ -87,6 +92,8 @@ class TensorCore:
     def _set(self, uop: Any, history: History, device: str) -> None:
         self._uop = uop
         self._history = history
+        self._view = None
+        self._changes = 0
         self._device = device
         self._requires_grad = False
         self._leaf = False
@@ -104,7 +111,7 @@ class TensorCore:
             uop = UOp("DETACH", (uop,))
         if dtype is not None and dtype != uop.dtype:
             uop = UOp("CAST", (uop,), dtype)
-        self._set(uop, other._history, other._device)
+        self._set(uop, other._past(), other._device)
 
     # ---- results of operations ----
 
@@ -121,8 +128,10 @@ class TensorCore:
         """The tensor for `uop`, which was computed from `self` and `others`."""
         new = type(self).__new__(type(self))
         history, device, tracked = self._history, self._device, self._requires_grad
+        if history is None:
+            history = self._past()
         for other in others:
-            history = join(history, other._history)
+            history = join(history, other._history or other._past())
             device = _common_device(uop, device, other._device)
             tracked = tracked or other._requires_grad
         if tracked and not gradients_enabled():
@@ -137,6 +146,25 @@ class TensorCore:
         """Another tensor of the same value: what an operation gives that changes nothing, as `+=` may come later."""
         return self._result(self.uop)
 
+    def _viewed(self, op: str, dtype: DType | None = None, **attributes: Any) -> Self:
+        """A view of this tensor: one movement, with the op's attributes or, where it has to name one, a dtype."""
+        uop = UOp(op, (self.uop,), **attributes) if dtype is None else UOp(op, (self.uop,), dtype)
+        view = self._result(uop)
+        aliasing.attach(view, self, (op, dtype, attributes))
+        return view
+
+    def _shared(self) -> Self:
+        """A view of the whole tensor as it is."""
+        view = self._result(self.uop)
+        aliasing.attach(view, self, None)
+        return view
+
+    def _past(self) -> History:
+        """What stands behind the graph: of a view it is the base's, where that has not been computed by itself."""
+        if self._history is None and self._view is not None and self._view.base is not None:
+            return self._view.base._past()
+        return self._history
+
     # ---- facts ----
 
     @property
@@ -146,6 +174,8 @@ class TensorCore:
         >>> (Tensor([1, 2]) + 1).uop.op
         'ADD'
         """
+        if self._view is not None:
+            aliasing.renew(self)
         if self._leaf and id(self) in pending_leaves:
             from rulegrad.tensor.realize import settle_leaves
 
@@ -178,6 +208,8 @@ class TensorCore:
         >>> Tensor([1, 2], device="numpy").device
         'numpy'
         """
+        if self._view is not None and self._view.base is not None:
+            return self._view.base.device
         return self._device or devices.default()
 
     @property
@@ -232,14 +264,20 @@ class TensorCore:
         >>> (x * 2).requires_grad, x.detach().requires_grad
         (True, False)
         """
+        if self._view is not None:
+            aliasing.renew(self)
         return self._requires_grad
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         if value and not self.dtype.is_inexact:
             raise DtypeError(f"requires_grad: a tensor of dtype {self.dtype} has no gradient; cast it to a float first")
+        if self._view is not None:
+            aliasing.renew(self)
         if value and not self._requires_grad:
             self._requires_grad = self._leaf = True
+            if self._view is not None:
+                self._view.detached = True
             self._claim()
         elif not value and self._requires_grad:
             if not self._leaf:
@@ -259,19 +297,22 @@ class TensorCore:
         return self
 
     def detach(self) -> Self:
-        """The same values, without a gradient.
+        """The same values, without a gradient; a view: an update of either is one of both.
 
         >>> x = Tensor([1.0, 2.0], requires_grad=True)
         >>> _ = (x * x.detach()).sum().backward()
         >>> x.grad.tolist()
         [1.0, 2.0]
         """
-        uop = UOp("DETACH", (self.uop,)) if self._requires_grad else self._uop
-        return self._new(uop, self._history, self._device)
+        uop = self.uop
+        view = self._new(UOp("DETACH", (uop,)) if self._requires_grad else uop, self._past(), self._device)
+        aliasing.attach(view, self, None, detached=True)
+        return view
 
     def _claim(self) -> None:
         """Make this leaf the owner of its buffer, or wait for a buffer of its own."""
-        if self._uop.op == "BUFFER" and _leaf_of_buffer.get(self._uop.attrs["id"], self) is self:
+        is_buffer = self._uop.op == "BUFFER" and not self._reads_base()
+        if is_buffer and _leaf_of_buffer.get(self._uop.attrs["id"], self) is self:
             buffer = Buffer.of(self._uop)
             _leaf_of_buffer[buffer.id] = self
             self._history = GradientPoint(self._uop, buffer, leaf=self)
@@ -280,7 +321,7 @@ class TensorCore:
 
     def _settle(self, buffer: Buffer) -> None:
         """From now on the values are in `buffer`."""
-        uop, history = self._uop, self._history
+        uop, history = self._uop, self._past()
         if self._leaf:
             pending_leaves.pop(id(self), None)
         if self._requires_grad and self._is_taken(buffer):
@@ -290,27 +331,42 @@ class TensorCore:
             self._claim()
         elif self._requires_grad:
             self._history = GradientPoint(buffer.uop, buffer, source=uop, source_history=history)
+        aliasing.settled(self)
 
     def _is_taken(self, buffer: Buffer) -> bool:
         """Whether `buffer` (the result of a graph that changes nothing) stands for another tensor with a gradient."""
         if self._leaf:
-            return _leaf_of_buffer.get(buffer.id, self) is not self
-        return any(point.buffer is buffer for point in gradient_points(self._history))
+            return self._reads_base(buffer.uop) or _leaf_of_buffer.get(buffer.id, self) is not self
+        return any(point.buffer is buffer for point in gradient_points(self._past()))
 
-    def _replace(self, value: TensorCore) -> None:
-        """Take the value of `value`, without its gradient."""
-        if self._leaf and self._uop.op == "BUFFER":
-            number = self._uop.attrs["id"]
-            if _leaf_of_buffer.get(number) is self:
-                del _leaf_of_buffer[number]
+    def _reads_base(self, uop: UOp | None = None) -> bool:
+        """Whether the node of a view is that of its base, too: a leaf's must be its own."""
+        link = self._view
+        return link is not None and link.base is not None and link.base._uop == (uop or self._uop)
+
+    def _load(self, value: TensorCore) -> None:
+        """Have the value of `value` from now on, and its gradient; a leaf stays one, and takes none."""
         uop = value.uop
-        if value._requires_grad:
-            uop = UOp("DETACH", (uop,))
-        self._uop, self._history, self._device = uop, value._history, value._device
+        self._changes += 1
+        if self._leaf:
+            if self._uop.op == "BUFFER":
+                number = self._uop.attrs["id"]
+                if _leaf_of_buffer.get(number) is self:
+                    del _leaf_of_buffer[number]
+            uop = UOp("DETACH", (uop,)) if value._requires_grad else uop
+        self._uop, self._history, self._device = uop, value._past(), value._device or self._device
         if self._leaf:
             self._claim()
         else:
-            self._requires_grad = False
+            self._requires_grad, self._gradient_of = value._requires_grad, value._gradient_of
+
+    def _replace(self, value: TensorCore, name: str = "assign") -> None:
+        """Take the value of `value`, without its gradient; in what this is a view of, too."""
+        aliasing.check_writable(self, name)
+        uop = UOp("DETACH", (value.uop,)) if value._requires_grad else value.uop
+        plain = value._new(uop, value._past(), value._device)
+        plain._gradient_of = self._gradient_of
+        aliasing.write(self, plain)
 
 
 def _common_device(uop: UOp, first: str, second: str) -> str:

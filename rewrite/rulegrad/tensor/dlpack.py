@@ -14,6 +14,7 @@ from rulegrad.errors import DeviceError, DtypeError
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
+from rulegrad.tensor.aliasing import mark_borrowed
 from rulegrad.tensor.capsules import lend, read
 from rulegrad.tensor.protocols import Protocols
 from rulegrad.tensor.realize import realize_all
@@ -163,7 +164,10 @@ class Interchange(Protocols):
                     "another device); leave out copy=False"
                 )
             buffer = upload(np.ascontiguousarray(array).reshape(array.shape), name)
-        return cls._new(buffer.uop, buffer, buffer.device)
+            return cls._new(buffer.uop, buffer, buffer.device)
+        found = cls._new(buffer.uop, buffer, buffer.device)
+        mark_borrowed(found)
+        return found
 
 
 def from_memory(cls: type[Interchange], data: Any, dtype: DType | None, device: str | None, copy: bool | None) -> Any:

@@ -184,8 +184,8 @@ def _pullback(
 
     def outside(result: Any) -> Any:
         """The result as others see it: it has a gradient where tensors other than the arguments have one."""
-        seen = result._new(result._uop, result._history, result._device)
-        seen._requires_grad = result._requires_grad and gradients_enabled() and _is_tracked(result._history, is_own)
+        seen = result._new(result.uop, result._past(), result._device)
+        seen._requires_grad = result._requires_grad and gradients_enabled() and _is_tracked(result._past(), is_own)
         return seen
 
     def pulled(gradients: Any) -> tuple[Any, ...]:
@@ -207,7 +207,7 @@ def _argument(tensor: Any) -> Any:
     node = UOp("ARGUMENT", (tensor.uop,), id=next(argument_numbers))
     argument = tensor._new(node, None, tensor._device)
     point = GradientPoint(node, None, leaf=argument)
-    argument._history = join(tensor._history, point)
+    argument._history = join(tensor._past(), point)
     argument._requires_grad = True
     return argument
 
@@ -217,7 +217,7 @@ def _gradients(root: Any, gradient: Any, arguments: Sequence[Any]) -> list[Any]:
     is_own = _one_of(arguments)
     if not root._requires_grad:
         return [None] * len(arguments)
-    history = join(root._history, gradient._history)
+    history = join(root._past(), gradient._past())
     found: dict[int, Any] = {}
     for leaf, node, behind in leaf_gradients(root, gradient.uop, history, is_own):
         new = root._new(node, behind, root._device)

@@ -305,7 +305,7 @@ class Gathering(Reduce):
     def _updated(self, op: str, index: Self, updates: Self, axis: int) -> Self:
         """SCATTER; the index has the shape of the updates, and no negative elements."""
         if not self.size or not index.size:
-            return self
+            return self._same()
         wide = accumulation_dtype(self.dtype) if op in ("ADD", "MUL") else self.dtype
         base, updates = self.cast(wide), updates.cast(wide)
         uop = UOp("SCATTER", (base.uop, index.uop, updates.uop), op=op, axis=axis)

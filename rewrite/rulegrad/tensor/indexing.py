@@ -56,7 +56,8 @@ class Indexing(Movement):
         if all(stride == 1 for stride in strides):
             return view
         counts = [-(-extent // stride) for extent, stride in zip(view.shape, strides)]
-        view = view.pad([(0, n * s - extent) for n, s, extent in zip(counts, strides, view.shape)])
+        after = tuple(n * s - extent for n, s, extent in zip(counts, strides, view.shape))
+        view = view._viewed("PAD", before=(0,) * view.ndim, after=after) if any(after) else view
         view = view.reshape([part for pair in zip(counts, strides) for part in pair])
         return view.shrink(*[part for count in counts for part in ((0, count), (0, 1))]).reshape(counts)
 

@@ -1,7 +1,8 @@
 """In-place operations: the tensor stands for the result from now on, in every place that holds it.
 
-Graphs that were built on the old values keep them, and so do views. A leaf that requires a gradient can only be
-changed inside `no_grad()`, as in PyTorch: the gradient would be that of another value.
+So do its base and other views of it, see `aliasing`; graphs that were built on the old values keep them. A leaf that
+requires a gradient, or a view of one, can only be changed inside `no_grad()`, as in PyTorch: the gradient would be that
+of another value.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import DtypeError, GradientError, ShapeError
+from rulegrad.tensor.aliasing import check_writable, leaf_behind, write
 from rulegrad.tensor.gathering import Gathering
 from rulegrad.tensor.gradient_mode import gradients_enabled
 from rulegrad.tensor.operands import as_operand, broadcast_shapes
@@ -30,11 +32,14 @@ class InPlace(Gathering):
 
     def _become(self, value: Any, name: str) -> Self:
         """Stand for `value`, of this tensor's shape and a dtype of no higher kind, from now on."""
-        if self._leaf and self._requires_grad and gradients_enabled():
+        leaf = leaf_behind(self) if gradients_enabled() else None
+        if leaf is not None:
+            what = "a leaf" if leaf is self else "a view of a leaf"
             raise GradientError(
-                f"{name}: this tensor is a leaf that requires a gradient, and cannot be changed in place; "
+                f"{name}: this tensor is {what} that requires a gradient, and cannot be changed in place; "
                 "do it inside no_grad(), or use the result of an operation"
             )
+        check_writable(self, name)
         if value.shape != self.shape:
             raise ShapeError(
                 f"{name}: the result has the shape {value.shape}, and the tensor {self.shape}; they must agree"
@@ -43,13 +48,7 @@ class InPlace(Gathering):
             raise DtypeError(
                 f"{name}: the result is {value.dtype} and does not fit a tensor of {self.dtype}; cast it first"
             )
-        value = value.cast(self.dtype)
-        if self._leaf:
-            self._replace(value)
-            return self
-        self._uop, self._history = value._uop, value._history
-        self._device, self._requires_grad = value._device or self._device, value._requires_grad
-        self._gradient_of = value._gradient_of
+        write(self, value if value.dtype == self.dtype else value.cast(self.dtype))
         return self
 
     def __iadd__(self, other: Operand) -> Self:

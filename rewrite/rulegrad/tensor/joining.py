@@ -103,7 +103,10 @@ class Joining(Indexing):
         >>> Tensor([[1, 2]]).repeat(2, 2).tolist()
         [[1, 2, 1, 2], [1, 2, 1, 2]]
         """
-        counts = integers(counts, "repeat")
+        return self._repeated(integers(counts, "repeat"))._same()
+
+    def _repeated(self, counts: tuple[int, ...]) -> Self:
+        """`repeat` as a view, which cannot be written to."""
         shape = (1,) * (len(counts) - self.ndim) + self.shape
         if len(counts) != len(shape) or min(counts, default=0) < 0:
             raise ShapeError(

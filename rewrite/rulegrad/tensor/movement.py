@@ -12,7 +12,7 @@ from rulegrad.ir.dtype import bool_
 from rulegrad.tensor.axes import complete_shape, integers, is_list, one_axis, several_axes, whole_number
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.functions import Functions
-from rulegrad.tensor.operands import cast_to, expand_to, number_of, result_dtype
+from rulegrad.tensor.operands import cast_to, number_of, result_dtype
 from rulegrad.tensor.storage import is_weak_scalar
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Movement(Functions):
         (2, 3)
         """
         new = complete_shape(integers(shape, "reshape"), self.shape, "reshape")
-        return self._same() if new == self.shape else self._result(UOp("RESHAPE", (self.uop,), shape=new))
+        return self._shared() if new == self.shape else self._viewed("RESHAPE", shape=new)
 
     def permute(self, *order: Any) -> Self:
         """The axes in another order: axis k of the result is axis `order[k]`.
@@ -50,8 +50,8 @@ class Movement(Functions):
                 f"permute: {axes} is no order of the {self.ndim} axes of shape {self.shape}; name each axis once"
             )
         if axes == tuple(range(self.ndim)):
-            return self._same()
-        return self._result(UOp("PERMUTE", (self.uop,), order=axes))
+            return self._shared()
+        return self._viewed("PERMUTE", order=axes)
 
     def expand(self, *shape: Any) -> Self:
         """Broadcast to `shape`: axes of size 1 are repeated, new axes come first, -1 keeps an extent.
@@ -65,11 +65,9 @@ class Movement(Functions):
         if len(padded) != len(new) or any(n not in (1, e) or e < 0 for e, n in zip(new, padded)):
             raise ShapeError(f"expand: the shape {own} cannot be expanded to {new}; only axes of size 1 can grow")
         if new == own:
-            return self._same()
-        uop = self.uop
-        if uop.op == "CONST":
-            uop = UOp("RESHAPE", (uop,), shape=(1,) * len(new))
-        return self._result(expand_to(uop, new))
+            return self._shared()
+        whole = self if len(own) == len(new) else self._viewed("RESHAPE", shape=padded)
+        return whole if new == padded else whole._viewed("EXPAND", shape=new)
 
     def broadcast_to(self, *shape: Any) -> Self:
         """NumPy's name of `expand`.
@@ -93,8 +91,8 @@ class Movement(Functions):
         if any(not 0 <= b <= e <= n for b, e, n in zip(begin, end, self.shape)):
             raise ShapeError(f"shrink: {tuple(pairs)} is not within the shape {self.shape}")
         if end == self.shape and not any(begin):
-            return self._same()
-        return self._result(UOp("SHRINK", (self.uop,), begin=begin, end=end))
+            return self._shared()
+        return self._viewed("SHRINK", begin=begin, end=end)
 
     def pad(self, padding: Any, value: Scalar = 0) -> Self:
         """Surrounded by `value`: `padding` is one number, one pair (before, after), or a pair for each axis.
@@ -141,7 +139,7 @@ class Movement(Functions):
         """
         named = None if not axis or axis == (None,) else integers(axis, "flip")
         axes = several_axes(named, self.ndim, "flip")
-        return self._result(UOp("FLIP", (self.uop,), axes=axes)) if axes else self._same()
+        return self._viewed("FLIP", axes=axes) if axes else self._shared()
 
     # ---- axes ----
 

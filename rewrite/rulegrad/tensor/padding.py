@@ -72,6 +72,8 @@ class Padding(Arranging):
     def unfold(self, dim: int, size: int, step: int = 1) -> Self:
         """PyTorch's unfold: windows of `size` elements, `step` apart, along `dim`; their elements are the last axis.
 
+        A view; where windows overlap, it cannot be changed in place (AliasError).
+
         >>> from rulegrad import Tensor
         >>> Tensor([1, 2, 3, 4]).unfold(0, 2).tolist()
         [[1, 2], [2, 3], [3, 4]]
@@ -80,10 +82,9 @@ class Padding(Arranging):
         width, distance = whole_number(size, "unfold"), whole_number(step, "unfold")
         if not 0 < width <= self.shape[k] or distance < 1:
             raise ShapeError(f"unfold: windows of {size}, {step} apart, along axis {k} of the shape {self.shape}")
-        count = (self.shape[k] - width) // distance + 1
-        device = self._device or None
-        places = self.arange(count, device=device).unsqueeze(1) * distance + self.arange(width, device=device)
-        return self.take(places, k).moveaxis(k + 1, -1)
+        whole: Any = self
+        windows: Self = whole._windows_along(k, width, distance, 1, "unfold").moveaxis(k + 1, -1)
+        return windows
 
     def im2col(self, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Self:
         """The windows of images (batch, channels, height, width) as columns: (batch, channels * kernel, places).

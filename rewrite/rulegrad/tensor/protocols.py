@@ -65,7 +65,7 @@ class Protocols(Autograd, Realize):
         """The same values; a leaf with a gradient gives another such leaf."""
         if self._leaf:
             return type(self)(self.detach(), requires_grad=True)
-        return self._result(self._uop)
+        return self._same()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """A tensor of its own, with its own `.grad`. Raises GradientError for a result that gradients flow through."""
@@ -77,7 +77,7 @@ class Protocols(Autograd, Realize):
         return copy
 
     def _need_no_graph(self, operation: str) -> None:
-        if self._requires_grad and not self._leaf:
+        if self.requires_grad and not self._leaf:
             raise GradientError(
                 f"{operation}: this tensor was computed from others with requires_grad=True, which would not be "
                 "copied with it; use tensor.detach()"

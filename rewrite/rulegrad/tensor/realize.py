@@ -15,6 +15,7 @@ from rulegrad.ir.dtype import ALL, as_dtype
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor import lines
+from rulegrad.tensor.aliasing import prepare, renew
 from rulegrad.tensor.core import TensorCore, pending_leaves
 from rulegrad.tensor.operands import as_operand
 from rulegrad.tensor.storage import device_name, upload
@@ -30,13 +31,15 @@ if TYPE_CHECKING:
 
 def realize_all(tensors: list[TensorCore]) -> None:
     """Compute the tensors, all in one call, and let each point at the buffer with its values."""
+    for tensor in tensors:
+        renew(tensor)
     waiting = {id(tensor): tensor for tensor in tensors if needs_buffer(tensor)}
     groups: dict[str, list[TensorCore]] = {}
     for tensor in waiting.values():
         groups.setdefault(tensor.device, []).append(tensor)
     for device, group in groups.items():
         # A graph without buffers does not say where it is wanted, so that is the default meanwhile.
-        silent = any(tensor._history is None for tensor in group)
+        silent = any(tensor._past() is None for tensor in group)
         with config(device=device) if silent else nullcontext():
             _realize_group(group)
 
@@ -44,6 +47,9 @@ def realize_all(tensors: list[TensorCore]) -> None:
 def _realize_group(tensors: list[TensorCore]) -> None:
     import rulegrad.compile
 
+    for tensor in tensors:
+        if tensor._view is not None:
+            prepare(tensor)
     if lines.recording():
         for tensor in tensors:
             lines.note(tensor._uop)
@@ -106,8 +112,7 @@ class Realize(TensorCore):
         >>> x.uop.op, x.realize().uop.op
         ('ADD', 'BUFFER')
         """
-        if others or needs_buffer(self):
-            realize_all([self, *others])
+        realize_all([self, *others])
         return self
 
     def numpy(self) -> Array:

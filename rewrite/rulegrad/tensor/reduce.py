@@ -39,7 +39,9 @@ class Reduce(Creation):
         elif kept != shape:
             result = self._result(UOp("REDUCE", (self.uop,), op=op, axes=axes))
         final = kept if keepdims else tuple([n for k, n in enumerate(shape) if k not in axes])
-        return result if final == kept else result._result(UOp("RESHAPE", (result.uop,), shape=final))
+        if final != kept:
+            return result._result(UOp("RESHAPE", (result.uop,), shape=final))
+        return self._same() if result is self else result
 
     def _accumulate(self, op: str, identity: int, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Self:
         result = as_dtype(dtype) if dtype is not None else _sum_dtype(self.dtype)

@@ -71,7 +71,7 @@ class Sorting(Cumulative):
         named = axis_or_dim(axis, dim, "sort", -1)
         places = self._argsort(named, descending, "sort")
         if not self.ndim:
-            return Sorted(self, places)
+            return Sorted(self._same(), places)
         return Sorted(self.take_along_axis(places, named), places)
 
     def msort(self) -> Self:

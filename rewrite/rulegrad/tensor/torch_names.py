@@ -422,7 +422,7 @@ class TorchNames(TorchViews):
         >>> x.is_leaf, (x * 2).is_leaf, Tensor([1.0]).is_leaf
         (True, False, True)
         """
-        return self._leaf or not self._requires_grad
+        return self._leaf or not self.requires_grad
 
     @property
     def retains_grad(self) -> bool:
@@ -450,13 +450,14 @@ class TorchNames(TorchViews):
         >>> y.grad.tolist(), x.grad.tolist()
         ([6.0, 12.0], [18.0, 36.0])
         """
-        if not self._requires_grad:
+        if not self.requires_grad:
             raise GradientError("retain_grad: this tensor has no gradient (it depends on no tensor that requires one)")
         if self._leaf or self.retains_grad:
             return
         # A node of its own, as an equal result is the same node.
+        history = self._past()
         self._uop = UOp("ARGUMENT", (self._uop,), id=next(argument_numbers))
-        self._history = join(self._history, GradientPoint(self._uop, None, leaf=self))
+        self._history = join(history, GradientPoint(self._uop, None, leaf=self))
 
     def detach_(self) -> Self:
         """This tensor without its gradient from now on, in place: what it was computed from is forgotten.
@@ -467,23 +468,24 @@ class TorchNames(TorchViews):
         """
         if self._leaf:
             self.requires_grad = False
-        elif self._requires_grad:
-            plain = self.detach()
-            self._uop, self._history, self._requires_grad = plain._uop, plain._history, False
+        elif self.requires_grad:
+            self._uop, self._history, self._requires_grad = UOp("DETACH", (self.uop,)), self._past(), False
+            if self._view is not None:
+                self._view.detached = True
         return self
-
-    # ---- what is not there ----
 
     @property
     def data(self) -> Self:
-        """Not there: what is done to `x.data` could not be seen in `x`. Raises AttributeError.
+        """`detach()`: the values without a gradient; a view. Setting it is `assign`, which takes the values.
 
-        >>> Tensor([1.0]).data
-        Traceback (most recent call last):
-            ...
-        AttributeError: Tensor.data: two tensors never share memory here. ...
+        >>> x = Tensor([1.0, 2.0], requires_grad=True)
+        >>> _ = x.data.mul_(10)
+        >>> x.data = x.data + 1
+        >>> x.tolist(), x.requires_grad
+        ([11.0, 21.0], True)
         """
-        raise AttributeError(
-            "Tensor.data: two tensors never share memory here. To read the values use .detach(); to change them use "
-            "`with no_grad():` and an operation in place (x.copy_(…), x.normal_(), x += …), nn.init, or x.assign(…)"
-        )
+        return self.detach()
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        self.assign(value)

@@ -92,7 +92,7 @@ class TorchViews(Matrices):
         return True
 
     def clone(self) -> Self:
-        """The same values, through which gradients flow. (A tensor shares no memory that others could see.)
+        """The same values, through which gradients flow, in a tensor that is a view of no other.
 
         >>> from rulegrad import Tensor
         >>> x = Tensor([1.0])

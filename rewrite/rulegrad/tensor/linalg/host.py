@@ -136,14 +136,14 @@ def _with_gradient(arrays: list[Array], levels: list[int], operands: Sequence[T]
         gradients = formula(saved, parts(value), parts(gradient))
         return [(x, g.cast(x.dtype)) for x, g in zip(saved, gradients, strict=True) if x.requires_grad]
 
-    packed._history = GradientPoint(packed.uop, packed._history, pullback=pullback)
+    packed._history = GradientPoint(packed.uop, packed._past(), pullback=pullback)
     packed._requires_grad = True
     return tuple(parts(packed))
 
 
 def _as_now(x: T) -> T:
     """The tensor as it is now: a leaf may be changed in place later."""
-    same = x._new(x.uop, x._history, x._device)
+    same = x._new(x.uop, x._past(), x._device)
     same._requires_grad = x.requires_grad
     return same
 
@@ -163,7 +163,7 @@ def _unmapped(operands: Sequence[T]) -> tuple[Sequence[T], list[int]]:
             found.insert(0, node.attrs["level"])
             node = node.src[0]
         sizes |= zip(found, node.shape[: len(found)], strict=True)
-        wholes.append(x._new(node, x._history, x._device))
+        wholes.append(x._new(node, x._past(), x._device))
         own.append(found)
     levels = sorted(sizes)
     return [_at_levels(x, found, levels, sizes) for x, found in zip(wholes, own, strict=True)], levels

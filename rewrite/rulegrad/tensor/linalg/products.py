@@ -100,5 +100,6 @@ def diagonal(x: T, offset: int = 0) -> T:
         return x.shrink(*whole, (0, 0), (0, 0)).reshape((*x.shape[:-2], 0))
     part = x.shrink(*whole, (first_row, first_row + count), (first_column, first_column + count))
     # With one more column, the diagonal is the first column.
-    flat = part.reshape((*x.shape[:-2], count * count)).pad([*((0, 0),) * (x.ndim - 2), (0, count)])
+    flat = part.reshape((*x.shape[:-2], count * count))
+    flat = flat._viewed("PAD", before=(0,) * flat.ndim, after=(*(0,) * (flat.ndim - 1), count))
     return flat.reshape((*x.shape[:-2], count, count + 1)).shrink(*whole, None, (0, 1)).reshape((*x.shape[:-2], count))

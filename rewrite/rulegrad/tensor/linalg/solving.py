@@ -127,7 +127,7 @@ def matrix_power(x: T, n: int) -> T:
     exponent = whole_number(n, "matrix_power")
     base = x if exponent >= 0 else inv(x)
     if not exponent:
-        return x.eye(x.shape[-1], dtype=x.dtype, device=x._device or None).expand(x.shape)
+        return x.eye(x.shape[-1], dtype=x.dtype, device=x._device or None).expand(x.shape)._same()
     return _power(base, abs(exponent))
 
 

@@ -1,0 +1,221 @@
+"""Views: tensors that are parts of another one, their base, as in NumPy and PyTorch.
+
+A view has no values of its own. It holds its base and the movements that lead from there to it, and gets its node
+again when that of the base has changed. What is written to a view is written to its base (`rules/aliasing.rules` says
+what that makes of the graph), from where all other views have it when they are asked.
+
+Where nobody else holds the base, a view is a tensor like any other from the next update or computation on.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from rulegrad.errors import AliasError
+from rulegrad.ir import UOp
+from rulegrad.ir.dtype import as_dtype
+from rulegrad.tensor.gradient_mode import gradients_enabled
+from rulegrad.tensor.history import GradientPoint, argument_numbers, join
+
+if TYPE_CHECKING:
+    from rulegrad.tensor.core import TensorCore
+
+    #: An op of movement, the dtype that it has to name or None, and its attributes.
+    Step = tuple[str, Any, dict[str, Any]]
+
+_REPEATED: Final = "several of its elements are one place in memory, as expand, broadcast_to and unfold leave them"
+_LENT: Final = "its memory belongs to an array of another library, which would keep its values"
+
+
+class View:
+    """How a tensor is a part of another."""
+
+    __slots__ = ("base", "changes", "detached", "obstacle", "of_leaf", "root", "steps")
+
+    def __init__(self, base: TensorCore | None, steps: tuple[Step, ...], detached: bool, obstacle: str) -> None:
+        self.base = base  # None: of nobody any more, but the obstacle stays
+        self.steps = steps
+        #: Whether no gradients flow between it and the base. It is the base of its own views then.
+        self.detached = detached
+        #: Why it cannot be written to.
+        self.obstacle = obstacle
+        #: The base's node that the tensor's was made from, how often the base's values had changed then, and
+        #: whether it was a leaf when the view was made.
+        self.root: Any = None
+        self.changes = 0
+        self.of_leaf = False
+        if base is not None:
+            self.root, self.changes, self.of_leaf = base._uop, base._changes, base._leaf
+
+    def graph(self, root: UOp) -> UOp:
+        """The movements, of the base's node `root`."""
+        for op, dtype, attributes in self.steps:
+            root = UOp(op, (root,), **attributes) if dtype is None else UOp(op, (root,), dtype)
+        return root
+
+    def is_alone(self) -> bool:
+        """Whether nobody but this view holds the base, which is no view itself."""
+        # The second reference is the argument's.
+        return self.base is not None and self.base._view is None and sys.getrefcount(self.base) == 2
+
+
+def attach(result: TensorCore, tensor: TensorCore, step: Step | None, detached: bool = False) -> None:
+    """Make `result`, which was made of `tensor` by one movement (None: by nothing), a view."""
+    steps: tuple[Step, ...] = () if step is None else (step,)
+    base, obstacle, link = tensor, "", tensor._view
+    if link is not None:
+        if link.is_alone():
+            release(tensor)
+        elif link.base is not None and not (link.detached or link.obstacle):
+            base, steps = link.base, link.steps + steps
+    if step is not None and step[0] == "EXPAND":
+        obstacle = _REPEATED
+    detached = detached or (tensor._requires_grad and not result._requires_grad)
+    if base is tensor or tensor._history is None:
+        result._history = None  # the base's
+    result._view = View(base, steps, detached, obstacle)
+
+
+def mark_borrowed(tensor: TensorCore) -> None:
+    """Mark a tensor in the memory of another library's array."""
+    tensor._view = View(None, (), False, _LENT)
+
+
+def leave(tensor: TensorCore) -> None:
+    """Make a view a tensor of its own, which its base no longer follows."""
+    renew(tensor)
+    tensor._history, tensor._view = tensor._past(), None
+
+
+def release(tensor: TensorCore) -> None:
+    """Make a view, whose base nobody else holds, a tensor of its own."""
+    link = tensor._view
+    if link is None or link.base is None:
+        return
+    leave(tensor)
+    tensor._view = View(None, (), False, link.obstacle) if link.obstacle else None
+
+
+def renew(tensor: TensorCore) -> None:
+    """Give a view its node again where the base's is another than the one it was made from."""
+    link = tensor._view
+    if link is None or link.base is None:
+        return
+    base = link.base
+    if link.detached:
+        renew(base)
+        root = base._uop  # also where a leaf waits for its buffer: no gradient needs it
+    else:
+        root = base.uop
+    if root is link.root:
+        return
+    link.root = root
+    if base._leaf and not link.of_leaf:
+        link.detached = True
+    if tensor._history is not None and link.changes == base._changes:
+        return  # the values are in a buffer of its own, and the base's are the same as then
+    uop = link.graph(root)
+    if link.detached and base._requires_grad:
+        uop = UOp("DETACH", (uop,))
+    tensor._changes += link.changes != base._changes
+    link.changes = base._changes
+    tensor._uop, tensor._history, tensor._device = uop, None, base._device or tensor._device
+    if tensor._leaf:
+        tensor._claim()
+    else:
+        tensor._requires_grad = base._requires_grad and not link.detached
+
+
+def prepare(tensor: TensorCore) -> None:
+    """Make a view ready for its computation, perhaps together with that of its base."""
+    link = tensor._view
+    if link is not None and link.is_alone():
+        release(tensor)
+    elif tensor._requires_grad:
+        tensor._history = tensor._past()  # what the gradient goes on to, before the base is a buffer
+
+
+def settled(tensor: TensorCore) -> None:
+    """Remember that a view has a buffer with its values, and for which values of the base."""
+    link = tensor._view
+    if link is not None and link.base is not None:
+        link.root, link.changes = link.base._uop, link.base._changes
+
+
+def is_same_view(first: TensorCore, second: TensorCore) -> bool:
+    """Whether two tensors are one part of one base."""
+    one, other = first._view, second._view
+    if one is None or other is None or one.detached or other.detached:
+        return False
+    return one.base is not None and one.base is other.base and one.steps == other.steps
+
+
+def leaf_behind(tensor: TensorCore) -> TensorCore | None:
+    """The leaf that requires a gradient which an update of `tensor` would change behind the gradient's back."""
+    link = tensor._view
+    found = link.base if link is not None and not link.detached and not tensor._leaf else tensor
+    return found if found is not None and found._leaf and found._requires_grad else None
+
+
+def check_writable(tensor: TensorCore, name: str) -> None:
+    """Raises AliasError for a view, or a view of one, that cannot be written to."""
+    at: TensorCore | None = tensor
+    while at is not None and at._view is not None:
+        if at._view.obstacle and tensor.size:
+            raise AliasError(f"{name}: this tensor cannot be changed in place, for {at._view.obstacle}; use .clone()")
+        at = at._view.base
+
+
+def write(tensor: TensorCore, value: TensorCore) -> None:
+    """Let a tensor, and what it is a view of, have the values (of its shape and dtype) from now on."""
+    if value._view is not None:
+        value = value._same()  # it may be a part of what changes
+    renew(tensor)
+    link = tensor._view
+    if link is not None and link.is_alone():
+        release(tensor)
+        link = tensor._view
+    if link is None or link.base is None:
+        tensor._load(_in_place_of(tensor, value))
+        return
+    base = link.base
+    if tensor.size:
+        write(base, _whole(base, link, value))
+    if tensor._leaf or link.detached:
+        tensor._load(value)
+        if not tensor._requires_grad:
+            tensor._history = None  # the base's
+    else:
+        tensor._uop, tensor._history, tensor._changes = value.uop, None, tensor._changes + 1
+        tensor._requires_grad, tensor._gradient_of = base._requires_grad, value._gradient_of
+    link.root, link.changes = base._uop, base._changes
+
+
+def _whole(base: TensorCore, link: View, value: TensorCore) -> TensorCore:
+    """The base with a value at the places of a view."""
+    from rulegrad.compile import put_back
+
+    node = put_back(link.graph(link.root), link.root, value.uop)
+    if not link.detached:
+        return base._result(node, value)
+    if base._requires_grad or value._requires_grad:
+        node = UOp("DETACH", (node,))
+    whole = base._new(node, join(base._past(), value._past()), base._device or value._device)
+    return _kept_gradient(base, whole) if base._requires_grad and not base._leaf else whole
+
+
+def _in_place_of(tensor: TensorCore, value: TensorCore) -> TensorCore:
+    """The value as it takes the place of the tensor's: what `no_grad` hides changes no gradient, as in PyTorch."""
+    if tensor._requires_grad and not tensor._leaf and not value._requires_grad and not gradients_enabled():
+        return _kept_gradient(tensor, value)
+    return value
+
+
+def _kept_gradient(tensor: TensorCore, value: TensorCore) -> TensorCore:
+    """`value` with the gradient of `tensor`: it goes on to what the tensor was computed from."""
+    node = UOp("ARGUMENT", (UOp("DETACH", (value.uop,)),), id=next(argument_numbers))
+    point = GradientPoint(node, None, source=tensor._uop, source_history=tensor._past())
+    result = value._new(node, join(value._past(), point), value._device or tensor._device)
+    result._requires_grad = as_dtype(node.dtype).is_inexact
+    return result
