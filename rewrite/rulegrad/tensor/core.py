@@ -14,7 +14,7 @@ from rulegrad.tensor import aliasing, lines
 from rulegrad.tensor.aliasing import View
 from rulegrad.tensor.constants import constant
 from rulegrad.tensor.gradient_mode import gradients_enabled
-from rulegrad.tensor.history import GradientPoint, History, gradient_points, join
+from rulegrad.tensor.history import GradientPoint, History, gradient_points, join, points_below
 from rulegrad.tensor.storage import device_name, host_array, is_weak_scalar, scalar_dtype, upload
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ class TensorCore:
     ) -> None:
         """A tensor with the values of `data`: a number, nested lists, a NumPy array, a tensor, or a UOp.
 
+        A tensor's gradient is not taken over; a UOp that was built on the nodes of tensors with gradients is a result
+        of theirs (`apply_op` is the simpler way to one).
         dtype: a name such as "float32", or a NumPy dtype. By default arrays keep theirs; Python floats give
         float32, ints int64. device: such as "opencl:0" or "numpy"; by default `data`'s or the default device.
         Raises ShapeError for ragged lists, DtypeError for values that do not fit, DeviceError.
@@ -78,7 +80,10 @@ class TensorCore:
         if isinstance(data, TensorCore):
             self._adopt(data, wanted, device)
         elif isinstance(data, UOp):
-            self._adopt(_from_graph(type(self), data), wanted, device)
+            made = _from_graph(type(self), data)
+            tracked, made._requires_grad = made._requires_grad, False
+            self._adopt(made, wanted, device)
+            self._requires_grad = tracked and as_dtype(self._uop.dtype).is_inexact
         elif is_weak_scalar(data) and not device and not (wanted or scalar_dtype(data)).is_complex:
             self._uop = constant(data, wanted or scalar_dtype(data), "Tensor(data)")
         else:
@@ -376,9 +381,14 @@ def _common_device(uop: UOp, first: str, second: str) -> str:
 
 
 def _from_graph(cls: type[TensorCore], uop: UOp) -> TensorCore:
-    """A tensor for a graph that was made by hand; keeps its buffers alive."""
+    """A tensor for a graph that was made by hand; keeps its buffers alive, and the tensors that have a gradient."""
     buffers = tuple(Buffer.of(node) for node in uop.toposort() if node.op == "BUFFER")
     devices = {buffer.device for buffer in buffers}
     if len(devices) > 1:
         raise DeviceError(f"Tensor(uop): the graph reads buffers on {' and '.join(sorted(devices))}; use one device")
-    return cls._new(uop, buffers, devices.pop() if devices else "")
+    points = points_below(uop)
+    tracked = bool(points) and gradients_enabled()
+    graph = UOp("DETACH", (uop,)) if points and not tracked else uop
+    made = cls._new(graph, (*buffers, *points), devices.pop() if devices else "")
+    made._requires_grad = tracked
+    return made

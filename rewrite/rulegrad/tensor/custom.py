@@ -1,4 +1,4 @@
-"""Functions whose gradient is a rule of the user's."""
+"""Functions whose gradient is a rule of the user's; ops that a user declares."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from typing import Any
 
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
+from rulegrad.ir.dtype import as_dtype
+from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, expand_to, unified
 
 _folder: tempfile.TemporaryDirectory[str] | None = None
 _numbers = itertools.count()
@@ -56,6 +59,42 @@ def custom_gradient(name: str, rule: str | None = None) -> Callable[[Callable[..
         return with_rule
 
     return decorate
+
+
+def apply_op(op: str, *sources: Any, dtype: Any = None, **attributes: Any) -> Any:
+    """The tensor that an op makes of tensors: an op of the op table, or one that a rule file of yours declares.
+
+    sources: tensors, in the order in which the op has them; for an elementwise op also numbers and arrays, which with
+    the tensors are brought to one shape, and where there are numbers to one dtype. dtype: that of the result, of ops
+    that are told it. attributes: those of the op. The result has the gradient that the function `gradient` of a rule
+    file says, and is mapped by `vmap` as the rules of `batching` say (elementwise ops need none).
+    Raises RulegradError for an op that is not declared, GraphError for sources, a dtype or attributes that it does not
+    take, ShapeError for shapes that do not broadcast.
+
+    >>> from rulegrad import Tensor, apply_op
+    >>> apply_op("MULACC", Tensor([1.0, 2.0]), 3.0, Tensor([10.0])).tolist()
+    [13.0, 16.0]
+    """
+    from rulegrad.lang import engine
+
+    declared = engine.summary()["ops"]
+    if op not in declared:
+        hint = did_you_mean(op, declared) or "a file that declares ops is named by RULEGRAD_RULES, or an entry point"
+        raise RulegradError(f"apply_op: no rule file declares an op {op}; {hint}")
+    like = next((x for x in sources if isinstance(x, TensorCore)), None)
+    if like is None:
+        raise RulegradError(f"apply_op: {op} needs a tensor among its sources")
+    given = [as_operand(like, x, f"apply_op({op})") for x in sources]
+    tensors = [x for x in given if isinstance(x, TensorCore)]
+    if "Elementwise" not in declared[op][0]:
+        nodes = [as_tensor(like, x, f"apply_op({op})").uop for x in given]
+    elif len(tensors) < len(given):
+        nodes = unified(f"apply_op({op})", *given)
+    else:
+        shape = broadcast_shapes(f"apply_op({op})", *(x.shape for x in tensors))
+        nodes = [expand_to(x.uop, shape) for x in tensors]
+    made = UOp(op, tuple(nodes), None if dtype is None else as_dtype(dtype), **attributes)
+    return like._result(made, *(x for x in tensors if x is not like))
 
 
 def _load(name: str, rule: str) -> None:

@@ -36,7 +36,7 @@ class GradientPoint:
     the host has no graph: `pullback` makes gradients of its operands, as tensors, out of its value and its gradient.
     """
 
-    __slots__ = ("buffer", "leaf", "number", "pullback", "source", "source_history", "uop")
+    __slots__ = ("__weakref__", "buffer", "leaf", "number", "pullback", "source", "source_history", "uop")
 
     def __init__(
         self,
@@ -56,11 +56,34 @@ class GradientPoint:
         self.pullback = pullback
         # Later points depend on earlier ones only, so this is an order in which to walk back.
         self.number = next(_numbers)
+        _points[uop] = self
 
     @property
     def goes_on(self) -> bool:
         """Whether the gradient goes on from here to what this was computed from."""
         return self.source is not None or self.pullback is not None
+
+
+#: The points by their buffers.
+_points: weakref.WeakValueDictionary[UOp, GradientPoint] = weakref.WeakValueDictionary()
+
+
+def points_below(graph: UOp) -> list[GradientPoint]:
+    """The points that a graph was built on, of tensors that have gradients; none behind a DETACH."""
+    found: dict[GradientPoint, None] = {}
+    seen: set[UOp] = set()
+    waiting = [graph]
+    while waiting:
+        node = waiting.pop()
+        if node in seen or node.op == "DETACH":
+            continue
+        seen.add(node)
+        waiting.extend(node.src)
+        point = _points.get(node) if node.op == "BUFFER" else None
+        leaf = None if point is None or point.leaf is None else point.leaf()
+        if point is not None and (point.goes_on or (leaf is not None and leaf._requires_grad)):
+            found[point] = None
+    return list(found)
 
 
 def join(first: History, second: History) -> History:

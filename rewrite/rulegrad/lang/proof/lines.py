@@ -70,6 +70,8 @@ def _of_function(tests: RuleTests, case: Case) -> OnValues:
 
 
 def _compared(tests: RuleTests, case: Case, left: UOp, right: UOp) -> OnValues:
+    if right.shape not in (left.shape, ()):
+        return OnValues("differ", f"has the shape {right.shape}, not {left.shape}")
     measure = tests.measured(case, left)
     graphs = [left, right] if measure is None else [left, right, measure]
     why, done = "", 0
