@@ -79,7 +79,9 @@ def apply_op(op: str, *sources: Any, dtype: Any = None, **attributes: Any) -> An
 
     declared = engine.summary()["ops"]
     if op not in declared:
-        hint = did_you_mean(op, declared) or "a file that declares ops is named by RULEGRAD_RULES, or an entry point"
+        close = did_you_mean(op, declared)
+        hint = f"{close}; " if close else ""
+        hint += "a file that declares ops is named by RULEGRAD_RULES, or by an entry point"
         raise RulegradError(f"apply_op: no rule file declares an op {op}; {hint}")
     like = next((x for x in sources if isinstance(x, TensorCore)), None)
     if like is None:
