@@ -16,7 +16,7 @@ import pytest
 import rulegrad as rg
 from rulegrad import Tensor
 from rulegrad.compile import compile_graph
-from rulegrad.diagnosis import meaning
+from rulegrad.diagnosis import meaning, samples
 from rulegrad.lang import engine
 from rulegrad.runtime import statements
 
@@ -69,7 +69,7 @@ def worst(build: Tensor, target: str, monkeypatch: pytest.MonkeyPatch) -> dict[s
     counted("_load", 0, None)
     counted("_load_lines", 1, 16)
     counted("_copy", 0, 16)
-    arrays = meaning.sample_arrays(kernel.graph)
+    arrays = samples.sample_arrays(kernel.graph)
     found_values, wanted = (meaning.meaning(graph, arrays) for graph in (program, kernel.graph))
     if "tf32" not in kernel.source:  # which is meant to differ
         assert meaning.agree(wanted, found_values)

@@ -19,7 +19,7 @@ import rulegrad as rg
 from rulegrad import Tensor
 from rulegrad.compile import compile_graph, forget_kernels
 from rulegrad.config import config
-from rulegrad.diagnosis import meaning
+from rulegrad.diagnosis import meaning, samples
 from rulegrad.errors import DeviceError, RewriteError
 from rulegrad.ir import UOp
 from rulegrad.lang import engine
@@ -122,7 +122,7 @@ def test_programs_mean_what_their_kernels_mean(name: str) -> None:
     """By the interpreter, which copies boxes as the op says: after the first passes, and in the end."""
     shapes, build, dtypes = BOXES[name]
     (kernel,) = compile_graph([build(*given(shapes, dtypes[0], "numpy")).uop], "cuda_sm90a")
-    arrays = meaning.sample_arrays(kernel.graph)
+    arrays = samples.sample_arrays(kernel.graph)
     wanted, steps = meaning.meaning(kernel.graph, arrays), engine.pipeline("program")
     for count in (steps.index("tensor_cores") + 1, len(steps)):
         (program,) = engine.run_all([kernel.graph], steps[:count], "cuda_sm90a")

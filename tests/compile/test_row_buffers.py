@@ -11,7 +11,7 @@ from rulegrad import Tensor
 from rulegrad.compile import compile_graph
 from rulegrad.compile.kernels import forget_kernels
 from rulegrad.config import config
-from rulegrad.diagnosis import meaning
+from rulegrad.diagnosis import meaning, samples
 from rulegrad.errors import DeviceError
 from rulegrad.lang import engine
 from rulegrad.nn import functional
@@ -55,7 +55,7 @@ def test_programs_mean_what_their_kernels_mean(name: str, target: str) -> None:
     assert "KEPT" not in {node.op for node in whole.toposort()}
     assert len([node for node in whole.toposort() if node.op in COSTLY]) == count
     program = engine.run_all([kernel.graph], pipeline, target)[0]
-    arrays = meaning.sample_arrays(kernel.graph)
+    arrays = samples.sample_arrays(kernel.graph)
     assert meaning.agree(meaning.meaning(kernel.graph, arrays), meaning.meaning(program, arrays))
 
 

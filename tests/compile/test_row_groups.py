@@ -12,7 +12,7 @@ import pytest
 import rulegrad as rg
 from rulegrad import Tensor
 from rulegrad.compile import compile_graph
-from rulegrad.diagnosis import meaning
+from rulegrad.diagnosis import meaning, samples
 from rulegrad.lang import engine
 
 Build = Callable[[Tensor], Sequence[Tensor]]
@@ -72,7 +72,7 @@ def test_programs_mean_what_their_kernels_mean(items: int, names: list[str], tar
             results = build(given(shape, dtype, "numpy"))
             for kernel in compile_graph([result.uop for result in results], target):
                 program = engine.run_all([kernel.graph], engine.pipeline("program"), target)[0]
-                arrays = meaning.sample_arrays(kernel.graph)
+                arrays = samples.sample_arrays(kernel.graph)
                 assert meaning.agree(meaning.meaning(kernel.graph, arrays), meaning.meaning(program, arrays)), name
                 if kernel.local:
                     assert kernel.local[0] == items and all(n == 1 for n in kernel.local[1:])

@@ -12,7 +12,7 @@ import pytest
 
 import rulegrad as rg
 from rulegrad.compile import compile_graph
-from rulegrad.diagnosis import meaning
+from rulegrad.diagnosis import meaning, samples
 from rulegrad.lang import engine
 from rulegrad.nn import functional
 from rulegrad.runtime.fragments import positions
@@ -81,7 +81,7 @@ def test_programs_of_matrix_instructions_mean_what_their_kernels_mean(row: str, 
         for name, (build, _) in GRAPHS.items():
             for kernel in compile_graph([build(*tensors[name]).uop], "opencl"):
                 program = engine.run_all([kernel.graph], engine.pipeline("program"), "opencl")[0]
-                arrays = meaning.sample_arrays(kernel.graph)
+                arrays = samples.sample_arrays(kernel.graph)
                 assert meaning.agree(meaning.meaning(kernel.graph, arrays), meaning.meaning(program, arrays)), name
                 if "MATRIX_MULACC" in ops_of(program):
                     reached.add(name)
@@ -123,7 +123,7 @@ def test_the_right_operand_may_stay_in_local_memory(tmp_path: Path) -> None:
             program = engine.run_all([kernel.graph], engine.pipeline("program"), "opencl")[0]
             (node,) = [node for node in program.toposort() if node.op == "MATRIX_MULACC"]
             assert "local" in [below.attrs["space"] for below in node.src[2].toposort() if below.op == "BUFFER"]
-            arrays = meaning.sample_arrays(kernel.graph)
+            arrays = samples.sample_arrays(kernel.graph)
             assert meaning.agree(meaning.meaning(kernel.graph, arrays), meaning.meaning(program, arrays))
 
 

@@ -130,7 +130,7 @@ class _Search:
         self.name = name
         self.before = before
         self._program = engine.fresh_program(target)
-        for rule in off:
+        for rule in {rule for rule, _ in self._program.rules}.intersection(off):
             self._program.disable(rule)
         self._meaning = right
         self._known: dict[tuple[int, str], bool | None] = {}

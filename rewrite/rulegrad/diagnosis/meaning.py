@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from rulegrad.diagnosis.samples import Samples, place_of, sample
 from rulegrad.errors import DeviceError, GraphError, RewriteError, RulegradError
 from rulegrad.ir import UOp
-from rulegrad.ir.dtype import DType, as_dtype
+from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import engine
 from rulegrad.runtime.interpreter import KernelProgram, evaluate_all
 from rulegrad.runtime.kernel import stores_of
@@ -28,21 +29,6 @@ class NotComparableError(RulegradError):
     """The interpreter cannot run a graph: the text says why."""
 
 
-def sample_arrays(graph: UOp) -> list[Array]:
-    """Contents for each slot of a graph: small numbers, the same in every run; nothing for a slot that it lacks."""
-    shapes = {n.attrs["slot"]: (n.shape, n.dtype) for n in graph.toposort() if n.op == "PARAM"}
-    found = [np.zeros(0)] * (1 + max(shapes, default=-1))
-    for slot, (shape, dtype) in sorted(shapes.items()):
-        found[slot] = sample(shape, dtype, slot)
-    return found
-
-
-def sample(shape: Sequence[int], dtype: DType | str, seed: int) -> Array:
-    """Small numbers of that shape and dtype, the same for the same seed."""
-    found: Array = np.random.default_rng(seed).integers(0, 5, tuple(shape)).astype(as_dtype(dtype).numpy)
-    return found
-
-
 def meaning(graph: UOp, arrays: Sequence[Array]) -> Meaning:
     """What a graph computes: its value, the values below a SINK, or what its stores leave in the slots, in order.
 
@@ -54,6 +40,16 @@ def meaning(graph: UOp, arrays: Sequence[Array]) -> Meaning:
 
 def runner(graph: UOp) -> Callable[[Sequence[Array]], Meaning]:
     """The graph, ready to be run on the contents of its slots. Raises NotComparableError."""
+    run = _runner(graph)
+
+    def quiet(arrays: Sequence[Array]) -> Meaning:
+        with np.errstate(all="ignore"):  # of infinities and nan
+            return run(arrays)
+
+    return quiet
+
+
+def _runner(graph: UOp) -> Callable[[Sequence[Array]], Meaning]:
     roots = graph.src if graph.op == "SINK" else (graph,)
     try:
         if any(as_dtype(root.dtype).kind == "void" for root in roots):
@@ -86,7 +82,7 @@ def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]],
         raise NotComparableError("nothing is stored to a slot")
 
     def run(arrays: Sequence[Array]) -> Meaning:
-        copies = [array.copy() for array in arrays]
+        copies = copied(arrays)
         program.run(_Contents(copies).of)
         return [copies[slot] for slot in slots]
 
@@ -106,11 +102,20 @@ def _stored(address: UOp) -> int:
     return slot
 
 
+def copied(arrays: Sequence[Array]) -> Sequence[Array]:
+    """Copies of the arrays, to be written."""
+    copies = [array.copy() for array in arrays]
+    return Samples(copies, arrays.kind, arrays.places) if isinstance(arrays, Samples) else copies
+
+
 class _Contents:
     """The arrays of a graph's leaves: those of slots in the shape that the graph has them in, samples for buffers."""
 
     def __init__(self, arrays: Sequence[Array]) -> None:
         self._arrays = arrays
+        self._kind, self._whole = (
+            (arrays.kind, arrays.places) if isinstance(arrays, Samples) else ("whole", frozenset[int]())
+        )
         self._buffers: dict[UOp, Array] = {}
 
     def of(self, node: UOp) -> Array:
@@ -124,21 +129,35 @@ class _Contents:
                 found = found.view(dtype)  # memory that a pass gives another dtype has the same bits
             return found
         if node not in self._buffers:
-            self._buffers[node] = sample(node.shape, node.dtype, node.attrs["id"] & 0xFFFF)
+            kind = "whole" if place_of(node) in self._whole else self._kind
+            self._buffers[node] = sample(node.shape, node.dtype, node.attrs["id"] & 0xFFFF, kind)
         return self._buffers[node]
 
 
-def agree(wanted: Meaning, found: Meaning) -> bool:
+def agree(wanted: Meaning, found: Meaning, kind: str = "whole", adds: bool = True) -> bool:
     """Whether two results are the same, up to what another order of float operations may change.
+
+    kind: of the samples. adds: whether sums or products of many are in it, whose error follows from their largest part.
+    Integers and truth values are the same; a nan is a nan, and an infinity that infinity.
 
     >>> agree([np.ones(2)], [np.ones(2) + 1e-6]), agree([np.ones(2)], [np.ones(3)])
     (True, False)
     """
-    return len(wanted) == len(found) and all(_near(a, b) for a, b in zip(wanted, found, strict=True))
+    return len(wanted) == len(found) and all(_near(a, b, kind, adds) for a, b in zip(wanted, found, strict=True))
 
 
-def _near(wanted: Array, found: Array) -> bool:
+def _near(wanted: Array, found: Array, kind: str, adds: bool) -> bool:
     if wanted.size != found.size:
         return False
+    if wanted.dtype.kind in "iub" and found.dtype.kind in "iub":
+        return bool(np.array_equal(wanted.reshape(-1), found.reshape(-1)))
+    if wanted.dtype.kind == "c":
+        parts = zip((wanted.real, wanted.imag), (found.real, found.imag), strict=True)
+        return all(_near(a, b, kind, adds) for a, b in parts)
+    tolerance = max(TOLERANCE, 8 * 2.0 ** -as_dtype(wanted.dtype).mantissa)
     a, b = wanted.astype("float64").reshape(-1), found.astype("float64").reshape(-1)
-    return np.allclose(a, b, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
+    absolute = tolerance
+    if kind == "magnitudes":
+        finite = np.abs(a[np.isfinite(a)])
+        absolute = tolerance * float(finite.max(initial=0.0)) if adds else 0.0
+    return np.allclose(a, b, rtol=tolerance, atol=absolute, equal_nan=True)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from rulegrad.config import config
 from rulegrad.diagnosis.bisecting import Trial
 from rulegrad.diagnosis.blaming import Blame, blame, read_blame
+from rulegrad.diagnosis.samples import KINDS
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
 from rulegrad.lang import engine
@@ -123,19 +124,18 @@ class Graphs:
     """A pass on a graph, whose meaning is compared with that of the graph."""
 
     def __init__(self, graph: UOp, name: str, target: str | None) -> None:
-        from rulegrad.diagnosis.meaning import meaning, sample_arrays
+        from rulegrad.diagnosis.comparing import Comparison
 
         self.graph, self.name, self.target = graph, name, target
-        self.arrays = sample_arrays(graph)
-        self.wanted = meaning(graph, self.arrays)
+        self.comparison = Comparison(graph)
+        self.wanted = self.comparison.meanings(graph)
 
     def right(self, trial: Trial) -> bool:
         """Whether the pass's graph means the same."""
-        from rulegrad.diagnosis.meaning import agree, meaning
-
         with config(rules_off=[*config.rules_off, *trial.off], rules_limit=trial.limit):
             after = engine.rewrite(self.graph, self.name, self.target)
-        return agree(self.wanted, meaning(after, self.arrays))
+        kind = self.comparison.different(self.wanted, after)
+        return not kind or self.comparison.excused(self.wanted, self.graph, self.name, self.target, kind)
 
     def firing(self, trial: Trial) -> Firing | None:
         """What the last firing that the trial's limit admits does."""
@@ -147,17 +147,12 @@ class Graphs:
 
     def checked(self) -> Checked:
         """The pass, stopped after each firing."""
-        from rulegrad.diagnosis.meaning import NotComparableError, agree, meaning
+        from rulegrad.diagnosis.comparing import unsound
 
-        def right(after: UOp) -> bool | None:
-            try:
-                return agree(self.wanted, meaning(after, self.arrays))
-            except NotComparableError:
-                return None
-            except RulegradError:
-                return False
-
-        return Checked(blame(self.name, self.graph, self.target, right, config.rules_off), "", ())
+        kind = self.comparison.different(self.wanted, engine.rewrite(self.graph, self.name, self.target))
+        off = [*config.rules_off, *(unsound() if kind != KINDS[0] else ())]
+        right = self.comparison.right(self.wanted, kind)
+        return Checked(blame(self.name, self.graph, self.target, right, off), "", ())
 
     def suspects(self) -> list[str]:
         """The rules that fire in the pass and may be left out."""

@@ -18,6 +18,8 @@ import numpy as np
 from rulegrad.errors import DeviceError, RuleError
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.lang import syntax
+from rulegrad.lang.rounding import steps_round
+from rulegrad.lang.sources import declares_ops, user_files
 from rulegrad.runtime.numerics import INDEX_PRIMITIVES, PRIMITIVES, Array, bitcast, convert, joined, tf32, threefry
 from rulegrad.runtime.paths import data_folder
 
@@ -41,6 +43,12 @@ _WORKING: dict[str, Any] = {
     "complex128": np.clongdouble,
 }
 
+
+#: In which an `eval` line of several steps is computed, whose exact value is rounded once: as near to it as NumPy gets.
+_EXACT: dict[str, Any] = {
+    **dict.fromkeys(("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float32"), np.float64),
+    "float64": np.longdouble,
+}
 
 #: Ops whose meaning no `eval` line can say, or which are declared beside the rules that make them.
 _NATIVE: dict[str, Callable[..., Array]] = {
@@ -85,6 +93,8 @@ class Evaluators:
 
         Small floats are accumulated in float32. Raises DeviceError for an op that cannot reduce.
         """
+        if self._ufunc(op) is None and op in self:
+            return self._folded(op, dtype, array, axes)
         ufunc = self.ufunc(op)
         axes = tuple(axis for axis in axes if array.shape[axis] != 1)
         if not axes:
@@ -112,17 +122,31 @@ class Evaluators:
 
     def ufunc(self, op: str) -> np.ufunc:
         """The NumPy ufunc that computes the op from its two sources. Raises DeviceError when it cannot reduce."""
-        declaration = self._declarations.get(op)
-        expression = declaration.evaluator if declaration else None
-        if isinstance(expression, syntax.Infix):
-            found = PRIMITIVES.get(expression.operator)
-        elif isinstance(expression, syntax.Call):
-            found = PRIMITIVES.get(expression.function)
-        else:
-            found = None
-        if not isinstance(found, np.ufunc) or found.nin != 2:
+        found = self._ufunc(op)
+        if found is None:
             raise DeviceError(f"the op {op} cannot reduce; use one of the class Reduction, such as ADD")
         return found
+
+    def _ufunc(self, op: str) -> np.ufunc | None:
+        declaration = self._declarations.get(op)
+        match declaration.evaluator if declaration else None:
+            case syntax.Infix(operator=function, left=syntax.Name(), right=syntax.Name()):
+                found = PRIMITIVES.get(function)
+            case syntax.Call(function=function, arguments=(syntax.Name(), syntax.Name())):
+                found = PRIMITIVES.get(function)
+            case _:
+                found = None
+        return found if isinstance(found, np.ufunc) and found.nin == 2 else None
+
+    def _folded(self, op: str, dtype: str, array: Array, axes: tuple[int, ...]) -> Array:
+        """Reduced element by element, by an op that is no ufunc: one of a user's file."""
+        combine = self.bind(op, dtype, [dtype, dtype])
+        for axis in axes:
+            total = np.broadcast_to(self.identity(op, dtype), (*array.shape[:axis], 1, *array.shape[axis + 1 :]))
+            for part in np.split(array, array.shape[axis], axis) if array.shape[axis] else ():
+                total = combine(total, part)
+            array = np.asarray(total)
+        return array
 
     def _bind(self, op: str, result: DType, sources: list[DType]) -> Callable[..., Array]:
         if op in _NATIVE:
@@ -133,16 +157,20 @@ class Evaluators:
         source = sources[-1]  # a WHERE's first source is a bool, the others are what is computed with
         table = INDEX_PRIMITIVES if source.kind == "index" else PRIMITIVES
         names = [parameter.name for parameter in declaration.parameters]
-        small = str(source) in _WORKING
+        exactly = steps_round(declaration, source)
+        if exactly and source.is_integer:
+            return _on_exact_integers(declaration.evaluator, names, source, result)
+        working = _EXACT.get(str(source), source.numpy) if exactly else _WORKING.get(str(source), source.numpy)
+        small = np.dtype(working) != source.numpy
         if not small and (direct := _direct(declaration.evaluator, names, table)) is not None:
             return direct
         code = _translate(declaration.evaluator, table)
-        literals = np.dtype(_WORKING[str(source)]) if small else source.numpy
+        literals = np.dtype(working)
 
         def operation(*arrays: Array) -> Array:
             given = dict(zip(names, arrays, strict=True))
-            working = {name: _widened(array) for name, array in given.items()} if small else given
-            value = np.asarray(code(_Operands(given, working, literals, source, result)))
+            wide = {name: _as(array, source, literals) for name, array in given.items()} if small else given
+            value = np.asarray(code(_Operands(given, wide, literals, source, result)))
             return value if value.dtype == result.numpy else value.astype(result.numpy)
 
         return operation
@@ -158,13 +186,37 @@ def load(paths: Iterable[Path]) -> Evaluators:
 
 @cache
 def evaluators() -> Evaluators:
-    """Those of rules/ops.rules and rules/ops_functions.rules."""
-    return load([data_folder("rules") / name for name in ("ops.rules", "ops_functions.rules")])
+    """Those of rules/ops.rules and rules/ops_functions.rules, and of users' files that declare ops."""
+    ours = [data_folder("rules") / name for name in ("ops.rules", "ops_functions.rules")]
+    return load([*ours, *(path for path in user_files() if declares_ops(path))])
 
 
 def _widened(array: Array) -> Array:
     working = _WORKING.get(array.dtype.name)
     return array if working is None else array.astype(working)
+
+
+def _as(array: Array, source: DType, working: np.dtype[Any]) -> Array:
+    """An operand as it is computed with; another kind of source, such as a condition, as it is."""
+    return array.astype(working) if array.dtype == source.numpy else array
+
+
+def _on_exact_integers(
+    expression: syntax.Expression, names: list[str], source: DType, result: DType
+) -> Callable[..., Array]:
+    """The expression on Python's integers, and the result wrapped around once."""
+    code = _translate(expression, PRIMITIVES)
+
+    def operation(*arrays: Array) -> Array:
+        given = dict(zip(names, arrays, strict=True))
+        exact = {name: _as(array, source, np.dtype(object)) for name, array in given.items()}
+        value = np.asarray(code(_Operands(given, exact, np.dtype(object), source, result)))
+        if value.dtype != np.dtype(object) or not result.is_integer:
+            return value.astype(result.numpy)
+        wrapped = value & ((1 << result.bits) - 1)
+        return np.asarray(wrapped).astype(f"uint{result.bits}").view(result.numpy)
+
+    return operation
 
 
 # ---- from syntax to functions ----
@@ -177,6 +229,8 @@ def _translate(expression: syntax.Expression, table: dict[str, Callable[..., Any
             return lambda operands: operands.working[name]
         case syntax.Literal(value=value):
             return lambda operands: np.asarray(value).astype(operands.literals)
+        case syntax.Call(function="dtype_min" | "dtype_max" as end):
+            return lambda operands: np.asarray(_extreme(operands.source, end == "dtype_max")).astype(operands.literals)
         case syntax.Conditional(condition=condition, then=then, otherwise=otherwise):
             return _apply(np.where, [_translate(e, table) for e in (condition, then, otherwise)])
         case syntax.Prefix(operator=operator, operand=operand):

@@ -45,9 +45,10 @@ def main(arguments: Sequence[str]) -> int:
         return _tell(*_essential(trials.checked(), str(error)), as_json=options.json)
     if culprit is None:
         # its reference has the essential rules too
-        checked = trials.checked() if isinstance(trials, Scripts) else Checked(None, "", ())
+        checked = trials.checked() if isinstance(trials, Scripts) or options.check else Checked(None, "", ())
         if checked.blame is None and not checked.problem:
-            return _tell({"right": True}, "the result is right", as_json=options.json, status=0)
+            data = {"right": True, "skipped": list(checked.skipped)}
+            return _tell(data, "\n".join(["the result is right", *checked.skipped]), as_json=options.json, status=0)
         return _tell(*_essential(checked, ""), as_json=options.json)
     firing = trials.firing(Trial(culprit.off, (culprit.rule, culprit.firing)))
     return _tell(_data(culprit, firing), _text(culprit, firing), as_json=options.json)

@@ -10,10 +10,11 @@ from rulegrad.lang.checker.expressions import OPS, ExpressionChecker
 from rulegrad.lang.checker.scope import DTYPE, NODE, PARAMETER, SEQUENCE, VALUE, Binding, Scope
 from rulegrad.lang.checker.world import World
 from rulegrad.lang.diagnostics import did_you_mean
+from rulegrad.lang.rounding import ROUNDS_EACH
 
 DTYPE_PROPERTIES = ("kind", "bits", "exponent", "mantissa")
 DTYPE_KINDS = ("void", "bool", "int", "uint", "float", "index", "complex")
-OP_FLAGS = ("commutative", "associative", "idempotent", "closes")
+OP_FLAGS = ("commutative", "associative", "idempotent", "closes", ROUNDS_EACH)
 STAGES = ("tensor", "kernel", "program")
 SHAPE_WORDS = ("scalar", "elementwise")
 _VARIABLE = re.compile(r"[A-Z][0-9]?")

@@ -145,6 +145,10 @@ class Encoding:
         found = _bits(function, d, terms)
         return self._opaque(function, dtype, terms) if found is None else found
 
+    def unknown(self, op: str, dtype: str, terms: Sequence[Any]) -> Any:
+        """A function of which nothing is known, with a result of that dtype."""
+        return z3.Function(f"{op} {dtype}", *[t.sort() for t in terms], self.sort(dtype))(*terms)
+
     def _note_degree(self, factors: Sequence[Any], product: Any) -> None:
         """z3 multiplies polynomials out, which for a ** (2 ** 60) has no end."""
         degree = sum(self.degrees.get(x.get_id(), (x, 1))[1] for x in factors)

@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from rulegrad.errors import RuleError
+from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
 from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS, OpTable
 from rulegrad.lang.proof.programs import Entry
+from rulegrad.lang.rounding import ROUNDS_EACH, steps_round
 
 _OPERATORS = {**SWAPPED_OPS, **INFIX_OPS}
 #: Ops that tests make graphs of, whatever a rule says.
@@ -83,13 +85,24 @@ class Hashes:
         """Each op, with the dtypes that its variables stand for."""
         table = self._table
         return {
-            name: [canonical(_without_closes(op.declaration), _NOT_MEANING | {"where"}), self._where(op.declaration)]
+            name: [canonical(self._computing(op.declaration), _NOT_MEANING | {"where"}), self._where(op.declaration)]
             for name, op in table.ops.items()
         }
 
     def _where(self, op: syntax.OpDeclaration) -> Any:
         bounds = {variable: self._table.resolve_dtypes(bound) or frozenset() for variable, bound in op.where.items()}
         return [[variable, sorted(names - self._complex or names)] for variable, names in bounds.items()]
+
+    def _computing(self, op: syntax.OpDeclaration) -> syntax.OpDeclaration:
+        """The op with the flags that say what it computes.
+
+        Not which loops are open, which is for the engine; and that an `eval` line of several steps is rounded once.
+        """
+        dtypes = set().union(
+            *(self._table.resolve_dtypes(op.where.get(p.type or "", p.type or "")) or () for p in op.parameters)
+        )
+        once = ["rounds once"] if any(steps_round(op, as_dtype(dtype)) for dtype in dtypes) else []
+        return dataclasses.replace(op, flags=(*(f for f in op.flags if f not in ("closes", ROUNDS_EACH)), *once))
 
     def of(self, entry: Entry) -> str:
         """The hash of a rule, and of all that it depends on."""
@@ -114,11 +127,6 @@ class Hashes:
         found = {name for name in (_OPERATORS.get(word), PREFIX_OPS.get(word)) if name}
         found |= {word, table.by_function_name.get(word, word)} & table.ops.keys()
         return found | table.op_classes.get(word, frozenset())
-
-
-def _without_closes(op: syntax.OpDeclaration) -> syntax.OpDeclaration:
-    """The flag tells the engine which loops are open; what the op computes is known without it."""
-    return dataclasses.replace(op, flags=tuple(flag for flag in op.flags if flag != "closes"))
 
 
 def _words(item: Any) -> set[str]:

@@ -13,7 +13,8 @@ from rulegrad.lang import syntax
 from rulegrad.lang.optable import OpTable
 from rulegrad.lang.proof.encoding import Encoding
 from rulegrad.lang.proof.reference import threefry
-from rulegrad.lang.proof.values import Exact, Node, StructuralError, UntranslatableError, Value
+from rulegrad.lang.proof.values import Exact, Node, StructuralError, UntranslatableError, Value, limits
+from rulegrad.lang.rounding import steps_round
 
 _COUNTERS = ("RANGE", "SPECIAL")
 
@@ -97,7 +98,10 @@ class Meaning:
             raise StructuralError(f"{op} has no `eval` line")
         names = [parameter.name for parameter in declaration.parameters]
         given = dict(zip(names, sources, strict=True))
-        term = self._translate(declaration.evaluator, given, sources[-1].dtype, dtype)
+        if steps_round(declaration, as_dtype(sources[-1].dtype)):  # of its exact value nothing is known here
+            term = self.encoding.unknown(op, dtype, [source.term for source in sources])
+        else:
+            term = self._translate(declaration.evaluator, given, sources[-1].dtype, dtype)
         if op == "UPPER_WORD":  # the quotient is one of the source's dtype
             term = self.encoding.convert(term, sources[-1].dtype, dtype)
         return Node(term, dtype, _valid(op, sources), None, op, tuple(sources), attributes)
@@ -126,6 +130,10 @@ class Meaning:
             case syntax.Conditional(condition=condition, then=then, otherwise=otherwise):
                 c, a, b = (self._translate(part, given, source, result) for part in (condition, then, otherwise))
                 return z3.simplify(z3.If(c, a, b)) if z3.is_true(c) or z3.is_false(c) else z3.If(c, a, b)
+            case syntax.Call(function="dtype_min" | "dtype_max" as end):
+                if not as_dtype(source).is_integer:
+                    raise UntranslatableError("an end of a dtype that has no integers")
+                return e.constant(limits(source)[end == "dtype_max"], source)
             case syntax.Call(function="convert", arguments=(syntax.Name(name=name),)):
                 return e.convert(given[name].term, given[name].dtype, result)
             case syntax.Call(function="bitcast", arguments=(syntax.Name(name=name),)):
