@@ -138,7 +138,7 @@ class Evaluators:
                 found = None
         return found if isinstance(found, np.ufunc) and found.nin == 2 else None
 
-    def _folded(self, op: str, dtype: str, array: Array, axes: tuple[int, ...]) -> Array:
+    def _folded(self, op: str, dtype: DType | str, array: Array, axes: tuple[int, ...]) -> Array:
         """Reduced element by element, by an op that is no ufunc: one of a user's file."""
         combine = self.bind(op, dtype, [dtype, dtype])
         for axis in axes:
