@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from rulegrad.conformance import programs
+from rulegrad.conformance.ladder import Ladder
+from rulegrad.conformance.programs import LAYOUTS
 from rulegrad.conformance.spelling import Spellings, quoted_line
 from rulegrad.conformance.values import differs, operands
 from rulegrad.lang import engine
@@ -40,6 +43,40 @@ def test_a_folder_without_files(capsys: pytest.CaptureFixture[str], tmp_path: Pa
         f"it has no {tmp_path.name}.rules",
     ]
     assert rungs["copy"]["skipped"] == "load did not pass"
+
+
+# A function of 4x4 matrices that stands for an instruction; bfloat16 are held as bits. `{sum}` is what it adds.
+_INSTRUCTION = """target c:
+    has MATRIX_MULACC
+    row matrix_instructions "multiply_4x4x4" 4 4 4 bfloat16 float32 1 (1, 2, 4, 8) (1, 2, 4, 8) (1, 2, 4, 8) (2, 2) (1, 1) 0
+        "static float widened(unsigned short a) {{ unsigned u = (unsigned)a << 16; float f; __builtin_memcpy(&f, &u, 4); return f; }}\\nstatic void multiply_4x4x4(float* c, const unsigned short* a, const unsigned short* b) {{\\n  for (int i = 0; i < 16; i++)\\n    for (int k = 0; k < 4; k++) c[i] += {sum};\\n}}"
+"""
+_RIGHT_SUM = "widened(a[i / 4 * 4 + k]) * widened(b[i % 4 + 4 * k])"
+
+
+@pytest.mark.parametrize(
+    ("sum_", "wrong"),
+    [
+        (_RIGHT_SUM, False),
+        ("(k < 3 ? " + _RIGHT_SUM + " : 0)", True),  # a step less
+    ],
+)
+def test_products_of_each_dtype_that_has_an_instruction(
+    sum_: str,
+    wrong: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for others in ("reducing", "multiplying"):  # which all dtypes have
+        monkeypatch.setattr(programs, others, lambda _: ())
+    path = tmp_path / "instruction.rules"
+    path.write_text(_INSTRUCTION.format(sum=sum_), encoding="utf-8")
+    with engine.load_rules(path):
+        rung = Ladder("c").climb("matmul")[-1]
+    found = {finding.about for finding in rung.findings}
+    tiling = {f"{name} bfloat16 8x4x8" for name in LAYOUTS}
+    assert found >= tiling if wrong else not found
+    assert rung.tried == 2 * len(LAYOUTS)
 
 
 def test_operands_have_every_pair_of_special_values() -> None:

@@ -52,7 +52,7 @@ class Ladder:
             "reduce": lambda rung: self._compare(
                 rung, (p for dtype in self._some_dtypes() for p in programs.reducing(dtype))
             ),
-            "matmul": lambda rung: self._compare(rung, programs.multiplying(self._some_dtypes())),
+            "matmul": self._multiply,
             "ops": lambda rung: Operations(self._device, self._owner.folder, rung, self._deadline).run(),
             "suite": lambda rung: self._compare(rung, programs.suite()),
         }
@@ -104,6 +104,11 @@ class Ladder:
 
     def _add(self, rung: Rung) -> None:
         self._compare(rung, (p for dtype in self._some_dtypes() for p in programs.adding(dtype)))
+
+    def _multiply(self, rung: Rung) -> None:
+        rows = self._target.rows.get("matrix_instructions", ())
+        by_instructions = programs.multiplying_by_instructions(rows)
+        self._compare(rung, (*programs.multiplying(self._some_dtypes()), *by_instructions))
 
     # ---- what they share ----
 

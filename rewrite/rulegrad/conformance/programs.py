@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from rulegrad.conformance.values import small_integers
 from rulegrad.diagnosis import corpus
+from rulegrad.ir.dtype import as_dtype
+from rulegrad.lang import syntax
 from rulegrad.runtime.numerics import Array
 from rulegrad.tensor import Tensor
 
@@ -76,6 +79,65 @@ def multiplying(dtypes: list[str]) -> Iterator[tuple[str, Program]]:
     yield "transposed", lambda device: [given(device, 16, 32).T @ given(device, 16, 32, seed=1)]
     yield "matrix and vector", lambda device: [given(device, 33, 17) @ given(device, 17, seed=1)]
     yield "convolution", lambda device: [given(device, 2, 4, 9, 9).conv2d(given(device, 8, 4, 3, 3, seed=1), padding=1)]
+
+
+def multiplying_by_instructions(rows: Sequence[syntax.Row]) -> Iterator[tuple[str, Program]]:
+    """Products of each dtype that has a matrix instruction: at sizes that tile and that do not, in every layout.
+
+    rows: those of the table matrix_instructions that the target has.
+    """
+    sizes: dict[str, dict[tuple[int, int, int], None]] = {}
+    for row in rows:
+        columns = [_plain(column) for column in row]
+        (rows_, across, depth, dtype), (high, wide), (teams_high, teams_wide) = columns[1:5], columns[10], columns[11]
+        tile = (rows_ * high * teams_high, depth * max(1, columns[12]), across * wide * teams_wide)
+        fits_not = tuple(n + n // 2 + 1 for n in tile)
+        sizes.setdefault(dtype, {}).update(dict.fromkeys((tile, fits_not)))
+    for dtype, some in sizes.items():
+        for m, k, n in some:
+            for layout, product in LAYOUTS.items():
+                yield (
+                    f"{layout} {dtype} {m}x{k}x{n}",
+                    lambda device, dtype=dtype, size=(m, k, n), product=product: [product(device, dtype, *size)],  # type: ignore[misc]
+                )
+
+
+def _plain(x: syntax.Expression) -> Any:
+    """The value of a column: a number, the name of a dtype, or a tuple of numbers."""
+    match x:
+        case syntax.Literal(value=value):
+            return value
+        case syntax.Name(name=name):
+            return name
+        case syntax.Sequence(items=items):
+            return tuple(map(_plain, items))
+    raise TypeError(x)
+
+
+def _operand(device: str, *shape: int, dtype: str, seed: int = 0) -> Tensor:
+    """Small integers; those of 8 bits are multiplied as int32, which is what instructions add them up in."""
+    made = given(device, *shape, dtype=dtype, seed=seed)
+    return made.cast("int32") if as_dtype(dtype).is_integer else made
+
+
+#: Products of matrices (m, k) and (k, n), by how they lie in memory.
+LAYOUTS: dict[str, Callable[[str, str, int, int, int], Tensor]] = {
+    "matmul": lambda device, dtype, m, k, n: (
+        _operand(device, m, k, dtype=dtype) @ _operand(device, k, n, dtype=dtype, seed=1)
+    ),
+    "left transposed": lambda device, dtype, m, k, n: (
+        _operand(device, k, m, dtype=dtype).T @ _operand(device, k, n, dtype=dtype, seed=1)
+    ),
+    "right transposed": lambda device, dtype, m, k, n: (
+        _operand(device, m, k, dtype=dtype) @ _operand(device, n, k, dtype=dtype, seed=1).T
+    ),
+    "both transposed": lambda device, dtype, m, k, n: (
+        _operand(device, k, m, dtype=dtype).T @ _operand(device, n, k, dtype=dtype, seed=1).T
+    ),
+    "batches": lambda device, dtype, m, k, n: (
+        _operand(device, 2, m, k, dtype=dtype) @ _operand(device, 2, k, n, dtype=dtype, seed=1)
+    ),
+}
 
 
 def suite() -> Iterator[tuple[str, Program]]:
