@@ -12,6 +12,7 @@ the decompositions of `linalg`. Files follow the standard's families of function
 from rulegrad import __version__
 
 from . import fft, linalg
+from .beyond import diag, einsum
 from .constants import e, inf, nan, newaxis, pi
 from .creation import (
     arange,
@@ -193,9 +194,11 @@ __all__ = [
     "count_nonzero",
     "cumulative_prod",
     "cumulative_sum",
+    "diag",
     "diff",
     "divide",
     "e",
+    "einsum",
     "empty",
     "empty_like",
     "equal",

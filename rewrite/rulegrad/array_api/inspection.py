@@ -26,12 +26,12 @@ class Info:
     __module__ = "rulegrad.array_api"
 
     def capabilities(self) -> dict[str, Any]:
-        """What is there beyond the minimum. Shapes that depend on data synchronise; ranks have no limit.
+        """What is there beyond the minimum. Shapes that depend on data synchronise; NumPy reads up to 64 axes.
 
         >>> Info().capabilities()["data-dependent shapes"]
         True
         """
-        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
         """The name of the device that arrays are created on when none is named. Raises DeviceError."""
