@@ -167,7 +167,8 @@ def binary(m: Maker) -> bool:
     if value.dtype != "bool":
         texts += [("{0} - {1}", "{0} - {1}")] * 2
     if value.is_float:
-        texts += [("{0} / ({1} * {1} + 1)", "{0} / ({1} * {1} + 1)"), ("np.copysign({0}, {1})", "{0}.copysign({1})")]
+        texts += [("{0} / ({1} * {1} + 1)", "{0} / ({1} * {1} + 1)")]
+        texts += [("np.copysign({0}, {1} * {1} - 2)", "{0}.copysign({1} * {1} - 2)")]
     else:
         texts += [(f"{{0}} {op} {{1}}", f"{{0}} {op} {{1}}") for op in ("&", "|", "^")]
     if m.random.random() < 0.3:
@@ -414,11 +415,15 @@ def attention(m: Maker) -> bool:
         return False
     value, keys = m.known[n], m.random.choice(EXTENTS)
     k, v = m.partner(n, (keys, value.shape[1])), m.partner(n, (keys, m.random.choice(EXTENTS)))
-    scores = "(matmul({0}, {1}.T) * 0.5)"
-    powers = f"np.exp({scores} - {scores}.max(1, keepdims=True))"
-    text = f"matmul({powers} / {powers}.sum(1, keepdims=True), {{2}})"
     shape = (value.shape[0], m.known[v].shape[1])
-    return m.put([n, k, v], text, "(({0} @ {1}.T) * 0.5).softmax(-1) @ {2}", shape, value.dtype, rounds=True)
+    return m.put(
+        [n, k, v],
+        "attention({0}, {1}, {2})",
+        "(({0} @ {1}.T) * 0.5).softmax(-1) @ {2}",
+        shape,
+        value.dtype,
+        rounds=True,
+    )
 
 
 def convolution(m: Maker) -> bool:

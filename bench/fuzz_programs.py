@@ -40,6 +40,13 @@ def conv1d(x: Array, w: Array) -> Array:
     return np.einsum("ncls,kcs->nkl", windows(x, w.shape[2], 2), w).astype(x.dtype)
 
 
+def attention(q: Array, k: Array, v: Array) -> Array:
+    """Weighted by the softmax of half the products of queries and keys."""
+    scores = matmul(q, k.T) * q.dtype.type(0.5)
+    powers = np.exp(scores - scores.max(1, keepdims=True))
+    return matmul(powers / powers.sum(1, keepdims=True), v)
+
+
 def added_at(x: Array, axis: int, places: Array, values: Array) -> Array:
     """x with values added at places along an axis, in order."""
     found = x.copy()
@@ -50,7 +57,8 @@ def added_at(x: Array, axis: int, places: Array, values: Array) -> Array:
 
 
 NUMPY_NAMES = {
-    "np": np, "matmul": matmul, "conv1d": conv1d, "added_at": added_at, "windows": windows, "D": numpy_dtype,
+    "np": np, "matmul": matmul, "conv1d": conv1d, "attention": attention, "added_at": added_at, "windows": windows,
+    "D": numpy_dtype,
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from extents import KINDS, program
 from fuzz import Expected, NotJudgedError, aliasing, gradient_problem, programs_of, report, verdict, verdicts
 from fuzz_programs import Program, Statement
 
@@ -16,6 +17,13 @@ def test_a_sample(device: str, seed: int, count: int) -> None:
     results = verdicts(programs_of(seed, count, aliasing()), device)
     assert len(results) > count // 2
     assert not [(program.seed, problem) for program, problem in results if problem]
+
+
+@pytest.mark.parametrize("device", ["numpy", "c"])
+def test_kernels_at_some_extents(device: str) -> None:
+    """A sample of bench/extents.py: each kind at one extent, another one on each device."""
+    programs = [program(kind, (2, 4, 7, 8, 17)[(k + len(device)) % 5], "float32", k) for k, kind in enumerate(KINDS)]
+    assert not [(list(KINDS)[one.seed], problem) for one, problem in verdicts(programs, device) if problem]
 
 
 def test_programs_follow_from_their_numbers() -> None:

@@ -15,6 +15,18 @@ A = R.integers(-3, 4, (3, 5, 2))
 F = R.normal(size=(4, 3)).astype(np.float32)
 
 
+def test_rows_that_are_equal_start_anew() -> None:
+    """Values without memory, and those that count the axis, do not depend on the rows: the reduction still does."""
+    places = np.broadcast_to(np.arange(1.0, 5), (3, 4))
+    x = (Tensor.arange(4, device="c") + 1.0).expand(3, 4)
+    results = [Tensor.full((3, 4), 2, device="c").cumsum(1), Tensor.full((2, 3, 2), 2, device="c").cumprod(1)]
+    results += [x.cumprod(1), x.cummax(1)[0]]
+    results[0].realize(*results[1:])
+    expected = [np.full((3, 4), 2).cumsum(1), np.full((2, 3, 2), 2).cumprod(1), places.cumprod(1), places]
+    for found, wanted in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(found.numpy(), wanted)
+
+
 def test_sums_and_products(device, check):
     x = Tensor(A)
     check(

@@ -212,7 +212,7 @@ class Run:
 
     def _scan(self, node: UOp) -> Any:
         last = self.loops[loop_key(node.src[1])]
-        values = [self.value(node.src[0]) for turn, _ in enumerate(self.over(node.src[1:])) if turn <= last]
+        values = [self.value(node.src[0]) for turn, _ in enumerate(self.over(node.src[1:2])) if turn <= last]
         result = values[0]
         for value in values[1:]:
             result = _combined(node.attrs["op"], result, value, node.dtype)

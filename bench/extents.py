@@ -1,0 +1,113 @@
+"""Every kind of kernel at every extent from 1 to 40, on a device, against NumPy.
+
+    python bench/extents.py --device c --most 40
+
+How a kernel is cut into lanes, blocks and turns depends on its extents: a mistake shows at some of them only. Programs
+and their judgement are those of fuzz.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+import numpy as np
+
+from fuzz import report, verdicts
+from fuzz_programs import Array, Program, Statement
+
+#: Kind: the shapes of what it reads (n: the extent that is tried; i: places on an axis), NumPy's text, Tensor's.
+KINDS: dict[str, tuple[str, str, str]] = {
+    "product, rows": ("n,5 5,6", "matmul(v0, v1)", "v0 @ v1"),
+    "product, depth": ("3,n n,6", "matmul(v0, v1)", "v0 @ v1"),
+    "product, columns": ("3,5 5,n", "matmul(v0, v1)", "v0 @ v1"),
+    "product, square": ("n,n n,n", "matmul(v0, v1)", "v0 @ v1"),
+    "product, transposed right": ("4,n 6,n", "matmul(v0, v1.T)", "v0 @ v1.T"),
+    "product, transposed left": ("n,4 n,6", "matmul(v0.T, v1)", "v0.T @ v1"),
+    "product, batches": ("n,3,4 n,4,5", "matmul(v0, v1)", "v0 @ v1"),
+    "product, one side in batches": ("2,n,4 4,5", "matmul(v0, v1)", "v0 @ v1"),
+    "sum, rows": ("3,n", "v0.sum(1)", "v0.sum(axis=1)"),
+    "sum, columns": ("n,3", "v0.sum(0)", "v0.sum(axis=0)"),
+    "sum, of n columns": ("3,n", "v0.sum(0)", "v0.sum(axis=0)"),
+    "sum, middle": ("2,n,3", "v0.sum(1)", "v0.sum(axis=1)"),
+    "sum, all": ("n,n", "v0.sum()", "v0.sum()"),
+    "maximum, rows": ("3,n", "v0.max(1)", "v0.max(axis=1)"),
+    "minimum, columns": ("n,3", "v0.min(0)", "v0.min(axis=0)"),
+    "product of elements": ("3,n", "v0.prod(1)", "v0.prod(axis=1)"),
+    "mean": ("n,4", "v0.mean(0)", "v0.mean(axis=0)"),
+    "place of the largest": ("3,n", "v0.argmax(1)", "v0.argmax(axis=1)"),
+    "running sum": ("3,n", "np.cumsum(v0, 1)", "v0.cumsum(1)"),
+    "running maximum": ("n,3", "np.maximum.accumulate(v0, 0)", "v0.cummax(0)[0]"),
+    "softmax": (
+        "3,n", "np.exp(v0 - v0.max(1, keepdims=True)) / np.exp(v0 - v0.max(1, keepdims=True)).sum(1, keepdims=True)",
+        "v0.softmax(1)",
+    ),
+    "softmax, columns": (
+        "n,3", "np.exp(v0 - v0.max(0, keepdims=True)) / np.exp(v0 - v0.max(0, keepdims=True)).sum(0, keepdims=True)",
+        "v0.softmax(0)",
+    ),
+    "layer norm": (
+        "3,n", "(v0 - v0.mean(1, keepdims=True)) / np.sqrt(v0.var(1, keepdims=True) + v0.dtype.type(1))",
+        "(v0 - v0.mean(axis=1, keepdims=True)) / (v0.var(axis=1, keepdims=True, correction=0) + 1).sqrt()",
+    ),
+    "attention, keys": ("3,4 n,4 n,5", "attention(v0, v1, v2)", "((v0 @ v1.T) * 0.5).softmax(-1) @ v2"),
+    "attention, queries": ("n,4 5,4 5,3", "attention(v0, v1, v2)", "((v0 @ v1.T) * 0.5).softmax(-1) @ v2"),
+    "attention, width": ("3,4 8,4 8,n", "attention(v0, v1, v2)", "((v0 @ v1.T) * 0.5).softmax(-1) @ v2"),
+    "attention, all": ("n,n n,n n,n", "attention(v0, v1, v2)", "((v0 @ v1.T) * 0.5).softmax(-1) @ v2"),
+    "convolution": (
+        "1,2,n 3,2,1", "conv1d(v0, v1)",
+        "v0.reshape(1, 2, 1, -1).conv2d(v1.reshape(3, 2, 1, -1)).squeeze(2)",
+    ),
+    "convolution, window": (
+        "2,2,40 2,2,n", "conv1d(v0, v1)",
+        "v0.reshape(2, 2, 1, -1).conv2d(v1.reshape(2, 2, 1, -1)).squeeze(2)",
+    ),
+    "pooling": ("2,n,4", "windows(np.pad(v0, ((0, 0), (0, 1), (0, 0))), 2, 1).max(-1)", "POOLED"),
+    "transposed": ("n,5", "v0.T + 1", "v0.T + 1"),
+    "flipped": ("3,n", "v0[:, ::-1] * 2", "v0.flip(1) * 2"),
+    "padded": ("3,n", "np.pad(v0, ((1, 0), (2, 1)))", "v0.pad(((1, 0), (2, 1)))"),
+    "joined": ("3,n 3,4", "np.concatenate([v0, v1, v0], 1)", "v0.cat(v1, v0, axis=1)"),
+    "gathered": ("3,n i3,4", "np.take_along_axis(v0, v1, 1)", "v0.gather(1, v1)"),
+    "scattered": ("3,n i3,7 3,7", "added_at(v0, 1, v1, v2)", "v0.scatter_add(1, v1, v2)"),
+    "sorted": ("2,n", "np.sort(v0, 1)", "v0.sort(1)[0]"),
+}  # fmt: skip
+
+
+def program(kind: str, n: int, dtype: str, seed: int) -> Program:
+    """One kind of kernel at one extent."""
+    noise = np.random.default_rng(seed)
+    shapes, numpy, tensor = KINDS[kind]
+    inputs: list[tuple[int, Array]] = []
+    for number, text in enumerate(shapes.split()):
+        shape = tuple(n if part == "n" else int(part) for part in text.removeprefix("i").split(","))
+        values = noise.integers(0, n, shape) if text[0] == "i" else noise.normal(size=shape).astype(dtype)
+        inputs.append((number, values))
+    pooled = "v0.pad(((0, 0), (0, 1), (0, 0))).unfold(1, 2, 1).max(axis=-1)"
+    result = "int64" if "arg" in numpy else dtype
+    sources = tuple(range(len(inputs)))
+    step = Statement(len(inputs), sources, numpy, tensor.replace("POOLED", pooled), result, rounds=True)
+    return Program(seed, inputs, [step], [len(inputs)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="c")
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--most", type=int, default=40, help="the largest extent")
+    given = parser.parse_args()
+    begin, wrong, count = time.perf_counter(), 0, 0
+    for kind in KINDS:
+        extents = range(1, given.most + 1)
+        programs = [program(kind, n, given.dtype, n) for n in extents]
+        for one, problem in verdicts(programs, given.device):
+            count += 1
+            if problem:
+                wrong += 1
+                print(f"{kind}, extent {one.seed}:\n{report(one, given.device, problem)}\n", flush=True)
+    print(f"{count} kernels on {given.device}: {wrong} differ; {time.perf_counter() - begin:.0f} s")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()
