@@ -44,7 +44,7 @@ class Indexing(Movement):
             axis += 1
         view = self.shrink(*bounds)
         view = view._every(steps) if any(step != 1 for step in steps) else view
-        return view.reshape(shape)
+        return view if view.shape == tuple(shape) else view.reshape(shape)
 
     def _every(self, steps: list[int]) -> Self:
         """Every `steps[k]`-th element of each axis, from the last one for a negative step."""
