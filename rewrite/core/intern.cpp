@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "facts.hpp"
+#include "named.hpp"
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -223,6 +224,7 @@ void destroy(Node* first) {
         n->src[k]->chain = dead;  // it is in no bucket any more
         dead = n->src[k];
       }
+    if (n->facts.load(std::memory_order_relaxed) & kStored) forget(n);
     drop_shape(n->shape.load(std::memory_order_relaxed));
     drop_ranges(n->ranges.load(std::memory_order_relaxed));
     give_block(n, block_size(n->nsrc, n->attrs ? n->attrs->values : 0));

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "interpreter_lock.hpp"
+#include "named.hpp"
 #include "python_trace.hpp"
 #include "signature.hpp"
 
@@ -454,6 +455,8 @@ NB_MODULE(_core, m) {
     }
   });
 
+  m.attr("NodeHolder") = nb::steal(node_holder());
+
   auto cls = nb::class_<Handle>(m, "UOp", R"doc(An immutable node: op, dtype, sources, attributes. Equal nodes are the same node.
 
 >>> x = UOp("PARAM", (), "float32", slot=0, shape=(4,))
@@ -578,6 +581,8 @@ NB_MODULE(_core, m) {
   m.def("name_dtypes", &name_dtypes, nb::arg("dtypes"), "The objects that stand for dtypes from now on; str() of each is its name.");
   m.def("renumbered", &renumbered, nb::arg("like"), nb::arg("number"), "The BUFFER node with another number.");
   m.def("signature", &signature, nb::arg("roots"), "A key of the graphs with their buffers left open, and the buffers' ids in order.");
+  m.def("remember", &remember, nb::arg("node"), nb::arg("buffer"), "The buffer holds the value of the node, as long as both live.");
+  m.def("resolved", &resolved, nb::arg("roots"), "Graphs on the buffers that hold values of their nodes, and what is named in them.");
   m.def("verify", [](const Handle& root, const std::string& stage) {
     static const std::pair<const char*, uint32_t> stages[] = {{"tensor", 1}, {"kernel", 2}, {"program", 4}};
     for (auto& [name, bit] : stages)

@@ -107,7 +107,8 @@ constexpr int64_t kUnboundedLow = INT64_MIN, kUnboundedHigh = INT64_MAX;
 // CONST nodes of the values 0, 1 and -1 have symbols of their own, above the ops.
 constexpr size_t kConstSymbols = 3;
 
-enum Fact : uint8_t { kInterval = 1, kRanges = 2 };
+// The last two: a tensor stands for the node, its value is in a buffer (named.cpp).
+enum Fact : uint8_t { kInterval = 1, kRanges = 2, kNamed = 4, kStored = 8 };
 
 struct Attrs {
   uint32_t size;

@@ -12,6 +12,11 @@ BINARY_OPERATORS: list[str]
 #: Operators of the instruction UNARY, in the order of their numbers.
 UNARY_OPERATORS: list[str]
 
+class NodeHolder:
+    """Objects that stand for a node: the engine finds them by it, as long as they live."""
+
+    _uop: UOp
+
 class Information(TypedDict):
     """What a rewriting pass did."""
 
@@ -263,6 +268,16 @@ def signature(roots: Sequence[UOp]) -> tuple[bytes, list[int]]:
 
     Graphs have equal keys exactly when they become equal by renaming buffers. A key holds in this process only.
     Raises GraphError.
+    """
+
+def remember(node: UOp, buffer: Any) -> None:
+    """From now on the buffer holds the value of the node, as long as both live; only a weak reference is kept."""
+
+def resolved(roots: Sequence[UOp]) -> tuple[list[UOp], list[Any], list[tuple[UOp, UOp, list[Any]]]]:
+    """Graphs that read the buffers that were remembered of their nodes, these buffers, and what is named in the graphs.
+
+    For each node that NodeHolders stand for, sources first: the node on those buffers; the same with a NAMED around
+    each such node below it; the holders. A buffer whose attribute `is_lent` is true is not read.
     """
 
 def verify(root: UOp, stage: str) -> str:

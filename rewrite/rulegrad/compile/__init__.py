@@ -13,6 +13,10 @@ from rulegrad.lang import engine, watching
 #: What is Python and not rules: file, what it does, why it is no rule; docs/architecture.md has the same table.
 HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
     "realize": ("finds or makes the plan of a graph, allocates, launches", "it calls devices"),
+    "keeping": (
+        "asks the pass `keep` which values that tensors stand for are results too",
+        "bookkeeping; decides nothing",
+    ),
     "schedule": (
         "runs the schedule's passes; lists the stores in order, numbers buffers",
         "bookkeeping between graphs and buffers; decides nothing",

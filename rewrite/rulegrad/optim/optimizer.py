@@ -17,7 +17,7 @@ from rulegrad.nn.parameter import Parameter
 from rulegrad.nn.walking import Walked
 from rulegrad.tensor import updates
 from rulegrad.tensor.gradient_mode import no_grad
-from rulegrad.tensor.realize import needs_buffer
+from rulegrad.tensor.realize import needs_buffer, realize_all
 from rulegrad.tensor.tensor import Tensor
 
 #: Tensors, or groups of them: dicts with "params" and the options that differ.
@@ -169,9 +169,9 @@ class Optimizer(Walked):
             results += [tensor for j in moved for tensor in self.state.get(j, {}).values()]
         for parameter, value in changes:
             parameter.assign(value.cast(parameter.dtype))
-        waiting: list[Any] = [*(parameter for parameter, _ in changes), *results, *updates.take(self.device)]
-        if waiting:
-            Tensor.realize(*waiting)
+        # A gradient that was not asked for before needs no memory.
+        used_up = [parameter.grad for parameter, _ in changes if parameter.grad is not None]
+        realize_all([*(parameter for parameter, _ in changes), *results, *updates.take(self.device)], used_up)
 
     def _moving(self, k: int, moved: set[int]) -> list[_Cohort]:
         """The cohorts of group k when these parameters are moved: one, unless some lacked a gradient before."""
@@ -202,8 +202,8 @@ class Optimizer(Walked):
         """The tensors whose gradients these are, where they still wait to be computed."""
         found: dict[int, Any] = {}
         for parameter in self.parameters:
-            for reference in parameter.grad._gradient_of if parameter.grad is not None else ():
-                root = reference()
+            for call in parameter.grad._gradient_of if parameter.grad is not None else ():
+                root = call.root
                 if root is not None and needs_buffer(root):
                     found[id(root)] = root
         return list(found.values())

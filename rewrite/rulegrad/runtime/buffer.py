@@ -78,12 +78,25 @@ class Buffer:
     array([1., 2.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_borrowed", "_handle", "_uop", "device", "dtype", "id", "made_at", "nbytes", "shape")
+    __slots__ = (
+        "__weakref__",
+        "_borrowed",
+        "_handle",
+        "_uop",
+        "device",
+        "dtype",
+        "id",
+        "is_lent",
+        "made_at",
+        "nbytes",
+        "shape",
+    )
 
     def __init__(self, shape: Sequence[int], dtype: Any, device: str | None = None) -> None:
         self.id: int = next(_next_id)
         self._handle: Handle = None
         self._borrowed = False  # the memory is somebody else's, and the handle keeps it alive
+        self.is_lent = False  #: others see the memory, and might write into it
         self._uop: UOp | None = None
         self.shape: tuple[int, ...] = tuple(shape)
         self.dtype: DType = as_dtype(dtype)
@@ -102,7 +115,7 @@ class Buffer:
         """A new buffer of that layout."""
         buffer = cls.__new__(cls)
         buffer.id = number = next(_next_id)
-        buffer._handle, buffer._borrowed = None, False
+        buffer._handle, buffer._borrowed, buffer.is_lent = None, False, False
         buffer.shape, buffer.dtype, buffer.device, buffer.nbytes, like = layout
         buffer._uop = renumbered(like, number)
         buffer.made_at = user_place() if buffer.nbytes >= _LARGE else None
@@ -167,6 +180,7 @@ class Buffer:
             if found is None:
                 return None
             memory = found
+        self.is_lent = True
         view = np.asarray(_Kept(self, memory)).view(self.dtype.numpy).reshape(self.shape)
         view.flags.writeable = writable
         return view

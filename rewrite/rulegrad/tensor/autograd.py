@@ -7,7 +7,6 @@ way is a buffer in the graphs built on it; the walk goes on in the graph that it
 from __future__ import annotations
 
 import heapq
-import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from rulegrad.ir import UOp
 from rulegrad.tensor.attention import Attention
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.history import GradientPoint, History, gradient_points
+from rulegrad.tensor.history import BackwardCall, GradientPoint, History, gradient_points
 from rulegrad.tensor.operands import as_operand
 
 if TYPE_CHECKING:
@@ -53,14 +52,18 @@ class Autograd(Attention):
             gradient = type(self)(as_operand(self, gradient, "backward"), self.dtype, self._device or None)
         start = _start(self, gradient)
         history = (self._past(), gradient._past()) if gradient is not None else self._past()
-        for leaf, uop, behind in leaf_gradients(self, start, history):
+        found = leaf_gradients(self, start, history)
+        call = BackwardCall(self, [leaf for leaf, _, _ in found])
+        for leaf, uop, behind in found:
             new = self._new(uop, behind, self._device)
-            new._gradient_of = (weakref.ref(self),)
-            if leaf.grad is not None:
-                before = leaf.grad
+            before, calls = leaf.grad, [call]
+            if before is not None:
                 new = before + new
-                new._gradient_of = (*before._gradient_of, weakref.ref(self))
+                calls = [*(before._gradient_of if before._uop.op != "BUFFER" else ()), call]
+            new._gradient_of = tuple(calls)
             leaf.grad = new
+        if not self._gradient_of:
+            self._gradient_of = (call,)
         return self
 
 
@@ -105,6 +108,8 @@ def leaf_gradients(
         points = gradient_points(behind)
         if wanted is not None:
             points = [point for point in points if point.goes_on or wanted(point)]
+        # Tensors that stand for one value may share its buffer; the gradient goes on from one of them.
+        points = list({point.uop: point for point in points}.values())
         for point, part in zip(points, backward(graph, gradient, [p.uop for p in points]), strict=True):
             if part is not None:
                 add(point, part)
@@ -112,9 +117,9 @@ def leaf_gradients(
     def start_at(graph: UOp, gradient: UOp, behind: History) -> None:
         if graph.op == "BUFFER":
             # A leaf, or computed already: the tensor is a point itself.
-            for point in gradient_points(behind):
-                if point.uop == graph:
-                    add(point, gradient)
+            points = [point for point in gradient_points(behind) if point.uop == graph]
+            if points:
+                add(points[0], gradient)
         else:
             differentiate(graph, gradient, behind)
 

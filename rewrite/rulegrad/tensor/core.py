@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from rulegrad._core import NodeHolder
 from rulegrad.errors import DeviceError, DtypeError, GradientError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
@@ -14,7 +15,7 @@ from rulegrad.tensor import aliasing, lines
 from rulegrad.tensor.aliasing import View
 from rulegrad.tensor.constants import constant
 from rulegrad.tensor.gradient_mode import gradients_enabled
-from rulegrad.tensor.history import GradientPoint, History, gradient_points, join, points_below
+from rulegrad.tensor.history import BackwardCall, GradientPoint, History, gradient_points, join, points_below
 from rulegrad.tensor.storage import device_name, host_array, is_weak_scalar, scalar_dtype, upload
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ pending_leaves: weakref.WeakValueDictionary[int, TensorCore] = weakref.WeakValue
 _leaf_of_buffer: weakref.WeakValueDictionary[int, TensorCore] = weakref.WeakValueDictionary()
 
 
-class TensorCore:
+class TensorCore(NodeHolder):
     """What every tensor has. The operations are added by the classes that derive from it."""
 
     __slots__ = (
@@ -37,21 +38,19 @@ class TensorCore:
         "_history",
         "_leaf",
         "_requires_grad",
-        "_uop",
         "_view",
         "grad",
     )
     # NumPy leaves `array + tensor` to the tensor; see `numpy_functions`.
     __array_ufunc__: Any = None
 
-    _uop: UOp
     _history: History  # None of a view: that of its base
     _view: View | None
     _changes: int  # how often the values have changed
     _device: str  # "": no buffer and no wish, so the default device
     _requires_grad: bool
     _leaf: bool
-    _gradient_of: tuple[weakref.ref[TensorCore], ...]
+    _gradient_of: tuple[BackwardCall, ...]  # the calls of `backward` that it is a gradient or the root of
     grad: Self | None
 
     def __init__(
@@ -329,7 +328,7 @@ class TensorCore:
         uop, history = self._uop, self._past()
         if self._leaf:
             pending_leaves.pop(id(self), None)
-        if self._requires_grad and self._is_taken(buffer):
+        if self._is_taken(buffer):
             buffer = upload(buffer.numpy(), buffer.device)
         self._uop, self._history, self._device = buffer.uop, buffer, buffer.device
         if self._leaf:
@@ -340,9 +339,11 @@ class TensorCore:
 
     def _is_taken(self, buffer: Buffer) -> bool:
         """Whether `buffer` (the result of a graph that changes nothing) stands for another tensor with a gradient."""
-        if self._leaf:
-            return self._reads_base(buffer.uop) or _leaf_of_buffer.get(buffer.id, self) is not self
-        return any(point.buffer is buffer for point in gradient_points(self._past()))
+        if self._leaf and self._reads_base(buffer.uop):
+            return True
+        if _leaf_of_buffer.get(buffer.id, self) is not self:
+            return True
+        return not self._leaf and any(point.buffer is buffer for point in gradient_points(self._past()))
 
     def _reads_base(self, uop: UOp | None = None) -> bool:
         """Whether the node of a view is that of its base, too: a leaf's must be its own."""

@@ -86,6 +86,28 @@ def points_below(graph: UOp) -> list[GradientPoint]:
     return list(found)
 
 
+class BackwardCall:
+    """One call of `backward`: the tensor that it was called on, and the leaves whose gradients it added to."""
+
+    __slots__ = ("_leaves", "_root")
+
+    def __init__(self, root: TensorCore, leaves: Sequence[TensorCore]) -> None:
+        self._root = weakref.ref(root)
+        self._leaves = [weakref.ref(leaf) for leaf in leaves]
+
+    @property
+    def root(self) -> TensorCore | None:
+        """The tensor that `backward` was called on, if somebody holds it."""
+        return self._root()
+
+    def tensors(self) -> list[TensorCore]:
+        """The root, and the gradients, as far as somebody holds them."""
+        leaves = [leaf for reference in self._leaves if (leaf := reference()) is not None]
+        gradients = [leaf.grad for leaf in leaves if leaf.grad is not None and self in leaf.grad._gradient_of]
+        root = self.root
+        return gradients if root is None else [root, *gradients]
+
+
 def join(first: History, second: History) -> History:
     """The history of a result of two operands."""
     if second is None or second is first:

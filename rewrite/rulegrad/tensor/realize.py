@@ -14,7 +14,7 @@ from rulegrad.ir import UOp
 from rulegrad.ir.dtype import ALL, as_dtype
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
-from rulegrad.tensor import lines
+from rulegrad.tensor import keeping, lines
 from rulegrad.tensor.aliasing import prepare, renew
 from rulegrad.tensor.core import TensorCore, pending_leaves
 from rulegrad.tensor.operands import as_operand
@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     Array: TypeAlias = NDArray[Any]
 
 
-def realize_all(tensors: list[TensorCore]) -> None:
-    """Compute the tensors, all in one call, and let each point at the buffer with its values."""
+def realize_all(tensors: list[TensorCore], used_up: Sequence[TensorCore] = ()) -> None:
+    """Compute the tensors, all in one call, and let each point at the buffer with its values.
+
+    What other tensors stand for is kept too, where it is needed and costs much: not of those that are `used_up`.
+    """
     for tensor in tensors:
         renew(tensor)
     waiting = {id(tensor): tensor for tensor in tensors if needs_buffer(tensor)}
@@ -41,10 +44,10 @@ def realize_all(tensors: list[TensorCore]) -> None:
         # A graph without buffers does not say where it is wanted, so that is the default meanwhile.
         silent = any(tensor._past() is None for tensor in group)
         with config(device=device) if silent else nullcontext():
-            _realize_group(group)
+            _realize_group(group, used_up)
 
 
-def _realize_group(tensors: list[TensorCore]) -> None:
+def _realize_group(tensors: list[TensorCore], used_up: Sequence[TensorCore]) -> None:
     import rulegrad.compile
 
     for tensor in tensors:
@@ -54,9 +57,10 @@ def _realize_group(tensors: list[TensorCore]) -> None:
         for tensor in tensors:
             lines.note(tensor._uop)
     filled = [tensor for tensor in tensors if tensor.size]
-    graphs = [tensor._uop for tensor in filled]
+    found = keeping.computation(filled, tensors[0].device, used_up)
+    graphs = found.graphs
     try:
-        results = rulegrad.compile.realize(graphs, _Histories(filled)) if graphs else []
+        results = rulegrad.compile.realize(graphs, _Histories(found.tensors)) if graphs else []
     except RulegradError:
         if any(node.op == "BATCHED" for graph in graphs for node in graph.toposort()):
             raise RulegradError(
@@ -64,8 +68,7 @@ def _realize_group(tensors: list[TensorCore]) -> None:
                 "element; use where(condition, a, b) in the place of `if`, and ask for values outside"
             ) from None
         raise
-    for tensor, buffer in zip(filled, results, strict=True):
-        tensor._settle(buffer)
+    keeping.settle(found, results)
     for tensor in tensors:
         if not tensor.size:
             tensor._settle(upload(np.empty(tensor.shape, tensor.dtype.numpy), tensor._device))

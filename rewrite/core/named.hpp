@@ -1,0 +1,21 @@
+// What is known of nodes outside of graphs: the tensors that stand for them, and the buffers that hold their values.
+#pragma once
+#include "python_values.hpp"
+
+namespace rulegrad {
+
+// A new reference to the type NodeHolder; null with an error set when it cannot be made.
+PyObject* node_holder();
+
+// From now on the buffer holds the value of the node, as long as both live. A node that reads no buffer is not remembered.
+void remember(const Handle& node, nb::handle buffer);
+
+// Graphs with the nodes whose values are in buffers replaced by these, and the buffers; then what somebody stands for below
+// them, sources first: (node, the same with NAMED around what is named below, holders). A node that is a source of nothing else
+// in the graphs is named too.
+nb::tuple resolved(const std::vector<Handle>& roots);
+
+// The node is destroyed; called without the GIL too.
+void forget(Node* n);
+
+}  // namespace rulegrad

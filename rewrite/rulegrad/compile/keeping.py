@@ -1,0 +1,32 @@
+"""Which values that tensors stand for are kept with what is computed of them: the pass `keep` decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rulegrad._core import signature
+from rulegrad.compile import kernels
+from rulegrad.ir import UOp
+from rulegrad.lang import engine, watching
+from rulegrad.runtime import devices
+
+_decided: dict[tuple[bytes, str], tuple[bool, ...]] = {}  # by signature, for a target
+kernels._also_forget.append(_decided.clear)
+
+
+def decide(named: Sequence[UOp], device: str) -> tuple[bool, ...]:
+    """Whether each of these nodes is kept, on a device. What is named below them has a NAMED around it.
+
+    >>> x = Tensor([[1.0] * 64] * 64, device="numpy")
+    >>> decide([(x @ x + 1).uop, (x + 1).uop], "numpy")
+    (True, False)
+    """
+    target = devices.target_of(device)
+    key, _ = signature(named)
+    found = None if watching.watchers else _decided.get((key, target))
+    if found is None:
+        graph = UOp("SINK", tuple(UOp("NAMED", (uop,)) for uop in named))
+        with watching.part("schedule"):
+            graph, _ = engine.run(graph, "keep", target)
+        found = _decided[key, target] = tuple(kept.op == "STAGE" for kept in graph.src)
+    return found
