@@ -17,7 +17,7 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -232,10 +232,16 @@ def judge(program: Program, expected: Expected, built: Built) -> str:
 
 
 def verdict(program: Program, device: str) -> str:
-    """Empty, or what is wrong with one program on a device. Raises NotJudgedError."""
+    """Empty, or what is wrong with one program on a device. Raises NotJudgedError, also where it lacks a dtype."""
+    from rulegrad.errors import DtypeError
+
     expected = Expected(program)
     try:
         return judge(program, expected, build(program, device))
+    except DtypeError as error:
+        if " devices have no " in str(error):
+            raise NotJudgedError(str(error)) from error
+        return f"DtypeError: {error}"
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[:300]}"
 
@@ -255,8 +261,16 @@ def verdicts(programs: Sequence[Program], device: str) -> list[tuple[Program, st
             tensors[0].realize(*tensors[1:])
         results = [judge(program, expected, one) for (program, expected), one in zip(judged, built, strict=True)]
     except Exception:
-        results = [verdict(program, device) for program, _ in judged]
+        return list(_one_by_one([program for program, _ in judged], device))
     return [(program, problem) for (program, _), problem in zip(judged, results, strict=True)]
+
+
+def _one_by_one(programs: Sequence[Program], device: str) -> Iterator[tuple[Program, str]]:
+    for program in programs:
+        try:
+            yield program, verdict(program, device)
+        except NotJudgedError:
+            continue
 
 
 # ---- smaller programs ----
