@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -132,3 +133,15 @@ def test_the_page_of_settings_has_all_of_them() -> None:
         assert cells[4] == setting.help, f"docs/settings.md says something else of {setting.name}"
     levels = text.partition("## What DEBUG says")[2]
     assert all(f"\n| {level} | " in levels for level in range(1, 6))
+
+
+@pytest.mark.parametrize("name, value", [
+    ("debug", float("inf")), ("debug", 10**400), ("check", float("nan")), ("rules_order", 3.5), ("rules_off", 5),
+    ("rules_limit", "algebra.zero:" + "9" * 30), ("rules_limit", ("algebra.zero",)), ("rules_limit", (3, 4)), ("threads", 10**30),
+    ("cache", "~nobody-of-this-name/cache"), ("cache", 5), ("cache", "a" * 5000), ("cache", "a\0b"), ("rules", "~nobody-of-this-name/x"),
+    ("rules", "a" * 5000), ("rules", "a\0b"), ("backends", "~nobody-of-this-name/x"), ("backends", "a" * 5000), ("backends", "a\0b"),
+    ("externs", 2), ("externs", "yes"), ("device", 3),
+])  # fmt: skip
+def test_odd_values_are_errors_of_ours(name: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=f"setting {name} is "):
+        config(**{name: value})

@@ -11,9 +11,11 @@ is a ConfigError, raised when the settings are first used.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,8 +60,23 @@ class _UnusableError(ValueError):
     """What is wrong with a value, for the message."""
 
 
+def _path(value: Any) -> Path:
+    """A path without `~`, that a file could have."""
+    try:
+        path = Path(value).expanduser()
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            path.stat()  # which raises where no path can be like this
+    except (OSError, RuntimeError, ValueError) as error:
+        raise _UnusableError(str(error)) from None
+    return path
+
+
+def _folders(value: Any) -> tuple[str, ...]:
+    return tuple(str(_path(name)) for name in _names(os.pathsep)(value))
+
+
 def _files(value: Any) -> tuple[Path, ...]:
-    paths = tuple(Path(name).expanduser().resolve() for name in _names(os.pathsep)(value))
+    paths = tuple(_path(name).resolve() for name in _names(os.pathsep)(value))
     missing = [path for path in paths if not path.is_file()]
     if missing:
         raise _UnusableError(f"{missing[0]} does not exist, or is no file")
@@ -96,14 +113,14 @@ def _limit(value: Any) -> tuple[str, int] | None:
     if value is None:
         return None
     name, number = value.rsplit(":", 1) if isinstance(value, str) else value
-    if "." not in name or int(number) < 0:
+    if "." not in name or not 0 <= int(number) < 1 << 63:
         raise ValueError(value)
     return name, int(number)
 
 
-def _natural(value: Any) -> int:
+def _threads(value: Any) -> int:
     number = int(value)
-    if number < 0 or isinstance(value, (bool, float)):
+    if not 0 <= number <= 4096 or isinstance(value, (bool, float)):
         raise ValueError(value)
     return number
 
@@ -117,11 +134,15 @@ def _text(value: Any) -> str:
 def _folder(value: Any) -> Path:
     if not os.fspath(value):
         raise ValueError(value)
-    return Path(value).expanduser()
+    return _path(value)
 
 
 def default_cache_folder() -> Path:
-    """Where this platform keeps what can be made again: ~/.cache/rulegrad on Linux."""
+    """Where this platform keeps what can be made again: ~/.cache/rulegrad on Linux; a temporary one without a home."""
+    try:
+        Path.home()
+    except RuntimeError:
+        return Path(tempfile.gettempdir()) / "rulegrad-cache"
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
@@ -140,7 +161,7 @@ SETTINGS: Final[dict[str, Setting]] = {
         ),
         Setting(
             "backends", "RULEGRAD_BACKENDS", f"folders, with {os.pathsep!r} between them",
-            _names(os.pathsep), tuple, "folders of further backends",
+            _folders, tuple, "folders of further backends",
         ),
         Setting(
             "cache", "RULEGRAD_CACHE", "a folder",
@@ -164,6 +185,10 @@ SETTINGS: Final[dict[str, Setting]] = {
             _files, tuple, "a user's rule files",
         ),
         Setting(
+            "externs", "RULEGRAD_EXTERNS", "0 or 1",
+            _level(1), int, "1: externs of a user's rule files may call functions of Python modules",
+        ),
+        Setting(
             "rules_order", "RULES_ORDER", "random:SEED",
             _order, lambda: None, "tries rules in another order, where they declare none",
         ),
@@ -176,8 +201,8 @@ SETTINGS: Final[dict[str, Setting]] = {
             _limit, lambda: None, "the rule fires this many times at most, in the whole program",
         ),
         Setting(
-            "threads", "RULEGRAD_THREADS", "a number of threads",
-            _natural, int, "threads that share a kernel on the device c; 0: as many as there are cores",
+            "threads", "RULEGRAD_THREADS", "a number of threads, at most 4096",
+            _threads, int, "threads that share a kernel on the device c; 0: as many as there are cores",
         ),
     )
 }  # fmt: skip
@@ -196,6 +221,7 @@ class Config:
     check: int
     rules_off: tuple[str, ...]
     rules: tuple[Path, ...]
+    externs: int
     rules_order: int | None
     rules_strict: int
     rules_limit: tuple[str, int] | None
@@ -278,7 +304,7 @@ def _parse(name: str, value: Any, where: str) -> Any:
     setting = SETTINGS[name]
     try:
         return setting.parse(value)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError, AttributeError) as error:
         detail = f": {error}" if isinstance(error, _UnusableError) else ""
         raise ConfigError(f"{where} is {value!r}; it takes {setting.takes} ({setting.help}){detail}") from None
 

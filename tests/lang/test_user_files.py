@@ -319,3 +319,42 @@ def test_files_that_disagree_about_a_target(write: Write) -> None:
     assert problems(first, second) == [
         ("conflicting-files", "`limit launch` of target `opencl` is defined here and elsewhere, in different ways")
     ]
+
+
+# ---- files that do harm ----
+
+EXTERN = """extern pure greatest(a: int, b: int) -> int = "builtins.max"
+    test greatest(1, 2) -> 2
+pass with_host rewrite walk:
+    large: MAX(a:const, b:const) -> {greatest(a, b)}
+        test max(CONST[int32](1), CONST[int32](2)) -> 2
+"""
+
+
+def test_an_extern_runs_only_where_it_is_allowed(tmp_path: Path) -> None:
+    path = tmp_path / "extern.rules"
+    path.write_text(EXTERN, encoding="utf-8")
+    with pytest.raises(RuleError, match=r"extern\.rules: the extern `greatest` runs code .*builtins\.max") as caught:
+        load_rules(path)
+    assert "load_rules(..., externs=True)" in str(caught.value) and "RULEGRAD_EXTERNS=1" in str(caught.value)
+    graph = UOp("MAX", (UOp.const(3, "int32"), UOp.const(5, "int32")))
+    with load_rules(path, externs=True):
+        assert rewrite(graph, "with_host") == UOp.const(5, "int32")
+    with pytest.raises(RuleError, match="was not allowed"):  # what was allowed is no longer
+        load_rules(path)
+    with config(externs=1), load_rules(path):
+        assert rewrite(graph, "with_host") == UOp.const(5, "int32")
+
+
+def test_patterns_and_definitions_that_grow_without_end(tmp_path: Path) -> None:
+    definitions = ["def d0(a) = a + a", *(f"def d{k}(a) = d{k - 1}(a) + d{k - 1}(a)" for k in range(1, 41))]
+    choices = " + ".join(f"(a{k} * 3 or a{k} - 5)" for k in range(24))
+    texts = {
+        "`d11` expands to 16,379 expressions": "\n".join(definitions) + "\nruleset algebra:\n    bomb: x:index * c:const -> x\n        if d40(c) == 3\n",
+        "stands for 2,048 patterns": f"ruleset algebra:\n    bomb: {choices} -> a0\n        test fails i:range(3) * 7919\n",
+    }
+    for number, (message, text) in enumerate(texts.items()):
+        path = tmp_path / f"bomb{number}.rules"
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(RuleError, match=message):
+            load_rules(path)

@@ -75,7 +75,7 @@ def test_an_extern_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         "        test max(CONST[int32](1), CONST[int32](2)) -> 2\n",
         encoding="utf-8",
     )
-    with load_rules(rules):
+    with load_rules(rules, externs=True):
         with counted() as found:
             result = rewrite(UOp("MAX", (UOp.const(3, "int32"), UOp.const(5, "int32"))), "with_host")
         assert result == UOp.const(5, "int32")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from rulegrad.__main__ import main
+from rulegrad.config import config
 from rulegrad.errors import RuleError
 from rulegrad.tools import check, test
 
@@ -35,10 +37,11 @@ ruleset algebra:
 
 
 @pytest.fixture
-def mine(tmp_path: Path) -> Path:
+def mine(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "mine.rules"
     path.write_text(MINE, encoding="utf-8")
-    return path
+    with config(externs=1):
+        yield path
 
 
 def test_lines_of_a_users_file(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:

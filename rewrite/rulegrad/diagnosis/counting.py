@@ -128,7 +128,7 @@ def census(counts: Counts) -> Census:
     facts = engine.rules()
     fired = {rule.name: rule.fired for rule in counts.rules}
     external = sum(number for name, number in fired.items() if name in facts and facts[name].has_extern)
-    externs: dict[str, str] = engine.summary()["externs"]
+    externs: dict[str, str] = {name: place for name, (place, _) in engine.summary()["externs"].items()}
     return Census(files, externs, sum(fired.values()), external, HOST_STEPS)
 
 

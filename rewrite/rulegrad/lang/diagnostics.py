@@ -81,6 +81,7 @@ CODES: dict[str, tuple[str, str]] = {
     # ---- whole declarations ----
     "cyclic-union": (ERROR, "a rule set or a class that contains itself"),
     "cyclic-definition": (ERROR, "a `def` that expands to itself"),
+    "large-definition": (ERROR, "a `def` that grows beyond measure where it is written out"),
     "missing-cost": (ERROR, "a `choose` pass without a `cost` line"),
     "essential-rule": (ERROR, "a rule is switched off that is marked essential, or is a case of a function"),
     "conflicting-files": (ERROR, "two user files (or two lines of one) change the same thing in different ways"),

@@ -121,7 +121,7 @@ def summary() -> dict[str, Any]:
                 if isinstance(declaration, syntax.Pipeline):
                     found["pipelines"][declaration.name] = declaration.steps
                 elif isinstance(declaration, syntax.Extern):
-                    found["externs"][declaration.name] = declaration.location
+                    found["externs"][declaration.name] = (declaration.location, declaration.span.file)
                 elif isinstance(declaration, syntax.Pass):
                     kind = declaration.direction if declaration.kind == "rewrite" else declaration.kind
                     found["passes"][declaration.name] = kind
@@ -207,9 +207,9 @@ def fresh_program(target_name: str | None) -> _core.Program:
 
 def prepare(found: _core.Program) -> None:
     """Gives a program its host functions, and switches off what the settings say."""
-    for name, location in summary()["externs"].items():
+    for name, (location, file) in summary()["externs"].items():
         if name in found.externs:
-            found.set_extern(name, host_function(name, location))
+            found.set_extern(name, host_function(name, location, file))
     if config.rules_limit is not None:
         check_limited(rules(), config.rules_limit[0])
     if config.rules_off:
@@ -217,8 +217,13 @@ def prepare(found: _core.Program) -> None:
             found.disable(rule)
 
 
-def host_function(name: str, location: str) -> Any:
-    """The function of an extern: "module.function". Raises RuleError where there is none."""
+def host_function(name: str, location: str, file: str) -> Any:
+    """The function of an extern: "module.function". Raises RuleError where there is none, or its file may call none."""
+    if not config.externs and file not in map(sources.shown, sources.files_of_code()):
+        raise RuleError(
+            f"{file}: the extern `{name}` runs code of this machine, {location}, which was not allowed\n"
+            "    hint: where you trust the file, use load_rules(..., externs=True), or the setting RULEGRAD_EXTERNS=1"
+        )
     module, _, function = location.rpartition(".")
     try:
         return getattr(importlib.import_module(module), function)
@@ -396,6 +401,7 @@ class LoadedRules:
         for path in self._paths:
             if path in sources.loaded_files:
                 sources.loaded_files.remove(path)
+            sources.allowed_files.discard(path)
         forget()
 
     def __enter__(self) -> LoadedRules:
@@ -407,13 +413,16 @@ class LoadedRules:
         self.unload()
 
 
-def load_rules(*paths: str | Path) -> LoadedRules:
+def load_rules(*paths: str | Path, externs: bool = False) -> LoadedRules:
     """Adds rule files: a rule set, function or pass that exists gains their rules; a rule of the same name is replaced.
 
     `off`, `insert` and `remove` lines in them switch rules off and change pipelines. Returns a context manager that
     takes the files out again. Raises RuleError, with the place of each mistake, or where files disagree; then nothing
     has changed. RULEGRAD_RULES and the entry points of installed packages load files too; a file with ops or dtypes of
     its own can be loaded in no other way.
+
+    externs: whether the files may call functions of Python modules (`extern`). A rule file is code in another way too:
+    it can change what kernels compute, and the source that a compiler gets. Load what you would run.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp(), "mine.rules")
@@ -428,14 +437,19 @@ def load_rules(*paths: str | Path) -> LoadedRules:
             raise RuleError(f"the rule file {path} does not exist")
     before, known = list(sources.loaded_files), set(sources.user_files())
     sources.loaded_files.extend(p for p in found if p not in sources.loaded_files)
+    allowed = set(found) - sources.allowed_files if externs else set()
+    sources.allowed_files.update(allowed)
     forget()
     try:
         with_ops = {sources.shown(p) for p in found if p not in known and sources.declares_ops(p)}
         if with_ops:
             _refuse_ops(with_ops)
         program(None)
+        for name, (location, file) in summary()["externs"].items():
+            host_function(name, location, file)
     except BaseException:
         sources.loaded_files[:] = before
+        sources.allowed_files.difference_update(allowed)
         forget()
         raise
     return LoadedRules(found)

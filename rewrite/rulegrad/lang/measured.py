@@ -21,7 +21,10 @@ _ADVICE = "`python -m rulegrad devices --forget` removes measured numbers"
 
 def files() -> list[Path]:
     """The files that there are."""
-    return sorted(_folder().glob("*.rules")) if _folder().is_dir() and cache_folder() is not None else []
+    try:
+        return sorted(_folder().glob("*.rules")) if _folder().is_dir() and cache_folder() is not None else []
+    except OSError:
+        return []
 
 
 def file_of(target: str) -> Path:

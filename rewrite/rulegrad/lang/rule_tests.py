@@ -139,7 +139,8 @@ def with_hosts(program: Program, files: Sequence[syntax.File]) -> None:
 
     for declaration in (d for f in files for d in f.declarations):
         if isinstance(declaration, syntax.Extern) and declaration.name in program.externs:
-            program.set_extern(declaration.name, host_function(declaration.name, declaration.location))
+            name, file = declaration.name, declaration.span.file
+            program.set_extern(name, host_function(name, declaration.location, file))
 
 
 def externs(files: Sequence[syntax.File]) -> Iterator[tuple[str, str, tuple[syntax.Rule, ...]]]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rulegrad.lang import syntax
 
 loaded_files: list[Path] = []  # by load_rules, in the order in which they were loaded
+allowed_files: set[Path] = set()  # of the loaded ones, those whose externs may run
 target_files: list[Path] = []  # of backends outside the distribution
 
 
@@ -37,6 +38,12 @@ def user_files() -> list[Path]:
     """
     packages = [path.resolve() for found in installed(RULES) for path in found.paths]
     return list(dict.fromkeys((*targets_with_ops(), *target_files, *packages, *config.rules, *loaded_files)))
+
+
+def files_of_code() -> set[Path]:
+    """The rule files whose externs may run code: those that come with code, and those that were loaded so."""
+    packages = {path.resolve() for found in installed(RULES) for path in found.paths}
+    return {*our_files(), *targets_with_ops(), *target_files, *packages, *allowed_files}
 
 
 @cache

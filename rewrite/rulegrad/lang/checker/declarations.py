@@ -12,9 +12,10 @@ from rulegrad.lang.checker.scope import LET, PARAMETER, VALUE, Binding, Scope
 from rulegrad.lang.checker.views import check_rows
 from rulegrad.lang.checker.world import World, first_declared
 from rulegrad.lang.diagnostics import did_you_mean
-from rulegrad.lang.walk import calls_in
+from rulegrad.lang.walk import calls_in, expressions_in
 
 EXTERN_TYPES = (*ATTRIBUTE_TYPES, "node")
+_MOST_EXPANDED = 10_000  # expressions of a definition; ours have at most a few hundred
 _SPACES: dict[type, str] = {
     syntax.DtypeDeclaration: "op table",
     syntax.ClassDeclaration: "op table",
@@ -159,6 +160,32 @@ def check_definition(world: World, definition: syntax.Definition) -> None:
         message = f"`{definition.name}` expands to itself: {' -> '.join(cycle)}"
         hint = "an abbreviation cannot be recursive: write a `function`"
         world.report("cyclic-definition", message, definition.span, hint)
+        return
+    sizes = expanded_sizes(world, definition)
+    size = sizes.pop(definition.name)
+    if size > _MOST_EXPANDED >= max(sizes.values(), default=0):
+        message = f"`{definition.name}` expands to {size:,} expressions, and {_MOST_EXPANDED:,} are the most"
+        hint = "keep what is computed twice in a `let`, or write a `function`, whose results are kept"
+        world.report("large-definition", message, definition.span, hint)
+
+
+def expanded_sizes(world: World, start: syntax.Definition) -> dict[str, int]:
+    """How many expressions a definition, and each that it uses, is with those written out; a cycle counts once."""
+    sizes: dict[str, int] = {}
+    waiting = [start]
+    while waiting:
+        definition = waiting[-1]
+        bodies = (definition.body, *(c.expression for c in definition.lets if c.expression is not None))
+        parts = [part for body in bodies for part in expressions_in(body)]
+        calls = [part.function for part in parts if isinstance(part, syntax.Call)]
+        used = [world.definitions[name] for name in calls if name in world.definitions]
+        missing = [one for one in used if one.name not in sizes and one not in waiting]
+        if missing:
+            waiting.append(missing[0])
+        else:
+            waiting.pop()
+            sizes[definition.name] = len(parts) + sum(sizes.get(one.name, 0) for one in used)
+    return sizes
 
 
 def _expansion_cycle(world: World, start: syntax.Definition) -> list[str]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rulegrad.lang import syntax
+from rulegrad.lang.compiler.scope import problem
 from rulegrad.lang.walk import expressions_in, same_wrapper, transformed
 
 # Which of a pattern's `maybe`s are there: equal ones are there together.
 Choices = tuple[tuple[syntax.Expression, bool], ...]
+_MOST_COMBINED = 1024  # before those are left out in which equal `maybe`s differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,12 @@ def _together(
     parts: tuple[syntax.Expression, ...],
 ) -> Iterator[tuple[tuple[syntax.Expression, ...], Choices]]:
     """Each combination of what several patterns stand for, in which equal `maybe`s agree."""
-    for combination in itertools.product(*map(expanded, parts)):
+    options = [expanded(part) for part in parts]
+    count = math.prod(map(len, options))
+    if count > _MOST_COMBINED:
+        hint = "split the rule, or write a view, whose cases are tried one after the other"
+        raise problem(f"this pattern stands for {count:,} patterns without `or` and `maybe`", parts[0].span, hint)
+    for combination in itertools.product(*options):
         choices = _agreed(tuple(c for _, c in combination))
         if choices is not None:
             yield tuple(p for p, _ in combination), choices
