@@ -11,13 +11,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rulegrad import Tensor
+from rulegrad import Tensor, config
 from rulegrad.errors import DtypeError
 
 Array = np.ndarray[Any, Any]
 
 # One shape, so that the kernels are compiled once for all examples.
 COUNT = 24
+
+
+def floor_divide(a: Array, b: Array) -> Array:
+    """NumPy's, but infinities are those of `a / b`, as in the array API standard."""
+    wanted: Array = np.where(np.isfinite(a) & np.isfinite(b), np.floor_divide(a, b), a / b)
+    return wanted
+
+
 UNARY: dict[str, Callable[..., Any]] = {
     "abs": np.abs, "negative": np.negative, "sign": np.sign, "signbit": np.signbit, "square": np.square,
     "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite, "logical_not": np.logical_not,
@@ -31,7 +39,7 @@ UNARY: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 BINARY: dict[str, Callable[..., Any]] = {
     "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide,
-    "floor_divide": np.floor_divide, "remainder": np.remainder, "fmod": np.fmod,
+    "floor_divide": floor_divide, "remainder": np.remainder, "fmod": np.fmod,
     "equal": np.equal, "not_equal": np.not_equal, "less": np.less, "less_equal": np.less_equal,
     "greater": np.greater, "greater_equal": np.greater_equal,
     "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
@@ -211,5 +219,16 @@ def test_doubles_beside_nan_and_infinity(device):
     with np.errstate(invalid="ignore"):
         for number in (np.nan, np.inf, -np.inf):
             np.testing.assert_array_equal((x % number).numpy(), np.array([1.0, -1.0]) % number)
-            np.testing.assert_array_equal((x // number).numpy(), np.array([1.0, -1.0]) // number)
+            np.testing.assert_array_equal((x // number).numpy(), np.array([1.0, -1.0]) / number)
             np.testing.assert_array_equal(x.fmod(number).numpy(), np.fmod([1.0, -1.0], number))
+
+
+@pytest.mark.parametrize("name", ["numpy", "c"])
+def test_nan_keeps_its_sign(name):
+    minus = math.copysign(math.nan, -1.0)
+    with config(device=name):
+        x = Tensor([1.0, -2.0, minus, math.nan])
+        rows = [Tensor.full((4,), minus), -Tensor.full((4,), math.nan), (x > 9).where(0.0, minus), x.copysign(minus)]
+        found = x.stack(*rows, x.copysign(math.nan), x.abs()).numpy()
+    wanted = [[False, True, True, False]] + [[True] * 4] * 4 + [[False] * 4] * 2
+    assert np.signbit(found).tolist() == wanted

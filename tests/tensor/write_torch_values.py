@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch_functions import CASES, directions, weights
 from torch_layers import LAYERS, first_values, flat, slopes
+from torch_points import POINTS
 from torch_steps import (
     CLIPS,
     METRICS,
@@ -53,6 +54,24 @@ def of_function(name: str) -> dict[str, Any]:
         for gradient, direction in zip(gradients, directions(case), strict=True)
     ]
     return {"shape": list(result.shape), "result": rounded(result.detach()), "gradients": rounded(projections)}
+
+
+def of_points(name: str) -> dict[str, Any]:
+    """The result, the gradients of its sum, and those of the sum of the gradients."""
+    case = POINTS[name]
+    inputs = [torch.tensor(array, requires_grad=True) for array in case.inputs]
+    result = case.call(torch.nn.functional, *inputs)
+    firsts = torch.autograd.grad(result.sum(), inputs, create_graph=True, allow_unused=True)
+    total = sum((first.sum() for first in firsts if first is not None), torch.zeros(()))
+    seconds = torch.autograd.grad(total, inputs, allow_unused=True) if total.requires_grad else [None for _ in inputs]
+    parts = [
+        [
+            rounded(np.zeros(array.shape) if part is None else part.numpy(force=True))
+            for part, array in zip(order, case.inputs)
+        ]
+        for order in (firsts, seconds)
+    ]
+    return {"result": rounded(result.detach()), "firsts": parts[0], "seconds": parts[1]}
 
 
 def of_layer(name: str) -> dict[str, Any]:
@@ -134,6 +153,7 @@ def values() -> dict[str, dict[str, Any]]:
     torch.backends.mha.set_fastpath_enabled(False)
     return {
         "functions": {name: of_function(name) for name in CASES},
+        "points": {name: of_points(name) for name in POINTS},
         "layers": {name: of_layer(name) for name in LAYERS},
         "optimizers": {name: of_optimizer(name) for name in OPTIMIZERS},
         "schedules": {name: of_schedule(name) for name in SCHEDULES},

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.tensor.axes import axis_or_dim, one_axis
+from rulegrad.tensor.linalg.norms import vector_norm
 from rulegrad.tensor.operands import as_operand
 from rulegrad.tensor.pooling import Pooling
+from rulegrad.tensor.reduce import accumulation_dtype
 from rulegrad.tensor.storage import is_weak_scalar
+from rulegrad.tensor.transcendental import in_float32
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
 # Of a network whose activations keep mean 0 and variance 1 (Klambauer et al. 2017, "Self-Normalizing Neural Networks").
 _SELU_ALPHA: Final = 1.6732632423543772848170429916717
 _SELU_SCALE: Final = 1.0507009873554804934193349852946
+
+#: x cosh(x) - sinh(x) as a series in x**2, without its factor x**3.
+_TANHSHRINK_SERIES: Final = tuple(2 * k / math.factorial(2 * k + 1) for k in range(1, 11))
 
 
 class Activations(Pooling):
@@ -55,6 +61,7 @@ class Activations(Pooling):
         """
         return (self + 3).relu6() / 6
 
+    @in_float32
     def hardswish(self) -> Self:
         """`self * hardsigmoid(self)`
 
@@ -69,7 +76,7 @@ class Activations(Pooling):
         >>> Tensor([1.0, 3.0]).threshold(2.0, -1.0).tolist()
         [-1.0, 3.0]
         """
-        return (self > threshold).where(self, value)
+        return (self <= threshold).where(value, self)
 
     def hardshrink(self, lambd: float = 0.5) -> Self:
         """0 where the absolute value is at most `lambd`, the element elsewhere.
@@ -111,6 +118,7 @@ class Activations(Pooling):
 
     # ---- exponentials ----
 
+    @in_float32
     def elu(self, alpha: float = 1.0) -> Self:
         """The element where it is positive, `alpha * (exp(self) - 1)` elsewhere.
 
@@ -120,8 +128,9 @@ class Activations(Pooling):
         x = self._floating()
         positive = x > 0
         # The exponential is only taken of what is not positive, so it does not overflow in the other branch.
-        return positive.where(x, (positive.where(0.0, x).exp() - 1.0) * alpha)
+        return positive.where(x, positive.where(0.0, x).expm1() * alpha)
 
+    @in_float32
     def selu(self) -> Self:
         """`elu` scaled such that networks keep the mean 0 and the variance 1.
 
@@ -130,6 +139,7 @@ class Activations(Pooling):
         """
         return self.elu(_SELU_ALPHA) * _SELU_SCALE
 
+    @in_float32
     def celu(self, alpha: float = 1.0) -> Self:
         """`max(0, self) + min(0, alpha * (exp(self / alpha) - 1))`, whose slope is continuous for every alpha.
 
@@ -140,8 +150,9 @@ class Activations(Pooling):
             raise ConfigError("celu: alpha=0 divides by zero; use another number")
         x = self._floating()
         positive = x > 0
-        return positive.where(x, ((positive.where(0.0, x) / alpha).exp() - 1.0) * alpha)
+        return positive.where(x, (positive.where(0.0, x) / alpha).expm1() * alpha)
 
+    @in_float32
     def mish(self) -> Self:
         """`self * tanh(softplus(self))`
 
@@ -150,6 +161,7 @@ class Activations(Pooling):
         """
         return self * self.softplus().tanh()
 
+    @in_float32
     def logsigmoid(self) -> Self:
         """`log(sigmoid(self))`, without overflow.
 
@@ -158,6 +170,7 @@ class Activations(Pooling):
         """
         return -(-self._floating()).softplus()
 
+    @in_float32
     def softsign(self) -> Self:
         """`self / (1 + abs(self))`
 
@@ -165,15 +178,28 @@ class Activations(Pooling):
         [-0.5, 0.75]
         """
         x = self._floating()
-        return x / (x.abs() + 1.0)
+        size = x.abs() + 1.0
+        near = size < 2.0
+        # Far out the gradient 1 / size**2 would be a difference of almost equal numbers.
+        far = 1.0 - size.reciprocal()
+        return near.where(near.where(x, 0.0) / size, (x < 0).where(-far, far))
 
+    @in_float32
     def tanhshrink(self) -> Self:
         """`self - tanh(self)`
 
         >>> [round(v, 3) for v in Tensor([0.0, 1.0]).tanhshrink().tolist()]
         [0.0, 0.238]
         """
-        return self - self.tanh()
+        x = self._floating()
+        near = x.abs() < 1.0
+        small = near.where(x, 0.0)
+        square = small.square()
+        # x cosh(x) - sinh(x) as a series: the difference of x and tanh(x) has few digits there
+        series = square * 0.0 + _TANHSHRINK_SERIES[-1]
+        for factor in _TANHSHRINK_SERIES[-2::-1]:
+            series = series * square + factor
+        return near.where(series * square * small / small.cosh(), x - x.tanh())
 
     def glu(self, dim: int = -1) -> Self:
         """The first half along `dim` times the sigmoid of the second. Raises ShapeError for an odd extent.
@@ -187,6 +213,7 @@ class Activations(Pooling):
         first, second = self.split(self.shape[k] // 2, k)
         return first * second.sigmoid()
 
+    @in_float32
     def gelu(self, approximate: Literal["none", "tanh"] = "none") -> Self:
         """The Gaussian error linear unit: `self` times the normal distribution function, or its tanh approximation.
 
@@ -199,7 +226,7 @@ class Activations(Pooling):
         x = self._floating()
         if approximate == "tanh":
             return x * 0.5 * ((x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi)).tanh().add(1.0)
-        return x * 0.5 * (x * math.sqrt(0.5)).erf().add(1.0)
+        return x * 0.5 * (x * -math.sqrt(0.5)).erfc()
 
     # ---- softmax ----
 
@@ -207,8 +234,9 @@ class Activations(Pooling):
         """The values less their largest along `axis`, which changes no softmax; no gradient flows to that."""
         k = one_axis(axis, self.ndim, name)
         x = self._floating()
-        return x - x.detach().max(k, keepdims=True), k
+        return (x - x.detach().max(k, keepdims=True) if x.shape[k] else x), k
 
+    @in_float32
     def softmax(self, axis: int = -1, *, dim: int | None = None) -> Self:
         """`exp(self)` as shares of its sum along `axis`.
 
@@ -228,6 +256,7 @@ class Activations(Pooling):
         """
         return self.neg().softmax(axis, dim=dim)
 
+    @in_float32
     def log_softmax(self, axis: int = -1, *, dim: int | None = None) -> Self:
         """The logarithm of `softmax`, exact where a share is tiny.
 
@@ -237,6 +266,7 @@ class Activations(Pooling):
         shifted, k = self._stable(axis_or_dim(axis, dim, "log_softmax", -1), "log_softmax")
         return shifted - shifted.exp().sum(k, keepdims=True).log()
 
+    @in_float32
     def logsumexp(self, axis: Any = -1, keepdims: bool = False, *, dim: Any = None, keepdim: bool = False) -> Self:
         """`log(exp(self).sum(axis))`, without overflow; over one axis, several, or (None) all.
 
@@ -246,6 +276,8 @@ class Activations(Pooling):
         """
         k = self._axes(axis, dim, "logsumexp", -1)
         x = self._floating()
+        if not self._count(k):
+            return x.sum(k, keepdims or keepdim).log()
         largest = x.detach().max(k, keepdims=True)
         # inf - inf would be nan; a row of -inf has the logsumexp -inf, and one with an inf has inf.
         largest = largest.isfinite().where(largest, 0.0)
@@ -261,12 +293,7 @@ class Activations(Pooling):
         >>> Tensor([[3.0, 4.0]]).normalize().tolist()
         [[0.6000000238418579, 0.800000011920929]]
         """
-        k = one_axis(dim, self.ndim, "normalize")
         x = self._floating()
-        if p == 2:
-            norm = x.square().sum(k, keepdims=True).maximum(eps * eps).sqrt()
-        elif p == math.inf:
-            norm = x.abs().max(k, keepdims=True).maximum(eps)
-        else:
-            norm = (x.abs() ** p).sum(k, keepdims=True).maximum(eps**p) ** (1.0 / p)
-        return x / norm
+        wide = x.cast(accumulation_dtype(x.dtype))
+        norm: Self = vector_norm(wide, one_axis(dim, self.ndim, "normalize"), p, keepdims=True)  # type: ignore[type-var]
+        return (wide / norm.clip(eps)).cast(x.dtype)

@@ -94,8 +94,8 @@ class Arithmetic(Transcendental):
         """
         other = as_operand(self, other, "copysign")
         size, sign = self._pair(other, "copysign", float_dtype(result_dtype(self, other)))
-        same = size.signbit().equal(sign.signbit())
-        return same.where(size, -size)
+        magnitude = size.abs()
+        return sign.signbit().where(-magnitude, magnitude)
 
     # ---- complex numbers ----
 

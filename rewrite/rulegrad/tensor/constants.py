@@ -15,10 +15,20 @@ def filled(shape: tuple[int, ...], value: Scalar, dtype: DType) -> UOp:
     if dtype.is_complex:
         parts = (filled(shape, part, dtype.real) for part in (complex(value).real, complex(value).imag))
         return UOp("COMPLEX", tuple(parts), dtype)
-    constant = UOp.const(value, dtype)
+    return spread(_const(value, dtype), shape)
+
+
+def spread(node: UOp, shape: tuple[int, ...]) -> UOp:
+    """A node without axes, repeated to a shape."""
     if not shape:
-        return constant
-    return UOp("EXPAND", (UOp("RESHAPE", (constant,), shape=(1,) * len(shape)),), shape=shape)
+        return node
+    return UOp("EXPAND", (UOp("RESHAPE", (node,), shape=(1,) * len(shape)),), shape=shape)
+
+
+def _const(value: Scalar, dtype: DType) -> UOp:
+    """A CONST; constants have one nan, so one with a sign is its negative."""
+    node = UOp.const(value, dtype)
+    return UOp("NEG", (node,)) if value != value and math.copysign(1.0, float(value)) < 0 else node  # type: ignore[arg-type]
 
 
 def constant(value: Scalar, dtype: DType, operation: str) -> UOp:
@@ -28,7 +38,7 @@ def constant(value: Scalar, dtype: DType, operation: str) -> UOp:
     if isinstance(value, complex):
         raise DtypeError(f"{operation}: the number {value} does not fit {dtype}; cast to a complex dtype first")
     if dtype.is_float:
-        return UOp.const(_as_float(value, dtype, operation), dtype)
+        return _const(_as_float(value, dtype, operation), dtype)
     if dtype == bool_:
         return UOp.const(bool(value), dtype)
     if isinstance(value, float) and not math.isfinite(value):

@@ -9,7 +9,7 @@ from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype, int64
 from rulegrad.tensor.axes import extents, whole_number
-from rulegrad.tensor.constants import constant, filled
+from rulegrad.tensor.constants import constant, spread
 from rulegrad.tensor.joining import Joining
 from rulegrad.tensor.operands import number_of
 from rulegrad.tensor.storage import Scalar, check_range, default_float, device_name
@@ -52,7 +52,7 @@ class Creation(Joining):
         wanted = own if dtype is None else as_dtype(dtype)
         node = constant(number, wanted, name)
         if shape:
-            node = filled(shape, number if wanted.is_complex else node.attrs["value"], wanted)
+            node = spread(node, shape)
         new = cls._new(node, None, device_name(device))
         return new.requires_grad_() if requires_grad else new
 

@@ -153,4 +153,4 @@ def _log_add(a: Any, b: Any) -> Any:
     """log(exp(a) + exp(b)); infinities of one sign stay."""
     most, least = a.maximum(b), a.minimum(b)
     same = (most == least) & ~most.isfinite()
-    return same.where(most, most + (same.where(0.0, least - most).exp() + 1.0).log())
+    return same.where(most, most + same.where(0.0, least - most).exp().log1p())

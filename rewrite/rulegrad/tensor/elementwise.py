@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from rulegrad.errors import DtypeError
@@ -108,7 +109,8 @@ class Elementwise(Casts):
     def floor_divide(self, other: Operand, swapped: bool = False) -> Self:
         """`self // other`, rounded down; an integer divided by zero gives 0.
 
-        Of floats the exact quotient is rounded, as in Python: `1.0 // 0.1` is 9. Floats get no gradient.
+        Of floats the exact quotient is rounded, as in Python: `1.0 // 0.1` is 9. Infinities are the array API's: they
+        give that of `self / other`, where NumPy has nan for `inf // 1`, and -1 for `1 // -inf`. Floats get no gradient.
 
         >>> Tensor([7, -7]).floor_divide(2).tolist()
         [3, -4]
@@ -126,7 +128,10 @@ class Elementwise(Casts):
         differs = rest.not_equal(0).bitwise_and(rest.less(0).not_equal(b.less(0)))
         whole = differs.where(whole.sub(1), whole)
         quotient = a.div(b)
-        return b.equal(0).where(quotient, whole.equal(0).where(quotient.mul(0.0), whole))
+        finite = b.not_equal(0)
+        for side in (a, b):
+            finite = finite.bitwise_and(side._unary("ABS").less(math.inf))
+        return finite.where(whole.equal(0).where(quotient.mul(0.0), whole), quotient)
 
     def remainder(self, other: Operand, swapped: bool = False) -> Self:
         """`self % other`, with the sign of the divisor, exactly, as in Python; an integer modulo zero gives 0.
@@ -143,9 +148,9 @@ class Elementwise(Casts):
         a, b = self._floats(other, dtype, swapped)
         rest = a._binary("FMOD", b, "remainder")
         moved = rest.less(0).not_equal(b.less(0)).where(rest.add(b), rest)
-        # A zero has the divisor's sign. 0 - (a - a) is that zero, with the gradient of a.
+        # A zero has the divisor's sign. 0 - (rest - rest) is that zero, with the gradient of the rest.
         zero = b.less(0).where(-0.0, 0.0).cast(dtype)
-        return rest.equal(0).where(zero.sub(a.detach().sub(a)), moved)
+        return rest.equal(0).where(zero.sub(rest.detach().sub(rest)), moved)
 
     def _floats(self, other: Operand, dtype: DType, swapped: bool) -> tuple[Self, Self]:
         """Both operands as tensors of `dtype`, in the order in which they are meant."""
@@ -180,8 +185,10 @@ class Elementwise(Casts):
         return base._unary("SQRT") if value == 0.5 else base._binary("POW", value, "pow")
 
     def _whole_power(self, exponent: int) -> Self:
-        if exponent < 0:
-            return self._whole_power(-exponent)._unary("RECIPROCAL")
+        if exponent == -1:
+            return self._unary("RECIPROCAL")
+        if exponent < 0 or (exponent == 0 and self._requires_grad):
+            return self._binary("POW", exponent, "pow")  # whose gradient is right at 0 and infinities, too
         if exponent == 0:
             return self._new(filled(self.shape, 1, self.dtype), None, self._device)
         if exponent == 1:
@@ -224,8 +231,13 @@ class Elementwise(Casts):
         >>> Tensor([-2, 1, 9]).clip(0, 5).tolist()
         [0, 1, 5]
         """
-        result = self._same() if min is None or self._is_beyond(min, -1) else self.maximum(min)
-        return result if max is None or self._is_beyond(max, 1) else result.minimum(max)
+        result = self._same() if min is None or self._is_beyond(min, -1) else self._at_limit("MAX", min)
+        return result if max is None or self._is_beyond(max, 1) else result._at_limit("MIN", max)
+
+    def _at_limit(self, op: str, limit: Operand) -> Self:
+        """The larger (smaller) one of the element and the limit; of equal ones the element, which has the gradient."""
+        found = self._binary(op, limit, "clip")
+        return self.equal(limit).where(self, found).cast(found.dtype) if found._requires_grad else found
 
     def _is_beyond(self, value: Any, side: int) -> bool:
         """Whether a Python int is below (-1) or above (1) all values of this tensor's integer dtype."""

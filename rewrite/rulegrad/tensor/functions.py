@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from rulegrad.tensor.arithmetic import Arithmetic
+from rulegrad.tensor.transcendental import in_float32
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -103,6 +104,7 @@ class Functions(Arithmetic):
         """
         return (self <= 0).where(self * slope, self)
 
+    @in_float32
     def sigmoid(self) -> Self:
         """`1 / (1 + exp(-self))`, without overflow on either side.
 
@@ -122,6 +124,7 @@ class Functions(Arithmetic):
         """
         return self.sigmoid()
 
+    @in_float32
     def silu(self) -> Self:
         """`self * sigmoid(self)`, also called swish.
 
@@ -130,6 +133,7 @@ class Functions(Arithmetic):
         """
         return self * self.sigmoid()
 
+    @in_float32
     def softplus(self, beta: float = 1.0, threshold: float | None = None) -> Self:
         """`log(1 + exp(beta * self)) / beta`, without overflow.
 
@@ -147,4 +151,4 @@ class Functions(Arithmetic):
         x = self._floating()
         negative = x < 0
         small = negative.where(x, -x).exp()
-        return negative.where(0.0, x) + (small + 1.0).log()
+        return negative.where(0.0, x) + small.log1p()

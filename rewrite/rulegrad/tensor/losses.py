@@ -8,6 +8,7 @@ column beside a vector would give all pairs. A number, or a tensor without axes,
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
@@ -16,9 +17,11 @@ from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.tensor.axes import IndexRangeError, one_axis, whole_number
 from rulegrad.tensor.constants import constant
 from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.linalg.norms import vector_norm
 from rulegrad.tensor.normalization import Normalization
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes
 from rulegrad.tensor.storage import is_weak_scalar
+from rulegrad.tensor.transcendental import in_float32
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -221,6 +224,7 @@ class Losses(Normalization):
 
     # ---- of two classes ----
 
+    @in_float32
     def binary_cross_entropy(
         self, target: Operand, weight: Operand | None = None, reduction: Reduction = "mean"
     ) -> Self:
@@ -234,9 +238,11 @@ class Losses(Normalization):
         """
         name = "binary_cross_entropy"
         wanted = self._target(target, name)
-        each = -(wanted * _limited_log(self) + (1.0 - wanted) * _limited_log(1.0 - self))
+        present, absent = _limited(self, self, 1.0, _log), _limited(1.0 - self, -self, 0.0, _log1p)
+        each = -(wanted * present + (1.0 - wanted) * absent)
         return _reduced(each if weight is None else each * self._factor(weight, "weight", name), reduction, name)
 
+    @in_float32
     def binary_cross_entropy_with_logits(
         self,
         target: Operand,
@@ -254,12 +260,16 @@ class Losses(Normalization):
         name = "binary_cross_entropy_with_logits"
         wanted = self._target(target, name)
         if pos_weight is None:
-            each = self.softplus() - self * wanted
+            # Two terms that are not negative, so that no digits are lost.
+            negative = self < 0
+            rest = negative.where(self, -self).exp().log1p()
+            each = negative.where(-self * wanted, self * (1.0 - wanted)) + rest
         else:
             factor = self._factor(pos_weight, "pos_weight", name)
-            each = self * (1.0 - wanted) + (-self).softplus() * ((factor - 1.0) * wanted + 1.0)
+            each = self.softplus() * (1.0 - wanted) + (-self).softplus() * (factor * wanted)
         return _reduced(each if weight is None else each * self._factor(weight, "weight", name), reduction, name)
 
+    @in_float32
     def soft_margin_loss(self, target: Operand, reduction: Reduction = "mean") -> Self:
         """`log(1 + exp(-target * self))`, for targets 1 and -1.
 
@@ -305,8 +315,10 @@ class Losses(Normalization):
         """
         if not delta > 0:
             raise ConfigError(f"huber_loss: delta={delta}; use a number above 0")
-        far = (self - self._target(target, "huber_loss")).abs()
-        each = (far < delta).where(far.square() * 0.5, (far - 0.5 * delta) * delta)
+        difference = self - self._target(target, "huber_loss")
+        far = difference.abs()
+        near = far < delta
+        each = near.where(near.where(difference, 0.0).square() * 0.5, (far - 0.5 * delta) * delta)
         return _reduced(each, reduction, "huber_loss")
 
     def smooth_l1_loss(self, target: Operand, reduction: Reduction = "mean", beta: float = 1.0) -> Self:
@@ -320,6 +332,7 @@ class Losses(Normalization):
             return self.l1_loss(target, reduction)
         return self.huber_loss(target, reduction, beta) / beta
 
+    @in_float32
     def poisson_nll_loss(
         self,
         target: Operand,
@@ -336,6 +349,7 @@ class Losses(Normalization):
         each = self.exp() - wanted * self if log_input else self - wanted * (self + eps).log()
         return _reduced(each, reduction, "poisson_nll_loss")
 
+    @in_float32
     def gaussian_nll_loss(
         self,
         target: Operand,
@@ -346,19 +360,20 @@ class Losses(Normalization):
     ) -> Self:
         """The negative log-likelihood of `target` under normal distributions with these means and variances.
 
-        var: of this tensor's shape, or of one that is broadcast to it. No gradient flows to it where it is below `eps`;
-        `full` adds the constant part.
+        var: of this tensor's shape, or of one that is broadcast to it; below `eps` it counts as that, with a gradient
+        all the same. `full` adds the constant part.
 
         >>> Tensor([0.0]).gaussian_nll_loss(Tensor([2.0]), var=Tensor([1.0])).item()
         2.0
         """
         spread = self._factor(var, "var", "gaussian_nll_loss")
-        spread = (spread < eps).where(eps, spread)
+        spread = (spread < eps).where(spread - spread.detach() + eps, spread)
         each = (spread.log() + (self - self._target(target, "gaussian_nll_loss")).square() / spread) * 0.5
         return _reduced(each + 0.5 * math.log(2.0 * math.pi) if full else each, reduction, "gaussian_nll_loss")
 
     # ---- of distributions and directions ----
 
+    @in_float32
     def kl_div(
         self,
         target: Operand,
@@ -376,8 +391,8 @@ class Losses(Normalization):
         if log_target:
             each = wanted.exp() * (wanted - self)
         else:
-            present = wanted > 0
-            each = present.where(wanted * (present.where(wanted, 1.0).log() - self), 0.0)
+            absent = wanted.equal(0)
+            each = absent.where(0.0, wanted * (absent.where(1.0, wanted).log() - self))
         if reduction == "batchmean":
             return each.sum() / (each.shape[0] if each.ndim else 1)
         return _reduced(each, reduction, "kl_div")
@@ -432,12 +447,8 @@ class Losses(Normalization):
         >>> Tensor([[0.0, 0.0]]).pairwise_distance(Tensor([[3.0, 4.0]]), eps=0.0).tolist()
         [5.0]
         """
-        difference = (self - other + eps).abs()
-        if p == 2:
-            return difference.square().sum(-1, keepdim).sqrt()
-        if p == math.inf:
-            return difference.max(-1, keepdim)
-        return (difference**p).sum(-1, keepdim) ** (1.0 / p)
+        difference = self - other + eps
+        return vector_norm(difference, -1, p, keepdim)  # type: ignore[type-var]
 
     def triplet_margin_loss(
         self,
@@ -496,10 +507,22 @@ class Losses(Normalization):
         return found
 
 
-def _limited_log(x: T) -> T:
-    """The logarithm, and -100 where it would be below; no gradient flows there."""
-    tiny = x <= math.exp(-100.0)
-    return tiny.where(-100.0, tiny.where(1.0, x).log())
+def _log(x: T) -> T:
+    return x.log()
+
+
+def _log1p(x: T) -> T:
+    return x.log1p()
+
+
+def _limited(x: T, argument: T, plain: float, log: Callable[[T], T]) -> T:
+    """The logarithm of x, which is `log(argument)`, and -100 where it would be below; its slope is 1e12 at most.
+
+    plain: an argument whose logarithm is 0.
+    """
+    steep = x < 1e-12
+    line = log(argument.detach()).maximum(-100.0) + (x - x.detach()) * 1e12
+    return steep.where(line, log(steep.where(plain, argument)))
 
 
 def _reduced(losses: T, reduction: str, name: str) -> T:

@@ -9,7 +9,7 @@ from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, bool_, float32, float64, int64, uint64
 from rulegrad.tensor.axes import axis_or_dim, one_axis, several_axes
-from rulegrad.tensor.constants import filled
+from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.creation import Creation
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Reduce(Creation):
         kept = tuple([1 if k in axes else n for k, n in enumerate(shape)])
         result = self
         if 0 in shape:
-            result = self._new(filled(kept, 0, self.dtype), None, self._device)
+            result = self._nothing_reduced(kept, 0)
         elif kept != shape:
             result = self._result(UOp("REDUCE", (self.uop,), op=op, axes=axes))
         final = kept if keepdims else tuple([n for k, n in enumerate(shape) if k not in axes])
@@ -43,11 +43,21 @@ class Reduce(Creation):
             return result._result(UOp("RESHAPE", (result.uop,), shape=final))
         return self._same() if result is self else result
 
+    def _nothing_reduced(self, kept: tuple[int, ...], identity: int) -> Self:
+        """The identity in the shape `kept`, which is what no elements give; a gradient goes back to this tensor."""
+        whole = filled(kept, identity, self.dtype)
+        if not self._requires_grad:
+            return self._new(whole, None, self._device)
+        none, ends = (0,) * self.ndim, tuple(min(n, k) for n, k in zip(self.shape, kept))
+        part = UOp("SHRINK", (self.uop,), begin=none, end=ends)
+        zeros = UOp("PAD", (part,), before=none, after=tuple(k - n for n, k in zip(ends, kept)))
+        return self._result(UOp("ADD", (zeros, whole)))
+
     def _accumulate(self, op: str, identity: int, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Self:
         result = as_dtype(dtype) if dtype is not None else _sum_dtype(self.dtype)
         if 0 in self.shape:
-            shape = tuple(1 if k in axes else n for k, n in enumerate(self.shape) if k not in axes or keepdims)
-            return self._new(filled(shape, identity, result), None, self._device)
+            kept = tuple(1 if k in axes else n for k, n in enumerate(self.shape))
+            return self.cast(result)._nothing_reduced(kept, identity)._reduce(op, axes, keepdims)
         return self.cast(accumulation_dtype(result))._reduce(op, axes, keepdims).cast(result)
 
     def _axes(self, axis: Axes, dim: Axes, name: str, default: int | None = None) -> tuple[int, ...]:
@@ -142,7 +152,15 @@ class Reduce(Creation):
         2.0
         """
         correction = _correction(correction, unbiased, ddof, "std")
-        return self.var(self._axes(axis, dim, "std"), keepdims, correction, keepdim=keepdim).sqrt()
+        return self.var(self._axes(axis, dim, "std"), keepdims, correction, keepdim=keepdim)._root()
+
+    def _root(self, power: float = 2) -> Self:
+        """The root of a sum of absolute values to that power; at 0 its gradient is taken as 0."""
+        is_zero = UOp("CMPEQ", (self.uop, filled(self.shape, 0, self.dtype)))
+        x = UOp("WHERE", (is_zero, filled(self.shape, 1, self.dtype), self.uop))
+        root = UOp("SQRT", (x,)) if power == 2 else UOp("POW", (x, constant(1 / power, self.dtype, "norm")))
+        zero = 0 if power > 0 else math.inf
+        return self._result(UOp("WHERE", (is_zero, filled(self.shape, zero, self.dtype), root)))
 
     def max(self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Self:
         """The largest element along `axis`; nan when one is nan. Raises ShapeError for no elements.

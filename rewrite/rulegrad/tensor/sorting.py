@@ -348,8 +348,10 @@ def _between(values: Any, axis: int, place: float, interpolation: str) -> Any:
         return at(low)
     share = 0.5 if interpolation == "midpoint" else share
     first, second = at(low), at(high)
+    distance = second - first
+    found = first + distance * share if share < 0.5 else second - distance * (1 - share)
     # inf - inf would be nan
-    return (first == second).where(first, first + (second - first) * share)
+    return ((first == second) & ~first.isfinite()).where(first, found)
 
 
 def _key_dtype(dtype: DType) -> DType:

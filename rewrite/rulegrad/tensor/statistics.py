@@ -106,7 +106,7 @@ class Statistics(TorchNames):
             ordered.take_along_axis(at.cast(int64).clip(0, x.shape[k] - 1), k) for at in (low, low.add(1).minimum(last))
         )
         share = (place - low).cast(x.dtype)
-        found = first.equal(second).where(first, first + (second - first) * share)
+        found = (first.equal(second) & ~first.isfinite()).where(first, first.lerp(second, share))
         found = (last < 0).where(float("nan"), found)
         if not keepdims:
             return found.squeeze(k)
@@ -192,9 +192,10 @@ class Statistics(TorchNames):
         same = rows.unsqueeze(-1) == rows.unsqueeze(-2)
         count = same.sum(-1)
         often = count == count.max(-1, keepdims=True)
-        value = often.where(rows, rows.max(-1, keepdims=True)).min(-1, keepdims=True)
+        least = often.where(rows, rows.max(-1, keepdims=True)).min(-1, keepdims=True)
         turns = self.arange(rows.shape[-1], device=self._device or None)
-        place = ((rows == value) & often).where(turns, -1).max(-1, keepdims=True)
+        place = ((rows == least) & often).where(turns, -1).max(-1, keepdims=True)
+        value = rows.take_along_axis(place, -1)
         if keepdim:
             return Mode(value.moveaxis(-1, k), place.moveaxis(-1, k))
         return Mode(value.squeeze(-1), place.squeeze(-1))

@@ -98,7 +98,8 @@ class TorchNames(TorchViews):
         found: Self = getattr(self, method)(second)
         if not found.dtype.is_float:
             return found
-        found = second.isnan().where(self, found)
+        # Where they are equal, the gradient is that of the first.
+        found = (second.isnan() | self.equal(second)).where(self, found)
         return self.isnan().where(second, found)
 
     def addcmul(self, first: Operand, second: Operand, *, value: float = 1) -> Self:
@@ -127,8 +128,9 @@ class TorchNames(TorchViews):
         [0.0, 0.0]
         """
         x, y = self, self.full_like(0) + other
-        zero = x.equal(0) & ~y.isnan()
-        return zero.where(0.0, x * zero.where(1.0, y).log())
+        # At x = 0 the derivative by x is still log(y), where that is finite.
+        zero = x.equal(0) & ((y <= 0) | y.equal(math.inf))
+        return x * zero.where(1.0, y).log()
 
     def isposinf(self) -> Self:
         """Whether an element is infinite and positive.

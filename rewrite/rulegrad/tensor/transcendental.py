@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
+from rulegrad.ir.dtype import float32
 from rulegrad.tensor.operands import as_operand, float_dtype, result_dtype
 from rulegrad.tensor.operators import Operators
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from typing_extensions import Self
 
     from rulegrad.tensor.operands import Operand
+
+#: sin(x) / x as a series in x**2: (-1)**n / (2 n + 1)!
+_SINC_SERIES: Final = tuple((-1) ** n / math.factorial(2 * n + 1) for n in range(9))
+
+
+T = TypeVar("T", bound="Transcendental")
+P = ParamSpec("P")
+
+
+def in_float32(method: Callable[Concatenate[T, P], T]) -> Callable[Concatenate[T, P], T]:
+    """A method that computes in float32 where its tensor is of a smaller float, and rounds its result once."""
+
+    @functools.wraps(method)
+    def wide(self: T, /, *arguments: P.args, **options: P.kwargs) -> T:
+        dtype = self.dtype
+        if not dtype.is_float or dtype.bits >= float32.bits:
+            return method(self, *arguments, **options)
+        return method(self.cast(float32), *arguments, **options).cast(dtype)
+
+    return wide
 
 
 class Transcendental(Operators):
@@ -93,6 +114,7 @@ class Transcendental(Operators):
         """
         return self._float_unary("LOG1P")
 
+    @in_float32
     def logaddexp(self, other: Operand) -> Self:
         """`log(exp(self) + exp(other))`, without overflow.
 
@@ -102,6 +124,7 @@ class Transcendental(Operators):
         """
         return self._log_of_sum(other, "logaddexp", math.log(2.0), lambda x: x.exp().log1p())
 
+    @in_float32
     def logaddexp2(self, other: Operand) -> Self:
         """`log2(2 ** self + 2 ** other)`, without overflow.
 
@@ -237,16 +260,21 @@ class Transcendental(Operators):
         """
         return self._floating() * (180.0 / math.pi)
 
+    @in_float32
     def sinc(self) -> Self:
-        """`sin(pi * self) / (pi * self)`, and 1 at 0.
+        """`sin(pi * self) / (pi * self)`, and 1 at 0; near 0 by its power series, so that gradients have all digits.
 
         >>> [round(v, 3) for v in Tensor([0.0, 0.5]).sinc().tolist()]
         [1.0, 0.637]
         """
         angle = self._floating() * math.pi
-        is_zero = angle.equal(0)
-        angle = is_zero.where(1.0, angle)
-        return is_zero.where(1.0, angle.sin() / angle)
+        near = (angle < 0.5) & (angle > -0.5)
+        square = near.where(angle, 0.0).square()
+        series = square * 0.0 + _SINC_SERIES[-1]
+        for factor in _SINC_SERIES[-2::-1]:
+            series = series * square + factor
+        far = near.where(1.0, angle)
+        return near.where(series, far.sin() / far)
 
     # ---- hyperbolic functions ----
 
@@ -334,6 +362,7 @@ class Transcendental(Operators):
         """
         return self._float_unary("DIGAMMA")
 
+    @in_float32
     def logit(self, eps: float | None = None) -> Self:
         """`log(p / (1 - p))` of a probability p, the inverse of `sigmoid`; with `eps`, p is limited to eps … 1 - eps.
 

@@ -24,7 +24,7 @@ def vector_norm(x: T, axes: Any = None, ord: float = 2, keepdims: bool = False) 
     >>> vector_norm(Tensor([3.0, 4.0])).item(), vector_norm(Tensor([3.0, -4.0]), ord=math.inf).item()
     (5.0, 4.0)
     """
-    size = x.abs()
+    size = x.abs() if x.dtype.is_complex or ord != 2 else x
     result = size.dtype
     wide = size.cast(accumulation_dtype(result))
     if ord == math.inf:
@@ -36,8 +36,8 @@ def vector_norm(x: T, axes: Any = None, ord: float = 2, keepdims: bool = False) 
     if ord == 1:
         return wide.sum(axes, keepdims).cast(result)
     if ord == 2:
-        return wide.square().sum(axes, keepdims).sqrt().cast(result)
-    return wide.pow(ord).sum(axes, keepdims).pow(1 / ord).cast(result)
+        return wide.square().sum(axes, keepdims)._root().cast(result)
+    return wide.pow(ord).sum(axes, keepdims)._root(ord).cast(result)
 
 
 def matrix_norm(x: T, ord: Any = "fro", keepdims: bool = False) -> T:
