@@ -76,6 +76,7 @@ class Device:
     name = "c"
     interprets = False
     in_host_memory = True
+    launches_wait = True
 
     def __init__(self, number: int = 0, compiler: compilers.Compiler | None = None, target: str | None = None) -> None:
         compiler = compiler or compilers.find()

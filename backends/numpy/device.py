@@ -43,6 +43,7 @@ class Device:
     target = "numpy"
     interprets = True
     in_host_memory = True
+    launches_wait = True
 
     def __init__(self, number: int = 0) -> None:
         self.memory = host_memory()

@@ -201,6 +201,10 @@ SETTINGS: Final[dict[str, Setting]] = {
             _limit, lambda: None, "the rule fires this many times at most, in the whole program",
         ),
         Setting(
+            "check_indices", "CHECK_INDICES", "0 or 1",
+            _level(1), lambda: 1, "1: an index in a tensor that is out of range is an error when a result is read",
+        ),
+        Setting(
             "threads", "RULEGRAD_THREADS", "a number of threads, at most 4096",
             _threads, int, "threads that share a kernel on the device c; 0: as many as there are cores",
         ),
@@ -225,6 +229,7 @@ class Config:
     rules_order: int | None
     rules_strict: int
     rules_limit: tuple[str, int] | None
+    check_indices: int
     threads: int
 
     def __getattr__(self, name: str) -> Any:

@@ -350,7 +350,8 @@ def test_patterns_and_definitions_that_grow_without_end(tmp_path: Path) -> None:
     definitions = ["def d0(a) = a + a", *(f"def d{k}(a) = d{k - 1}(a) + d{k - 1}(a)" for k in range(1, 41))]
     choices = " + ".join(f"(a{k} * 3 or a{k} - 5)" for k in range(24))
     texts = {
-        "`d11` expands to 16,379 expressions": "\n".join(definitions) + "\nruleset algebra:\n    bomb: x:index * c:const -> x\n        if d40(c) == 3\n",
+        "`d11` expands to 16,379 expressions": "\n".join(definitions)
+        + "\nruleset algebra:\n    bomb: x:index * c:const -> x\n        if d40(c) == 3\n",
         "stands for 2,048 patterns": f"ruleset algebra:\n    bomb: {choices} -> a0\n        test fails i:range(3) * 7919\n",
     }
     for number, (message, text) in enumerate(texts.items()):

@@ -46,7 +46,8 @@ def _compile(graphs: list[UOp], target: str, source: bool) -> list[Kernel]:
     # A kernel is isolated and numbered when it is cut out of the schedule.
     steps = [name for name in engine.pipeline("kernel") if name not in ("isolate", "number")]
     indexed = _lower(graphs, graphs, steps, target, "kernel")
-    programs = _lower(graphs, indexed, engine.pipeline("program"), target, "program") if source else indexed
+    stage, name = ("program", "program") if source else ("kernel", "interpreted")
+    programs = _lower(graphs, indexed, engine.pipeline(name), target, stage)
     kernels = [_kernel(*stages, target, source) for stages in zip(graphs, indexed, programs, strict=True)]
     for graph, kernel in zip(graphs, kernels, strict=True):
         watching.tell_kernel(graph, kernel, target)
@@ -56,14 +57,24 @@ def _compile(graphs: list[UOp], target: str, source: bool) -> list[Kernel]:
 def _kernel(graph: UOp, indexed: UOp, program: UOp, target: str, source: bool) -> Kernel:
     if source:
         _require_dtypes(indexed, program, target)
-    slots = 1 + max(n.attrs["slot"] for n in graph.toposort() if n.op == "PARAM")
+    slots, program_slots = (1 + max(_slots(stage)) for stage in (graph, program))
+    checks_indices = program_slots > slots  # the flags come after the buffers of the graph
+    slots = max(slots, program_slots)
     flops, nbytes = estimate(indexed)
     name = _name(indexed, slots)
     text = render(program, target, name, slots) if source else ""
     grid, group = launch_sizes(program) if source else ((), ())
     local_bytes = local_memory(program, target) if source else 0
     maps = tensor_maps(program, target) if source else ()
-    return Kernel(name, indexed, text, grid, group, slots, flops, nbytes, local_bytes=local_bytes, maps=maps)
+    runs = indexed if source else program
+    return Kernel(
+        name, runs, text, grid, group, slots, flops, nbytes,
+        local_bytes=local_bytes, maps=maps, checks_indices=checks_indices,
+    )  # fmt: skip
+
+
+def _slots(graph: UOp) -> list[int]:
+    return [node.attrs["slot"] for node in graph.toposort() if node.op == "PARAM"]
 
 
 def _require_dtypes(indexed: UOp, program: UOp, target: str) -> None:

@@ -18,10 +18,11 @@ from rulegrad.compile.schedule import Schedule, find_lines, make_schedule, numbe
 from rulegrad.errors import DeviceError
 from rulegrad.ir import UOp
 from rulegrad.lang import engine, watching
-from rulegrad.runtime import devices, profile
+from rulegrad.runtime import devices, index_checks, profile
 from rulegrad.runtime.allocator import rounded
 from rulegrad.runtime.buffer import Buffer, Layout
 from rulegrad.runtime.device import Executable, Handle
+from rulegrad.runtime.index_checks import Dependencies
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.telling import tell_built, tell_graphs, tell_sources
 
@@ -55,6 +56,7 @@ class Prepared:
     launches: tuple[Launch, ...]
     blocks: tuple[Layout | int, ...]  # how a block is made, or the input that it is taken from
     results: tuple[Layout | None, ...]  # of outputs that are in memory taken from inputs
+    checks_indices: bool  # whether a kernel has flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class Plan:
     sizes: tuple[int, ...]  # bytes of each buffer, the inputs first
     takeable: tuple[int, ...]  # inputs whose memory the schedule could use
     pairs: frozenset[tuple[int, int]]  # buffers that a kernel may have in one place
+    dependencies: Dependencies
     prepared: dict[tuple[int, ...], Prepared] = field(default_factory=dict)  # by the inputs that are taken
 
 
@@ -109,11 +112,11 @@ def realize(uops: Sequence[UOp], holders: Holders | None = None) -> list[Buffer]
         found = _found[key, device] = _find(list(uops), ids, buffers, device)
     plan, buffers = found.plan, [buffers[place] for place in found.inputs]
     if holders is None or not plan.takeable:
-        return _launch(plan, _prepared(plan, (), device), buffers, device)
+        return _launch(plan, _prepared(plan, (), device), buffers, device, uops)
     holders.let_go()
     try:
         taken = tuple([number for number in plan.takeable if _is_free(buffers, number)])
-        return _launch(plan, _prepared(plan, taken, device), buffers, device)
+        return _launch(plan, _prepared(plan, taken, device), buffers, device, uops)
     except BaseException:
         holders.take_back([buffer for buffer in buffers if buffer.is_allocated or not buffer.nbytes])
         raise
@@ -169,7 +172,7 @@ def _plan_of(schedule: Schedule, graph: UOp, target: str) -> Plan:
         pairs.update(overwritable(step, ending, target))
     uses = [use_of(step) for step in schedule.steps]
     useful = useful_inputs(uses, sizes, schedule.inputs, schedule.outputs, pairs)
-    return Plan(schedule, tuple(uses), tuple(sizes), useful, frozenset(pairs))
+    return Plan(schedule, tuple(uses), tuple(sizes), useful, frozenset(pairs), Dependencies(graph))
 
 
 def _prepared(plan: Plan, taken: tuple[int, ...], device: str) -> Prepared:
@@ -197,16 +200,21 @@ def _prepare(plan: Plan, taken: tuple[int, ...], device: str) -> Prepared:
     tell_graphs(found, [step.graph for step in steps])
     executables = _executables_of(found, device)
     tell_built(len(found), len(_executables) - known, device, time.perf_counter() - start)
+    flags = (schedule.inputs + len(schedule.made),)
     launches = (
-        Launch(replace(kernel, user_line=step.user_line), executable, step.buffers)
+        Launch(
+            replace(kernel, user_line=step.user_line), executable,
+            step.buffers + flags if kernel.checks_indices else step.buffers,
+        )
         for kernel, executable, step in zip(found, executables, steps, strict=True)
-    )
+    )  # fmt: skip
     layouts = [Layout.of(shape, dtype, device) for shape, dtype in schedule.made]
     first = schedule.inputs
     blocks = [layouts[block.largest - first] if block.taken is None else block.taken for block in memory.blocks]
     in_taken = [k >= first and memory.blocks[memory.block_of[k - first]].taken is not None for k in schedule.outputs]
     results = [layouts[k - first] if moved else None for k, moved in zip(schedule.outputs, in_taken, strict=True)]
-    return Prepared(memory, tuple(launches), tuple(blocks), tuple(results))
+    checks_indices = any(kernel.checks_indices for kernel in found)
+    return Prepared(memory, tuple(launches), tuple(blocks), tuple(results), checks_indices)
 
 
 def _memory_of(plan: Plan, taken: Sequence[int]) -> MemoryPlan:
@@ -224,11 +232,14 @@ def _executables_of(wanted: Sequence[Kernel], device: str) -> tuple[Executable, 
     return tuple(_executables[k, device] for k in wanted)
 
 
-def _launch(plan: Plan, prepared: Prepared, inputs: list[Buffer], device: str) -> list[Buffer]:
+def _launch(plan: Plan, prepared: Prepared, inputs: list[Buffer], device: str, graphs: Sequence[UOp]) -> list[Buffer]:
     """Launches the kernels, once all memory is there. Inputs whose memory is taken have no contents afterwards."""
+    flags = index_checks.new_flags(device, plan.dependencies.words) if prepared.checks_indices else None
     blocks = [inputs[block] if isinstance(block, int) else Buffer.like(block) for block in prepared.blocks]
     made = [blocks[number] for number in prepared.memory.block_of]
     handles = [buffer.handle for buffer in (*inputs, *made)]
+    if flags is not None:
+        handles.append(flags.handle)
     try:
         _start(prepared.launches, handles, device)
     except BaseException:
@@ -244,7 +255,11 @@ def _launch(plan: Plan, prepared: Prepared, inputs: list[Buffer], device: str) -
                 taken, buffer = buffer, Buffer.like(layout)
                 buffer.take_memory(taken)
             results[number] = buffer
-    return [results[number] for number in plan.schedule.outputs]
+    found = [results[number] for number in plan.schedule.outputs]
+    if flags is not None or any(buffer.checks for buffer in inputs):
+        check = None if flags is None else index_checks.launched(flags, graphs)
+        index_checks.tell(found, plan.dependencies, check, inputs)
+    return found
 
 
 def _start(launches: Sequence[Launch], handles: list[Handle], device: str) -> None:

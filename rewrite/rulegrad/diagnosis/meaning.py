@@ -84,7 +84,7 @@ def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]],
     def run(arrays: Sequence[Array]) -> Meaning:
         copies = copied(arrays)
         program.run(_Contents(copies).of)
-        return [copies[slot] for slot in slots]
+        return [copies[slot] for slot in slots if slot < len(copies)]
 
     return run
 
@@ -117,11 +117,14 @@ class _Contents:
             (arrays.kind, arrays.places) if isinstance(arrays, Samples) else ("whole", frozenset[int]())
         )
         self._buffers: dict[UOp, Array] = {}
+        self._added: dict[int, Array] = {}
 
     def of(self, node: UOp) -> Array:
         if node.op == "PARAM":
             slot = node.attrs["slot"]
-            if slot >= len(self._arrays) or self._arrays[slot].size != np.prod(node.shape):
+            if slot >= len(self._arrays):  # a pass has added it: the flags of checks, which are zeros
+                return self._added.setdefault(slot, np.zeros(node.shape, as_dtype(node.dtype).numpy))
+            if self._arrays[slot].size != np.prod(node.shape):
                 raise DeviceError(f"{node.describe()} has no contents of its size")
             found: Array = self._arrays[slot].reshape(node.shape)
             dtype = as_dtype(node.dtype).numpy

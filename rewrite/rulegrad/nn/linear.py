@@ -170,10 +170,10 @@ def looked_up(
     indices: Tensor, weight: Tensor, padding_idx: int | None, max_norm: float | None, norm_type: float
 ) -> Tensor:
     """The rows of `weight`; that of `padding_idx` gets no gradient. With `max_norm` they are scaled down first."""
-    indices = weight._places_along(indices, one_axis(0, weight.ndim, "embedding"), "embedding")
+    indices = weight._places_along(indices, one_axis(0, weight.ndim, "embedding"), "embedding", wraps=False)
     if max_norm is not None:
         _limit_rows(indices, weight, max_norm, norm_type)
-    rows = weight.take(indices, 0)
+    rows = weight._at(indices, 0)
     if padding_idx is None:
         return rows
     return (indices == padding_idx).unsqueeze(-1).where(rows.detach(), rows)
@@ -185,7 +185,7 @@ def _limit_rows(indices: Tensor, weight: Tensor, max_norm: float, norm_type: flo
         raise ConfigError(f"embedding: max_norm={max_norm}, norm_type={norm_type}; use numbers above 0")
     with no_grad():
         found = indices.flatten()
-        rows = weight.take(found, 0)
+        rows = weight._at(found, 0)
         norms = rows.abs().max(1, keepdims=True) if norm_type == math.inf else _norm(rows, norm_type)
         # PyTorch's: a hair below, so that rounding does not make the row too long again.
         scaled = (norms > max_norm).where(rows * (max_norm / (norms + 1e-7)), rows)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from rulegrad.ir import UOp
+    from rulegrad.runtime.index_checks import Waiting
 
 _next_id = itertools.count(1)
 _live: dict[int, weakref.ref[Buffer]] = {}
@@ -83,6 +84,7 @@ class Buffer:
         "_borrowed",
         "_handle",
         "_uop",
+        "checks",
         "device",
         "dtype",
         "id",
@@ -92,12 +94,16 @@ class Buffer:
         "shape",
     )
 
+    #: The checks of indices that the contents depend on, and whose end nobody has waited for.
+    checks: tuple[Waiting, ...]
+
     def __init__(self, shape: Sequence[int], dtype: Any, device: str | None = None) -> None:
         self.id: int = next(_next_id)
         self._handle: Handle = None
         self._borrowed = False  # the memory is somebody else's, and the handle keeps it alive
         self.is_lent = False  #: others see the memory, and might write into it
         self._uop: UOp | None = None
+        self.checks = ()
         self.shape: tuple[int, ...] = tuple(shape)
         self.dtype: DType = as_dtype(dtype)
         self.device: str = devices.default() if device is None else devices.canonical(device)
@@ -116,6 +122,7 @@ class Buffer:
         buffer = cls.__new__(cls)
         buffer.id = number = next(_next_id)
         buffer._handle, buffer._borrowed, buffer.is_lent = None, False, False
+        buffer.checks = ()
         buffer.shape, buffer.dtype, buffer.device, buffer.nbytes, like = layout
         buffer._uop = renumbered(like, number)
         buffer.made_at = user_place() if buffer.nbytes >= _LARGE else None
@@ -165,7 +172,8 @@ class Buffer:
         """The contents as an array over the buffer's own memory; None where the host cannot see it.
 
         The array keeps the buffer. It is read-only, because equal tensors may share one buffer, unless `writable` is
-        for someone who has no way to be told so.
+        for someone who has no way to be told so. Raises IndexRangeError where the contents
+        depend on an index that was out of range.
 
         >>> import numpy as np
         >>> Buffer.around(np.array([1.0, 2.0]), "numpy").host_view()
@@ -174,6 +182,7 @@ class Buffer:
         import numpy as np
 
         memory = np.empty(0, np.uint8)
+        self.verify()
         if self.nbytes:
             device: Any = devices.get(self.device)
             found = device.memory_of(self.handle, self.nbytes) if getattr(device, "in_host_memory", False) else None
@@ -241,15 +250,27 @@ class Buffer:
             devices.get(self.device).copy_in(self.handle, contiguous)
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """The contents as a new array. Raises DeviceError when nothing was ever written."""
+        """The contents as a new array.
+
+        Raises DeviceError when nothing was ever written, and IndexRangeError where the contents depend on an index
+        that was out of range.
+        """
         import numpy as np
 
+        self.verify()
         array = np.empty(self.shape, self.dtype.numpy)
         if self.nbytes:
             if self._handle is None:
                 raise DeviceError(f"{self!r} has no contents yet; copy_in or realize comes first")
             devices.get(self.device).copy_out(self._handle, array)
         return array
+
+    def verify(self) -> None:
+        """Waits for the checks of indices that the contents depend on. Raises IndexRangeError where one has failed."""
+        if self.checks:
+            from rulegrad.runtime.index_checks import verify
+
+            self.checks = verify(self.checks)
 
     def __repr__(self) -> str:
         return f"Buffer(id={self.id}, shape={self.shape}, dtype={self.dtype}, device={self.device!r})"

@@ -88,6 +88,8 @@ class Device(Protocol):
     # of an array of bytes as a handle that keeps the array, and `memory_of(handle, nbytes) -> array | None`, the memory
     # as bytes, after all earlier launches. None says that just this memory cannot be shared; it is copied then.
 
+    # A device may also have `launches_wait: bool`. Where it is True, a launch returns when it has ended.
+
     # A device may also have `launch_together(launches) -> None`: all launches of a schedule, each an executable and the
     # handles of its slots, in this order. One that can replays those that come again as one.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from rulegrad.config import config
 from rulegrad.errors import ShapeError
 from rulegrad.ir.dtype import bool_
 from rulegrad.tensor.aliasing import is_same_view
@@ -191,8 +192,8 @@ class Advanced(Sets):
             if isinstance(array, np.ndarray):
                 host = host + _checked(array, extent, axis) * stride
                 continue
-            index: Any = array._wrapped(extent).cast("int64")
-            if len(extents) > 1:
+            index: Any = array._inside(extent, axis, "index", True).cast("int64")
+            if len(extents) > 1 and not config.check_indices:
                 index = index.clip(0, max(extent - 1, 0))
             index = index * stride if stride != 1 else index
             device = index if device is None else device + index

@@ -3,8 +3,9 @@
 Reading is an index expression, which fuses like a view. Writing gives a new tensor, by one kernel that makes the
 updates in order: it gives the same bits in every run, and of several updates of one place the last one stays.
 
-Indices on the host (ints, lists and NumPy arrays) are checked: one out of range is an IndexRangeError. One that is on
-the device cannot be an error, as nobody waits for its value: it reads the nearest element, and writes nothing.
+Indices are checked: one out of range is an IndexRangeError, at once where it is on the host (ints, lists and NumPy
+arrays), and when a result is read where it is in a tensor, as nobody waits for its value before. With the setting
+`check_indices` off, such an index reads the nearest element and writes nothing.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from rulegrad.config import config
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, bool_, int64
+from rulegrad.tensor import lines
 from rulegrad.tensor.axes import IndexRangeError, one_axis
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
@@ -49,17 +52,18 @@ class Gathering(Reduce):
     def gather(self, dim: int, index: Indices) -> Self:
         """PyTorch's gather: element p of the result is this tensor's at p, but with `index[p]` along `dim`.
 
-        The index has as many axes as this tensor, and along the others at most its extents; a negative one counts from
-        the end. Raises ShapeError, DtypeError, and IndexRangeError where the axis is empty.
+        The index has as many axes as this tensor, and along the others at most its extents; negative ones are out of
+        range, as in PyTorch. Raises ShapeError, DtypeError, and IndexRangeError for an index out of range (one in a
+        tensor: when the result is read).
 
         >>> from rulegrad import Tensor
         >>> Tensor([[1, 2], [3, 4]]).gather(1, Tensor([[0, 0], [1, 0]])).tolist()
         [[1, 1], [4, 3]]
         """
         axis = one_axis(dim, self.ndim, "gather")
-        places = self._places_along(index, axis, "gather")
+        places = self._places_along(index, axis, "gather", wraps=False)
         self._check_index(places, axis, "gather")
-        return self._region(places, axis)._taken(places._wrapped(self.shape[axis]), axis)
+        return self._region(places, axis)._taken(places, axis)
 
     def take_along_axis(self, index: Indices, axis: int = -1) -> Self:
         """NumPy's take_along_axis: `gather`, where the other axes are broadcast to each other.
@@ -71,7 +75,7 @@ class Gathering(Reduce):
         """
         k = one_axis(axis, self.ndim, "take_along_axis")
         x, places = self._aligned(self._places_along(index, k, "take_along_axis"), k, "take_along_axis")
-        return x._taken(places._wrapped(x.shape[k]), k)
+        return x._taken(places, k)
 
     def take_along_dim(self, index: Indices, dim: int = -1) -> Self:
         """PyTorch's name of `take_along_axis`.
@@ -92,10 +96,12 @@ class Gathering(Reduce):
             return self.flatten()._take(index, 0, "take")
         return self._take(index, one_axis(axis, self.ndim, "take"), "take")
 
-    def _take(self, index: Indices, k: int, name: str) -> Self:
-        places = self._places_along(index, k, name)
-        line = places.flatten()._wrapped(self.shape[k])
-        found = self._taken(line._along_axis(self.shape, k), k)
+    def _take(self, index: Indices, k: int, name: str, wraps: bool = True) -> Self:
+        return self._at(self._places_along(index, k, name, wraps), k)
+
+    def _at(self, places: Self, k: int) -> Self:
+        """The elements at places on an axis, which were checked."""
+        found = self._taken(places.flatten()._along_axis(self.shape, k), k)
         return found.reshape(self.shape[:k] + places.shape + self.shape[k + 1 :])
 
     def index_select(self, dim: int, index: Indices) -> Self:
@@ -105,7 +111,7 @@ class Gathering(Reduce):
         [[3, 1], [6, 4]]
         """
         k = one_axis(dim, self.ndim, "index_select")
-        return self._take(self._line_along(index, k, "index_select"), k, "index_select")
+        return self._taken(self._line_along(index, k, "index_select")._along_axis(self.shape, k), k)
 
     def embedding(self, index: Indices) -> Self:
         """The rows of this table at `index`; the rows are the last axes of the result.
@@ -114,7 +120,7 @@ class Gathering(Reduce):
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).embedding(Tensor([[1, 0]])).shape
         (1, 2, 2)
         """
-        return self._take(index, one_axis(0, self.ndim, "embedding"), "embedding")
+        return self._take(index, one_axis(0, self.ndim, "embedding"), "embedding", wraps=False)
 
     # ---- writing ----
 
@@ -154,16 +160,16 @@ class Gathering(Reduce):
         if reduce not in _OPS:
             raise ConfigError(f"scatter_reduce: reduce={reduce!r}; use one of {', '.join(_OPS)}")
         base, axis = self, one_axis(dim, self.ndim, "scatter_reduce")
-        index = self._places_along(index, axis, "scatter_reduce")
+        places = self._places_along(index, axis, "scatter_reduce", wraps=False)
         if not include_self:
             mask = self._new(filled(self.shape, False, bool_), None, self._device)
-            touched = mask._scatter("STORE", axis, index, True, "scatter_reduce")
+            touched = mask._scattered("STORE", axis, places, True, "scatter_reduce")
             base = touched.where(_identity(reduce, self.dtype), self)
-        result = base._scatter(_OPS[reduce], axis, index, src, "scatter_reduce")
+        result = base._scattered(_OPS[reduce], axis, places, src, "scatter_reduce")
         if reduce != "mean":
             return result
         ones = self._new(filled(self.shape, int(include_self), int64), None, self._device)
-        count = ones._scatter("ADD", axis, index, 1, "scatter_reduce").maximum(1)
+        count = ones._scattered("ADD", axis, places, 1, "scatter_reduce").maximum(1)
         return result / count.cast(self.dtype) if self.dtype.is_float else result // count.cast(self.dtype)
 
     def put_along_axis(self, index: Indices, values: Operand, axis: int = -1) -> Self:
@@ -178,7 +184,7 @@ class Gathering(Reduce):
         shape = broadcast_shapes("put_along_axis", places.shape, wide)
         found: Any = as_operand(self, values, "put_along_axis")
         values = found if is_weak_scalar(found) else found.expand(shape)
-        return self._scatter("STORE", k, places.expand(shape), values, "put_along_axis")
+        return self._scattered("STORE", k, places.expand(shape), values, "put_along_axis")
 
     def index_add(self, dim: int, index: Indices, source: Operand, alpha: float = 1) -> Self:
         """PyTorch's index_add: the slices of `source`, times alpha, added at a vector of indices along `dim`.
@@ -203,7 +209,7 @@ class Gathering(Reduce):
         >>> Tensor([[1, 2], [3, 4]]).index_fill(1, [0], 9).tolist()
         [[9, 2], [9, 4]]
         """
-        return self._at_slices("STORE", dim, index, value, "index_fill")
+        return self._at_slices("STORE", dim, index, value, "index_fill", wraps=True)
 
     # ---- masks ----
 
@@ -238,17 +244,18 @@ class Gathering(Reduce):
 
     # ---- helpers ----
 
-    def _places_along(self, index: Indices, axis: int, name: str) -> Self:
-        """The index as a tensor; one on the host is checked against the extent of the axis."""
+    def _places_along(self, index: Indices, axis: int, name: str, wraps: bool = True) -> Self:
+        """The index as places on an axis, which are checked; wraps: negative ones count from the end."""
         if isinstance(index, TensorCore):
             found: Any = index
             found._check_integer(name)
-            return found  # type: ignore[no-any-return]
-        return type(self)(host_places(index, self.shape[axis], axis, name), device=self._device or None)
+            return found._inside(self.shape[axis], axis, name, wraps)  # type: ignore[no-any-return]
+        places = host_places(index, self.shape[axis], axis, name, wraps)
+        return type(self)(places, device=self._device or None)
 
-    def _line_along(self, index: Indices, axis: int, name: str) -> Self:
+    def _line_along(self, index: Indices, axis: int, name: str, wraps: bool = False) -> Self:
         """`_places_along` for a vector, or one place."""
-        line = self._places_along(index, axis, name)
+        line = self._places_along(index, axis, name, wraps)
         if line.ndim > 1:
             raise ShapeError(f"{name}: the index has the shape {line.shape}; give a vector")
         return line.flatten()
@@ -267,12 +274,18 @@ class Gathering(Reduce):
                 "as many axes, and no larger extents but along that axis"
             )
 
-    def _wrapped(self, extent: int) -> Self:
-        """Indices with the negative ones counted from the end."""
-        if self.dtype.kind == "uint" or not self.dtype.is_integer:
-            return self
+    def _inside(self, extent: int, axis: int, name: str, wraps: bool) -> Self:
+        """Indices of an axis, which are checked when a result is read; wraps: negative ones count from the end."""
         index = self if self.dtype.bits >= 32 else self.cast(int64)
-        return (index < 0).where(index + extent, index)
+        wraps = wraps and index.dtype.kind == "int"
+        if wraps:
+            index = (index < 0).where(index + extent, index)
+        if not config.check_indices or not extent or not index.size:
+            return index
+        bound = UOp.const(extent, index.dtype)
+        uop = UOp("INSIDE", (index.uop, bound), operation=name, axis=axis, wraps=wraps)
+        lines.note(uop)
+        return index._result(uop)
 
     def _region(self, index: TensorCore, axis: int) -> Self:
         """The part of the tensor that an index of smaller extents can name."""
@@ -313,11 +326,15 @@ class Gathering(Reduce):
 
     def _scatter(self, op: str, dim: int, index: Indices, src: Operand, name: str) -> Self:
         axis = one_axis(dim, self.ndim, name)
-        places = self._places_along(index, axis, name)
+        places = self._places_along(index, axis, name, wraps=False)
+        return self._scattered(op, axis, places, src, name)
+
+    def _scattered(self, op: str, axis: int, places: Self, src: Operand, name: str) -> Self:
+        """SCATTER at places that were checked."""
         self._check_index(places, axis, name)
         updates = self._updates(src, places.shape, name)
         region = self._region(places, axis)
-        changed = region._updated(op, places._wrapped(self.shape[axis]), updates, axis)
+        changed = region._updated(op, places, updates, axis)
         return changed if region.shape == self.shape else self._with_corner(changed)
 
     def _updates(self, src: Operand, shape: tuple[int, ...], name: str) -> Self:
@@ -342,13 +359,13 @@ class Gathering(Reduce):
         inside = self._new(filled(part.shape, True, bool_), None, self._device).pad(rest)
         return inside.where(part.pad(rest), self)
 
-    def _at_slices(self, op: str, dim: int, index: Indices, source: Operand, name: str) -> Self:
+    def _at_slices(self, op: str, dim: int, index: Indices, source: Operand, name: str, wraps: bool = False) -> Self:
         axis = one_axis(dim, self.ndim, name)
-        places = self._line_along(index, axis, name)._along_axis(self.shape, axis)
+        places = self._line_along(index, axis, name, wraps)._along_axis(self.shape, axis)
         source = as_operand(self, source, name)
         if isinstance(source, TensorCore) and source.shape != places.shape:
             raise ShapeError(f"{name}: values of shape {source.shape} where {places.shape} is needed")
-        return self._scatter(op, axis, places, source, name)
+        return self._scattered(op, axis, places, source, name)
 
 
 def _identity(reduce: str, dtype: DType) -> Any:
@@ -365,17 +382,18 @@ def _identity(reduce: str, dtype: DType) -> Any:
     return -(2 ** (dtype.bits - 1)) if least else 2 ** (dtype.bits - 1) - 1
 
 
-def host_places(index: Any, extent: int, axis: int, name: str) -> NDArray[Any]:
+def host_places(index: Any, extent: int, axis: int, name: str, wraps: bool = True) -> NDArray[Any]:
     """Integers on the host as places on an axis, counted from the front. Raises IndexRangeError and DtypeError."""
     found = host_array(index, None)
     if not found.size and not hasattr(index, "dtype"):
         found = found.astype(np.int64)
     if found.dtype.kind not in "iu":
         raise DtypeError(f"{name}: the index is {found.dtype}; cast it to an integer dtype")
-    wrong = found[(found < -extent) | (found >= extent)]
+    least = -extent if wraps else 0
+    wrong = found[(found < least) | (found >= extent)]
     if wrong.size:
         raise IndexRangeError(
             f"{name}: {wrong.flat[0]} is out of range for axis {axis} of size {extent}; "
-            f"{f'use {-extent} to {extent - 1}' if extent else 'it is empty'}"
+            f"{f'use {least} to {extent - 1}' if extent else 'it is empty'}"
         )
     return np.where(found < 0, found + extent, found).astype(np.int64)

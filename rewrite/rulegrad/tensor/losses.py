@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
+from rulegrad.config import config
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.tensor.axes import IndexRangeError, one_axis, whole_number
 from rulegrad.tensor.constants import constant
@@ -107,8 +108,9 @@ class Losses(Normalization):
         target: integers, of this tensor's shape without the axis of the classes; or probabilities, of this tensor's
         shape. weight: one factor for each class; the mean is weighted by it. ignore_index: a label whose places do not
         count. axis: that of the classes, 1 by default (0 for one axis). A label that is no class, and not
-        `ignore_index`, is an IndexRangeError when it is on the host (a number, a list, a NumPy array); on a device its
-        loss is nan. Raises ShapeError, DtypeError, ConfigError.
+        `ignore_index`, is an IndexRangeError: at once when it is on the host (a number, a list, a NumPy array), when
+        the loss is read when it is in a tensor (its loss is nan with the setting `check_indices` off). Raises
+        ShapeError, DtypeError, ConfigError.
 
         >>> from rulegrad import Tensor
         >>> Tensor([[0.0, 0.0], [0.0, 0.0]]).cross_entropy(Tensor([1, 0])).item()
@@ -126,6 +128,7 @@ class Losses(Normalization):
             )
         return scores._entropy_of_labels(
             self._labels(target, k, ignore_index, "cross_entropy"),
+            k if isinstance(target, TensorCore) else None,
             self._class_weight(weight, k, "cross_entropy"),
             ignore_index,
             reduction,
@@ -149,7 +152,9 @@ class Losses(Normalization):
         k = self._class_axis(axis, "nll_loss")
         labels = self._labels(target, k, ignore_index, "nll_loss")
         weights = self._class_weight(weight, k, "nll_loss")
-        return self.moveaxis(k, -1)._entropy_of_labels(labels, weights, ignore_index, reduction, 0.0, "nll_loss")
+        checked = k if isinstance(target, TensorCore) else None
+        scores = self.moveaxis(k, -1)
+        return scores._entropy_of_labels(labels, checked, weights, ignore_index, reduction, 0.0, "nll_loss")
 
     def _class_axis(self, axis: int | None, name: str) -> int:
         return one_axis(min(self.ndim - 1, 1) if axis is None else axis, self.ndim, name)
@@ -176,22 +181,27 @@ class Losses(Normalization):
     def _entropy_of_labels(
         self,
         target: Self,
+        axis: int | None,
         weight: Self | None,
         ignore_index: int,
         reduction: Reduction,
         smoothing: float,
         name: str,
     ) -> Self:
-        """For log-probabilities, the classes last."""
+        """For log-probabilities, the classes last; axis: where they were, if the labels are to be checked."""
         classes = self.shape[-1]
+        counts = target.not_equal(ignore_index)
+        if axis is not None and config.check_indices:
+            target = counts.where(target, 0)._inside(classes, axis, name, wraps=False)
         hit = target.one_hot(classes)
         weighted = self if weight is None else self * weight
         each = hit.where(weighted, 0.0).sum(-1)
         if smoothing:
             each = each * (1.0 - smoothing) + weighted.sum(-1) * (smoothing / classes)
-        counts = target.not_equal(ignore_index)
-        present = target.greater_equal(0) & target.less(classes)
-        each = -counts.where(present.where(each, math.nan), 0.0)
+        if not config.check_indices:
+            present = target.greater_equal(0) & target.less(classes)
+            each = present.where(each, math.nan)
+        each = -counts.where(each, 0.0)
         if reduction != "mean":
             return _reduced(each, reduction, name)
         shares = counts.cast(self.dtype) if weight is None else (hit & counts.unsqueeze(-1)).where(weight, 0.0).sum(-1)
@@ -207,13 +217,15 @@ class Losses(Normalization):
     ) -> Self:
         """How far other scores come within `margin` of the target's: the mean over classes of `max(0, …) ** p`.
 
-        Labels out of range are errors or give nan, as in `cross_entropy`.
+        Labels out of range are errors, as in `cross_entropy`.
 
         >>> Tensor([[0.5, 0.0]]).multi_margin_loss(Tensor([0])).item()
         0.25
         """
         k = one_axis(-1, self.ndim, "multi_margin_loss")
         labels = self._labels(target, k, None, "multi_margin_loss")
+        if isinstance(target, TensorCore):
+            labels = labels._inside(self.shape[k], k, "multi_margin_loss", wraps=False)
         weight = self._class_weight(weight, k, "multi_margin_loss")
         hit = labels.one_hot(self.shape[-1])
         own = hit.any(-1, keepdims=True).where(hit.where(self, 0.0).sum(-1, keepdims=True), math.nan)

@@ -237,7 +237,8 @@ class Sets(Sorting):
         place = (values == high).where(bins - 1, place)
         hist = self.zeros((bins,), dtype=int64, device=self._device or None)
         if flat.size:
-            hist = hist.scatter_add(0, (place < 0).where(bins, place), 1)
+            # what is in no interval has no place, and is not counted
+            hist = hist._scattered("ADD", 0, place, 1, "histogram")
         return Histogram(hist, borders)
 
 

@@ -72,7 +72,7 @@ class Sorting(Cumulative):
         places = self._argsort(named, descending, "sort")
         if not self.ndim:
             return Sorted(self._same(), places)
-        return Sorted(self.take_along_axis(places, named), places)
+        return Sorted(self._taken(places, one_axis(named, self.ndim, "sort")), places)
 
     def msort(self) -> Self:
         """The values in order along the first axis.
@@ -97,7 +97,7 @@ class Sorting(Cumulative):
         if not 0 <= count <= self.shape[place]:
             raise ShapeError(f"topk: k={k} for axis {place} of the shape {self.shape}; use 0 to {self.shape[place]}")
         places = self.argsort(place, largest).shrink(*((0, count) if j == place else None for j in range(self.ndim)))
-        return Sorted(self.take_along_axis(places, place), places)
+        return Sorted(self._taken(places, place), places)
 
     def kthvalue(
         self, k: int, axis: int = -1, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
@@ -113,7 +113,7 @@ class Sorting(Cumulative):
                 f"kthvalue: k={k} for axis {place} of the shape {self.shape}; use 1 to {self.shape[place]}"
             )
         places = self.argsort(place).shrink(*((k - 1, k) if j == place else None for j in range(self.ndim)))
-        values = self.take_along_axis(places, place)
+        values = self._taken(places, place)
         if keepdims or keepdim:
             return Sorted(values, places)
         return Sorted(values.squeeze(place), places.squeeze(place))
