@@ -110,10 +110,10 @@ def _losses(log_probs: Tensor, labels: Tensor, sizes: Any, wanted: Any, blank: i
     count = 2 * labels.shape[1] + 1
     # blank, label, blank, label, …, blank
     labels = labels.cast("int64")
-    between = labels.unsqueeze(-1).pad([(0, 0), (0, 0), (0, 1)], blank).reshape(batch, -1)
-    symbols = between.pad([(0, 0), (1, 0)], blank)
+    between = labels.unsqueeze(-1).pad([(0, 0), (0, 0), (0, 1)], value=blank).reshape(batch, -1)
+    symbols = between.pad([(0, 0), (1, 0)], value=blank)
     # A label follows the label before it with no blank between where they differ.
-    skips = (symbols != symbols.pad([(0, 0), (2, 0)], blank)[:, :count]) & (symbols != blank)
+    skips = (symbols != symbols.pad([(0, 0), (2, 0)], value=blank)[:, :count]) & (symbols != blank)
     skips = (skips & (Tensor.arange(count, device=device) > 1)).contiguous()
     there = symbols.unsqueeze(0).expand(log_probs.shape[0], batch, count)
     emitted = split(log_probs.gather(2, there).maximum(_NEVER))
@@ -138,7 +138,7 @@ def _first(batch: int, count: int, like: Tensor) -> Tensor:
 
 
 def _shifted(forward: Tensor, by: int) -> Tensor:
-    return forward.pad([(0, 0), (by, 0)], _NEVER)[:, : forward.shape[1]]
+    return forward.pad([(0, 0), (by, 0)], value=_NEVER)[:, : forward.shape[1]]
 
 
 def _sum_of_logarithms(first: Tensor, *others: Tensor) -> Tensor:

@@ -51,6 +51,7 @@ class _Convolution(Layer):
             )
         self.in_channels, self.out_channels = in_channels, out_channels
         self.kernel_size = one_for_each_axis(kernel_size, self._rank, name, "kernel_size", 1)
+        _check_windows(name, self._rank, stride, padding, dilation)
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
         self.padding_mode = padding_mode
         bound = init.inverse_root(in_channels // groups * math.prod(self.kernel_size))
@@ -144,6 +145,7 @@ class _Transposed(Described):
             raise ConfigError(f"{name}: padding_mode={padding_mode!r}; a transposed convolution pads with zeros only")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.kernel_size = one_for_each_axis(kernel_size, self._rank, name, "kernel_size", 1)
+        _check_windows(name, self._rank, stride, padding, dilation)
         self.stride, self.padding, self.output_padding = stride, padding, output_padding
         self.groups, self.dilation = groups, dilation
         bound = init.inverse_root(out_channels // groups * math.prod(self.kernel_size))
@@ -205,6 +207,20 @@ class ConvTranspose3d(_Transposed):
     """
 
     _rank = 3
+
+
+def _check_windows(name: str, rank: int, stride: Extents, padding: Extents | str, dilation: Extents) -> None:
+    """Raises ShapeError and ConfigError for what no image could be convolved with."""
+    steps = one_for_each_axis(stride, rank, name, "stride", 1)
+    one_for_each_axis(dilation, rank, name, "dilation", 1)
+    if not isinstance(padding, str):
+        one_for_each_axis(padding, rank, name, "padding", 0)
+    elif padding not in ("same", "valid"):
+        raise ConfigError(f'{name}: padding={padding!r}; use "same", "valid" or numbers')
+    elif padding == "same" and max(steps) > 1:
+        raise ConfigError(
+            f'{name}: padding="same" keeps the size, which a stride of {stride} does not; use a stride of 1'
+        )
 
 
 def check_padding(shape: tuple[int, ...], pairs: Sequence[tuple[int, int]], mode: str) -> None:

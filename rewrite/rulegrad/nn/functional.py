@@ -75,6 +75,7 @@ __all__ = [
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
+    "max_unpool2d",
     "mish",
     "mse_loss",
     "multi_margin_loss",
@@ -260,7 +261,7 @@ def softmax(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
     >>> F.softmax(Tensor([1.0, 1.0])).tolist()
     [0.5, 0.5]
     """
-    return _in(input, dtype).softmax(dim)
+    return input.softmax(dim, dtype)
 
 
 def log_softmax(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
@@ -270,7 +271,7 @@ def log_softmax(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
     >>> [round(v, 3) for v in F.log_softmax(Tensor([1.0, 1.0])).tolist()]
     [-0.693, -0.693]
     """
-    return _in(input, dtype).log_softmax(dim)
+    return input.log_softmax(dim, dtype)
 
 
 def softmin(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
@@ -280,11 +281,7 @@ def softmin(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
     >>> [round(v, 3) for v in F.softmin(Tensor([0.0, 1.0])).tolist()]
     [0.731, 0.269]
     """
-    return _in(input, dtype).softmin(dim)
-
-
-def _in(tensor: Tensor, dtype: Any) -> Tensor:
-    return tensor if dtype is None else tensor.cast(dtype)
+    return input.softmin(dim, dtype)
 
 
 # ---- dropout ----
@@ -355,6 +352,7 @@ linear = Tensor.linear
 max_pool1d = Tensor.max_pool1d
 max_pool2d = Tensor.max_pool2d
 max_pool3d = Tensor.max_pool3d
+max_unpool2d = Tensor.max_unpool2d
 normalize = Tensor.normalize
 rms_norm = Tensor.rms_norm
 scaled_dot_product_attention = Tensor.scaled_dot_product_attention
@@ -425,7 +423,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         pairs = [(max(before, 0), max(after, 0)) for before, after in pairs]
     every = [(0, 0)] * (input.ndim - count) + pairs[::-1]
     check_padding(input.shape, every, mode)
-    return input.pad(every, 0 if value is None else value, mode)
+    return input.pad(every, mode, 0 if value is None else value)
 
 
 def interpolate(

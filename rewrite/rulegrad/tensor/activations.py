@@ -232,38 +232,46 @@ class Activations(Pooling):
 
     def _stable(self, axis: int, name: str) -> tuple[Self, int]:
         """The values less their largest along `axis`, which changes no softmax; no gradient flows to that."""
-        k = one_axis(axis, self.ndim, name)
+        k = one_axis(axis, self.ndim, name, of_scalar=True)
         x = self._floating()
-        return (x - x.detach().max(k, keepdims=True) if x.shape[k] else x), k
+        return (x if 0 in x.shape else x - x.detach().max(k, keepdims=True)), k
 
-    @in_float32
-    def softmax(self, axis: int = -1, *, dim: int | None = None) -> Self:
-        """`exp(self)` as shares of its sum along `axis`.
+    def softmax(self, axis: int = -1, dtype: Any = None, *, dim: int | None = None) -> Self:
+        """`exp(self)` as shares of its sum along `axis`, computed in `dtype` where one is given.
 
         >>> from rulegrad import Tensor
         >>> Tensor([1.0, 1.0]).softmax().tolist()
         [0.5, 0.5]
         """
-        shifted, k = self._stable(axis_or_dim(axis, dim, "softmax", -1), "softmax")
+        wide = self if dtype is None else self.cast(dtype)
+        return wide._softmax(axis_or_dim(axis, dim, "softmax", -1))
+
+    @in_float32
+    def _softmax(self, axis: int) -> Self:
+        shifted, k = self._stable(axis, "softmax")
         powers = shifted.exp()
         return powers / powers.sum(k, keepdims=True)
 
-    def softmin(self, axis: int = -1, *, dim: int | None = None) -> Self:
-        """`softmax` of the negative.
+    def softmin(self, axis: int = -1, dtype: Any = None, *, dim: int | None = None) -> Self:
+        """`softmax` of the negative, computed in `dtype` where one is given.
 
         >>> [round(v, 3) for v in Tensor([1.0, 2.0]).softmin().tolist()]
         [0.731, 0.269]
         """
-        return self.neg().softmax(axis, dim=dim)
+        return self.neg().softmax(axis, dtype, dim=dim)
 
-    @in_float32
-    def log_softmax(self, axis: int = -1, *, dim: int | None = None) -> Self:
-        """The logarithm of `softmax`, exact where a share is tiny.
+    def log_softmax(self, axis: int = -1, dtype: Any = None, *, dim: int | None = None) -> Self:
+        """The logarithm of `softmax`, exact where a share is tiny; computed in `dtype` where one is given.
 
         >>> [round(v, 3) for v in Tensor([1.0, 1.0]).log_softmax().tolist()]
         [-0.693, -0.693]
         """
-        shifted, k = self._stable(axis_or_dim(axis, dim, "log_softmax", -1), "log_softmax")
+        wide = self if dtype is None else self.cast(dtype)
+        return wide._log_softmax(axis_or_dim(axis, dim, "log_softmax", -1))
+
+    @in_float32
+    def _log_softmax(self, axis: int) -> Self:
+        shifted, k = self._stable(axis, "log_softmax")
         return shifted - shifted.exp().sum(k, keepdims=True).log()
 
     @in_float32
@@ -295,5 +303,5 @@ class Activations(Pooling):
         """
         x = self._floating()
         wide = x.cast(accumulation_dtype(x.dtype))
-        norm: Self = vector_norm(wide, one_axis(dim, self.ndim, "normalize"), p, keepdims=True)  # type: ignore[type-var]
+        norm: Self = vector_norm(wide, self._axes(dim, None, "normalize"), p, keepdims=True)  # type: ignore[type-var]
         return (wide / norm.clip(eps)).cast(x.dtype)

@@ -74,8 +74,9 @@ class Advanced(Sets):
     def __setitem__(self, index: Any, value: Any) -> None:
         """Put `value` (which is broadcast) at `index`, here and in what this tensor is a view of.
 
-        Where an array names an element several times, the last value stays. Raises IndexRangeError, ShapeError and
-        DtypeError; a leaf that requires a gradient can only be changed inside `no_grad()`.
+        Where an array names an element several times, the last value stays. A tensor of integers takes floats rounded
+        towards zero. Raises IndexRangeError, ShapeError and DtypeError; a leaf that requires a gradient can only be
+        changed inside `no_grad()`.
 
         >>> from rulegrad import Tensor
         >>> x = Tensor.zeros(4)
@@ -171,12 +172,12 @@ class Advanced(Sets):
             if not mask.ndim:
                 return [_Array(mask.reshape(1)._nonzero()[0], None, True)]
             return [_Array(places, extent) for places, extent in zip(mask._nonzero(), mask.shape)]
-        array = np.asarray(item)
+        array = _host_array(item)
         if array.dtype.kind == "b":
             if not array.ndim:
                 return [_Array(np.flatnonzero(array), None, True)]
             return [_Array(places, extent) for places, extent in zip(array.nonzero(), array.shape)]
-        if not array.size and isinstance(item, list):
+        if not array.size and isinstance(item, list | tuple):
             array = array.astype(np.int64)
         if array.dtype.kind not in "iu":
             raise IndexRangeError(f"index: an array of {array.dtype}; use integers, or bools for a mask")
@@ -225,6 +226,8 @@ class Advanced(Sets):
     def _value(self, value: Any) -> Self:
         found: Any = as_operand(self, value, "x[...] = value")
         if is_weak_scalar(found):
+            if isinstance(found, float) and not self.dtype.is_inexact and math.isfinite(found):
+                found = bool(found) if self.dtype == bool_ else int(found)
             return self._updates(found, (), "x[...] = value")
         if found.dtype != self.dtype:  # as NumPy, an assignment converts
             found = found.cast(self.dtype)
@@ -290,7 +293,15 @@ class _Array(NamedTuple):
 
 
 def _is_array(item: Any) -> bool:
-    return isinstance(item, list | bool | np.bool_ | np.ndarray | TensorCore)
+    return isinstance(item, list | tuple | bool | np.bool_ | np.ndarray | TensorCore)
+
+
+def _host_array(item: Any) -> Any:
+    """A list, or a tuple inside of an index, as an array of NumPy."""
+    try:
+        return np.asarray(item)
+    except (ValueError, TypeError) as error:
+        raise IndexRangeError(f"index: a {type(item).__name__} is no array of indices ({error}); use ints") from None
 
 
 def _completed(parts: list[Any], shape: tuple[int, ...]) -> list[Any]:

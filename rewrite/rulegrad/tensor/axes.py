@@ -53,9 +53,14 @@ def extents(values: Sequence[Any], operation: str) -> tuple[int, ...]:
     return shape
 
 
-def one_axis(axis: Any, rank: int, operation: str) -> int:
-    """`axis` counted from the front. Raises IndexRangeError, an IndexError, when there is no such axis."""
+def one_axis(axis: Any, rank: int, operation: str, of_scalar: bool = False) -> int:
+    """`axis` counted from the front. Raises IndexRangeError, an IndexError, when there is no such axis.
+
+    of_scalar: without axes there is still the axis 0, or -1, as in PyTorch and in NumPy's reductions.
+    """
     number = whole_number(axis, operation)
+    if of_scalar and rank == 0 and number in (0, -1):
+        return 0
     if not -rank <= number < rank:
         raise IndexRangeError(
             f"{operation}: axis {number} does not exist, the tensor has {rank} "
@@ -74,14 +79,17 @@ def axis_or_dim(axis: Any, dim: Any, operation: str, default: int | None = None)
 
 
 def several_axes(axes: Any, rank: int, operation: str) -> tuple[int, ...]:
-    """`axes` (None for all, a number, or a sequence), counted from the front, in increasing order."""
+    """`axes` (None for all, a number, or a sequence), counted from the front, in increasing order.
+
+    A tensor without axes has the axis 0, or -1, by name: there is nothing to do along it.
+    """
     if axes is None:
         return tuple(range(rank))
     numbers = axes if is_list(axes) else (axes,)
-    found = [one_axis(axis, rank, operation) for axis in numbers]
+    found = [one_axis(axis, rank, operation, of_scalar=True) for axis in numbers]
     if len(set(found)) != len(found):
         raise ShapeError(f"{operation}: the axes {tuple(found)} name one axis twice; name each once")
-    return tuple(sorted(found))
+    return tuple(sorted(found)) if rank else ()
 
 
 def complete_shape(shape: tuple[int, ...], source: tuple[int, ...], operation: str) -> tuple[int, ...]:

@@ -72,6 +72,21 @@ class Creation(Joining):
         return cls._filled(extents(shape, "zeros"), 0, dtype, device, requires_grad, "zeros")
 
     @classmethod
+    def empty(
+        cls,
+        *shape: Any,
+        dtype: Any = default_float,
+        device: str | None = None,
+        requires_grad: bool = False,
+    ) -> Self:
+        """A tensor of this shape whose values do not matter yet: `zeros`, which take no memory until they are changed.
+
+        >>> Tensor.empty(2, 3).shape
+        (2, 3)
+        """
+        return cls._filled(extents(shape, "empty"), 0, dtype, device, requires_grad, "empty")
+
+    @classmethod
     def ones(
         cls,
         *shape: Any,

@@ -22,7 +22,7 @@ class Cumulative(InPlace):
 
     def _scan(self, op: str, axis: int) -> Self:
         """All reductions of the elements up to each one along an axis."""
-        if not self.size or self.shape[axis] == 1:
+        if self.size <= 1 or self.shape[axis] == 1:
             return self._same()
         return self._result(UOp("SCAN", (self.uop,), op=op, axis=axis))
 
@@ -30,7 +30,8 @@ class Cumulative(InPlace):
         if axis is None:
             return self.flatten()._cumulative(op, 0, dtype, name)
         result = as_dtype(dtype) if dtype is not None else _sum_dtype(self.dtype)
-        return self.cast(accumulation_dtype(result))._scan(op, one_axis(axis, self.ndim, name)).cast(result)
+        k = one_axis(axis, self.ndim, name, of_scalar=True)
+        return self.cast(accumulation_dtype(result))._scan(op, k).cast(result)
 
     def cumsum(self, axis: int | None = None, dtype: Any = None, *, dim: int | None = None) -> Self:
         """The sums of the elements up to each one along `axis`, or of the flat tensor; dtypes are those of `sum`.
@@ -76,7 +77,9 @@ class Cumulative(InPlace):
         return self.full(shape, first, found.dtype, self._device or None).cat(found, axis=k)
 
     def _extreme(self, op: str, axis: int | None, name: str) -> tuple[Self, Self]:
-        k = one_axis(-1 if axis is None else axis, self.ndim, name)
+        k = one_axis(-1 if axis is None else axis, self.ndim, name, of_scalar=True)
+        if not self.ndim:
+            return self._same(), self.zeros_like("int64")
         values = self.detach()
         best = values._scan(op, k)
         reached = (values == best) | values.isnan() if self.dtype.is_float else values == best
@@ -111,12 +114,14 @@ class Cumulative(InPlace):
         >>> [round(v, 3) for v in Tensor([0.0, 0.0, 0.0]).logcumsumexp().tolist()]
         [0.0, 0.693, 1.099]
         """
-        k = one_axis(axis_or_dim(axis, dim, "logcumsumexp", -1), self.ndim, "logcumsumexp")
+        k = one_axis(axis_or_dim(axis, dim, "logcumsumexp", -1), self.ndim, "logcumsumexp", of_scalar=True)
         x, distance = self._floating(), 1
+        if not self.ndim:
+            return x._same()
         while distance < self.shape[k]:
             before = x.shrink(*((0, n - distance) if j == k else None for j, n in enumerate(self.shape)))
             padding = [(distance, 0) if j == k else (0, 0) for j in range(self.ndim)]
-            x = _log_add(x, before.pad(padding, float("-inf"))).contiguous()
+            x = _log_add(x, before.pad(padding, value=float("-inf"))).contiguous()
             distance *= 2
         return x
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from rulegrad.errors import DtypeError
+from rulegrad.errors import ConfigError, DtypeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, bool_, int8, int64
 from rulegrad.tensor.casts import Casts
@@ -92,12 +92,17 @@ class Elementwise(Casts):
         """
         return self._binary("MUL", other, "mul")
 
-    def div(self, other: Operand, swapped: bool = False) -> Self:
+    def div(self, other: Operand, swapped: bool = False, *, rounding_mode: str | None = None) -> Self:
         """`self / other`, true division; two integers give float64, as in NumPy.
+
+        rounding_mode: "floor" rounds down, as `floor_divide`; "trunc" rounds towards zero; integers then stay integers.
+        Raises ConfigError for another one.
 
         >>> Tensor([1, 3]).div(2).tolist()
         [0.5, 1.5]
         """
+        if rounding_mode is not None:
+            return self._rounded_quotient(other, swapped, rounding_mode)
         if self.dtype.is_inexact:
             return self._binary("DIV", other, "div", swapped)
         other = as_operand(self, other, "div")
@@ -105,6 +110,18 @@ class Elementwise(Casts):
         if not dtype.is_inexact:
             dtype = result_dtype(dtype, 1.0)
         return self._binary("DIV", other, "div", swapped, dtype)
+
+    def _rounded_quotient(self, other: Operand, swapped: bool, mode: str) -> Self:
+        if mode not in ("floor", "trunc"):
+            raise ConfigError(f'div: rounding_mode={mode!r}; use "floor", "trunc" or None')
+        below = self.floor_divide(other, swapped)
+        if mode == "floor":
+            return below
+        if below.dtype.is_inexact:
+            return self.div(other, swapped)._unary("TRUNC")
+        # A negative quotient was rounded away from zero, unless it is exact.
+        is_exact = self.mul(below).equal(other) if swapped else below.mul(other).equal(self)
+        return below.add(below.less(0).logical_and(is_exact.logical_not()).cast(below.dtype))
 
     def floor_divide(self, other: Operand, swapped: bool = False) -> Self:
         """`self // other`, rounded down; an integer divided by zero gives 0.

@@ -62,17 +62,22 @@ class Functions(Arithmetic):
 
     # ---- kinds of values ----
 
-    def isinf(self) -> Self:
+    def isinf(self, detect_positive: bool = True, detect_negative: bool = True) -> Self:
         """Whether an element is infinite, of either sign; a complex number, whether one of its parts is.
+
+        detect_positive, detect_negative: whether `inf` counts, and whether `-inf` does.
 
         >>> Tensor([1.0, float("-inf"), float("nan")]).isinf().tolist()
         [False, True, False]
         """
         if self.dtype.is_complex:
-            return self.real.isinf() | self.imag.isinf()
+            parts = (part.isinf(detect_positive, detect_negative) for part in (self.real, self.imag))
+            return next(parts) | next(parts)
         if not self.dtype.is_float:
             return self.not_equal(self)
-        return self.abs().equal(math.inf)
+        if detect_positive and detect_negative:
+            return self.abs().equal(math.inf)
+        return self.equal(math.inf) & detect_positive | self.equal(-math.inf) & detect_negative
 
     def isfinite(self) -> Self:
         """Whether an element (each part of a complex number) is neither infinite nor nan.

@@ -60,8 +60,12 @@ class Gathering(Reduce):
         >>> Tensor([[1, 2], [3, 4]]).gather(1, Tensor([[0, 0], [1, 0]])).tolist()
         [[1, 1], [4, 3]]
         """
+        if not self.ndim:
+            return self.reshape(1).gather(dim, index)
         axis = one_axis(dim, self.ndim, "gather")
         places = self._places_along(index, axis, "gather", wraps=False)
+        if self.ndim == 1 and not places.ndim:
+            return self._taken(places.reshape(1), axis).reshape(())
         self._check_index(places, axis, "gather")
         return self._region(places, axis)._taken(places, axis)
 
@@ -159,6 +163,8 @@ class Gathering(Reduce):
         """
         if reduce not in _OPS:
             raise ConfigError(f"scatter_reduce: reduce={reduce!r}; use one of {', '.join(_OPS)}")
+        if not self.ndim:
+            return self.reshape(1).scatter_reduce(dim, index, src, reduce, include_self).reshape(())
         base, axis = self, one_axis(dim, self.ndim, "scatter_reduce")
         places = self._places_along(index, axis, "scatter_reduce", wraps=False)
         if not include_self:
@@ -325,12 +331,16 @@ class Gathering(Reduce):
         return base._result(uop, index, updates).cast(self.dtype)
 
     def _scatter(self, op: str, dim: int, index: Indices, src: Operand, name: str) -> Self:
+        if not self.ndim:
+            return self.reshape(1)._scatter(op, dim, index, src, name).reshape(())
         axis = one_axis(dim, self.ndim, name)
         places = self._places_along(index, axis, name, wraps=False)
         return self._scattered(op, axis, places, src, name)
 
     def _scattered(self, op: str, axis: int, places: Self, src: Operand, name: str) -> Self:
         """SCATTER at places that were checked."""
+        if self.ndim == 1 and not places.ndim:
+            places = places.reshape(1)
         self._check_index(places, axis, name)
         updates = self._updates(src, places.shape, name)
         region = self._region(places, axis)
@@ -346,7 +356,7 @@ class Gathering(Reduce):
         if is_weak_scalar(values):
             constant(values, self.dtype, name)  # raises where the number does not fit
             return self._new(filled(shape, values, self.dtype), None, self._device)
-        source: Self = values
+        source: Self = values.reshape(1) if not values.ndim and len(shape) == 1 else values
         if source.ndim != len(shape) or any(m > n for m, n in zip(shape, source.shape)):
             raise ShapeError(
                 f"{name}: values of shape {source.shape} for an index of shape {shape}; they must not be smaller"

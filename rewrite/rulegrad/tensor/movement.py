@@ -94,7 +94,7 @@ class Movement(Functions):
             return self._shared()
         return self._viewed("SHRINK", begin=begin, end=end)
 
-    def pad(self, padding: Any, value: Scalar = 0) -> Self:
+    def pad(self, padding: Any, mode: str = "constant", value: Scalar = 0) -> Self:
         """Surrounded by `value`: `padding` is one number, one pair (before, after), or a pair for each axis.
 
         >>> Tensor([1, 2]).pad((1, 2)).tolist()

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.ir.dtype import float32, uint8
 from rulegrad.tensor.arranging import Arranging
 from rulegrad.tensor.axes import integers, one_axis, whole_number
+from rulegrad.tensor.constants import filled
 from rulegrad.tensor.reduce import accumulation_dtype
 
 if TYPE_CHECKING:
@@ -28,20 +30,21 @@ class Padding(Arranging):
 
     __slots__ = ()
 
-    def pad(self, padding: Any, value: Scalar = 0, mode: str = "constant") -> Self:
+    def pad(self, padding: Any, mode: str = "constant", value: Scalar = 0) -> Self:
         """Surrounded by `value`, or by the tensor's own elements: `padding` is a number, a pair, or a pair an axis.
 
         mode: "constant"; "reflect" (mirrored at the last element), "symmetric" (mirrored behind it), "replicate" or
         "edge" (the last element), "circular" or "wrap" (from the other end). Raises ShapeError, ConfigError.
 
         >>> from rulegrad import Tensor
-        >>> Tensor([1, 2, 3]).pad(2, mode="reflect").tolist()
+        >>> Tensor([1, 2, 3]).pad(2, "reflect").tolist()
         [3, 2, 1, 2, 3, 2, 1]
         """
         if mode not in _MODES:
-            raise ConfigError(f"pad: mode={mode!r}; use one of {', '.join(_MODES)}")
+            hint = "" if isinstance(mode, str) else "; give a number as value="
+            raise ConfigError(f"pad: mode={mode!r}; use one of {', '.join(_MODES)}{hint}")
         if mode == "constant":
-            return super().pad(padding, value)
+            return super().pad(padding, mode, value)
         result = self
         for axis, (before, after) in enumerate(self._padding_pairs(padding)):
             if before or after:
@@ -80,8 +83,11 @@ class Padding(Arranging):
         """
         k = one_axis(dim, self.ndim, "unfold")
         width, distance = whole_number(size, "unfold"), whole_number(step, "unfold")
-        if not 0 < width <= self.shape[k] or distance < 1:
+        if not 0 <= width <= self.shape[k] or distance < 1:
             raise ShapeError(f"unfold: windows of {size}, {step} apart, along axis {k} of the shape {self.shape}")
+        if not width:
+            shape = (*self.shape[:k], self.shape[k] // distance + 1, *self.shape[k + 1 :], 0)
+            return self._new(filled(shape, 0, self.dtype), None, self._device)
         whole: Any = self
         windows: Self = whole._windows_along(k, width, distance, 1, "unfold").moveaxis(k + 1, -1)
         return windows
@@ -140,8 +146,8 @@ class Padding(Arranging):
 
         mode: "nearest", "nearest-exact" (to the middle of the new element); "linear", "bilinear" and "trilinear", the
         same for one to three axes; "bicubic" (with a = -0.75, R. Keys: Cubic convolution interpolation, 1981); "area"
-        (means). align_corners: the first and last elements keep their places, not the borders of their squares. Raises
-        ShapeError, ConfigError.
+        (means). align_corners: the first and last elements keep their places, not the borders of their squares. Images
+        of uint8 stay uint8, rounded. Raises ShapeError, ConfigError.
 
         >>> from rulegrad import Tensor
         >>> Tensor([[[0.0, 2.0]]]).interpolate(3, mode="linear", align_corners=True).tolist()
@@ -160,7 +166,8 @@ class Padding(Arranging):
         if len(extents) != spatial or min(extents) < 1 or not self.size:
             raise ShapeError(f"interpolate: {extents} for the shape {self.shape}; give an extent for each later axis")
         nearest = mode in ("nearest", "nearest-exact")
-        result = self if nearest else self._floating()
+        is_bytes = self.dtype == uint8 and mode in ("bilinear", "bicubic")
+        result = self if nearest else self.cast(float32) if is_bytes else self._floating()
         for axis, extent, factor in zip(range(2, self.ndim), extents, factors):
             ratio = self.shape[axis] / extent if factor is None else 1 / factor
             if nearest:
@@ -168,7 +175,7 @@ class Padding(Arranging):
                 result = result.take(np.minimum(places, self.shape[axis] - 1).astype(np.int64), axis)
             elif extent != self.shape[axis] or (mode == "bicubic" and ratio != 1.0 and not align_corners):
                 result = result._mixed(axis, *_weights(self.shape[axis], extent, ratio, mode, align_corners))
-        return result
+        return result.round().clip(0, 255).cast(uint8) if is_bytes else result
 
     def _mixed(self, axis: int, places: NDArray[Any], weights: NDArray[Any]) -> Self:
         """Along an axis, for each row of places and weights, the weighted sum of the elements there."""

@@ -117,6 +117,40 @@ class Pooling(Convolution):
         found: Self = hit.where(windows.of(places, count), count)
         return largest, found.min(axes).cast(int64)
 
+    def max_unpool2d(
+        self,
+        indices: Self,
+        kernel_size: Extents = 2,
+        stride: Extents | None = None,
+        padding: Extents = 0,
+        output_size: Sequence[int] | None = None,
+    ) -> Self:
+        """Zeros, with each element put where `max_pool2d(return_indices=True)` found it: `indices`, of this shape.
+
+        The other arguments are those of the pooling. output_size: the last two axes of the result (or its shape), where
+        the smallest image that gives so many windows is not the one that is meant. Raises ShapeError.
+
+        >>> from rulegrad import Tensor
+        >>> largest, places = Tensor([[1.0, 2.0], [4.0, 3.0]]).max_pool2d(2, return_indices=True)
+        >>> largest.max_unpool2d(places, 2).tolist()
+        [[0.0, 0.0], [4.0, 0.0]]
+        """
+        name = "max_unpool2d"
+        if self.ndim < 2 or indices.shape != self.shape:
+            raise ShapeError(f"{name}: indices of shape {indices.shape} for the shape {self.shape}; they must agree")
+        kernel = one_for_each_axis(kernel_size, 2, name, "kernel_size", 1)
+        step = one_for_each_axis(kernel if stride is None else stride, 2, name, "stride", 1)
+        border = one_for_each_axis(padding, 2, name, "padding", 0)
+        extents = tuple((n - 1) * s + k - 2 * p for n, s, k, p in zip(self.shape[-2:], step, kernel, border))
+        if output_size is not None:
+            extents = integers((output_size,), name)[-2:]
+        if len(extents) != 2 or min(extents) < 1:
+            raise ShapeError(f"{name}: {extents} is no size of an image; give (height, width) of 1 or more")
+        lead, count = self.shape[:-2], self.shape[-2] * self.shape[-1]
+        image = self.zeros((*lead, math.prod(extents)), dtype=self.dtype, device=self._device or None)
+        filled = image.scatter(-1, indices.reshape(*lead, count), self.reshape(*lead, count))
+        return filled.reshape(*lead, *extents)
+
     # ---- the mean ----
 
     def avg_pool1d(
@@ -316,7 +350,7 @@ class _Windows:
     def of(self, tensor: Any, value: Any) -> Any:
         """The windows of `tensor`, with `value` around it."""
         lead = [(0, 0)] * (tensor.ndim - len(self.kernel))
-        padded = tensor.pad([*lead, *zip(self.padding, self.after)], value)
+        padded = tensor.pad([*lead, *zip(self.padding, self.after)], value=value)
         return padded._windows(self.kernel, self.stride, self.dilation, self.name)
 
     def counts(self, like: Any, k: int, include_padding: bool) -> Any:

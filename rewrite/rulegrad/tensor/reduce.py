@@ -154,6 +154,28 @@ class Reduce(Creation):
         correction = _correction(correction, unbiased, ddof, "std")
         return self.var(self._axes(axis, dim, "std"), keepdims, correction, keepdim=keepdim)._root()
 
+    def var_mean(
+        self, axis: Axes = None, keepdims: bool = False, correction: float | None = None, **names: Any
+    ) -> tuple[Self, Self]:
+        """`(var, mean)` over `axis`, with the arguments of `var`: the correction is 0 by default, where PyTorch's is 1.
+
+        >>> [part.item() for part in Tensor([1.0, 5.0]).var_mean()]
+        [4.0, 3.0]
+        """
+        names_of_mean = {key: value for key, value in names.items() if key in ("dim", "keepdim")}
+        return self.var(axis, keepdims, correction, **names), self.mean(axis, keepdims, **names_of_mean)
+
+    def std_mean(
+        self, axis: Axes = None, keepdims: bool = False, correction: float | None = None, **names: Any
+    ) -> tuple[Self, Self]:
+        """`(std, mean)` over `axis`, with the arguments of `std`: the correction is 0 by default, where PyTorch's is 1.
+
+        >>> [part.item() for part in Tensor([1.0, 5.0]).std_mean()]
+        [2.0, 3.0]
+        """
+        names_of_mean = {key: value for key, value in names.items() if key in ("dim", "keepdim")}
+        return self.std(axis, keepdims, correction, **names), self.mean(axis, keepdims, **names_of_mean)
+
     def _root(self, power: float = 2) -> Self:
         """The root of a sum of absolute values to that power; at 0 its gradient is taken as 0."""
         is_zero = UOp("CMPEQ", (self.uop, filled(self.shape, 0, self.dtype)))
@@ -231,7 +253,8 @@ class Reduce(Creation):
         return self._place("MIN", "argmin", axis_or_dim(axis, dim, "argmin"), keepdims or keepdim)
 
     def _place(self, op: str, name: str, axis: int | None, keepdims: bool) -> Self:
-        if axis is None:
+        if axis is None or not self.ndim:
+            self._axes(axis, None, name)
             place = self.flatten()._place(op, name, 0, keepdims)
             return place.reshape((1,) * self.ndim) if keepdims else place
         k = one_axis(axis, self.ndim, name)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir.dtype import bool_, float64, int64
+from rulegrad.tensor.axes import whole_number
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.operands import as_operand, as_tensor, result_dtype
 from rulegrad.tensor.sorting import Sorting
@@ -68,15 +69,28 @@ class Sets(Sorting):
         count = int(_value_of(reached[-1]))
         return reached.searchsorted(self.arange(1, count + 1, device=self._device or None))
 
-    def _nonzero(self) -> tuple[Self, ...]:
+    def _nonzero(self, size: int | None = None, fill_value: int = 0) -> tuple[Self, ...]:
+        if size is not None:
+            return self._first_nonzero(whole_number(size, "nonzero"), fill_value)
         flat = self.detach().cast(bool_).flatten()._true_places()
         steps = [math.prod(self.shape[k + 1 :]) for k in range(self.ndim)]
         return tuple(flat // step % n if flat.size else flat for step, n in zip(steps, self.shape))
 
-    def nonzero(self, as_tuple: bool = False) -> Any:
+    def _first_nonzero(self, size: int, fill_value: int) -> tuple[Self, ...]:
+        if size < 0 or not self.ndim:
+            raise ShapeError(f"nonzero: size={size} for the shape {self.shape}; use 0 or more, and at least one axis")
+        turns = self.arange(1, size + 1, device=self._device or None)
+        if not self.size or not size:
+            return tuple(turns.full_like(fill_value) for _ in self.shape)
+        flat = self.detach().cast(bool_).flatten().cumsum(0).searchsorted(turns)
+        steps = [math.prod(self.shape[k + 1 :]) for k in range(self.ndim)]
+        return tuple((flat < self.size).where(flat // step % n, fill_value) for step, n in zip(steps, self.shape))
+
+    def nonzero(self, as_tuple: bool = False, *, size: int | None = None, fill_value: int = 0) -> Any:
         """Where the elements are not zero, in order: a row of indices for each, or (as_tuple) a vector for each axis.
 
-        Synchronises: the number of rows depends on the values.
+        Synchronises: the number of rows depends on the values. With `size` there are so many rows, the first ones and
+        then `fill_value`, and nothing is waited for. Raises ShapeError.
 
         >>> from rulegrad import Tensor
         >>> Tensor([[0, 5], [6, 0]]).nonzero().tolist()
@@ -85,8 +99,8 @@ class Sets(Sorting):
         if as_tuple:
             if not self.ndim:
                 raise ShapeError("nonzero: a scalar tensor has no axes; reshape it to (1,) first")
-            return self._nonzero()
-        places = self._nonzero()
+            return self._nonzero(size, fill_value)
+        places = self._nonzero(size, fill_value)
         if places:
             return places[0].stack(*places[1:], axis=1)
         return self._new(filled((int(bool(_value_of(self))), 0), 0, int64), None, self._device)

@@ -92,7 +92,9 @@ class Sorting(Cumulative):
         >>> Tensor([3, 1, 2]).topk(2).indices.tolist()
         [0, 2]
         """
-        place = one_axis(axis_or_dim(axis, dim, "topk", -1), self.ndim, "topk")
+        place = one_axis(axis_or_dim(axis, dim, "topk", -1), self.ndim, "topk", of_scalar=True)
+        if not self.ndim and whole_number(k, "topk") == 1:
+            return Sorted(self._same(), self.zeros_like("int64"))
         count = whole_number(k, "topk")
         if not 0 <= count <= self.shape[place]:
             raise ShapeError(f"topk: k={k} for axis {place} of the shape {self.shape}; use 0 to {self.shape[place]}")
@@ -139,8 +141,8 @@ class Sorting(Cumulative):
         return self._quantile(q, axis_or_dim(axis, dim, "quantile"), keepdims or keepdim, interpolation, "quantile")
 
     def _quantile(self, q: Any, axis: int | None, keepdims: bool, interpolation: str, name: str) -> Self:
-        x = self.flatten() if axis is None else self
-        k = one_axis(0 if axis is None else axis, x.ndim, name)
+        k = 0 if axis is None else one_axis(axis, self.ndim, name, of_scalar=True)
+        x = self.flatten() if axis is None or not self.ndim else self
         x._need_elements((k,), name)
         shares = q.tolist() if hasattr(q, "tolist") else q
         several = isinstance(shares, list | tuple)
@@ -154,7 +156,7 @@ class Sorting(Cumulative):
         results = [wrong.where(float("nan"), part) for part in found]
         if not keepdims:
             results = [part.squeeze(k) for part in results]
-        elif axis is None:
+        elif axis is None or not self.ndim:
             results = [part.reshape((1,) * self.ndim) for part in results]
         return results[0].stack(*results[1:]) if several else results[0]
 

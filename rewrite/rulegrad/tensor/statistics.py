@@ -95,8 +95,8 @@ class Statistics(TorchNames):
     def _nanquantile(self, q: float, axis: int | None, keepdims: bool, name: str) -> Self:
         if not 0 <= q <= 1:
             raise ShapeError(f"{name}: q={q}; a share is a number between 0 and 1")
-        x = (self.flatten() if axis is None else self)._floating()
-        k = one_axis(0 if axis is None else axis, x.ndim, name)
+        k = 0 if axis is None else one_axis(axis, self.ndim, name, of_scalar=True)
+        x = (self.flatten() if axis is None or not self.ndim else self)._floating()
         x._need_elements((k,), name)
         ordered: Self = x.sort(k).values  # nan comes last
         last = x.isnan().logical_not().sum(k, keepdims=True) - 1
@@ -110,7 +110,7 @@ class Statistics(TorchNames):
         found = (last < 0).where(float("nan"), found)
         if not keepdims:
             return found.squeeze(k)
-        return found if axis is not None else found.reshape((1,) * self.ndim)
+        return found if axis is not None and self.ndim else found.reshape((1,) * self.ndim)
 
     # ---- of all elements, and of pairs of variables ----
 
@@ -186,7 +186,9 @@ class Statistics(TorchNames):
         >>> [part.item() for part in Tensor([3, 1, 3, 2]).mode()]
         [3, 2]
         """
-        k = one_axis(dim, self.ndim, "mode")
+        k = one_axis(dim, self.ndim, "mode", of_scalar=True)
+        if not self.ndim:
+            return Mode(self._same(), self.zeros_like("int64"))
         self._need_elements((k,), "mode")
         rows = self.moveaxis(k, -1)
         same = rows.unsqueeze(-1) == rows.unsqueeze(-2)
