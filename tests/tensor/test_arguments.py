@@ -245,7 +245,9 @@ def test_masks_are_of_bools(any_device, check):
 
 def test_padded_bools_are_bools(any_device, check):
     mask = np.array([[True, False]])
-    check((Tensor(mask).pad(1), np.pad(mask, 1)), (Tensor(mask).pad(1, value=True), np.pad(mask, 1, constant_values=True)))
+    check(
+        (Tensor(mask).pad(1), np.pad(mask, 1)), (Tensor(mask).pad(1, value=True), np.pad(mask, 1, constant_values=True))
+    )
     assert Tensor(mask).pad(1, value=2).dtype == "int64"
 
 
