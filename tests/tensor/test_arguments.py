@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rulegrad.nn.functional as F
-from rulegrad import Tensor, nn
+from rulegrad import Tensor, config, nn
 from rulegrad.errors import ConfigError, DtypeError, RulegradError, ShapeError
 
 MATRIX = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -40,6 +40,7 @@ OUT_OF_RANGE = [
     ("x.index_select(0, [2])", "index_select: 2 is out of range for axis 0 of size 2"),
     ("x.index_select(0, 2)", "index_select: 2 is out of range for axis 0 of size 2"),
     ("x.gather(1, [[9], [0]])", "gather: 9 is out of range for axis 1"),
+    ("x.gather(1, [[-1], [0]])", "gather: -1 is out of range for axis 1 of size 3; use 0 to 2"),
     ("x.embedding([2])", "embedding: 2 is out of range for axis 0 of size 2"),
     ("F.embedding([0, 4], w)", "embedding: 4 is out of range for axis 0 of size 4"),
     ("x.scatter(1, [[3]], 1.0)", "scatter: 3 is out of range for axis 1"),
@@ -66,6 +67,7 @@ def test_an_index_on_the_host_that_is_out_of_range(any_device, source, text):
 
 def test_indices_on_the_host_are_as_good_as_tensors(any_device, check):
     x, line = Tensor(MATRIX), np.array([[1], [-1]])
+    places = line % 3  # gather, scatter and the index_… functions take none that are negative, as in PyTorch
     expected = np.take_along_axis(MATRIX, line, 1)
     added = MATRIX.copy()
     added[1] += [1, 2, 3]
@@ -74,19 +76,19 @@ def test_indices_on_the_host_are_as_good_as_tensors(any_device, check):
     put = MATRIX.copy()
     np.put_along_axis(put, line, 9, 1)
     check(
-        (x.gather(1, line.tolist()), expected),
+        (x.gather(1, places.tolist()), expected),
         (x.take_along_axis(line), expected),
         (x.take_along_dim(line.tolist(), 1), expected),
         (x.take(4), MATRIX.reshape(-1)[4]),
         (x.take([]), np.zeros(0, np.float32)),
-        (x.index_select(1, [2, -3]), MATRIX[:, [2, 0]]),
+        (x.index_select(1, [2, 0]), MATRIX[:, [2, 0]]),
         (x.index_select(1, 2), MATRIX[:, [2]]),
         (x.index_add(0, [1], [[1.0, 2.0, 3.0]]), added),
-        (x.index_copy(0, [-2], np.full((1, 3), 7, np.float32)), copied),
+        (x.index_copy(0, [0], np.full((1, 3), 7, np.float32)), copied),
         (x.index_fill(0, 0, 7), copied),
         (x.put_along_axis(line.tolist(), 9), put),
-        (x.scatter(1, line, [[9.0], [9.0]]), put),
-        (x.scatter(1, line[:1], 9), np.array([[0, 9, 2], [3, 4, 5]], np.float32)),
+        (x.scatter(1, places, [[9.0], [9.0]]), put),
+        (x.scatter(1, places[:1], 9), np.array([[0, 9, 2], [3, 4, 5]], np.float32)),
         (F.embedding([[1, 0]], x), MATRIX[[[1, 0]]]),
         (F.one_hot([0, 2], 3), np.eye(3, dtype=np.int64)[[0, 2]]),
     )
@@ -122,16 +124,26 @@ def test_classes_that_are_counted(any_device):
 # ---- labels ----
 
 
-def test_a_label_on_the_device_that_is_no_class_gives_nan(device):
+def test_a_label_on_the_device_that_is_no_class(device):
     scores = Tensor(np.ones((3, 4), np.float32), requires_grad=True)
-    losses = scores.cross_entropy(Tensor([1, 4, -1]), reduction="none").numpy()
-    np.testing.assert_allclose(losses, [np.log(4), np.nan, np.nan], 1e-6)
-    assert np.isnan(scores.cross_entropy(Tensor([1, 4, 0])).item())
-    assert np.isnan(scores.multi_margin_loss(Tensor([1, 4, 0])).item())
+    wrong = [
+        scores.cross_entropy(Tensor([1, 4, -1]), reduction="none"),
+        scores.multi_margin_loss(Tensor([1, 4, 0])),
+    ]
     one = scores.cross_entropy(Tensor([1, 7, 7]), ignore_index=7)
     one.backward()
+    with config(check_indices=False):
+        unchecked = scores.cross_entropy(Tensor([1, 4, -1]), reduction="none")
+        mean = scores.multi_margin_loss(Tensor([1, 4, 0]))
+    Tensor.realize(*wrong, one, scores.grad, unchecked, mean)
+    with pytest.raises(IndexError, match="cross_entropy: (4|-1) is out of range for axis 1 of size 4; use 0 to 3"):
+        wrong[0].numpy()
+    with pytest.raises(IndexError, match="multi_margin_loss: 4 is out of range for axis 1 of size 4"):
+        wrong[1].item()
     np.testing.assert_allclose(one.item(), np.log(4), 1e-6)
     np.testing.assert_allclose(scores.grad.numpy(), [[0.25, -0.75, 0.25, 0.25], [0] * 4, [0] * 4], 1e-6)
+    np.testing.assert_allclose(unchecked.numpy(), [np.log(4), np.nan, np.nan], 1e-6)
+    assert np.isnan(mean.item())
 
 
 def test_ignored_labels_on_the_host(any_device):

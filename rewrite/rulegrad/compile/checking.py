@@ -95,7 +95,7 @@ def check_numbering(before: UOp, after: UOp, by_slot: Sequence[UOp]) -> None:
     for samples in all_samples(before):
         try:
             wanted = meaning(before, samples)
-            numbered = Samples((contents(node, samples) for node in by_slot), samples.kind)
+            numbered = Samples((contents(node, samples) for node in by_slot), samples.kind, adds=samples.adds)
             found = meaning(after, numbered)
         except NotComparableError as error:
             tell_skipped("pass number", error.problem)
@@ -135,7 +135,7 @@ def _run_steps(schedule: Schedule, samples: Samples) -> list[Array]:
     buffers = [*inputs, *(sample(shape, dtype, place) for place, (shape, dtype) in enumerate(schedule.made))]
     for step in schedule.steps:
         stored = sorted(store.src[0].attrs["slot"] for store in stores_of(step.graph.src))
-        read = Samples((buffers[number] for number in step.buffers), samples.kind)
+        read = Samples((buffers[number] for number in step.buffers), samples.kind, adds=samples.adds)
         for slot, result in zip(stored, meaning(step.graph, read), strict=True):
             buffers[step.buffers[slot]] = result
     return [buffers[number] for number in schedule.outputs]

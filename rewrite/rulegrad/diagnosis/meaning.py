@@ -105,7 +105,7 @@ def _stored(address: UOp) -> int:
 def copied(arrays: Sequence[Array]) -> Sequence[Array]:
     """Copies of the arrays, to be written."""
     copies = [array.copy() for array in arrays]
-    return Samples(copies, arrays.kind, arrays.places) if isinstance(arrays, Samples) else copies
+    return Samples(copies, arrays.kind, arrays.places, arrays.adds) if isinstance(arrays, Samples) else copies
 
 
 class _Contents:
@@ -113,9 +113,8 @@ class _Contents:
 
     def __init__(self, arrays: Sequence[Array]) -> None:
         self._arrays = arrays
-        self._kind, self._whole = (
-            (arrays.kind, arrays.places) if isinstance(arrays, Samples) else ("whole", frozenset[int]())
-        )
+        samples = arrays if isinstance(arrays, Samples) else Samples()
+        self._kind, self._whole, self._adds = samples.kind, samples.places, samples.adds
         self._buffers: dict[UOp, Array] = {}
         self._added: dict[int, Array] = {}
 
@@ -133,7 +132,7 @@ class _Contents:
             return found
         if node not in self._buffers:
             kind = "whole" if place_of(node) in self._whole else self._kind
-            self._buffers[node] = sample(node.shape, node.dtype, node.attrs["id"] & 0xFFFF, kind)
+            self._buffers[node] = sample(node.shape, node.dtype, node.attrs["id"] & 0xFFFF, kind, self._adds)
         return self._buffers[node]
 
 

@@ -19,12 +19,22 @@ _SPECIAL_SHARE = 0.2  # of the elements
 
 
 class Samples(list[Array]):
-    """Contents for each slot of a graph, all of one kind. places: the memory that has whole numbers in any case."""
+    """Contents for each slot of a graph, all of one kind.
 
-    def __init__(self, arrays: Iterable[Array] = (), kind: str = "whole", places: frozenset[int] = frozenset()) -> None:
+    places: the memory that has whole numbers in any case. adds: whether the graph adds up, see `adds_up`.
+    """
+
+    def __init__(
+        self,
+        arrays: Iterable[Array] = (),
+        kind: str = "whole",
+        places: frozenset[int] = frozenset(),
+        adds: bool = False,
+    ) -> None:
         super().__init__(arrays)
         self.kind = kind
         self.places = places
+        self.adds = adds
 
 
 def all_samples(graph: UOp) -> list[Samples]:
@@ -39,9 +49,9 @@ def sample_arrays(graph: UOp, kind: str = "whole") -> Samples:
     """
     nodes = graph.toposort()
     shapes = {n.attrs["slot"]: (n.shape, n.dtype) for n in nodes if n.op == "PARAM"}
-    found = Samples([np.zeros(0)] * (1 + max(shapes, default=-1)), kind, _indices(nodes))
+    found = Samples([np.zeros(0)] * (1 + max(shapes, default=-1)), kind, _indices(nodes), adds_up(graph))
     for slot, (shape, dtype) in sorted(shapes.items()):
-        found[slot] = sample(shape, dtype, slot, "whole" if slot in found.places else kind)
+        found[slot] = sample(shape, dtype, slot, "whole" if slot in found.places else kind, found.adds)
     return found
 
 
@@ -75,27 +85,35 @@ def _is_register(node: UOp) -> bool:
     return node.attrs.get("space") == "register"
 
 
-def sample(shape: Sequence[int], dtype: DType | str, seed: int, kind: str = "whole") -> Array:
+def sample(shape: Sequence[int], dtype: DType | str, seed: int, kind: str = "whole", adds: bool = False) -> Array:
     """Contents of that shape, dtype and kind, the same for the same seed.
+
+    adds: leaves out the ends of a float dtype. Sums of them overflow on the way or do not, as their order is: to
+    infinity, to nan where parts overflow to both infinities, or not at all.
 
     >>> sample((4,), "int8", 0, "fractions").tolist() == sample((4,), "int8", 0, "fractions").tolist()
     True
     >>> bool(np.isnan(sample((99,), "float16", 0, "special")).any())
     True
+    >>> [bool((sample((99,), "float16", 0, "special", adds) == 65504).any()) for adds in (False, True)]
+    [True, False]
     """
     facts = as_dtype(dtype)
     if facts.is_complex:
-        parts = sample((*shape, 2), facts.real, seed, kind)
+        parts = sample((*shape, 2), facts.real, seed, kind, adds)
         return np.ascontiguousarray(parts).view(facts.numpy)[..., 0]
     generator = np.random.default_rng(seed if kind == "whole" else [seed, zlib.crc32(kind.encode())])
     if kind == "whole":
         return generator.integers(0, 5, tuple(shape)).astype(facts.numpy)
     with np.errstate(all="ignore"):
-        made = _floats(shape, facts, kind, generator) if facts.is_float else _integers(shape, facts, kind, generator)
+        if facts.is_float:
+            made = _floats(shape, facts, kind, generator, adds)
+        else:
+            made = _integers(shape, facts, kind, generator)
     return np.asarray(made).astype(facts.numpy)
 
 
-def _floats(shape: Sequence[int], dtype: DType, kind: str, generator: np.random.Generator) -> Array:
+def _floats(shape: Sequence[int], dtype: DType, kind: str, generator: np.random.Generator, adds: bool) -> Array:
     if kind == "magnitudes":
         most = 2 ** (dtype.exponent - 1) / 3  # so that a product of two of them is a number
         sign = generator.choice([-1.0, 1.0], shape)
@@ -104,7 +122,9 @@ def _floats(shape: Sequence[int], dtype: DType, kind: str, generator: np.random.
     if kind == "fractions":
         return np.asarray(eighths)
     limits = _finfo(dtype)
-    pool = [np.nan, np.inf, -np.inf, 0.0, -0.0, limits.smallest_subnormal, -limits.tiny, limits.max, -limits.max]
+    pool = [np.nan, np.inf, -np.inf, 0.0, -0.0, limits.smallest_subnormal, -limits.tiny]
+    if not adds:
+        pool += [limits.max, -limits.max]
     special = generator.choice(np.array([float(value) for value in pool]), shape)
     return np.asarray(np.where(generator.random(shape) < _SPECIAL_SHARE, special, eighths))
 

@@ -31,7 +31,12 @@ def peak_memory(device: str | None = None) -> int:
 
 
 def reset_peak_memory(device: str | None = None) -> None:
-    """Count the peak of a device (the default one unless named) from what is in use now. Raises DeviceError."""
+    """Count the peak of a device (the default one unless named) from what is in use now. Raises DeviceError.
+
+    >>> reset_peak_memory("numpy")
+    >>> peak_memory("numpy") == memory_report("numpy").in_use
+    True
+    """
     _allocator(device).reset_peak()
 
 
