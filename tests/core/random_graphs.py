@@ -31,7 +31,7 @@ def limits(dtype: str) -> tuple[int, int]:
     """Least and greatest value of an integer dtype or bool."""
     if dtype == "bool":
         return 0, 1
-    bits = 63 if dtype == "index" else int(dtype.lstrip("uint")) - (dtype in SIGNED)
+    bits = 63 if dtype == "index" else int(str(dtype).lstrip("uint")) - (dtype in SIGNED)
     return (0 if dtype in UNSIGNED else -(2**bits)), 2**bits - 1
 
 
