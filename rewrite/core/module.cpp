@@ -113,31 +113,6 @@ nb::object infix(uint32_t op, Node* a, nb::handle b, bool swapped) {
     return k;                                           \
   }()
 
-// The machine holds the nodes that a host function gave, as long as it runs.
-void keep_nodes(const Value& v, Machine& machine) {
-  if (v.tag == Tag::Node) {
-    retain(v.n);
-    machine.keep(v.n);
-  } else if (v.tag == Tag::Seq) {
-    for (uint32_t k = 0; k < v.q.size; k++) keep_nodes(v.q.items[k], machine);
-  }
-}
-
-Value call_host(void* handle, const Value* arguments, uint32_t count, Machine& machine) {
-  WithInterpreter gil;
-  nb::object args = nb::steal(PyTuple_New(count));
-  for (uint32_t k = 0; k < count; k++) PyTuple_SET_ITEM(args.ptr(), k, python_of(arguments[k]).release().ptr());
-  nb::object result = nb::steal(PyObject_CallObject(static_cast<PyObject*>(handle), args.ptr()));
-  if (!result.is_valid()) {
-    nb::python_error e;
-    throw RewriteError(std::string(nb::str(e.type().attr("__name__")).c_str()) + ": " + nb::str(e.value()).c_str());
-  }
-  Storage storage;
-  Value v = value_of(result, storage, AttributeType::Tuple);
-  keep_nodes(v, machine);
-  return machine.persistent(v);
-}
-
 class PyProgram {
  public:
   PyProgram(nb::bytes data, bool op_table) {
@@ -595,8 +570,8 @@ NB_MODULE(_core, m) {
     for (nb::handle a : args) values.push_back(value_of(a, storage, AttributeType::Scalar));
     int k = find_op(op);
     if (k < 0) throw GraphError("there is no op " + op);
-    uint32_t d = dtype_of(dtype);
     Value r;
+    uint32_t d = dtype_of(dtype);
     if (!evaluate_op(uint32_t(k), d, values.data(), uint32_t(values.size()), d, r)) return nb::none();
     return python_of(r);
   }, nb::arg("op"), nb::arg("dtype"), nb::arg("arguments"), "The op table's evaluator on constants; None where it is undefined.");

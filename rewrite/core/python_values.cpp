@@ -1,5 +1,7 @@
 #include "python_values.hpp"
 
+#include "interpreter_lock.hpp"
+
 namespace rulegrad {
 
 std::vector<PyObject*> g_op_names, g_dtype_names;  // interned, one each
@@ -135,6 +137,33 @@ nb::object python_of(const Value& v) {
     }
   }
   return nb::none();
+}
+
+namespace {
+// The machine holds the nodes that a host function gave, as long as it runs.
+void keep_nodes(const Value& v, Machine& machine) {
+  if (v.tag == Tag::Node) {
+    retain(v.n);
+    machine.keep(v.n);
+  } else if (v.tag == Tag::Seq) {
+    for (uint32_t k = 0; k < v.q.size; k++) keep_nodes(v.q.items[k], machine);
+  }
+}
+}  // namespace
+
+Value call_host(void* handle, const Value* arguments, uint32_t count, Machine& machine) {
+  WithInterpreter gil;
+  nb::object args = nb::steal(PyTuple_New(count));
+  for (uint32_t k = 0; k < count; k++) PyTuple_SET_ITEM(args.ptr(), k, python_of(arguments[k]).release().ptr());
+  nb::object result = nb::steal(PyObject_CallObject(static_cast<PyObject*>(handle), args.ptr()));
+  if (!result.is_valid()) {
+    nb::python_error e;
+    throw RewriteError(std::string(nb::str(e.type().attr("__name__")).c_str()) + ": " + nb::str(e.value()).c_str());
+  }
+  Storage storage;
+  Value v = value_of(result, storage, AttributeType::Tuple);
+  keep_nodes(v, machine);
+  return machine.persistent(v);
 }
 
 }  // namespace rulegrad

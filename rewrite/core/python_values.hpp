@@ -26,5 +26,7 @@ void name_dtypes(nb::sequence dtypes);
 Value value_of(nb::handle h, Storage& storage, AttributeType type, int depth = 0);
 nb::object wrap(Node* owned);
 nb::object python_of(const Value& v);
+// A function of Python's called by rules. Throws RewriteError where it raises.
+Value call_host(void* handle, const Value* arguments, uint32_t count, Machine& machine);
 
 }  // namespace rulegrad

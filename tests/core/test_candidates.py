@@ -82,9 +82,9 @@ def test_fuel_bounds_the_matches(fuel: int) -> None:
 
 
 def test_a_match_that_goes_wrong_is_an_error() -> None:
-    before = NOTHING + 'function named(n):\n    two: named(BUFFER[id=2]()) -> {"two"}\n    all: named(n@_) -> n\n'
+    before = NOTHING + 'function called(n):\n    two: called(BUFFER[id=2]()) -> {"two"}\n    all: called(n@_) -> n\n'
     with pytest.raises(RewriteError, match=r"rule p\.f .*its template is not a node but"):
-        offered("f: sum{b@BUFFER(), _} -> named(b)", var(1) + var(2), before)
+        offered("f: sum{b@BUFFER(), _} -> called(b)", var(1) + var(2), before)
 
 
 # ---- given and must, by the `use` lines ----

@@ -393,7 +393,7 @@ def test_wrong_numbers_of_arguments_have_no_value(op: str, arguments: tuple[Any,
 def test_unknown_names() -> None:
     with pytest.raises(GraphError, match="no op NOPE"):
         _core.evaluate("NOPE", "int32", 1)
-    with pytest.raises(GraphError, match="no dtype int33"):
+    with pytest.raises(GraphError, match="no dtype called int33"):
         _core.evaluate("ADD", "int33", 1, 2)
     with pytest.raises(GraphError):
         _core.evaluate("ADD", "int32", object(), 2)

@@ -6,6 +6,7 @@ They take the place of the numbers that the target's own file says. A user's rul
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,7 @@ def read(path: str, text: str) -> syntax.File:
         raise RuleError(f"{error}\n    hint: {_ADVICE}", error.diagnostics) from None
     for declaration in found.declarations:
         name, line = getattr(declaration, "name", ""), declaration.span.line
-        if not isinstance(declaration, syntax.Target) or declaration != syntax.Target(
+        if not isinstance(declaration, syntax.Target) or replace(declaration, spans={}) != syntax.Target(
             name, declaration.span, limits=declaration.limits
         ):
             raise RuleError(f"{path}:{line}: only the limits of a target can be measured numbers\n    hint: {_ADVICE}")
