@@ -117,6 +117,8 @@ def test_division_rounds_as_asked(dtype):
         found = Tensor(a).div(Tensor(b), rounding_mode=mode)
         assert (found.dtype, found.tolist()) == (dtype, rounded(a / b).tolist())
     assert Tensor(a).divide(2, rounding_mode="trunc").tolist() == np.trunc(a / 2).tolist()
+    assert Tensor(a).div_(2, rounding_mode="floor").tolist() == np.floor(a / 2).tolist()
+    assert Tensor(a).divide_(2, rounding_mode="trunc").tolist() == np.trunc(a / 2).tolist()
     with pytest.raises(ConfigError, match="rounding_mode='up'"):
         Tensor(a).div(2, rounding_mode="up")
 

@@ -117,13 +117,13 @@ class InPlace(Gathering):
         """
         return self._become(self * other, "mul_")
 
-    def div_(self, other: Operand) -> Self:
-        """`self /= other`
+    def div_(self, other: Operand, *, rounding_mode: str | None = None) -> Self:
+        """`self /= other`, rounded as in `div`
 
         >>> Tensor([1.0, 2.0]).div_(2).tolist()
         [0.5, 1.0]
         """
-        return self._become(self / other, "div_")
+        return self._become(self.div(other, rounding_mode=rounding_mode), "div_")
 
     def pow_(self, exponent: Operand) -> Self:
         """`self **= exponent`

@@ -64,13 +64,13 @@ class InPlaceCombinations(InPlaceFunctions):
         """
         return self._become(self.copysign(other), "copysign_")
 
-    def divide_(self, other: Operand) -> Self:
+    def divide_(self, other: Operand, *, rounding_mode: str | None = None) -> Self:
         """`divide`, in place.
 
         >>> Tensor([1.0, 3.0]).divide_(2).tolist()
         [0.5, 1.5]
         """
-        return self._become(self.divide(other), "divide_")
+        return self._become(self.divide(other, rounding_mode=rounding_mode), "divide_")
 
     def eq_(self, other: Operand) -> Self:
         """`eq`, in place.
