@@ -178,8 +178,10 @@ def test_examples_in_docstrings(module: str) -> None:
 
 
 def run(script: Path, *arguments: str) -> str:
-    """Run a script from the root of the checkout; its output."""
+    """Run a script from the root of the checkout, with the rule file of ops of its own; its output."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    if (rules := script.with_name("my_ops.rules")).is_file():
+        environment["RULEGRAD_RULES"] = str(rules)
     done = subprocess.run(
         [sys.executable, str(script), *arguments],
         cwd=ROOT,

@@ -31,7 +31,7 @@ def test_a_users_file_with_an_op_of_its_own(tmp_path: Path, capsys: pytest.Captu
     path = tmp_path / "mine.rules"
     path.write_text(
         "op SQUARE(a: T) -> T where T: Float\n    class Elementwise Unary\n    eval a * a\n"
-        "ruleset algebra:\n    root: SQRT(SQUARE(x)) -> ABS(x)\n        test SQRT(SQUARE(x:float32)) -> ABS(x)\n"
+        "ruleset algebra:\n    sign: SQUARE(-x) -> SQUARE(x)\n        test SQUARE(-x:float32) -> SQUARE(x)\n"
     )
     assert main(["check", "--json", "--target", "opencl", str(path)]) == 1
     found = json.loads(capsys.readouterr().out)["diagnostics"]

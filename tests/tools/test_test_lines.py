@@ -30,9 +30,9 @@ WITH_AN_OP = """op SQUARE(a: T) -> T where T: Float
     class Elementwise Unary
     eval a * a
 ruleset algebra:
-    root: SQRT(SQUARE(x)) -> ABS(x)
-        test SQRT(SQUARE(x:float32)) -> ABS(x)
-        test SQRT(SQUARE(x:float32)) -> x
+    sign: SQUARE(-x) -> SQUARE(x)
+        test SQUARE(-x:float32) -> SQUARE(x)
+        test SQUARE(-x:float32) -> x
 """
 
 
