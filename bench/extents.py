@@ -17,6 +17,7 @@ import numpy as np
 from fuzz import report, verdicts
 from fuzz_programs import Array, Program, Statement
 
+_POOLED = "v0.pad(((0, 0), (0, 1), (0, 0))).unfold(1, 2, 1).max(axis=-1)"
 #: Kind: the shapes of what it reads (n: the extent that is tried; i: places on an axis), NumPy's text, Tensor's.
 KINDS: dict[str, tuple[str, str, str]] = {
     "product, rows": ("n,5 5,6", "matmul(v0, v1)", "v0 @ v1"),
@@ -63,7 +64,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "2,2,40 2,2,n", "conv1d(v0, v1)",
         "v0.reshape(2, 2, 1, -1).conv2d(v1.reshape(2, 2, 1, -1)).squeeze(2)",
     ),
-    "pooling": ("2,n,4", "windows(np.pad(v0, ((0, 0), (0, 1), (0, 0))), 2, 1).max(-1)", "POOLED"),
+    "pooling": ("2,n,4", "windows(np.pad(v0, ((0, 0), (0, 1), (0, 0))), 2, 1).max(-1)", _POOLED),
     "transposed": ("n,5", "v0.T + 1", "v0.T + 1"),
     "flipped": ("3,n", "v0[:, ::-1] * 2", "v0.flip(1) * 2"),
     "padded": ("3,n", "np.pad(v0, ((1, 0), (2, 1)))", "v0.pad(((1, 0), (2, 1)))"),
@@ -83,10 +84,9 @@ def program(kind: str, n: int, dtype: str, seed: int) -> Program:
         shape = tuple(n if part == "n" else int(part) for part in text.removeprefix("i").split(","))
         values = noise.integers(0, n, shape) if text[0] == "i" else noise.normal(size=shape).astype(dtype)
         inputs.append((number, values))
-    pooled = "v0.pad(((0, 0), (0, 1), (0, 0))).unfold(1, 2, 1).max(axis=-1)"
     result = "int64" if "arg" in numpy else dtype
     sources = tuple(range(len(inputs)))
-    step = Statement(len(inputs), sources, numpy, tensor.replace("POOLED", pooled), result, rounds=True)
+    step = Statement(len(inputs), sources, numpy, tensor, result, rounds=True)
     return Program(seed, inputs, [step], [len(inputs)])
 
 

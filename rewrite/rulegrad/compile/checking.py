@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rulegrad import _core
@@ -92,21 +92,13 @@ def require_valid(after: UOp, name: str, stage: str, fired: str) -> None:
 
 def check_numbering(before: UOp, after: UOp, by_slot: Sequence[UOp]) -> None:
     """Raises RewriteError when a tensor graph means something else once its buffers are numbered."""
-    for samples in all_samples(before):
-        try:
-            wanted = meaning(before, samples)
-            numbered = Samples((contents(node, samples) for node in by_slot), samples.kind, adds=samples.adds)
-            found = meaning(after, numbered)
-        except NotComparableError as error:
-            tell_skipped("pass number", error.problem)
-            return
-        except (DeviceError, GraphError):
-            if samples.kind == KINDS[0]:
-                raise
-            continue  # these contents are none that the graph can be run on
-        if not agree(wanted, found, samples.kind):
-            message = "pass number changes what the graph computes: its parameters are not the graph's buffers"
-            raise RewriteError(message)
+
+    def numbered(samples: Samples) -> list[Array]:
+        given = (contents(node, samples) for node in by_slot)
+        return meaning(after, Samples(given, samples.kind, adds=samples.adds))
+
+    message = "pass number changes what the graph computes: its parameters are not the graph's buffers"
+    _require_meaning(before, numbered, "pass number", message)
 
 
 def check_schedule(graph: UOp, schedule: Schedule) -> None:
@@ -114,19 +106,26 @@ def check_schedule(graph: UOp, schedule: Schedule) -> None:
 
     That is what the passes `isolate` and `number` are to keep when they make a kernel of each store.
     """
+    message = "the kernels of the schedule do not compute what the graph does: pass isolate or number is wrong"
+    _require_meaning(
+        graph, lambda samples: _run_steps(schedule, samples), "the schedule (passes isolate, number)", message
+    )
+
+
+def _require_meaning(graph: UOp, compute: Callable[[Samples], list[Array]], what: str, message: str) -> None:
+    """Raises RewriteError with this message when `compute` gives other values than the graph, on some samples."""
     for samples in all_samples(graph):
         try:
-            wanted, found = meaning(graph, samples), _run_steps(schedule, samples)
+            wanted, found = meaning(graph, samples), compute(samples)
         except NotComparableError as error:
-            tell_skipped("the schedule (passes isolate, number)", error.problem)
+            tell_skipped(what, error.problem)
             return
         except (DeviceError, GraphError):
             if samples.kind == KINDS[0]:
                 raise
-            continue
+            continue  # these contents are none that the graph can be run on
         if not agree(wanted, found, samples.kind):
-            message = "the kernels of the schedule do not compute what the graph does"
-            raise RewriteError(f"{message}: pass isolate or number is wrong")
+            raise RewriteError(message)
 
 
 def _run_steps(schedule: Schedule, samples: Samples) -> list[Array]:
