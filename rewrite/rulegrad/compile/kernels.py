@@ -16,6 +16,8 @@ from rulegrad.runtime.kernel import Kernel, TensorMap
 
 _OPERATORS = frozenset(("Unary", "Binary"))
 _COMPUTING = frozenset(("CAST", "MULACC", "CONST"))
+_MEMORY = frozenset(("PARAM", "BUFFER"))
+_PLACES = frozenset(("INDEX", "AFTER"))
 _kernels: dict[tuple[UOp, str, bool], Kernel] = {}
 
 
@@ -88,6 +90,36 @@ def _require_dtypes(indexed: UOp, program: UOp, target: str) -> None:
             "another dtype where the data are made, such as np.float32(values), or compute on another device"
         )
     _require_arithmetic(program, target)
+    _require_one_dtype(program, target)
+
+
+def _require_one_dtype(program: UOp, target: str) -> None:
+    """Raises RewriteError for memory that some ops take as another dtype than others: it would be two buffers."""
+    known: dict[tuple[object, ...], UOp] = {}
+    for node in program.toposort():
+        if node.op in _MEMORY:
+            kind, number = ("parameter", "slot") if node.op == "PARAM" else (f"{node.attrs['space']} buffer", "id")
+            other = known.setdefault((kind, node.attrs[number], tuple(node.shape)), node)
+            if other.dtype != node.dtype:
+                takers = " and ".join(f"{n.dtype} for {', '.join(_takers(program, n))}" for n in (other, node))
+                raise RewriteError(
+                    f"the rules leave {kind} {node.attrs[number]} with two dtypes in a program for {target}: {takers}. "
+                    "An op that takes memory says `class Access` and leaves the dtypes of its sources open, so that "
+                    "storage.access (rules/dtypes.rules) gives it small floats as the bits that all others take"
+                )
+
+
+def _takers(program: UOp, memory: UOp) -> list[str]:
+    """The ops that memory is for, in order: those behind its places."""
+    places = {memory}
+    takers: dict[str, None] = {}
+    for node in program.toposort():
+        if not places.isdisjoint(node.src):
+            if node.op in _PLACES and node.src[0] in places:
+                places.add(node)
+            else:
+                takers[node.op] = None
+    return list(takers)
 
 
 def _require_arithmetic(program: UOp, target: str) -> None:
