@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rulegrad import Tensor, config
+from rulegrad import Tensor, config, profile
 from rulegrad.errors import ConfigError, ShapeError
 
 R = np.random.default_rng(0)
@@ -29,6 +29,30 @@ def test_any_padding(data):
     array = np.arange(np.prod(shape)).reshape(shape)
     with config(device="numpy"):
         assert np.array_equal(Tensor(array).pad(pairs, mode=mode).numpy(), np.pad(array, pairs, MODES[mode]))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_gradient_of_a_padding_is_one_kernel(mode):
+    array, pairs = R.normal(size=(6, 9)).astype(np.float32), ((2, 3), (1, 2))
+    places = np.pad(np.arange(array.size).reshape(array.shape), pairs, MODES[mode])
+    weights = R.normal(size=places.shape).astype(np.float32)
+    x = Tensor(array, device="c", requires_grad=True)
+    x.pad(pairs, mode).backward(Tensor(weights, device="c"))
+    with profile() as found:
+        gradient = x.grad.numpy()
+    assert len(found.kernels) == 1
+    assert np.allclose(gradient.ravel(), np.bincount(places.ravel(), weights.ravel()), atol=1e-5)
+
+
+def test_windows_of_images_are_views_in_the_gradient():
+    x = Tensor(R.normal(size=(2, 3, 5, 6)), device="c", requires_grad=True)
+    columns = x.im2col((2, 3), stride=2, padding=1, dilation=(1, 2))
+    weights = Tensor(R.normal(size=columns.shape), device="c")
+    columns.backward(weights)
+    with profile() as found:
+        gradient = x.grad.numpy()
+    assert len(found.kernels) == 1
+    assert np.allclose(gradient, weights.col2im((5, 6), (2, 3), stride=2, padding=1, dilation=(1, 2)).numpy())
 
 
 def test_windows(device, check):
@@ -131,7 +155,7 @@ def test_errors(any_device):
         x.reshape(1, 2, 3).interpolate()
     with pytest.raises(ConfigError, match="mode='spline'"):
         x.reshape(1, 2, 3).interpolate(3, mode="spline")
-    with pytest.raises(ShapeError, match="does not fit 2 elements"):
+    with pytest.raises(ShapeError, match="does not fit axis 2"):
         x.reshape(1, 1, 2, 3).im2col(3)
     with pytest.raises(ShapeError, match="columns of shape"):
         x.reshape(1, 2, 3).col2im(4, 2)

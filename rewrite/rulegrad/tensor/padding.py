@@ -55,20 +55,26 @@ class Padding(Arranging):
         extent = self.shape[axis]
         if not extent:
             raise ShapeError(f"pad: axis {axis} of the shape {self.shape} is empty; pad it with a constant")
-        places = self.arange(-before, extent + after, device=self._device or None)
-        if mode in ("circular", "wrap"):
-            places = places % extent
-        elif mode in ("replicate", "edge"):
-            places = places.clip(0, extent - 1)
-        elif mode == "symmetric":
-            places = places % (2 * extent)
-            places = places.minimum(2 * extent - 1 - places)
-        elif extent > 1:
-            places = places % (2 * extent - 2)
-            places = places.minimum(2 * extent - 2 - places)
-        else:
-            places = places * 0
-        return self._taken(places._along_axis(self.shape, axis), axis)
+        if mode in ("replicate", "edge"):
+            first, last = self._between(axis, 0, 1), self._between(axis, extent - 1, extent)
+            return first._stretched(axis, before).cat(self, last._stretched(axis, after), axis=axis)
+        period: Self = self
+        if mode in ("reflect", "symmetric") and extent > 1:
+            skipped = 1 if mode == "reflect" else 0
+            period = self.cat(self.flip(axis)._between(axis, skipped, extent - skipped), axis=axis)
+        length = period.shape[axis]
+        begin = -before % length
+        end = begin + before + extent + after
+        repeated = period._repeated(tuple(-(-end // length) if k == axis else 1 for k in range(self.ndim)))
+        return repeated._between(axis, begin, end)._same()
+
+    def _between(self, axis: int, begin: int, end: int) -> Self:
+        """The part from `begin` to `end` of an axis."""
+        return self.shrink(*((begin, end) if k == axis else None for k in range(self.ndim)))
+
+    def _stretched(self, axis: int, count: int) -> Self:
+        """One element of an axis, `count` times."""
+        return self.expand(tuple(count if k == axis else n for k, n in enumerate(self.shape)))
 
     # ---- windows ----
 
@@ -102,12 +108,13 @@ class Padding(Arranging):
         """
         if self.ndim != 4:
             raise ShapeError(f"im2col: the shape is {self.shape}; it needs (batch, channels, height, width)")
-        taps = _taps("im2col (unfold)", self.shape[2:], kernel, stride, padding, dilation)
-        rows, columns = _pair("im2col (unfold)", padding, "padding")
-        padded = self.pad([(0, 0), (0, 0), (rows, rows), (columns, columns)])
-        found = padded.take(taps[0], 2).take(taps[1], 4)  # batch, channels, kernel row, row, kernel column, column
-        found = found.permute(0, 1, 2, 4, 3, 5)
-        return found.reshape(self.shape[0], self.shape[1] * taps[0].shape[0] * taps[1].shape[0], -1)
+        name = "im2col (unfold)"
+        given = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation}
+        size, step, border, spread = (_pair(name, value, key) for key, value in given.items())
+        whole: Any = self.pad([(0, 0), (0, 0), *((count, count) for count in border)])
+        found = whole._windows(size, step, spread, name)  # batch, channels, row, column, kernel row, kernel column
+        columns: Self = found.permute(0, 1, 4, 5, 2, 3).reshape(self.shape[0], self.shape[1] * size[0] * size[1], -1)
+        return columns._same()
 
     def col2im(self, size: Any, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Self:
         """The transpose of `im2col`: columns added up to images of `size`; PyTorch's `nn.functional.fold`.
