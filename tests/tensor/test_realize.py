@@ -8,9 +8,10 @@ import weakref
 import numpy as np
 import pytest
 
-from rulegrad import Tensor
+from rulegrad import Tensor, profile
 from rulegrad.errors import DeviceError, DtypeError, ShapeError
 from rulegrad.lang import engine
+from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
 
 
@@ -26,6 +27,69 @@ def test_values_on_the_host(device):
     assert Tensor([1, 0], dtype="bfloat16").tolist() == [1.0, 0.0]
     assert Tensor(True).item() is True
     assert Tensor(3).tolist() == 3
+
+
+VIEWS = {
+    "reshape": (lambda x: x.reshape(6, 4), lambda a: a.reshape(6, 4)),
+    "part": (lambda x: x[1:3, ::-2], lambda a: a[1:3, ::-2]),
+    "element": (lambda x: x[2, 3], lambda a: a[2, 3]),
+    "transposed": (lambda x: x.T, lambda a: a.T),
+    "flipped": (lambda x: x.flip(0), lambda a: a[::-1]),
+    "expanded": (lambda x: x[0].expand(3, 6), lambda a: np.broadcast_to(a[0], (3, 6))),
+    "windows": (lambda x: x.unfold(1, 3, 2), lambda a: np.lib.stride_tricks.sliding_window_view(a, 3, 1)[:, ::2]),
+    "diagonal": (lambda x: x.diagonal(), lambda a: a.diagonal()),
+    "padded": (lambda x: x.pad(((1, 0), (0, 2))), lambda a: np.pad(a, ((1, 0), (0, 2)))),
+    "repeated": (lambda x: x.repeat(2, 1), lambda a: np.tile(a, (2, 1))),
+    "empty": (lambda x: x[4:], lambda a: a[4:]),
+    "detached": (lambda x: x.detach()[0], lambda a: a[0]),
+    "bits": (lambda x: x[1:].view("int32"), lambda a: a[1:].view(np.int32)),
+    "ones": (lambda x: x.ones(3), lambda a: np.ones(3, np.float32)),
+    "full": (lambda x: x.full((2, 2), 7), lambda a: np.full((2, 2), 7)),
+    "number": (lambda x: Tensor(2.5), lambda a: np.float32(2.5)),
+    "half": (lambda x: x.full((2,), 0.1, "float16"), lambda a: np.full(2, 0.1, np.float16)),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_and_constants_are_read_without_a_kernel(name):
+    make, expected = VIEWS[name]
+    array = np.arange(24, dtype=np.float32).reshape(4, 6)
+    for device in ("c", "numpy"):
+        x = Tensor(array, device=device, requires_grad=name == "detached")
+        view = make(x)
+        with profile() as found:
+            values = view.numpy()
+            assert np.array_equal(view.tolist(), expected(array).tolist())
+        assert not found.kernels
+        assert values.dtype == expected(array).dtype and values.shape == expected(array).shape
+        assert np.array_equal(values, expected(array))
+        # nobody else holds the memory, neither before an update nor after it
+        assert values.flags.writeable and values.flags.c_contiguous
+        x.detach().zero_()
+        x.realize()
+        assert np.array_equal(values, expected(array))
+
+
+def test_views_that_are_read_show_updates_and_errors():
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]], device="c")
+    row, real = x[1], Tensor([1 + 2j], device="c").imag
+    assert (row.tolist(), real.tolist()) == ([3.0, 4.0], [2.0])
+    x += 1
+    assert row.tolist() == [4.0, 5.0]
+    row *= 2
+    assert (x[1, 0].item(), x.T[0].tolist()) == (8.0, [2.0, 8.0])
+    wrong = x.gather(0, Tensor([[0, 5]], device="c")).realize()
+    with pytest.raises(IndexError, match="5 is out of range"):
+        wrong[0, 0].item()
+
+
+def test_one_element_of_much_memory_elsewhere_is_computed_there(monkeypatch):
+    x = Tensor(np.arange(1 << 15, dtype=np.float32), device="numpy")
+    monkeypatch.setattr(type(devices.get("numpy")), "in_host_memory", False)
+    for part, kernels in ((x[5], 1), (x.flip(0), 0)):
+        with profile() as found:
+            values = part.numpy()
+        assert (len(found.kernels), values.flat[0]) == (kernels, part.numpy().flat[0])
 
 
 def test_realize_points_at_buffers(device):

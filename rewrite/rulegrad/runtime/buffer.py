@@ -16,6 +16,8 @@ from rulegrad.runtime.device import Handle
 from rulegrad.runtime.places import shown, user_place
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
 
     from rulegrad.ir import UOp
@@ -181,18 +183,39 @@ class Buffer:
         """
         import numpy as np
 
-        memory = np.empty(0, np.uint8)
-        self.verify()
-        if self.nbytes:
-            device: Any = devices.get(self.device)
-            found = device.memory_of(self.handle, self.nbytes) if getattr(device, "in_host_memory", False) else None
-            if found is None:
-                return None
-            memory = found
+        memory = self._host_memory()
+        if memory is None:
+            return None
         self.is_lent = True
         view = np.asarray(_Kept(self, memory)).view(self.dtype.numpy).reshape(self.shape)
         view.flags.writeable = writable
         return view
+
+    def _host_memory(self) -> np.ndarray[Any, Any] | None:
+        """The checked contents as bytes in the buffer's own memory; None where the host cannot see it."""
+        import numpy as np
+
+        self.verify()
+        if not self.nbytes:
+            return np.empty(0, np.uint8)
+        device: Any = devices.get(self.device)
+        return device.memory_of(self.handle, self.nbytes) if getattr(device, "in_host_memory", False) else None
+
+    def part(self, function: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]], nbytes: int) -> Any:
+        """A new array of so many bytes with what a function, of movements, makes of the contents.
+
+        None where copying all of the contents to the host would be too much for so small a part.
+
+        >>> import numpy as np
+        >>> Buffer.around(np.array([1.0, 2.0]), "numpy").part(lambda array: array[::-1], 16)
+        array([2., 1.])
+        """
+        import numpy as np
+
+        memory = self._host_memory() if self._handle is not None or not self.nbytes else None
+        if memory is not None:
+            return np.array(function(memory.view(self.dtype.numpy).reshape(self.shape)), order="C")
+        return np.array(function(self.numpy()), order="C") if self.nbytes - nbytes <= _LARGE else None
 
     @property
     def uop(self) -> UOp:

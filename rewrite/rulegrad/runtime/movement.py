@@ -1,4 +1,4 @@
-"""The movement ops on NumPy arrays whose first axes are loops."""
+"""The movement ops on NumPy arrays whose first axes are loops, and other views of memory."""
 
 from __future__ import annotations
 
@@ -7,12 +7,35 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rulegrad.ir.dtype import as_dtype
 from rulegrad.runtime.numerics import Array
 
 if TYPE_CHECKING:
     from rulegrad.ir import UOp
 
 OPS = frozenset({"RESHAPE", "PERMUTE", "EXPAND", "PAD", "SHRINK", "FLIP"})
+#: Ops that show the same memory as something else.
+_READINGS = frozenset({"REAL", "IMAG", "BITCAST"})
+#: Ops that say something about a value, which stays as it is.
+_REMARKS = frozenset({"DETACH", "ARGUMENT", "STAGE"})
+
+
+def origin(node: UOp, longest: int = 32) -> tuple[UOp, list[UOp]]:
+    """What a node shows, and the views (`longest` at most) that lead from there to it, the first one first.
+
+    >>> from rulegrad.ir import UOp
+    >>> shown, moves = origin(UOp("FLIP", (UOp("RESHAPE", (UOp.const(1, "int32"),), shape=(1,)),), axes=(0,)))
+    >>> shown.op, [move.op for move in moves]
+    ('CONST', ['RESHAPE', 'FLIP'])
+    """
+    moves: list[UOp] = []
+    while len(moves) < longest:
+        if node.op in OPS or (node.op in _READINGS and node.dtype != "bool"):
+            moves.append(node)
+        elif node.op not in _REMARKS:
+            break
+        node = node.src[0]
+    return node, moves[::-1]
 
 
 def function(node: UOp, loops: int) -> Callable[[Array], Array]:
@@ -34,6 +57,12 @@ def function(node: UOp, loops: int) -> Callable[[Array], Array]:
             return lambda x: x[(slice(None),) * loops + cuts]
         case "PAD":
             return _pad(attributes["before"], node.shape, node.src[0].shape, loops)
+        case "REAL":
+            return lambda x: x.real
+        case "IMAG":
+            return lambda x: x.imag
+        case "BITCAST":
+            return lambda x: np.ascontiguousarray(x).view(as_dtype(node.dtype).numpy).reshape(x.shape)
     raise AssertionError(node.op)
 
 
