@@ -26,10 +26,22 @@ import numpy as np
 
 import common  # noqa: F401  (finds a developer build)
 from fuzz_making import Maker
-from fuzz_programs import FLOATS, NUMPY_NAMES, Array, Program, Statement, digits, literal, numpy_dtype
+from fuzz_programs import (
+    COMPLEX,
+    FLOATS,
+    NUMPY_NAMES,
+    Array,
+    Program,
+    Statement,
+    digits,
+    float64,
+    largest,
+    literal,
+    numpy_dtype,
+)
 
 RUNS = 3
-SLACK = 32
+SLACK = {"float8_e4m3fn": 2, "float8_e5m2": 2}  # of the others 32
 BATCHES = {"numpy": 1, "c": 24, "opencl": 12, "webgpu": 6}  # programs that are compiled together
 
 Values = dict[int, Array]
@@ -70,16 +82,21 @@ def _run(
                 )
                 continue
         found = np.asarray(found)
-        if noise is None and found.dtype != np.float64:  # ml_dtypes has no weak scalars
+        if noise is None and found.dtype not in (np.float64, np.complex128):  # ml_dtypes has no weak scalars
             found = found.astype(numpy_dtype(s.dtype), copy=False)
         values[s.result] = changed(found, dtypes[s.result], noise) if noise is not None and s.rounds else found
     return values
 
 
 def changed(array: Array, dtype: str, noise: np.random.Generator) -> Array:
-    if dtype not in FLOATS:
+    if dtype not in FLOATS + COMPLEX:
         return array
     with np.errstate(all="ignore"):
+        if dtype in COMPLEX:  # each part is rounded beside the other, but to digits of the whole
+            by = np.abs(array) * digits(dtype)
+            return np.asarray(
+                array + by * noise.uniform(-1, 1, array.shape) + 1j * by * noise.uniform(-1, 1, array.shape)
+            )
         return np.asarray(array * (1 + digits(dtype) * noise.uniform(-1, 1, array.shape)))
 
 
@@ -87,9 +104,8 @@ def wide(program: Program, dtypes: dict[int, str], seed: int | None, inputs: Val
     """Every value in float64; with a seed each rounded result and its sources are changed a little."""
     given = {n: a.copy() for n, a in program.inputs} if inputs is None else dict(inputs)
     for n, array in given.items():
-        if dtypes[n] in FLOATS:
-            given[n] = array.astype(np.float64)
-    names = {**NUMPY_NAMES, "D": lambda name: np.dtype("float64" if name in FLOATS else name)}
+        given[n] = array.astype(float64(dtypes[n]))
+    names = {**NUMPY_NAMES, "D": lambda name: np.dtype(float64(name))}
     noise = None if seed is None else np.random.default_rng(seed)
     return _run(program, given, names, dtypes, noise)
 
@@ -117,27 +133,35 @@ class Expected:
         if found.shape != wanted.shape or name_of(found) != name_of(wanted):
             return f"{name_of(found)}{found.shape} instead of {name_of(wanted)}{wanted.shape}"
         others = [np.asarray(run[number]) for run in self.runs]
-        if self.dtypes[number] not in FLOATS:
+        if self.dtypes[number] in COMPLEX:
+            wrong = np.zeros(wanted.shape, bool)
+            for part in (np.real, np.imag):
+                wrong |= self._off(
+                    part(wanted), part(found), [part(o) for o in others], self.dtypes[number], np.abs(wanted)
+                )
+        elif self.dtypes[number] not in FLOATS:
             known = np.logical_and.reduce([other == wanted for other in others])
             wrong = known & (found != wanted)
         else:
-            wrong = self._off(wanted, found, others, self.dtypes[number])
+            wrong = self._off(wanted, found, others, self.dtypes[number], np.abs(wanted.astype(np.float64)))
         if not wrong.any():
             return ""
         place = tuple(int(k) for k in np.argwhere(wrong)[0])
         return f"{int(wrong.sum())} of {wrong.size} differ; at {place} {found[place]} instead of {wanted[place]}"
 
     @staticmethod
-    def _off(wanted: Array, found: Array, others: Sequence[Array], dtype: str) -> Array:
+    def _off(wanted: Array, found: Array, others: Sequence[Array], dtype: str, size: Array) -> Array:
+        """Where real numbers differ: size is that of the whole numbers of which they are."""
         a, b = wanted.astype(np.float64), found.astype(np.float64)
         with np.errstate(all="ignore"):
             spread = np.max([np.abs(other - a) for other in others], axis=0)
-            largest, least = (1e4, 1e-4) if dtype == "float16" else (1e30, 1e-30)
+            most = largest(dtype) / 6
+            least = 1e-30 if most > 1e30 else 1 / most
             open_ = np.isnan(spread) & ~np.isnan(a) & np.isfinite(a)
             for other in others:  # nan or infinite in one run and not in another; too large for the dtype
                 open_ |= (np.isnan(other) != np.isnan(a)) | (np.isinf(other) != np.isinf(a))
-                open_ |= np.isinf(a) & (other != a) | (np.isfinite(other) & (np.abs(other) > largest))
-            allowed = SLACK * (spread + digits(dtype) * np.abs(a)) + least
+                open_ |= np.isinf(a) & (other != a) | (np.isfinite(other) & (np.abs(other) > most))
+            allowed = SLACK.get(dtype, 32) * (spread + digits(dtype) * size) + least
             near = np.abs(a - b) <= allowed
         same = (a == b) | (np.isnan(a) & np.isnan(b))
         return np.asarray(~(same | open_ | (np.isfinite(a) & np.isfinite(b) & near)))

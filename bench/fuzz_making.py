@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 
-from fuzz_programs import DTYPES, FLOATS, INTEGERS, Array, Program, Statement, Value, numpy_dtype
+from fuzz_programs import COMPLEX, DTYPES, FLOATS, INTEGERS, SMALL_FLOATS, Array, Program, Statement, Value, numpy_dtype
 
 EXTENTS = (1, 2, 3, 4, 5, 7, 8, 9, 16, 17)
 MOST_ELEMENTS = 600
@@ -24,13 +24,12 @@ class Maker:
         self.noise = np.random.default_rng(seed)
         self.program = Program(seed)
         self.known: dict[int, Value] = {}
-        self.views: dict[int, int] = {}  # a view and its base
-        self.aliasing = aliasing
+        self.aliasing = aliasing and self.random.random() < 0.5
         self.program.with_gradient = gradients
 
     def make(self) -> Program:
         r = self.random
-        dtype = r.choice(("float32", "float64")) if self.program.with_gradient else r.choice(DTYPES + FLOATS)
+        dtype = r.choice(("float32", "float64")) if self.program.with_gradient else r.choice(DTYPES + FLOATS[:4])
         for _ in range(r.randint(1, 3)):
             self.input(self.shape(), dtype if r.random() < 0.7 or self.program.with_gradient else r.choice(DTYPES))
         steps, tries = r.randint(2, 9), 0
@@ -72,6 +71,9 @@ class Maker:
         if dtype in INTEGERS:
             low = 0 if dtype.startswith("u") else -9
             return self.noise.integers(low, 10, shape).astype(dtype)
+        if dtype in COMPLEX:
+            real, imaginary = self.sample(shape, "float64"), self.sample(shape, "float64")
+            return np.asarray(np.vectorize(complex, otypes=["c16"])(real, imaginary)).astype(dtype)
         values = self.noise.normal(size=shape)
         if not self.program.with_gradient and self.random.random() < 0.4:
             values = np.round(values * 2) / 2
@@ -128,14 +130,19 @@ ROUNDED = {
     "1 / (1 + np.exp(-{0}))": "{0}.sigmoid()", "{0} * 0.3": "{0} * 0.3", "{0} + 0.7": "{0} + 0.7",
     "1 / ({0} * {0} + 1)": "1 / ({0} * {0} + 1)", "np.arctan({0})": "{0}.atan()", "np.expm1({0})": "{0}.expm1()",
 }  # fmt: skip
-EXACT = {
-    "-{0}": "-{0}", "np.abs({0})": "{0}.abs()", "np.maximum({0}, 0)": "{0}.relu()", "{0} * 2": "{0} * 2",
-    "{0} * 0": "{0} * 0", "{0} + 0": "{0} + 0", "{0} * 1": "{0} * 1",
-}  # fmt: skip
+OF_ALL = {"-{0}": "-{0}", "{0} * 2": "{0} * 2", "{0} * 0": "{0} * 0", "{0} + 0": "{0} + 0", "{0} * 1": "{0} * 1"}
+EXACT = {**OF_ALL, "np.abs({0})": "{0}.abs()", "np.maximum({0}, 0)": "{0}.relu()"}
+OF_COMPLEX = {"np.conj({0})": "{0}.conj()", "{0} * 1j": "{0} * 1j", "{0} - 2": "{0} - 2", "{0} * {0}": "{0} * {0}"}
+PARTS = {"np.real({0})": "{0}.real", "np.imag({0})": "{0}.imag", "np.abs({0})": "{0}.abs()"}
 STEPS = {
     "np.floor({0})": "{0}.floor()", "np.ceil({0})": "{0}.ceil()", "np.trunc({0})": "{0}.trunc()",
     "np.rint({0})": "{0}.round()", "np.sign({0})": "{0}.sign()",
 }  # fmt: skip
+
+
+def is_ordered(value: Value) -> bool:
+    """Whether it has numbers of which one is the larger."""
+    return value.dtype != "bool" and not value.is_complex
 
 
 def unary_rounded(m: Maker) -> bool:
@@ -146,8 +153,20 @@ def unary_rounded(m: Maker) -> bool:
 
 def unary_exact(m: Maker) -> bool:
     n = m.pick(lambda v: v.dtype != "bool")
-    numpy, tensor = m.random.choice(list(EXACT.items()))
-    return n is not None and m.put([n], numpy, tensor, m.known[n].shape, m.known[n].dtype)
+    if n is None:
+        return False
+    texts = {**OF_ALL, **OF_COMPLEX} if m.known[n].is_complex else EXACT
+    numpy, tensor = m.random.choice(list(texts.items()))
+    return m.put([n], numpy, tensor, m.known[n].shape, m.known[n].dtype, rounds=m.known[n].is_complex)
+
+
+def parts(m: Maker) -> bool:
+    n = m.pick(lambda v: v.is_complex)
+    if n is None:
+        return False
+    numpy, tensor = m.random.choice(list(PARTS.items()))
+    dtype = {"complex64": "float32", "complex128": "float64"}[m.known[n].dtype]
+    return m.put([n], numpy, tensor, m.known[n].shape, dtype, rounds=True)
 
 
 def unary_step(m: Maker) -> bool:
@@ -162,31 +181,33 @@ def binary(m: Maker) -> bool:
         return False
     value = m.known[n]
     other = m.partner(n)
-    texts = [("np.maximum({0}, {1})", "{0}.maximum({1})"), ("np.minimum({0}, {1})", "{0}.minimum({1})")]
-    texts += [("{0} + {1}", "{0} + {1}"), ("{0} * {1}", "{0} * {1}")]
+    texts = [("{0} + {1}", "{0} + {1}"), ("{0} * {1}", "{0} * {1}")]
+    if not value.is_complex:
+        texts += [("np.maximum({0}, {1})", "{0}.maximum({1})"), ("np.minimum({0}, {1})", "{0}.minimum({1})")]
     if value.dtype != "bool":
         texts += [("{0} - {1}", "{0} - {1}")] * 2
     if value.is_float:
         texts += [("{0} / ({1} * {1} + 1)", "{0} / ({1} * {1} + 1)")]
         texts += [("np.copysign({0}, {1} * {1} - 2)", "{0}.copysign({1} * {1} - 2)")]
-    else:
+    elif not value.is_complex:
         texts += [(f"{{0}} {op} {{1}}", f"{{0}} {op} {{1}}") for op in ("&", "|", "^")]
     if m.random.random() < 0.3:
         n, other = other, n
     numpy, tensor = m.random.choice(texts)
     shape = np.broadcast_shapes(m.known[n].shape, m.known[other].shape)
-    rounds = value.is_float and "max" not in numpy and "min" not in numpy and "sign" not in numpy
+    rounds = value.is_inexact and "max" not in numpy and "min" not in numpy and "sign" not in numpy
     return m.put([n, other], numpy, tensor, shape, value.dtype, rounds=rounds)
 
 
 def division(m: Maker) -> bool:
-    n = m.pick(lambda v: v.dtype != "bool")
+    n = m.pick(is_ordered)
     if n is None:
         return False
     other = m.partner(n)
     op = m.random.choice(("//", "%"))
     shape = np.broadcast_shapes(m.known[n].shape, m.known[other].shape)
-    return m.put([n, other], f"{{0}} {op} {{1}}", f"{{0}} {op} {{1}}", shape, m.known[n].dtype, rounds=True)
+    numpy = "floor_divide({0}, {1})" if op == "//" else "{0} % {1}"
+    return m.put([n, other], numpy, f"{{0}} {op} {{1}}", shape, m.known[n].dtype, rounds=True)
 
 
 def comparison(m: Maker) -> bool:
@@ -194,7 +215,7 @@ def comparison(m: Maker) -> bool:
     if n is None:
         return False
     other = m.partner(n)
-    op = m.random.choice(("<", "<=", "==", "!=", ">", ">="))
+    op = m.random.choice(("==", "!=") if m.known[n].is_complex else ("<", "<=", "==", "!=", ">", ">="))
     shape = np.broadcast_shapes(m.known[n].shape, m.known[other].shape)
     return m.put([n, other], f"{{0}} {op} {{1}}", f"{{0}} {op} {{1}}", shape, "bool")
 
@@ -214,13 +235,15 @@ def cast(m: Maker) -> bool:
     if n is None:
         return False
     dtype = m.random.choice(("float32", "float64") if m.program.with_gradient else DTYPES)
-    if m.known[n].is_float and dtype not in FLOATS:
+    if m.known[n].is_complex and dtype not in COMPLEX:
+        return False
+    if m.known[n].is_float and dtype not in FLOATS + COMPLEX:
         # what does not fit an integer has no defined value
         low = 0 if dtype in ("bool", "uint8", "uint16", "uint32", "uint64") else -100
         bounded = f"np.clip(np.nan_to_num({{0}}), {low}, 100)"
         text = f"{{0}}.nan_to_num().clip({low}, 100)"
         return m.put([n], f"{bounded}.astype('{dtype}')", f"{text}.cast('{dtype}')", m.known[n].shape, dtype)
-    rounds = dtype in FLOATS
+    rounds = dtype in FLOATS + COMPLEX
     return m.put([n], f"{{0}}.astype(D('{dtype}'))", f"{{0}}.cast('{dtype}')", m.known[n].shape, dtype, rounds=rounds)
 
 
@@ -234,7 +257,10 @@ def reshape(m: Maker) -> bool:
         factors.append(factor)
         size //= factor
     shape = tuple([*factors, size] if size > 1 or not factors else factors)
-    return m.put([n], f"{{0}}.reshape({shape})", f"{{0}}.reshape({shape})", shape, m.known[n].dtype)
+    # NumPy copies where the order in memory, which nothing here keeps track of, does not allow a view
+    copied = (f"np.array({{0}}).reshape({shape})", f"{{0}}.clone().reshape({shape})")
+    viewed = (f"{{0}}.reshape({shape})", f"{{0}}.reshape({shape})")
+    return m.put([n], *(copied if m.aliasing else viewed), shape, m.known[n].dtype)
 
 
 def permute(m: Maker) -> bool:
@@ -319,7 +345,10 @@ def roll(m: Maker) -> bool:
 
 def counted(m: Maker) -> bool:
     """Numbers that count places, and constants: they have no memory."""
-    count, dtype = m.random.choice(EXTENTS), "float32" if m.program.with_gradient else m.random.choice(DTYPES[:-1])
+    count, dtype = (
+        m.random.choice(EXTENTS),
+        "float32" if m.program.with_gradient else m.random.choice([d for d in DTYPES if d != "bool"]),
+    )
     if m.random.random() < 0.5:
         return m.put(
             [],
@@ -348,22 +377,23 @@ def reduction(m: Maker) -> bool:
     if n is None:
         return False
     value, (axis, shape) = m.known[n], axis_of(m, n)
-    names = ["sum", "sum", "max", "min", "prod", "any", "all"] + (["mean", "mean"] if value.is_float else [])
+    names = ["sum", "sum", "prod", "any", "all"] + ["max", "min"] * (not value.is_complex)
+    names += ["mean", "mean"] * value.is_inexact
     if m.program.with_gradient:
         names = ["sum", "mean", "max"]
     name = m.random.choice(names)
     if name in ("any", "all"):
         return m.put([n], f"({{0}} != 0).{name}({axis})", f"({{0}} != 0).{name}({axis})", shape, "bool")
-    dtype = str(np.dtype(getattr(np.ones(1, value.dtype), name)().dtype)) if not value.is_float else value.dtype
-    rounds = value.is_float and name in ("sum", "prod", "mean")
-    if value.dtype in ("float16", "bfloat16"):  # their digits are those of float32 until the end
+    dtype = str(np.dtype(getattr(np.ones(1, value.dtype), name)().dtype)) if not value.is_inexact else value.dtype
+    rounds = value.is_inexact and name in ("sum", "prod", "mean")
+    if value.dtype in SMALL_FLOATS:  # their digits are those of float32 until the end
         wide = f"{{0}}.astype(D('float32')).{name}({axis}).astype({{0}}.dtype)"
         return m.put([n], wide, f"{{0}}.{name}(axis={axis})", shape, dtype, rounds=rounds)
     return m.put([n], f"{{0}}.{name}({axis})", f"{{0}}.{name}(axis={axis})", shape, dtype, rounds=rounds)
 
 
 def place_of_extreme(m: Maker) -> bool:
-    n = m.pick(lambda v: v.rank > 0 and v.dtype != "bool")
+    n = m.pick(lambda v: v.rank > 0 and is_ordered(v))
     if n is None:
         return False
     (axis, shape), name = axis_of(m, n), m.random.choice(("argmax", "argmin"))
@@ -371,20 +401,20 @@ def place_of_extreme(m: Maker) -> bool:
 
 
 def running(m: Maker) -> bool:
-    n = m.pick(lambda v: v.rank > 0 and v.dtype not in ("float16", "bfloat16"))
+    n = m.pick(lambda v: v.rank > 0 and v.dtype not in SMALL_FLOATS)
     if n is None:
         return False
     value, (axis, _) = m.known[n], axis_of(m, n)
-    name = m.random.choice(("cumsum", "cumsum", "cumprod", "cummax", "cummin"))
+    name = m.random.choice(("cumsum", "cumsum", "cumprod", *(() if value.is_complex else ("cummax", "cummin"))))
     if name in ("cummax", "cummin"):
         ufunc = "maximum" if name == "cummax" else "minimum"
         return m.put([n], f"np.{ufunc}.accumulate({{0}}, {axis})", f"{{0}}.{name}({axis})[0]", value.shape, value.dtype)
-    dtype = str(np.dtype(getattr(np.ones(1, value.dtype), name)().dtype)) if not value.is_float else value.dtype
-    return m.put([n], f"np.{name}({{0}}, {axis})", f"{{0}}.{name}({axis})", value.shape, dtype, rounds=value.is_float)
+    dtype = value.dtype if value.is_inexact else str(np.dtype(getattr(np.ones(1, value.dtype), name)().dtype))
+    return m.put([n], f"np.{name}({{0}}, {axis})", f"{{0}}.{name}({axis})", value.shape, dtype, rounds=value.is_inexact)
 
 
 def product(m: Maker) -> bool:
-    n = m.pick(lambda v: v.rank >= 2 and v.dtype in ("float32", "float64", "int32", "int64", "int8"))
+    n = m.pick(lambda v: v.rank >= 2 and v.dtype in ("float32", "float64", "int32", "int64", "int8", *COMPLEX))
     if n is None:
         return False
     value = m.known[n]
@@ -396,7 +426,7 @@ def product(m: Maker) -> bool:
     else:
         other = m.partner(n, (*batch, value.shape[-1], columns))
         texts = "matmul({0}, {1})", "{0} @ {1}"
-    return m.put([n, other], *texts, (*value.shape[:-1], columns), value.dtype, rounds=value.is_float)
+    return m.put([n, other], *texts, (*value.shape[:-1], columns), value.dtype, rounds=value.is_inexact)
 
 
 def softmax(m: Maker) -> bool:
@@ -464,11 +494,55 @@ def scatter(m: Maker) -> bool:
     places = places_for(m, n, axis)
     values = m.partner(n, m.known[places].shape)
     texts = f"added_at({{0}}, {axis}, {{1}}, {{2}})", f"{{0}}.scatter_add({axis}, {{1}}, {{2}})"
-    return m.put([n, places, values], *texts, m.known[n].shape, m.known[n].dtype, rounds=m.known[n].is_float)
+    return m.put([n, places, values], *texts, m.known[n].shape, m.known[n].dtype, rounds=m.known[n].is_inexact)
+
+
+def indices(m: Maker, value: Value) -> tuple[list[int], list[str], tuple[int, ...]]:
+    """Tensors of indices, which are broadcast with each other, an index of several axes with them, and its shape."""
+    common, names, items, kept = m.shape(m.random.choice((0, 1, 1, 2))), [], [], []
+    taken = sorted(m.random.sample(range(value.rank), m.random.randint(1, value.rank)))
+    for axis, extent in enumerate(value.shape):
+        if axis in taken:
+            shape = tuple(1 if m.random.random() < 0.3 else k for k in common) if len(taken) > 1 else common
+            names.append(m.input(shape, "int64"))
+            m.program.inputs[-1] = (names[-1], m.noise.integers(-extent, extent, shape))
+            items.append(f"{{{len(names)}}}")
+            continue
+        begin = m.random.choice((0, m.random.randrange(extent)))
+        items.append(f"{begin}:" if begin else ":")
+        kept.append(extent - begin)
+    common = np.broadcast_shapes(*(m.known[n].shape for n in names))
+    together = taken[-1] - taken[0] == len(taken) - 1
+    place = taken[0] if together else 0
+    return names, items, (*kept[:place], *common, *kept[place:])
+
+
+def several_axes(m: Maker) -> bool:
+    n = m.pick(lambda v: v.rank > 0)
+    if n is None:
+        return False
+    names, items, shape = indices(m, m.known[n])
+    text = f"{{0}}[{', '.join(items)}]"
+    return m.put([n, *names], text, text, shape, m.known[n].dtype)
+
+
+def added_to_several_axes(m: Maker) -> bool:
+    """x[i, :, j] += value where indices repeat: added up in order."""
+    n = m.pick(lambda v: v.rank > 0 and v.dtype != "bool")
+    if n is None:
+        return False
+    names, items, shape = indices(m, m.known[n])
+    if ":" in "".join(items) or np.prod(shape) > MOST_ELEMENTS:
+        return False
+    values = m.partner(n, shape)
+    places = f"({', '.join(items)},)"
+    numpy = f"added_to({{0}}, {places}, {{{len(names) + 1}}})"
+    tensor = f"{{0}}.index_put({places}, {{{len(names) + 1}}}, accumulate=True)"
+    return m.put([n, *names, values], numpy, tensor, m.known[n].shape, m.known[n].dtype, m.known[n].is_inexact)
 
 
 def sort(m: Maker) -> bool:
-    n = m.pick(lambda v: v.rank > 0 and v.dtype != "bool")
+    n = m.pick(lambda v: v.rank > 0 and is_ordered(v))
     if n is None:
         return False
     axis, _ = axis_of(m, n)
@@ -479,7 +553,7 @@ def update(m: Maker) -> bool:
     """An update through a view: its base, and other views of it, change."""
     n = m.pick(lambda v: v.rank > 0 and v.dtype != "bool")
     written = {s.result for s in m.program.statements if not s.update and s.sources}
-    if n is None or not m.aliasing or n not in written or m.known[n].dtype == "bfloat16":
+    if n is None or not m.aliasing or n not in written or m.known[n].dtype in SMALL_FLOATS[1:]:
         return False
     items, shape = part_of(m, m.known[n])
     if not shape or not m.put([n], f"{{0}}[{items}]", f"{{0}}[{items}]", shape, m.known[n].dtype):
@@ -488,7 +562,7 @@ def update(m: Maker) -> bool:
     other = m.partner(view, shape)
     op = m.random.choice(("+", "*", "-"))
     m.program.statements.append(
-        Statement(view, (view, other), f"v{other}", f"v{other}", m.known[n].dtype, m.known[n].is_float, op)
+        Statement(view, (view, other), f"v{other}", f"v{other}", m.known[n].dtype, m.known[n].is_inexact, op)
     )
     return m.put([n], "{0} * 1", "{0} * 1", m.known[n].shape, m.known[n].dtype)
 
@@ -498,4 +572,5 @@ KINDS: tuple[Kind, ...] = (
     *(unary_rounded, unary_exact, unary_step, binary, binary, binary, division, comparison, choice, cast),
     *(reshape, permute, part, pad, expand, join, join, roll, counted, reduction, reduction, place_of_extreme),
     *(running, product, product, softmax, attention, convolution, gather, scatter, sort, update),
+    *(parts, several_axes, several_axes, added_to_several_axes),
 )  # fmt: skip

@@ -13,18 +13,30 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-FLOATS = ("float32", "float64", "float16", "bfloat16")
+FLOATS = ("float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
+SMALL_FLOATS = FLOATS[2:]
+COMPLEX = ("complex64", "complex128")
 INTEGERS = ("int32", "int64", "int8", "uint8", "int16", "uint32", "uint64", "uint16")
-DTYPES = (*FLOATS, *INTEGERS, "bool")
+DTYPES = (*FLOATS, *INTEGERS, "bool", *COMPLEX)
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
-    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+    return np.dtype(getattr(ml_dtypes, name, name))
 
 
 def digits(name: str) -> float:
-    """The distance of 1 to the next number of a float dtype."""
+    """The distance of 1 to the next number of a float dtype, and of the parts of a complex one."""
     return float(ml_dtypes.finfo(numpy_dtype(name)).eps)
+
+
+def largest(name: str) -> float:
+    """The largest number of a float dtype, and of the parts of a complex one."""
+    return float(ml_dtypes.finfo(numpy_dtype(name)).max)
+
+
+def float64(name: str) -> str:
+    """The dtype in which what a float or complex dtype holds is computed again."""
+    return "complex128" if name in COMPLEX else "float64" if name in FLOATS else name
 
 
 def matmul(x: Array, y: Array) -> Array:
@@ -56,9 +68,23 @@ def added_at(x: Array, axis: int, places: Array, values: Array) -> Array:
     return found
 
 
+def floor_divide(x: Array, y: Array) -> Array:
+    """x // y, where with infinities the quotient is rounded, as the array API has it; NumPy gives what Python gives."""
+    if x.dtype.kind in "iu":
+        return np.asarray(x // y)
+    return np.where(np.isinf(x) | np.isinf(y), np.floor(x / y), x // y).astype(x.dtype)
+
+
+def added_to(x: Array, places: tuple[Array, ...], values: Array) -> Array:
+    """x with values added at indices of all axes, in order."""
+    found = x.copy()
+    np.add.at(found, places, values)
+    return found
+
+
 NUMPY_NAMES = {
-    "np": np, "matmul": matmul, "conv1d": conv1d, "attention": attention, "added_at": added_at, "windows": windows,
-    "D": numpy_dtype,
+    "np": np, "matmul": matmul, "conv1d": conv1d, "attention": attention, "added_at": added_at, "added_to": added_to,
+    "floor_divide": floor_divide, "windows": windows, "D": numpy_dtype,
 }  # fmt: skip
 
 
@@ -80,6 +106,14 @@ class Value:
     @property
     def is_float(self) -> bool:
         return self.dtype in FLOATS
+
+    @property
+    def is_complex(self) -> bool:
+        return self.dtype in COMPLEX
+
+    @property
+    def is_inexact(self) -> bool:
+        return self.is_float or self.is_complex
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +169,10 @@ class Program:
 
 
 def literal(array: Array) -> str:
-    dtype = (
-        "ml_dtypes.bfloat16" if array.dtype.name == "bfloat16" else f"np.{array.dtype.name}".replace("np.bool", "bool")
-    )
-    values = repr(array.astype(np.float64).tolist() if array.dtype.name == "bfloat16" else array.tolist())
+    name = array.dtype.name
+    is_small = name in SMALL_FLOATS and name != "float16"
+    dtype = f"ml_dtypes.{name}" if is_small else f"np.{name}".replace("np.bool", "bool")
+    values = repr(array.astype(np.float64).tolist() if is_small else array.tolist())
     values = values.replace("nan", "np.nan").replace("inf", "np.inf")
     shape = "" if array.size else f".reshape({array.shape})"
     return f"np.array({values}, {dtype}){shape}"

@@ -200,3 +200,11 @@ def test_no_complex_number_is_left():
     assert [node.shape for node in rewritten.src] == [(4, 3, 2), (1, 3, 2)]
     with pytest.raises(DtypeError, match="no rule computes REDUCE by MAX on complex64"):
         make_schedule(UOp("SINK", (UOp("REDUCE", (z,), op="MAX", axes=(0,)),)), 1, "numpy", {})
+
+
+@pytest.mark.parametrize("device", ["numpy", "c"])
+def test_a_part_that_is_one_number_has_the_shape_of_the_whole(device: str) -> None:
+    x = Tensor(np.arange(1000.0), device=device)
+    assert not x.cast("complex128").imag.numpy().any()
+    assert not (x.cast("complex64") * 1j).real.numpy().any()
+    assert (x + 2j).imag.reshape(10, 100)[3:5].sum(1).tolist() == [200.0, 200.0]

@@ -232,3 +232,23 @@ def test_nan_keeps_its_sign(name):
         found = x.stack(*rows, x.copysign(math.nan), x.abs()).numpy()
     wanted = [[False, True, True, False]] + [[True] * 4] * 4 + [[False] * 4] * 2
     assert np.signbit(found).tolist() == wanted
+
+
+@pytest.mark.parametrize("device", ["numpy", "c"])
+def test_a_float_without_infinities(device: str) -> None:
+    """float8_e4m3fn ends at 448: what fills or bounds other floats with an infinity has to take that."""
+    values = np.array([[-300.0, 2.75, np.nan, -0.5]], np.float32)
+    x = Tensor(values, device=device).cast("float8_e4m3fn")
+    one = Tensor([1.0], device=device).cast("float8_e4m3fn")
+    assert x.isfinite().tolist() == [[True, True, False, True]]
+    assert (x // one)[:, 1].tolist() == [2.0] and (x // one)[:, 3].tolist() == [-1.0]
+    assert np.nanmax(x).item() == 2.75 and np.nanmin(x).item() == -288.0
+    assert x[:, :1].reshape(1, 1, 1, 1).max_pool2d(3, 1, 1).item() == -288.0
+    assert (-one * 448).isclose(-one * 448).item() is True
+    places = Tensor([0, 0], device=device)
+    found = (
+        Tensor.zeros(1, device=device)
+        .cast("float8_e4m3fn")
+        .scatter_reduce(0, places, (x[0, :1] / 1).cat(x[0, :1]), "amax", include_self=False)
+    )
+    assert found.item() == -288.0

@@ -5,6 +5,7 @@ These are the functions of the Python array API standard, on dtypes of any spell
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -76,6 +77,20 @@ def integer_bounds(dtype: DType) -> tuple[int, int]:
     if dtype.kind == "uint":
         return 0, (1 << dtype.bits) - 1
     return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
+
+
+def extremes(dtype: DType) -> tuple[Any, Any]:
+    """The least and the largest value that a dtype has: infinities, of floats that have them.
+
+    >>> extremes(as_dtype("float8_e4m3fn")), extremes(as_dtype("float16")), extremes(as_dtype("bool"))
+    ((-448.0, 448.0), (-inf, inf), (False, True))
+    """
+    if dtype.kind == "bool":
+        return False, True
+    if not dtype.is_float:
+        return integer_bounds(dtype)
+    largest = finfo(dtype).max if dtype == "float8_e4m3fn" else math.inf
+    return -largest, largest
 
 
 #: The standard's names of kinds of dtypes, and what they stand for.

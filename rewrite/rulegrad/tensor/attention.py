@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.ir.dtype import bool_
+from rulegrad.ir.limits import extremes
 from rulegrad.tensor.operands import as_tensor
 from rulegrad.tensor.random import Random
 
@@ -82,10 +83,11 @@ class Attention(Random):
             attn_mask = places[0].unsqueeze(1) >= places[1]
         if attn_mask is None:
             return scores.softmax(-1)
-        scores = attn_mask.where(scores, -math.inf) if attn_mask.dtype == bool_ else scores + attn_mask
+        least = extremes(scores.dtype)[0]
+        scores = attn_mask.where(scores, least) if attn_mask.dtype == bool_ else scores + attn_mask
         largest = scores.detach().max(-1, keepdims=True)
         # A query that sees no key has the largest score -inf: its powers are all 0, and so are its shares.
-        powers = (scores - largest.equal(-math.inf).where(0.0, largest)).exp()
+        powers = (scores - largest.equal(least).where(0.0, largest)).exp()
         total = powers.sum(-1, keepdims=True)
         return powers / total.equal(0.0).where(1.0, total)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Final
 
 from rulegrad.errors import ConfigError, DtypeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, bool_, int8, int64
+from rulegrad.ir.limits import finfo
 from rulegrad.tensor.casts import Casts
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
@@ -147,7 +147,7 @@ class Elementwise(Casts):
         quotient = a.div(b)
         finite = b.not_equal(0)
         for side in (a, b):
-            finite = finite.bitwise_and(side._unary("ABS").less(math.inf))
+            finite = finite.bitwise_and(side._unary("ABS").less_equal(finfo(dtype).max))
         return finite.where(whole.equal(0).where(quotient.mul(0.0), whole), quotient)
 
     def remainder(self, other: Operand, swapped: bool = False) -> Self:

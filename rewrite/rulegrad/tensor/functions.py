@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from rulegrad.ir.limits import finfo
 from rulegrad.tensor.arithmetic import Arithmetic
 from rulegrad.tensor.transcendental import in_float32
 
@@ -89,7 +90,7 @@ class Functions(Arithmetic):
             return self.real.isfinite() & self.imag.isfinite()
         if not self.dtype.is_float:
             return self == self
-        return self.abs() < math.inf
+        return self.abs() <= finfo(self.dtype).max
 
     # ---- activations ----
 

@@ -18,6 +18,7 @@ from rulegrad.config import config
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, bool_, int64
+from rulegrad.ir.limits import extremes
 from rulegrad.tensor import lines
 from rulegrad.tensor.axes import IndexRangeError, one_axis
 from rulegrad.tensor.constants import constant, filled
@@ -382,14 +383,7 @@ def _identity(reduce: str, dtype: DType) -> Any:
     """The value that changes no reduction."""
     if reduce in _IDENTITIES:
         return _IDENTITIES[reduce]
-    least = reduce == "amax"
-    if dtype.is_float:
-        return float("-inf") if least else float("inf")
-    if dtype.kind == "bool":
-        return not least
-    if dtype.kind == "uint":
-        return 0 if least else 2**dtype.bits - 1
-    return -(2 ** (dtype.bits - 1)) if least else 2 ** (dtype.bits - 1) - 1
+    return extremes(dtype)[reduce == "amin"]
 
 
 def host_places(index: Any, extent: int, axis: int, name: str, wraps: bool = True) -> NDArray[Any]:

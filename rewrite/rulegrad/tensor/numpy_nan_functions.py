@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
+from rulegrad.ir.limits import extremes
+
 
 def _filled(x: Any, value: float) -> Any:
     """`x` with `value` in the place of nan."""
@@ -17,18 +19,18 @@ def _product(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False
 
 
 def _largest(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return _extreme(a, "max", -math.inf, axis, keepdims)
+    return _extreme(a, "max", 0, axis, keepdims)
 
 
 def _least(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return _extreme(a, "min", math.inf, axis, keepdims)
+    return _extreme(a, "min", 1, axis, keepdims)
 
 
-def _extreme(x: Any, method: str, beyond: float, axis: Any, keepdims: bool) -> Any:
+def _extreme(x: Any, method: str, beyond: int, axis: Any, keepdims: bool) -> Any:
     """The largest or least of what is not nan; nan where all are."""
     if not x.dtype.is_inexact:
         return getattr(x, method)(axis, keepdims)
-    found = getattr(_filled(x, beyond), method)(axis, keepdims)
+    found = getattr(_filled(x, extremes(x.dtype)[beyond]), method)(axis, keepdims)
     return x.isnan().all(axis, keepdims).where(math.nan, found).cast(x.dtype)
 
 

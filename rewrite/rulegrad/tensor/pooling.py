@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.ir.dtype import int64
+from rulegrad.ir.limits import extremes
 from rulegrad.tensor.axes import integers
 from rulegrad.tensor.convolution import Convolution, one_for_each_axis
 
@@ -105,7 +106,7 @@ class Pooling(Convolution):
     ) -> Self | tuple[Self, Self]:
         windows = _Windows(self.shape, rank, f"max_pool{rank}d", kernel_size, stride, padding, dilation, ceil_mode)
         axes = tuple(range(-rank, 0))
-        parts: Self = windows.of(self, _least(self))
+        parts: Self = windows.of(self, extremes(self.dtype)[0])
         largest = parts.max(axes)
         if not return_indices:
             return largest
@@ -368,11 +369,3 @@ def _need_axes(shape: tuple[int, ...], rank: int, name: str) -> None:
     if len(shape) < rank:
         axes = ("depth, height and width", "height and width", "length")[3 - rank]
         raise ShapeError(f"{name}: the shape {shape} has no {axes}; give at least {rank} axes")
-
-
-def _least(tensor: Any) -> Any:
-    """What is below every other value of the dtype."""
-    dtype = tensor.dtype
-    if dtype.is_float:
-        return -math.inf
-    return -(1 << (dtype.bits - 1)) if dtype.kind == "int" else 0
