@@ -71,9 +71,8 @@ class Maker:
         if dtype in INTEGERS:
             low = 0 if dtype.startswith("u") else -9
             return self.noise.integers(low, 10, shape).astype(dtype)
-        if dtype in COMPLEX:
-            real, imaginary = self.sample(shape, "float64"), self.sample(shape, "float64")
-            return np.asarray(np.vectorize(complex, otypes=["c16"])(real, imaginary)).astype(dtype)
+        if dtype in COMPLEX:  # finite: of infinities NumPy's sums and products depend on its order
+            return np.asarray(self.noise.normal(size=shape) + 1j * self.noise.normal(size=shape)).astype(dtype)
         values = self.noise.normal(size=shape)
         if not self.program.with_gradient and self.random.random() < 0.4:
             values = np.round(values * 2) / 2
@@ -546,7 +545,8 @@ def sort(m: Maker) -> bool:
     if n is None:
         return False
     axis, _ = axis_of(m, n)
-    return m.put([n], f"np.sort({{0}}, {axis})", f"{{0}}.sort({axis})[0]", m.known[n].shape, m.known[n].dtype)
+    numpy = f"np.sort({{0}}, {axis}, kind='stable')"  # of -0.0 and 0.0 the first comes first
+    return m.put([n], numpy, f"{{0}}.sort({axis})[0]", m.known[n].shape, m.known[n].dtype)
 
 
 def update(m: Maker) -> bool:

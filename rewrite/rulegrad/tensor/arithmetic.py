@@ -333,7 +333,7 @@ class Arithmetic(Transcendental):
         if not a.dtype.is_inexact:
             a, b = a.cast(float64), b.cast(float64)
         near = (a - b).abs() <= b.abs() * rtol + atol
-        close = a.equal(b) | (near & b.isfinite())
+        close = a.equal(b) | (near & (b.abs() <= finfo(b.dtype).max))
         return close | (a.isnan() & b.isnan()) if equal_nan else close
 
     def allclose(self, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
