@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -85,6 +86,7 @@ class Buffer:
         "__weakref__",
         "_borrowed",
         "_handle",
+        "_owner",
         "_uop",
         "checks",
         "device",
@@ -102,7 +104,8 @@ class Buffer:
     def __init__(self, shape: Sequence[int], dtype: Any, device: str | None = None) -> None:
         self.id: int = next(_next_id)
         self._handle: Handle = None
-        self._borrowed = False  # the memory is somebody else's, and the handle keeps it alive
+        self._borrowed = False  # the memory is somebody else's, and the handle or the owner keeps it alive
+        self._owner: Buffer | None = None
         self.is_lent = False  #: others see the memory, and might write into it
         self._uop: UOp | None = None
         self.checks = ()
@@ -123,7 +126,7 @@ class Buffer:
         """A new buffer of that layout."""
         buffer = cls.__new__(cls)
         buffer.id = number = next(_next_id)
-        buffer._handle, buffer._borrowed, buffer.is_lent = None, False, False
+        buffer._handle, buffer._borrowed, buffer.is_lent, buffer._owner = None, False, False, None
         buffer.checks = ()
         buffer.shape, buffer.dtype, buffer.device, buffer.nbytes, like = layout
         buffer._uop = renumbered(like, number)
@@ -169,6 +172,20 @@ class Buffer:
             buffer._handle = device.share(array.reshape(-1).view(np.uint8))
             buffer._borrowed = True
         return buffer if buffer.is_allocated or not buffer.nbytes else None
+
+    def alias(self) -> Buffer:
+        """A buffer with a number of its own over the same memory, which is not overwritten as long as both are held.
+
+        >>> import numpy as np
+        >>> buffer = Buffer.around(np.array([1.0, 2.0]), "numpy")
+        >>> other = buffer.alias()
+        >>> other.id == buffer.id, other.numpy()
+        (False, array([1., 2.]))
+        """
+        buffer = Buffer(self.shape, self.dtype, self.device)
+        buffer._handle, buffer._borrowed, buffer._owner = self._handle, True, self
+        buffer.checks = self.checks
+        return buffer
 
     def host_view(self, writable: bool = False) -> np.ndarray[Any, Any] | None:
         """The contents as an array over the buffer's own memory; None where the host cannot see it.
@@ -247,7 +264,12 @@ class Buffer:
 
     @property
     def owns_memory(self) -> bool:
-        """Whether there is memory, and it is not somebody else's."""
+        """Whether there is memory, and it is not somebody else's. An alias takes over what nobody else holds."""
+        owner = self._owner
+        # The owner is held by its alias, here, and by the argument.
+        if owner is not None and sys.getrefcount(owner) == 3 and owner.owns_memory:
+            self._handle, owner._handle = owner._handle, None
+            self._borrowed, self._owner = False, None
         return self._handle is not None and not self._borrowed
 
     def take_memory(self, other: Buffer) -> None:

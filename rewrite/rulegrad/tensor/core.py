@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +89,7 @@ class TensorCore(NodeHolder):
         else:
             buffer = upload(host_array(data, wanted), device or "")
             self._set(buffer.uop, buffer, buffer.device)
+            del buffer
         if lines.recording():
             lines.note(self._uop)
         if requires_grad:
@@ -290,6 +292,7 @@ class TensorCore(NodeHolder):
                 )
             self._requires_grad = self._leaf = False
             pending_leaves.pop(id(self), None)
+            self._disown()
 
     def requires_grad_(self, value: bool = True) -> Self:
         """Sets `requires_grad` and returns the tensor.
@@ -314,14 +317,38 @@ class TensorCore(NodeHolder):
         return view
 
     def _claim(self) -> None:
-        """Make this leaf the owner of its buffer, or wait for a buffer of its own."""
-        is_buffer = self._uop.op == "BUFFER" and not self._reads_base()
-        if is_buffer and _leaf_of_buffer.get(self._uop.attrs["id"], self) is self:
-            buffer = Buffer.of(self._uop)
-            _leaf_of_buffer[buffer.id] = self
-            self._history = GradientPoint(self._uop, buffer, leaf=self)
-        else:
+        """Make this leaf the owner of a buffer, or wait for one.
+
+        Its node stands for this leaf alone in graphs: what is computed from the values without it has another.
+        """
+        node = self._uop
+        while node.op == "DETACH":
+            node = node.src[0]
+        if node.op != "BUFFER":
             pending_leaves[id(self)] = self
+            return
+        buffer = Buffer.of(node)
+        if self._is_taken(buffer) or self._others_hold(buffer):
+            buffer = buffer.alias()
+        self._own(buffer)
+
+    def _own(self, buffer: Buffer) -> None:
+        """Let a buffer that nobody else's graphs read stand for this leaf."""
+        _leaf_of_buffer[buffer.id] = self
+        self._uop, self._history = buffer.uop, GradientPoint(buffer.uop, buffer, leaf=self)
+
+    def _others_hold(self, buffer: Buffer) -> bool:
+        """Whether others than this tensor hold the buffer: tensors with the same values, graphs, views."""
+        # Four hold it here: the history, the caller, and two arguments.
+        return sys.getrefcount(buffer) > 4 or (self._history is not buffer and sys.getrefcount(self._history) > 2)
+
+    def _disown(self) -> None:
+        """Be no leaf any more: what is computed from now on does not depend on the one that this was."""
+        if self._uop.op == "BUFFER":
+            buffer = Buffer.of(self._uop)
+            if self._others_hold(buffer):
+                buffer = buffer.alias()
+            self._uop, self._history = buffer.uop, buffer
 
     def _settle(self, buffer: Buffer) -> None:
         """From now on the values are in `buffer`."""
@@ -329,10 +356,10 @@ class TensorCore(NodeHolder):
         if self._leaf:
             pending_leaves.pop(id(self), None)
         if self._is_taken(buffer):
-            buffer = upload(buffer.numpy(), buffer.device)
+            buffer = buffer.alias()
         self._uop, self._history, self._device = buffer.uop, buffer, buffer.device
         if self._leaf:
-            self._claim()
+            self._own(buffer)
         elif self._requires_grad:
             self._history = GradientPoint(buffer.uop, buffer, source=uop, source_history=history)
         aliasing.settled(self)

@@ -97,9 +97,10 @@ def settle(found: Computation, results: Sequence[Buffer]) -> None:
     """Let the tensors stand for the buffers with their values, and remember these for graphs that need them."""
     pairs = [(t, buffer) for holders, buffer in zip(found.holders, results, strict=True) for t in holders]
     settled: dict[int, TensorCore] = {}  # by the id of the buffer
+    known = {buffer.id for buffer in found.buffers}
     for tensor, buffer in sorted(pairs, key=lambda pair: not pair[0]._leaf):  # leaves own their buffers
         uop = tensor._uop
-        tensor._settle(buffer)
+        tensor._settle(buffer.alias() if tensor._leaf and buffer.id in known else buffer)
         if not tensor._leaf:
             remember(uop, buffer)
             settled[buffer.id] = tensor
