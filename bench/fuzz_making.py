@@ -238,9 +238,9 @@ def cast(m: Maker) -> bool:
         return False
     if m.known[n].is_float and dtype not in FLOATS + COMPLEX:
         # what does not fit an integer has no defined value
-        low = 0 if dtype in ("bool", "uint8", "uint16", "uint32", "uint64") else -100
-        bounded = f"np.clip(np.nan_to_num({{0}}), {low}, 100)"
-        text = f"{{0}}.nan_to_num().clip({low}, 100)"
+        low = 0 if dtype in ("bool", "uint8", "uint16", "uint32", "uint64") else -64
+        bounded = f"np.clip(np.nan_to_num({{0}}), {low}, 64)"
+        text = f"{{0}}.nan_to_num().clip({low}, 64)"
         return m.put([n], f"{bounded}.astype('{dtype}')", f"{text}.cast('{dtype}')", m.known[n].shape, dtype)
     rounds = dtype in FLOATS + COMPLEX
     return m.put([n], f"{{0}}.astype(D('{dtype}'))", f"{{0}}.cast('{dtype}')", m.known[n].shape, dtype, rounds=rounds)
@@ -545,8 +545,7 @@ def sort(m: Maker) -> bool:
     if n is None:
         return False
     axis, _ = axis_of(m, n)
-    numpy = f"np.sort({{0}}, {axis}, kind='stable')"  # of -0.0 and 0.0 the first comes first
-    return m.put([n], numpy, f"{{0}}.sort({axis})[0]", m.known[n].shape, m.known[n].dtype)
+    return m.put([n], f"in_order({{0}}, {axis})", f"{{0}}.sort({axis})[0]", m.known[n].shape, m.known[n].dtype)
 
 
 def update(m: Maker) -> bool:

@@ -61,11 +61,21 @@ def attention(q: Array, k: Array, v: Array) -> Array:
 
 def added_at(x: Array, axis: int, places: Array, values: Array) -> Array:
     """x with values added at places along an axis, in order."""
-    found = x.copy()
+    found = wider(x).copy()  # which is rounded once
     where: list[Any] = list(np.ogrid[tuple(map(slice, places.shape))])
     where[axis] = places
     np.add.at(found, tuple(where), values)
-    return found
+    return found.astype(x.dtype)
+
+
+def wider(x: Array) -> Array:
+    """In float32, if it is a small float."""
+    return x.astype(np.float32) if x.dtype.name in SMALL_FLOATS else x
+
+
+def in_order(x: Array, axis: int) -> Array:
+    """Of -0.0 and 0.0 the first comes first, and nan comes last, which NumPy does not know of small floats."""
+    return np.sort(wider(x), axis, kind="stable").astype(x.dtype)
 
 
 def floor_divide(x: Array, y: Array) -> Array:
@@ -77,14 +87,14 @@ def floor_divide(x: Array, y: Array) -> Array:
 
 def added_to(x: Array, places: tuple[Array, ...], values: Array) -> Array:
     """x with values added at indices of all axes, in order."""
-    found = x.copy()
+    found = wider(x).copy()
     np.add.at(found, places, values)
-    return found
+    return found.astype(x.dtype)
 
 
 NUMPY_NAMES = {
     "np": np, "matmul": matmul, "conv1d": conv1d, "attention": attention, "added_at": added_at, "added_to": added_to,
-    "floor_divide": floor_divide, "windows": windows, "D": numpy_dtype,
+    "floor_divide": floor_divide, "in_order": in_order, "windows": windows, "D": numpy_dtype,
 }  # fmt: skip
 
 

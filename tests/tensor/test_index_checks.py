@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -255,3 +256,26 @@ def test_flags_are_used_again(any_device: str) -> None:
     for _ in range(3):
         assert x[Tensor([1, 0])].tolist() == X[[1, 0]].tolist()
     assert {key: list(some) for key, some in index_checks._clean.items()} == known
+
+
+@pytest.mark.parametrize("device", ["numpy", "c"])
+def test_attention_over_taken_values_in_any_nest_of_loops(device: str) -> None:
+    """The gradient adds up over loops around those of the scores, which is not seen in what the loops are needed by."""
+    generator = np.random.default_rng(0)
+    places = generator.integers(0, 3, 9)
+
+    def gradients(index: np.ndarray[Any, Any]) -> list[Any]:
+        v, k, w = (
+            Tensor(np.arange(a * b).reshape(a, b) % 7 / 7 - 0.4, device=device, requires_grad=True)
+            for a, b in ((4, 3), (16, 9), (16, 5))
+        )
+        ((v[:, Tensor(index, device=device)] @ k.T).softmax(-1) @ w).sum().backward()
+        return [t.grad.numpy() for t in (v, k, w) if t.grad is not None]
+
+    with config(check_indices=False):
+        expected = gradients(places)
+    for found, wanted in zip(gradients(places), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+    places[4] = 3
+    with pytest.raises(IndexError):
+        gradients(places)
