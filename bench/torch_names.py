@@ -22,8 +22,10 @@ import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -94,7 +96,7 @@ def recorded(info: Any, sample: Any) -> Call:
     """
     torch.manual_seed(0)
     args, kwargs = copied((sample.input, *sample.args)), copied(sample.kwargs)
-    with Recorder() as recorder:
+    with Recorder() as recorder, watched(info.name, recorder.calls):
         result = info.op(sample.input, *sample.args, **sample.kwargs)
     last = info.name.split(".")[-1].rstrip("_")
     inner: list[Call] = [
@@ -103,6 +105,27 @@ def recorded(info: Any, sample: Any) -> Call:
     if getattr(info.op, "__name__", "") == "<lambda>" and inner:
         return inner[-1]
     return Call("torch." + info.name, args, kwargs, result)
+
+
+@contextmanager
+def watched(name: str, calls: list[Call]) -> Iterator[None]:
+    """Keeps the calls of a function of torch that is written in Python and does not tell the mode that it is called."""
+    function = getattr(torch, name, None)
+    if not isinstance(function, FunctionType):
+        yield
+        return
+
+    def kept(*args: Any, **kwargs: Any) -> Any:
+        before = copied((args, kwargs))
+        result = function(*args, **kwargs)
+        calls.append(Call("torch." + name, before[0], before[1], result))
+        return result
+
+    setattr(torch, name, kept)
+    try:
+        yield
+    finally:
+        setattr(torch, name, function)
 
 
 def found(name: str) -> Callable[..., Any]:

@@ -112,6 +112,19 @@ def test_what_is_realized_on_the_way_keeps_its_gradient(device: str) -> None:
     close(grad(f)(doubles(A)), 3 * A**2)
 
 
+def test_an_argument_that_is_realized_is_counted_once(any_device: str) -> None:
+    """Its values are in the memory of the tensor that was given, on which the argument's own graph is built, too."""
+
+    def cube(x: Tensor) -> Tensor:
+        square = x**2
+        x.realize()
+        return (square * x).sum()
+
+    x = Tensor([2.0])
+    assert grad(cube)(x).tolist() == [12.0]
+    assert grad(lambda y: grad(cube)(y).sum())(x).tolist() == [12.0]
+
+
 def test_an_argument_that_does_not_matter_has_gradient_zero(any_device: str) -> None:
     first, second = grad(lambda a, b: (a * 2).sum(), argnums=(0, 1))(doubles(A), doubles(B))
     close(first, np.full_like(A, 2.0))

@@ -70,6 +70,32 @@ CASES: dict[str, tuple[Function, tuple[int, int]]] = {
     "pinv": (lambda x: real_of(linalg.pinv(x)), (4, 2)),
     "pinv of a wide one": (lambda x: real_of(linalg.pinv(x)), (2, 4)),
     "eig": (of_eig, (3, 3)),
+    "eigh of the upper triangle": (lambda x: real_of(linalg.eigh(positive(x), "U").eigenvalues), (3, 3)),
+    "pinv of a Hermitian one": (lambda x: real_of(linalg.pinv(positive(x), hermitian=True)), (3, 3)),
+    "cond": (lambda x: linalg.cond(x) + linalg.cond(x, "fro"), (3, 3)),
+    "lu of a square": (lambda x: real_of(linalg.lu(x).L) + real_of(linalg.lu(x).U), (3, 3)),
+    "lu of a tall one": (lambda x: real_of(linalg.lu_factor(x).LU), (4, 2)),
+    "lu of a wide one": (lambda x: real_of(linalg.lu_factor(x).LU), (2, 4)),
+    "lu_solve": (lambda x: real_of(linalg.lu_solve(*linalg.lu_factor(x), x[:, :2] * x[:1, :2])), (3, 3)),
+    "lu_solve of the adjoint": (
+        lambda x: real_of(linalg.lu_solve(*linalg.lu_factor(x), x[:2], left=False, adjoint=True)),
+        (3, 3),
+    ),
+    "solve_triangular": (lambda x: real_of(linalg.solve_triangular(x, x[:, :2] * x[:1, :2], upper=True)), (3, 3)),
+    "solve_triangular, ones on the diagonal": (
+        lambda x: real_of(linalg.solve_triangular(x, x[:2], upper=False, left=False, unitriangular=True)),
+        (3, 3),
+    ),
+    "cholesky_solve": (lambda x: real_of(x.cholesky_solve(positive(x).cholesky())), (3, 3)),
+    "cholesky_inverse": (lambda x: real_of(x.cholesky_inverse(upper=True)), (3, 3)),
+    "householder_product": (lambda x: real_of(linalg.householder_product(x, x[0] * x[1])), (4, 2)),
+    "ormqr": (lambda x: real_of(x.ormqr(x[0] * x[1], x.mT * 2, left=False, transpose=True)), (4, 2)),
+    "lstsq": (lambda x: sum(map(real_of, linalg.lstsq(x, x[:, :1] ** 2, driver="gelsd")[:2])), (4, 2)),
+    "lstsq of a wide one": (lambda x: real_of(linalg.lstsq(x, x[:, :1] ** 2).solution), (2, 4)),
+    "matrix_exp": (lambda x: real_of(linalg.matrix_exp(x)), (3, 3)),
+    "tensorsolve": (lambda x: real_of(linalg.tensorsolve(x.reshape(1, 3, 3), x[:1])), (3, 3)),
+    "multi_dot": (lambda x: real_of(linalg.multi_dot([x[0], x.mT, x])), (2, 2)),
+    "vander": (lambda x: real_of(linalg.vander(x, N=4)), (2, 2)),
 }
 
 
@@ -98,7 +124,22 @@ def test_first_and_second_derivatives(any_device, name, kind):
 
 
 @pytest.mark.parametrize(
-    "name", ["inv", "solve", "det", "slogdet", "cholesky", "qr of a tall one", "eigh", "svd", "pinv"]
+    "name",
+    [
+        "inv",
+        "solve",
+        "det",
+        "slogdet",
+        "cholesky",
+        "qr of a tall one",
+        "eigh",
+        "svd",
+        "pinv",
+        "lu_solve",
+        "solve_triangular",
+        "householder_product",
+        "matrix_exp",
+    ],
 )
 def test_mapped_over_a_batch(any_device, name):
     """Values and gradients of each matrix, one by one."""

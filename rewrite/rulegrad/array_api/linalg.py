@@ -152,7 +152,7 @@ def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     >>> xp.linalg.pinv(xp.asarray([[2.0, 0.0], [0.0, 0.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.0]]
     """
-    return tensors.pinv(inexact(x, "pinv"), rtol)
+    return tensors.pinv(inexact(x, "pinv"), rtol=rtol)
 
 
 def solve(x1: Array, x2: Array, /) -> Array:
@@ -164,7 +164,9 @@ def solve(x1: Array, x2: Array, /) -> Array:
     >>> xp.linalg.solve(xp.asarray([[2.0, 0.0], [0.0, 4.0]]), xp.asarray([2.0, 4.0])).tolist()
     [1.0, 1.0]
     """
-    return tensors.solve(inexact(x1, "solve"), inexact(x2, "solve"))
+    a, b = inexact(x1, "solve"), inexact(x2, "solve")
+    # Here only what has one axis is a vector.
+    return tensors.solve(a, b if b.ndim < 2 else b.reshape((1,) * (a.ndim - b.ndim) + b.shape))
 
 
 def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
@@ -176,7 +178,7 @@ def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     >>> int(xp.linalg.matrix_rank(xp.ones((3, 3))))
     1
     """
-    return tensors.matrix_rank(inexact(x, "matrix_rank"), rtol)
+    return tensors.matrix_rank(inexact(x, "matrix_rank"), rtol=rtol)
 
 
 def matrix_power(x: Array, n: int, /) -> Array:
@@ -242,7 +244,7 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Arr
     >>> float(xp.linalg.matrix_norm(xp.asarray([[3.0, 0.0], [0.0, 4.0]])))
     5.0
     """
-    return tensors.matrix_norm(inexact(x, "matrix_norm"), ord, keepdims)
+    return tensors.matrix_norm(inexact(x, "matrix_norm"), ord, keepdims=keepdims)
 
 
 def vector_norm(x: Array, /, axis: Axis = None, *, keepdims: bool = False, ord: int | float = 2) -> Array:
@@ -255,4 +257,4 @@ def vector_norm(x: Array, /, axis: Axis = None, *, keepdims: bool = False, ord: 
     5.0
     """
     values = inexact(x, "vector_norm")
-    return tensors.vector_norm(values, axes_of(axis, values.ndim, "vector_norm"), ord, keepdims)
+    return tensors.vector_norm(values, ord, axes_of(axis, values.ndim, "vector_norm"), keepdims)

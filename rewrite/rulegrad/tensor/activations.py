@@ -303,5 +303,5 @@ class Activations(Pooling):
         """
         x = self._floating()
         wide = x.cast(accumulation_dtype(x.dtype))
-        norm: Self = vector_norm(wide, self._axes(dim, None, "normalize"), p, keepdims=True)  # type: ignore[type-var]
+        norm: Self = vector_norm(wide, p, self._axes(dim, None, "normalize"), True)  # type: ignore[type-var]
         return (wide / norm.clip(eps)).cast(x.dtype)

@@ -16,7 +16,7 @@ from rulegrad.tensor import aliasing, lines
 from rulegrad.tensor.aliasing import View
 from rulegrad.tensor.constants import constant
 from rulegrad.tensor.gradient_mode import gradients_enabled
-from rulegrad.tensor.history import BackwardCall, GradientPoint, History, gradient_points, join, points_below
+from rulegrad.tensor.history import BackwardCall, GradientPoint, History, join, points_below, reads
 from rulegrad.tensor.storage import device_name, host_array, is_weak_scalar, scalar_dtype, upload
 
 if TYPE_CHECKING:
@@ -370,7 +370,10 @@ class TensorCore(NodeHolder):
             return True
         if _leaf_of_buffer.get(buffer.id, self) is not self:
             return True
-        return not self._leaf and any(point.buffer is buffer for point in gradient_points(self._past()))
+        if self._leaf:
+            return False
+        # A point whose source reads the point's own buffer would get the gradients of both.
+        return reads(self._past(), buffer, points_only=not self._requires_grad)
 
     def _reads_base(self, uop: UOp | None = None) -> bool:
         """Whether the node of a view is that of its base, too: a leaf's must be its own."""

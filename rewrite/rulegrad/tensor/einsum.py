@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rulegrad.errors import ShapeError
+from rulegrad.tensor.axes import axis_or_dim
 from rulegrad.tensor.operands import as_tensor, result_dtype, tensors_of
 from rulegrad.tensor.padding import Padding
 from rulegrad.tensor.reduce import accumulation_dtype
@@ -63,8 +64,10 @@ class Einsum(Padding):
             return self * right
         return self.tensordot(right, ([-1], [-1]))
 
-    def tensordot(self, other: Operand, axes: Any = 2) -> Self:
+    def tensordot(self, other: Operand, axes: Any = 2, *, dims: Any = None) -> Self:
         """The sums of products over pairs of axes: the last `axes` and the first, or lists of axes for both.
+
+        dims: PyTorch's name of `axes`. A paired axis of size 1 broadcasts. Raises ShapeError.
 
         >>> from rulegrad import Tensor
         >>> Tensor([[1, 2], [3, 4]]).tensordot(Tensor([1, 1]), 1).tolist()
@@ -73,7 +76,14 @@ class Einsum(Padding):
         from rulegrad.tensor.linalg import products
 
         left: Any = self
-        return products.tensordot(left, as_tensor(left, other, "tensordot"), axes)  # type: ignore[no-any-return]
+        right: Any = as_tensor(left, other, "tensordot")
+        first, second = products.paired_axes(left, right, axis_or_dim(axes, dims, "tensordot", 2))
+        for one, two in zip(first, second):
+            if left.shape[one] == 1:
+                right = right.sum(two, True, right.dtype)
+            elif right.shape[two] == 1:
+                left = left.sum(one, True, left.dtype)
+        return products.tensordot(left, right, (first, second))  # type: ignore[no-any-return]
 
     def vecdot(self, other: Operand, axis: int = -1) -> Self:
         """The sums of products along one axis; the others broadcast.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -115,9 +115,8 @@ def join(first: History, second: History) -> History:
     return second if first is None else (first, second)
 
 
-def gradient_points(history: History) -> list[GradientPoint]:
-    """All points of `history` (not those behind their sources), each once."""
-    found: list[GradientPoint] = []
+def _items(history: History) -> Iterator[Any]:
+    """The buffers and the points of `history` (not those behind points' sources), each once."""
     seen: set[int] = set()
     stack = [history]
     while stack:
@@ -127,6 +126,18 @@ def gradient_points(history: History) -> list[GradientPoint]:
         seen.add(id(item))
         if isinstance(item, tuple):
             stack.extend(item)
-        elif isinstance(item, GradientPoint):
-            found.append(item)
-    return found
+        else:
+            yield item
+
+
+def gradient_points(history: History) -> list[GradientPoint]:
+    """All points of `history` (not those behind their sources), each once."""
+    return [item for item in _items(history) if isinstance(item, GradientPoint)]
+
+
+def reads(history: History, buffer: Any, points_only: bool) -> bool:
+    """Whether a graph with this history may read the buffer (that of a point)."""
+    return any(
+        item.buffer is buffer if isinstance(item, GradientPoint) else item is buffer and not points_only
+        for item in _items(history)
+    )

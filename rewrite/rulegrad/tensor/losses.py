@@ -460,7 +460,7 @@ class Losses(Normalization):
         [5.0]
         """
         difference = self - other + eps
-        return vector_norm(difference, -1, p, keepdim)  # type: ignore[type-var]
+        return vector_norm(difference, p, -1, keepdim)  # type: ignore[type-var]
 
     def triplet_margin_loss(
         self,

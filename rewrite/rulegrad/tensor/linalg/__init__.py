@@ -1,15 +1,17 @@
 """Linear algebra over batches of matrices (…, rows, columns).
 
-`products` and `norms` are part of the graph. `decompositions` and `solving` call LAPACK through NumPy on the host
-(`host`): they compute their argument, wait for it, and copy the result back.
+`products` and `norms` are part of the graph. The others call LAPACK through NumPy, or what NumPy does not have of it,
+on the host (`host`): they compute their argument, wait for it, and copy the result back.
 """
 
 from rulegrad.tensor.linalg.decompositions import (
     QR,
     SVD,
+    CholeskyEx,
     Eig,
     Eigh,
     cholesky,
+    cholesky_ex,
     eig,
     eigh,
     eigvals,
@@ -18,19 +20,55 @@ from rulegrad.tensor.linalg.decompositions import (
     svd,
     svdvals,
 )
+from rulegrad.tensor.linalg.exponential import matrix_exp
+from rulegrad.tensor.linalg.factoring import LU, LUFactor, LUFactorEx, lu, lu_factor, lu_factor_ex, lu_solve
 from rulegrad.tensor.linalg.host import LinalgError
-from rulegrad.tensor.linalg.norms import matrix_norm, vector_norm
-from rulegrad.tensor.linalg.products import cross, diagonal, tensordot, vecdot
-from rulegrad.tensor.linalg.solving import Slogdet, det, inv, matrix_power, matrix_rank, pinv, slogdet, solve
+from rulegrad.tensor.linalg.householder import householder_product
+from rulegrad.tensor.linalg.least_squares import LeastSquares, lstsq
+from rulegrad.tensor.linalg.norms import cond, matrix_norm, norm, vector_norm
+from rulegrad.tensor.linalg.products import (
+    cross,
+    diagonal,
+    multi_dot,
+    tensordot,
+    tensorinv,
+    tensorsolve,
+    vander,
+    vecdot,
+)
+from rulegrad.tensor.linalg.solving import (
+    InvEx,
+    Slogdet,
+    SolveEx,
+    det,
+    inv,
+    inv_ex,
+    matrix_power,
+    matrix_rank,
+    pinv,
+    slogdet,
+    solve,
+    solve_ex,
+)
+from rulegrad.tensor.linalg.triangular import solve_triangular
 
 __all__ = [
+    "LU",
     "QR",
     "SVD",
+    "CholeskyEx",
     "Eig",
     "Eigh",
+    "InvEx",
+    "LUFactor",
+    "LUFactorEx",
+    "LeastSquares",
     "LinalgError",
     "Slogdet",
+    "SolveEx",
     "cholesky",
+    "cholesky_ex",
+    "cond",
     "cross",
     "det",
     "diagonal",
@@ -38,17 +76,32 @@ __all__ = [
     "eigh",
     "eigvals",
     "eigvalsh",
+    "householder_product",
     "inv",
+    "inv_ex",
+    "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_factor_ex",
+    "lu_solve",
+    "matrix_exp",
     "matrix_norm",
     "matrix_power",
     "matrix_rank",
+    "multi_dot",
+    "norm",
     "pinv",
     "qr",
     "slogdet",
     "solve",
+    "solve_ex",
+    "solve_triangular",
     "svd",
     "svdvals",
     "tensordot",
+    "tensorinv",
+    "tensorsolve",
+    "vander",
     "vecdot",
     "vector_norm",
 ]

@@ -8,7 +8,7 @@ import numpy as np
 
 from rulegrad.ir.dtype import complex64, complex128, float64
 from rulegrad.tensor.linalg import gradients
-from rulegrad.tensor.linalg.host import matrices, no_gradient, on_host, rounded, square, supported, tracks
+from rulegrad.tensor.linalg.host import LinalgError, matrices, no_gradient, on_host, rounded, square, supported, tracks
 
 if TYPE_CHECKING:
     from rulegrad.tensor.storage import Array
@@ -40,6 +40,18 @@ class SVD(NamedTuple):
     U: Tensor
     S: Tensor
     Vh: Tensor
+
+
+class CholeskyEx(NamedTuple):
+    """What `cholesky_ex` finds.
+
+    >>> triangle, info = rg.linalg.cholesky_ex(Tensor([[4.0]]))
+    >>> triangle.tolist(), info.item()
+    ([[2.0]], 0)
+    """
+
+    L: Tensor
+    info: Tensor
 
 
 class Eigh(NamedTuple):
@@ -84,20 +96,58 @@ def cholesky(x: T, upper: bool = False) -> T:
     return rounded(lower, x)
 
 
+def cholesky_ex(x: T, *, upper: bool = False, check_errors: bool = False) -> CholeskyEx:
+    """`cholesky`, and `info` (int32): 0, or for a matrix that is not positive definite, whose triangle is given as nan,
+    the size of the first leading minor that is not.
+
+    check_errors: raise LinalgError for such a matrix, as `cholesky`.
+
+    >>> from rulegrad import Tensor
+    >>> cholesky_ex(Tensor([[4.0, 0.0], [0.0, -1.0]])).info.item()
+    2
+    """
+    square(x, "cholesky_ex")
+    try:
+        return CholeskyEx(cholesky(x, upper), x.zeros(x.shape[:-2], dtype="int32", device=x._device or None))
+    except LinalgError:
+        if check_errors:
+            raise
+    matrix = supported(x.detach())
+    (info,) = on_host("cholesky_ex", _first_minor, gradients.adjoint(matrix) if upper else matrix)
+    positive = info.unsqueeze(-1).unsqueeze(-1).equal(0)
+    one = x.eye(x.shape[-1], dtype=x.dtype, device=x._device or None)
+    return CholeskyEx(positive.where(cholesky(positive.where(x, one), upper), float("nan")), info)
+
+
+def _first_minor(a: Array) -> Array:
+    """The size of the first leading minor of each matrix that is not positive definite, or 0."""
+
+    def positive(matrix: Array) -> bool:
+        try:
+            np.linalg.cholesky(matrix)
+        except np.linalg.LinAlgError:
+            return False
+        return True
+
+    n = a.shape[-1]
+    found = [next((k for k in range(1, n + 1) if not positive(m[:k, :k])), 0) for m in a.reshape(-1, n, n)]
+    return np.asarray(found, np.int32).reshape(a.shape[:-2])
+
+
 def qr(x: T, mode: str = "reduced") -> QR:
     """Q with orthonormal columns and upper triangles R with `Q @ R = x`. Synchronises.
 
-    mode: "reduced", or "complete" for square Q. Raises ValueError for another one, ShapeError. Gradient: where the
-    first columns, as many as Q has, are independent. With mode="complete" and more rows than columns there is none
-    (RulegradError): the columns that are added are not determined.
+    mode: "reduced", "complete" for square Q, or "r" for R of "reduced" and an empty Q. Raises ValueError for
+    another one, ShapeError. Gradient: where the first columns, as many as Q has, are independent. With mode="complete"
+    and more rows than columns there is none (RulegradError): the columns that are added are not determined.
 
     >>> from rulegrad import Tensor
     >>> abs(qr(Tensor([[3.0], [4.0]])).R).tolist()
     [[5.0]]
     """
     matrices(x, "qr")
-    if mode not in ("reduced", "complete"):
-        raise ValueError(f"qr: mode is {mode!r}; use 'reduced' or 'complete'")
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueError(f"qr: mode is {mode!r}; use 'reduced', 'complete' or 'r'")
     rows, columns = x.shape[-2:]
     if mode == "complete" and rows > columns:
         no_gradient(f"qr of {x.shape} with mode={mode!r}", "mode='reduced'", x)
@@ -114,6 +164,8 @@ def qr(x: T, mode: str = "reduced") -> QR:
             matrix,
             formula=gradients.of_qr,
         )
+    if mode == "r":
+        q = x.zeros((0,), dtype=q.dtype, device=x._device or None)
     return QR(rounded(q, x), rounded(r, x))
 
 
@@ -157,34 +209,45 @@ def svdvals(x: T) -> T:
     return rounded(found, x)
 
 
-def eigh(x: T) -> Eigh:
+def eigh(x: T, UPLO: str = "L") -> Eigh:  # noqa: N803  (PyTorch's name)
     """Eigenvalues, real and rising, and eigenvectors, in columns, of Hermitian matrices. Synchronises.
 
-    Reads the lower triangle. Raises ShapeError, and LinalgError when the iteration does not end. Gradient: that of
-    Hermitian matrices, where no eigenvalue is repeated, for results that do not depend on the columns' signs (phases).
+    Reads the lower triangle; the upper one with UPLO="U". Raises ValueError for another UPLO, ShapeError, and
+    LinalgError when the iteration does not end. Gradient: that of Hermitian matrices, where no eigenvalue is repeated,
+    for results that do not depend on the columns' signs (phases).
 
     >>> from rulegrad import Tensor
     >>> eigh(Tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues.tolist()
     [1.0, 2.0]
     """
     square(x, "eigh")
+    x = _lower(x, UPLO, "eigh")
     parts = on_host("eigh", lambda a: tuple(np.linalg.eigh(a)), supported(x), formula=gradients.of_eigh)
     return Eigh(*(rounded(part, x) for part in parts))
 
 
-def eigvalsh(x: T) -> T:
-    """The eigenvalues of Hermitian matrices, real and rising, with the gradient of `eigh`. Synchronises.
+def eigvalsh(x: T, UPLO: str = "L") -> T:  # noqa: N803  (PyTorch's name)
+    """The eigenvalues of Hermitian matrices, real and rising, with the gradient and UPLO of `eigh`. Synchronises.
 
     >>> from rulegrad import Tensor
     >>> eigvalsh(Tensor([[2.0, 0.0], [0.0, 1.0]])).tolist()
     [1.0, 2.0]
     """
     square(x, "eigvalsh")
+    x = _lower(x, UPLO, "eigvalsh")
     if tracks(x):
         values: T = eigh(x).eigenvalues  # type: ignore[assignment]
         return values
     (found,) = on_host("eigvalsh", np.linalg.eigvalsh, supported(x))
     return rounded(found, x)
+
+
+def _lower(x: T, triangle: str, operation: str) -> T:
+    """Matrices whose lower triangle is to be read."""
+    if triangle not in ("L", "U"):
+        raise ValueError(f"{operation}: UPLO is {triangle!r}; use 'L' or 'U'")
+    found: T = x if triangle == "L" else gradients.adjoint(x)
+    return found
 
 
 def eig(x: T) -> Eig:

@@ -1,12 +1,14 @@
-"""Norms of vectors and matrices."""
+"""Norms of vectors and matrices, and condition numbers."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rulegrad.errors import ShapeError
+from rulegrad.tensor.axes import axis_or_dim, is_list, one_axis
 from rulegrad.tensor.linalg.decompositions import svdvals
-from rulegrad.tensor.linalg.host import matrices, rounded
+from rulegrad.tensor.linalg.host import matrices, rounded, square
 from rulegrad.tensor.reduce import accumulation_dtype
 
 if TYPE_CHECKING:
@@ -15,53 +17,144 @@ if TYPE_CHECKING:
     T = TypeVar("T", bound=Tensor)
 
 
-def vector_norm(x: T, axes: Any = None, ord: float = 2, keepdims: bool = False) -> T:
-    """The p-norm over the axes together, `(sum |x|^p)^(1/p)` for p = `ord`; real.
+def vector_norm(
+    x: T,
+    ord: float = 2,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    axis: Any = None,
+    keepdims: bool = False,
+) -> T:
+    """The p-norm over the axes `dim` together (all by default), `(sum |x|^p)^(1/p)` for p = `ord`; real.
 
     ord: inf and -inf for the largest and the smallest absolute value, 0 for the number of elements that are not 0.
+    dtype: cast to this dtype before.
 
     >>> from rulegrad import Tensor
-    >>> vector_norm(Tensor([3.0, 4.0])).item(), vector_norm(Tensor([3.0, -4.0]), ord=math.inf).item()
+    >>> vector_norm(Tensor([3.0, 4.0])).item(), vector_norm(Tensor([3.0, -4.0]), math.inf).item()
     (5.0, 4.0)
     """
+    axes, keep = axis_or_dim(axis, dim, "vector_norm"), keepdim or keepdims
+    if dtype is not None:
+        x = x.cast(dtype)
     size = x.abs() if x.dtype.is_complex or ord != 2 else x
     result = size.dtype
     wide = size.cast(accumulation_dtype(result))
     if ord == math.inf:
-        return size.max(axes, keepdims)
+        return size.max(axes, keep)
     if ord == -math.inf:
-        return size.min(axes, keepdims)
+        return size.min(axes, keep)
     if ord == 0:
-        return size.cast("bool").sum(axes, keepdims, result)
+        return size.cast("bool").sum(axes, keep, result)
     if ord == 1:
-        return wide.sum(axes, keepdims).cast(result)
+        return wide.sum(axes, keep).cast(result)
     if ord == 2:
-        return wide.square().sum(axes, keepdims)._root().cast(result)
-    return wide.pow(ord).sum(axes, keepdims)._root(ord).cast(result)
+        return wide.square().sum(axes, keep)._root().cast(result)
+    return wide.pow(ord).sum(axes, keep)._root(ord).cast(result)
 
 
-def matrix_norm(x: T, ord: Any = "fro", keepdims: bool = False) -> T:
-    """The norms of matrices, real.
+def matrix_norm(
+    x: T,
+    ord: Any = "fro",
+    dim: Any = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    keepdims: bool = False,
+) -> T:
+    """The norms of matrices, whose rows and columns are the two axes `dim`; real.
 
     ord: "fro" (the root of the sum of squares), "nuc" (the sum of singular values), 1 and -1 (the largest and smallest
     sum of a column's absolute values), inf and -inf (of a row's), 2 and -2 (the largest and smallest singular value).
-    "nuc", 2 and -2 synchronise. Raises ValueError for another one.
+    "nuc", 2 and -2 synchronise. dtype: cast to this dtype before. Raises ShapeError, and ValueError for another `ord`.
 
     >>> from rulegrad import Tensor
     >>> matrix_norm(Tensor([[1.0, -2.0], [3.0, 4.0]]), 1).item()
     6.0
     """
     matrices(x, "matrix_norm")
+    if not is_list(dim) or len(dim) != 2:
+        raise ShapeError(f"matrix_norm: dim={dim}; a matrix has two axes")
+    rows, columns = (one_axis(axis, x.ndim, "matrix_norm") for axis in dim)
+    if rows == columns:
+        raise ShapeError(f"matrix_norm: axis {rows} twice; name two axes")
+    if dtype is not None:
+        x = x.cast(dtype)
+    found = _matrix_norm(x, ord, rows, columns)
+    if keepdim or keepdims:
+        for axis in sorted((rows, columns)):
+            found = found.unsqueeze(axis)
+    return found
+
+
+def _matrix_norm(x: T, ord: Any, rows: int, columns: int) -> T:
     if ord == "fro":
-        return vector_norm(x, (-2, -1), 2, keepdims)
+        return vector_norm(x, 2, (rows, columns))
     if ord in (1, -1, math.inf, -math.inf):
-        along, across = (-2, -1) if abs(ord) == 1 else (-1, -2)
-        totals = vector_norm(x, along, 1, keepdims=True)
-        norms = totals.max(across, True) if ord > 0 else totals.min(across, True)
-    elif ord in (2, -2, "nuc"):
+        along, across = (rows, columns) if abs(ord) == 1 else (columns, rows)
+        totals = vector_norm(x, 1, along)
+        rest = across - (along < across)
+        return _largest(totals, rest) if ord > 0 else totals.min(rest)
+    if ord in (2, -2, "nuc"):
+        values = svdvals(x.moveaxis((rows, columns), (-2, -1)))
+        found = values.sum(-1) if ord == "nuc" else _largest(values, -1) if ord > 0 else values.min(-1)
+        return rounded(found, x)
+    raise ValueError(f"matrix_norm: ord is {ord!r}; use 'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
+
+
+def _largest(x: T, axis: int) -> T:
+    """The largest of numbers that are not negative: of none of them, 0."""
+    return x.max(axis) if x.shape[axis] else x.sum(axis)
+
+
+def norm(x: T, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> T:
+    """The norm of a vector, or of matrices: `vector_norm` or `matrix_norm`, by the number of axes.
+
+    dim: one axis for a norm of vectors, two for one of matrices; without it, those of a tensor with one or two axes.
+    ord: None for the root of the sum of squares, of any number of axes; else as there. Raises ShapeError, ValueError.
+
+    >>> from rulegrad import Tensor
+    >>> x = Tensor([[1.0, -2.0], [3.0, 4.0]])
+    >>> norm(x, 1).item(), norm(x, 1, dim=0).tolist()
+    (6.0, [4.0, 6.0])
+    """
+    if ord is None:
+        return vector_norm(x, 2, dim, keepdim, dtype=dtype)
+    if dim is None and x.ndim not in (1, 2):
+        raise ShapeError(f"norm: ord={ord!r} of the shape {x.shape}; name one axis or two with dim=")
+    axes = tuple(range(x.ndim)) if dim is None else tuple(dim) if is_list(dim) else (dim,)
+    if len(axes) == 2:
+        return matrix_norm(x, ord, axes, keepdim, dtype=dtype)
+    if isinstance(ord, str):
+        raise ShapeError(f"norm: ord={ord!r} along {len(axes)} axis; that is a norm of matrices, which have two")
+    return vector_norm(x, ord, axes, keepdim, dtype=dtype)
+
+
+def cond(x: T, p: Any = None) -> T:
+    """The condition numbers of matrices: the norm of the matrix times that of its inverse; inf for a singular one.
+
+    p: None or 2, the largest singular value divided by the smallest, of any matrix; -2 for the inverse of that; for
+    others ("fro", "nuc", 1, -1, inf, -inf) the matrices are square. Synchronises. Raises ShapeError, ValueError.
+
+    >>> from rulegrad import Tensor
+    >>> cond(Tensor([[4.0, 0.0], [0.0, 2.0]])).item()
+    2.0
+    """
+    from rulegrad.tensor.linalg.solving import inv_ex
+
+    if p in (None, 2, -2):
+        matrices(x, "cond")
         values = svdvals(x)
-        norms = values.sum(-1) if ord == "nuc" else values.max(-1) if ord > 0 else values.min(-1)
-        norms = rounded(norms, x).unsqueeze(-1).unsqueeze(-1)
-    else:
-        raise ValueError(f"matrix_norm: ord is {ord!r}; use 'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
-    return norms if keepdims else norms.reshape(x.shape[:-2])
+        if not values.shape[-1]:
+            return values.sum(-1)
+        large, small = values.max(-1), values.min(-1)
+        return small / large if p == -2 else large / small
+    square(x, "cond")
+    inverse: Any
+    inverse, info = inv_ex(x)
+    regular: Any = info.equal(0)
+    found = matrix_norm(x, p) * matrix_norm(regular.unsqueeze(-1).unsqueeze(-1).where(inverse, 0), p)
+    result: T = regular.where(found, math.inf)
+    return result

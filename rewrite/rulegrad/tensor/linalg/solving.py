@@ -9,8 +9,8 @@ import numpy as np
 from rulegrad.errors import RulegradError, ShapeError
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.tensor.axes import whole_number
-from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.linalg import gradients
+from rulegrad.tensor.linalg.factoring import first_zero, lu_factor
 from rulegrad.tensor.linalg.host import LinalgError, matrices, on_host, rounded, square, supported
 from rulegrad.tensor.operands import broadcast_shapes, result_dtype
 
@@ -45,26 +45,105 @@ def inv(x: T) -> T:
     return rounded(found, x)
 
 
-def solve(a: T, b: T) -> T:
-    """X with `a @ X = b`. Synchronises. Raises ShapeError, and LinalgError for a singular matrix.
+class InvEx(NamedTuple):
+    """What `inv_ex` finds.
 
-    a: (…, n, n). b: a vector (n,), or matrices (…, n, k); the batches broadcast.
+    >>> inverse, info = rg.linalg.inv_ex(Tensor([[2.0]]))
+    >>> inverse.tolist(), info.item()
+    ([[0.5]], 0)
+    """
+
+    inverse: Tensor
+    info: Tensor
+
+
+class SolveEx(NamedTuple):
+    """What `solve_ex` finds.
+
+    >>> result, info = rg.linalg.solve_ex(Tensor([[2.0]]), Tensor([1.0]))
+    >>> result.tolist(), info.item()
+    ([0.5], 0)
+    """
+
+    result: Tensor
+    info: Tensor
+
+
+def inv_ex(x: T, *, check_errors: bool = False) -> InvEx:
+    """`inv`, and `info` (int32): 0, or for a singular matrix, whose inverse is given as nan, the place of a zero pivot.
+
+    check_errors: raise LinalgError for a singular one, as `inv`.
+
+    >>> from rulegrad import Tensor
+    >>> inv_ex(Tensor([[[0.0]], [[4.0]]])).info.tolist()
+    [1, 0]
+    """
+    if check_errors:
+        return InvEx(inv(x), _no_errors(x))
+    regular, info = _regular(x)
+    return InvEx(_nan_where(info, inv(regular)), info)
+
+
+def _no_errors(x: T) -> T:
+    return x.zeros(x.shape[:-2], dtype="int32", device=x._device or None)
+
+
+def _regular(x: T) -> tuple[T, T]:
+    """The matrices with the unit matrix in the place of singular ones; and where the first zero pivot of those is."""
+    square(x, "inv_ex")
+    try:
+        inv(x.detach())
+    except LinalgError:
+        packed: T = lu_factor(x.detach()).LU  # type: ignore[assignment]
+        info = first_zero(packed)
+        one = x.eye(x.shape[-1], dtype=x.dtype, device=x._device or None)
+        return info.unsqueeze(-1).unsqueeze(-1).equal(0).where(x, one), info
+    return x, _no_errors(x)
+
+
+def _nan_where(info: T, result: T) -> T:
+    return info.reshape(info.shape + (1,) * (result.ndim - info.ndim)).equal(0).where(result, float("nan"))
+
+
+def solve(a: T, b: T, *, left: bool = True) -> T:
+    """X with `a @ X = b` (`X @ a = b` with left=False). Synchronises. Raises ShapeError, LinalgError when singular.
+
+    a: (…, n, n). b: matrices (…, n, k), or (…, k, n) with left=False; or vectors: (n,), or a.shape[:-1]. The batches
+    broadcast.
 
     >>> from rulegrad import Tensor
     >>> solve(Tensor([[2.0, 0.0], [0.0, 4.0]]), Tensor([2.0, 4.0])).tolist()
     [1.0, 1.0]
     """
     square(a, "solve")
-    if not b.ndim or a.shape[-1] != b.shape[-1 if b.ndim == 1 else -2]:
+    vectors = b.ndim == 1 or (a.ndim > 2 and b.shape == a.shape[:-1])
+    if vectors:
+        left = True
+    if not b.ndim or a.shape[-1] != b.shape[-1 if vectors or not left else -2]:
         raise ShapeError(f"solve: a right side of shape {b.shape} does not fit matrices of shape {a.shape}")
+    if not left:
+        return solve(a.mT, b.mT).mT
     dtype = result_dtype(a, b)
     first, second = supported(a.cast(dtype)), supported(b.cast(dtype))
-    columns = second.unsqueeze(-1) if b.ndim == 1 else second
+    columns = second.unsqueeze(-1) if vectors else second
     batch = broadcast_shapes("solve", first.shape[:-2], columns.shape[:-2])
     operands = first.expand(*batch, *first.shape[-2:]), columns.expand(*batch, *columns.shape[-2:])
     (found,) = on_host("solve", np.linalg.solve, *operands, formula=gradients.of_solve)
-    found = found.squeeze(-1) if b.ndim == 1 else found
+    found = found.squeeze(-1) if vectors else found
     return found.cast(dtype) if dtype.is_float else found
+
+
+def solve_ex(a: T, b: T, *, left: bool = True, check_errors: bool = False) -> SolveEx:
+    """`solve`, and `info` (int32): 0, or for a singular matrix, whose solution is given as nan, as of `inv_ex`.
+
+    >>> from rulegrad import Tensor
+    >>> solve_ex(Tensor([[0.0]]), Tensor([1.0])).info.item()
+    1
+    """
+    if check_errors:
+        return SolveEx(solve(a, b, left=left), _no_errors(a))
+    regular, info = _regular(a)
+    return SolveEx(_nan_where(info, solve(regular, b, left=left)), info)
 
 
 def det(x: T) -> T:
@@ -139,54 +218,79 @@ def _power(base: T, exponent: int) -> T:
     return even @ base if exponent % 2 else even
 
 
-def pinv(x: T, rtol: Any = None) -> T:
+def pinv(x: T, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> T:
     """The pseudo-inverses (…, columns, rows) of matrices. Synchronises.
 
-    rtol: singular values up to `rtol` times the largest count as 0; by default max(rows, columns) * eps. Gradient:
-    where the rank does not change.
+    Singular values up to `atol`, and up to `rtol` times the largest, count as 0; numbers, or tensors over the batch. By
+    default rtol is max(rows, columns) * eps, and with an atol above 0 it is 0. hermitian: the matrices are, and only
+    their lower triangle is read. Gradient: where the rank does not change.
 
     >>> from rulegrad import Tensor
     >>> pinv(Tensor([[2.0, 0.0], [0.0, 0.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.0]]
     """
-    matrices(x, "pinv")
+    (square if hermitian else matrices)(x, "pinv")
     matrix = supported(x)
-    tolerance = _tolerance(x, matrix, rtol)
-    (found,) = on_host("pinv", lambda a: _pinv(a, tolerance), matrix, formula=gradients.of_pinv)
+    limits = limits_of(x, matrix, atol, rtol)
+    (found,) = on_host(
+        "pinv",
+        lambda a: _pinv(a, limits, hermitian),
+        matrix,
+        formula=gradients.of_hermitian_pinv if hermitian else gradients.of_pinv,
+    )
     return rounded(found, x)
 
 
-def _pinv(a: Array, tolerance: Any) -> Array:
-    if not a.size:
-        return np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
-    return np.asarray(np.linalg.pinv(a, rcond=tolerance))
+def _pinv(a: Array, limits: tuple[Any, Any], hermitian: bool) -> Array:
+    u, s, vh = _singular(a, hermitian)
+    kept = above(s, limits)
+    inverse = np.where(kept, 1 / np.where(kept, s, 1), 0)
+    return np.asarray((vh.conj().mT * inverse[..., None, :]) @ u.conj().mT)
 
 
-def matrix_rank(x: Tensor, rtol: Any = None) -> Tensor:
-    """How many singular values are above `rtol` times the largest (int64). Synchronises.
+def _singular(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
+    """U, S and V^H of thin matrices; from eigenvalues, of which S has the signs, where the matrices are Hermitian."""
+    if not hermitian:
+        found: tuple[Array, Array, Array] = np.linalg.svd(a, full_matrices=False)
+        return found
+    values, vectors = np.linalg.eigh(a)
+    return vectors, values, vectors.conj().mT
 
-    rtol: by default max(rows, columns) * eps.
+
+def above(s: Array, limits: tuple[Any, Any]) -> Array:
+    """Which singular values do not count as 0."""
+    size = abs(s)
+    absolute, relative = limits
+    least = np.maximum(absolute, relative * size.max(-1, initial=0))
+    return np.asarray(size > least[..., None])
+
+
+def matrix_rank(x: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:
+    """How many singular values are above `atol` and above `rtol` times the largest (int64). Synchronises.
+
+    atol, rtol: as of `pinv`. tol: another name of atol. hermitian: the matrices are, and only their lower triangle is
+    read.
 
     >>> from rulegrad import Tensor
     >>> matrix_rank(Tensor([[1.0, 1.0], [1.0, 1.0]])).item()
     1
     """
-    matrices(x, "matrix_rank")
+    (square if hermitian else matrices)(x, "matrix_rank")
     matrix = supported(x)
-    tolerance = np.asarray(_tolerance(x, matrix, rtol))[..., None]
+    limits = limits_of(x, matrix, atol if tol is None else tol, rtol)
 
     def rank(a: Array) -> Array:
-        if not a.size:
-            return np.zeros(a.shape[:-2], np.int64)
-        s = np.linalg.svd(a, compute_uv=False)
-        return np.asarray((s > tolerance * s.max(-1, keepdims=True)).sum(-1, dtype=np.int64))
+        s = np.linalg.eigvalsh(a) if hermitian else np.linalg.svd(a, compute_uv=False)
+        return np.asarray(above(s, limits).sum(-1, dtype=np.int64))
 
     (found,) = on_host("matrix_rank", rank, matrix)
     return found
 
 
-def _tolerance(x: Tensor, matrix: Tensor, rtol: Any) -> Any:
-    """`rtol` as NumPy takes it: a number, or an array over the batch."""
+def limits_of(x: Tensor, matrix: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
+    """The absolute and the relative limit, as numbers or arrays over the batch."""
+    absolute, relative = (np.asarray(t.numpy() if hasattr(t, "uop") else t or 0.0) for t in (atol, rtol))
     if rtol is None:
-        return max(x.shape[-2:]) * float(np.finfo(as_dtype(matrix.dtype).numpy).eps)
-    return rtol.numpy() if isinstance(rtol, TensorCore) else rtol  # type: ignore[attr-defined]
+        eps = float(np.finfo(as_dtype(matrix.dtype).numpy).eps)
+        relative = np.where(absolute > 0, 0.0, max(x.shape[-2:]) * eps)
+    return absolute, relative
