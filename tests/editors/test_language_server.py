@@ -27,7 +27,7 @@ ruleset mine:
     halves: where(_, x, _) -> double(ADD(x, x))
         after mul_one
         if vmin(x) > 0
-        test fails i:int32 + 1
+        test on opencl fails i:int32 + 1
 def double(x) = x * 2
 pass use_mine rewrite children_first: mine + algebra
 pass numbered collect:
@@ -212,6 +212,7 @@ def test_definition(editor: Editor, uri: str) -> None:
     assert editor.definition(uri, TEXT, "algebra")[0][0] == "algebra.rules"
     assert editor.definition(uri, TEXT, "use_mine", 1) == [("mine.rules", 10)]
     assert editor.definition(uri, TEXT, "place(b)]") == [("mine.rules", 12)]
+    assert editor.definition(uri, TEXT, "opencl")[0][0] == "opencl.rules"
     assert editor.definition(uri, TEXT, "x * 1 ->") == []
 
 
@@ -224,7 +225,8 @@ def test_completion(editor: Editor, uri: str) -> None:
     in_rule = words("ADD")
     assert in_rule["ADD"].startswith("op ADD(") and "double" in in_rule and in_rule["vmin"].startswith("vmin(x): ")
     assert "place" in words("place(b)]") and "place" not in in_rule
-    assert {"test", "if", "after"} <= words("test fails").keys()
+    assert {"test", "if", "after"} <= words("test on").keys()
+    assert {"opencl", "webgpu"} <= words("opencl").keys() and "ADD" not in words("opencl")
     assert "ruleset" in words("ruleset mine") and "test" not in words("ruleset mine")
     assert {"mine", "algebra"} <= words("algebra").keys() and "ADD" not in words("algebra")
     assert {"use_mine", "symbolic"} <= words("use_mine", 1).keys() and "mine" not in words("use_mine", 1)
@@ -237,7 +239,7 @@ def test_outline(editor: Editor, uri: str) -> None:
     ]  # fmt: skip
     assert [child["name"] for child in found[0]["children"]] == ["mul_one", "halves"]
     assert [child["name"] for child in found[3]["children"]] == ["place", "named"]
-    assert found[0]["range"] == {"start": {"line": 1, "character": 0}, "end": {"line": 8, "character": 30}}
+    assert found[0]["range"] == {"start": {"line": 1, "character": 0}, "end": {"line": 8, "character": 40}}
 
 
 def test_formatting(editor: Editor, uri: str) -> None:

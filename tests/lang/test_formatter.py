@@ -158,6 +158,8 @@ def test_spaces(written: str, formatted: str) -> None:
         ("if(a or - b)", "if (a or -b)"),
         ("let(a ,b)=( c,d )", "let (a, b) = (c, d)"),
         ("test fails - x : int32 [ 4,8 ]", "test fails -x:int32[4, 8]"),
+        ("test   on  webgpu+f16   fires - x : int32", "test on webgpu + f16 fires -x:int32"),
+        ("test on c - x : int32->y:int32", "test on c -x:int32 -> y:int32"),
         ("test i:range( - 1 , 4)->( i ,)", "test i:range(-1, 4) -> (i,)"),
         ("needs not has( ADD )", "needs not has(ADD)"),
         ("after b , r . c", "after b, r.c"),

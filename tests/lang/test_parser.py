@@ -186,6 +186,8 @@ def test_rule() -> None:
         test i:range(-4, 5) + x:float32[4, 8] + j:range(7) ->
             i
         test fails i:int32
+        test on small + fast fires i:int32
+        test on small i -> i
 """
     declaration = parse_file(text, "t.rules").declarations[0]
     assert isinstance(declaration, syntax.Ruleset)
@@ -198,13 +200,20 @@ def test_rule() -> None:
     assert found.clauses[1].names == ("p", "q")
     assert found.clauses[2].names == ("other", "set.another")
     assert found.clauses[3].text == "becauseof"
-    assert (found.span.line, found.span.end_line) == (6, 18)
+    assert (found.span.line, found.span.end_line) == (6, 20)
     left = found.tests[0].left
     assert isinstance(left, Infix) and isinstance(left.left, Infix)
     assert isinstance(left.left.left, Name) and left.left.left.bounds == (-4, 5)
     assert isinstance(left.left.right, Name) and left.left.right.shape == (4, 8)
     assert isinstance(left.right, Name) and left.right.bounds == (0, 7)
     assert found.tests[1].right is None
+    forms = [(test.target, test.fires, test.right is None) for test in found.tests]
+    assert forms == [("", False, False), ("", False, True), ("small+fast", True, True), ("small", False, False)]
+
+
+def test_a_variable_called_on() -> None:
+    (found,) = rule("a: x -> x", "test on:int32 + 0 -> on").tests
+    assert (found.target, show(found.left)) == ("", "(on:int32 + 0)")
 
 
 def test_spans() -> None:

@@ -22,6 +22,7 @@ from rulegrad.lang.compiler.assembler import Alternative, CompiledPass
 from rulegrad.lang.compiler.expressions import compile_expression
 from rulegrad.lang.compiler.rules import RuleCompiler
 from rulegrad.lang.compiler.scope import Binding, Emitter
+from rulegrad.lang.targets import find
 from rulegrad.lang.walk import expressions_in
 
 #: What `limit("name")` gives in test lines; others have the values that users' targets give them.
@@ -165,33 +166,41 @@ class RuleTests:
     hosts: bool = False
     only: Collection[str] = ()
     cases: list[Case] = field(default_factory=list)
-    _program: Program | None = None
+    _programs: dict[str, Program] = field(default_factory=dict)  # by target
 
     def __post_init__(self) -> None:
-        compiler = ProgramCompiler(self.files, None, False)
-        compiler.rules = EveryNeedMet(compiler.library, compiler.assembler, compiler.rules.facts)
-        compiler.compile()
-        sides: dict[str, list[Alternative]] = {"left": [], "right": [], "argument": []}
-        whole = {p.name for p in compiler.passes if p.kind in WHOLE}
+        whole = {d.name for f in self.files for d in f.declarations if isinstance(d, syntax.Pass) and d.kind in WHOLE}
         for owner, function, rules in (*owners(self.files), *(externs(self.files) if self.hosts else ())):
             for rule in rules:
                 for test in rule.tests if not self.only or rule.span.file in self.only else ():
-                    case = Case(owner, rule, test, len(self.cases), function, owner in whole and not function)
-                    self.cases.append(case)
-                    if not function and not case.whole:
-                        case.add_alone(compiler, case.number)
-                    argument = test.left.arguments[0] if function and isinstance(test.left, syntax.Call) else None
-                    several = isinstance(test.right, syntax.Sequence)
-                    for name, expression in (("left", test.left), ("right", test.right), ("argument", argument)):
-                        if expression is not None:
-                            is_tuple = several and name != "argument"
-                            sides[name].append(_builder(compiler, case, expression, is_tuple))
+                    is_whole = owner in whole and not function
+                    self.cases.append(Case(owner, rule, test, len(self.cases), function, is_whole))
+
+    def _compiled(self, target: str) -> Program:
+        """What test lines for a target need; for none, all rules are there, whatever they need."""
+        declared = find((d for f in self.files for d in f.declarations), target) if target else None
+        compiler = ProgramCompiler(self.files, declared, False)
+        if declared is None:
+            compiler.rules = EveryNeedMet(compiler.library, compiler.assembler, compiler.rules.facts)
+        compiler.compile()
+        sides: dict[str, list[Alternative]] = {"left": [], "right": [], "argument": []}
+        for case in (case for case in self.cases if case.test.target == target):
+            if not case.function and not case.whole:
+                case.add_alone(compiler, case.number)
+            test = case.test
+            argument = test.left.arguments[0] if case.function and isinstance(test.left, syntax.Call) else None
+            several = isinstance(test.right, syntax.Sequence)
+            for name, expression in (("left", test.left), ("right", test.right), ("argument", argument)):
+                if expression is not None:
+                    sides[name].append(_builder(compiler, case, expression, several and name != "argument"))
         for name, side in sides.items():
             compiler.assembler.passes.append(CompiledPass(name, PASS_KINDS.index("walk"), -1, side, [], []))
-        compiler.assembler.limits.update(self.limits)
-        self._program = Program(compiler.serialize())
+        if declared is None:
+            compiler.assembler.limits.update(self.limits)
+        program = Program(compiler.serialize())
         if self.hosts:
-            with_hosts(self._program, self.files)
+            with_hosts(program, self.files)
+        return program
 
     def run(self, case: Case) -> str:
         """Empty, or what is wrong: the rule did not fire, fired where it must not, or gave something else."""
@@ -199,12 +208,18 @@ class RuleTests:
             left = self._build("left", case)
             like = left[0] if left and not isinstance(case.test.right, syntax.Sequence) else None
             right = self._build("right", case, like) if case.test.right is not None else None
+            if case.function and right is None:
+                return "is of a function, which has a value or none: write `test call -> value`"
             if case.function:
                 same = right is not None and len(left) == len(right) and all(map(_equal, left, right))
                 return "" if same else f"gives something else\n{_shown(left)}\nnot\n{_shown(right or ())}"
-            found = self._applied(case, left[0])
+            found = self.applied(case, left[0])
         except RulegradError as error:
             return error.problem
+        if case.test.target and found is None and not self._is_there(case):
+            return f"is about a rule that the target {case.test.target} does not have: it lacks what the rule needs"
+        if case.test.fires:
+            return "" if found is not None else f"does not fire on\n{left[0]}"
         if right is None:
             return "" if found is None else f"fires and gives\n{found}"
         if found is None:
@@ -225,27 +240,34 @@ class RuleTests:
 
     def measured(self, case: Case, left: UOp) -> UOp | None:
         """What the rule's error on a node is measured by, as a node; None for the result itself."""
-        return None if case.measure() is None else self.program.apply(f"measure {case.number}", left)
+        return None if case.measure() is None else self.program(case).apply(f"measure {case.number}", left)
 
-    @property
-    def program(self) -> Program:
-        """The rules and functions, compiled."""
-        assert self._program is not None
-        return self._program
+    def program(self, case: Case) -> Program:
+        """The rules and functions for a line's target, compiled."""
+        target = case.test.target
+        if target not in self._programs:
+            self._programs[target] = self._compiled(target)
+        return self._programs[target]
 
-    def _applied(self, case: Case, left: UOp) -> UOp | None:
+    def applied(self, case: Case, left: UOp) -> UOp | None:
         """What the rule makes of a node; None when it does not fire."""
         if not case.whole:
-            return self.program.apply(f"rule {case.number}", left)
-        result, info = self.program.rewrite(case.owner, left)
+            return self.program(case).apply(f"rule {case.number}", left)
+        result, info = self.program(case).rewrite(case.owner, left)
         return result if info["fired"] else None
+
+    def _is_there(self, case: Case) -> bool:
+        """Whether the line's target has what the rule needs."""
+        declared = find((d for f in self.files for d in f.declarations), case.test.target)
+        compiler = ProgramCompiler(self.files, declared, False)
+        return compiler.rules.generics(case.rule) is not None
 
     def _build(self, side: str, case: Case, like: UOp | None = None) -> tuple[UOp, ...]:
         """The nodes of one side: several when it is a tuple. A bare number takes the dtype of `like`."""
         variables = [_variable(k, name) for k, name in enumerate(_variables(case).values())]
         number = UOp.const(case.number, "index")
         nothing = UOp("SINK") if like is None else like
-        made = self.program.apply(side, UOp("AFTER", (nothing, number, *variables)))
+        made = self.program(case).apply(side, UOp("AFTER", (nothing, number, *variables)))
         if made is None:
             raise RuleError("cannot be computed: a built-in or a function of it has no value here")
         return made.src

@@ -257,11 +257,13 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class RuleTest:
-    """`test left -> right`, or `test fails left` (right is None)."""
+    """`test left -> right`, `test fails left` or `test fires left` (right is None), each for a target or for none."""
 
     left: Expression
     right: Expression | None
     span: Span
+    fires: bool = False
+    target: str = ""  # with its features, `NAME+FEATURE`
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,10 @@ def tests_of(files: Sequence[syntax.File], user: Collection[str], only: Collecti
 def _on_values(tests: RuleTests, case: Case) -> str:
     """Empty, or where the sides of a test line that holds compute something else."""
     found = on_values(tests, case)
-    return f" fails on values: its right side {found.how}" if found.kind == "differ" else ""
+    if case.test.fires and found.kind == "left out" and not case.has("unsound"):
+        return f" says nothing: its result cannot be computed on values: {found.how}"
+    side = "the rule's result" if case.test.fires else "its right side"
+    return f" fails on values: {side} {found.how}" if found.kind == "differ" else ""
 
 
 def failing(files: Sequence[syntax.File], tests: RuleTests, cases: Iterable[Case]) -> list[Diagnostic]:

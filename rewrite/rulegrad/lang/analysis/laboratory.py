@@ -70,7 +70,7 @@ class Samples:
         self._keys: dict[tuple[object, ...], Key] = {}
         tests = RuleTests(files, only=asked.files)
         for case in tests.cases:
-            if not case.function:
+            if not case.function and not case.test.target:
                 try:
                     self.tests.setdefault((case.owner, case.rule.name), []).append(tests.left(case))
                 except RuleError:

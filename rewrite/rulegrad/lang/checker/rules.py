@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rulegrad.errors import RuleError
 from rulegrad.lang import syntax
 from rulegrad.lang.checker.dtypes import describe, dtypes_of
 from rulegrad.lang.checker.expressions import GUARD, TEMPLATE, TEST, ExpressionChecker, Place
@@ -25,6 +26,7 @@ from rulegrad.lang.checker.scope import (
 )
 from rulegrad.lang.checker.views import table_of
 from rulegrad.lang.checker.world import World, first_declared
+from rulegrad.lang.targets import find
 from rulegrad.lang.walk import calls_in, expressions_in, same_wrapper
 
 
@@ -220,7 +222,12 @@ class _RuleChecker:
 
 
 def check_test(world: World, test: syntax.RuleTest) -> None:
-    """The two sides of a test share their variables."""
+    """The two sides of a test share their variables; its target and that's features are declared."""
+    if test.target:
+        try:
+            find(world.declarations, test.target)
+        except RuleError as error:
+            world.report("unknown-target", error.problem, world.locate(test.span, test.target.split("+")[0]))
     checker = ExpressionChecker(world, Scope(), TEST)
     checker.check(test.left)
     if test.right is not None:

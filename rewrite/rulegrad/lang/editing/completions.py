@@ -48,6 +48,9 @@ def _fitting(project: Project, name: str, before: str, head: str, line: int) -> 
         kind = "ruleset" if sets else "pass"
         yield from (_of(symbol) for symbol in declared if symbol.kind == kind)
         return
+    if re.fullmatch(r"\s+test\s+on\s+\w*", before):
+        yield from (_of(symbol) for symbol in declared if symbol.kind == "target")
+        return
     if re.fullmatch(r"\s+\w*", before):
         words = {"op": PROPERTY_WORDS, "target": ITEM_WORDS}.get(block, CLAUSE_WORDS)
         yield from (Completion(word, "word") for word in words)

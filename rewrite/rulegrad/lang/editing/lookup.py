@@ -113,6 +113,8 @@ def _kinds(word: Word) -> Iterator[tuple[str, ...]]:
         yield ("pass",)
     elif word.first == "use" or (word.in_head and block in ("ruleset", "pass") and re.search("[:=]", word.before)):
         yield ("function",) if "reverse" in word.before else ("ruleset",)
+    elif word.first == "test" and re.fullmatch(r"\s*test\s+on\s+", word.before):
+        yield ("target",)
     elif word.first == "cost":
         yield ("function",)
     if word.after.lstrip().startswith("("):

@@ -37,8 +37,15 @@ class _Spacing:
         """How many words at its start are no operand."""
         if self.entry.kind not in (CLAUSE, PROPERTY):
             return 0
-        texts = [word.text for word in self.words[:2]]
-        return 2 if texts == ["test", "fails"] else 1
+        texts = [word.text for word in self.words]
+        if texts[0] != "test":
+            return 1
+        count = 1
+        if texts[1:2] == ["on"] and len(texts) > 2 and self.words[2].token.kind == NAME:
+            count = 3
+            while texts[count : count + 1] == ["+"]:
+                count += 2
+        return count + (texts[count : count + 1] in (["fails"], ["fires"]))
 
     def run(self) -> None:
         previous: Word | None = None

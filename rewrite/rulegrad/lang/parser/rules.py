@@ -214,13 +214,25 @@ def _ulp(cursor: Cursor, first: Token) -> syntax.Clause:
 
 
 def _test(cursor: Cursor, first: Token) -> syntax.RuleTest:
-    if cursor.accept("fails"):
-        left = parse_expression(cursor)
-        return syntax.RuleTest(left, None, cursor.span_from(first))
+    target = _test_target(cursor)
+    word = cursor.advance().text if cursor.at("fails", "fires") else ""
     left = parse_expression(cursor)
-    cursor.expect("->", "a test is written `test left -> right` or `test fails left`")
-    right = parse_expression(cursor)
-    return syntax.RuleTest(left, right, cursor.span_from(first))
+    right = None
+    if not word:
+        cursor.expect("->", "a test is written `test left -> right`, `test fails left` or `test fires left`")
+        right = parse_expression(cursor)
+    return syntax.RuleTest(left, right, cursor.span_from(first), word == "fires", target)
+
+
+def _test_target(cursor: Cursor) -> str:
+    """`on TARGET` or `on TARGET + FEATURE`, if a test line begins so."""
+    if not cursor.at("on") or cursor.peek().kind != NAME:
+        return ""
+    cursor.advance()
+    names = [cursor.name("a target").text]
+    while cursor.accept("+"):
+        names.append(cursor.name("a feature of the target").text)
+    return "+".join(names)
 
 
 _CLAUSES: dict[str, Callable[[Cursor, Token], syntax.Clause | syntax.RuleTest]] = {

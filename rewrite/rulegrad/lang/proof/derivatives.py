@@ -51,7 +51,7 @@ def test_gradient_line(tests: RuleTests, case: Case) -> tuple[int, str]:
         return 0, ""
     compared, r = 0, random.Random(0)
     for _ in range(_MOST_PLACES):
-        problem = _compare(tests.program, case.function, node, r)
+        problem = _compare(tests.program(case), case.function, node, r)
         if problem:
             return compared, problem
         compared += problem is not None

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rulegrad._core import UOp
+from rulegrad._core import Program, UOp
 from rulegrad.errors import RulegradError
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang.proof.derivatives import gradient_functions, test_gradient_line
@@ -44,20 +44,39 @@ def on_values(tests: RuleTests, case: Case) -> OnValues:
     The values are signs, fractions, large and tiny numbers, infinities, nan and any bits, by dtype. Floats have to be
     equal to the bit, or as near as the rule's `ulp` says. A line of a gradient function is compared with the slope
     of what it is about. Lines of rules that are unsound, or take something for granted, are left out, as are those
-    of other functions.
+    of other functions. What a rule gives in a line `test fires` is compared in any case but an unsound rule's.
     """
-    if case.test.right is None:
+    if case.test.right is None and not case.test.fires:
         return OnValues("left out", FAILS)
     if case.function:
         return _of_function(tests, case)
     for clause in case.rule.clauses:
-        if clause.keyword in ("unsound", "assumes"):
+        if clause.keyword == "unsound" or (clause.keyword == "assumes" and not case.test.fires):
             return OnValues("left out", f"the rule {clause.keyword} {clause.text or ', '.join(clause.names)}")
     try:
         left = tests.left(case)
-        return _compared(tests, case, left, tests.right(case, left))
+        right = tests.applied(case, left) if case.test.fires else tests.right(case, left)
+        if right is None:
+            return OnValues("left out", "the rule does not fire")
+        if case.test.fires and as_dtype(left.dtype).kind == "void":
+            return _of_kernel(tests.program(case), left, right)
+        return _compared(tests, case, left, right)
     except RulegradError as error:
         return OnValues("left out", error.problem)
+
+
+def _of_kernel(program: Program, left: UOp, right: UOp) -> OnValues:
+    """Kernels and programs, by the interpreters of these, which know work-groups and instructions on matrices.
+
+    Reductions among statements are made statements by the pass `accumulate`.
+    """
+    from rulegrad.diagnosis.comparing import Comparison
+
+    if any(n.op == "REDUCE" for n in right.toposort()) and any(n.op == "AFTER" for n in right.toposort()):
+        right, _ = program.rewrite("accumulate", right)
+    comparison = Comparison(left)
+    kind = comparison.different(comparison.meanings(left), right)
+    return OnValues("differ", f"computes something else from samples of kind {kind}") if kind else _AGREE
 
 
 def _of_function(tests: RuleTests, case: Case) -> OnValues:

@@ -68,7 +68,9 @@ class Rules:
         """The left sides of the rule's test lines."""
         found: list[UOp] = []
         for case in self.tests.cases:
-            if case.owner == entry.owner and case.rule is entry.rule and case.test.right is not None:
+            test = case.test
+            has_values = (test.right is not None or test.fires) and not test.target
+            if case.owner == entry.owner and case.rule is entry.rule and has_values:
                 found.append(self.tests.left(case))
         return found
 
