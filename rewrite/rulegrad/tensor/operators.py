@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Operators(Elementwise):
-    """`+ - * / // % ** & | ^ ~ << >> == != < <= > >=`."""
+    """Operators: `+ - * / // % ** & | ^ ~ << >> == != < <= > >=`."""
 
     __slots__ = ()
 

@@ -1,0 +1,143 @@
+"""The reference: pages in `docs/reference`, written before each build from the package and the op table."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parents[1] / "reference"
+
+# Modules of functions and classes that users import, with the title of their page.
+MODULES = {
+    "nn": ("rulegrad.nn", "Networks"),
+    "functional": ("rulegrad.nn.functional", "Functions of networks"),
+    "init": ("rulegrad.nn.init", "First values of weights"),
+    "optim": ("rulegrad.optim", "Optimizers"),
+    "linalg": ("rulegrad.linalg", "Linear algebra"),
+    "errors": ("rulegrad.errors", "Errors"),
+}
+
+
+# What a module has only to use it.
+ELSEWHERE = {"rulegrad.nn.init": ("no_grad",), "rulegrad.nn.functional": ("ConfigError", "ShapeError")}
+
+
+def write_pages(app: Any) -> None:
+    FOLDER.mkdir(exist_ok=True)
+    pages = {"tensor": tensor_page(), "rulegrad": functions_page(), "ops": ops_page(), "builtins": builtins_page()}
+    pages.update({name: module_page(*what) for name, what in MODULES.items()})
+    for name, text in pages.items():
+        path = FOLDER / f"{name}.rst"
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def title(text: str, underline: str = "=") -> str:
+    return f"{text}\n{underline * len(text)}\n\n"
+
+
+def tensor_page() -> str:
+    """The methods of Tensor, by the family that they are written in."""
+    from rulegrad import Tensor
+
+    parts = [title("Tensor"), ".. autoclass:: rulegrad.Tensor\n   :no-members:\n\n"]
+    listed: set[str] = set()
+    for family in reversed(Tensor.__mro__[:-1]):
+        names = [name for name in vars(family) if is_public(name) and is_documented(vars(family)[name])]
+        names = [name for name in names if name not in listed]
+        if not names:
+            continue
+        listed.update(names)
+        summary = (inspect.getdoc(family) or family.__name__).splitlines()[0].rstrip(".")
+        parts.append(title(escaped(summary.replace("`", "")), "-"))
+        for name in names:
+            kind = "autoattribute" if isinstance(vars(family)[name], property) else "automethod"
+            parts.append(f".. {kind}:: rulegrad.Tensor.{name}\n\n")
+    return "".join(parts)
+
+
+def functions_page() -> str:
+    """What the package itself offers beside Tensor."""
+    return module_page("rulegrad", "The package")
+
+
+def module_page(module: str, heading: str) -> str:
+    """The functions and classes that a module offers."""
+    found = importlib.import_module(module)
+    parts = [title(heading), f".. automodule:: {module}\n   :no-members:\n\n"]
+    for name in sorted(getattr(found, "__all__", dir(found)), key=str.lower):
+        value = getattr(found, name)
+        if not is_public(name) or not is_documented(value) or name in ("Tensor", *ELSEWHERE.get(module, ())):
+            continue
+        if (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__.startswith("rulegrad"):
+            kind = "autoclass" if inspect.isclass(value) else "autofunction"
+            parts.append(f".. {kind}:: {module}.{name}\n\n")
+    return "".join(parts)
+
+
+def ops_page() -> str:
+    """The ops of the graph, as the op table describes them."""
+    from rulegrad.lang.optable import OpTable
+    from rulegrad.lang.parser import parse_file
+    from rulegrad.runtime.paths import data_folder
+
+    files = sorted(data_folder("rules").glob("ops*.rules"))
+    declarations = [d for file in files for d in parse_file(file.read_text(encoding="utf-8"), file.name).declarations]
+    lines = [title("Ops"), "The ops of the graph that the rules know, from ``rules/ops.rules``.\n\n"]
+    lines.append(".. list-table::\n   :header-rows: 1\n\n   * - op\n     - sources\n     - what it is\n")
+    for op in OpTable.from_declarations(declarations).ops.values():
+        lines.append(
+            f"   * - ``{op.name}``\n     - {op.describe_sources()}\n     - {escaped(op.declaration.doc or '')}\n"
+        )
+    return "".join(lines)
+
+
+def builtins_page() -> str:
+    """The built-in functions of the rule language."""
+    from rulegrad.lang.builtins import BUILTINS
+
+    lines = [title("Built-in functions"), "What guards and templates of rules can call.\n\n"]
+    lines.append(".. list-table::\n   :header-rows: 1\n\n   * - function\n     - what it gives\n")
+    lines += [f"   * - ``{builtin.signature}``\n     - {escaped(builtin.doc)}\n" for builtin in BUILTINS.values()]
+    return "".join(lines)
+
+
+def is_public(name: str) -> bool:
+    return not name.startswith("_")
+
+
+def is_documented(value: Any) -> bool:
+    return bool(inspect.getdoc(getattr(value, "__func__", value)))
+
+
+# ---- docstrings ----
+
+
+def escaped(text: str) -> str:
+    """A line of Markdown as reStructuredText: code in backticks, everything else as it is."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(f"`{part}`" if k % 2 else re.sub(r"([\\*|_])", r"\\\1", part) for k, part in enumerate(parts))
+
+
+def converted(lines: list[str]) -> list[str]:
+    found, in_example = [], False
+    for line in lines:
+        starts = line.lstrip().startswith(">>>")
+        if starts and not in_example and found and found[-1].strip():
+            found.append("")
+        in_example = starts or (in_example and bool(line.strip()))
+        found.append(line if in_example else escaped(line))
+    return found
+
+
+def docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    lines[:] = converted(lines)
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.connect("builder-inited", write_pages)
+    app.connect("autodoc-process-docstring", docstring)
+    return {"parallel_read_safe": True}
