@@ -168,7 +168,7 @@ BROADCAST = [
     ("x.layer_norm(3, v, [1.0])", "layer_norm: bias has the shape"),
     ("x.rms_norm(3, [1.0])", "rms_norm: weight has the shape"),
     ("x.masked_fill([True, False, True], v)", r"masked_fill: a value of shape \(3,\); give one number"),
-    ("v.masked_scatter([[True, True, True]] * 2, v)", "masked_scatter: a mask of shape"),
+    ("v.masked_scatter([[True, True, True]] * 2, v)", "masked_scatter: the source has 3 elements, and the mask"),
     ("x.masked_scatter(x > 1, [1.0, 2.0])", "masked_scatter: the source has 2 elements, and the mask is true at 4"),
     ("x.masked_scatter([True, False, True], [1.0])", "masked_scatter: the source has 1 elements"),
 ]

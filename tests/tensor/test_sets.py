@@ -60,10 +60,37 @@ def test_counting(device, check):
         (Tensor(numbers).bincount(), np.bincount(numbers)),
         (Tensor(numbers).bincount(Tensor(weights), 12), np.bincount(numbers, weights, 12)),
         (Tensor(numbers[:0]).bincount(minlength=2), np.zeros(2, np.int64)),
-        (found.hist, counts),
+        (found.hist, counts.astype(np.float64)),
         (found.bin_edges, borders),
-        (Tensor(floats).histogram(3, (-1, 0.5)).hist, np.histogram(floats, 3, (-1, 0.5))[0]),
+        (Tensor(floats).histogram(3, (-1, 0.5)).hist, np.histogram(floats, 3, (-1, 0.5))[0].astype(np.float64)),
     )
+
+
+def test_histograms(any_device, check):
+    numbers, points, weights = R.integers(0, 9, 40), R.normal(size=(30, 2)), R.normal(size=30)
+    x, edges = Tensor(points[:, 0].copy()), [-1.0, 0.0, 0.25, 2.0]
+    weighed, dense = x.histogram(4, weight=weights), x.histogram(edges, density=True)
+    grid = Tensor(points).histogramdd([3, edges], [-1.0, 1.0, 0.0, 0.0], weight=weights)
+    whole = Tensor(points).histogramdd(2, density=True)
+    check(
+        *zip(Tensor(numbers).histogram(5), np.histogram(numbers, 5)),
+        *zip(weighed, np.histogram(points[:, 0], 4, weights=weights)),
+        *zip(dense, np.histogram(points[:, 0], edges, density=True)),
+        (grid.hist, np.histogramdd(points, [np.linspace(-1, 1, 4), edges], weights=weights)[0]),
+        (whole.hist, np.histogramdd(points, 2, density=True)[0]),
+        *zip(whole.bin_edges, np.histogramdd(points, 2)[1]),
+        (Tensor([], dtype="float32").histogram(2).hist, np.zeros(2, np.float32)),
+        (Tensor([np.nan, 1.0]).histogram(2, (0, 2)).hist, np.float32([0, 1])),
+    )
+    for wrong, text in (
+        (lambda: x.histogram([1.0]), "borders of shape"),
+        (lambda: x.histogram(0), "0 intervals"),
+        (lambda: x.histogram(2, weights=[1.0]), "weights for 1 elements"),
+        (lambda: x.histogramdd(2), "coordinates"),
+        (lambda: Tensor(points).histogramdd([2]), "1 bins"),
+    ):
+        with pytest.raises(ShapeError, match=text):
+            wrong()
 
 
 def test_errors(any_device):
@@ -71,5 +98,6 @@ def test_errors(any_device):
         Tensor([-1]).bincount()
     with pytest.raises(DtypeError, match="numbers of float32"):
         Tensor([1.0]).bincount()
-    with pytest.raises(ShapeError, match="no axes"):
-        Tensor(1).nonzero(as_tuple=True)
+    assert [part.tolist() for part in Tensor(1).nonzero(as_tuple=True)] == [[0]]
+    assert Tensor([0, 5]).nonzero_static(size=2).tolist() == [[1], [-1]]
+    assert Tensor(1).nonzero_static(size=2).shape == (2, 0)

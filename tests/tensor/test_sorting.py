@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rulegrad import Tensor, config
-from rulegrad.errors import ShapeError
+from rulegrad.errors import ConfigError, ShapeError
 
 R = np.random.default_rng(0)
 SPECIAL = np.float32([3, np.nan, -np.inf, 0.0, -0.0, np.inf, np.nan, -1, 3])
@@ -73,7 +73,31 @@ def test_searchsorted(device, check):
         (Tensor(values / 3).bucketize(x), np.searchsorted(borders, values / 3)),
         (Tensor(SPECIAL).sort().values.searchsorted(Tensor(SPECIAL)), np.searchsorted(np.sort(SPECIAL), SPECIAL)),
         (x[:0].searchsorted(x[:3]), np.zeros(3, np.int64)),
+        (Tensor(values[0]).bucketize(x, out_int32=True), np.searchsorted(borders, values[0]).astype(np.int32)),
     )
+
+
+def test_searchsorted_in_rows(any_device, check):
+    rows, values = R.normal(size=(2, 3, 6)).astype(np.float32), R.normal(size=(2, 3, 4)).astype(np.float32)
+    ordered, places = np.sort(rows), np.argsort(rows)
+    wanted = np.array([[np.searchsorted(*pair, "right") for pair in zip(*both)] for both in zip(ordered, values)])
+    check(
+        (Tensor(ordered).searchsorted(Tensor(values), right=True), wanted),
+        (Tensor(rows).searchsorted(Tensor(values), "right", Tensor(places), out_int32=True), wanted.astype(np.int32)),
+        (Tensor(ordered).searchsorted(Tensor(values[..., :0])), np.zeros((2, 3, 0), np.int64)),
+    )
+
+
+def test_quantiles_without_nan(any_device, check):
+    array = np.float32([[1, np.nan, 4, 9, 2], [np.nan, np.nan, 7, np.nan, np.inf]])
+    ways = ("linear", "lower", "higher", "nearest")
+    check(
+        *((Tensor(array[:1]).nanquantile([0.0, 0.4, 1.0], 1, interpolation=way),
+           np.float32(np.nanquantile(array[:1], [0.0, 0.4, 1.0], 1, method=way))) for way in ways),
+        (Tensor(array[:1]).nanquantile(0.4, 1, True, "midpoint"), np.float32([[3.0]])),
+        (Tensor(array).nanquantile(0.5, keepdim=True), np.nanquantile(array, 0.5, keepdims=True).astype(np.float32)),
+        (Tensor(array).nanquantile(1.0, 1), np.float32([9, np.inf])),
+    )  # fmt: skip
 
 
 @given(st.lists(st.floats(width=32), min_size=1, max_size=200))
@@ -91,6 +115,12 @@ def test_errors(any_device):
     with pytest.raises(ShapeError, match="shares are numbers between"):
         Tensor([1.0]).quantile(2)
     with pytest.raises(ShapeError, match="must be a vector"):
+        Tensor(1).searchsorted(1)
+    with pytest.raises(ShapeError, match="for rows of shape"):
         Tensor([[1]]).searchsorted(1)
+    with pytest.raises(ShapeError, match="boundaries of shape"):
+        Tensor([1]).bucketize([[1]])
+    with pytest.raises(ConfigError, match="interpolation='cubic'"):
+        Tensor([1.0]).nanquantile(0.5, interpolation="cubic")
     with pytest.raises(ShapeError, match="side='both'"):
         Tensor([1]).searchsorted(1, "both")

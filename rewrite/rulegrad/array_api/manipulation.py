@@ -92,7 +92,7 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     (3,)
     """
     values = array(x, "squeeze")
-    return values.squeeze(axes_of(axis, values.ndim, "squeeze"))
+    return values._squeezed(axes_of(axis, values.ndim, "squeeze"))
 
 
 # ---- order ----

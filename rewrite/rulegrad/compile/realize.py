@@ -95,18 +95,18 @@ def _forget() -> None:
 kernels._also_forget.append(_forget)
 
 
-def realize(uops: Sequence[UOp], holders: Holders | None = None) -> list[Buffer]:
+def realize(uops: Sequence[UOp], holders: Holders | None = None, device: str | None = None) -> list[Buffer]:
     """Computes tensor graphs: buffers of their shapes and dtypes, on the device of the buffers that they read.
 
-    Graphs without a buffer are computed on the default device. holders: let go of the buffers where their memory can be
-    used; what nobody else holds then is overwritten or reused. Raises DeviceError when the buffers are on several
-    devices, or a device fails.
+    holders: let go of the buffers where their memory can be used; what nobody else holds then is overwritten or reused.
+    device: where graphs without a buffer are computed, by default on the default device. Raises DeviceError when the
+    buffers are on several devices, or a device fails.
     """
     if not uops:
         return []
     key, ids = signature(uops)
     buffers = [Buffer.numbered(number) for number in ids]
-    device = _device_of(buffers)
+    device = _device_of(buffers) or device or devices.default()
     found = None if watching.watchers else _found.get((key, device))
     if found is None:
         found = _found[key, device] = _find(list(uops), ids, buffers, device)
@@ -140,11 +140,12 @@ def _find(uops: list[UOp], ids: list[int], buffers: Sequence[Buffer], device: st
 
 
 def _device_of(buffers: Sequence[Buffer]) -> str:
+    """The device of all buffers, "" for none. Raises DeviceError for several."""
     names = {buffer.device for buffer in buffers}
     if len(names) > 1:
         listed = " and ".join(sorted(names))
         raise DeviceError(f"the tensors of one computation are on {listed}; copy them to one device with .to()")
-    return names.pop() if names else devices.default()
+    return names.pop() if names else ""
 
 
 def _make_plan(graph: UOp, inputs: int, device: str, uops: list[UOp]) -> Plan:

@@ -114,7 +114,7 @@ class Advanced(Sets):
         return self.expand(shape)[found.expand(shape)]
 
     def masked_scatter(self, mask: Operand, source: Operand) -> Self:
-        """PyTorch's masked_scatter: the elements of `source`, in order, where the mask (bools, broadcast) is true.
+        """PyTorch's masked_scatter: the elements of `source`, in order, where the mask (bools) is true; both broadcast.
 
         Synchronises where the source has fewer elements than this tensor, to count the places. Raises ShapeError when
         they are more than the source has, and DtypeError for a mask of numbers.
@@ -124,9 +124,10 @@ class Advanced(Sets):
         [5.0, 0.0, 6.0]
         """
         found = self._as_mask(mask, "masked_scatter")
-        if broadcast_shapes("masked_scatter", self.shape, found.shape) != self.shape:
-            raise ShapeError(f"masked_scatter: a mask of shape {found.shape} for a tensor of shape {self.shape}")
-        wide = found.expand(self.shape)
+        shape = broadcast_shapes("masked_scatter", self.shape, found.shape)
+        if shape != self.shape:
+            return self.expand(shape).masked_scatter(found, source)
+        wide = found.expand(shape)
         values = as_tensor(self, source, "masked_scatter").flatten()
         if values.size < self.size:
             chosen: Any = wide.sum()

@@ -223,19 +223,19 @@ class Arithmetic(Transcendental):
         return plain.where(mantissa, x).cast(own), exponent.cast(int32)
 
     def ldexp(self, exponent: Operand) -> Self:
-        """`self * 2**exponent`, rounded once.
+        """`self * 2**exponent`, rounded once; exponents that are floats are taken as they are.
 
         >>> from rulegrad import Tensor
         >>> Tensor([0.5, 3.0]).ldexp(Tensor([4, -1])).tolist()
         [8.0, 1.5]
         """
+        n: Any = as_operand(self, exponent, "ldexp")
+        if result_dtype(n).is_inexact:
+            return self * (n.exp2() if isinstance(n, Transcendental) else 2.0**n)
         own = float_dtype(self.dtype)
         x = self.cast(own)._working_float()
         most = (1 << (x.dtype.exponent - 1)) - 2
-        n = as_operand(self, exponent, "ldexp")
         rest = (n if isinstance(n, Transcendental) else self._scalar(n, int32)).cast(int32).clip(-4 * most, 4 * most)
-        if result_dtype(rest).is_float:
-            raise DtypeError("ldexp: the exponent is a float; cast it to an integer first")
         first = rest.clip(-most, most)
         second = (rest - first).clip(-most, most)
         for power in ((rest - first - second).clip(-most, most), second, first):

@@ -39,10 +39,13 @@ class Arranging(Advanced):
         numbers = (1,) * (self.ndim - len(numbers)) + numbers
         return self.repeat(*numbers) if numbers else self._same()
 
-    def repeat_interleave(self, repeats: Any, axis: int | None = None, *, dim: int | None = None) -> Self:
+    def repeat_interleave(
+        self, repeats: Any, axis: int | None = None, *, dim: int | None = None, output_size: int | None = None
+    ) -> Self:
         """Each element `repeats` times in a row along `axis`, or in the flat tensor. NumPy's repeat.
 
-        repeats: a number, or one for each element: a list or an array; a tensor synchronises.
+        repeats: a number, or one for each element: a list or an array; a tensor synchronises. output_size: their sum,
+        with which PyTorch does not wait for a tensor; ShapeError where it is another.
 
         >>> from rulegrad import Tensor
         >>> Tensor([1, 2]).repeat_interleave(2).tolist(), Tensor([1, 2]).repeat_interleave([0, 3]).tolist()
@@ -50,13 +53,16 @@ class Arranging(Advanced):
         """
         named = axis_or_dim(axis, dim, "repeat_interleave")
         if named is None:
-            return self.flatten().repeat_interleave(repeats, 0)
+            return self.flatten().repeat_interleave(repeats, 0, output_size=output_size)
         k = one_axis(named, self.ndim, "repeat_interleave")
         counts = np.asarray(repeats.tolist() if hasattr(repeats, "tolist") else repeats)
         if counts.dtype.kind not in "iu" or counts.ndim > 1 or (counts.size and counts.min() < 0):
             raise ShapeError(f"repeat_interleave: repeats={repeats}; use numbers of 0 or more, one or a vector of them")
         if counts.ndim and counts.size not in (1, self.shape[k]):
             raise ShapeError(f"repeat_interleave: {counts.size} counts for axis {k} of the shape {self.shape}")
+        total = int(counts.sum()) * (self.shape[k] if counts.size == 1 else 1)
+        if output_size is not None and output_size != total:
+            raise ShapeError(f"repeat_interleave: output_size={output_size}, and the repeats give {total}")
         if counts.size == 1:
             count = int(counts.reshape(()))
             wide = self.unsqueeze(k + 1).expand(self.shape[: k + 1] + (count,) + self.shape[k + 1 :])
@@ -219,8 +225,10 @@ class Arranging(Advanced):
 
     # ---- apart ----
 
-    def tensor_split(self, parts: int | Sequence[int], axis: int = 0, *, dim: int | None = None) -> tuple[Self, ...]:
+    def tensor_split(self, parts: Any, axis: int = 0, *, dim: int | None = None) -> tuple[Self, ...]:
         """`parts` parts of nearly one size along `axis`, or the parts between the places; NumPy's array_split.
+
+        parts: a number, or a sequence of places; a tensor or an array of either, of which a tensor synchronises.
 
         >>> from rulegrad import Tensor
         >>> [part.tolist() for part in Tensor([1, 2, 3, 4, 5]).tensor_split(2)]
@@ -228,6 +236,7 @@ class Arranging(Advanced):
         """
         k = one_axis(axis_or_dim(axis, dim, "tensor_split", 0), self.ndim, "tensor_split")
         extent = self.shape[k]
+        parts = parts.tolist() if hasattr(parts, "tolist") else parts
         if isinstance(parts, Sequence):
             borders = [0, *(slice(None, whole_number(p, "tensor_split")).indices(extent)[1] for p in parts), extent]
         else:
@@ -354,15 +363,18 @@ class Arranging(Advanced):
             raise ShapeError(f"diag: the shape is {self.shape}; give a vector or a matrix")
         return self.diag_embed(diagonal)
 
-    def diag_embed(self, offset: int = 0) -> Self:
-        """Matrices with the last axis on a diagonal, zeros elsewhere.
+    def diag_embed(self, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Self:
+        """Matrices with the last axis on a diagonal, zeros elsewhere; dim1, dim2: their axes in the result.
 
         >>> Tensor([[1, 2], [3, 4]]).diag_embed().tolist()
         [[[1, 0], [0, 2]], [[3, 0], [0, 4]]]
         """
+        first, second = (one_axis(axis, self.ndim + 1, "diag_embed") for axis in (dim1, dim2))
+        if first == second:
+            raise ShapeError(f"diag_embed: axis {first} twice; name two axes")
         extent = self.shape[-1] if self.ndim else 0
         rest = [(0, 0)] * (self.ndim - 1)
         square = self.unsqueeze(-1).pad([*rest, (0, 0), (0, extent)]).reshape(*self.shape[:-1], extent * (extent + 1))
         square = square.shrink(*([None] * (self.ndim - 1)), (0, extent * extent)).reshape(*self.shape, extent)
         below, right = max(-offset, 0), max(offset, 0)
-        return square.pad([*rest, (below, right), (right, below)])
+        return square.pad([*rest, (below, right), (right, below)]).moveaxis((-2, -1), (first, second))

@@ -69,6 +69,13 @@ def one_axis(axis: Any, rank: int, operation: str, of_scalar: bool = False) -> i
     return number % rank
 
 
+def either(value: Any, other: Any, operation: str, name: str, other_name: str) -> Any:
+    """An argument that has two names. Raises ConfigError where both are given."""
+    if value is not None and other is not None:
+        raise ConfigError(f"{operation}: {name} and {other_name} are two names of one argument; give one of them")
+    return other if value is None else value
+
+
 def axis_or_dim(axis: Any, dim: Any, operation: str, default: int | None = None) -> Any:
     """NumPy's `axis`, or PyTorch's `dim` in its place. Raises ConfigError where both are given."""
     if dim is None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rulegrad.errors import DtypeError, ShapeError
+from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype, int64
-from rulegrad.tensor.axes import extents, whole_number
+from rulegrad.tensor.axes import either, extents, whole_number
 from rulegrad.tensor.constants import constant, spread
 from rulegrad.tensor.joining import Joining
 from rulegrad.tensor.operands import number_of
@@ -133,15 +133,19 @@ class Creation(Joining):
         step: float = 1,
         dtype: Any = None,
         device: str | None = None,
+        *,
+        end: float | None = None,
     ) -> Self:
         """`start`, `start + step`, … before `stop` (from 0, with one argument). int64 for ints, else float32.
 
-        Raises ShapeError where it would not end, and DtypeError for numbers that `dtype` cannot hold.
+        end: PyTorch's name of `stop`. Raises ShapeError where it would not end, and DtypeError for numbers that `dtype`
+        cannot hold.
 
         >>> from rulegrad import Tensor
         >>> Tensor.arange(2, 8, 3).tolist()
         [2, 5]
         """
+        stop = either(stop, end, "arange", "stop", "end")
         if stop is None:
             start, stop = 0, start
         start, stop, step = (_real(value, "arange") for value in (start, stop, step))
@@ -161,16 +165,25 @@ class Creation(Joining):
     def linspace(
         cls,
         start: float,
-        stop: float,
-        count: int,
+        stop: float | None = None,
+        count: int | None = None,
         dtype: Any = default_float,
         device: str | None = None,
+        *,
+        end: float | None = None,
+        steps: int | None = None,
     ) -> Self:
         """`count` numbers at equal distances from `start` to `stop`, both included.
+
+        end, steps: PyTorch's names of `stop` and `count`. Raises ConfigError where one of them is missing.
 
         >>> Tensor.linspace(0, 2, 5).tolist()
         [0.0, 0.5, 1.0, 1.5, 2.0]
         """
+        stop = either(stop, end, "linspace", "stop", "end")
+        count = either(count, steps, "linspace", "count", "steps")
+        if stop is None or count is None:
+            raise ConfigError("linspace: it needs a start, a stop and a count")
         number = whole_number(count, "linspace")
         start, stop = _real(start, "linspace"), _real(stop, "linspace")
         step = (stop - start) / (number - 1) if number > 1 else 0.0

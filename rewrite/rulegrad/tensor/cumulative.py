@@ -1,22 +1,27 @@
-"""Running reductions along an axis: sums, products, extremes, and differences, their inverse."""
+"""Running reductions along an axis: sums, products, extremes; differences, their inverse; integrals, derivatives."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rulegrad.errors import ShapeError
+from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
+from rulegrad.tensor.axes import axis_or_dim, integers, one_axis, whole_number
 from rulegrad.tensor.inplace import InPlace
+from rulegrad.tensor.operands import as_operand, as_tensor
 from rulegrad.tensor.reduce import _sum_dtype, accumulation_dtype
+from rulegrad.tensor.storage import is_weak_scalar
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from rulegrad.tensor.operands import Operand
+
 
 class Cumulative(InPlace):
-    """cumsum, cumprod, cummax, cummin, logcumsumexp, diff."""
+    """cumsum, cumprod, cummax, cummin, logcumsumexp, diff, trapezoid, gradient."""
 
     __slots__ = ()
 
@@ -143,6 +148,8 @@ class Cumulative(InPlace):
         k, times = one_axis(axis_or_dim(axis, dim, "diff", -1), self.ndim, "diff"), whole_number(n, "diff")
         if times < 0:
             raise ShapeError(f"diff: n={times}; use 0 or more")
+        if not times:
+            return self._same()
         parts = [part for part in (prepend, self, append) if part is not None]
         x = parts[0].cat(*parts[1:], axis=k) if len(parts) > 1 else self
         for _ in range(times):
@@ -152,6 +159,129 @@ class Cumulative(InPlace):
             )
             x = later != earlier if x.dtype.kind == "bool" else later - earlier
         return x
+
+    # ---- samples of a function ----
+
+    def trapezoid(self, x: Operand | None = None, *, dx: float = 1, axis: int = -1, dim: int | None = None) -> Self:
+        """The integral along an axis by the trapezoidal rule: of samples at `x`, or at the distance `dx`.
+
+        >>> Tensor([1.0, 2.0, 4.0]).trapezoid().item()
+        4.5
+        """
+        k, areas = self._trapezoids(x, dx, axis_or_dim(axis, dim, "trapezoid", -1), "trapezoid")
+        return areas.sum(k, dtype=areas.dtype) / 2
+
+    def trapz(self, x: Operand | None = None, *, dx: float = 1, axis: int = -1, dim: int | None = None) -> Self:
+        """The old name of `trapezoid`.
+
+        >>> Tensor([1.0, 2.0, 4.0]).trapz(dx=2).item()
+        9.0
+        """
+        return self.trapezoid(x, dx=dx, axis=axis, dim=dim)
+
+    def cumulative_trapezoid(
+        self, x: Operand | None = None, *, dx: float = 1, axis: int = -1, dim: int | None = None
+    ) -> Self:
+        """The integrals from the first sample up to each other one along an axis; see `trapezoid`.
+
+        >>> Tensor([1.0, 2.0, 4.0]).cumulative_trapezoid().tolist()
+        [1.5, 4.5]
+        """
+        k, areas = self._trapezoids(x, dx, axis_or_dim(axis, dim, "cumulative_trapezoid", -1), "cumulative_trapezoid")
+        return areas.cumsum(k, areas.dtype) / 2
+
+    def _trapezoids(self, x: Operand | None, dx: float, axis: int, name: str) -> tuple[int, Self]:
+        """Twice the area between each sample and the next."""
+        k = one_axis(axis, self.ndim, name)
+        width: Any = dx
+        if x is not None:
+            places: Any = as_tensor(self, x, name)
+            lead = self.ndim - places.ndim
+            shape = (1,) * lead + places.shape
+            if places.ndim == 1:
+                shape = tuple(places.size if j == k else 1 for j in range(self.ndim))
+            width = places.reshape(shape).diff(axis=k)
+        earlier, later = self._part(k, 0, -1), self._part(k, 1, 0)
+        return k, (earlier + later) * width
+
+    def _part(self, axis: int, begin: int, end: int) -> Self:
+        """Without the first `begin` and the last `-end` elements along an axis."""
+        extent = self.shape[axis]
+        bounds = (min(begin, extent), max(extent + end, min(begin, extent)))
+        return self.shrink(*(bounds if j == axis else None for j in range(self.ndim)))
+
+    def gradient(
+        self, *, spacing: Any = None, axis: Any = None, edge_order: int = 1, dim: Any = None
+    ) -> tuple[Self, ...]:
+        """The derivatives along the axes (all of them by default), from samples of a function: central differences.
+
+        spacing: the distance of samples (1 by default), one for each axis, or for each axis a vector of coordinates.
+        edge_order: 1 or 2, the order of the differences at both ends. Raises ShapeError for too few samples, and
+        ConfigError.
+
+        >>> from rulegrad import Tensor
+        >>> [part.tolist() for part in Tensor([1.0, 4.0, 9.0, 16.0]).gradient()]
+        [[3.0, 4.0, 6.0, 7.0]]
+        """
+        if edge_order not in (1, 2):
+            raise ConfigError(f"gradient: edge_order={edge_order}; use 1 or 2")
+        named = axis_or_dim(axis, dim, "gradient")
+        given = range(self.ndim) if named is None else integers((named,), "gradient")
+        axes = [one_axis(k, self.ndim, "gradient") for k in given]
+        several = isinstance(spacing, Sequence)
+        spacings = list(spacing) if several else [1 if spacing is None else spacing] * len(axes)
+        if len(spacings) != len(axes):
+            raise ShapeError(f"gradient: {len(spacings)} spacings for {len(axes)} axes; give one for each")
+        x = self._floating()
+        return tuple(x._derivative(k, step, edge_order) for k, step in zip(axes, spacings))
+
+    def _derivative(self, k: int, spacing: Any, order: int) -> Self:
+        extent = self.shape[k]
+        if extent <= order:
+            raise ShapeError(
+                f"gradient: {extent} samples along axis {k} of the shape {self.shape}; it needs {order + 1} at least"
+            )
+        distance: Any = as_operand(self, spacing, "gradient")
+        if not is_weak_scalar(distance):
+            if distance.shape != (extent,):
+                raise ShapeError(f"gradient: coordinates of shape {distance.shape} for {extent} samples")
+            distance = distance.diff()._along_axis(self.shape, k)
+
+        def steps(begin: int, end: int) -> Any:
+            return distance if is_weak_scalar(distance) else distance._part(k, begin, end)
+
+        parts = [_slope(self, k, steps, 0, order)]
+        if extent > 2:
+            before, at, after = (self._part(k, n, n - 2) for n in range(3))
+            a, b = steps(0, -1), steps(1, 0)
+            # Of equal distances the middle has no weight.
+            middle = 0 if is_weak_scalar(distance) else at * ((b - a) / (a * b))
+            parts.append(after * (a / (b * (a + b))) - before * (b / (a * (a + b))) + middle)
+        parts.append(_slope(self, k, steps, extent - 1, order))
+        found: Self = parts[0].cat(*parts[1:], axis=k)
+        return found
+
+
+def _slope(x: Any, k: int, steps: Callable[[int, int], Any], place: int, order: int) -> Any:
+    """The derivative at the first or the last sample, from one or two differences."""
+    extent, first = x.shape[k], place == 0
+
+    def sample(n: int) -> Any:
+        """The n-th from this end."""
+        begin = n if first else extent - 1 - n
+        return x._part(k, begin, begin + 1 - extent)
+
+    def step(n: int) -> Any:
+        begin = n if first else extent - 2 - n
+        return steps(begin, begin + 2 - extent)
+
+    near = sample(1) - sample(0)
+    if order == 2:
+        a, b = step(0), step(1)
+        found = near * ((a + b) / (a * b)) - (sample(2) - sample(0)) * (a / (b * (a + b)))
+    else:
+        found = near / step(0)
+    return found if first else -found
 
 
 def _log_add(a: Any, b: Any) -> Any:

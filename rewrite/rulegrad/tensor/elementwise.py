@@ -66,20 +66,22 @@ class Elementwise(Casts):
 
     # ---- arithmetic ----
 
-    def add(self, other: Operand) -> Self:
-        """`self + other`; integers wrap around, bools give their `or`.
+    def add(self, other: Operand, *, alpha: float = 1) -> Self:
+        """`self + alpha * other`; integers wrap around, bools give their `or`.
 
         >>> Tensor([1, 2]).add(Tensor([10, 20])).tolist()
         [11, 22]
         """
-        return self._binary("ADD", other, "add")
+        return self._binary("ADD", other if alpha == 1 else as_operand(self, other, "add") * alpha, "add")
 
-    def sub(self, other: Operand, swapped: bool = False) -> Self:
-        """`self - other` (`other - self` when `swapped`). Raises DtypeError for two bools, as NumPy does.
+    def sub(self, other: Operand, swapped: bool = False, *, alpha: float = 1) -> Self:
+        """`self - alpha * other` (`other - self` when `swapped`). Raises DtypeError for two bools, as NumPy does.
 
         >>> Tensor([5, 7]).sub(2).tolist()
         [3, 5]
         """
+        if alpha != 1:
+            other = as_operand(self, other, "sub") * alpha
         if self.dtype == bool_ and result_dtype(self, as_operand(self, other, "sub")) == bool_:
             raise DtypeError("sub: bools cannot be subtracted; use ^ (xor), or cast to an integer first")
         return self._binary("SUB", other, "sub", swapped)
@@ -263,12 +265,15 @@ class Elementwise(Casts):
         return not fits(value, self.dtype) and (value > 0) == (side > 0)
 
     def clamp(self, min: Operand | None = None, max: Operand | None = None) -> Self:
-        """PyTorch's name of `clip`.
+        """PyTorch's name of `clip`; of floats, limits in tensors of integers are taken in the floats' dtype, as there.
 
         >>> Tensor([-2, 1, 9]).clamp(min=0).tolist()
         [0, 1, 9]
         """
-        return self.clip(min, max)
+        limits: list[Any] = [None if limit is None else as_operand(self, limit, "clamp") for limit in (min, max)]
+        if self.dtype.is_float:
+            limits = [x.cast(self.dtype) if isinstance(x, Casts) and not x.dtype.is_inexact else x for x in limits]
+        return self.clip(*limits)
 
     # ---- selection ----
 

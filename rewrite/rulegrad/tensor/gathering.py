@@ -23,7 +23,7 @@ from rulegrad.tensor import lines
 from rulegrad.tensor.axes import IndexRangeError, one_axis
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, result_dtype
+from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, expand_to, result_dtype
 from rulegrad.tensor.reduce import Reduce, accumulation_dtype
 from rulegrad.tensor.storage import host_array, is_weak_scalar
 
@@ -65,6 +65,8 @@ class Gathering(Reduce):
             return self.reshape(1).gather(dim, index)
         axis = one_axis(dim, self.ndim, "gather")
         places = self._places_along(index, axis, "gather", wraps=False)
+        if not places.size:
+            return self._taken(places, axis)
         if self.ndim == 1 and not places.ndim:
             return self._taken(places.reshape(1), axis).reshape(())
         self._check_index(places, axis, "gather")
@@ -82,12 +84,14 @@ class Gathering(Reduce):
         x, places = self._aligned(self._places_along(index, k, "take_along_axis"), k, "take_along_axis")
         return x._taken(places, k)
 
-    def take_along_dim(self, index: Indices, dim: int = -1) -> Self:
-        """PyTorch's name of `take_along_axis`.
+    def take_along_dim(self, index: Indices, dim: int | None = None) -> Self:
+        """PyTorch's name of `take_along_axis`; without an axis elements of the flat tensor, as many as indices.
 
         >>> Tensor([[3, 1, 2]]).take_along_dim(Tensor([[2, 0]]), dim=1).tolist()
         [[2, 3]]
         """
+        if dim is None:
+            return self.flatten().take(index).flatten()
         return self.take_along_axis(index, dim)
 
     def take(self, index: Indices, axis: int | None = None) -> Self:
@@ -115,6 +119,8 @@ class Gathering(Reduce):
         >>> Tensor([[1, 2, 3], [4, 5, 6]]).index_select(1, [2, 0]).tolist()
         [[3, 1], [6, 4]]
         """
+        if not self.ndim:
+            return self.reshape(1).index_select(dim, index).reshape(())
         k = one_axis(dim, self.ndim, "index_select")
         return self._taken(self._line_along(index, k, "index_select")._along_axis(self.shape, k), k)
 
@@ -162,21 +168,28 @@ class Gathering(Reduce):
         >>> Tensor([1.0, 1.0]).scatter_reduce(0, Tensor([1, 1]), Tensor([5.0, 3.0]), "amax").tolist()
         [1.0, 5.0]
         """
-        if reduce not in _OPS:
-            raise ConfigError(f"scatter_reduce: reduce={reduce!r}; use one of {', '.join(_OPS)}")
         if not self.ndim:
             return self.reshape(1).scatter_reduce(dim, index, src, reduce, include_self).reshape(())
-        base, axis = self, one_axis(dim, self.ndim, "scatter_reduce")
+        axis = one_axis(dim, self.ndim, "scatter_reduce")
         places = self._places_along(index, axis, "scatter_reduce", wraps=False)
+        return self._reduced_at(axis, places, src, reduce, include_self, "scatter_reduce")
+
+    def _reduced_at(
+        self, axis: int, places: Self, src: Operand, reduce: Reduction, include_self: bool, name: str
+    ) -> Self:
+        """`scatter_reduce` at places that were checked."""
+        if reduce not in _OPS:
+            raise ConfigError(f"{name}: reduce={reduce!r}; use one of {', '.join(_OPS)}")
+        base = self
         if not include_self:
             mask = self._new(filled(self.shape, False, bool_), None, self._device)
-            touched = mask._scattered("STORE", axis, places, True, "scatter_reduce")
+            touched = mask._scattered("STORE", axis, places, True, name)
             base = touched.where(_identity(reduce, self.dtype), self)
-        result = base._scattered(_OPS[reduce], axis, places, src, "scatter_reduce")
+        result = base._scattered(_OPS[reduce], axis, places, src, name)
         if reduce != "mean":
             return result
         ones = self._new(filled(self.shape, int(include_self), int64), None, self._device)
-        count = ones._scattered("ADD", axis, places, 1, "scatter_reduce").maximum(1)
+        count = ones._scattered("ADD", axis, places, 1, name).maximum(1)
         return result / count.cast(self.dtype) if self.dtype.is_float else result // count.cast(self.dtype)
 
     def put_along_axis(self, index: Indices, values: Operand, axis: int = -1) -> Self:
@@ -211,12 +224,37 @@ class Gathering(Reduce):
         return self._at_slices("STORE", dim, index, source, "index_copy")
 
     def index_fill(self, dim: int, index: Indices, value: Operand) -> Self:
-        """PyTorch's index_fill: the slices at a vector of indices along `dim`, filled with a number.
+        """PyTorch's index_fill: the slices at a vector of indices along `dim`, filled with a number (also a tensor's).
 
         >>> Tensor([[1, 2], [3, 4]]).index_fill(1, [0], 9).tolist()
         [[9, 2], [9, 4]]
         """
         return self._at_slices("STORE", dim, index, value, "index_fill", wraps=True)
+
+    def index_reduce(
+        self, dim: int, index: Indices, source: Operand, reduce: Reduction, *, include_self: bool = True
+    ) -> Self:
+        """PyTorch's index_reduce: `scatter_reduce` of the slices of `source`, at a vector of indices along `dim`.
+
+        >>> Tensor([1.0, 2.0]).index_reduce(0, [0, 0], Tensor([3.0, 5.0]), "prod").tolist()
+        [15.0, 2.0]
+        """
+        if not self.ndim:
+            return self.reshape(1).index_reduce(dim, index, source, reduce, include_self=include_self).reshape(())
+        axis = one_axis(dim, self.ndim, "index_reduce")
+        places = self._line_along(index, axis, "index_reduce")._along_axis(self.shape, axis)
+        return self._reduced_at(axis, places, source, reduce, include_self, "index_reduce")
+
+    def put(self, index: Indices, source: Operand, accumulate: bool = False) -> Self:
+        """PyTorch's put: the elements of `source` at places of the flat tensor, or added there; a new tensor.
+
+        >>> Tensor([[1, 2], [3, 4]]).put([0, -1], [10, 20]).tolist()
+        [[10, 2], [3, 20]]
+        """
+        values: Any = as_operand(self, source, "put")
+        places = self.flatten()._places_along(index, 0, "put").flatten()
+        flat = values if is_weak_scalar(values) else values.flatten()
+        return self.flatten()._scattered("ADD" if accumulate else "STORE", 0, places, flat, "put").reshape(self.shape)
 
     # ---- masks ----
 
@@ -371,9 +409,13 @@ class Gathering(Reduce):
         return inside.where(part.pad(rest), self)
 
     def _at_slices(self, op: str, dim: int, index: Indices, source: Operand, name: str, wraps: bool = False) -> Self:
+        source = as_operand(self, source, name)
+        if not self.ndim:
+            return self.reshape(1)._at_slices(op, dim, index, source, name, wraps).reshape(())
         axis = one_axis(dim, self.ndim, name)
         places = self._line_along(index, axis, name, wraps)._along_axis(self.shape, axis)
-        source = as_operand(self, source, name)
+        if isinstance(source, TensorCore) and not source.ndim:
+            source = source._result(expand_to(source.uop, places.shape))
         if isinstance(source, TensorCore) and source.shape != places.shape:
             raise ShapeError(f"{name}: values of shape {source.shape} where {places.shape} is needed")
         return self._scattered(op, axis, places, source, name)

@@ -29,7 +29,8 @@ class Joining(Indexing):
     def cat(self: T | Sequence[T], *others: T | int, axis: int = 0, dim: int | None = None) -> T:
         """The tensors one after the other along `axis`; `Tensor.cat([a, b], 1)` as well. Dtypes are promoted.
 
-        Every element is copied exactly: -0.0, nan and infinities as well. Raises ShapeError and DtypeError.
+        Every element is copied exactly: -0.0, nan and infinities as well. Vectors without elements are left out, as in
+        PyTorch. Raises ShapeError and DtypeError.
 
         >>> from rulegrad import Tensor
         >>> Tensor.cat([Tensor([[1], [2]]), Tensor([[3], [4]])], 1).tolist()
@@ -37,13 +38,15 @@ class Joining(Indexing):
         """
         others, axis = _with_axis(self, others, axis_or_dim(axis, dim, "cat", 0))
         tensors = tensors_of(self, others, "cat")
+        dtype = result_dtype(*tensors)
+        # As in PyTorch: a vector without elements, which a loop begins with, fits beside everything.
+        tensors = [t for t in tensors if t.shape != (0,)] or tensors
         first = tensors[0]
         place = one_axis(axis, first.ndim, "cat")
         without = [t.shape[:place] + t.shape[place + 1 :] for t in tensors]
         if any(rest != without[0] for rest in without):
             shapes = ", ".join(str(t.shape) for t in tensors)
             raise ShapeError(f"cat: the shapes {shapes} differ in an axis other than {place}; they must agree there")
-        dtype = result_dtype(*tensors)
         parts = [t for t in tensors if t.shape[place]] or tensors[:1]
         uop = _cat_nodes([cast_to(t.uop, dtype) for t in parts], place)
         return first._result(uop, *tensors[1:])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.errors import ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import bool_
-from rulegrad.tensor.axes import complete_shape, integers, is_list, one_axis, several_axes, whole_number
+from rulegrad.tensor.axes import axis_or_dim, complete_shape, integers, is_list, one_axis, several_axes, whole_number
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.functions import Functions
 from rulegrad.tensor.operands import cast_to, number_of, result_dtype
@@ -131,13 +131,14 @@ class Movement(Functions):
             )
         return [(pair[0], pair[1]) for pair in pairs]
 
-    def flip(self, *axis: Any) -> Self:
-        """The elements in reverse order along the axes (all of them by default).
+    def flip(self, *axis: Any, dims: Any = None) -> Self:
+        """The elements in reverse order along the axes (all of them by default); PyTorch calls them `dims`.
 
         >>> Tensor([[1, 2], [3, 4]]).flip(1).tolist(), Tensor([[1, 2], [3, 4]]).flip().tolist()
         ([[2, 1], [4, 3]], [[4, 3], [2, 1]])
         """
-        named = None if not axis or axis == (None,) else integers(axis, "flip")
+        given = axis if dims is None else (*axis, dims)
+        named = None if not given or given == (None,) else integers(given, "flip")
         axes = several_axes(named, self.ndim, "flip")
         return self._viewed("FLIP", axes=axes) if axes else self._shared()
 
@@ -160,8 +161,9 @@ class Movement(Functions):
                 raise ShapeError(f"transpose: axis {dim0} alone; name two axes, or use permute for an order of all")
             return self.permute(*dim0)
         order = list(range(self.ndim))
-        a, b = (one_axis(axis, self.ndim, "transpose") for axis in (dim0, dim1))
-        order[a], order[b] = order[b], order[a]
+        a, b = (one_axis(axis, self.ndim, "transpose", of_scalar=True) for axis in (dim0, dim1))
+        if a != b:
+            order[a], order[b] = order[b], order[a]
         return self.permute(order)
 
     def swapaxes(self, axis0: int, axis1: int) -> Self:
@@ -201,19 +203,22 @@ class Movement(Functions):
         order.insert(b, a)
         return self.permute(order)
 
-    def squeeze(self, axis: Any = None) -> Self:
-        """Without axes of size 1: all of them, or those named. Raises ShapeError for a larger one.
+    def squeeze(self, axis: Any = None, *, dim: Any = None) -> Self:
+        """Without axes of size 1: all of them, or those named; larger ones stay, as in PyTorch.
 
         >>> x = Tensor.zeros(1, 3, 1)
         >>> x.squeeze().shape, x.squeeze(0).shape
         ((3,), (3, 1))
         """
-        if axis is None:
-            return self.reshape(tuple(n for n in self.shape if n != 1))
+        axes = several_axes(axis_or_dim(axis, dim, "squeeze"), self.ndim, "squeeze")
+        return self.reshape(tuple(n for k, n in enumerate(self.shape) if n != 1 or k not in axes))
+
+    def _squeezed(self, axis: Any = None) -> Self:
+        """`squeeze` as in NumPy and the array API: raises ShapeError for a larger axis."""
         axes = several_axes(axis, self.ndim, "squeeze")
-        if any(self.shape[k] != 1 for k in axes):
+        if axis is not None and any(self.shape[k] != 1 for k in axes):
             raise ShapeError(f"squeeze: axis {axis} of the shape {self.shape} is not of size 1")
-        return self.reshape(tuple(n for k, n in enumerate(self.shape) if k not in axes))
+        return self.squeeze(axis)
 
     def unsqueeze(self, axis: int) -> Self:
         """With a new axis of size 1 at `axis`.

@@ -103,7 +103,7 @@ _FUNCTIONS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "searchsorted": ("searchsorted", {"v": "values", "side": "side"}),
     "sinc": ("sinc", {}),
     "sort": ("sort", {"axis": "axis"}),
-    "squeeze": ("squeeze", {"axis": "axis"}),
+    "squeeze": ("_squeezed", {"axis": "axis"}),
     "std": ("std", {**_AXES, "ddof": "correction", "correction": "correction"}),
     "sum": ("sum", _TYPED),
     "swapaxes": ("swapaxes", {"axis1": "", "axis2": ""}),

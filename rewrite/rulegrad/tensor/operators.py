@@ -42,6 +42,8 @@ class Operators(Elementwise):
     def __rtruediv__(self, other: Operand) -> Self:
         return self.div(other, swapped=True)
 
+    __rdiv__ = __rtruediv__  # PyTorch's
+
     def __floordiv__(self, other: Operand) -> Self:
         return NotImplemented if defers_to(other, "__rfloordiv__") else self.floor_divide(other)
 

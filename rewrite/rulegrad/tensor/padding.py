@@ -87,6 +87,8 @@ class Padding(Arranging):
         >>> Tensor([1, 2, 3, 4]).unfold(0, 2).tolist()
         [[1, 2], [2, 3], [3, 4]]
         """
+        if not self.ndim:
+            return self.reshape(1).unfold(dim, size, step)[0]
         k = one_axis(dim, self.ndim, "unfold")
         width, distance = whole_number(size, "unfold"), whole_number(step, "unfold")
         if not 0 <= width <= self.shape[k] or distance < 1:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from rulegrad.config import config
 from rulegrad.errors import DtypeError, RulegradError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import ALL, as_dtype
@@ -42,13 +40,10 @@ def realize_all(tensors: list[TensorCore], used_up: Sequence[TensorCore] = ()) -
     for tensor in waiting.values():
         groups.setdefault(tensor.device, []).append(tensor)
     for device, group in groups.items():
-        # A graph without buffers does not say where it is wanted, so that is the default meanwhile.
-        silent = any(tensor._past() is None for tensor in group)
-        with config(device=device) if silent else nullcontext():
-            _realize_group(group, used_up)
+        _realize_group(group, device, used_up)
 
 
-def _realize_group(tensors: list[TensorCore], used_up: Sequence[TensorCore]) -> None:
+def _realize_group(tensors: list[TensorCore], device: str, used_up: Sequence[TensorCore]) -> None:
     import rulegrad.compile
 
     for tensor in tensors:
@@ -58,10 +53,10 @@ def _realize_group(tensors: list[TensorCore], used_up: Sequence[TensorCore]) -> 
         for tensor in tensors:
             lines.note(tensor._uop)
     filled = [tensor for tensor in tensors if tensor.size]
-    found = keeping.computation(filled, tensors[0].device, used_up)
+    found = keeping.computation(filled, device, used_up)
     graphs = found.graphs
     try:
-        results = rulegrad.compile.realize(graphs, _Histories(found.tensors)) if graphs else []
+        results = rulegrad.compile.realize(graphs, _Histories(found.tensors), device) if graphs else []
     except RulegradError:
         if any(node.op == "BATCHED" for graph in graphs for node in graph.toposort()):
             raise RulegradError(
@@ -197,17 +192,28 @@ class Realize(TensorCore):
             raise TypeError(f"a tensor of dtype {self.dtype} is not an integer; cast it to one first")
         return int(self.item())
 
-    def to(self, target: Any = None, dtype: Any = None, *, device: str | None = None) -> Self:
+    def to(
+        self,
+        target: Any = None,
+        dtype: Any = None,
+        non_blocking: bool = False,
+        copy: bool = False,
+        *,
+        device: str | None = None,
+    ) -> Self:
         """The same values on another device, in another dtype, or as those of another tensor.
 
         target: a device's name, a dtype, or a tensor whose device and dtype are taken. This tensor itself is returned
-        when nothing changes. Between devices the values go through the host, and the copy has no gradient.
+        when nothing changes, unless `copy` asks for a new one. Between devices the values go through the host, and the
+        copy has no gradient. non_blocking: PyTorch's; nothing is waited for anyway.
         Raises DeviceError for an unknown device and DtypeError for an unknown dtype.
 
         >>> from rulegrad import Tensor
         >>> Tensor([1, 2]).to("float64").dtype, Tensor([1, 2]).to("numpy").device
         (DType('float64'), 'numpy')
         """
+        if isinstance(dtype, bool):  # `to(dtype, non_blocking, copy)`
+            dtype, non_blocking, copy = None, dtype, non_blocking
         if isinstance(target, TensorCore):
             device, dtype = target.device, target.dtype
         elif target is not None and (not isinstance(target, str) or target in ALL):
@@ -217,7 +223,9 @@ class Realize(TensorCore):
         name = device_name(device) or self.device
         moved = self if name == self.device else self._moved(name)
         wanted = moved.dtype if dtype is None else as_dtype(dtype)
-        return moved if wanted == moved.dtype else moved._result(UOp("CAST", (moved.uop,), wanted))
+        if wanted != moved.dtype:
+            return moved._result(UOp("CAST", (moved.uop,), wanted))
+        return moved._same() if copy and moved is self else moved
 
     def _moved(self, device: str) -> Self:
         buffer = upload(self.numpy(), device)

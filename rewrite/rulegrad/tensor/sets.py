@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir.dtype import bool_, float64, int64
-from rulegrad.tensor.axes import whole_number
+from rulegrad.tensor.axes import either, whole_number
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.operands import as_operand, as_tensor, result_dtype
 from rulegrad.tensor.sorting import Sorting
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from typing_extensions import Self
 
     from rulegrad.tensor.operands import Operand
@@ -97,13 +99,22 @@ class Sets(Sorting):
         [[0, 1], [1, 0]]
         """
         if as_tuple:
-            if not self.ndim:
-                raise ShapeError("nonzero: a scalar tensor has no axes; reshape it to (1,) first")
-            return self._nonzero(size, fill_value)
+            return (self if self.ndim else self.reshape(1))._nonzero(size, fill_value)
         places = self._nonzero(size, fill_value)
         if places:
             return places[0].stack(*places[1:], axis=1)
         return self._new(filled((int(bool(_value_of(self))), 0), 0, int64), None, self._device)
+
+    def nonzero_static(self, *, size: int, fill_value: int = -1) -> Self:
+        """PyTorch's nonzero_static: the first `size` rows of `nonzero()`, and then rows of `fill_value`; nothing waits.
+
+        >>> Tensor([0, 5, 6]).nonzero_static(size=3).tolist()
+        [[1], [2], [-1]]
+        """
+        if not self.ndim:
+            return self._new(filled((whole_number(size, "nonzero_static"), 0), 0, int64), None, self._device)
+        found: Self = self.nonzero(size=size, fill_value=fill_value)
+        return found
 
     def argwhere(self) -> Self:
         """NumPy's argwhere: a row of indices for each element that is not zero. Synchronises.
@@ -228,32 +239,118 @@ class Sets(Sorting):
         zeros = self.zeros((count,), dtype=dtype, device=self._device or None)
         return zeros.scatter_add(0, self, 1 if factors is None else factors.cast(dtype)) if self.size else zeros
 
-    def histogram(self, bins: int = 10, range: tuple[float, float] | None = None) -> Histogram:
-        """NumPy's histogram: how many elements are in each of `bins` intervals of one width, the last with its end.
+    def histogram(
+        self,
+        bins: Any = 10,
+        range: tuple[float, float] | None = None,
+        weights: Operand | None = None,
+        density: bool = False,
+        *,
+        weight: Operand | None = None,
+    ) -> Histogram:
+        """How many elements are in each of `bins` intervals of one width, the last with its end.
 
-        range: the ends, by default the smallest and the largest element (which synchronises).
+        bins: a number, or the borders, in order. range: the ends, by default the smallest and the largest element
+        (which synchronises). weights (PyTorch: `weight`): of the elements, which are added up. density: divided by the
+        sum and by the widths. Of floats both results have the tensor's dtype, as in PyTorch; of integers the counts
+        are int64 and the borders float64, as in NumPy. Raises ShapeError.
 
         >>> from rulegrad import Tensor
         >>> Tensor([1.0, 2.0, 2.5, 5.0]).histogram(2).hist.tolist()
-        [3, 1]
+        [3.0, 1.0]
         """
-        flat = self.detach().flatten()
+        weights = either(weights, weight, "histogram", "weights", "weight")
+        ends = None if range is None else [range]
+        column = self.detach().flatten()
+        hist, borders = column._counted_in([column], [bins], ends, weights, density, "histogram")
+        return Histogram(hist, borders[0])
+
+    def histogramdd(
+        self,
+        bins: Any = 10,
+        range: Sequence[float] | None = None,
+        weights: Operand | None = None,
+        density: bool = False,
+        *,
+        weight: Operand | None = None,
+    ) -> Histogram:
+        """`histogram` of points, whose coordinates are the last axis: counts with an axis, and borders, for each.
+
+        bins: a number for all coordinates, or for each a number or its borders. range: the ends of the first
+        coordinate, then those of the second, and so on.
+
+        >>> from rulegrad import Tensor
+        >>> found = Tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0]]).histogramdd([2, 2])
+        >>> found.hist.tolist(), [borders.tolist() for borders in found.bin_edges]
+        ([[1.0, 1.0], [0.0, 1.0]], [[0.0, 0.5, 1.0], [0.0, 0.5, 1.0]])
+        """
+        weights = either(weights, weight, "histogramdd", "weights", "weight")
+        count = self.shape[-1] if self.ndim > 1 else 0
+        parts = [bins] * count if isinstance(bins, int) else list(bins)
+        if not count or len(parts) != count or (range is not None and len(range) != 2 * count):
+            raise ShapeError(
+                f"histogramdd: {len(parts)} bins, range={range}, for points of shape {self.shape}; it needs the shape "
+                "(…, coordinates), and for each coordinate a number of intervals (or borders) and two ends"
+            )
+        columns = list(self.detach().reshape(-1, count).unbind(1))  # type: ignore[attr-defined]
+        ends = None if range is None else [(range[2 * k], range[2 * k + 1]) for k, _ in enumerate(parts)]
+        return Histogram(*columns[0]._counted_in(columns, parts, ends, weights, density, "histogramdd"))
+
+    def _counted_in(
+        self,
+        columns: list[Self],
+        bins: list[Any],
+        ends: list[tuple[float, float]] | None,
+        weights: Any,
+        density: bool,
+        name: str,
+    ) -> tuple[Self, tuple[Self, ...]]:
+        """How many points there are in each cell of a grid, and the borders along each coordinate."""
+        borders = [
+            c._borders(b, None if ends is None else ends[k], name) for k, (c, b) in enumerate(zip(columns, bins))
+        ]
+        shape = tuple(border.size - 1 for border in borders)
+        place, inside = self.zeros_like(int64), self.ones_like(bool_)
+        for values, border in zip(columns, borders):
+            found = border.searchsorted(values, "right") - 1
+            found = (values == border[-1]).where(border.size - 2, found)
+            inside = inside & (found >= 0) & (found < border.size - 1) & ~values.isnan()
+            place = place * (border.size - 1) + found
+        own = self.dtype if self.dtype.is_float else float64
+        dtype = own if self.dtype.is_float or density or weights is not None else int64
+        amounts: Any = 1
+        if weights is not None:
+            amounts = as_tensor(self, weights, name).flatten().cast(dtype)
+            if amounts.shape != self.shape:
+                raise ShapeError(f"{name}: weights for {amounts.size} elements, and there are {self.size}")
+        hist = self.zeros((math.prod(shape),), dtype=dtype, device=self._device or None)
+        if self.size:
+            # what is in no interval has no place, and is not counted
+            hist = hist._scattered("ADD", 0, inside.where(place, -1), amounts, name)
+        hist, total = hist.reshape(shape), hist.sum()
+        if density:
+            for axis, border in enumerate(borders):
+                width = border.shrink((1, border.size)) - border.shrink((0, border.size - 1))
+                hist = hist / width.cast(dtype).reshape(tuple(-1 if k == axis else 1 for k, _ in enumerate(shape)))
+            hist = hist / total
+        return hist, tuple(borders)
+
+    def _borders(self, bins: Any, ends: tuple[float, float] | None, name: str) -> Self:
+        """The borders of intervals of one width, or those that are given."""
+        dtype = self.dtype if self.dtype.is_float else float64
+        if not isinstance(bins, int):
+            given = as_tensor(self, bins, name).cast(dtype)
+            if given.ndim != 1 or given.size < 2:
+                raise ShapeError(f"{name}: borders of shape {given.shape}; give a vector of at least two, in order")
+            return given
         if bins < 1:
-            raise ShapeError(f"histogram: {bins} intervals; use 1 or more")
-        low, high = range or ((_value_of(flat.min()), _value_of(flat.max())) if flat.size else (0.0, 1.0))
+            raise ShapeError(f"{name}: {bins} intervals; use 1 or more")
+        low, high = ends or ((_value_of(self.min()), _value_of(self.max())) if self.size else (0.0, 1.0))
         if low == high:
             low, high = low - 0.5, high + 0.5
         if not low < high:
-            raise ShapeError(f"histogram: the range {low} to {high}; the second end must be larger, and both finite")
-        borders = self.linspace(low, high, bins + 1, dtype=float64, device=self._device or None)
-        values = flat.cast(float64)
-        place = borders.searchsorted(values, "right") - 1
-        place = (values == high).where(bins - 1, place)
-        hist = self.zeros((bins,), dtype=int64, device=self._device or None)
-        if flat.size:
-            # what is in no interval has no place, and is not counted
-            hist = hist._scattered("ADD", 0, place, 1, "histogram")
-        return Histogram(hist, borders)
+            raise ShapeError(f"{name}: the range {low} to {high}; the second end must be larger, and both finite")
+        return self.linspace(low, high, bins + 1, dtype=float64, device=self._device or None).cast(dtype)
 
 
 def _value_of(scalar: Any) -> Any:

@@ -9,9 +9,9 @@ the result where it comes from (Odeh, Green, Mwassi, Shmueli, Birk: Merge Path; 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
-from rulegrad.errors import DtypeError, ShapeError
+from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.ir.dtype import DType, float64, int32, int64, uint64
 from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
 from rulegrad.tensor.cumulative import Cumulative
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: Elements that are sorted by counting: the number of comparisons is this times the number of elements.
 _BLOCK: Final = 64
-_Interpolation = Literal["linear", "lower", "higher", "midpoint", "nearest"]
+Interpolation = Literal["linear", "lower", "higher", "midpoint", "nearest"]
 
 
 class Sorted(NamedTuple):
@@ -109,7 +109,12 @@ class Sorting(Cumulative):
         >>> Tensor([3, 1, 2]).kthvalue(2).values.item()
         2
         """
-        place = one_axis(axis_or_dim(axis, dim, "kthvalue", -1), self.ndim, "kthvalue")
+        named = axis_or_dim(axis, dim, "kthvalue", -1)
+        if not self.ndim:
+            one_axis(named, 0, "kthvalue", of_scalar=True)
+            found = self.reshape(1).kthvalue(k)
+            return Sorted(found.values.reshape(()), found.indices.reshape(()))
+        place = one_axis(named, self.ndim, "kthvalue")
         if not 1 <= k <= self.shape[place]:
             raise ShapeError(
                 f"kthvalue: k={k} for axis {place} of the shape {self.shape}; use 1 to {self.shape[place]}"
@@ -125,7 +130,7 @@ class Sorting(Cumulative):
         q: Any,
         axis: int | None = None,
         keepdims: bool = False,
-        interpolation: _Interpolation = "linear",
+        interpolation: Interpolation = "linear",
         *,
         dim: int | None = None,
         keepdim: bool = False,
@@ -140,19 +145,29 @@ class Sorting(Cumulative):
         """
         return self._quantile(q, axis_or_dim(axis, dim, "quantile"), keepdims or keepdim, interpolation, "quantile")
 
-    def _quantile(self, q: Any, axis: int | None, keepdims: bool, interpolation: str, name: str) -> Self:
+    def _quantile(
+        self, q: Any, axis: int | None, keepdims: bool, interpolation: str, name: str, *, skips_nan: bool = False
+    ) -> Self:
         k = 0 if axis is None else one_axis(axis, self.ndim, name, of_scalar=True)
         x = self.flatten() if axis is None or not self.ndim else self
         x._need_elements((k,), name)
-        shares = q.tolist() if hasattr(q, "tolist") else q
-        several = isinstance(shares, list | tuple)
-        if not all(is_weak_scalar(share) and 0 <= share <= 1 for share in (shares if several else [shares])):
-            raise ShapeError(f"{name}: q={shares}; shares are numbers between 0 and 1, or a list of them")
-        values = x._floating().sort(k).values
-        found = [
-            _between(values, k, share * (x.shape[k] - 1), interpolation) for share in (shares if several else [shares])
-        ]
-        wrong = x.isnan().any(k, keepdims=True)
+        given = q.tolist() if hasattr(q, "tolist") else q
+        several = isinstance(given, list | tuple)
+        shares = given if several else [given]
+        if not all(is_weak_scalar(share) and 0 <= share <= 1 for share in shares):
+            raise ShapeError(f"{name}: q={given}; shares are numbers between 0 and 1, or a list of them")
+        if interpolation not in get_args(Interpolation):
+            raise ConfigError(
+                f"{name}: interpolation={interpolation!r}; use one of {', '.join(get_args(Interpolation))}"
+            )
+        values, wrong = x._floating().sort(k).values, x.isnan()
+        if skips_nan:  # which come last
+            last = wrong.logical_not().sum(k, keepdims=True) - 1
+            found = [_between_numbers(values, k, last, share, interpolation) for share in shares]
+            wrong = last < 0
+        else:
+            found = [_between(values, k, share * (x.shape[k] - 1), interpolation) for share in shares]
+            wrong = wrong.any(k, keepdims=True)
         results = [wrong.where(float("nan"), part) for part in found]
         if not keepdims:
             results = [part.squeeze(k) for part in results]
@@ -179,45 +194,59 @@ class Sorting(Cumulative):
         sorter: Self | None = None,
         *,
         right: bool = False,
+        out_int32: bool = False,
     ) -> Self:
         """Where `values` would be put into this vector, which is in order: before equal elements, or after ("right").
 
-        sorter: the places that sort this tensor, if it is not in order. int64. One kernel, of a binary search.
+        Rows of several axes each have values of their own: the other axes are the same. sorter: the places that sort
+        this tensor, if it is not in order. int64, or int32 with `out_int32`. One kernel, of a binary search.
 
         >>> from rulegrad import Tensor
         >>> Tensor([1, 3, 5]).searchsorted(Tensor([0, 3, 9])).tolist()
         [0, 1, 3]
         """
-        if self.ndim != 1:
-            raise ShapeError(f"searchsorted: the shape is {self.shape}; it must be a vector, in order")
+        if not self.ndim:
+            raise ShapeError(f"searchsorted: the shape is {self.shape}; it must be a vector, in order, or rows")
         if side not in ("left", "right"):
             raise ShapeError(f'searchsorted: side={side!r}; use "left" or "right"')
         found: Any = as_operand(self, values, "searchsorted")
         wanted: Self = found if hasattr(found, "uop") else self.full((), found, device=self._device or None)
-        if not self.size:
-            return self.zeros(wanted.shape, dtype=int64, device=self._device or None)
+        if self.ndim > 1 and wanted.shape[:-1] != self.shape[:-1]:
+            raise ShapeError(f"searchsorted: values of shape {wanted.shape} for rows of shape {self.shape}")
+        dtype = int32 if out_int32 else int64
+        if not self.size or not wanted.size:
+            return self.zeros(wanted.shape, dtype=dtype, device=self._device or None)
         own, targets = self._comparable(wanted)
-        shape: tuple[int, ...] = targets.shape
-        keys, targets = own._order_keys(False).contiguous(), targets._order_keys(False)
+        keys, line = own._order_keys(False), targets._order_keys(False).flatten()
         if sorter is not None:
-            keys = keys.take(sorter).contiguous()
+            keys = keys.take_along_axis(as_tensor(self, sorter, "searchsorted"), -1)
+        keys = keys.contiguous().flatten()
         after = right or side == "right"
-        line = targets.flatten()
 
         def before(place: Self) -> Self:
             key = keys._taken(place, 0)
             return key <= line if after else key < line
 
-        result: Self = _first_false(before, line.zeros_like("int64"), self.size).reshape(shape)
-        return result
+        begin = line.zeros_like("int64")
+        if self.ndim > 1:
+            turns = self.arange(line.size, device=self._device or None)
+            begin = turns // wanted.shape[-1] * self.shape[-1]
+        place = _first_false(before, begin, self.shape[-1])
+        found_places: Self = (place - begin if self.ndim > 1 else place).reshape(wanted.shape).cast(dtype)
+        return found_places
 
-    def bucketize(self, boundaries: Operand, right: bool = False) -> Self:
+    def bucketize(self, boundaries: Operand, right: bool = False, *, out_int32: bool = False) -> Self:
         """PyTorch's bucketize: the number of the interval between the boundaries in which each element lies.
+
+        int64, or int32 with `out_int32`. Raises ShapeError for boundaries that are no vector.
 
         >>> Tensor([1, 5, 9]).bucketize([2, 4, 6]).tolist()
         [0, 2, 3]
         """
-        return as_tensor(self, boundaries, "bucketize").searchsorted(self, "right" if right else "left")
+        borders = as_tensor(self, boundaries, "bucketize")
+        if borders.ndim != 1:
+            raise ShapeError(f"bucketize: boundaries of shape {borders.shape}; they are a vector, in order")
+        return borders.searchsorted(self, right=right, out_int32=out_int32)
 
     def _comparable(self, other: Self) -> tuple[Self, Self]:
         """Both in the dtype in which they are compared."""
@@ -354,6 +383,22 @@ def _between(values: Any, axis: int, place: float, interpolation: str) -> Any:
     found = first + distance * share if share < 0.5 else second - distance * (1 - share)
     # inf - inf would be nan
     return ((first == second) & ~first.isfinite()).where(first, found)
+
+
+def _between_numbers(values: Any, axis: int, last: Any, share: float, interpolation: str) -> Any:
+    """`_between` where each row has a last place of its own."""
+    place = last.cast(float64) * share
+    if interpolation != "linear" and interpolation != "midpoint":
+        place = {"lower": place.floor, "higher": place.ceil, "nearest": place.round}[interpolation]()
+    low = place.floor()
+    first, second = (
+        values.take_along_axis(at.cast(int64).clip(0, values.shape[axis] - 1), axis) for at in (low, place.ceil())
+    )
+    part = (place - low).cast(values.dtype)
+    if interpolation == "midpoint":
+        part = (part > 0).where(0.5, part)
+    # inf - inf would be nan
+    return ((first == second) & ~first.isfinite()).where(first, first.lerp(second, part))
 
 
 def _key_dtype(dtype: DType) -> DType:

@@ -10,6 +10,7 @@ from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir.dtype import float64, int64
 from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
 from rulegrad.tensor.operands import as_tensor
+from rulegrad.tensor.sorting import Interpolation
 from rulegrad.tensor.torch_names import TorchNames
 
 if TYPE_CHECKING:
@@ -65,21 +66,21 @@ class Statistics(TorchNames):
 
     def nanquantile(
         self,
-        q: float,
+        q: Any,
         axis: int | None = None,
         keepdims: bool = False,
+        interpolation: Interpolation = "linear",
         *,
         dim: int | None = None,
         keepdim: bool = False,
     ) -> Self:
-        """The value below which the share `q` of the elements that are not nan lies, between two of them linearly.
-
-        nan where all are. Raises ShapeError.
+        """`quantile` of the elements that are not nan; nan where all are. Raises ShapeError and ConfigError.
 
         >>> Tensor([1.0, float("nan"), 3.0]).nanquantile(0.25).item()
         1.5
         """
-        return self._nanquantile(q, axis_or_dim(axis, dim, "nanquantile"), keepdims or keepdim, "nanquantile")
+        named = axis_or_dim(axis, dim, "nanquantile")
+        return self._quantile(q, named, keepdims or keepdim, interpolation, "nanquantile", skips_nan=True)
 
     def nanmedian(
         self, axis: int | None = None, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
@@ -90,27 +91,8 @@ class Statistics(TorchNames):
         >>> Tensor([1.0, float("nan"), 3.0]).nanmedian().item()
         2.0
         """
-        return self._nanquantile(0.5, axis_or_dim(axis, dim, "nanmedian"), keepdims or keepdim, "nanmedian")
-
-    def _nanquantile(self, q: float, axis: int | None, keepdims: bool, name: str) -> Self:
-        if not 0 <= q <= 1:
-            raise ShapeError(f"{name}: q={q}; a share is a number between 0 and 1")
-        k = 0 if axis is None else one_axis(axis, self.ndim, name, of_scalar=True)
-        x = (self.flatten() if axis is None or not self.ndim else self)._floating()
-        x._need_elements((k,), name)
-        ordered: Self = x.sort(k).values  # nan comes last
-        last = x.isnan().logical_not().sum(k, keepdims=True) - 1
-        place = last.cast(float64) * q
-        low = place.floor()
-        first, second = (
-            ordered.take_along_axis(at.cast(int64).clip(0, x.shape[k] - 1), k) for at in (low, low.add(1).minimum(last))
-        )
-        share = (place - low).cast(x.dtype)
-        found = (first.equal(second) & ~first.isfinite()).where(first, first.lerp(second, share))
-        found = (last < 0).where(float("nan"), found)
-        if not keepdims:
-            return found.squeeze(k)
-        return found if axis is not None and self.ndim else found.reshape((1,) * self.ndim)
+        named = axis_or_dim(axis, dim, "nanmedian")
+        return self._quantile(0.5, named, keepdims or keepdim, "linear", "nanmedian", skips_nan=True)
 
     # ---- of all elements, and of pairs of variables ----
 
@@ -276,26 +258,32 @@ class Statistics(TorchNames):
         found = tuple(type(self)(part, device=self._device or None) for part in results)
         return found if len(found) > 1 else found[0]
 
-    def unique_consecutive(self, return_inverse: bool = False, return_counts: bool = False) -> Any:
-        """The elements of the flat tensor without those that equal the one before. Synchronises.
+    def unique_consecutive(
+        self, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    ) -> Any:
+        """The elements of the flat tensor, or the slices along `dim`, that differ from the one before. Synchronises.
 
         >>> from rulegrad import Tensor
         >>> Tensor([1, 1, 2, 1]).unique_consecutive().tolist()
         [1, 2, 1]
         """
-        flat: Any = self.detach().flatten()
-        if not flat.size:
-            begins = flat.zeros_like("bool")
+        k = 0 if dim is None else one_axis(dim, self.ndim, "unique_consecutive", of_scalar=True)
+        x: Any = self.detach().flatten() if dim is None or not self.ndim else self.detach()
+        extent, device = x.shape[k], self._device or None
+        if extent:
+            rows = x.moveaxis(k, 0).reshape(extent, -1) if x.size else self.zeros((extent, 1), device=device)
+            changed = (rows.shrink((1, extent), None) != rows.shrink((0, extent - 1), None)).any(1)
+            begins = self.ones((1,), dtype="bool", device=device).cat(changed)
         else:
-            first = self.ones((1,), dtype="bool", device=self._device or None)
-            begins = first.cat(flat.shrink((1, flat.size)) != flat.shrink((0, flat.size - 1)))
+            begins = self.zeros((0,), dtype="bool", device=device)
         starts = begins.nonzero(as_tuple=True)[0]
-        results = [flat.take(starts)]
+        results = [x.take(starts, k)]
         if return_inverse:
-            results.append((begins.cumsum(0) - 1).reshape(self.shape))
+            inverse = begins.cumsum(0) - 1
+            results.append(inverse.reshape(self.shape) if dim is None else inverse)
         if return_counts:
-            ends = starts.shrink((1, starts.size)).cat(self.full((1,), flat.size, int64, self._device or None))
-            results.append(ends - starts if flat.size else starts)
+            ends = starts.shrink((min(1, starts.size), starts.size)).cat(self.full((1,), extent, int64, device))
+            results.append(ends - starts if extent else starts)
         return tuple(results) if len(results) > 1 else results[0]
 
     def dist(self, other: Operand, p: float = 2) -> Self:

@@ -9,9 +9,9 @@ from rulegrad.errors import GradientError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.tensor.constants import constant
 from rulegrad.tensor.history import GradientPoint, argument_numbers, gradient_points, join
-from rulegrad.tensor.operands import as_operand, as_tensor, result_dtype
+from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, result_dtype
 from rulegrad.tensor.storage import is_weak_scalar
-from rulegrad.tensor.torch_views import TorchViews
+from rulegrad.tensor.torch_shapes import TorchShapes
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rulegrad.tensor.operands import Operand
 
 
-class TorchNames(TorchViews):
+class TorchNames(TorchShapes):
     """addcmul, amax, bmm, addmm, new_zeros, normal_, retain_grad, …"""
 
     __slots__ = ()
@@ -290,7 +290,24 @@ class TorchNames(TorchViews):
         [[32]]
         """
         product = as_tensor(self, first, "addmm")._product(second, 2, "addmm")
-        return (self if beta == 1 else self * beta) + (product if alpha == 1 else product * alpha)
+        return self._plus(product, beta, alpha, "addmm")
+
+    def addbmm(self, first: Operand, second: Operand, *, beta: float = 1, alpha: float = 1) -> Self:
+        """`beta * self + alpha * (first @ second).sum(0)`: the products of two batches of matrices, added up.
+
+        >>> Tensor([[10]]).addbmm(Tensor([[[1, 2]], [[1, 1]]]), Tensor([[[3], [4]], [[1], [0]]])).tolist()
+        [[22]]
+        """
+        product = as_tensor(self, first, "addbmm")._product(second, 3, "addbmm")
+        return self._plus(product.sum(0, dtype=product.dtype), beta, alpha, "addbmm")
+
+    def _plus(self, product: Self, beta: float, alpha: float, name: str) -> Self:
+        """`beta * self + alpha * product`; where `beta` is 0, nan and infinities of this tensor do not matter."""
+        added = product if alpha == 1 else product * alpha
+        if beta == 0:
+            shape = broadcast_shapes(name, self.shape, added.shape)
+            return added.cast(result_dtype(self, added)).expand(shape)._same()
+        return (self if beta == 1 else self * beta) + added
 
     def addmv(self, matrix: Operand, vector: Operand, *, beta: float = 1, alpha: float = 1) -> Self:
         """`beta * self + alpha * (matrix @ vector)`
@@ -299,7 +316,7 @@ class TorchNames(TorchViews):
         [13, 27]
         """
         product = as_tensor(self, matrix, "addmv").mv(vector)
-        return (self if beta == 1 else self * beta) + (product if alpha == 1 else product * alpha)
+        return self._plus(product, beta, alpha, "addmv")
 
     def addr(self, first: Operand, second: Operand, *, beta: float = 1, alpha: float = 1) -> Self:
         """`beta * self + alpha * outer(first, second)`
@@ -308,7 +325,7 @@ class TorchNames(TorchViews):
         [[13, 24], [16, 28]]
         """
         product = as_tensor(self, first, "addr").outer(second)
-        return (self if beta == 1 else self * beta) + (product if alpha == 1 else product * alpha)
+        return self._plus(product, beta, alpha, "addr")
 
     def ger(self, other: Operand) -> Self:
         """PyTorch's old name of `outer`.
@@ -325,7 +342,7 @@ class TorchNames(TorchViews):
         [[[31]]]
         """
         product = as_tensor(self, first, "baddbmm")._product(second, 3, "baddbmm")
-        return (self if beta == 1 else self * beta) + (product if alpha == 1 else product * alpha)
+        return self._plus(product, beta, alpha, "baddbmm")
 
     # ---- random values ----
 
