@@ -62,6 +62,15 @@ def test_scatter(device, check, name):
     )
 
 
+def test_one_value_at_one_place_again_and_again(device, check):
+    """Nothing in the loop of the updates depends on its counter, and they are made in each turn all the same."""
+    place = Tensor([1]).realize().expand(3)
+    check(
+        (Tensor([1.0, 2.0]).scatter_add(0, place, 1.5), np.float32([1.0, 6.5])),
+        (Tensor([1.0, 2.0]).scatter(0, place, 2.0, "multiply"), np.float32([1.0, 16.0])),
+    )
+
+
 def test_scatter_reduce(device, check):
     x, i, u = Tensor(A), Tensor(IX), Tensor(U)
     count = scattered(np.ones_like(A), IX, np.ones_like(U), np.add)

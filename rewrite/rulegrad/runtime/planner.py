@@ -299,7 +299,14 @@ class Planner:
             self._store_now(node, value)
 
     def _update(self, node: UOp) -> None:
-        self._store_now(node, self._slot[node.src[1]], self._combination(node))
+        slots = [self._slot[source] for source in (node.src[1], *node.src[3:])]
+
+        def repeated(value: Array, *turns: Array) -> Array:
+            """The value for each turn, also where it is the same in all of them."""
+            return np.broadcast_to(value, np.broadcast_shapes(value.shape, *(turn.shape for turn in turns)))
+
+        value = self._add(repeated, slots, 1) if len(slots) > 1 else slots[0]
+        self._store_now(node, value, self._combination(node))
 
     def _store_now(self, node: UOp, value: int, combine: np.ufunc | None = None) -> None:
         rank, target = self._rank, node.src[0]
