@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.config import config
 
 if TYPE_CHECKING:
-    from rulegrad import array_api, errors, nn, optim
+    from rulegrad import array_api, errors, fft, masked, nn, optim, signal, special
     from rulegrad.ir import UOp
     from rulegrad.ir import dtype as dtypes
     from rulegrad.lang.engine import load_rules, rewrite
@@ -42,6 +42,7 @@ _PLACES = {
     "dtypes": ("rulegrad.ir.dtype", ""),
     "enable_grad": ("rulegrad.tensor.gradient_mode", "enable_grad"),
     "errors": ("rulegrad.errors", ""),
+    "fft": ("rulegrad.fft", ""),
     "fork_rng": ("rulegrad.tensor.generators", "fork_rng"),
     "get_rng_state": ("rulegrad.tensor.generators", "get_rng_state"),
     "grad": ("rulegrad.tensor.functional", "grad"),
@@ -53,6 +54,7 @@ _PLACES = {
     "load_backend": ("rulegrad.runtime.devices", "load_backend"),
     "load_rules": ("rulegrad.lang.engine", "load_rules"),
     "manual_seed": ("rulegrad.tensor.generators", "manual_seed"),
+    "masked": ("rulegrad.masked", ""),
     "memory_report": ("rulegrad.runtime.memory", "memory_report"),
     "nn": ("rulegrad.nn", ""),
     "no_grad": ("rulegrad.tensor", "no_grad"),
@@ -63,6 +65,8 @@ _PLACES = {
     "rewrite": ("rulegrad.lang.engine", "rewrite"),
     "save": ("rulegrad.nn.checkpoint_files", "save"),
     "set_rng_state": ("rulegrad.tensor.generators", "set_rng_state"),
+    "signal": ("rulegrad.signal", ""),
+    "special": ("rulegrad.special", ""),
     "trace": ("rulegrad.tracing", "trace"),
     "value_and_grad": ("rulegrad.tensor.functional", "value_and_grad"),
     "vjp": ("rulegrad.tensor.functional", "vjp"),
@@ -81,6 +85,7 @@ __all__ = [
     "dtypes",
     "enable_grad",
     "errors",
+    "fft",
     "fork_rng",
     "get_rng_state",
     "grad",
@@ -92,6 +97,7 @@ __all__ = [
     "load_backend",
     "load_rules",
     "manual_seed",
+    "masked",
     "memory_report",
     "nn",
     "no_grad",
@@ -102,6 +108,8 @@ __all__ = [
     "rewrite",
     "save",
     "set_rng_state",
+    "signal",
+    "special",
     "trace",
     "value_and_grad",
     "vjp",

@@ -17,12 +17,16 @@ from rulegrad import Tensor, UOp
 MODULES = (
     "rulegrad",
     "rulegrad.array_api",
+    "rulegrad.fft",
     "rulegrad.linalg",
+    "rulegrad.masked",
     "rulegrad.nn",
     "rulegrad.nn.functional",
     "rulegrad.nn.utils",
     "rulegrad.optim",
     "rulegrad.optim.lr_scheduler",
+    "rulegrad.signal.windows",
+    "rulegrad.special",
 )
 
 

@@ -76,7 +76,7 @@ def either(value: Any, other: Any, operation: str, name: str, other_name: str) -
     return other if value is None else value
 
 
-def axis_or_dim(axis: Any, dim: Any, operation: str, default: int | None = None) -> Any:
+def axis_or_dim(axis: Any, dim: Any, operation: str, default: Any = None) -> Any:
     """NumPy's `axis`, or PyTorch's `dim` in its place. Raises ConfigError where both are given."""
     if dim is None:
         return axis

@@ -17,7 +17,7 @@ import numpy as np
 from rulegrad.errors import ShapeError
 from rulegrad.ir.dtype import DType
 from rulegrad.runtime.buffer import Buffer
-from rulegrad.tensor.axes import one_axis, whole_number
+from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
 from rulegrad.tensor.linalg.host import is_complex, supported
 from rulegrad.tensor.storage import default_float, upload
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     #: The real and the imaginary part; None for an imaginary part of zeros.
     Pair: TypeAlias = "tuple[Tensor, Tensor | None]"
     #: Lengths or axes; None for those of the tensor.
-    Lengths: TypeAlias = "Sequence[int] | None"
+    Lengths: TypeAlias = "int | Sequence[int] | None"
 
 #: Lengths up to this one are done by one matrix; so are primes up to the other one.
 _WHOLE: Final = 16
@@ -36,55 +36,63 @@ _PRIME: Final = 64
 
 NORMS: Final = ("backward", "ortho", "forward")
 
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift",
+    "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
+
 
 # ---- one axis ----
 
 
-def fft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def fft(x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = None, *, dim: int | None = None) -> Tensor:
     """X[k] = sum of x[j] exp(-2 pi i j k / n) over j, along `axis`; complex.
 
     n: the length; x is cut, or followed by zeros. norm: where the factor 1 / n is: "backward" (in the inverse),
-    "forward" (here), "ortho" (its root in both). Raises ShapeError for no elements, ValueError for another norm.
+    "forward" (here), "ortho" (its root in both). dim: PyTorch's name of `axis`. Raises ShapeError for no elements,
+    ValueError for another norm.
 
     >>> from rulegrad import Tensor
     >>> fft(Tensor([1.0, 2.0, 3.0, 4.0])).real.tolist()
     [10.0, -2.0, -2.0, -2.0]
     """
-    place, length = _place(x, n, axis, "fft")
+    place, length = _place(x, n, axis_or_dim(axis, dim, "fft", -1), "fft")
     return _join(_along(_parts(_resized(x, length, place)), place, -1, _scale(length, norm, "forward")))
 
 
-def ifft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def ifft(x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = None, *, dim: int | None = None) -> Tensor:
     """The inverse of `fft`: x[j] = 1 / n * sum of X[k] exp(2 pi i j k / n) over k; complex.
 
     >>> from rulegrad import Tensor
     >>> ifft(Tensor([4.0, 0.0, 0.0, 0.0])).real.tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
-    place, length = _place(x, n, axis, "ifft")
+    place, length = _place(x, n, axis_or_dim(axis, dim, "ifft", -1), "ifft")
     return _join(_along(_parts(_resized(x, length, place)), place, 1, _scale(length, norm, "backward")))
 
 
-def rfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def rfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = None, *, dim: int | None = None) -> Tensor:
     """The first n // 2 + 1 elements of the `fft` of real numbers; the others are their conjugates.
 
     >>> from rulegrad import Tensor
     >>> rfft(Tensor([1.0, 2.0, 3.0, 4.0])).shape
     (3,)
     """
-    place, length = _place(x, n, axis, "rfft")
+    place, length = _place(x, n, axis_or_dim(axis, dim, "rfft", -1), "rfft")
     whole = _along(_parts(_resized(x, length, place)), place, -1, _scale(length, norm, "forward"))
     return _join(_each(whole, lambda part: _resized(part, length // 2 + 1, place)))
 
 
-def irfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def irfft(
+    x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = None, *, dim: int | None = None
+) -> Tensor:
     """The inverse of `rfft`: n real numbers, by default an even number of them, 2 * (elements - 1).
 
     >>> from rulegrad import Tensor
     >>> irfft(Tensor([4.0, 0.0, 0.0])).tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
-    place = one_axis(axis, x.ndim, "irfft")
+    place = one_axis(axis_or_dim(axis, dim, "irfft", -1), x.ndim, "irfft")
     length = _length(2 * (x.shape[place] - 1) if n is None else n, "irfft")
     real, imaginary = _parts(_resized(x, length // 2 + 1, place))
     if imaginary is None:
@@ -99,73 +107,177 @@ def irfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward
     return _along((real, imaginary), place, 1, _scale(length, norm, "backward"))[0]
 
 
-def hfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def hfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = None, *, dim: int | None = None) -> Tensor:
     """The `fft`, real, of a signal that is the conjugate of itself backwards, of which the first half is given.
 
     >>> from rulegrad import Tensor
     >>> hfft(Tensor([1.0, 0.0])).tolist()
     [1.0, 1.0]
     """
-    return irfft(_conjugate(x), n, axis, _swapped(norm))
+    return irfft(_conjugate(x), n, axis, _swapped(norm), dim=dim)
 
 
-def ihfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def ihfft(
+    x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = None, *, dim: int | None = None
+) -> Tensor:
     """The inverse of `hfft`: the first n // 2 + 1 elements.
 
     >>> from rulegrad import Tensor
     >>> ihfft(Tensor([1.0, 1.0])).real.tolist()
     [1.0, 0.0]
     """
-    return _conjugate(rfft(x, n, axis, _swapped(norm)))
+    return _conjugate(rfft(x, n, axis, _swapped(norm), dim=dim))
 
 
 # ---- several axes ----
 
 
-def fftn(x: Tensor, s: Lengths = None, axes: Lengths = None, norm: str = "backward") -> Tensor:
+def fftn(x: Tensor, s: Lengths = None, axes: Lengths = None, norm: str | None = None, *, dim: Lengths = None) -> Tensor:
     """`fft` along several axes, with the lengths `s`; all axes by default. Raises ShapeError.
 
     >>> from rulegrad import Tensor
     >>> fftn(Tensor([[1.0, 1.0], [1.0, 1.0]])).real.round().sum().item()
     4.0
     """
-    return _in_turn(x, fft, _lengths(x, s, axes, "fftn"), norm)
+    return _in_turn(x, fft, _lengths(x, s, axis_or_dim(axes, dim, "fftn"), "fftn"), norm)
 
 
-def ifftn(x: Tensor, s: Lengths = None, axes: Lengths = None, norm: str = "backward") -> Tensor:
+def ifftn(
+    x: Tensor, s: Lengths = None, axes: Lengths = None, norm: str | None = None, *, dim: Lengths = None
+) -> Tensor:
     """The inverse of `fftn`.
 
     >>> from rulegrad import Tensor
     >>> ifftn(Tensor([[4.0, 0.0], [0.0, 0.0]])).real.tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """
-    return _in_turn(x, ifft, _lengths(x, s, axes, "ifftn"), norm)
+    return _in_turn(x, ifft, _lengths(x, s, axis_or_dim(axes, dim, "ifftn"), "ifftn"), norm)
 
 
-def rfftn(x: Tensor, s: Lengths = None, axes: Lengths = None, norm: str = "backward") -> Tensor:
+def rfftn(
+    x: Tensor, s: Lengths = None, axes: Lengths = None, norm: str | None = None, *, dim: Lengths = None
+) -> Tensor:
     """`rfft` along the last of the axes, then `fft` along the others.
 
     >>> from rulegrad import Tensor
     >>> rfftn(Tensor([[1.0, 1.0], [1.0, 1.0]])).shape
     (2, 2)
     """
-    *others, (place, length) = _lengths(x, s, axes, "rfftn")
+    *others, (place, length) = _lengths(x, s, axis_or_dim(axes, dim, "rfftn"), "rfftn")
     return _in_turn(rfft(x, length, place, norm), fft, others, norm)
 
 
-def irfftn(x: Tensor, s: Lengths = None, axes: Lengths = None, norm: str = "backward") -> Tensor:
+def irfftn(
+    x: Tensor, s: Lengths = None, axes: Lengths = None, norm: str | None = None, *, dim: Lengths = None
+) -> Tensor:
     """The inverse of `rfftn`: real; the last axis has by default an even number of elements.
 
     >>> from rulegrad import Tensor
     >>> irfftn(Tensor([[4.0, 0.0], [0.0, 0.0]])).tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """
-    *others, (place, length) = _lengths(x, s, axes, "irfftn")
+    *others, (place, length) = _lengths(x, s, axis_or_dim(axes, dim, "irfftn"), "irfftn")
     last = 2 * (x.shape[place] - 1) if s is None else length
     return irfft(_in_turn(x, ifft, others, norm), last, place, norm)
 
 
-def _in_turn(x: Tensor, transform: Callable[..., Tensor], axes: list[tuple[int, int]], norm: str) -> Tensor:
+def hfftn(
+    x: Tensor, s: Lengths = None, axes: Lengths = None, norm: str | None = None, *, dim: Lengths = None
+) -> Tensor:
+    """The `fftn`, real, of what is the conjugate of itself backwards, of which a half of the last axis is given.
+
+    >>> from rulegrad import Tensor
+    >>> hfftn(Tensor([[1.0, 0.0], [0.0, 0.0]])).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    return irfftn(_conjugate(x), s, axes, _swapped(norm), dim=dim)
+
+
+def ihfftn(
+    x: Tensor, s: Lengths = None, axes: Lengths = None, norm: str | None = None, *, dim: Lengths = None
+) -> Tensor:
+    """The inverse of `hfftn`: the first half of the last axis.
+
+    >>> from rulegrad import Tensor
+    >>> ihfftn(Tensor([[1.0, 1.0], [1.0, 1.0]])).abs().sum().item()
+    1.0
+    """
+    return _conjugate(rfftn(x, s, axes, _swapped(norm), dim=dim))
+
+
+def fft2(
+    x: Tensor, s: Lengths = None, axes: Lengths = (-2, -1), norm: str | None = None, *, dim: Lengths = None
+) -> Tensor:
+    """`fftn` along two axes, by default the last two. Raises ShapeError.
+
+    >>> from rulegrad import Tensor
+    >>> fft2(Tensor([[1.0, 1.0], [1.0, 1.0]])).abs().sum().item()
+    4.0
+    """
+    return fftn(x, s, axis_or_dim(axes, dim, "fft2", (-2, -1)), norm)
+
+
+def ifft2(
+    x: Tensor, s: Lengths = None, axes: Lengths = (-2, -1), norm: str | None = None, *, dim: Lengths = None
+) -> Tensor:
+    """The inverse of `fft2`.
+
+    >>> from rulegrad import Tensor
+    >>> ifft2(Tensor([[4.0, 0.0], [0.0, 0.0]])).real.tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    return ifftn(x, s, axis_or_dim(axes, dim, "ifft2", (-2, -1)), norm)
+
+
+def rfft2(
+    x: Tensor, s: Lengths = None, axes: Lengths = (-2, -1), norm: str | None = None, *, dim: Lengths = None
+) -> Tensor:
+    """`rfftn` along two axes, by default the last two.
+
+    >>> from rulegrad import Tensor
+    >>> rfft2(Tensor([[1.0, 1.0], [1.0, 1.0]])).abs().sum().item()
+    4.0
+    """
+    return rfftn(x, s, axis_or_dim(axes, dim, "rfft2", (-2, -1)), norm)
+
+
+def irfft2(
+    x: Tensor, s: Lengths = None, axes: Lengths = (-2, -1), norm: str | None = None, *, dim: Lengths = None
+) -> Tensor:
+    """The inverse of `rfft2`: real.
+
+    >>> from rulegrad import Tensor
+    >>> irfft2(Tensor([[4.0, 0.0], [0.0, 0.0]])).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    return irfftn(x, s, axis_or_dim(axes, dim, "irfft2", (-2, -1)), norm)
+
+
+def hfft2(
+    x: Tensor, s: Lengths = None, axes: Lengths = (-2, -1), norm: str | None = None, *, dim: Lengths = None
+) -> Tensor:
+    """`hfftn` along two axes, by default the last two: real.
+
+    >>> from rulegrad import Tensor
+    >>> hfft2(Tensor([[1.0, 0.0], [0.0, 0.0]])).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    return hfftn(x, s, axis_or_dim(axes, dim, "hfft2", (-2, -1)), norm)
+
+
+def ihfft2(
+    x: Tensor, s: Lengths = None, axes: Lengths = (-2, -1), norm: str | None = None, *, dim: Lengths = None
+) -> Tensor:
+    """The inverse of `hfft2`.
+
+    >>> from rulegrad import Tensor
+    >>> ihfft2(Tensor([[1.0, 1.0], [1.0, 1.0]])).abs().sum().item()
+    1.0
+    """
+    return ihfftn(x, s, axis_or_dim(axes, dim, "ihfft2", (-2, -1)), norm)
+
+
+def _in_turn(x: Tensor, transform: Callable[..., Tensor], axes: list[tuple[int, int]], norm: str | None) -> Tensor:
     for place, length in axes:
         x = transform(x, length, place, norm)
     return x
@@ -173,6 +285,7 @@ def _in_turn(x: Tensor, transform: Callable[..., Tensor], axes: list[tuple[int, 
 
 def _lengths(x: Tensor, s: Any, axes: Any, operation: str) -> list[tuple[int, int]]:
     """Each axis with its length."""
+    s, axes = ((given,) if isinstance(given, int) else given for given in (s, axes))
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
     places = [one_axis(axis, x.ndim, operation) for axis in axes]
@@ -207,24 +320,24 @@ def rfftfreq(n: int, d: float = 1.0, dtype: Any = None, device: str | None = Non
     return _created(np.arange(length // 2 + 1) / (length * d), dtype, device)
 
 
-def fftshift(x: Tensor, axes: int | Sequence[int] | None = None) -> Tensor:
+def fftshift(x: Tensor, axes: Lengths = None, *, dim: Lengths = None) -> Tensor:
     """The elements moved along the axes so that frequency 0 is in the middle.
 
     >>> from rulegrad import Tensor
     >>> fftshift(Tensor([0, 1, -2, -1])).tolist()
     [-2, -1, 0, 1]
     """
-    return _shifted(x, axes, lambda extent: extent // 2)
+    return _shifted(x, axis_or_dim(axes, dim, "fftshift"), lambda extent: extent // 2)
 
 
-def ifftshift(x: Tensor, axes: int | Sequence[int] | None = None) -> Tensor:
+def ifftshift(x: Tensor, axes: Lengths = None, *, dim: Lengths = None) -> Tensor:
     """The inverse of `fftshift`.
 
     >>> from rulegrad import Tensor
     >>> ifftshift(Tensor([-2, -1, 0, 1])).tolist()
     [0, 1, -2, -1]
     """
-    return _shifted(x, axes, lambda extent: -(extent // 2))
+    return _shifted(x, axis_or_dim(axes, dim, "ifftshift"), lambda extent: -(extent // 2))
 
 
 def _shifted(x: Tensor, axes: Any, distance: Callable[[int], int]) -> Tensor:
@@ -389,11 +502,13 @@ def _resized(x: Tensor, length: int, place: int) -> Tensor:
     return x.shrink(*[(0, length) if k == place else None for k in range(x.ndim)])
 
 
-def _scale(n: int, norm: str, direction: str) -> float:
+def _scale(n: int, norm: str | None, direction: str) -> float:
+    norm = "backward" if norm is None else norm
     if norm not in NORMS:
         raise ValueError(f"norm is {norm!r}; use one of {', '.join(map(repr, NORMS))}")
     return 1 / math.sqrt(n) if norm == "ortho" else 1 / n if norm == direction else 1.0
 
 
-def _swapped(norm: str) -> str:
+def _swapped(norm: str | None) -> str:
+    norm = "backward" if norm is None else norm
     return {"backward": "forward", "forward": "backward"}.get(norm, norm)

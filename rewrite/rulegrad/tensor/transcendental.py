@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
 from rulegrad.ir.dtype import float32
+from rulegrad.tensor import special as functions
 from rulegrad.tensor.operands import as_operand, float_dtype, result_dtype
 from rulegrad.tensor.operators import Operators
 
@@ -361,6 +362,48 @@ class Transcendental(Operators):
         -0.577
         """
         return self._float_unary("DIGAMMA")
+
+    def erfinv(self) -> Self:
+        """The inverse of `erf`, from -1 to 1: infinite there, nan outside.
+
+        >>> [round(v, 4) for v in Tensor([0.0, 0.5, -1.0]).erfinv().tolist()]
+        [0.0, 0.4769, -inf]
+        """
+        return functions.erfinv(self)  # type: ignore[no-any-return]
+
+    def i0(self) -> Self:
+        """The modified Bessel function of the first kind of order 0; `rulegrad.special` has its relatives.
+
+        >>> [round(v, 4) for v in Tensor([0.0, 1.0]).i0().tolist()]
+        [1.0, 1.2661]
+        """
+        return functions.i0(self)  # type: ignore[no-any-return]
+
+    def igamma(self, other: Operand) -> Self:
+        """The regularized lower incomplete gamma function P(self, other); `igammac` is 1 less it.
+
+        >>> [round(v, 4) for v in Tensor([0.5, 2.0]).igamma(1.0).tolist()]
+        [0.8427, 0.2642]
+        """
+        return functions.gammainc(self, other)  # type: ignore[no-any-return]
+
+    def igammac(self, other: Operand) -> Self:
+        """The regularized upper incomplete gamma function Q(self, other), with all digits where it is small.
+
+        >>> [round(v, 4) for v in Tensor([0.5, 2.0]).igammac(1.0).tolist()]
+        [0.1573, 0.7358]
+        """
+        return functions.gammaincc(self, other)  # type: ignore[no-any-return]
+
+    def mvlgamma(self, p: int) -> Self:
+        """The logarithm of the multivariate gamma function of dimension p, for elements above (p - 1) / 2.
+
+        Raises ShapeError for a dimension below 1.
+
+        >>> round(Tensor(2.5).mvlgamma(2).item(), 4)
+        0.857
+        """
+        return functions.multigammaln(self, p)  # type: ignore[return-value,arg-type]
 
     @in_float32
     def logit(self, eps: float | None = None) -> Self:
