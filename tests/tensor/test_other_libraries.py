@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from rulegrad import Tensor
-from rulegrad.errors import GradientError
+from rulegrad import array_api as xp
+from rulegrad.errors import ConfigError, GradientError, ShapeError
 from rulegrad.tensor import einops_backend
 from rulegrad.tensor.capsules import Borrowed, _described, lend
 
@@ -155,6 +156,45 @@ def test_pandas_and_xarray_take_tensors() -> None:
         np.testing.assert_allclose(found.numpy(), getattr(plain, name)("r").data, rtol=1e-6)
     for changed in (array * 2, array.isel(r=0), array.transpose("c", "r"), array.fillna(0), array.roll(r=1)):
         assert isinstance(changed.data, Tensor)
+
+
+def test_xarray_pads_shifts_and_selects_tensors() -> None:
+    xarray = pytest.importorskip("xarray")
+    plain = xarray.DataArray(np.arange(6.0).reshape(2, 3), dims=("r", "c"))
+    array = plain.copy(data=Tensor(plain.data, device="numpy"))
+    for mode in ("edge", "reflect", "symmetric", "wrap"):
+        found = array.pad(c=2, mode=mode).data
+        assert isinstance(found, Tensor) and found.tolist() == plain.pad(c=2, mode=mode).data.tolist(), mode
+    for call in (
+        lambda x: x.pad(c=(1, 2), r=1, constant_values=7),
+        lambda x: x.pad(c=(1, 2), r=1, constant_values=(7, 8)),
+        lambda x: x.pad(c=(1, 2), r=(0, 1), constant_values={"c": (7, 8), "r": (5, 6)}),
+        lambda x: x.shift(c=1, fill_value=0),
+        lambda x: x.shift(r=-1, c=1, fill_value=9),
+        lambda x: x.where(x > 2, -1),
+    ):
+        found = call(array).data
+        assert isinstance(found, Tensor) and found.tolist() == call(plain).data.tolist()
+    # Without a value xarray asks what stands for "missing" in a dtype, and knows NumPy's and pandas' only.
+    with pytest.raises(TypeError, match="extension array dtype or numpy dtype"):
+        array.where(array > 2)
+    assert np.array_equal(array.where(array > 2, np.nan).data, plain.where(plain > 2).data, equal_nan=True)
+
+
+def test_the_namespace_pads_and_transposes_as_numpy_does() -> None:
+    values = np.arange(6).reshape(2, 3)
+    x = Tensor(values, device="numpy")
+    for width, constant in ((1, 0), ((1, 2), (3, 4)), (((0, 1), (2, 0)), ((1, 2), (3, 4))), (((1, 1), (2, 2)), 5)):
+        assert (
+            xp.pad(x, width, constant_values=constant).tolist()
+            == np.pad(values, width, constant_values=constant).tolist()
+        )
+    assert xp.pad(Tensor(5, device="numpy"), 2).tolist() == 5
+    assert xp.transpose(x).tolist() == values.T.tolist() and xp.transpose(x, (0, 1)).tolist() == values.tolist()
+    with pytest.raises(ShapeError, match="no number, no pair"):
+        xp.pad(x, (1, 2, 3))
+    with pytest.raises(ConfigError, match="mode"):
+        xp.pad(x, 1, "linear_ramp")
 
 
 def test_notebooks_show_tables() -> None:

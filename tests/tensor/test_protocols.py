@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,10 +35,13 @@ def test_arrays_have_the_dtype_and_the_shape(any_device: str, dtype: str) -> Non
     assert np.asarray(Tensor([1.5], device="numpy"), dtype=np.int8).dtype == np.int8
 
 
-def test_the_array_interface_is_for_dtypes_of_numpy(any_device: str) -> None:
-    interface = Tensor([[1, 2]], dtype="int16").__array_interface__
+def test_the_array_interface_is_for_pillow_and_for_dtypes_of_numpy(any_device: str) -> None:
+    reader: dict[str, Any] = {"__name__": "PIL.Image"}
+    exec("def read(x): return getattr(x, '__array_interface__', None)", reader)
+    interface = reader["read"](Tensor([[1, 2]], dtype="int16"))
     assert (interface["shape"], interface["typestr"], interface["strides"]) == ((1, 2), "<i2", (4, 2))
-    assert not hasattr(Tensor([1.0], dtype="bfloat16"), "__array_interface__")
+    assert reader["read"](Tensor([1.0], dtype="bfloat16")) is None
+    assert not hasattr(Tensor([1.0]), "__array_interface__")
     # A buffer would be taken for raw bytes by torch.asarray.
     with pytest.raises(TypeError, match="a bytes-like object is required"):
         memoryview(Tensor([1.0]))  # type: ignore[arg-type]
@@ -46,8 +50,13 @@ def test_the_array_interface_is_for_dtypes_of_numpy(any_device: str) -> None:
 def test_an_array_is_always_a_copy(any_device: str) -> None:
     x = Tensor([1.0, 2.0])
     assert x.__array__("float64").dtype == np.float64
-    with pytest.raises(ValueError, match="always copied"):
-        x.__array__(copy=False)
+    for ask in (x.__array__, lambda copy: np.asarray(x, copy=copy), lambda copy: np.array(x, copy=copy)):
+        with pytest.raises(ValueError, match="always copied"):
+            ask(copy=False)
+    for wanted in (None, True):
+        values = np.array(x, copy=wanted)
+        values[0] = 5
+        assert x.tolist() == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("dtype", ALL)

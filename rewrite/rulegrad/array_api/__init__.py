@@ -12,7 +12,7 @@ the decompositions of `linalg`. Files follow the standard's families of function
 from rulegrad import __version__
 
 from . import fft, linalg
-from .beyond import diag, einsum
+from .beyond import diag, einsum, pad, transpose
 from .constants import e, inf, nan, newaxis, pi
 from .creation import (
     arange,
@@ -262,6 +262,7 @@ __all__ = [
     "not_equal",
     "ones",
     "ones_like",
+    "pad",
     "permute_dims",
     "pi",
     "positive",
@@ -294,6 +295,7 @@ __all__ = [
     "tanh",
     "tensordot",
     "tile",
+    "transpose",
     "tril",
     "triu",
     "trunc",

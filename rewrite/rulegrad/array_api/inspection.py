@@ -67,8 +67,8 @@ class Info:
             raise DtypeError(f"dtypes: {kind!r} is no kind of dtype; give a string such as 'integral', or a tuple")
         return {name: dtype for name, dtype in known.items() if any(in_kind(dtype, one) for one in kinds)}
 
-    def devices(self) -> list[str]:
-        """The names of all devices that work, the default one first.
+    def devices(self) -> tuple[str, ...]:
+        """The names of all devices that work, the default one first, as a tuple.
 
         >>> "numpy" in Info().devices()
         True
@@ -77,7 +77,7 @@ class Info:
         for one in all_backends():
             known = runtime_devices.report(one)
             found += [known.name(device) for device in known.discovery.devices if not device.problem]
-        return list(dict.fromkeys(found))
+        return tuple(dict.fromkeys(found))
 
 
 def _computes(device: str | None, dtype: DType) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,13 +29,16 @@ class Protocols(Autograd, Realize):
     # There is no buffer protocol: `torch.asarray` takes what has it for raw bytes, whatever the dtype and the shape.
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """A copy of the values as NumPy and Pillow read memory: `Image.fromarray(tensor)`. What is written there is
-        not seen by the tensor. AttributeError for the dtypes that NumPy has not itself, such as bfloat16.
+        """A copy of the values as Pillow reads memory: `Image.fromarray(tensor)`. What is written there is not seen by
+        the tensor. AttributeError for the dtypes that NumPy has not itself, such as bfloat16, and for whoever is not
+        Pillow: NumPy would read it instead of `__array__`, which says no to `copy=False`.
 
         >>> from rulegrad import Tensor
-        >>> Tensor([[1, 2], [3, 4]], dtype="int16").__array_interface__["shape"]
-        (2, 2)
+        >>> hasattr(Tensor([[1, 2], [3, 4]], dtype="uint8"), "__array_interface__")
+        False
         """
+        if not sys._getframe(1).f_globals.get("__name__", "").startswith("PIL."):
+            raise AttributeError("__array_interface__ is for Pillow; np.asarray(tensor) copies, tensor.numpy() too")
         if self.dtype.numpy.isbuiltin != 1:  # of ml_dtypes
             raise AttributeError(f"{self.dtype} has no code in NumPy's array interface; use tensor.numpy()")
         values = self.numpy()
