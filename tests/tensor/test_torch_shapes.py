@@ -166,3 +166,38 @@ def test_errors(any_device, wrong, error, text):
     with pytest.raises(error, match=text) as found:
         wrong(Tensor(X))
     assert isinstance(found.value, RulegradError)
+
+
+#: Calls with PyTorch's names of arguments: of a matrix x, which is [[1, 2], [3, 4]], and equal ones without names.
+NAMED = [
+    (lambda x: x.unsqueeze(dim=-1), lambda x: x.unsqueeze(-1)),
+    (lambda x: x.squeeze(dim=0), lambda x: x),
+    (lambda x: x.permute(dims=(1, 0)), lambda x: x.permute(1, 0)),
+    (lambda x: x.chunk(chunks=2, dim=-1)[1], lambda x: x.chunk(2, -1)[1]),
+    (lambda x: x.tensor_split(indices_or_sections=2, dim=1)[0], lambda x: x.tensor_split(2, 1)[0]),
+    (lambda x: x.tile(dims=(2, 1)), lambda x: x.tile(2, 1)),
+    (lambda x: x.rot90(k=1, dims=(1, 0)), lambda x: x.rot90(-1)),
+    (lambda x: x.unfold(dimension=1, size=2, step=1), lambda x: x.unfold(1, 2)),
+    (lambda x: x.take_along_dim(indices=x.long() % 2, dim=1), lambda x: x.take_along_axis(x.long() % 2, 1)),
+    (lambda x: x.scatter(1, x.long() % 2, value=7), lambda x: x.scatter(1, x.long() % 2, 7)),
+    (lambda x: x.clone().scatter_(1, x.long() % 2, value=7), lambda x: x.scatter(1, x.long() % 2, 7)),
+    (lambda x: x.full((2,), fill_value=3) + x.full_like(fill_value=1), lambda x: x.full((2,), 3) + x.ones_like()),
+    (lambda x: x.zeros(size=(2, 2)) + x.ones(size=[2]) + x.empty(size=(1,)), lambda x: x.ones(2, 2)),
+    (lambda x: x.eye(n=2, m=3), lambda x: x.eye(2, 3)),
+    (lambda x: x.tril_indices(row=2, col=3, offset=1), lambda x: x.tril_indices(2, 3, 1)),
+    (lambda x: x.long().one_hot(num_classes=5), lambda x: x.long().one_hot(5)),
+    (lambda x: x.long().mean(dtype="float32"), lambda x: x.mean()),
+    (lambda x: x.nanmean(dim=1, dtype="float64"), lambda x: x.mean(1).double()),
+    (lambda x: x.clone().copy_(src=x, non_blocking=True), lambda x: x),
+    (lambda x: x.clone().subtract_(x, alpha=2), lambda x: -x),
+    (lambda x: x.complex(real=x, imag=x).imag, lambda x: x),
+    (lambda x: x.heaviside(values=x), lambda x: x.ones_like()),
+    (lambda x: x.ldexp(other=x.int()), lambda x: x * 2**x),
+]
+
+
+def test_names_of_arguments(any_device):
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    for number, (named, plain) in enumerate(NAMED):
+        found, wanted = named(x), plain(x)
+        assert (found.dtype, found.tolist()) == (wanted.dtype, wanted.tolist()), number

@@ -152,19 +152,19 @@ class Arithmetic(Transcendental):
         return real._result(UOp("COMPLEX", (real.uop, imaginary.uop), dtype), imaginary)
 
     @classmethod
-    def complex(cls, real: Self, imaginary: Self) -> Self:
+    def complex(cls, real: Self, imag: Self) -> Self:
         """Complex numbers from their parts, which broadcast; complex128 when a part is float64.
 
         >>> from rulegrad import Tensor
         >>> Tensor.complex(Tensor([1.0]), Tensor([2.0])).tolist()
         [(1+2j)]
         """
-        common = result_dtype(real, imaginary)
+        common = result_dtype(real, imag)
         dtype = float64 if common.bits == 64 or not common.is_float else float32
         if common.is_complex:
             raise DtypeError(f"complex: a part is {common}; give two real tensors")
-        shape = broadcast_shapes("complex", real.shape, imaginary.shape)
-        parts = [x._result(expand_to(x.cast(dtype).uop, shape)) for x in (real, imaginary)]
+        shape = broadcast_shapes("complex", real.shape, imag.shape)
+        parts = [x._result(expand_to(x.cast(dtype).uop, shape)) for x in (real, imag)]
         return parts[0]._complex(*parts)
 
     def positive(self) -> Self:
@@ -222,14 +222,14 @@ class Arithmetic(Transcendental):
         mantissa = (cleared | (bias << digits)).bitcast(x.dtype)
         return plain.where(mantissa, x).cast(own), exponent.cast(int32)
 
-    def ldexp(self, exponent: Operand) -> Self:
-        """`self * 2**exponent`, rounded once; exponents that are floats are taken as they are.
+    def ldexp(self, other: Operand) -> Self:
+        """`self * 2**other`, rounded once; exponents that are floats are taken as they are.
 
         >>> from rulegrad import Tensor
         >>> Tensor([0.5, 3.0]).ldexp(Tensor([4, -1])).tolist()
         [8.0, 1.5]
         """
-        n: Any = as_operand(self, exponent, "ldexp")
+        n: Any = as_operand(self, other, "ldexp")
         if result_dtype(n).is_inexact:
             return self * (n.exp2() if isinstance(n, Transcendental) else 2.0**n)
         own = float_dtype(self.dtype)
@@ -298,13 +298,13 @@ class Arithmetic(Transcendental):
         base, power = self._pair(exponent, "float_power", float64)
         return base.pow(power)
 
-    def heaviside(self, at_zero: Operand) -> Self:
-        """0 for negative elements, 1 for positive ones, `at_zero` for 0, nan for nan.
+    def heaviside(self, values: Operand) -> Self:
+        """0 for negative elements, 1 for positive ones, `values` for 0, nan for nan.
 
         >>> Tensor([-1.0, 0.0, 2.0]).heaviside(0.5).tolist()
         [0.0, 0.5, 1.0]
         """
-        x, value = self._pair(at_zero, "heaviside")
+        x, value = self._pair(values, "heaviside")
         step = (x > 0).where(1, x.isnan().where(x, 0)) if x.dtype.is_float else (x > 0).where(1, 0).cast(x.dtype)
         return x.equal(0).where(value, step)
 

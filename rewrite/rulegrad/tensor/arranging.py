@@ -26,14 +26,16 @@ class Arranging(Advanced):
 
     # ---- repeated and turned ----
 
-    def tile(self, *counts: Any) -> Self:
+    def tile(self, *counts: Any, dims: Any = None) -> Self:
         """The whole tensor `counts[k]` times along axis k, as NumPy's tile: counts that are left out are 1, in front.
+
+        dims: PyTorch's name of the counts.
 
         >>> from rulegrad import Tensor
         >>> Tensor([1, 2]).tile(2).tolist()
         [1, 2, 1, 2]
         """
-        numbers = integers(counts, "tile")
+        numbers = integers(counts if dims is None else (*counts, dims), "tile")
         if min(numbers, default=0) < 0:
             raise ShapeError(f"tile: the counts {numbers}; use 0 or more")
         numbers = (1,) * (self.ndim - len(numbers)) + numbers
@@ -92,14 +94,14 @@ class Arranging(Advanced):
             result = super(Arranging, result).roll(distance, k)
         return result
 
-    def rot90(self, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Self:
-        """Turned `k` times by 90 degrees, from the first of the axes towards the second.
+    def rot90(self, k: int = 1, axes: tuple[int, int] = (0, 1), *, dims: tuple[int, int] | None = None) -> Self:
+        """Turned `k` times by 90 degrees, from the first of the axes (or `dims`) towards the second.
 
         >>> from rulegrad import Tensor
         >>> Tensor([[1, 2], [3, 4]]).rot90().tolist()
         [[2, 4], [1, 3]]
         """
-        first, second = (one_axis(axis, self.ndim, "rot90") for axis in axes)
+        first, second = (one_axis(axis, self.ndim, "rot90") for axis in dims or axes)
         if first == second:
             raise ShapeError(f"rot90: axis {first} twice; name two axes")
         turns = k % 4
@@ -225,10 +227,10 @@ class Arranging(Advanced):
 
     # ---- apart ----
 
-    def tensor_split(self, parts: Any, axis: int = 0, *, dim: int | None = None) -> tuple[Self, ...]:
-        """`parts` parts of nearly one size along `axis`, or the parts between the places; NumPy's array_split.
+    def tensor_split(self, indices_or_sections: Any, axis: int = 0, *, dim: int | None = None) -> tuple[Self, ...]:
+        """So many parts of nearly one size along `axis`, or the parts between places; NumPy's array_split.
 
-        parts: a number, or a sequence of places; a tensor or an array of either, of which a tensor synchronises.
+        indices_or_sections: a number, or a sequence of places; also a tensor, which synchronises, or an array.
 
         >>> from rulegrad import Tensor
         >>> [part.tolist() for part in Tensor([1, 2, 3, 4, 5]).tensor_split(2)]
@@ -236,7 +238,8 @@ class Arranging(Advanced):
         """
         k = one_axis(axis_or_dim(axis, dim, "tensor_split", 0), self.ndim, "tensor_split")
         extent = self.shape[k]
-        parts = parts.tolist() if hasattr(parts, "tolist") else parts
+        given = indices_or_sections
+        parts = given.tolist() if hasattr(given, "tolist") else given
         if isinstance(parts, Sequence):
             borders = [0, *(slice(None, whole_number(p, "tensor_split")).indices(extent)[1] for p in parts), extent]
         else:
@@ -249,13 +252,13 @@ class Arranging(Advanced):
             for begin, end in itertools.pairwise(borders)
         )
 
-    def array_split(self, parts: int | Sequence[int], axis: int = 0) -> tuple[Self, ...]:
+    def array_split(self, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Self, ...]:
         """NumPy's name of `tensor_split`.
 
         >>> [part.tolist() for part in Tensor([1, 2, 3, 4]).array_split([1, 3])]
         [[1], [2, 3], [4]]
         """
-        return self.tensor_split(parts, axis)
+        return self.tensor_split(indices_or_sections, axis)
 
     def unbind(self, axis: int = 0, *, dim: int | None = None) -> tuple[Self, ...]:
         """The slices along `axis`, without that axis.
@@ -307,23 +310,23 @@ class Arranging(Advanced):
         return self._below(whole_number(diagonal, "triu") - 1).where(0, self).cast(self.dtype)
 
     @classmethod
-    def tril_indices(cls, rows: int, columns: int | None = None, offset: int = 0, device: str | None = None) -> Self:
+    def tril_indices(cls, row: int, col: int | None = None, offset: int = 0, device: str | None = None) -> Self:
         """Row and column numbers of a lower triangle, as PyTorch's: of shape (2, count).
 
         >>> Tensor.tril_indices(2).tolist()
         [[0, 1, 1], [0, 0, 1]]
         """
-        found = np.tril_indices(rows, offset, rows if columns is None else columns)
+        found = np.tril_indices(row, offset, row if col is None else col)
         return cls(np.stack(found).astype(np.int64), device=device)
 
     @classmethod
-    def triu_indices(cls, rows: int, columns: int | None = None, offset: int = 0, device: str | None = None) -> Self:
+    def triu_indices(cls, row: int, col: int | None = None, offset: int = 0, device: str | None = None) -> Self:
         """Row and column numbers of an upper triangle, as PyTorch's: of shape (2, count).
 
         >>> Tensor.triu_indices(2).tolist()
         [[0, 0, 1], [0, 1, 1]]
         """
-        found = np.triu_indices(rows, offset, rows if columns is None else columns)
+        found = np.triu_indices(row, offset, row if col is None else col)
         return cls(np.stack(found).astype(np.int64), device=device)
 
     def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Self:

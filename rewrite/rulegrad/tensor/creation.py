@@ -29,12 +29,12 @@ class Creation(Joining):
     def full(
         cls,
         shape: Any,
-        value: Scalar,
+        fill_value: Scalar,
         dtype: Any = None,
         device: str | None = None,
         requires_grad: bool = False,
     ) -> Self:
-        """A tensor of `shape` with `value` everywhere; it takes no memory until it is realized.
+        """A tensor of `shape` with `fill_value` everywhere; it takes no memory until it is realized.
 
         The dtype is the value's own by default. Raises ShapeError and DtypeError.
 
@@ -42,7 +42,7 @@ class Creation(Joining):
         >>> Tensor.full((2, 2), 7).tolist()
         [[7, 7], [7, 7]]
         """
-        return cls._filled(extents((shape,), "full"), value, dtype, device, requires_grad, "full")
+        return cls._filled(extents((shape,), "full"), fill_value, dtype, device, requires_grad, "full")
 
     @classmethod
     def _filled(
@@ -60,21 +60,23 @@ class Creation(Joining):
     def zeros(
         cls,
         *shape: Any,
+        size: Any = None,
         dtype: Any = default_float,
         device: str | None = None,
         requires_grad: bool = False,
     ) -> Self:
-        """Zeros of float32 or `dtype`: `Tensor.zeros(2, 3)` or `Tensor.zeros((2, 3))`.
+        """Zeros of float32 or `dtype`: `Tensor.zeros(2, 3)`, `Tensor.zeros((2, 3))` or `Tensor.zeros(size=(2, 3))`.
 
         >>> Tensor.zeros(2, 2).tolist()
         [[0.0, 0.0], [0.0, 0.0]]
         """
-        return cls._filled(extents(shape, "zeros"), 0, dtype, device, requires_grad, "zeros")
+        return cls._filled(_extents(shape, size, "zeros"), 0, dtype, device, requires_grad, "zeros")
 
     @classmethod
     def empty(
         cls,
         *shape: Any,
+        size: Any = None,
         dtype: Any = default_float,
         device: str | None = None,
         requires_grad: bool = False,
@@ -84,12 +86,13 @@ class Creation(Joining):
         >>> Tensor.empty(2, 3).shape
         (2, 3)
         """
-        return cls._filled(extents(shape, "empty"), 0, dtype, device, requires_grad, "empty")
+        return cls._filled(_extents(shape, size, "empty"), 0, dtype, device, requires_grad, "empty")
 
     @classmethod
     def ones(
         cls,
         *shape: Any,
+        size: Any = None,
         dtype: Any = default_float,
         device: str | None = None,
         requires_grad: bool = False,
@@ -99,15 +102,15 @@ class Creation(Joining):
         >>> Tensor.ones(3, dtype="int32").tolist()
         [1, 1, 1]
         """
-        return cls._filled(extents(shape, "ones"), 1, dtype, device, requires_grad, "ones")
+        return cls._filled(_extents(shape, size, "ones"), 1, dtype, device, requires_grad, "ones")
 
-    def full_like(self, value: Scalar, dtype: Any = None) -> Self:
-        """`value` everywhere, with the shape, device and (unless `dtype` is given) dtype of this tensor.
+    def full_like(self, fill_value: Scalar, dtype: Any = None) -> Self:
+        """`fill_value` everywhere, with the shape, device and (unless `dtype` is given) dtype of this tensor.
 
         >>> Tensor([1, 2]).full_like(7).tolist()
         [7, 7]
         """
-        return self.full(self.shape, value, dtype or self.dtype, self._device or None)
+        return self.full(self.shape, fill_value, dtype or self.dtype, self._device or None)
 
     def zeros_like(self, dtype: Any = None) -> Self:
         """Zeros with the shape, dtype and device of this tensor.
@@ -199,18 +202,18 @@ class Creation(Joining):
     @classmethod
     def eye(
         cls,
-        rows: int,
-        columns: int | None = None,
+        n: int,
+        m: int | None = None,
         dtype: Any = default_float,
         device: str | None = None,
     ) -> Self:
-        """The identity matrix, or a rectangular part of it.
+        """The identity matrix of n rows, or a rectangular part of it with m columns.
 
         >>> Tensor.eye(2).tolist(), Tensor.eye(1, 3).tolist()
         ([[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0, 0.0]])
         """
-        high = cls._counted(whole_number(rows, "eye"), device, "eye")
-        wide = high if columns is None else cls._counted(whole_number(columns, "eye"), device, "eye")
+        high = cls._counted(whole_number(n, "eye"), device, "eye")
+        wide = high if m is None else cls._counted(whole_number(m, "eye"), device, "eye")
         return (high.unsqueeze(1) == wide).cast(dtype)
 
     @classmethod
@@ -218,6 +221,11 @@ class Creation(Joining):
         """0 … count - 1 as int64, which takes no memory. Raises ShapeError for a count that is no extent."""
         (extent,) = extents((count,), name)
         return cls._new(UOp("ARANGE", (), "int64", extent=extent), None, device_name(device))
+
+
+def _extents(shape: tuple[Any, ...], size: Any, name: str) -> tuple[int, ...]:
+    """A shape, of which PyTorch's name is `size`."""
+    return extents(shape if size is None else (*shape, size), name)
 
 
 def _real(value: Any, name: str) -> Any:

@@ -20,7 +20,7 @@ from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, bool_, int64
 from rulegrad.ir.limits import extremes
 from rulegrad.tensor import lines
-from rulegrad.tensor.axes import IndexRangeError, one_axis
+from rulegrad.tensor.axes import IndexRangeError, either, one_axis
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, expand_to, result_dtype
@@ -84,15 +84,15 @@ class Gathering(Reduce):
         x, places = self._aligned(self._places_along(index, k, "take_along_axis"), k, "take_along_axis")
         return x._taken(places, k)
 
-    def take_along_dim(self, index: Indices, dim: int | None = None) -> Self:
+    def take_along_dim(self, indices: Indices, dim: int | None = None) -> Self:
         """PyTorch's name of `take_along_axis`; without an axis elements of the flat tensor, as many as indices.
 
         >>> Tensor([[3, 1, 2]]).take_along_dim(Tensor([[2, 0]]), dim=1).tolist()
         [[2, 3]]
         """
         if dim is None:
-            return self.flatten().take(index).flatten()
-        return self.take_along_axis(index, dim)
+            return self.flatten().take(indices).flatten()
+        return self.take_along_axis(indices, dim)
 
     def take(self, index: Indices, axis: int | None = None) -> Self:
         """The elements at `index` (of any shape) along `axis`, or of the flat tensor; its axes take that axis' place.
@@ -135,20 +135,21 @@ class Gathering(Reduce):
 
     # ---- writing ----
 
-    def scatter(self, dim: int, index: Indices, src: Operand, reduce: str | None = None) -> Self:
+    def scatter(
+        self, dim: int, index: Indices, src: Operand | None = None, reduce: str | None = None, *, value: Any = None
+    ) -> Self:
         """PyTorch's scatter: this tensor with `src[p]` put at p, but with `index[p]` along `dim`; a new tensor.
 
-        src: a tensor with at least the index' extents, or a number. reduce: "add" or "multiply" instead of put. Of
-        several updates of an element the last one stays.
+        src: a tensor with at least the index' extents, or a number, which PyTorch calls `value`. reduce: "add" or
+        "multiply" instead of put. Of several updates of an element the last one stays.
 
-        >>> from rulegrad import Tensor
         >>> Tensor.zeros(4).scatter(0, Tensor([1, 3]), Tensor([5.0, 6.0])).tolist()
         [0.0, 5.0, 0.0, 6.0]
         """
         if reduce not in (None, "add", "multiply"):
             raise ConfigError(f'scatter: reduce={reduce!r}; use "add", "multiply" or None, or scatter_reduce')
         op = {"add": "ADD", "multiply": "MUL"}.get(reduce or "", "STORE")
-        return self._scatter(op, dim, index, src, "scatter")
+        return self._scatter(op, dim, index, either(src, value, "scatter", "src", "value"), "scatter")
 
     def scatter_add(self, dim: int, index: Indices, src: Operand) -> Self:
         """`scatter` that adds: several updates of an element are added in order, small floats in float32.

@@ -157,13 +157,13 @@ class InPlace(Gathering):
         """
         return self._copied(0, "zero_")
 
-    def copy_(self, source: Operand) -> Self:
-        """The values of `source` (which is broadcast and converted), in place.
+    def copy_(self, src: Operand, non_blocking: bool = False) -> Self:
+        """The values of `src` (which is broadcast and converted), in place. non_blocking: PyTorch's; nothing waits.
 
         >>> Tensor([1.0, 2.0]).copy_(Tensor([3, 4])).tolist()
         [3.0, 4.0]
         """
-        return self._copied(source, "copy_")
+        return self._copied(src, "copy_")
 
     def _copied(self, source: Operand, name: str) -> Self:
         found: Any = as_operand(self, source, name)
@@ -181,13 +181,15 @@ class InPlace(Gathering):
         """
         return self._become(self.masked_fill(mask, value), "masked_fill_")
 
-    def scatter_(self, dim: int, index: Indices, src: Operand, reduce: str | None = None) -> Self:
+    def scatter_(
+        self, dim: int, index: Indices, src: Operand | None = None, reduce: str | None = None, *, value: Any = None
+    ) -> Self:
         """`scatter`, in place.
 
         >>> Tensor([1.0, 2.0, 3.0]).scatter_(0, Tensor([2, 0]), Tensor([8.0, 9.0])).tolist()
         [9.0, 2.0, 8.0]
         """
-        return self._become(self.scatter(dim, index, src, reduce), "scatter_")
+        return self._become(self.scatter(dim, index, src, reduce, value=value), "scatter_")
 
     def scatter_add_(self, dim: int, index: Indices, src: Operand) -> Self:
         """`scatter_add`, in place.

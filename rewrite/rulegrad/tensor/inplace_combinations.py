@@ -176,13 +176,13 @@ class InPlaceCombinations(InPlaceFunctions):
         """
         return self._become(self.remainder(other), "remainder_")
 
-    def subtract_(self, other: Operand) -> Self:
+    def subtract_(self, other: Operand, *, alpha: float = 1) -> Self:
         """`subtract`, in place.
 
         >>> Tensor([1.0, 3.0]).subtract_(2).tolist()
         [-1.0, 1.0]
         """
-        return self._become(self.subtract(other), "subtract_")
+        return self._become(self.subtract(other, alpha=alpha), "subtract_")
 
     def true_divide_(self, other: Operand) -> Self:
         """`true_divide`, in place.

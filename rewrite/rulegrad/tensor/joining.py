@@ -89,16 +89,16 @@ class Joining(Indexing):
             begin += size
         return tuple(parts)
 
-    def chunk(self, count: int, axis: int = 0, dim: int | None = None) -> tuple[Self, ...]:
-        """At most `count` parts of one size along `axis` (the last may be smaller). Raises ShapeError.
+    def chunk(self, chunks: int, axis: int = 0, dim: int | None = None) -> tuple[Self, ...]:
+        """At most `chunks` parts of one size along `axis` (the last may be smaller). Raises ShapeError.
 
         >>> [part.tolist() for part in Tensor([1, 2, 3, 4, 5]).chunk(2)]
         [[1, 2, 3], [4, 5]]
         """
-        if whole_number(count, "chunk") < 1:
-            raise ShapeError(f"chunk: {count} parts; use 1 or more")
+        if whole_number(chunks, "chunk") < 1:
+            raise ShapeError(f"chunk: {chunks} parts; use 1 or more")
         place = one_axis(axis_or_dim(axis, dim, "chunk", 0), self.ndim, "chunk")
-        return self.split(max(-(-self.shape[place] // count), 1), place)
+        return self.split(max(-(-self.shape[place] // chunks), 1), place)
 
     def repeat(self, *counts: Any) -> Self:
         """The whole tensor `counts[k]` times along axis k, as `numpy.tile`; further counts are new axes in front.

@@ -40,10 +40,10 @@ class Losses(Normalization):
 
     # ---- of classes ----
 
-    def one_hot(self, classes: int = -1) -> Self:
-        """For each integer a vector of `classes` bools, true at that place; all false when it is out of range.
+    def one_hot(self, num_classes: int = -1) -> Self:
+        """For each integer a vector of `num_classes` bools, true at that place; all false when it is out of range.
 
-        classes: -1 for as many as the largest integer needs, which synchronises. Raises DtypeError for what is no
+        num_classes: -1 for as many as the largest integer needs, which synchronises. Raises DtypeError for what is no
         integer, and ShapeError where there is nothing to count.
 
         >>> from rulegrad import Tensor
@@ -51,7 +51,7 @@ class Losses(Normalization):
         [[True, False, False], [False, False, True]]
         """
         self._check_labels("one_hot")
-        count = whole_number(classes, "one_hot")
+        count = whole_number(num_classes, "one_hot")
         if count == -1:
             if not self.size:
                 raise ShapeError(

@@ -38,13 +38,16 @@ class Movement(Functions):
         new = complete_shape(integers(shape, "reshape"), self.shape, "reshape")
         return self._shared() if new == self.shape else self._viewed("RESHAPE", shape=new)
 
-    def permute(self, *order: Any) -> Self:
-        """The axes in another order: axis k of the result is axis `order[k]`.
+    def permute(self, *order: Any, dims: Any = None) -> Self:
+        """The axes in another order: axis k of the result is axis `order[k]`; PyTorch calls it `dims`.
 
         >>> Tensor.zeros(2, 3, 4).permute(2, 0, 1).shape
         (4, 2, 3)
         """
-        axes = tuple(one_axis(axis, self.ndim, "permute") for axis in integers(order, "permute"))
+        axes = tuple(
+            one_axis(axis, self.ndim, "permute")
+            for axis in integers(order if dims is None else (*order, dims), "permute")
+        )
         if sorted(axes) != list(range(self.ndim)):
             raise ShapeError(
                 f"permute: {axes} is no order of the {self.ndim} axes of shape {self.shape}; name each axis once"
@@ -220,14 +223,14 @@ class Movement(Functions):
             raise ShapeError(f"squeeze: axis {axis} of the shape {self.shape} is not of size 1")
         return self.squeeze(axis)
 
-    def unsqueeze(self, axis: int) -> Self:
-        """With a new axis of size 1 at `axis`.
+    def unsqueeze(self, dim: int) -> Self:
+        """With a new axis of size 1 at `dim`.
 
         >>> x = Tensor.zeros(2, 3)
         >>> x.unsqueeze(0).shape, x.unsqueeze(-1).shape
         ((1, 2, 3), (2, 3, 1))
         """
-        place = one_axis(axis, self.ndim + 1, "unsqueeze")
+        place = one_axis(dim, self.ndim + 1, "unsqueeze")
         return self.reshape(self.shape[:place] + (1,) + self.shape[place:])
 
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Self:

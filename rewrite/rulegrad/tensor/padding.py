@@ -78,8 +78,8 @@ class Padding(Arranging):
 
     # ---- windows ----
 
-    def unfold(self, dim: int, size: int, step: int = 1) -> Self:
-        """PyTorch's unfold: windows of `size` elements, `step` apart, along `dim`; their elements are the last axis.
+    def unfold(self, dimension: int, size: int, step: int = 1) -> Self:
+        """PyTorch's unfold: windows of `size` elements, `step` apart, along an axis; their elements are the last axis.
 
         A view; where windows overlap, it cannot be changed in place (AliasError).
 
@@ -88,8 +88,8 @@ class Padding(Arranging):
         [[1, 2], [2, 3], [3, 4]]
         """
         if not self.ndim:
-            return self.reshape(1).unfold(dim, size, step)[0]
-        k = one_axis(dim, self.ndim, "unfold")
+            return self.reshape(1).unfold(dimension, size, step)[0]
+        k = one_axis(dimension, self.ndim, "unfold")
         width, distance = whole_number(size, "unfold"), whole_number(step, "unfold")
         if not 0 <= width <= self.shape[k] or distance < 1:
             raise ShapeError(f"unfold: windows of {size}, {step} apart, along axis {k} of the shape {self.shape}")

@@ -96,12 +96,22 @@ class Reduce(Creation):
         """
         return self._accumulate("MUL", 1, self._axes(axis, dim, "prod"), keepdims or keepdim, dtype)
 
-    def mean(self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Self:
-        """The mean over `axis`; of integers it is float64, as in NumPy.
+    def mean(
+        self,
+        axis: Axes = None,
+        keepdims: bool = False,
+        dtype: Any = None,
+        *,
+        dim: Axes = None,
+        keepdim: bool = False,
+    ) -> Self:
+        """The mean over `axis`; of integers it is float64, as in NumPy, unless `dtype` is given.
 
         >>> Tensor([[1, 2], [3, 4]]).mean(axis=1).tolist()
         [1.5, 3.5]
         """
+        if dtype is not None:
+            return self.cast(dtype).mean(axis, keepdims, dim=dim, keepdim=keepdim)
         axes = self._axes(axis, dim, "mean")
         result = self.dtype if self.dtype.is_inexact else float64
         total = self.sum(axes, keepdims or keepdim, accumulation_dtype(result))

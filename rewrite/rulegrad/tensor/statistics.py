@@ -52,13 +52,17 @@ class Statistics(TorchNames):
         axes = self._axes(axis, dim, "nansum")
         return self.isnan().where(0, self).cast(self.dtype).sum(axes, keepdims or keepdim, dtype)
 
-    def nanmean(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None, keepdim: bool = False) -> Self:
+    def nanmean(
+        self, axis: Any = None, keepdims: bool = False, dtype: Any = None, *, dim: Any = None, keepdim: bool = False
+    ) -> Self:
         """The mean over `axis` of the elements that are not nan; nan where all are.
 
         >>> from rulegrad import Tensor
         >>> Tensor([1.0, float("nan"), 3.0]).nanmean().item()
         2.0
         """
+        if dtype is not None:
+            return self.cast(dtype).nanmean(axis, keepdims, dim=dim, keepdim=keepdim)
         axes, keep = self._axes(axis, dim, "nanmean"), keepdims or keepdim
         count = self.isnan().logical_not().sum(axes, keep)
         x = self if self.dtype.is_inexact else self.cast(float64)
