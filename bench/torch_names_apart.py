@@ -128,6 +128,7 @@ def of_eig(found: Sequence[Any], expected: Sequence[Any], call: Any) -> str | No
 
 
 FACTORS: dict[str, Compare] = {
+    "addbmm": values,
     "linalg.eig": of_eig,
     "linalg.eigh": of_eigh,
     "linalg.svd": of_svd,

@@ -84,6 +84,7 @@ __all__ = [
     "one_hot",
     "pad",
     "pairwise_distance",
+    "pdist",
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson_nll_loss",
@@ -493,6 +494,7 @@ mse_loss = Tensor.mse_loss
 multi_margin_loss = Tensor.multi_margin_loss
 nll_loss = Tensor.nll_loss
 pairwise_distance = Tensor.pairwise_distance
+pdist = Tensor.pdist
 poisson_nll_loss = Tensor.poisson_nll_loss
 smooth_l1_loss = Tensor.smooth_l1_loss
 soft_margin_loss = Tensor.soft_margin_loss

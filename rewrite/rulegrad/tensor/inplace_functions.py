@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rulegrad.tensor.statistics import Statistics
+from rulegrad.tensor.spectrograms import Spectrograms
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class InPlaceFunctions(Statistics):
+class InPlaceFunctions(Spectrograms):
     """exp_, sqrt_, relu_, round_, cumsum_, tril_, …"""
 
     __slots__ = ()

@@ -462,6 +462,36 @@ class Losses(Normalization):
         difference = self - other + eps
         return vector_norm(difference, p, -1, keepdim)  # type: ignore[type-var]
 
+    def cdist(self, other: Operand, p: float = 2.0, compute_mode: str | None = None) -> Self:
+        """The p-norms of the differences of all pairs of points: (…, n, k) and (…, m, k) give (…, n, m).
+
+        Always from the differences, so that near points have an exact distance, whatever compute_mode says.
+
+        >>> Tensor([[0.0, 0.0]]).cdist(Tensor([[3.0, 4.0], [0.0, 1.0]])).tolist()
+        [[5.0, 1.0]]
+        """
+        right = as_tensor(self, other, "cdist")
+        if min(self.ndim, right.ndim) < 2 or self.shape[-1] != right.shape[-1]:
+            raise ShapeError(f"cdist: the shapes {self.shape} and {right.shape}; both need (…, points, coordinates)")
+        return (self._floating().unsqueeze(-2) - right._floating().unsqueeze(-3))._length(p)
+
+    def pdist(self, p: float = 2.0) -> Self:
+        """The p-norms of the differences of the rows i < j of a matrix: the part of `cdist` above the diagonal.
+
+        >>> Tensor([[0.0, 0.0], [3.0, 4.0], [3.0, 0.0]]).pdist().tolist()
+        [5.0, 3.0, 4.0]
+        """
+        if self.ndim != 2:
+            raise ShapeError(f"pdist: the shape is {self.shape}; it needs (points, coordinates)")
+        first, second = np.triu_indices(self.shape[0], 1)
+        rows: Any = self._floating()
+        return (rows[first] - rows[second])._length(p)  # type: ignore[no-any-return]
+
+    def _length(self, p: float) -> Self:
+        if not self.shape[-1]:
+            return self.sum(-1)
+        return vector_norm(self, p, -1)  # type: ignore[type-var]
+
     def triplet_margin_loss(
         self,
         positive: Operand,

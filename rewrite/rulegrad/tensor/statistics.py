@@ -108,10 +108,11 @@ class Statistics(TorchNames):
         """
         return Extremes(self.min(dim, keepdim), self.max(dim, keepdim))
 
-    def cov(self, *, correction: float = 1) -> Self:
+    def cov(self, *, correction: float = 1, fweights: Any = None, aweights: Any = None) -> Self:
         """The covariances of variables (rows) over observations (columns), divided by `n - correction`.
 
-        Of a vector its variance. Raises ShapeError for more than two axes.
+        Of one variable, a vector or a matrix with one row, its variance. fweights: how often each observation counts
+        (integers). aweights: how much it counts. Raises ShapeError for more than two axes, or other weights.
 
         >>> from rulegrad import Tensor
         >>> Tensor([[1.0, 2.0, 3.0], [1.0, 0.0, -1.0]]).cov().tolist()
@@ -121,10 +122,30 @@ class Statistics(TorchNames):
             raise ShapeError(f"cov: the shape is {self.shape}; it needs (variables, observations), or a vector")
         x = self if self.dtype.is_inexact else self.cast(float64)
         rows = x.reshape(1, -1) if x.ndim < 2 else x
-        centred = rows - rows.mean(1, keepdims=True)
-        divisor = max(rows.shape[1] - correction, 0)
-        found = (centred @ centred.conj().mT) / divisor
-        return found if self.ndim == 2 else found.reshape(())
+        if fweights is None and aweights is None:
+            centred = rows - rows.mean(1, keepdims=True)
+            found = (centred @ centred.conj().mT) / max(rows.shape[1] - correction, 0)
+        else:
+            found = rows._weighted_cov(correction, fweights, aweights)
+        return found if rows.shape[0] != 1 else found.reshape(())
+
+    def _weighted_cov(self, correction: float, fweights: Any, aweights: Any) -> Self:
+        weights: Any = None
+        for given in (fweights, aweights):
+            if given is None:
+                continue
+            one = as_tensor(self, given, "cov")
+            if one.shape != self.shape[1:]:
+                raise ShapeError(f"cov: weights of shape {one.shape} for {self.shape[1]} observations")
+            weights = one.cast(self.dtype) if weights is None else weights * one.cast(self.dtype)
+        total = weights.sum()
+        shares = weights if aweights is None else weights * as_tensor(self, aweights, "cov").cast(self.dtype)
+        # What `correction` is divided by is 1 without aweights.
+        divisor = total - correction * (shares.sum() / total if aweights is not None else 1)
+        centred = self - (self * weights).sum(1, keepdims=True) / total
+        real: Any = divisor.real if divisor.dtype.is_complex else divisor
+        found: Self = (centred * weights) @ centred.conj().mT / real.clip(0, None)
+        return found
 
     def corrcoef(self) -> Self:
         """The correlations of variables (rows) over observations (columns): `cov` divided by both deviations.

@@ -287,6 +287,16 @@ class TorchShapes(TorchViews):
         real, imaginary = self.unbind(-1)
         return self.complex(real, imaginary)
 
+    def view_as_real(self) -> Self:
+        """The parts of complex numbers along a new last axis, `stack(x.real, x.imag)`: a copy. Raises DtypeError.
+
+        >>> Tensor([1 + 2j]).view_as_real().tolist()
+        [[1.0, 2.0]]
+        """
+        if not self.dtype.is_complex:
+            raise DtypeError(f"view_as_real: the dtype is {self.dtype}; it needs complex numbers")
+        return self.real.stack(self.imag, axis=-1)
+
     def conj_physical(self) -> Self:
         """`conj`
 
@@ -302,6 +312,8 @@ class TorchShapes(TorchViews):
         [[1.5, 2.0], [0.0, 1.0]]
         """
         k = one_axis(dim, self.ndim, "renorm")
+        if not self.dtype.is_inexact:
+            raise DtypeError(f"renorm: the dtype is {self.dtype}; cast it to a float dtype")
         size = self.norm(p, tuple(j for j in range(self.ndim) if j != k), True)
         # PyTorch's 1e-7 keeps the product below the limit.
         return self * (size > maxnorm).where(maxnorm / (size + 1e-7), 1.0).cast(self.dtype)
