@@ -195,6 +195,10 @@ def _lgamma(x: float) -> float:
 _DIGAMMA_SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 
 
+#: Those of even order from 2 on.
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
+
+
 def _digamma(x: float) -> float:
     """By psi(x + 1) = psi(x) + 1 / x up to 10, then the asymptotic series; reflected below 0."""
     if x == 0:
@@ -209,6 +213,51 @@ def _digamma(x: float) -> float:
         x += 1
     z = 1 / (x * x)
     return total + math.log(x) - 0.5 / x - sum(c * z ** (k + 1) for k, c in enumerate(_DIGAMMA_SERIES))
+
+
+def polygamma(order: int, array: Array) -> Array:
+    """The derivative of digamma of an order from 1 on.
+
+    >>> import numpy as np
+    >>> polygamma(1, np.array([1.0, -0.5, -1.0])).round(3).tolist()
+    [1.645, 8.935, inf]
+    """
+    sign = 1 if order % 2 else -1
+    return np.asarray(_each(lambda x: sign * _sum_of_reciprocal_powers(order, x))(array))
+
+
+def _sum_of_reciprocal_powers(order: int, x: float) -> float:
+    """The sum of order! / (x + k)**(order + 1) for k = 0, 1, …"""
+    if x != x or x == math.inf:
+        return 0.0 if x == math.inf else x
+    if x == -math.inf:
+        return math.nan
+    if x <= 0 and x == math.floor(x):
+        return math.inf
+    if x < -30:  # the sum over all k has the period 1
+        sign = 1 if order % 2 else -1
+        period = x - math.floor(x)
+        both = _sum_of_reciprocal_powers(order, period) + sign * _sum_of_reciprocal_powers(order, 1 - period)
+        return both - sign * _sum_of_reciprocal_powers(order, 1 - x)
+    terms = []
+    while x < 2 * order + 20:
+        terms.append(_reciprocal_power(order, x))
+        x += 1
+    # Euler's and Maclaurin's formula
+    last, factor = _reciprocal_power(order, x), 1.0
+    terms += [last * x / order, last / 2]
+    for j, number in enumerate(_BERNOULLI):
+        factor = factor * (order + 2 * j) * (order + 2 * j + 1) / ((2 * j + 1) * (2 * j + 2)) if j else (order + 1) / 2
+        terms.append(last * number * factor / x ** (2 * j + 1))
+    return math.fsum(terms) if math.inf not in terms and -math.inf not in terms else sum(terms)
+
+
+def _reciprocal_power(order: int, x: float) -> float:
+    """order! / x**(order + 1)"""
+    value = 1 / x
+    for k in range(1, order + 1):
+        value *= k / x
+    return value
 
 
 erf, erfc, lgamma, digamma = _each(math.erf), _each(math.erfc), _each(_lgamma), _each(_digamma)

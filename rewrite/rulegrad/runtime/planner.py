@@ -14,7 +14,7 @@ from rulegrad.ir.dtype import as_dtype
 from rulegrad.runtime import along_axis, movement
 from rulegrad.runtime.evaluators import Evaluators
 from rulegrad.runtime.gather import read, write
-from rulegrad.runtime.numerics import Array
+from rulegrad.runtime.numerics import Array, polygamma
 from rulegrad.runtime.plan import Plan, Step
 from rulegrad.runtime.products import sum_of_products
 
@@ -180,6 +180,10 @@ class Planner:
             self._slot[node] = self._add(
                 lambda array: table.reduce(op, dtype, spread(array), axes), [slot], math.prod(node.shape), loops
             )
+
+    def _polygamma(self, node: UOp) -> None:
+        order = node.attrs["order"]
+        self._slot[node] = self._add(lambda x: polygamma(order, x), [self._slot[node.src[0]]], math.prod(node.shape))
 
     def _exponential_sum(self, node: UOp) -> None:
         loops, table, dtype = [self._axis(loop) for loop in node.src[2:]], self._evaluators, node.dtype
@@ -361,6 +365,7 @@ _METHODS: dict[str, Callable[[Planner, Any], None]] = {
     "BUFFER": Planner._storage,
     "PARAM": Planner._storage,
     "REDUCE": Planner._reduce,
+    "POLYGAMMA": Planner._polygamma,
     "EXPSUM": Planner._exponential_sum,
     "INDEX": Planner._index,
     "LOAD": Planner._load,

@@ -7,8 +7,11 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
+from rulegrad.errors import ShapeError
+from rulegrad.ir import UOp
 from rulegrad.ir.dtype import float32
 from rulegrad.tensor import special as functions
+from rulegrad.tensor.axes import whole_number
 from rulegrad.tensor.operands import as_operand, float_dtype, result_dtype
 from rulegrad.tensor.operators import Operators
 
@@ -36,6 +39,10 @@ def in_float32(method: Callable[Concatenate[T, P], T]) -> Callable[Concatenate[T
         return method(self.cast(float32), *arguments, **options).cast(dtype)
 
     return wide
+
+
+#: The order of the last derivative of digamma whose factor, a factorial, is a float64.
+_MOST_DERIVATIVES: Final = 170
 
 
 class Transcendental(Operators):
@@ -356,7 +363,7 @@ class Transcendental(Operators):
         return self._float_unary("LGAMMA")
 
     def digamma(self) -> Self:
-        """The derivative of `lgamma`; nan at -1, -2, … It has no gradient.
+        """The derivative of `lgamma`; nan at -1, -2, …
 
         >>> round(Tensor(1.0).digamma().item(), 3)
         -0.577
@@ -404,6 +411,20 @@ class Transcendental(Operators):
         0.857
         """
         return functions.multigammaln(self, p)  # type: ignore[return-value,arg-type]
+
+    def polygamma(self, n: int) -> Self:
+        """The derivative of `digamma` of the order `n`, `digamma` itself for 0; infinite at 0, -1, -2, …
+
+        `rulegrad.special.polygamma(n, x)` has PyTorch's order of arguments. Raises ShapeError for n < 0 and n > 170.
+
+        >>> round(Tensor(1.0).polygamma(1).item(), 3)
+        1.645
+        """
+        order = whole_number(n, "polygamma")
+        if not 0 <= order <= _MOST_DERIVATIVES:
+            raise ShapeError(f"polygamma: n={n}; use a number from 0 to {_MOST_DERIVATIVES}")
+        x = self._floating()
+        return x._result(UOp("POLYGAMMA", (x.uop,), order=order)) if order else self.digamma()
 
     @in_float32
     def logit(self, eps: float | None = None) -> Self:

@@ -65,6 +65,16 @@ def digamma(input: Tensor) -> Tensor:
     return input.digamma()
 
 
+def polygamma(n: int, input: Tensor) -> Tensor:
+    """The derivative of `digamma` of the order `n`; infinite at 0, -1, -2, … Raises ShapeError for n < 0 and n > 170.
+
+    >>> from rulegrad import Tensor
+    >>> f"{polygamma(2, Tensor(1.0)).item():.3f}"
+    '-2.404'
+    """
+    return input.polygamma(n)
+
+
 def erf(input: Tensor) -> Tensor:
     """The error function.
 
