@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rulegrad import Tensor, no_grad
+from rulegrad import Generator, Tensor, no_grad
 from rulegrad.errors import ConfigError, DtypeError, GradientError, RulegradError, ShapeError
 
 NAN = float("nan")
@@ -155,8 +155,33 @@ def test_random_fillings(any_device):
     assert set(Tensor.zeros(500, dtype="int8").random_(2, 5).tolist()) == {2, 3, 4}
     assert Tensor.zeros(500, dtype="uint8").random_().amax().item() > 200
     assert 0.2 < Tensor.zeros(2000).bernoulli(0.25).numpy().mean() < 0.3
-    with pytest.raises(ConfigError, match="exponential_: lambd=0"):
-        x.exponential_(0)
+    assert (
+        abs(x.cauchy_(3.0, 2.0).median().item() - 3.0) < 0.3
+        and abs(((x - 3.0).abs() < 2.0).double().mean().item() - 0.5) < 0.05
+    )
+    assert abs(x.geometric_(0.25).mean().item() - 4.0) < 0.4 and x.amin().item() == 1.0 and (x == x.round()).all()
+    assert Tensor.zeros(9, dtype="int32").geometric_(0.5).dtype == "int32"
+    for wrong in (lambda: x.exponential_(0), lambda: x.cauchy_(0, 0.0), lambda: x.geometric_(1.0)):
+        with pytest.raises(ConfigError, match="exponential_: lambd=0|cauchy_: sigma=0.0|geometric_: p=1.0"):
+            wrong()
+
+
+def test_random_fillings_from_a_generator():
+    fillings = (
+        "exponential_()", "cauchy_()", "geometric_(0.3)", "log_normal_()", "random_(9)", "uniform_()", "normal_()", "bernoulli_(0.5)",
+        "bernoulli(0.5)", "rand_like()", "randn_like()",
+    )  # fmt: skip
+    for filling in fillings:
+        name, _, given = filling[:-1].partition("(")
+        arguments = [float(given)] if given and name != "random_" else [int(given)] if given else []
+        first, second, third = (
+            getattr(Tensor.zeros(64), name)(*arguments, generator=Generator().manual_seed(seed)) for seed in (1, 1, 2)
+        )
+        assert (first == second).all().item() and not (first == third).all().item(), name
+    weights = Tensor.ones(1000)
+    for replacement in (False, True):
+        first, second = (weights.multinomial(9, replacement, generator=Generator().manual_seed(1)) for _ in range(2))
+        assert (first == second).all().item()
 
 
 # ---- gradients of results ----

@@ -5,6 +5,7 @@ Each gives the tensor itself; what is an error is the same as for those of one t
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import ConfigError
@@ -14,6 +15,7 @@ from rulegrad.tensor.inplace_functions import InPlaceFunctions
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from rulegrad.tensor.generators import Generator
     from rulegrad.tensor.operands import Operand
 
 
@@ -285,7 +287,7 @@ class InPlaceCombinations(InPlaceFunctions):
 
     # ---- random values ----
 
-    def exponential_(self, lambd: float = 1) -> Self:
+    def exponential_(self, lambd: float = 1, *, generator: Generator | None = None) -> Self:
         """Exponentially distributed with the rate `lambd`, in place. Raises ConfigError for a rate of 0 or less.
 
         >>> (Tensor.zeros(3).exponential_() >= 0).tolist()
@@ -293,19 +295,45 @@ class InPlaceCombinations(InPlaceFunctions):
         """
         if not lambd > 0:
             raise ConfigError(f"exponential_: lambd={lambd}; use a rate above 0")
-        draws = self.rand(self.shape, dtype=self.dtype, device=self.device)
+        draws = self.rand(self.shape, dtype=self.dtype, device=self.device, generator=generator)
         return self._become(draws.sub(1.0, swapped=True).log() / -lambd, "exponential_")
 
-    def log_normal_(self, mean: float = 1, std: float = 2) -> Self:
+    def cauchy_(self, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Self:
+        """Cauchy's distribution around `median` with half of its width `sigma`, in place. Raises ConfigError for a
+        width of 0 or less.
+
+        >>> Tensor.zeros(3).cauchy_(5.0, 0.5).shape
+        (3,)
+        """
+        if not sigma > 0:
+            raise ConfigError(f"cauchy_: sigma={sigma}; use a width above 0")
+        draws = self.rand(self.shape, dtype=self.dtype, device=self.device, generator=generator)
+        return self._become(((draws - 0.5) * math.pi).tan() * sigma + median, "cauchy_")
+
+    def geometric_(self, p: float, *, generator: Generator | None = None) -> Self:
+        """How many trials it takes until one succeeds, each with the probability p, in place.
+
+        Raises ConfigError unless p is above 0 and below 1.
+
+        >>> (Tensor.zeros(3).geometric_(0.5) >= 1).tolist()
+        [True, True, True]
+        """
+        if not 0 < p < 1:
+            raise ConfigError(f"geometric_: p={p}; use a probability above 0 and below 1")
+        draws = self.rand(self.shape, device=self.device, generator=generator).sub(1.0, swapped=True)
+        trials = (draws.log() / math.log1p(-p)).ceil().clip(1, None)
+        return self._become(trials.cast(self.dtype), "geometric_")
+
+    def log_normal_(self, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Self:
         """The exponential of normal values with this mean and standard deviation, in place.
 
         >>> (Tensor.zeros(3).log_normal_() > 0).tolist()
         [True, True, True]
         """
-        values = self.normal(self.shape, mean=mean, std=std, dtype=self.dtype, device=self.device)
+        values = self.normal(self.shape, mean=mean, std=std, dtype=self.dtype, device=self.device, generator=generator)
         return self._become(values.exp(), "log_normal_")
 
-    def random_(self, low: int = 0, high: int | None = None) -> Self:
+    def random_(self, low: int = 0, high: int | None = None, *, generator: Generator | None = None) -> Self:
         """Whole numbers from `low` up to, not including, `high`, in place; by default all that the dtype has.
 
         One number alone is `high`. At most 2**32 different ones, so that is the default of wider dtypes.
@@ -319,5 +347,5 @@ class InPlaceCombinations(InPlaceFunctions):
         if high is None:
             exact = integer_bounds(self.dtype)[1] + 1 if self.dtype.is_integer else 1 << (self.dtype.mantissa + 1)
             high = min(exact, 1 << 32) if self.dtype.kind != "bool" else 2
-        drawn = self.randint(self.shape, low=low, high=high, device=self.device)
+        drawn = self.randint(self.shape, low=low, high=high, device=self.device, generator=generator)
         return self._become(drawn.cast(self.dtype), "random_")

@@ -16,6 +16,7 @@ from rulegrad.tensor.torch_names import TorchNames
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from rulegrad.tensor.generators import Generator
     from rulegrad.tensor.operands import Operand
 
 
@@ -211,7 +212,7 @@ class Statistics(TorchNames):
 
     # ---- draws ----
 
-    def multinomial(self, num_samples: int, replacement: bool = False) -> Self:
+    def multinomial(self, num_samples: int, replacement: bool = False, *, generator: Generator | None = None) -> Self:
         """`num_samples` places drawn by weight, for a vector of weights or for each row of a matrix (int64).
 
         Without replacement no place comes twice; there may not be more samples than weights. A place is -1 where there
@@ -231,27 +232,29 @@ class Statistics(TorchNames):
         weights = self.detach().reshape(-1, self.shape[-1])
         valid = ((weights >= 0) & weights.isfinite()).all(-1, keepdims=True) & (weights > 0).any(-1, keepdims=True)
         if replacement:
-            found = weights._drawn(count)
+            found = weights._drawn(count, generator)
         else:
             if count > self.shape[-1]:
                 raise ShapeError(
                     f"multinomial: {count} samples of {self.shape[-1]} weights; use replacement=True for more"
                 )
-            found = weights._drawn_once(count)
+            found = weights._drawn_once(count, generator)
             valid = valid & (weights.take_along_axis(found, -1) > 0)
         return valid.where(found, -1).reshape(*self.shape[:-1], count)
 
-    def _drawn(self, count: int) -> Self:
+    def _drawn(self, count: int, generator: Generator | None) -> Self:
         rows, extent = self.shape
         sums = self.cast(float64).cumsum(1)
-        draws = self.rand(rows, count, dtype=float64, device=self.device) * sums.shrink(None, (extent - 1, extent))
+        draws = self.rand(rows, count, dtype=float64, device=self.device, generator=generator)
+        draws = draws * sums.shrink(None, (extent - 1, extent))
         places = (sums.unsqueeze(1) <= draws.unsqueeze(2)).sum(2)
         # A product that is rounded up to the whole sum would be one place behind the last weight.
         turns = self.arange(extent, device=self._device or None)
         return places.minimum((self > 0).where(turns, 0).max(1, keepdims=True))
 
-    def _drawn_once(self, count: int) -> Self:
-        waiting = self.rand(self.shape, dtype=float64, device=self.device).sub(1.0, swapped=True).log().neg()
+    def _drawn_once(self, count: int, generator: Generator | None) -> Self:
+        draws = self.rand(self.shape, dtype=float64, device=self.device, generator=generator)
+        waiting = draws.sub(1.0, swapped=True).log().neg()
         found: Self = (self.cast(float64) / waiting).topk(count).indices
         return found
 

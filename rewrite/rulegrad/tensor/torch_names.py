@@ -16,6 +16,7 @@ from rulegrad.tensor.torch_shapes import TorchShapes
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from rulegrad.tensor.generators import Generator
     from rulegrad.tensor.operands import Operand
 
 
@@ -346,56 +347,60 @@ class TorchNames(TorchShapes):
 
     # ---- random values ----
 
-    def rand_like(self, dtype: Any = None) -> Self:
+    def rand_like(self, dtype: Any = None, *, generator: Generator | None = None) -> Self:
         """`rand` with the shape, dtype and device of this tensor.
 
         >>> Tensor.ones(2, 3).rand_like().shape
         (2, 3)
         """
-        return self.rand(self.shape, dtype=dtype or self.dtype, device=self.device)
+        return self.rand(self.shape, dtype=dtype or self.dtype, device=self.device, generator=generator)
 
-    def randn_like(self, dtype: Any = None) -> Self:
+    def randn_like(self, dtype: Any = None, *, generator: Generator | None = None) -> Self:
         """`randn` with the shape, dtype and device of this tensor.
 
         >>> from rulegrad import Tensor
         >>> Tensor.ones(2, 3).randn_like().shape
         (2, 3)
         """
-        return self.randn(self.shape, dtype=dtype or self.dtype, device=self.device)
+        return self.randn(self.shape, dtype=dtype or self.dtype, device=self.device, generator=generator)
 
-    def bernoulli(self, p: float | None = None) -> Self:
+    def bernoulli(self, p: float | None = None, *, generator: Generator | None = None) -> Self:
         """1 with the probability `p`, or without it the probability that the element says; else 0.
 
         >>> Tensor([0.0, 1.0]).bernoulli().tolist(), Tensor([0.0, 1.0]).bernoulli(1.0).tolist()
         ([0.0, 1.0], [1.0, 1.0])
         """
-        return (self.rand(self.shape, device=self.device) < (self if p is None else p)).cast(self.dtype)
+        return (self.rand(self.shape, device=self.device, generator=generator) < (self if p is None else p)).cast(
+            self.dtype
+        )
 
-    def uniform_(self, a: float = 0.0, b: float = 1.0) -> Self:
+    def uniform_(self, a: float = 0.0, b: float = 1.0, *, generator: Generator | None = None) -> Self:
         """Uniform in [a, b), in place.
 
         >>> (Tensor.zeros(3).uniform_(2.0, 4.0) >= 2.0).tolist()
         [True, True, True]
         """
-        values = self.uniform(self.shape, low=a, high=b, dtype=self.dtype, device=self.device)
+        values = self.uniform(self.shape, low=a, high=b, dtype=self.dtype, device=self.device, generator=generator)
         return self._become(values, "uniform_")
 
-    def normal_(self, mean: float = 0.0, std: float = 1.0) -> Self:
+    def normal_(self, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Self:
         """Normal with this mean and standard deviation, in place.
 
         >>> Tensor.zeros(3).normal_(5.0, 0.0).tolist()
         [5.0, 5.0, 5.0]
         """
-        values = self.normal(self.shape, mean=mean, std=std, dtype=self.dtype, device=self.device)
+        values = self.normal(self.shape, mean=mean, std=std, dtype=self.dtype, device=self.device, generator=generator)
         return self._become(values, "normal_")
 
-    def bernoulli_(self, p: float = 0.5) -> Self:
+    def bernoulli_(self, p: float = 0.5, *, generator: Generator | None = None) -> Self:
         """1 with the probability `p`, else 0, in place.
 
         >>> Tensor.zeros(3).bernoulli_(1.0).tolist()
         [1.0, 1.0, 1.0]
         """
-        return self._become((self.rand(self.shape, device=self.device) < p).cast(self.dtype), "bernoulli_")
+        return self._become(
+            (self.rand(self.shape, device=self.device, generator=generator) < p).cast(self.dtype), "bernoulli_"
+        )
 
     # ---- new tensors of the same dtype and device ----
 
