@@ -80,3 +80,16 @@ def test_wrong_windows():
     ):
         with pytest.raises(error):
             wrong()
+
+
+def test_numpys_transforms_of_tensors_are_tensors():
+    x = Tensor(X, requires_grad=True)
+    for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fft2", "rfft2", "irfftn", "fftshift", "ifftshift"):
+        found, wanted = getattr(np.fft, name)(x), getattr(np.fft, name)(X)
+        assert isinstance(found, Tensor) and found.requires_grad
+        np.testing.assert_allclose(found.detach().numpy(), wanted, atol=1e-12, err_msg=name)
+    np.testing.assert_allclose(
+        np.fft.rfft(a=x, n=4, axis=1, norm="ortho").detach().numpy(), np.fft.rfft(X, 4, 1, "ortho"), atol=1e-12
+    )
+    out = np.zeros(X.shape, complex)
+    assert np.fft.fft(x.detach(), out=out) is out and out.any()

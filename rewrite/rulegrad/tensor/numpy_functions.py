@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from rulegrad.errors import DtypeError, GradientError, ShapeError
+from rulegrad.tensor import fft
 from rulegrad.tensor.axes import one_axis
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.inplace_combinations import InPlaceCombinations
@@ -183,7 +184,10 @@ class NumpyFunctions(InPlaceCombinations):
             rest = {key: value for key, value in options.items() if key != "out"}
             changed: Any = target
             return changed._become(as_tensor(changed, function(*arguments, **rest), f"np.{name}"), f"np.{name}(out=)")
-        found = _of_tensors(function, arguments, options) if _is_numpys(function) else NotImplemented
+        if getattr(np.fft, name, None) is function:
+            found = _of_spectra(function, arguments, options)
+        else:
+            found = _of_tensors(function, arguments, options) if _is_numpys(function) else NotImplemented
         if found is not NotImplemented:
             return found
         if name in _CHANGING and arguments and isinstance(arguments[0], TensorCore):
@@ -293,6 +297,15 @@ def _of_tensors(function: Any, arguments: tuple[Any, ...], options: dict[str, An
     found = getattr(as_tensor(like, first[1], f"np.{name}"), method)
     result = found(*positional, **named) if callable(found) else found
     return result[0] if name == "sort" else result
+
+
+def _of_spectra(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """A function of `np.fft`; NotImplemented where the transforms of tensors do not take these arguments."""
+    given = _bound(function, arguments, options)
+    if given is None or given.pop("out", None) is not None:
+        return NotImplemented
+    x = given.pop("x" if "x" in given else "a")
+    return getattr(fft, function.__name__)(x, **given) if isinstance(x, TensorCore) else NotImplemented
 
 
 def _of_numbers(name: str, given: dict[str, Any]) -> Any:
