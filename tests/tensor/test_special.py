@@ -202,6 +202,17 @@ def test_dtypes_and_shapes():
     assert Tensor([2.0]).igamma(1.0).item() + Tensor([2.0]).igammac(1.0).item() == pytest.approx(1.0)
 
 
+def test_scipys_functions_of_tensors_are_tensors():
+    x = Tensor([0.25, 0.5], requires_grad=True)
+    for name in ("entr", "erf", "erfcx", "erfinv", "expit", "gammaln", "i0e", "log_ndtr", "logit", "ndtri", "psi"):
+        found = getattr(scipy.special, name)(x)
+        assert isinstance(found, Tensor) and found.requires_grad and found.dtype == "float32"
+        np.testing.assert_allclose(found.detach().numpy(), getattr(scipy.special, name)([0.25, 0.5]), rtol=1e-6)
+    assert isinstance(scipy.special.gammainc(2.0, x), Tensor) and isinstance(scipy.special.xlogy(x, 2), Tensor)
+    with pytest.raises(DtypeError, match="np.kv: tensors have no such function"):
+        scipy.special.kv(1.0, x)
+
+
 def test_values_that_are_infinite():
     nan, inf = math.nan, math.inf
     for name, wanted in {

@@ -9,6 +9,7 @@ for functions that would change a copy.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
@@ -16,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from rulegrad.errors import DtypeError, GradientError, ShapeError
-from rulegrad.tensor import fft
+from rulegrad.tensor import fft, special
 from rulegrad.tensor.axes import one_axis
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.inplace_combinations import InPlaceCombinations
@@ -165,9 +166,12 @@ class NumpyFunctions(InPlaceCombinations):
         name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
         if options and method not in ("reduce", "accumulate"):
             raise DtypeError(f"{name}: {', '.join(options)} is not for tensors; give .numpy() of them, or leave it out")
-        # A function of this name that is not NumPy's own, such as SciPy's, may mean something else.
-        own = ufunc.__name__ if _is_numpys(ufunc) else ""
-        result = _elementwise(name, own, method, like, inputs, dtype, options)
+        if method == "__call__" and dtype is None and _is_scipys(ufunc):
+            result = getattr(special, ufunc.__name__)(*inputs)
+        else:
+            # A function of this name that is not NumPy's own may mean something else.
+            own = ufunc.__name__ if _is_numpys(ufunc) else ""
+            result = _elementwise(name, own, method, like, inputs, dtype, options)
         if not out:
             return result
         return out[0]._become(result, f"{name}(out=)")
@@ -204,6 +208,13 @@ class NumpyFunctions(InPlaceCombinations):
 def _is_numpys(function: Any) -> bool:
     """Whether it is the function of this name in `np` itself: `np.linalg` has others of the same names."""
     return getattr(np, function.__name__, None) is function
+
+
+def _is_scipys(function: Any) -> bool:
+    """Whether it is the function of this name in `scipy.special`, which tensors have."""
+    scipy = sys.modules.get("scipy.special")
+    name = function.__name__
+    return scipy is not None and getattr(scipy, name, None) is function and name in special.__all__
 
 
 def _on_host(value: Any) -> Any:
