@@ -47,6 +47,8 @@ def of_eig(x: Tensor) -> Tensor:
     return (w**3).sum().real + w.abs().sum() + (v * v.conj()).real.square().sum()
 
 
+SYMMETRIC = np.array([[0.0, 2.0, 1j], [2.0, 0.0, 3.0], [1j, 3.0, 1 + 1j]])
+
 #: Real functions of a matrix with these rows and columns.
 CASES: dict[str, tuple[Function, tuple[int, int]]] = {
     "inv": (lambda x: real_of(linalg.inv(x)), (3, 3)),
@@ -87,6 +89,7 @@ CASES: dict[str, tuple[Function, tuple[int, int]]] = {
         (3, 3),
     ),
     "cholesky_solve": (lambda x: real_of(x.cholesky_solve(positive(x).cholesky())), (3, 3)),
+    "ldl_solve": (lambda x: real_of(linalg.ldl_solve(*linalg.ldl_factor(Tensor(SYMMETRIC)), x**3)), (3, 3)),
     "cholesky_inverse": (lambda x: real_of(x.cholesky_inverse(upper=True)), (3, 3)),
     "householder_product": (lambda x: real_of(linalg.householder_product(x, x[0] * x[1])), (4, 2)),
     "ormqr": (lambda x: real_of(x.ormqr(x[0] * x[1], x.mT * 2, left=False, transpose=True)), (4, 2)),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg.lapack
 
 from rulegrad import Tensor
 from rulegrad.errors import RulegradError, ShapeError
@@ -74,6 +75,32 @@ def test_triangles(dtype: str, upper: bool, n: int) -> None:
     positive = triangle.conj().T @ triangle if upper else triangle @ triangle.conj().T
     near(positive @ Tensor(b).cholesky_solve(x.triu() if upper else x.tril(), upper).numpy(), b)
     near(positive @ (x.triu() if upper else x.tril()).cholesky_inverse(upper).numpy(), np.eye(n))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("hermitian", [False, True])
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 6, 40])
+def test_symmetric_matrices_that_are_not_positive(dtype: str, hermitian: bool, n: int) -> None:
+    a = drawn((2, 2, n, n), dtype)
+    a = a + (a.conj() if hermitian else a).swapaxes(-1, -2)
+    a[0] *= 1 - np.eye(n) if n > 1 else 1  # needs blocks of two rows
+    packed, pivots = linalg.ldl_factor(Tensor(np.tril(a) + np.triu(np.ones((n, n)), 1)), hermitian=hermitian)
+    assert pivots.dtype == "int32" and (n < 2 or (pivots.numpy()[0] < 0).any(-1).all())
+    b = drawn((2, n, 3), dtype, seed=4)
+    near(a @ linalg.ldl_solve(packed, pivots, Tensor(b), hermitian=hermitian).numpy(), np.broadcast_to(b, (2, 2, n, 3)))
+
+
+def test_factors_as_lapack_keeps_them() -> None:
+    a = np.array([[0.0, 2.0, 1.0], [2.0, 0.0, 3.0], [1.0, 3.0, 1.0]])
+    packed, pivots = linalg.ldl_factor(Tensor(a))
+    expected, permuted, _ = scipy.linalg.lapack.dsytrf(a, lower=1)
+    near(packed, np.tril(expected))
+    assert pivots.tolist() == list(permuted)
+    assert linalg.ldl_factor_ex(Tensor(np.diag([1.0, 0.0, 2.0]))).info.item() == 2
+    with pytest.raises(linalg.LinalgError, match=r"D\[k, k\] is 0 for k = 2"):
+        linalg.ldl_factor(Tensor(np.diag([1.0, 0.0, 2.0])))
+    with pytest.raises(RulegradError, match="ldl_factor has no gradient"):
+        linalg.ldl_factor(Tensor(a, requires_grad=True))
 
 
 def test_a_zero_on_the_diagonal_of_a_triangle_gives_infinities() -> None:
@@ -237,6 +264,7 @@ def test_what_is_refused() -> None:
         lambda: linalg.householder_product(x, Tensor.ones(4)),
         lambda: linalg.householder_product(Tensor.ones(2, 3), Tensor.ones(2)),
         lambda: linalg.lu_solve(x, Tensor.ones(2), x),
+        lambda: linalg.ldl_solve(Tensor.eye(3), Tensor.ones(2), x),
         lambda: linalg.tensorinv(Tensor.ones(2, 3)),
         lambda: linalg.matrix_norm(x, 1, (0, 0)),
     ):

@@ -50,6 +50,7 @@ from rulegrad.tensor.linalg.solving import (
     solve,
     solve_ex,
 )
+from rulegrad.tensor.linalg.symmetric import LDLFactor, LDLFactorEx, ldl_factor, ldl_factor_ex, ldl_solve
 from rulegrad.tensor.linalg.triangular import solve_triangular
 
 __all__ = [
@@ -60,6 +61,8 @@ __all__ = [
     "Eig",
     "Eigh",
     "InvEx",
+    "LDLFactor",
+    "LDLFactorEx",
     "LUFactor",
     "LUFactorEx",
     "LeastSquares",
@@ -79,6 +82,9 @@ __all__ = [
     "householder_product",
     "inv",
     "inv_ex",
+    "ldl_factor",
+    "ldl_factor_ex",
+    "ldl_solve",
     "lstsq",
     "lu",
     "lu_factor",

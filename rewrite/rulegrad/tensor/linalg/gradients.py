@@ -94,11 +94,6 @@ def of_pinv(operands: Many, results: Many, gradients: Many) -> Many:
     return (rows @ across @ (p @ back) + (back @ p) @ across @ columns - back @ g @ back,)
 
 
-def of_hermitian_pinv(operands: Many, results: Many, gradients: Many) -> Many:
-    """As of others, and of the mean of the matrix and its adjoint"""
-    return (_hermitian(of_pinv(operands, results, gradients)[0]),)
-
-
 def of_cholesky(operands: Many, results: Many, gradients: Many) -> Many:
     """dL = L half(L^-1 dX L^-H), where half keeps the lower triangle and half of the diagonal"""
     from rulegrad.tensor.linalg.solving import inv

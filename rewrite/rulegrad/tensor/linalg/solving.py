@@ -236,7 +236,7 @@ def pinv(x: T, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -
         "pinv",
         lambda a: _pinv(a, limits, hermitian),
         matrix,
-        formula=gradients.of_hermitian_pinv if hermitian else gradients.of_pinv,
+        formula=gradients.of_pinv,
     )
     return rounded(found, x)
 
