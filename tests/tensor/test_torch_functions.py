@@ -279,6 +279,21 @@ def test_functions_in_place(any_device, name):
     assert getattr(x, name)() is same and x.tolist() == expected
 
 
+def test_updates_and_products_in_place(any_device):
+    """The tensor itself, with the values of the function of the same name."""
+    x, i, row, ones = Tensor([[0.25, 0.5], [0.75, 0.125]]), Tensor([[1, 0]]), Tensor([0.5, 2.0]), Tensor.ones(1, 2, 2)
+    cases: dict[str, tuple[object, ...]] = {
+        "addbmm_": (ones, ones), "addmv_": (x, row), "addr_": (row, row), "cumprod_": (1,), "erfinv_": (), "logit_": (),
+        "index_reduce_": (1, [1], x[:, :1], "amax"), "put_": ([0, -1], row), "renorm_": (2, 0, 0.5), "ldexp_": (i,),
+        "scatter_reduce_": (0, i, x, "sum"), "heaviside_": (row,), "sgn_": (), "fix_": (), "absolute_": (),
+    }  # fmt: skip
+    for name, arguments in cases.items():
+        target = same = row.clone() if name == "addmv_" else x.clone()
+        expected = getattr(target, name[:-1])(*arguments).tolist()
+        assert getattr(target, name)(*arguments) is same and same.tolist() == expected, name
+    assert ones.baddbmm_(ones, ones).tolist() == [[[3.0, 3.0], [3.0, 3.0]]]
+
+
 def test_more_functions_in_place(any_device):
     x = Tensor([1.0, 2.0])
     assert x.lerp_(Tensor([3.0, 4.0]), 0.5).tolist() == [2.0, 3.0]

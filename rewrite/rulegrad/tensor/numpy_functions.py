@@ -20,7 +20,7 @@ from rulegrad.errors import DtypeError, GradientError, ShapeError
 from rulegrad.tensor import fft, special
 from rulegrad.tensor.axes import one_axis
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.inplace_combinations import InPlaceCombinations
+from rulegrad.tensor.inplace_names import InPlaceNames
 from rulegrad.tensor.numpy_nan_functions import NAN_FUNCTIONS
 from rulegrad.tensor.operands import as_tensor, result_dtype
 from rulegrad.tensor.storage import is_weak_scalar
@@ -149,7 +149,7 @@ _CHANGING: Final = {
 }
 
 
-class NumpyFunctions(InPlaceCombinations):
+class NumpyFunctions(InPlaceNames):
     """The protocols by which NumPy's functions find their meaning for tensors."""
 
     __slots__ = ()
