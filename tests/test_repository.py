@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = (".py", ".cpp", ".hpp", ".rules")
 MOST_LINES = {".rules": 400}
 MOST_LINES_ELSEWHERE = 600
-FOLDERS = {"rewrite", "rules", "backends", "tests", "examples", "bench", "docs", "editors", ".ci"}
+FOLDERS = {"rewrite", "rules", "backends", "tests", "examples", "bench", "docs", "editors", ".ci", ".github"}
 BUILT = {"build", "dist", "__pycache__"}
 
 
