@@ -33,7 +33,7 @@ import torch
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from common import arguments, note
-from torch_names_apart import FACTORS, RANDOM, UNDEFINED
+from torch_names_apart import ELSEWHERE, FACTORS, RANDOM, UNDEFINED
 
 SAMPLES = 60  # of one variant of a name; the largest has 1,600
 RTOL, ATOL = 2e-5, 1e-5  # of float32; PyTorch's own tests allow 1.3e-6 and 1e-5 between its devices
@@ -132,7 +132,7 @@ def found(name: str) -> Callable[..., Any]:
     """What rulegrad has under a name of PyTorch."""
     import rulegrad
 
-    path = name.removeprefix("torch.")
+    path = ELSEWHERE.get(name, name).removeprefix("torch.")
     path = path.removesuffix(".__get__")  # of a property
     short = path.removeprefix("Tensor.").removeprefix("functional.")
     for start, parts in ((rulegrad.Tensor, short), (rulegrad, path)):

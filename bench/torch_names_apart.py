@@ -1,4 +1,4 @@
-"""Names of bench/torch_names.py whose results are not compared value by value, and how they are."""
+"""Names of bench/torch_names.py whose results are not compared value by value, and how they are; names that move."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ RANDOM = {
     "nn.functional.dropout2d", "nn.functional.dropout3d", "nn.functional.feature_alpha_dropout", "nn.functional.rrelu",
     "nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d",
 }  # fmt: skip
+
+# Functions whose method takes its arguments in another order, under the name of which PyTorch calls them an alias.
+ELSEWHERE = {"torch.polygamma": "torch.special.polygamma"}
 
 # Memory whose contents nobody has written yet.
 UNDEFINED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
