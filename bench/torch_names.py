@@ -263,6 +263,7 @@ def unequal(got: Any, wanted: Any) -> str | None:
 def judged(name: str, infos: Sequence[Any], device: str) -> Name:
     row = Name(name)
     for info in infos:
+        torch.manual_seed(0)  # the same samples whichever names were judged before
         for sample in limited(info.sample_inputs("cpu", torch.float32, requires_grad=False)):
             try:
                 call = recorded(info, sample)
