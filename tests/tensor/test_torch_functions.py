@@ -283,7 +283,7 @@ def test_updates_and_products_in_place(any_device):
     """The tensor itself, with the values of the function of the same name."""
     x, i, row, ones = Tensor([[0.25, 0.5], [0.75, 0.125]]), Tensor([[1, 0]]), Tensor([0.5, 2.0]), Tensor.ones(1, 2, 2)
     cases: dict[str, tuple[object, ...]] = {
-        "addbmm_": (ones, ones), "addmv_": (x, row), "addr_": (row, row), "cumprod_": (1,), "erfinv_": (), "logit_": (),
+        "addbmm_": (ones, ones), "addmv_": (x, row), "addr_": (row, row), "cumprod_": (1,), "erfinv_": (), "logit_": (), "i0_": (), "igamma_": (1.5,), "igammac_": (1.5,), "mvlgamma_": (1,), "polygamma_": (2,),
         "index_reduce_": (1, [1], x[:, :1], "amax"), "put_": ([0, -1], row), "renorm_": (2, 0, 0.5), "ldexp_": (i,),
         "scatter_reduce_": (0, i, x, "sum"), "heaviside_": (row,), "sgn_": (), "fix_": (), "absolute_": (),
     }  # fmt: skip

@@ -106,6 +106,30 @@ class InPlaceNames(InPlaceCombinations):
         """
         return self._become(self.heaviside(values), "heaviside_")
 
+    def i0_(self) -> Self:
+        """`i0`, in place.
+
+        >>> [round(v, 3) for v in Tensor([0.0, 1.0]).i0_().tolist()]
+        [1.0, 1.266]
+        """
+        return self._become(self.i0(), "i0_")
+
+    def igamma_(self, other: Operand) -> Self:
+        """`igamma`, in place.
+
+        >>> [round(v, 3) for v in Tensor([0.5, 2.0]).igamma_(1.0).tolist()]
+        [0.843, 0.264]
+        """
+        return self._become(self.igamma(other), "igamma_")
+
+    def igammac_(self, other: Operand) -> Self:
+        """`igammac`, in place.
+
+        >>> [round(v, 3) for v in Tensor([0.5, 2.0]).igammac_(1.0).tolist()]
+        [0.157, 0.736]
+        """
+        return self._become(self.igammac(other), "igammac_")
+
     def index_reduce_(
         self, dim: int, index: Indices, source: Operand, reduce: Reduction, *, include_self: bool = True
     ) -> Self:
@@ -148,6 +172,14 @@ class InPlaceNames(InPlaceCombinations):
         """
         return self._become(self.logit(eps), "logit_")
 
+    def mvlgamma_(self, p: int) -> Self:
+        """`mvlgamma`, in place.
+
+        >>> [round(v, 3) for v in Tensor([2.5]).mvlgamma_(2).tolist()]
+        [0.857]
+        """
+        return self._become(self.mvlgamma(p), "mvlgamma_")
+
     def nextafter_(self, other: Operand) -> Self:
         """`nextafter`, in place.
 
@@ -155,6 +187,14 @@ class InPlaceNames(InPlaceCombinations):
         True
         """
         return self._become(self.nextafter(other), "nextafter_")
+
+    def polygamma_(self, n: int) -> Self:
+        """`polygamma`, in place.
+
+        >>> [round(v, 3) for v in Tensor([1.0]).polygamma_(1).tolist()]
+        [1.645]
+        """
+        return self._become(self.polygamma(n), "polygamma_")
 
     def put_(self, index: Indices, source: Operand, accumulate: bool = False) -> Self:
         """`put`, in place.
