@@ -164,6 +164,7 @@ def test_numbers_of_errors() -> None:
     near(inverse, np.stack([np.diag([0.25, 1 / 9]), np.full((2, 2), np.nan), np.diag([1.0, -1.0])]))
     result, info = linalg.solve_ex(x, Tensor(np.ones((3, 2))))
     assert info.tolist() == [0, 1, 0] and np.isnan(result.numpy()).tolist() == [[False] * 2, [True] * 2, [False] * 2]
+    assert linalg.inv_ex(Tensor(np.arange(1.0, 10).reshape(3, 3))).info.item() == 3  # the zero is one of rounding
     triangle, info = linalg.cholesky_ex(x)
     assert info.tolist() == [0, 1, 2] and triangle[0].tolist() == [[2.0, 0.0], [0.0, 3.0]]
     for function in (linalg.inv_ex, linalg.cholesky_ex):

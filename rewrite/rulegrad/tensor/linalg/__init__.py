@@ -22,13 +22,14 @@ from rulegrad.tensor.linalg.decompositions import (
 )
 from rulegrad.tensor.linalg.exponential import matrix_exp
 from rulegrad.tensor.linalg.factoring import LU, LUFactor, LUFactorEx, lu, lu_factor, lu_factor_ex, lu_solve
-from rulegrad.tensor.linalg.host import LinalgError
+from rulegrad.tensor.linalg.host import LinAlgError, LinalgError
 from rulegrad.tensor.linalg.householder import householder_product
 from rulegrad.tensor.linalg.least_squares import LeastSquares, lstsq
 from rulegrad.tensor.linalg.norms import cond, matrix_norm, norm, vector_norm
 from rulegrad.tensor.linalg.products import (
     cross,
     diagonal,
+    matmul,
     multi_dot,
     tensordot,
     tensorinv,
@@ -66,6 +67,7 @@ __all__ = [
     "LUFactor",
     "LUFactorEx",
     "LeastSquares",
+    "LinAlgError",
     "LinalgError",
     "Slogdet",
     "SolveEx",
@@ -90,6 +92,7 @@ __all__ = [
     "lu_factor",
     "lu_factor_ex",
     "lu_solve",
+    "matmul",
     "matrix_exp",
     "matrix_norm",
     "matrix_power",

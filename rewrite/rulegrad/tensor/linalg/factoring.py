@@ -71,7 +71,7 @@ def lu_factor(x: T, *, pivot: bool = True) -> LUFactor:
     """
     matrices(x, "lu_factor")
     matrix = supported(x)
-    packed, pivots = on_host("lu_factor", partial(_eliminated, pivot=pivot), matrix.detach())
+    packed, pivots = on_host("lu_factor", partial(eliminated, pivot=pivot), matrix.detach())
     if tracks(x):
         packed = _with_gradient(_permuted(matrix, pivots))
     return LUFactor(rounded(packed, x), pivots)
@@ -87,13 +87,13 @@ def lu_factor_ex(x: T, *, pivot: bool = True, check_errors: bool = False) -> LUF
     1
     """
     packed, pivots = lu_factor(x, pivot=pivot)
-    info = first_zero(packed)
+    info = _first_zero(packed)
     if check_errors and info.any().item():
         raise LinalgError(f"lu_factor_ex: U[k, k] is 0 for k = {int(info.max().item())}, counted from 1")
     return LUFactorEx(packed, pivots, info)
 
 
-def first_zero(packed: T) -> T:
+def _first_zero(packed: T) -> T:
     """The first place of a zero on the diagonals, counted from 1, or 0."""
     zero = packed.detach().diagonal(0, -2, -1).equal(0)
     if not zero.shape[-1]:
@@ -203,7 +203,7 @@ def _permuted(x: T, pivots: T) -> T:
 # ---- elimination ----
 
 
-def _eliminated(a: Array, pivot: bool) -> tuple[Array, Array]:
+def eliminated(a: Array, pivot: bool) -> tuple[Array, Array]:
     """LAPACK's getrf: by blocks of columns, with the largest element of each column as pivot."""
     rows, columns = a.shape[-2:]
     count = min(rows, columns)
@@ -245,7 +245,7 @@ def _with_gradient(x: T) -> T:
     count = min(rows, columns)
     (corner,) = on_host(
         "lu_factor",
-        lambda a: _eliminated(a, pivot=False)[0],
+        lambda a: eliminated(a, pivot=False)[0],
         x[..., :count, :count],
         formula=_of_lu,
     )

@@ -33,12 +33,17 @@ if TYPE_CHECKING:
 class LinalgError(RulegradError, np.linalg.LinAlgError, RuntimeError):
     """A matrix that has no inverse, or no such decomposition; or an iteration that did not end.
 
+    `LinAlgError`, as NumPy and PyTorch write it, is the same class.
+
     >>> try:
     ...     rg.linalg.inv(Tensor([[0.0]]))
     ... except rg.linalg.LinalgError as error:
     ...     print(error)
     inv: singular matrix
     """
+
+
+LinAlgError = LinalgError
 
 
 def is_complex(x: Tensor) -> bool:

@@ -57,6 +57,16 @@ def _listed(axes: Any) -> list[int]:
     return list(axes) if isinstance(axes, Sequence) else [axes]
 
 
+def matmul(a: T, b: T) -> T:
+    """`a @ b`: vectors, matrices, and batches of matrices, which broadcast. Raises ShapeError.
+
+    >>> from rulegrad import Tensor
+    >>> matmul(Tensor([[1, 2], [3, 4]]), Tensor([1, 1])).tolist()
+    [3, 7]
+    """
+    return a.matmul(b)
+
+
 def vecdot(a: T, b: T, axis: int = -1, *, dim: int | None = None) -> T:
     """The sums of `conj(a) * b` along `axis`, in the promoted dtype; the other axes broadcast.
 

@@ -10,7 +10,7 @@ from rulegrad.errors import RulegradError, ShapeError
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.tensor.axes import whole_number
 from rulegrad.tensor.linalg import gradients
-from rulegrad.tensor.linalg.factoring import first_zero, lu_factor
+from rulegrad.tensor.linalg.factoring import eliminated
 from rulegrad.tensor.linalg.host import LinalgError, matrices, on_host, rounded, square, supported
 from rulegrad.tensor.operands import broadcast_shapes, result_dtype
 
@@ -78,27 +78,36 @@ def inv_ex(x: T, *, check_errors: bool = False) -> InvEx:
     >>> inv_ex(Tensor([[[0.0]], [[4.0]]])).info.tolist()
     [1, 0]
     """
-    if check_errors:
-        return InvEx(inv(x), _no_errors(x))
+    try:
+        return InvEx(inv(x), x.zeros(x.shape[:-2], dtype="int32", device=x._device or None))
+    except LinalgError:
+        if check_errors:
+            raise
     regular, info = _regular(x)
     return InvEx(_nan_where(info, inv(regular)), info)
 
 
-def _no_errors(x: T) -> T:
-    return x.zeros(x.shape[:-2], dtype="int32", device=x._device or None)
-
-
 def _regular(x: T) -> tuple[T, T]:
     """The matrices with the unit matrix in the place of singular ones; and where the first zero pivot of those is."""
-    square(x, "inv_ex")
-    try:
-        inv(x.detach())
-    except LinalgError:
-        packed: T = lu_factor(x.detach()).LU  # type: ignore[assignment]
-        info = first_zero(packed)
-        one = x.eye(x.shape[-1], dtype=x.dtype, device=x._device or None)
-        return info.unsqueeze(-1).unsqueeze(-1).equal(0).where(x, one), info
-    return x, _no_errors(x)
+    (info,) = on_host("inv_ex", _zero_pivots, supported(x.detach()))
+    one = x.eye(x.shape[-1], dtype=x.dtype, device=x._device or None)
+    return info.unsqueeze(-1).unsqueeze(-1).equal(0).where(x, one), info
+
+
+def _zero_pivots(a: Array) -> Array:
+    """Of each matrix the place of its first zero pivot, counted from 1, or 0 where it has an inverse."""
+    n = a.shape[-1]
+
+    def place(matrix: Array) -> int:
+        try:
+            np.linalg.inv(matrix)
+        except np.linalg.LinAlgError:
+            diagonal = eliminated(matrix, pivot=True)[0].diagonal()
+            # LAPACK found a zero; rounded in another order, it may not be one here.
+            return 1 + int((diagonal == 0).argmax()) if (diagonal == 0).any() else n
+        return 0
+
+    return np.array([place(matrix) for matrix in a.reshape(-1, n, n)], np.int32).reshape(a.shape[:-2])
 
 
 def _nan_where(info: T, result: T) -> T:
@@ -140,8 +149,11 @@ def solve_ex(a: T, b: T, *, left: bool = True, check_errors: bool = False) -> So
     >>> solve_ex(Tensor([[0.0]]), Tensor([1.0])).info.item()
     1
     """
-    if check_errors:
-        return SolveEx(solve(a, b, left=left), _no_errors(a))
+    try:
+        return SolveEx(solve(a, b, left=left), a.zeros(a.shape[:-2], dtype="int32", device=a._device or None))
+    except LinalgError:
+        if check_errors:
+            raise
     regular, info = _regular(a)
     return SolveEx(_nan_where(info, solve(regular, b, left=left)), info)
 

@@ -127,14 +127,14 @@ def ldl_solve(packed: T, pivots: T, b: T, *, hermitian: bool = False) -> T:
 
 def _each_factored(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
     n = a.shape[-1]
-    stack = np.tril(a).reshape(math.prod(a.shape[:-2]), n, n)
+    stack = np.array(a).reshape(math.prod(a.shape[:-2]), n, n)
     pivots, info = np.zeros((len(stack), n), np.int32), np.zeros(len(stack), np.int32)
     for number, matrix in enumerate(stack):
         for k, rows, other in _steps(matrix, hermitian):
             pivots[number, k : k + rows] = other + 1 if rows == 1 else -(other + 1)
             if rows == 1 and matrix[k, k] == 0 and not info[number]:
                 info[number] = k + 1
-    return stack.reshape(a.shape), pivots.reshape(a.shape[:-1]), info.reshape(a.shape[:-2])
+    return np.tril(stack).reshape(a.shape), pivots.reshape(a.shape[:-1]), info.reshape(a.shape[:-2])
 
 
 def _steps(a: Array, hermitian: bool) -> Iterator[tuple[int, int, int]]:
@@ -153,7 +153,7 @@ def _steps(a: Array, hermitian: bool) -> Iterator[tuple[int, int, int]]:
             block[0, 1] = block[1, 0].conj() if hermitian else block[1, 0]
         if end < n and block.any():
             left = np.linalg.solve(block.T, below.T).T
-            a[end:, end:] -= np.tril(left @ (below.conj().T if hermitian else below.T))
+            a[end:, end:] -= left @ (below.conj().T if hermitian else below.T)  # of which the lower triangle is read
             a[end:, k:end] = left
         yield k, rows, other
         k = end
