@@ -192,6 +192,7 @@ NAMED = [
     (lambda x: x.clone().subtract_(x, alpha=2), lambda x: -x),
     (lambda x: x.complex(real=x, imag=x).imag, lambda x: x),
     (lambda x: x.heaviside(values=x), lambda x: x.ones_like()),
+    (lambda x: Tensor.max(x, x - 1) - Tensor.min(x, Tensor(2.5)), lambda x: (x - 2.5).relu()),
     (lambda x: x.ldexp(other=x.int()), lambda x: x * 2**x),
 ]
 

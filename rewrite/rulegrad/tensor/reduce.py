@@ -10,6 +10,7 @@ from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, bool_, float32, float64, int64, uint64
 from rulegrad.tensor.axes import axis_or_dim, one_axis, several_axes
 from rulegrad.tensor.constants import constant, filled
+from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.creation import Creation
 
 if TYPE_CHECKING:
@@ -197,9 +198,13 @@ class Reduce(Creation):
     def max(self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Self:
         """The largest element along `axis`; nan when one is nan. Raises ShapeError for no elements.
 
+        With another tensor in the place of the axis it is `maximum`, as in PyTorch.
+
         >>> Tensor([[1, 4], [3, 2]]).max(axis=1).tolist()
         [4, 3]
         """
+        if isinstance(axis, TensorCore) and (axis.ndim or not axis.dtype.is_integer):
+            return self.maximum(axis)
         axes = self._axes(axis, dim, "max")
         self._need_elements(axes, "max")
         return self._reduce("MAX", axes, keepdims or keepdim)
@@ -207,9 +212,13 @@ class Reduce(Creation):
     def min(self, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Self:
         """The smallest element along `axis`; nan when one is nan. Raises ShapeError for no elements.
 
+        With another tensor in the place of the axis it is `minimum`, as in PyTorch.
+
         >>> Tensor([[1, 4], [3, 2]]).min(axis=1).tolist()
         [1, 2]
         """
+        if isinstance(axis, TensorCore) and (axis.ndim or not axis.dtype.is_integer):
+            return self.minimum(axis)
         axes = self._axes(axis, dim, "min")
         self._need_elements(axes, "min")
         return self._reduce("MIN", axes, keepdims or keepdim)
