@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rulegrad import Tensor, config
+from rulegrad import Tensor, config, grad, hessian, profile, vmap
 from rulegrad.errors import ShapeError
 
 R = np.random.default_rng(0)
@@ -85,3 +85,88 @@ def test_errors(any_device):
         Tensor(A).cumulative_sum()
     with pytest.raises(ShapeError, match="n=-1"):
         Tensor(A).diff(-1)
+
+
+def _gradient(method, array, axis, device):
+    """The values, the gradient of a weighted sum of them, and the number of kernels that the gradient takes."""
+    x = Tensor(array, device=device, requires_grad=True)
+    found = getattr(x, method)(axis)
+    result = found[0] if isinstance(found, tuple) else found
+    weights = np.cos(np.arange(result.size)).reshape(result.shape).astype(result.dtype.numpy)
+    result.backward(Tensor(weights, device=device))
+    values = result.numpy()
+    del found, result
+    with profile() as recorded:
+        slope = x.grad.numpy()
+    return values, slope, weights, len(recorded.kernels)
+
+
+@pytest.mark.parametrize(("method", "kernels"), [("cumprod", 3), ("logcumsumexp", 5), ("cummax", 4), ("cumsum", 2)])
+def test_gradients_of_running_reductions(method, kernels):
+    torch = pytest.importorskip("torch")
+    generator = np.random.default_rng(0)
+    array = generator.normal(size=(5, 40)) * (30 if method == "logcumsumexp" else 1)
+    if method == "cumprod":
+        array[0, 3] = array[1, 3] = array[1, 5] = 0
+    for axis in (0, 1):
+        for device in ("c", "numpy"):
+            values, slope, weights, count = _gradient(method, array, axis, device)
+            leaf = torch.tensor(array, requires_grad=True)
+            found = getattr(leaf, method)(axis)
+            wanted = found[0] if isinstance(found, tuple) else found
+            wanted.backward(torch.tensor(weights))
+            np.testing.assert_allclose(values, wanted.detach().numpy(), rtol=1e-12, atol=1e-12)
+            scale = leaf.grad.abs().max().item()
+            np.testing.assert_allclose(slope, leaf.grad.numpy(), rtol=1e-10, atol=1e-13 * scale)
+            assert count <= kernels
+
+
+def test_gradients_of_complex_running_products():
+    torch = pytest.importorskip("torch")
+    generator = np.random.default_rng(0)
+    array = generator.normal(size=(3, 7)) + 1j * generator.normal(size=(3, 7))
+    array[1, 2] = 0
+    for axis in (0, 1):
+        _, slope, weights, _ = _gradient("cumprod", array, axis, "numpy")
+        leaf = torch.tensor(array, requires_grad=True)
+        leaf.cumprod(axis).backward(torch.tensor(weights))
+        np.testing.assert_allclose(slope, leaf.grad.numpy(), rtol=1e-10, atol=1e-12)
+
+
+def test_products_that_underflow_have_gradients():
+    """PyTorch divides by the elements, and gives 1 for the first one: 1 + b + b c + b c d + b c d e is 10."""
+    x = Tensor([1e-200, 1e-200, 1e200, 2.0, 3.0], dtype="float64", requires_grad=True)
+    x.cumprod(0).sum().backward()
+    assert x.grad[0].item() == pytest.approx(10.0)
+
+
+def test_running_products_can_be_differentiated_again_and_mapped():
+    x = Tensor([2.0, 0.0, 3.0, 0.5], dtype="float64")
+    found = hessian(lambda t: t.cumprod(0).sum())(x).numpy()
+    a, b, c, d = x.tolist()
+    above = [[0, 1 + c + c * d, b + b * d, b * c], [0, 0, a + a * d, a * c], [0, 0, 0, a * b], [0, 0, 0, 0]]
+    assert np.allclose(found, np.array(above) + np.array(above).T)
+    rows = Tensor(np.linspace(-1, 2, 6).reshape(2, 3))
+    each = vmap(grad(lambda t: t.logcumsumexp(0).sum()))(rows)
+    alone = [grad(lambda t: t.logcumsumexp(0).sum())(row).tolist() for row in rows]
+    assert np.allclose(each.numpy(), alone)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_logcumsumexp_of_infinities_halves_and_nothing():
+    inf, nan = np.inf, np.nan
+    array = np.array([[-inf, -inf, 1, 2, inf, 3], [1, 2, -inf, 3, 4, 5], [1, nan, 3, 4, 5, 6], [-inf] * 6])
+    x = Tensor(array, requires_grad=True)
+    result = x.logcumsumexp(1)
+    assert np.allclose(result.numpy(), np.logaddexp.accumulate(array, 1), equal_nan=True)
+    result.sum().backward()
+    assert np.allclose(x.grad.numpy()[1], [1.67162825, 1.82567487, 0, 0.98825232, 0.87803592, 0.63640865])
+    assert np.allclose(x.grad.numpy()[0], [0, 0, 1.26894142, 0.73105858, 0, 0])
+    ramp = np.linspace(0, 8, 200)
+    for dtype, tolerance in (("float16", 1e-3), ("bfloat16", 1e-2)):
+        half = Tensor(ramp).cast(dtype)
+        exact = np.logaddexp.accumulate(half.cast("float64").numpy())
+        assert half.logcumsumexp(0).dtype == dtype
+        assert np.abs(half.logcumsumexp(0).cast("float64").numpy() / exact - 1)[1:].max() < tolerance
+    assert Tensor(np.ones((0, 3))).logcumsumexp(0).shape == (0, 3)
+    assert Tensor(np.ones((2, 0))).logcumsumexp(1).shape == (2, 0)

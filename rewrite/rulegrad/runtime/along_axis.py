@@ -1,4 +1,4 @@
-"""GATHER and SCATTER on NumPy arrays whose first axes are loops."""
+"""GATHER, SCATTER and RECURRENCE on NumPy arrays whose first axes are loops."""
 
 from __future__ import annotations
 
@@ -30,6 +30,21 @@ def scatter(x: Array, index: Array, updates: Array, axis: int, combine: np.ufunc
         result[tuple(places)] = updates[inside]
     else:
         combine.at(result, tuple(places), updates[inside])
+    return result
+
+
+def recurrence(factors: Array, added: Array, axis: int) -> Array:
+    """Along the axis, each factor times the value before (0 before the first), and what is added.
+
+    >>> recurrence(np.array([9.0, 2.0, 0.5]), np.array([1.0, 1.0, 1.0]), 0).tolist()
+    [1.0, 3.0, 2.5]
+    """
+    factors, added = np.broadcast_arrays(factors, added)
+    result = np.empty(added.shape, added.dtype)
+    a, b, places = (np.moveaxis(array, axis, 0) for array in (factors, added, result))
+    value = np.zeros(places.shape[1:], added.dtype)
+    for k in range(len(places)):
+        value = places[k] = a[k] * value + b[k]
     return result
 
 

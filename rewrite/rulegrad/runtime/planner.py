@@ -257,6 +257,14 @@ class Planner:
         self._slot_loops[slot] |= frozenset(loops)
         self._slot[node] = slot
 
+    def _recurrence(self, node: UOp) -> None:
+        loops = [self._axis(loop) for loop in node.src[2:]]
+        axis = loops[0] if loops else self._rank + node.attrs["axis"]
+        spread, inputs = self._spreader(loops), [self._slot[source] for source in node.src[:2]]
+        slot = self._add(lambda a, b: along_axis.recurrence(spread(a), spread(b), axis), inputs, math.prod(node.shape))
+        self._slot_loops[slot] |= frozenset(loops)
+        self._slot[node] = slot
+
     def _combination(self, node: UOp) -> np.ufunc | None:
         """How a SCATTER, SCAN or UPDATE combines two values; None where the later one replaces the other."""
         return None if node.attrs["op"] == "STORE" else self._evaluators.ufunc(node.attrs["op"])
@@ -375,6 +383,7 @@ _METHODS: dict[str, Callable[[Planner, Any], None]] = {
     "GATHER": Planner._gather,
     "SCATTER": Planner._scatter,
     "SCAN": Planner._scan,
+    "RECURRENCE": Planner._recurrence,
     "UPDATE": Planner._update,
 }
 

@@ -90,7 +90,7 @@ class Cumulative(InPlace):
         reached = (values == best) | values.isnan() if self.dtype.is_float else values == best
         turns = self.arange(self.shape[k], device=self._device or None)._along_axis(self.shape, k)
         places = reached.where(turns, 0)._scan("MAX", k)
-        return self._taken(places, k), places
+        return self._scan(op, k), places
 
     def cummax(self, axis: int | None = None, *, dim: int | None = None) -> tuple[Self, Self]:
         """The largest element up to each one along `axis` (the last by default), and where it was last; nan is largest.
@@ -112,23 +112,24 @@ class Cumulative(InPlace):
         return self._extreme("MIN", axis_or_dim(axis, dim, "cummin"), "cummin")
 
     def logcumsumexp(self, axis: int = -1, *, dim: int | None = None) -> Self:
-        """`log(exp(self).cumsum(axis))` without overflow, in about log2(n) kernels of pairwise sums.
-
-        Steps of doubling distance (Hillis and Steele: Data parallel algorithms; CACM 1986).
+        """`log(exp(self).cumsum(axis))` without overflow: sums relative to the largest element so far.
 
         >>> [round(v, 3) for v in Tensor([0.0, 0.0, 0.0]).logcumsumexp().tolist()]
         [0.0, 0.693, 1.099]
         """
         k = one_axis(axis_or_dim(axis, dim, "logcumsumexp", -1), self.ndim, "logcumsumexp", of_scalar=True)
-        x, distance = self._floating(), 1
-        if not self.ndim:
+        x = self._floating()
+        if x.size <= 1 or x.shape[k] == 1:
             return x._same()
-        while distance < self.shape[k]:
-            before = x.shrink(*((0, n - distance) if j == k else None for j, n in enumerate(self.shape)))
-            padding = [(distance, 0) if j == k else (0, 0) for j in range(self.ndim)]
-            x = _log_add(x, before.pad(padding, value=float("-inf"))).contiguous()
-            distance *= 2
-        return x
+        wide = x.cast(accumulation_dtype(x.dtype))
+        most = wide.detach()._scan("MAX", k)
+        before, after = (
+            most.shrink(*((b, n - 1 + b) if j == k else None for j, n in enumerate(x.shape))) for b in (0, 1)
+        )
+        factors = _powers(before, after).pad([(1, 0) if j == k else (0, 0) for j in range(x.ndim)])
+        added = _powers(wide, most)
+        sums = wide._result(UOp("RECURRENCE", (factors.uop, added.uop), axis=k), added)
+        return (most + sums.log()).cast(x.dtype)
 
     def diff(
         self,
@@ -284,8 +285,6 @@ def _slope(x: Any, k: int, steps: Callable[[int, int], Any], place: int, order: 
     return found if first else -found
 
 
-def _log_add(a: Any, b: Any) -> Any:
-    """log(exp(a) + exp(b)); infinities of one sign stay."""
-    most, least = a.maximum(b), a.minimum(b)
-    same = (most == least) & ~most.isfinite()
-    return same.where(most, most + same.where(0.0, least - most).exp().log1p())
+def _powers(x: Any, most: Any) -> Any:
+    """exp(x - most); infinities of one sign stay."""
+    return ((x == most) & ~most.isfinite()).where(0.0, x - most).exp()

@@ -179,6 +179,8 @@ class Run:
             return self._exponential_sum(node)
         if node.op == "SCAN" and len(node.src) > 1:
             return self._scan(node)
+        if node.op == "RECURRENCE" and len(node.src) > 2:
+            return self._recurrence(node)
         if node.op in STORAGE or node.op == "AFTER":
             return _plain(self._memory(node)[()], node.dtype)
         sources = [np.asarray(self.value(s), as_dtype(s.dtype).numpy) for s in node.src]
@@ -216,6 +218,16 @@ class Run:
         result = values[0]
         for value in values[1:]:
             result = _combined(node.attrs["op"], result, value, node.dtype)
+        return result
+
+    def _recurrence(self, node: UOp) -> Any:
+        last = self.loops[loop_key(node.src[2])]
+        pairs = [
+            [self.value(s) for s in node.src[:2]] for turn, _ in enumerate(self.over(node.src[2:3])) if turn <= last
+        ]
+        result: Any = 0
+        for factor, more in pairs:
+            result = _combined("ADD", _combined("MUL", factor, result, node.dtype), more, node.dtype)
         return result
 
 

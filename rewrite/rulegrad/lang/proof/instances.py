@@ -256,7 +256,7 @@ class Generator:
             else:
                 if op == "BATCHED" and wanted is not None:
                     wanted = (self.random.choice((2, 3)), *wanted)
-                keeps = self._elementwise(op) or op in ("SCAN", "BATCHED")
+                keeps = self._elementwise(op) or op in ("SCAN", "RECURRENCE", "BATCHED")
                 sources[k] = [self.of(inner, wanted if keeps or k else None)]
                 if (self._elementwise(op) or op == "STORE") and sources[k][0].shape:
                     wanted = sources[k][0].shape
@@ -381,9 +381,9 @@ class Generator:
             case "REDUCE":
                 axes = tuple(k for k in range(len(given)) if r.random() < 0.5)
                 return {"op": r.choice(_REDUCTIONS), "axes": axes}
-            case "GATHER" | "SCATTER" | "SCAN":
+            case "GATHER" | "SCATTER" | "SCAN" | "RECURRENCE":
                 axis = r.randrange(len(given)) if given else 0
-                return {"axis": axis} if op == "GATHER" else {"axis": axis, "op": r.choice(_REDUCTIONS)}
+                return {"axis": axis} if op in ("GATHER", "RECURRENCE") else {"axis": axis, "op": r.choice(_REDUCTIONS)}
             case "UPDATE":
                 return {"op": r.choice(_REDUCTIONS)}
             case "BATCHED":
