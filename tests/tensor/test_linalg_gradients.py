@@ -162,6 +162,19 @@ def test_mapped_over_one_operand_and_twice(any_device):
     np.testing.assert_allclose(found.numpy(), [[np.linalg.solve(x, y) for y in b] for x in a], rtol=1e-10)
 
 
+def test_what_depends_on_all_elements_of_a_map(any_device):
+    """Whether there are residuals, and whether there is an error, is asked of all matrices together."""
+    a = drawn((2, 4, 2), "real")
+    found = vmap(lambda x: linalg.lstsq(x, x[:, :1] ** 2, driver="gelsd").residuals)(Tensor(a))
+    expected = [np.linalg.lstsq(x, x[:, :1] ** 2, rcond=None)[1] for x in a]
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-10)
+    symmetric = a[:, :2] + a[:, :2].mT
+    solved = vmap(lambda x: linalg.ldl_solve(*linalg.ldl_factor(x), x))(Tensor(symmetric))
+    np.testing.assert_allclose(solved.numpy(), np.stack([np.eye(2)] * 2), atol=1e-10)
+    with pytest.raises(linalg.LinalgError, match="for k = 1"):
+        vmap(lambda x: linalg.ldl_factor(x).LD)(Tensor(symmetric * np.array([1.0, 0.0])[:, None, None]))
+
+
 def test_matrices_of_derivatives(any_device):
     """The Jacobian of the inverse is -Y[i, k] Y[l, j]; the Hessian of log det is -Y[j, k] Y[l, i], for Y = X^-1."""
     x = drawn((2, 2), "real") + 2 * np.eye(2)

@@ -226,13 +226,15 @@ class Matrices(Interchange):
             raise ShapeError(f"vdot: the shapes are {self.shape} and {right.shape}; both must be vectors of one length")
         return linalg.vecdot(self, right)  # type: ignore[type-var]
 
-    def norm(self, p: Any = "fro", dim: Any = None, keepdim: bool = False) -> Self:
+    def norm(self, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Self:
         """The p-norm over `dim`, all axes by default; "fro" is p = 2, "nuc" the sum of a matrix's singular values.
+
+        dtype: cast to this dtype before.
 
         >>> from rulegrad import Tensor
         >>> Tensor([3.0, 4.0]).norm().item(), Tensor([3.0, -4.0]).norm(1).item()
         (5.0, 7.0)
         """
         if p == "nuc":
-            return linalg.matrix_norm(self, p, (-2, -1) if dim is None else dim, keepdim)  # type: ignore[type-var]
-        return linalg.vector_norm(self, 2 if p == "fro" else p, dim, keepdim)  # type: ignore[type-var]
+            return linalg.matrix_norm(self, p, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)  # type: ignore[type-var]
+        return linalg.vector_norm(self, 2 if p == "fro" else p, dim, keepdim, dtype=dtype)  # type: ignore[type-var]

@@ -11,7 +11,7 @@ import numpy as np
 
 from rulegrad.errors import ShapeError
 from rulegrad.tensor.linalg.gradients import adjoint
-from rulegrad.tensor.linalg.host import LinalgError, matrices, on_host, rounded, square, supported, tracks
+from rulegrad.tensor.linalg.host import LinalgError, largest, matrices, on_host, rounded, square, supported, tracks
 from rulegrad.tensor.linalg.triangular import BLOCK, solve_triangular, substituted
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ def lu_factor_ex(x: T, *, pivot: bool = True, check_errors: bool = False) -> LUF
     """
     packed, pivots = lu_factor(x, pivot=pivot)
     info = _first_zero(packed)
-    if check_errors and info.any().item():
-        raise LinalgError(f"lu_factor_ex: U[k, k] is 0 for k = {int(info.max().item())}, counted from 1")
+    if check_errors and (place := largest(info)) > 0:
+        raise LinalgError(f"lu_factor_ex: U[k, k] is 0 for k = {place}, counted from 1")
     return LUFactorEx(packed, pivots, info)
 
 

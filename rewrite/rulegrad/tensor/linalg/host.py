@@ -87,6 +87,12 @@ def no_gradient(operation: str, instead: str, *operands: Tensor) -> None:
         raise RulegradError(f"{operation} has no gradient; use {instead}, or detach the operand first")
 
 
+def largest(x: Tensor) -> int:
+    """The largest of integers that are not negative, in `vmap` of all that it maps over; 0 of none. Synchronises."""
+    (whole,), _ = _unmapped([x.detach()])
+    return int(whole.numpy().max(initial=0))
+
+
 def on_host(
     operation: str, function: Callable[..., Any], *operands: T, formula: Formula | None = None
 ) -> tuple[T, ...]:

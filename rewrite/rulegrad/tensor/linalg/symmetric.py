@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import numpy as np
 
 from rulegrad.errors import ShapeError
-from rulegrad.tensor.linalg.host import LinalgError, matrices, no_gradient, on_host, rounded, square, supported
+from rulegrad.tensor.linalg.host import LinalgError, largest, matrices, no_gradient, on_host, rounded, square, supported
 from rulegrad.tensor.operands import broadcast_shapes, result_dtype
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def ldl_factor(x: T, *, hermitian: bool = False) -> LDLFactor:
     [-2, -2]
     """
     packed, pivots, info = ldl_factor_ex(x, hermitian=hermitian)
-    if info.any().item():
-        raise LinalgError(f"ldl_factor: D[k, k] is 0 for k = {int(info.max().item())}, counted from 1")
+    if (place := largest(info)) > 0:
+        raise LinalgError(f"ldl_factor: D[k, k] is 0 for k = {place}, counted from 1")
     return LDLFactor(packed, pivots)
 
 
