@@ -261,6 +261,8 @@ def unequal(got: Any, wanted: Any) -> str | None:
 
 
 def judged(name: str, infos: Sequence[Any], device: str) -> Name:
+    from rulegrad import manual_seed
+
     row = Name(name)
     for info in infos:
         torch.manual_seed(0)  # the same samples whichever names were judged before
@@ -271,6 +273,7 @@ def judged(name: str, infos: Sequence[Any], device: str) -> Name:
                 note(f"{name}: PyTorch: {type(error).__name__}: {first_line(error)}")
                 continue
             row.samples += 1
+            manual_seed(0)  # what is drawn does not depend on the process
             try:
                 args, kwargs = ours(call.args, device), ours(call.kwargs, device)
                 what = difference(found(call.name)(*args, **kwargs), call.result, call, name)
