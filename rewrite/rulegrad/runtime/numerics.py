@@ -241,20 +241,24 @@ def _sum_of_reciprocal_powers(order: int, x: float) -> float:
         return both - sign * _sum_of_reciprocal_powers(order, 1 - x)
     terms = []
     while x < 2 * order + 20:
-        terms.append(_reciprocal_power(order, x))
+        terms.append(_quotients(order, x) / x)
         x += 1
     # Euler's and Maclaurin's formula
-    last, factor = _reciprocal_power(order, x), 1.0
-    terms += [last * x / order, last / 2]
+    rest, factor, power = _quotients(order, x), 1.0, 1 / x / x
+    terms += [rest / order, rest / x / 2]
     for j, number in enumerate(_BERNOULLI):
         factor = factor * (order + 2 * j) * (order + 2 * j + 1) / ((2 * j + 1) * (2 * j + 2)) if j else (order + 1) / 2
-        terms.append(last * number * factor / x ** (2 * j + 1))
-    return math.fsum(terms) if math.inf not in terms and -math.inf not in terms else sum(terms)
+        terms.append(rest * number * factor * power)
+        power = power / x / x
+    try:
+        return math.fsum(terms)
+    except (OverflowError, ValueError):  # of infinities, and of sums that are too large
+        return sum(terms)
 
 
-def _reciprocal_power(order: int, x: float) -> float:
-    """order! / x**(order + 1)"""
-    value = 1 / x
+def _quotients(order: int, x: float) -> float:
+    """order! / x**order"""
+    value = 1.0
     for k in range(1, order + 1):
         value *= k / x
     return value
