@@ -170,3 +170,16 @@ def test_logcumsumexp_of_infinities_halves_and_nothing():
         assert np.abs(half.logcumsumexp(0).cast("float64").numpy() / exact - 1)[1:].max() < tolerance
     assert Tensor(np.ones((0, 3))).logcumsumexp(0).shape == (0, 3)
     assert Tensor(np.ones((2, 0))).logcumsumexp(1).shape == (2, 0)
+
+
+@pytest.mark.parametrize("method", ["cummax", "cummin"])
+def test_nan_has_the_gradient_of_the_running_extremes_behind_it(method):
+    torch = pytest.importorskip("torch")
+    array = np.array([1, 3, np.nan, 2, 5, 3])
+    _, slope, weights, _ = _gradient(method, array, 0, "numpy")
+    leaf = torch.tensor(array, requires_grad=True)
+    getattr(leaf, method)(0)[0].backward(torch.tensor(weights))
+    np.testing.assert_allclose(slope, leaf.grad.numpy())
+    with profile() as recorded:
+        Tensor(array, device="c").cummax(0)[0].realize()
+    assert len(recorded.kernels) == 1
