@@ -44,15 +44,22 @@ def test_gradient_of_a_padding_is_one_kernel(mode):
     assert np.allclose(gradient.ravel(), np.bincount(places.ravel(), weights.ravel()), atol=1e-5)
 
 
-def test_windows_of_images_are_views_in_the_gradient():
+def test_windows_of_images_and_their_sums_are_one_kernel():
+    options = {"kernel": (2, 3), "stride": 2, "padding": 1, "dilation": (1, 2)}
     x = Tensor(R.normal(size=(2, 3, 5, 6)), device="c", requires_grad=True)
-    columns = x.im2col((2, 3), stride=2, padding=1, dilation=(1, 2))
-    weights = Tensor(R.normal(size=columns.shape), device="c")
-    columns.backward(weights)
-    with profile() as found:
-        gradient = x.grad.numpy()
-    assert len(found.kernels) == 1
-    assert np.allclose(gradient, weights.col2im((5, 6), (2, 3), stride=2, padding=1, dilation=(1, 2)).numpy())
+    columns = x.im2col(**options)
+    weights = Tensor(R.normal(size=columns.shape), device="c", requires_grad=True)
+    columns.backward(weights.detach())
+    images = weights.col2im((5, 6), **options)
+    places = Tensor(np.arange(1, x.size + 1).reshape(x.shape)).im2col(**options).numpy()  # 0 is the padding
+    expected = np.bincount(places.ravel(), weights.numpy().ravel(), x.size + 1)[1:].reshape(x.shape)
+    for result in (x.grad, images.detach()):
+        with profile() as found:
+            values = result.numpy()
+        assert len(found.kernels) == 1
+        assert np.allclose(values, expected)
+    images.backward(x.detach())
+    assert np.array_equal(weights.grad.numpy(), columns.detach().numpy())
 
 
 def test_windows(device, check):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.ir import UOp
 from rulegrad.ir.dtype import float32, uint8
 from rulegrad.tensor.arranging import Arranging
 from rulegrad.tensor.axes import integers, one_axis, whole_number
@@ -124,9 +125,10 @@ class Padding(Arranging):
         >>> Tensor.ones(1, 4, 2).col2im((2, 3), 2).tolist()
         [[[[1.0, 2.0, 1.0], [1.0, 2.0, 1.0]]]]
         """
+        from rulegrad.compile import backward
+
         name = "col2im (fold)"
         high, wide = _pair(name, size, "size")
-        rows, columns = _pair(name, padding, "padding")
         taps = _taps(name, (high, wide), kernel, stride, padding, dilation)
         count = taps[0].shape[0] * taps[1].shape[0]
         if self.ndim != 3 or self.shape[1] % count or self.shape[2] != taps[0].shape[1] * taps[1].shape[1]:
@@ -134,13 +136,13 @@ class Padding(Arranging):
                 f"col2im: columns of shape {self.shape} for images of {(high, wide)}; they need (batch, a multiple of "
                 f"{count}, {taps[0].shape[1] * taps[1].shape[1]})"
             )
-        full = (high + 2 * rows, wide + 2 * columns)
-        places = taps[0][:, None, :, None] * full[1] + taps[1][None, :, None, :]
-        lines = self.reshape(-1, places.size)
-        index = type(self)(places.reshape(1, -1), device=self._device or None).expand(lines.shape)
-        zeros = self.zeros((lines.shape[0], full[0] * full[1]), dtype=self.dtype, device=self._device or None)
-        images = zeros.scatter_add(1, index, lines).reshape(self.shape[0], self.shape[1] // count, *full)
-        return images.shrink(None, None, (rows, rows + high), (columns, columns + wide))
+        values = self.cast(accumulation_dtype(self.dtype))
+        shape = (self.shape[0], self.shape[1] // count, high, wide)
+        images = self._new(UOp("PARAM", (), values.dtype, slot=0, shape=shape))  # stands for any
+        windows = images.im2col(kernel, stride, padding, dilation)
+        (found,) = backward(windows.uop, values.uop, [images.uop])
+        assert found is not None
+        return values._result(found).cast(self.dtype)
 
     # ---- interpolation ----
 
