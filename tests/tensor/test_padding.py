@@ -62,6 +62,19 @@ def test_windows_of_images_and_their_sums_are_one_kernel():
     assert np.array_equal(weights.grad.numpy(), columns.detach().numpy())
 
 
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+def test_whole_factors_of_the_nearest_elements_repeat_them(mode):
+    array, weights = R.normal(size=(2, 3, 4)), R.normal(size=(2, 3, 12))
+    x = Tensor(array, device="c", requires_grad=True)
+    larger = x.interpolate(scale_factor=3, mode=mode)
+    assert np.array_equal(larger.numpy(), array.repeat(3, 2))
+    x.interpolate(12, mode=mode).backward(Tensor(weights, device="c"))
+    with profile() as found:
+        gradient = x.grad.numpy()
+    assert len(found.kernels) == 1
+    assert np.allclose(gradient, weights.reshape(2, 3, 4, 3).sum(3))
+
+
 def test_windows(device, check):
     array = R.normal(size=(2, 9))
     windows = np.lib.stride_tricks.sliding_window_view(array, 3, 1)[:, ::2]

@@ -181,7 +181,9 @@ class Padding(Arranging):
         result = self if nearest else self.cast(float32) if is_bytes else self._floating()
         for axis, extent, factor in zip(range(2, self.ndim), extents, factors):
             ratio = self.shape[axis] / extent if factor is None else 1 / factor
-            if nearest:
+            if nearest and not extent % self.shape[axis] and ratio == self.shape[axis] / extent:
+                result = result.repeat_interleave(extent // self.shape[axis], axis)
+            elif nearest:
                 places = (np.arange(extent) + (0.5 if mode == "nearest-exact" else 0.0)) * ratio + 1e-9
                 result = result.take(np.minimum(places, self.shape[axis] - 1).astype(np.int64), axis)
             elif extent != self.shape[axis] or (mode == "bicubic" and ratio != 1.0 and not align_corners):
