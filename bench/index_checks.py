@@ -2,9 +2,9 @@
 
     python bench/index_checks.py [--json] [--quick] [--device NAME]
 
-Both are measured in one process, in alternation, so that what else the machine does falls on both. A figure is the mean
-of the fastest quarter of the calls, on one thread where the device is c: between more of them the times vary by more
-than the difference.
+Both are measured in one process, in alternation, so that what else the machine does falls on both: on one thread where
+the device is c, as between more of them the times vary by more than the difference. The times are those of the fastest
+call; the last column is the median of what the two calls of a pair took in relation to each other.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 from collections.abc import Callable
 from typing import Any
 
@@ -69,8 +70,8 @@ def cases(device: str, smaller: int) -> dict[str, Callable[[], Any]]:
     }
 
 
-def times(run: Callable[[], Any], repeats: int) -> tuple[float, float]:
-    """Microseconds in kernels without and with checks."""
+def times(run: Callable[[], Any], repeats: int) -> tuple[float, float, float]:
+    """Microseconds in kernels without and with checks, of the fastest calls; and the median ratio of pairs."""
     from rulegrad.config import config
     from rulegrad.runtime.profile import profile
 
@@ -81,20 +82,21 @@ def times(run: Callable[[], Any], repeats: int) -> tuple[float, float]:
                 run().realize()
             if turn >= 2:
                 taken[checks].append(measured.seconds)
-    fastest = {checks: sorted(some)[: max(1, repeats // 4)] for checks, some in taken.items()}
-    off, on = (sum(fastest[checks]) / len(fastest[checks]) * 1e6 for checks in (0, 1))
-    return off, on
+    off, on = (min(taken[checks]) * 1e6 for checks in (0, 1))
+    return off, on, statistics.median(b / a for a, b in zip(taken[0], taken[1], strict=True))
 
 
-def tell(found: list[tuple[str, float, float]], options: argparse.Namespace) -> None:
+def tell(found: list[tuple[str, float, float, float]], options: argparse.Namespace) -> None:
     if options.json:
         print(
-            json.dumps([{"name": name, "off": off, "on": on, "ratio": on / off} for name, off, on in found], indent=1)
+            json.dumps(
+                [{"name": name, "off": off, "on": on, "ratio": ratio} for name, off, on, ratio in found], indent=1
+            )
         )
         return
-    print("| operation | off, µs | on, µs | on / off |\n|---|---|---|---|")
-    for name, off, on in found:
-        print(f"| {name} | {off:.0f} | {on:.0f} | {on / off:.3f} |")
+    print("| operation | off, µs | on, µs | on / off | pairs |\n|---|---|---|---|---|")
+    for name, off, on, ratio in found:
+        print(f"| {name} | {off:.0f} | {on:.0f} | {on / off:.3f} | {ratio:.3f} |")
 
 
 if __name__ == "__main__":

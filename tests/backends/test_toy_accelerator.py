@@ -120,6 +120,60 @@ def test_a_device_that_ends_the_process(climb: Climb) -> None:
     assert rungs["reduce"]["skipped"] == "add ended the process"
 
 
+#: Wrong machines and rules, in one copy of the toy, and what is said of each.
+_WRONG = {
+    "a matrix instruction that leaves a step of the depth out": (
+        (MACHINE, 'np.einsum("ikw,kjw->ijw", a, b)', 'np.einsum("ikw,kjw->ijw", a[:, :3], b[:3])'),
+    ),
+    "halves that are rounded towards zero": (
+        (RULES, "uint64 float32 float64\n    type     bool", "uint64 float16 float32 float64\n    type     bool"),
+        (RULES, 'float16 "u16", bfloat16', 'float16 "f16", bfloat16'),
+        (MACHINE, '"f32": "float32"', '"f16": "float16", "f32": "float32"'),
+        (
+            MACHINE,
+            "def divide(",
+            "def towards_zero(x):\n    y = x.astype('float16')\n"
+            "    return np.where(abs(y.astype(float)) > abs(x), np.nextafter(y, np.float16(0)), y)\n\n\ndef divide(",
+        ),
+        (MACHINE, "lambda x: x.astype(dtype)", "lambda x: towards_zero(x) if dtype == 'float16' else x.astype(dtype)"),
+    ),
+    "a division that rounds down": ((MACHINE, "return quotient + (", "return quotient + 0 * ("),),
+    "running reductions that begin with 0": (
+        (
+            RULES,
+            "pass toy_instructions rewrite walk:",
+            """ruleset updates:
+    running[f: Reduction]: n@SCAN[op=f](x, r, _...) -> LOAD(AFTER(acc, STORE(acc, f(LOAD(AFTER(acc, start, r)), x))))
+        let acc = BUFFER[id={slot(n, "accumulator")}, shape=(), dtype=dtype(n), space="register"]()
+        let start = STORE(AFTER(acc, (q for q in ranges(n) if q != r)...), CONST[dtype(n)](0))
+        essential
+pass toy_instructions rewrite walk:""",
+        ),
+    ),
+    "indices that are clamped in silence": (
+        (
+            RULES,
+            "ruleset updates:",
+            """ruleset inside:
+    clamped: INSIDE(i, n) -> min(max(i, 0), n - 1)
+        needs has(MULTIPLY_TILES)
+ruleset updates:""",
+        ),
+    ),
+}
+
+
+def test_wrong_machines_are_named(climb: Climb) -> None:
+    """Each is wrong in a way that sums and maps do not show."""
+    rungs = climb("suite", *(change for changes in _WRONG.values() for change in changes))
+    assert [name for name in ("load", "copy", "add", "reduce") if rungs[name]["status"] != "passed"] == []
+    products, ops, suite = (problems(rungs[name]) for name in ("matmul", "ops", "suite"))
+    assert "matmul float32 4x4x4" in products and "left transposed float32 13x7x13" in products
+    assert {"CAST on float32 to float16", "TRUNCDIV on int32"} <= ops.keys()
+    assert not {about for about in ops if about.startswith(("ADD", "MUL on", "WHERE"))}
+    assert {"running extremes", "running products", "an index out of range is told of"} <= suite.keys()
+
+
 def test_products_are_made_by_the_matrix_instruction_and_sums_by_multiply_add() -> None:
     code = (
         "import rulegrad as rg; from rulegrad.compile import compile_graph; from rulegrad.runtime import devices\n"

@@ -12,7 +12,9 @@ import pytest
 import rulegrad.nn.functional as F
 from rulegrad import Tensor, config, no_grad, vmap
 from rulegrad.compile import compile_graph, forget_kernels
-from rulegrad.errors import RulegradError
+from rulegrad.compile.kernels import compile_kernels
+from rulegrad.errors import RewriteError, RulegradError
+from rulegrad.ir import UOp
 from rulegrad.runtime.profile import profile
 from rulegrad.tensor.axes import IndexRangeError
 
@@ -119,6 +121,15 @@ def test_nothing_is_clamped_in_silence(any_device: str) -> None:
     assert problem(Tensor(X).cross_entropy(Tensor([0, -100, 2, 1]))) == ""
     assert problem(Tensor(X).cross_entropy(Tensor([0, 7, 2, 1]), ignore_index=7)) == ""
     assert "cross_entropy: -100 is" in problem(Tensor(X).cross_entropy(Tensor([0, -100, 2, 1]), ignore_index=7))
+
+
+def test_a_check_without_flags_is_an_error() -> None:
+    """A wrong rule of the pass that numbers: what should be checked would only be clamped."""
+    checked = UOp("INSIDE", (UOp("PARAM", (), "int64", slot=1, shape=(3,)), UOp.const(4, "int64")), operation="gather")
+    for place in (-1, 2):
+        kernel = UOp("STORE", (UOp("PARAM", (), "int64", slot=0, shape=(3,)), checked.replace(place=place, words=16)))
+        with pytest.raises(RewriteError, match="indices of `gather` along axis 0 has no slot for its flags"):
+            compile_kernels([UOp("SINK", (kernel,))], "c", True)
 
 
 def test_what_depends_on_it_is_wrong_too(device: str) -> None:

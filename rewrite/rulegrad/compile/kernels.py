@@ -45,6 +45,8 @@ def compile_kernels(graphs: Sequence[UOp], target: str, source: bool) -> list[Ke
 
 
 def _compile(graphs: list[UOp], target: str, source: bool) -> list[Kernel]:
+    for graph in graphs:
+        _require_flags(graph)
     # A kernel is isolated and numbered when it is cut out of the schedule.
     steps = [name for name in engine.pipeline("kernel") if name not in ("isolate", "number")]
     indexed = _lower(graphs, graphs, steps, target, "kernel")
@@ -54,6 +56,16 @@ def _compile(graphs: list[UOp], target: str, source: bool) -> list[Kernel]:
     for graph, kernel in zip(graphs, kernels, strict=True):
         watching.tell_kernel(graph, kernel, target)
     return kernels
+
+
+def _require_flags(graph: UOp) -> None:
+    """Raises RewriteError for a check of a tensor's indices that has no word among the flags: it would only clamp."""
+    for node in graph.toposort():
+        if node.op == "INSIDE" and node.attrs["slot"] < 0 and (node.attrs["operation"] or node.attrs["place"] >= 0):
+            raise RewriteError(
+                f"the check of the indices of `{node.attrs['operation']}` along axis {node.attrs['axis']} has no slot "
+                "for its flags in a kernel: pass number (rules/memory.rules) has to give it one"
+            )
 
 
 def _kernel(graph: UOp, indexed: UOp, program: UOp, target: str, source: bool) -> Kernel:

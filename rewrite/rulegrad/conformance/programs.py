@@ -16,6 +16,7 @@ from rulegrad.tensor import Tensor
 
 Program = Callable[[str], list[Tensor]]  #: the results on a device of this name
 
+_DEEP = 9  # steps of a tile's depth: more than a ring of tiles has
 _SIZES = ((), (1,), (3,), (1000,), (70_001,), (2, 3, 5, 7), (257, 129))
 
 
@@ -100,6 +101,25 @@ def multiplying_by_instructions(rows: Sequence[syntax.Row]) -> Iterator[tuple[st
                     f"{layout} {dtype} {m}x{k}x{n}",
                     lambda device, dtype=dtype, size=(m, k, n), product=product: [product(device, dtype, *size)],  # type: ignore[misc]
                 )
+        m, k, n = next(iter(some))
+        yield (
+            f"digits of {dtype} sums",
+            lambda device, dtype=dtype, size=(m, _DEEP * k, n): [_many_digits(device, dtype, *size)],  # type: ignore[misc]
+        )
+
+
+def _many_digits(device: str, dtype: str, m: int, k: int, n: int) -> Tensor:
+    """Products of 2048 and many ones, in several steps of the depth.
+
+    Sums that are kept in fewer than 12 digits show, and tiles that are read before they are there.
+    """
+    ones = [np.ones(shape, np.float32) for shape in ((m, k), (k, n))]
+    ones[0][:, 0], ones[1][0] = 64, 32
+    ones[0][:, -1] = np.arange(m) % 4  # each row has a sum of its own
+    a, b = (Tensor(values.astype(as_dtype(dtype).numpy), device=device) for values in ones)
+    return (
+        (a.cast("int32") @ b.cast("int32")) if as_dtype(dtype).is_integer else (a.cast("float32") @ b.cast("float32"))
+    )
 
 
 def _plain(x: syntax.Expression) -> Any:
@@ -150,6 +170,16 @@ def suite() -> Iterator[tuple[str, Program]]:
     yield "nothing", lambda device: [given(device, 0, 3) + 1, given(device, 0, 3).sum(0)]
     yield "sorting", lambda device: [given(device, 6, 9).sort(1)[0], given(device, 6, 9).argsort(1)]
     yield "running sums", lambda device: [given(device, 5, 40).cumsum(1), given(device, 300).cumsum(0)]
+    yield (
+        "running extremes",
+        lambda device: [
+            given(device, 5, 40).cummax(1)[0],
+            (given(device, 5, 40) - 4).cummax(0)[0],
+            given(device, 300).abs().cummin(0)[0],
+        ],
+    )
+    yield "running products", lambda device: [(given(device, 5, 20) + 0.5).cumprod(1)]
+    yield "an index out of range is told of", _out_of_range
     yield "large", lambda device: [given(device, 300_007) * 2 + 1, given(device, 300_000).sum()]
     yield "many axes", lambda device: [given(device, 2, 3, 2, 3, 2, 3).permute(5, 3, 1, 0, 2, 4).contiguous() + 1]
     yield "many arguments", lambda device: [Tensor.cat(*(given(device, 3, seed=k) for k in range(20)))]
@@ -164,6 +194,18 @@ def _gathering(device: str) -> list[Tensor]:
     x, i = given(device, 7, 5), Tensor(np.array([3, 0, 6, 3], np.int32), device=device)
     return [x[i], x.gather(0, i.reshape(4, 1).expand(4, 5)), Tensor.zeros(7, 5, device=device).scatter_add(
         0, i.reshape(4, 1).expand(4, 5), x[:4])]  # fmt: skip
+
+
+def _out_of_range(device: str) -> list[Tensor]:
+    """Whether reading says that an index is out of range: 1 where it does."""
+    x, told = given(device, 7, 5), []
+    for places in ([3, 0, 6, -7], [3, 7, 0, 1], [3, 0, -8, 1]):
+        try:
+            x[Tensor(np.array(places), device=device)].numpy()
+            told.append(0)
+        except IndexError:
+            told.append(1)
+    return [Tensor(told, device=device)]
 
 
 def _in_place(device: str) -> list[Tensor]:
