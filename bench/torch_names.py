@@ -9,7 +9,8 @@ sample inputs for each. The call that a sample makes is recorded by PyTorch's di
 the name that PyTorch's users write: `torch.linalg.det` is looked for as `rulegrad.linalg.det`, `torch.add` and
 `torch.Tensor.add` as `rulegrad.add` and then as `Tensor.add`. What it returns must have the shapes, dtypes and values
 of what PyTorch returns. Of random functions only shapes and dtypes are compared, and matrix factors that are not
-unique are compared by their product.
+unique are compared by their product. Where elements are sums of many products, what counts is the distance to the
+result in float64: it may be four times PyTorch's own.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ import torch
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from common import arguments, note
-from torch_names_apart import ELSEWHERE, FACTORS, RANDOM, UNDEFINED
+from torch_names_apart import ELSEWHERE, FACTORS, RANDOM, SUMS, UNDEFINED
 
 SAMPLES = 60  # of one variant of a name; the largest has 1,600
 RTOL, ATOL = 2e-5, 1e-5  # of float32; PyTorch's own tests allow 1.3e-6 and 1e-5 between its devices
@@ -64,6 +65,7 @@ class Call:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     result: Any
+    function: Any
 
 
 class Recorder(TorchFunctionMode):
@@ -77,7 +79,7 @@ class Recorder(TorchFunctionMode):
         kwargs = kwargs or {}
         before = copied((args, kwargs))
         result = func(*args, **kwargs)
-        self.calls.append(Call(resolve_name(func) or getattr(func, "__name__", "?"), before[0], before[1], result))
+        self.calls.append(Call(resolve_name(func) or getattr(func, "__name__", "?"), *before, result, func))
         return result
 
 
@@ -104,7 +106,7 @@ def recorded(info: Any, sample: Any) -> Call:
     ]
     if getattr(info.op, "__name__", "") == "<lambda>" and inner:
         return inner[-1]
-    return Call("torch." + info.name, args, kwargs, result)
+    return Call("torch." + info.name, args, kwargs, result, info.op)
 
 
 @contextmanager
@@ -118,7 +120,7 @@ def watched(name: str, calls: list[Call]) -> Iterator[None]:
     def kept(*args: Any, **kwargs: Any) -> Any:
         before = copied((args, kwargs))
         result = function(*args, **kwargs)
-        calls.append(Call("torch." + name, before[0], before[1], result))
+        calls.append(Call("torch." + name, *before, result, function))
         return result
 
     setattr(torch, name, kept)
@@ -148,7 +150,7 @@ def found(name: str) -> Callable[..., Any]:
 
 def ours(value: Any, device: str) -> Any:
     """Arguments of PyTorch as a user of rulegrad would write them."""
-    from rulegrad import Tensor
+    from rulegrad import Tensor, nn
 
     if isinstance(value, torch.Tensor):
         return Tensor(value.detach().resolve_conj().resolve_neg().numpy().copy(), device=device)
@@ -158,6 +160,8 @@ def ours(value: Any, device: str) -> Any:
         return device
     if isinstance(value, torch.Size):
         return tuple(value)
+    if isinstance(value, torch.nn.Module):  # a distance, as an argument
+        return getattr(nn, type(value).__name__)()
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*(ours(v, device) for v in value))
     if isinstance(value, (tuple, list)):
@@ -201,8 +205,10 @@ def difference(found: Any, expected: Any, call: Call, name: str) -> str | None:
     found_leaves, expected_leaves = leaves(found), leaves(expected)
     if len(found_leaves) != len(expected_leaves):
         return f"{len(found_leaves)} results instead of {len(expected_leaves)}"
+    compared = name not in RANDOM | UNDEFINED and not call.kwargs.get("dropout_p")
     for number, (one, other) in enumerate(zip(found_leaves, expected_leaves)):
-        if (what := differing(one, other, values=name not in RANDOM | UNDEFINED)) is not None:
+        what = differing(one, other, compared)
+        if what is not None and not (name in SUMS and is_rounding(one, other, number, call)):
             return f"result {number}: {what}" if len(found_leaves) > 1 else what
     return None
 
@@ -240,6 +246,24 @@ def differing(found: Any, expected: Any, values: bool) -> str | None:
     wanted = expected.float().numpy() if dtype == "bfloat16" else expected.numpy()
     got = np.asarray(found.float().numpy() if dtype == "bfloat16" else found)
     return unequal(got, wanted)
+
+
+def is_rounding(found: Any, expected: Any, number: int, call: Call) -> bool:
+    """Whether a result is as near as PyTorch's to what PyTorch computes in float64 (at most four times as far)."""
+    if expected.dtype != torch.float32 or found.dtype != "float32" or found.shape != expected.shape:
+        return False
+    exact = leaves(call.function(*widened(call.args), **widened(call.kwargs)))[number].numpy()
+    ours_off, theirs_off = np.abs(found - exact).max(), np.abs(expected.numpy() - exact).max()
+    return bool(ours_off <= 4 * theirs_off)
+
+
+def widened(value: Any) -> Any:
+    """Arguments with tensors of float64 for those of float32."""
+    if isinstance(value, torch.Tensor):
+        return value.double() if value.dtype == torch.float32 else value.clone()
+    if type(value) in (tuple, list):
+        return type(value)(widened(v) for v in value)
+    return {key: widened(v) for key, v in value.items()} if isinstance(value, dict) else value
 
 
 def unequal(got: Any, wanted: Any) -> str | None:

@@ -16,6 +16,7 @@ HERE = Path(__file__).parent
 # The cases are shared with the program that writes the file, which runs without this package.
 sys.path.insert(0, str(HERE))
 try:
+    from torch_compositions import COMPOSITIONS
     from torch_functions import CASES, directions, weights
     from torch_layers import LAYERS, first_values, flat, slopes
 finally:
@@ -41,10 +42,10 @@ def test_function(device, name):
     np.testing.assert_allclose(result.numpy().ravel(), expected["result"], 2e-5, 2e-6)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", CASES | COMPOSITIONS)
 def test_gradient(any_device, name):
     """In float64: PyTorch's values and gradients, and the sum of these as a finite difference."""
-    case, expected = CASES[name], VALUES["functions"][name]
+    case, expected = (CASES | COMPOSITIONS)[name], VALUES["functions"][name]
     inputs = [Tensor(array) for array in case.inputs]
     floats = [tensor for tensor in inputs if tensor.dtype.is_float]
     for tensor in floats:

@@ -118,6 +118,37 @@ LAYERS |= {
     "Upsample_3d": Layer(lambda nn: nn.Upsample(scale_factor=(1, 2, 1.5), mode="trilinear"), (VOLUMES,)),
     "CTCLoss": Layer(lambda nn: nn.CTCLoss(blank=2, zero_infinity=True), (numbers(5, 2, 4), np.array([[1, 3], [0, 0]]), np.array([5, 2]), np.array([2, 2])), lambda loss, x, t, n, m: loss(x - x.exp().sum(-1)[..., None].log(), t, n, m)),
     "Transformer": Layer(lambda nn: nn.Transformer(6, 2, 1, 1, 5, 0.0, batch_first=True, norm_first=True), (SOURCE, TARGET, numbers(3, 3, low=-2.0, high=0.0)), lambda layer, x, y, mask: layer(x, y, tgt_mask=mask.detach())),
+    "AlphaDropout": Layer(lambda nn: nn.AlphaDropout(0.3), (X,)),
+    "FeatureAlphaDropout": Layer(lambda nn: nn.FeatureAlphaDropout(0.3), (IMAGES,)),
+    "RReLU": Layer(lambda nn: nn.RReLU(0.2, 0.6), (X,)),
+    "Softmax2d": Layer(lambda nn: nn.Softmax2d(), (IMAGES,)),
+    "Softplus_threshold": Layer(lambda nn: nn.Softplus(2.0, 0.5), (X,)),
+    "LocalResponseNorm": Layer(lambda nn: nn.LocalResponseNorm(3, 0.2, 0.6, 1.5), (IMAGES,)),
+    "LPPool1d": Layer(lambda nn: nn.LPPool1d(3.0, 2), (numbers(2, 3, 5, low=0.1),)),
+    "LPPool2d": Layer(lambda nn: nn.LPPool2d(2, (2, 3), 1), (IMAGES,)),
+    "LPPool3d": Layer(lambda nn: nn.LPPool3d(2, 2, ceil_mode=True), (VOLUMES,)),
+    "MaxUnpool1d": Layer(lambda nn: nn.MaxUnpool1d(2), (STEPS, np.arange(24).reshape(3, 2, 4) * 3 % 8)),
+    "MaxUnpool2d": Layer(lambda nn: nn.MaxUnpool2d((2, 1), padding=(1, 0)), (numbers(2, 2, 3), np.array([[[0, 1, 2], [3, 4, 5]], [[5, 0, 4], [1, 3, 2]]]))),
+    "MaxUnpool3d": Layer(lambda nn: nn.MaxUnpool3d(2), (numbers(1, 1, 1, 2, 2), np.array([[[[[3, 17], [8, 31]]]]])), lambda layer, x, places: layer(x, places, output_size=(2, 4, 5))),
+    "FractionalMaxPool2d": Layer(lambda nn: nn.FractionalMaxPool2d((2, 1), (3, 2), return_indices=True), (IMAGES, numbers(2, 4, 2, low=0.0, high=1.0)), lambda layer, x, s: (setattr(layer, "_random_samples", s.detach()), layer(x))),
+    "FractionalMaxPool3d": Layer(lambda nn: nn.FractionalMaxPool3d(2, output_ratio=(0.5, 0.4, 0.6)), (VOLUMES, numbers(1, 2, 3, low=0.0, high=1.0)), lambda layer, x, s: (setattr(layer, "_random_samples", s.detach()), layer(x))),
+    "AdaptiveMaxPool2d_indices": Layer(lambda nn: nn.AdaptiveMaxPool2d((4, None), return_indices=True), (IMAGES,)),
+    "EmbeddingBag": Layer(lambda nn: nn.EmbeddingBag(5, 3), (np.array([[0, 1, 1], [4, 2, 0]]),)),
+    "EmbeddingBag_offsets": Layer(lambda nn: nn.EmbeddingBag(5, 3, mode="sum", padding_idx=2, include_last_offset=True, scale_grad_by_freq=True), (np.array([0, 1, 1, 2, 4, 2, 0, 4]), np.array([0, 3, 3, 4, 8]))),
+    "EmbeddingBag_weights": Layer(lambda nn: nn.EmbeddingBag(5, 3, mode="sum"), (np.array([0, 1, 1, 4]), np.array([0, 3]), numbers(4))),
+    "EmbeddingBag_max": Layer(lambda nn: nn.EmbeddingBag(5, 3, mode="max", padding_idx=1), (np.array([0, 3, 1, 1, 4, 2]), np.array([0, 3, 4]))),
+    "Embedding_frequencies": Layer(lambda nn: nn.Embedding(5, 3, padding_idx=1, scale_grad_by_freq=True), (np.array([[0, 1], [0, 2]]),)),
+    "Unfold": Layer(lambda nn: nn.Unfold((2, 3), dilation=(2, 1), padding=1), (IMAGES,)),
+    "Fold": Layer(lambda nn: nn.Fold((4, 5), (2, 3), padding=1, stride=2), (numbers(2, 12, 9),)),
+    "UpsamplingNearest2d": Layer(lambda nn: nn.UpsamplingNearest2d(scale_factor=1.7), (IMAGES,)),
+    "UpsamplingBilinear2d": Layer(lambda nn: nn.UpsamplingBilinear2d((3, 8)), (IMAGES,)),
+    "PairwiseDistance": Layer(lambda nn: nn.PairwiseDistance(3.0, keepdim=True), (SCORES, SHARES)),
+    "CosineSimilarity": Layer(lambda nn: nn.CosineSimilarity(0), (SCORES, SHARES)),
+    "MultiMarginLoss": Layer(lambda nn: nn.MultiMarginLoss(2, 0.5), (SCORES, LABELS)),
+    "MultiLabelMarginLoss": Layer(lambda nn: nn.MultiLabelMarginLoss(), (SCORES, np.array([[1, 3, -1, 0], [2, 2, 0, -1], [-1, 1, 2, 3]]))),
+    "MultiLabelSoftMarginLoss": Layer(lambda nn: nn.MultiLabelSoftMarginLoss(reduction="none"), (SCORES, SHARES)),
+    "TripletMarginWithDistanceLoss": Layer(lambda nn: nn.TripletMarginWithDistanceLoss(distance_function=nn.PairwiseDistance(1.0), swap=True, margin=0.7), (SCORES, SHARES, numbers(3, 4, turn=0.7))),
+    "PoissonNLLLoss_full": Layer(lambda nn: nn.PoissonNLLLoss(full=True), (SCORES, 3.0 * SHARES), lambda loss, x, t: loss(x, t.detach())),
     "MSELoss": Layer(lambda nn: nn.MSELoss(), (SCORES, SHARES)),
     "L1Loss": Layer(lambda nn: nn.L1Loss(reduction="sum"), (SCORES, SHARES)),
     "HuberLoss": Layer(lambda nn: nn.HuberLoss(delta=0.4), (SCORES, SHARES)),
@@ -134,6 +165,12 @@ LAYERS |= {
     "MarginRankingLoss": Layer(lambda nn: nn.MarginRankingLoss(0.1), (X, numbers(2, 3, turn=0.4), SIGNS), lambda loss, x, y, signs: loss(x, y, signs.detach())),
     "CosineEmbeddingLoss": Layer(lambda nn: nn.CosineEmbeddingLoss(0.1), (SCORES, SHARES, np.array([1, -1, -1]))),
     "TripletMarginLoss": Layer(lambda nn: nn.TripletMarginLoss(swap=True), (SCORES, SHARES, numbers(3, 4, turn=0.7))),
+}  # fmt: skip
+
+LAYERS |= {
+    f"{kind}Pad{rank}d": Layer(lambda nn, kind=kind, rank=rank: getattr(nn, f"{kind}Pad{rank}d")((1, 2, 0, 1, 2, 1)[: 2 * rank], *([0.7] if kind == "Constant" else [])), (numbers(1, 2, *(3, 2, 4)[-rank:]),))
+    for kind in ("Circular", "Constant", "Reflection", "Replication", "Zero")
+    for rank in (1, 2, 3)
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Writes torch_values.json: what PyTorch computes for the cases in torch_functions.py, torch_layers.py and torch_steps.py.
+"""Writes torch_values.json: what PyTorch computes for the cases in the files torch_*.py.
 
     python tests/tensor/write_torch_values.py
 
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch_compositions import COMPOSITIONS
 from torch_functions import CASES, directions, weights
 from torch_layers import LAYERS, first_values, flat, slopes
 from torch_points import POINTS
@@ -44,7 +45,7 @@ def rounded(values: Any) -> list[float]:
 
 def of_function(name: str) -> dict[str, Any]:
     """The result, and the gradients projected to the directions."""
-    case = CASES[name]
+    case = (CASES | COMPOSITIONS)[name]
     inputs = [torch.tensor(array, requires_grad=array.dtype.kind == "f") for array in case.inputs]
     result = case.call(torch.nn.functional, *inputs)
     (result.flatten() * torch.tensor(weights(result.numel()))).sum().backward()
@@ -152,7 +153,7 @@ def values() -> dict[str, dict[str, Any]]:
     """Everything that is in the file."""
     torch.backends.mha.set_fastpath_enabled(False)
     return {
-        "functions": {name: of_function(name) for name in CASES},
+        "functions": {name: of_function(name) for name in CASES | COMPOSITIONS},
         "points": {name: of_points(name) for name in POINTS},
         "layers": {name: of_layer(name) for name in LAYERS},
         "optimizers": {name: of_optimizer(name) for name in OPTIMIZERS},

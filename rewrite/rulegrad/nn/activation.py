@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.nn import init
 from rulegrad.nn.module import Layer
 from rulegrad.tensor.tensor import Tensor
@@ -280,7 +281,7 @@ class Softshrink(Hardshrink):
 
 
 class Softplus(_Activation):
-    """`log(1 + exp(beta * x)) / beta`, without overflow. `threshold` is accepted and not needed.
+    """`nn.functional.softplus`
 
     >>> from rulegrad import nn
     >>> [round(v, 3) for v in nn.Softplus()(Tensor([0.0, 1.0])).tolist()]
@@ -288,10 +289,10 @@ class Softplus(_Activation):
     """
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
-        self.beta = beta
+        self.beta, self.threshold = beta, threshold
 
     def forward(self, x: Tensor) -> Tensor:
-        return x.softplus() if self.beta == 1.0 else (x * self.beta).softplus() / self.beta
+        return softplus(x, self.beta, self.threshold)
 
 
 class Softmax(_Activation):
@@ -313,6 +314,20 @@ class Softmax(_Activation):
             dim = 0 if x.ndim in (0, 1, 3) else 1
         result: Tensor = getattr(x, self._name)(dim)
         return result
+
+
+class Softmax2d(Layer):
+    """`Tensor.softmax` over the channels of images (batch, channels, height, width); without a batch too.
+
+    >>> from rulegrad import nn
+    >>> nn.Softmax2d()(Tensor([[[1.0]], [[1.0]]])).tolist()
+    [[[0.5]], [[0.5]]]
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.ndim not in (3, 4):
+            raise ShapeError(f"Softmax2d: the shape {x.shape}; it needs (batch, channels, height, width)")
+        return x.softmax(-3)
 
 
 class LogSoftmax(Softmax):
@@ -356,6 +371,75 @@ class PReLU(Layer):
 
     def forward(self, x: Tensor) -> Tensor:
         return x.prelu(self.weight)
+
+
+class RReLU(Layer):
+    """A random slope, uniform from `lower` to `upper`, for each element below 0; after `eval()` their mean.
+
+    From Xu et al. 2015, "Empirical Evaluation of Rectified Activations in Convolution Network".
+
+    >>> from rulegrad import nn
+    >>> nn.RReLU(0.25, 0.75).eval()(Tensor([-2.0, 3.0])).tolist()
+    [-1.0, 3.0]
+    """
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
+        self.lower, self.upper = lower, upper
+
+    def forward(self, x: Tensor) -> Tensor:
+        return rrelu(x, self.lower, self.upper, self.training)
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """`log(1 + exp(beta * input)) / beta`, without overflow; the input itself where that is above `threshold`.
+
+    A threshold of 20, PyTorch's, is not needed here and changes nothing.
+
+    >>> import rulegrad.nn.functional as F
+    >>> [round(v, 3) for v in F.softplus(Tensor([0.0, 1.0])).tolist()]
+    [0.693, 1.313]
+    """
+    return input.softplus(beta, None if threshold == 20.0 else threshold)
+
+
+def rrelu(
+    input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """`nn.RReLU` as a function. Raises ConfigError where `lower` is above `upper`.
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.rrelu(Tensor([-2.0, 3.0]), 0.5, 0.5, training=True).tolist()
+    [-1.0, 3.0]
+    """
+    if not lower <= upper:
+        raise ConfigError(f"rrelu: lower={lower}, upper={upper}; lower must not be above upper")
+    if not training:
+        return input.leaky_relu((lower + upper) / 2)
+    slopes = Tensor.uniform(input.shape, low=lower, high=upper, device=input.device).cast(input.dtype)
+    return (input <= 0).where(input * slopes, input)
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """`softmax` of the scores with noise of Gumbel's distribution, divided by `tau`: draws of a class, with a gradient.
+
+    hard: the class alone, 1 and else 0, with the gradient of the softmax. `eps` is accepted and not needed. From Jang,
+    Gu and Poole 2017, "Categorical Reparameterization with Gumbel-Softmax". Raises ConfigError.
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.gumbel_softmax(Tensor([0.0, 100.0, 0.0]), hard=True).tolist()
+    [0.0, 1.0, 0.0]
+    """
+    if not tau > 0:
+        raise ConfigError(f"gumbel_softmax: tau={tau}; use a number above 0")
+    draws = Tensor.rand(logits.shape, device=logits.device)
+    # Exponentially distributed; half the smallest step of the draws stands for 0.
+    waits = (-((1.0 - draws).log())).maximum(2.0**-25)
+    soft = ((logits - waits.log().cast(logits.dtype)) / tau).softmax(dim)
+    if not hard:
+        return soft
+    axis = dim % logits.ndim
+    first = soft.detach().argmax(axis).one_hot(logits.shape[axis]).moveaxis(-1, axis).cast(soft.dtype)
+    return first - soft.detach() + soft
 
 
 # PReLU has an argument that is called `init`.

@@ -87,80 +87,158 @@ class MultiheadAttention(Described):
         key_padding_mask (batch, S) and attn_mask (L, S) or (batch * heads, L, S): bools that are true where a key is
         NOT seen, or numbers that are added. is_causal: query i sees keys 0 … i; `attn_mask` is not needed then.
         """
-        if query.ndim == 2:
-            axis = 0 if self.batch_first else 1
-            first, second, third = (x.unsqueeze(axis) for x in (query, key, value))
-            hidden = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
-            how = (hidden, need_weights, attn_mask, average_attn_weights, is_causal)
-            result, shares = self.forward(first, second, third, *how)
-            return result.squeeze(axis), None if shares is None else shares.squeeze(0)
-        if not self.batch_first:
+        names = [f"{role}_proj_weight" for role in "qkv"]
+        weights: dict[str, Any] = {name: getattr(self, name, None) for name in names}
+        if query.ndim == 3 and self.batch_first:
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))
-        own, *others = self._projected(query, key, value)
-        mask = self._mask(attn_mask, key_padding_mask, is_causal, query.shape[1], key.shape[1], query.device)
-        longer = [self._lengthened(x, row) for x, row in zip(others, (self.bias_k, self.bias_v))]
-        heads = [self._heads(x) for x in (own, *longer)]
-        added = longer[0].shape[1] - key.shape[1]
-        if mask is not None and added:
-            # What is put behind the keys is seen by every query.
-            mask = mask.pad([(0, 0)] * (mask.ndim - 1) + [(0, added)])
-        shares = heads[0]._attention_shares(heads[1], mask, False, None)
-        dropped = shares.dropout(self.dropout, self.training)
-        mixed = (dropped @ heads[2]).transpose(1, 2).flatten(2)
-        result = self.out_proj(mixed)
-        result = result if self.batch_first else result.transpose(0, 1)
-        if not need_weights:
-            return result, None
-        return result, dropped.mean(1) if average_attn_weights else dropped
+        result, shares = multi_head_attention_forward(
+            query,
+            key,
+            value,
+            self.embed_dim,
+            self.num_heads,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            self.bias_k,
+            self.bias_v,
+            self.add_zero_attn,
+            self.dropout,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            self.training,
+            key_padding_mask,
+            need_weights,
+            attn_mask,
+            self.in_proj_weight is None,
+            **weights,
+            average_attn_weights=average_attn_weights,
+            is_causal=is_causal,
+        )
+        return result.transpose(0, 1) if query.ndim == 3 and self.batch_first else result, shares
 
-    def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> list[Tensor]:
-        if self.in_proj_weight is not None:
-            weights = list(self.in_proj_weight.split(self.embed_dim))
+
+def multi_head_attention_forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """`nn.MultiheadAttention` as a function of its parameters: (L, batch, embed_dim), or without a batch.
+
+    With `use_separate_proj_weight` the weights are q_proj_weight, k_proj_weight and v_proj_weight. static_k, static_v:
+    (batch * heads, S, embed_dim / heads), keys and values that are taken as they are. Raises ShapeError, ConfigError.
+
+    >>> import rulegrad.nn.functional as F
+    >>> x, weight = Tensor.ones(3, 1, 4), Tensor.ones(12, 4)
+    >>> how = (4, 2, weight, None, None, None, False, 0.0, Tensor.eye(4), None)
+    >>> result, shares = F.multi_head_attention_forward(x, x, x, *how)
+    >>> result.shape, shares.shape
+    ((3, 1, 4), (1, 3, 3))
+    """
+    if query.shape[-1] != embed_dim_to_check or num_heads < 1 or embed_dim_to_check % num_heads:
+        raise ShapeError(
+            f"{_NAME}: the query has the shape {query.shape}, with {num_heads} heads; it needs (L, batch, "
+            f"{embed_dim_to_check}), or (L, {embed_dim_to_check}), and heads that divide this"
+        )
+    is_batch = query.ndim > 2
+    if not is_batch:
+        query, key, value = (x.unsqueeze(1) for x in (query, key, value))
+        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+    weights = [q_proj_weight, k_proj_weight, v_proj_weight] if use_separate_proj_weight else None
+    if weights is None and in_proj_weight is not None:
+        weights = list(in_proj_weight.split(embed_dim_to_check))
+    own, keys, values = _projected([x.transpose(0, 1) for x in (query, key, value)], weights, in_proj_bias)
+    heads = [_heads(own, num_heads)]
+    for projected, static, row in ((keys, static_k, bias_k), (values, static_v, bias_v)):
+        if static is not None:
+            heads.append(static.reshape(-1, num_heads, *static.shape[1:]))
         else:
-            weights = [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
-        biases = [None] * 3 if self.in_proj_bias is None else list(self.in_proj_bias.split(self.embed_dim))
-        for x, weight, name in zip((query, key, value), weights, ("query", "key", "value")):
-            if x.ndim != 3 or x.shape[-1] != weight.shape[1]:
-                raise ShapeError(
-                    f"MultiheadAttention: the {name} has the shape {x.shape}; it needs three axes (or two, without a "
-                    f"batch), the last of {weight.shape[1]}"
-                )
-        return [x.linear(weight, bias) for x, weight, bias in zip((query, key, value), weights, biases)]
+            longer = projected if row is None else projected.cat(row.expand(len(projected), 1, -1), axis=1)
+            heads.append(_heads(longer, num_heads))
+        if add_zero_attn:
+            heads[-1] = heads[-1].pad([(0, 0), (0, 0), (0, 1), (0, 0)])
+    seen = len(key) if static_k is None else static_k.shape[1]
+    mask = _mask(attn_mask, key_padding_mask, is_causal, num_heads, len(query), seen, query.device)
+    added = heads[1].shape[2] - seen
+    if mask is not None and added:
+        # What is put behind the keys is seen by every query.
+        mask = mask.pad([(0, 0)] * (mask.ndim - 1) + [(0, added)])
+    dropped = heads[0]._attention_shares(heads[1], mask, False, None).dropout(dropout_p, training)
+    mixed = (dropped @ heads[2]).transpose(1, 2).flatten(2)
+    result = mixed.linear(out_proj_weight, out_proj_bias).transpose(0, 1)
+    shares = None if not need_weights else dropped.mean(1) if average_attn_weights else dropped
+    if not is_batch:
+        return result.squeeze(1), None if shares is None else shares.squeeze(0)
+    return result, shares
 
-    def _lengthened(self, x: Tensor, row: Tensor | None) -> Tensor:
-        """Keys or values with the learnt row behind them, and with a row of zeros, where these were asked for."""
-        if row is not None:
-            x = x.cat(row.expand(x.shape[0], 1, -1), axis=1)
-        return x.pad([(0, 0), (0, 1), (0, 0)]) if self.add_zero_attn else x
 
-    def _heads(self, x: Tensor) -> Tensor:
-        """(batch, length, features) as (batch, heads, length, features of a head)."""
-        return x.reshape(*x.shape[:2], self.num_heads, -1).transpose(1, 2)
+_NAME = "MultiheadAttention"
 
-    def _mask(
-        self,
-        attn_mask: Tensor | None,
-        key_padding_mask: Tensor | None,
-        is_causal: bool,
-        queries: int,
-        keys: int,
-        device: str,
-    ) -> Tensor | None:
-        """The masks as one that is added to the scores (batch, heads, queries, keys)."""
-        if is_causal and attn_mask is None:
-            places = [Tensor.arange(n, device=device) for n in (queries, keys)]
-            attn_mask = places[0].unsqueeze(1) < places[1]
-        parts = []
-        if attn_mask is not None:
-            if attn_mask.ndim not in (2, 3):
-                raise ConfigError(
-                    f"MultiheadAttention: attn_mask of shape {attn_mask.shape}; it needs (L, S) or (heads, L, S)"
-                )
-            mask = attn_mask if attn_mask.ndim == 2 else attn_mask.reshape(-1, self.num_heads, queries, keys)
-            parts.append(_added(mask))
-        if key_padding_mask is not None:
-            parts.append(_added(key_padding_mask).unsqueeze(1).unsqueeze(1))
-        return None if not parts else parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+def _projected(inputs: list[Tensor], weights: list[Any] | None, bias: Tensor | None) -> list[Tensor]:
+    """Queries, keys and values as their linear layers make them: (batch, length, embed_dim)."""
+    if weights is None or any(weight is None for weight in weights):
+        raise ConfigError(
+            f"{_NAME}: a weight of the queries, keys or values is None; give in_proj_weight, or the three with "
+            "use_separate_proj_weight=True"
+        )
+    biases = [None] * 3 if bias is None else list(bias.split(bias.shape[0] // 3))
+    for x, weight, name in zip(inputs, weights, ("query", "key", "value")):
+        if x.ndim != 3 or x.shape[-1] != weight.shape[1]:
+            raise ShapeError(
+                f"{_NAME}: the {name} has the shape {x.shape}; it needs three axes (or two, without a "
+                f"batch), the last of {weight.shape[1]}"
+            )
+    return [x.linear(weight, bias) for x, weight, bias in zip(inputs, weights, biases)]
+
+
+def _heads(x: Tensor, count: int) -> Tensor:
+    """(batch, length, features) as (batch, heads, length, features of a head)."""
+    return x.reshape(*x.shape[:2], count, x.shape[2] // count).transpose(1, 2)
+
+
+def _mask(
+    attn_mask: Tensor | None,
+    key_padding_mask: Tensor | None,
+    is_causal: bool,
+    heads: int,
+    queries: int,
+    keys: int,
+    device: str,
+) -> Tensor | None:
+    """The masks as one that is added to the scores (batch, heads, queries, keys)."""
+    if is_causal and attn_mask is None:
+        places = [Tensor.arange(n, device=device) for n in (queries, keys)]
+        attn_mask = places[0].unsqueeze(1) < places[1]
+    parts = []
+    if attn_mask is not None:
+        if attn_mask.ndim not in (2, 3):
+            raise ConfigError(f"{_NAME}: attn_mask of shape {attn_mask.shape}; it needs (L, S) or (heads, L, S)")
+        parts.append(_added(attn_mask if attn_mask.ndim == 2 else attn_mask.reshape(-1, heads, queries, keys)))
+    if key_padding_mask is not None:
+        parts.append(_added(key_padding_mask).unsqueeze(1).unsqueeze(1))
+    return None if not parts else parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
 def _added(mask: Tensor) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.nn.module import Layer
 from rulegrad.tensor.tensor import Tensor
@@ -67,6 +69,58 @@ class Dropout3d(_ChannelDropout):
     """
 
     _extents = 3
+
+
+class AlphaDropout(Dropout):
+    """Dropout that keeps mean 0 and variance 1: what is dropped gets the least value of `selu`, and all are scaled.
+
+    From Klambauer et al. 2017, "Self-Normalizing Neural Networks".
+
+    >>> from rulegrad import nn
+    >>> layer = nn.AlphaDropout()
+    >>> layer(Tensor.zeros(100)).round(decimals=2).unique().tolist()
+    [-0.779999..., 0.779999...]
+    >>> layer.eval()(Tensor([1.0, 2.0])).tolist()
+    [1.0, 2.0]
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        return alpha_dropped(x, self.p, self.training, x.shape)
+
+
+class FeatureAlphaDropout(Dropout):
+    """`AlphaDropout` of whole channels (axis 1).
+
+    >>> from rulegrad import nn
+    >>> y = nn.FeatureAlphaDropout()(Tensor.ones(1, 8, 3)); (y == y[:, :, :1]).all().item()
+    True
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        shape = channels_of(x, type(self).__name__) if self.training and self.p else ()
+        return alpha_dropped(x, self.p, self.training, shape)
+
+
+def alpha_dropped(x: Tensor, p: float, training: bool, shape: tuple[int, ...]) -> Tensor:
+    """`AlphaDropout` by a draw of this shape, which is broadcast."""
+    if not 0.0 <= p <= 1.0:
+        raise ConfigError(f"alpha_dropout: p={p}; use a probability, from 0 to 1")
+    if not training or p == 0.0:
+        return x
+    if p == 1.0:
+        return x * 0.0
+    # The least value of selu, below 0: its scale times its alpha.
+    least = 1.0507009873554805 * 1.6732632423543772
+    scale = 1.0 / math.sqrt((least**2 * p + 1.0) * (1.0 - p))
+    kept = Tensor.rand(*shape, device=x.device) >= p
+    return kept.where(x * scale, -least * scale) + least * scale * p
+
+
+def channels_of(x: Tensor, name: str) -> tuple[int, ...]:
+    """The shape of one number for each channel (axis 1)."""
+    if x.ndim < 2:
+        raise ShapeError(f"{name}: the shape {x.shape} has no channels; it needs (batch, channels, …)")
+    return (*x.shape[:2], *(1,) * (x.ndim - 2))
 
 
 def dropped_channels(x: Tensor, p: float, training: bool, extents: int, name: str) -> Tensor:

@@ -12,10 +12,28 @@ from collections.abc import Sequence
 from typing import Any
 
 from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.nn.activation import gumbel_softmax, rrelu, softplus
 from rulegrad.nn.alignment import ctc_loss
+from rulegrad.nn.attention import multi_head_attention_forward
 from rulegrad.nn.convolution import check_padding
-from rulegrad.nn.dropout import dropped_channels
-from rulegrad.nn.linear import bilinear, looked_up
+from rulegrad.nn.dropout import alpha_dropped, channels_of, dropped_channels
+from rulegrad.nn.embedding import embedding, embedding_bag
+from rulegrad.nn.linear import bilinear
+from rulegrad.nn.loss_functions import (
+    linear_cross_entropy,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    pdist,
+    triplet_margin_with_distance_loss,
+)
+from rulegrad.nn.pooling_functions import (
+    fractional_max_pool2d,
+    fractional_max_pool3d,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+)
+from rulegrad.nn.sampling import affine_grid, grid_sample
 from rulegrad.nn.shuffle import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from rulegrad.tensor.tensor import Tensor
 
@@ -26,6 +44,8 @@ __all__ = [
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
+    "affine_grid",
+    "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
@@ -51,11 +71,17 @@ __all__ = [
     "dropout3d",
     "elu",
     "embedding",
+    "embedding_bag",
+    "feature_alpha_dropout",
     "fold",
+    "fractional_max_pool2d",
+    "fractional_max_pool3d",
     "gaussian_nll_loss",
     "gelu",
     "glu",
+    "grid_sample",
     "group_norm",
+    "gumbel_softmax",
     "hardshrink",
     "hardsigmoid",
     "hardswish",
@@ -69,16 +95,26 @@ __all__ = [
     "layer_norm",
     "leaky_relu",
     "linear",
+    "linear_cross_entropy",
+    "local_response_norm",
     "log_softmax",
     "logsigmoid",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
     "margin_ranking_loss",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
+    "max_unpool1d",
     "max_unpool2d",
+    "max_unpool3d",
     "mish",
     "mse_loss",
+    "multi_head_attention_forward",
     "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
     "nll_loss",
     "normalize",
     "one_hot",
@@ -92,6 +128,7 @@ __all__ = [
     "relu",
     "relu6",
     "rms_norm",
+    "rrelu",
     "scaled_dot_product_attention",
     "selu",
     "sigmoid",
@@ -107,7 +144,11 @@ __all__ = [
     "tanhshrink",
     "threshold",
     "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
     "unfold",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
 ]
 
 # ---- activations: `inplace` changes nothing here ----
@@ -233,16 +274,6 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return input.threshold(threshold, value)
 
 
-def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """`log(1 + exp(beta * input)) / beta`, without overflow; `threshold` is not needed.
-
-    >>> import rulegrad.nn.functional as F
-    >>> [round(v, 3) for v in F.softplus(Tensor([0.0, 1.0])).tolist()]
-    [0.693, 1.313]
-    """
-    return input.softplus() if beta == 1.0 else (input * beta).softplus() / beta
-
-
 gelu = Tensor.gelu
 glu = Tensor.glu
 hardshrink = Tensor.hardshrink
@@ -328,6 +359,27 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return dropped_channels(input, p, training, 3, "dropout3d")
 
 
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """`nn.AlphaDropout` as a function; PyTorch's default is not to drop.
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.alpha_dropout(Tensor([1.0, 2.0])).tolist()
+    [1.0, 2.0]
+    """
+    return alpha_dropped(input, p, training, input.shape)
+
+
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """`nn.FeatureAlphaDropout` as a function; PyTorch's default is not to drop.
+
+    >>> import rulegrad.nn.functional as F
+    >>> y = F.feature_alpha_dropout(Tensor.ones(1, 8, 3), training=True); (y == y[:, :, :1]).all().item()
+    True
+    """
+    shape = channels_of(input, "feature_alpha_dropout") if training and p else ()
+    return alpha_dropped(input, p, training, shape)
+
+
 # ---- linear maps, convolutions, pooling, normalisation, attention ----
 
 adaptive_avg_pool1d = Tensor.adaptive_avg_pool1d
@@ -350,31 +402,16 @@ group_norm = Tensor.group_norm
 instance_norm = Tensor.instance_norm
 layer_norm = Tensor.layer_norm
 linear = Tensor.linear
+local_response_norm = Tensor.local_response_norm
 max_pool1d = Tensor.max_pool1d
 max_pool2d = Tensor.max_pool2d
 max_pool3d = Tensor.max_pool3d
+max_unpool1d = Tensor.max_unpool1d
 max_unpool2d = Tensor.max_unpool2d
+max_unpool3d = Tensor.max_unpool3d
 normalize = Tensor.normalize
 rms_norm = Tensor.rms_norm
 scaled_dot_product_attention = Tensor.scaled_dot_product_attention
-
-
-def embedding(
-    input: Tensor,
-    weight: Tensor,
-    padding_idx: int | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-) -> Tensor:
-    """The rows of `weight` at the integers in `input`, as `nn.Embedding` looks them up.
-
-    >>> import rulegrad.nn.functional as F
-    >>> F.embedding(Tensor([2, 0]), Tensor([[1, 2], [3, 4], [5, 6]])).tolist()
-    [[5, 6], [1, 2]]
-    """
-    if padding_idx is not None and padding_idx < 0:
-        padding_idx += weight.shape[0]
-    return looked_up(input, weight, padding_idx, max_norm, norm_type)
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
@@ -418,12 +455,17 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if len(numbers) % 2 or count > input.ndim:
         raise ShapeError(f"pad: {numbers} for the shape {input.shape}; give a pair for each of the last axes")
     pairs = [(numbers[2 * k], numbers[2 * k + 1]) for k in range(count)]
-    if any(number < 0 for number in numbers):
+    if any(number < 0 for number in numbers) and mode in ("constant", "circular"):
         cut = [(max(-before, 0), n - max(-after, 0)) for (before, after), n in zip(pairs, reversed(input.shape))]
         input = input.shrink(*[None] * (input.ndim - count), *reversed(cut))
         pairs = [(max(before, 0), max(after, 0)) for before, after in pairs]
     every = [(0, 0)] * (input.ndim - count) + pairs[::-1]
     check_padding(input.shape, every, mode)
+    if min(numbers, default=0) < 0 and mode not in ("constant", "circular"):
+        # What is cut off at one end is still there for the other.
+        for axis, (before, after) in enumerate(every):
+            input = input._padded_by_itself(axis, before, after, mode) if before or after else input
+        return input
     return input.pad(every, mode, 0 if value is None else value)
 
 
@@ -448,6 +490,29 @@ def interpolate(
         factors = scale_factor if isinstance(scale_factor, Sequence) else [scale_factor] * (input.ndim - 2)
         size, scale_factor = [int(n * f) for n, f in zip(input.shape[2:], factors)], None
     return input.interpolate(size, scale_factor, mode, bool(align_corners))
+
+
+upsample = interpolate
+
+
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """`interpolate` with the nearest element: PyTorch's old name.
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.upsample_nearest(Tensor([[[1.0, 2.0]]]), 4).tolist()
+    [[[1.0, 1.0, 2.0, 2.0]]]
+    """
+    return interpolate(input, size, scale_factor)
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """`interpolate` of images with `align_corners`: PyTorch's old name.
+
+    >>> import rulegrad.nn.functional as F
+    >>> F.upsample_bilinear(Tensor([[[[1.0, 2.0]]]]), (1, 3)).tolist()
+    [[[[1.0, 1.5, 2.0]]]]
+    """
+    return interpolate(input, size, scale_factor, "bilinear", True)
 
 
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
-from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.errors import ShapeError
 from rulegrad.nn import init
 from rulegrad.nn.module import Described, Layer
-from rulegrad.nn.parameter import Parameter
-from rulegrad.tensor.axes import one_axis, whole_number
-from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.tensor import Tensor
 
 
@@ -103,100 +99,6 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     product = (input1 @ weight.permute(1, 0, 2).reshape(ins1, -1)).reshape(*lead, outputs, ins2)
     result = (product * input2.unsqueeze(-2)).sum(-1)
     return result if bias is None else result + bias
-
-
-class Embedding(Layer):
-    """A vector of `embedding_dim` numbers for each integer below `num_embeddings`: rows of `weight`.
-
-    padding_idx: a row that is zero at first and gets no gradient. max_norm: rows that are looked up are first scaled
-    down to this norm (of order `norm_type`), in `weight` itself. Integers out of range read the nearest row.
-
-    >>> from rulegrad import Tensor, nn
-    >>> nn.Embedding(10, 4)(Tensor([[1, 2, 3]])).shape
-    (1, 3, 4)
-    """
-
-    def __init__(
-        self,
-        num_embeddings: int,
-        embedding_dim: int,
-        padding_idx: int | None = None,
-        max_norm: float | None = None,
-        norm_type: float = 2.0,
-        device: str | None = None,
-        dtype: Any = "float32",
-    ) -> None:
-        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-        self.padding_idx = None if padding_idx is None else self._row(padding_idx)
-        self.max_norm, self.norm_type = max_norm, norm_type
-        values = Tensor.randn(num_embeddings, embedding_dim, dtype=dtype, device=device)
-        if self.padding_idx is not None:
-            rows = Tensor.arange(num_embeddings, device=device).unsqueeze(1)
-            values = (rows == self.padding_idx).where(0.0, values)
-        self.weight = values.requires_grad_()
-
-    @classmethod
-    def from_pretrained(
-        cls,
-        embeddings: Tensor,
-        freeze: bool = True,
-        padding_idx: int | None = None,
-        max_norm: float | None = None,
-        norm_type: float = 2.0,
-    ) -> Embedding:
-        """An embedding with these rows (a matrix), which are not trained unless `freeze` is False. Raises ShapeError.
-
-        >>> from rulegrad import Tensor, nn
-        >>> nn.Embedding.from_pretrained(Tensor([[1.0, 2.0], [3.0, 4.0]]))(Tensor([1])).tolist()
-        [[3.0, 4.0]]
-        """
-        if embeddings.ndim != 2:
-            raise ShapeError(f"Embedding.from_pretrained: the shape {embeddings.shape} is not that of a matrix")
-        layer = cls(embeddings.shape[0], embeddings.shape[1], padding_idx, max_norm, norm_type)
-        layer.weight = Parameter(embeddings, requires_grad=not freeze)
-        return layer
-
-    def _row(self, padding_idx: int) -> int:
-        number = whole_number(padding_idx, "Embedding padding_idx")
-        if not -self.num_embeddings <= number < self.num_embeddings:
-            raise ShapeError(f"Embedding: padding_idx={number} is no row of {self.num_embeddings}")
-        return number % self.num_embeddings
-
-    def forward(self, x: Tensor) -> Tensor:
-        return looked_up(x, self.weight, self.padding_idx, self.max_norm, self.norm_type)
-
-
-def looked_up(
-    indices: Tensor, weight: Tensor, padding_idx: int | None, max_norm: float | None, norm_type: float
-) -> Tensor:
-    """The rows of `weight`; that of `padding_idx` gets no gradient. With `max_norm` they are scaled down first."""
-    indices = weight._places_along(indices, one_axis(0, weight.ndim, "embedding"), "embedding", wraps=False)
-    if max_norm is not None:
-        _limit_rows(indices, weight, max_norm, norm_type)
-    rows = weight._at(indices, 0)
-    if padding_idx is None:
-        return rows
-    return (indices == padding_idx).unsqueeze(-1).where(rows.detach(), rows)
-
-
-def _limit_rows(indices: Tensor, weight: Tensor, max_norm: float, norm_type: float) -> None:
-    """Scale the rows at `indices` down to the norm `max_norm`, in place and without a gradient."""
-    if not max_norm > 0.0 or not norm_type > 0.0:
-        raise ConfigError(f"embedding: max_norm={max_norm}, norm_type={norm_type}; use numbers above 0")
-    with no_grad():
-        found = indices.flatten()
-        rows = weight._at(found, 0)
-        norms = rows.abs().max(1, keepdims=True) if norm_type == math.inf else _norm(rows, norm_type)
-        # PyTorch's: a hair below, so that rounding does not make the row too long again.
-        scaled = (norms > max_norm).where(rows * (max_norm / (norms + 1e-7)), rows)
-        weight.assign(weight.index_copy(0, found, scaled))
-        weight.realize()
-
-
-def _norm(rows: Tensor, order: float) -> Tensor:
-    if order == 2.0:
-        return rows.square().sum(1, keepdims=True).sqrt()
-    return (rows.abs() ** order).sum(1, keepdims=True) ** (1.0 / order)
 
 
 class Flatten(Layer):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rulegrad.nn import loss_functions
 from rulegrad.nn.alignment import ctc_loss
 from rulegrad.nn.module import Described
 from rulegrad.tensor.losses import Reduction
@@ -250,6 +251,107 @@ class TripletMarginLoss(_Loss):
         self._options = {"margin": margin, "p": p, "eps": eps, "swap": swap, "reduction": reduction}
 
 
+class MultiMarginLoss(_Weighted):
+    """`Tensor.multi_margin_loss`
+
+    >>> from rulegrad import nn
+    >>> nn.MultiMarginLoss()(Tensor([[0.5, 0.0]]), Tensor([0])).item()
+    0.25
+    """
+
+    _name = "multi_margin_loss"
+
+    def __init__(
+        self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: Reduction = "mean"
+    ) -> None:
+        self.register_buffer("weight", weight)
+        self._options = {"p": p, "margin": margin, "reduction": reduction}
+
+
+class MultiLabelMarginLoss(_Loss):
+    """`nn.functional.multilabel_margin_loss`
+
+    >>> from rulegrad import nn
+    >>> nn.MultiLabelMarginLoss()(Tensor([[0.5, 0.0]]), Tensor([[0, -1]])).item()
+    0.25
+    """
+
+    def forward(self, input: Tensor, *targets: Tensor) -> Tensor:
+        (target,) = targets
+        return loss_functions.multilabel_margin_loss(input, target, **self._options)
+
+
+class MultiLabelSoftMarginLoss(_Weighted):
+    """`nn.functional.multilabel_soft_margin_loss`
+
+    >>> from rulegrad import nn
+    >>> round(nn.MultiLabelSoftMarginLoss()(Tensor([[0.0, 0.0]]), Tensor([[1.0, 0.0]])).item(), 4)
+    0.6931
+    """
+
+    def __init__(self, weight: Tensor | None = None, reduction: Reduction = "mean") -> None:
+        self.register_buffer("weight", weight)
+        self._options = {"reduction": reduction}
+
+    def forward(self, input: Tensor, *targets: Tensor) -> Tensor:
+        (target,) = targets
+        return loss_functions.multilabel_soft_margin_loss(input, target, self.weight, **self._options)
+
+
+class TripletMarginWithDistanceLoss(_Loss):
+    """`nn.functional.triplet_margin_with_distance_loss`
+
+    >>> from rulegrad import nn
+    >>> loss = nn.TripletMarginWithDistanceLoss(distance_function=nn.PairwiseDistance(p=1.0, eps=0.0))
+    >>> loss(Tensor([[0.0, 0.0]]), Tensor([[3.0, 4.0]]), Tensor([[0.0, 2.0]])).item()
+    6.0
+    """
+
+    def __init__(
+        self,
+        *,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: Reduction = "mean",
+    ) -> None:
+        self.distance_function = distance_function
+        self._options = {"margin": margin, "swap": swap, "reduction": reduction}
+
+    def forward(self, input: Tensor, *targets: Tensor) -> Tensor:
+        return loss_functions.triplet_margin_with_distance_loss(
+            input, *targets, distance_function=self.distance_function, **self._options
+        )
+
+
+class PairwiseDistance(_Loss):
+    """`Tensor.pairwise_distance`, called with two tensors.
+
+    >>> from rulegrad import nn
+    >>> nn.PairwiseDistance(eps=0.0)(Tensor([[0.0, 0.0]]), Tensor([[3.0, 4.0]])).tolist()
+    [5.0]
+    """
+
+    _name = "pairwise_distance"
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
+        self._options = {"p": p, "eps": eps, "keepdim": keepdim}
+
+
+class CosineSimilarity(_Loss):
+    """`Tensor.cosine_similarity`, called with two tensors.
+
+    >>> from rulegrad import nn
+    >>> nn.CosineSimilarity()(Tensor([[3.0, 4.0]]), Tensor([[0.0, 2.0]])).round(decimals=3).tolist()
+    [0.800000011920929]
+    """
+
+    _name = "cosine_similarity"
+
+    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
+        self._options = {"dim": dim, "eps": eps}
+
+
 class PoissonNLLLoss(_Loss):
     """`Tensor.poisson_nll_loss`
 
@@ -260,8 +362,10 @@ class PoissonNLLLoss(_Loss):
 
     _name = "poisson_nll_loss"
 
-    def __init__(self, log_input: bool = True, eps: float = 1e-8, reduction: Reduction = "mean") -> None:
-        self._options = {"log_input": log_input, "eps": eps, "reduction": reduction}
+    def __init__(
+        self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: Reduction = "mean"
+    ) -> None:
+        self._options = {"log_input": log_input, "full": full, "eps": eps, "reduction": reduction}
 
 
 class GaussianNLLLoss(_Loss):

@@ -90,6 +90,21 @@ class GroupNorm(Layer):
         return x.group_norm(self.num_groups, self.weight, self.bias, self.eps)
 
 
+class LocalResponseNorm(Layer):
+    """`Tensor.local_response_norm`
+
+    >>> from rulegrad import nn
+    >>> nn.LocalResponseNorm(2, alpha=1.0, beta=1.0)(Tensor([[[1.0], [1.0]]])).round(decimals=3).tolist()
+    [[[0.6669999957084656], [0.5]]]
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.local_response_norm(self.size, self.alpha, self.beta, self.k)
+
+
 class _Running(Layer):
     """What batch and instance normalisation share: the running statistics, and weights for each channel."""
 

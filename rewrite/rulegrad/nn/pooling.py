@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from rulegrad.nn.module import Described, Layer
+from rulegrad.nn.pooling_functions import (
+    fractional_max_pool2d,
+    fractional_max_pool3d,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+)
 from rulegrad.tensor.tensor import Tensor
 
 Extents = int | Sequence[int]
@@ -64,6 +72,141 @@ class MaxPool3d(_MaxPool):
     """
 
     _rank = 3
+
+
+class _MaxUnpool(Described):
+    _rank: int
+    __call__: Callable[..., Tensor]
+
+    def __init__(self, kernel_size: Extents, stride: Extents | None = None, padding: Extents = 0) -> None:
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+
+    def forward(self, x: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        how = (indices, self.kernel_size, self.stride, self.padding, output_size)
+        result: Tensor = getattr(x, f"max_unpool{self._rank}d")(*how)
+        return result
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """`MaxUnpool2d` of the last axis.
+
+    >>> from rulegrad import nn
+    >>> nn.MaxUnpool1d(2)(Tensor([[[4, 3]]]), Tensor([[[1, 2]]])).tolist()
+    [[[0, 4, 3, 0]]]
+    """
+
+    _rank = 1
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """Zeros, with each element put where `MaxPool2d(return_indices=True)` found it; `Tensor.max_unpool2d` says more.
+
+    >>> from rulegrad import nn
+    >>> nn.MaxUnpool2d(2)(*nn.MaxPool2d(2, return_indices=True)(Tensor([[[[1, 4], [3, 2]]]]))).tolist()
+    [[[[0, 4], [0, 0]]]]
+    """
+
+    _rank = 2
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """`MaxUnpool2d` of the last three axes.
+
+    >>> from rulegrad import nn
+    >>> x = Tensor.arange(8).reshape(1, 1, 2, 2, 2)
+    >>> nn.MaxUnpool3d(2)(*nn.MaxPool3d(2, return_indices=True)(x)).tolist()
+    [[[[[0, 0], [0, 0]], [[0, 0], [0, 7]]]]]
+    """
+
+    _rank = 3
+
+
+class _FractionalMaxPool(Described):
+    _function: Callable[..., Any]
+    _random_samples: Tensor | None
+
+    def __init__(
+        self,
+        kernel_size: Extents,
+        output_size: Extents | None = None,
+        output_ratio: float | Sequence[float] | None = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> None:
+        self.kernel_size, self.output_size, self.output_ratio = kernel_size, output_size, output_ratio
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+
+    def forward(self, x: Tensor) -> Any:
+        how = (self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples)
+        return type(self)._function(x, *how)
+
+
+class FractionalMaxPool2d(_FractionalMaxPool):
+    """`nn.functional.fractional_max_pool2d`
+
+    >>> from rulegrad import nn
+    >>> nn.FractionalMaxPool2d(2, output_ratio=0.7)(Tensor.ones(1, 1, 10, 10)).shape
+    (1, 1, 7, 7)
+    """
+
+    _function = staticmethod(fractional_max_pool2d)
+
+
+class FractionalMaxPool3d(_FractionalMaxPool):
+    """`nn.functional.fractional_max_pool3d`
+
+    >>> from rulegrad import nn
+    >>> nn.FractionalMaxPool3d(2, 3)(Tensor.ones(1, 1, 5, 6, 7)).shape
+    (1, 1, 3, 3, 3)
+    """
+
+    _function = staticmethod(fractional_max_pool3d)
+
+
+class _LPPool(Layer):
+    _function: Callable[..., Tensor]
+
+    def __init__(
+        self, norm_type: float, kernel_size: Extents, stride: Extents | None = None, ceil_mode: bool = False
+    ) -> None:
+        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
+
+    def forward(self, x: Tensor) -> Tensor:
+        return type(self)._function(x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+
+
+class LPPool1d(_LPPool):
+    """`nn.functional.lp_pool1d`
+
+    >>> from rulegrad import nn
+    >>> nn.LPPool1d(2, 2)(Tensor([[[3.0, 4.0]]])).tolist()
+    [[[5.0]]]
+    """
+
+    _function = staticmethod(lp_pool1d)
+
+
+class LPPool2d(_LPPool):
+    """`nn.functional.lp_pool2d`
+
+    >>> from rulegrad import nn
+    >>> nn.LPPool2d(1, 2)(Tensor.ones(1, 1, 2, 2)).tolist()
+    [[[[4.0]]]]
+    """
+
+    _function = staticmethod(lp_pool2d)
+
+
+class LPPool3d(_LPPool):
+    """`nn.functional.lp_pool3d`
+
+    >>> from rulegrad import nn
+    >>> nn.LPPool3d(1, 2)(Tensor.ones(1, 1, 2, 2, 2)).tolist()
+    [[[[[8.0]]]]]
+    """
+
+    _function = staticmethod(lp_pool3d)
 
 
 class AvgPool1d(Layer):
@@ -167,7 +310,17 @@ class AdaptiveAvgPool3d(_Adaptive):
     _name = "adaptive_avg_pool3d"
 
 
-class AdaptiveMaxPool1d(_Adaptive):
+class _AdaptiveMax(Described):
+    _name: str
+
+    def __init__(self, output_size: Sizes, return_indices: bool = False) -> None:
+        self.output_size, self.return_indices = output_size, return_indices
+
+    def forward(self, x: Tensor) -> Any:
+        return getattr(x, self._name)(self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool1d(_AdaptiveMax):
     """The largest elements of windows such that the last axis gets the size `output_size`.
 
     >>> from rulegrad import nn
@@ -178,7 +331,7 @@ class AdaptiveMaxPool1d(_Adaptive):
     _name = "adaptive_max_pool1d"
 
 
-class AdaptiveMaxPool2d(_Adaptive):
+class AdaptiveMaxPool2d(_AdaptiveMax):
     """The largest elements of windows such that the last two axes get the size `output_size`.
 
     >>> from rulegrad import nn
@@ -189,7 +342,7 @@ class AdaptiveMaxPool2d(_Adaptive):
     _name = "adaptive_max_pool2d"
 
 
-class AdaptiveMaxPool3d(_Adaptive):
+class AdaptiveMaxPool3d(_AdaptiveMax):
     """The largest elements of windows such that the last three axes get the size `output_size`.
 
     >>> from rulegrad import nn

@@ -123,3 +123,60 @@ class Upsample(Layer):
 
     def forward(self, x: Tensor) -> Tensor:
         return x.interpolate(self.size, self.scale_factor, self.mode, self.align_corners)
+
+
+class UpsamplingNearest2d(Upsample):
+    """Images resized to `size`, or by `scale_factor`, by the nearest element.
+
+    >>> from rulegrad import nn
+    >>> nn.UpsamplingNearest2d(scale_factor=2)(Tensor([[[[1, 2]]]])).tolist()
+    [[[[1, 1, 2, 2], [1, 1, 2, 2]]]]
+    """
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor)
+
+
+class UpsamplingBilinear2d(Upsample):
+    """Images resized to `size`, or by `scale_factor`, by bilinear interpolation; corners keep their places.
+
+    >>> from rulegrad import nn
+    >>> nn.UpsamplingBilinear2d(size=(1, 3))(Tensor([[[[1.0, 2.0]]]])).tolist()
+    [[[[1.0, 1.5, 2.0]]]]
+    """
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, "bilinear", True)
+
+
+class Unfold(Layer):
+    """The windows of images as columns: `Tensor.im2col`.
+
+    >>> from rulegrad import nn
+    >>> nn.Unfold((1, 2))(Tensor([[[[1, 2], [3, 4]]]])).tolist()
+    [[[1, 3], [2, 4]]]
+    """
+
+    def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
+        self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.im2col(self.kernel_size, self.stride, self.padding, self.dilation)
+
+
+class Fold(Layer):
+    """Columns added up to images of `output_size`: `Tensor.col2im`.
+
+    >>> from rulegrad import nn
+    >>> nn.Fold((2, 2), (1, 2))(Tensor([[[1, 3], [2, 4]]])).tolist()
+    [[[[1, 2], [3, 4]]]]
+    """
+
+    def __init__(
+        self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    ) -> None:
+        self.output_size, self.kernel_size = output_size, kernel_size
+        self.dilation, self.padding, self.stride = dilation, padding, stride
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.col2im(self.output_size, self.kernel_size, self.stride, self.padding, self.dilation)

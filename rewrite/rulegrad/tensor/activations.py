@@ -112,8 +112,7 @@ class Activations(Pooling):
                 f"prelu: a weight of shape {factor.shape} for the shape {self.shape}; "
                 f"give one number, or one for each of the {channels} channels"
             )
-        if factor.size > 1:
-            factor = factor.reshape(-1, *(1,) * (self.ndim - 2))
+        factor = factor.reshape(-1, *(1,) * (self.ndim - 2)) if factor.size > 1 else factor.reshape(())
         return (self > 0).where(self, self * factor)
 
     # ---- exponentials ----

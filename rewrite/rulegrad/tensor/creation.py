@@ -104,6 +104,17 @@ class Creation(Joining):
         """
         return cls._filled(_extents(shape, size, "ones"), 1, dtype, device, requires_grad, "ones")
 
+    @classmethod
+    def scalar_tensor(
+        cls, value: Scalar, *, dtype: Any = default_float, device: str | None = None, requires_grad: bool = False
+    ) -> Self:
+        """A number as a tensor without axes, of float32 or `dtype`.
+
+        >>> Tensor.scalar_tensor(2).item(), Tensor.scalar_tensor(2).dtype
+        (2.0, DType('float32'))
+        """
+        return cls._filled((), value, dtype, device, requires_grad, "scalar_tensor")
+
     def full_like(self, fill_value: Scalar, dtype: Any = None) -> Self:
         """`fill_value` everywhere, with the shape, device and (unless `dtype` is given) dtype of this tensor.
 
@@ -127,6 +138,14 @@ class Creation(Joining):
         [1.0, 1.0]
         """
         return self.full_like(1, dtype)
+
+    def empty_like(self, dtype: Any = None) -> Self:
+        """`empty` with the shape, dtype and device of this tensor: zeros.
+
+        >>> Tensor([1, 2]).empty_like().shape
+        (2,)
+        """
+        return self.full_like(0, dtype)
 
     @classmethod
     def arange(

@@ -176,7 +176,7 @@ class Losses(Normalization):
         if smoothing:
             target = target * (1.0 - smoothing) + smoothing / classes
         each = -(self * target if weight is None else self * target * weight).sum(-1)
-        return _reduced(each, reduction, "cross_entropy")
+        return reduced(each, reduction, "cross_entropy")
 
     def _entropy_of_labels(
         self,
@@ -203,7 +203,7 @@ class Losses(Normalization):
             each = present.where(each, math.nan)
         each = -counts.where(each, 0.0)
         if reduction != "mean":
-            return _reduced(each, reduction, name)
+            return reduced(each, reduction, name)
         shares = counts.cast(self.dtype) if weight is None else (hit & counts.unsqueeze(-1)).where(weight, 0.0).sum(-1)
         return each.sum() / shares.sum()
 
@@ -222,7 +222,11 @@ class Losses(Normalization):
         >>> Tensor([[0.5, 0.0]]).multi_margin_loss(Tensor([0])).item()
         0.25
         """
+        if not self.ndim:
+            return self.reshape(1).multi_margin_loss(target, p, margin, weight, reduction)
         k = one_axis(-1, self.ndim, "multi_margin_loss")
+        if self.ndim == 1 and getattr(target, "shape", None) == (1,):
+            target = target.reshape(())  # type: ignore[union-attr]
         labels = self._labels(target, k, None, "multi_margin_loss")
         if isinstance(target, TensorCore):
             labels = labels._inside(self.shape[k], k, "multi_margin_loss", wraps=False)
@@ -232,7 +236,7 @@ class Losses(Normalization):
         near = (self - own + margin).relu() ** p
         if weight is not None:
             near = near * hit.where(weight, 0.0).sum(-1, keepdims=True)
-        return _reduced(hit.where(0.0, near).sum(-1) / self.shape[-1], reduction, "multi_margin_loss")
+        return reduced(hit.where(0.0, near).sum(-1) / self.shape[-1], reduction, "multi_margin_loss")
 
     # ---- of two classes ----
 
@@ -252,7 +256,7 @@ class Losses(Normalization):
         wanted = self._target(target, name)
         present, absent = _limited(self, self, 1.0, _log), _limited(1.0 - self, -self, 0.0, _log1p)
         each = -(wanted * present + (1.0 - wanted) * absent)
-        return _reduced(each if weight is None else each * self._factor(weight, "weight", name), reduction, name)
+        return reduced(each if weight is None else each * self._factor(weight, "weight", name), reduction, name)
 
     @in_float32
     def binary_cross_entropy_with_logits(
@@ -279,7 +283,7 @@ class Losses(Normalization):
         else:
             factor = self._factor(pos_weight, "pos_weight", name)
             each = self.softplus() * (1.0 - wanted) + (-self).softplus() * (factor * wanted)
-        return _reduced(each if weight is None else each * self._factor(weight, "weight", name), reduction, name)
+        return reduced(each if weight is None else each * self._factor(weight, "weight", name), reduction, name)
 
     @in_float32
     def soft_margin_loss(self, target: Operand, reduction: Reduction = "mean") -> Self:
@@ -289,16 +293,17 @@ class Losses(Normalization):
         0.693
         """
         wanted = self._target(target, "soft_margin_loss")
-        return _reduced((-wanted * self).softplus(), reduction, "soft_margin_loss")
+        return reduced((-wanted * self).softplus(), reduction, "soft_margin_loss")
 
     def hinge_embedding_loss(self, target: Operand, margin: float = 1.0, reduction: Reduction = "mean") -> Self:
-        """The element where the target is 1, `max(0, margin - self)` where it is -1.
+        """The element where the target is 1, `max(0, margin - self)` where it is -1; elsewhere the sum of both.
 
         >>> Tensor([0.25, 0.25]).hinge_embedding_loss(Tensor([1, -1]), reduction="none").tolist()
         [0.25, 0.75]
         """
         wanted = self._target(target, "hinge_embedding_loss")
-        return _reduced(wanted.equal(1).where(self, (margin - self).relu()), reduction, "hinge_embedding_loss")
+        near, far = wanted.equal(-1).where(0, self), wanted.equal(1).where(0, (margin - self).relu())
+        return reduced(near + far, reduction, "hinge_embedding_loss")
 
     # ---- of numbers ----
 
@@ -309,7 +314,7 @@ class Losses(Normalization):
         >>> Tensor([1.0, 2.0]).mse_loss(Tensor([1.0, 4.0])).item()
         2.0
         """
-        return _reduced((self - self._target(target, "mse_loss")).square(), reduction, "mse_loss")
+        return reduced((self - self._target(target, "mse_loss")).square(), reduction, "mse_loss")
 
     def l1_loss(self, target: Operand, reduction: Reduction = "mean") -> Self:
         """The absolute differences from `target`.
@@ -317,7 +322,7 @@ class Losses(Normalization):
         >>> Tensor([1.0, 2.0]).l1_loss(Tensor([1.0, 5.0])).item()
         1.5
         """
-        return _reduced((self - self._target(target, "l1_loss")).abs(), reduction, "l1_loss")
+        return reduced((self - self._target(target, "l1_loss")).abs(), reduction, "l1_loss")
 
     def huber_loss(self, target: Operand, reduction: Reduction = "mean", delta: float = 1.0) -> Self:
         """Half the square of a difference up to `delta`, and a line of slope `delta` beyond.
@@ -331,7 +336,7 @@ class Losses(Normalization):
         far = difference.abs()
         near = far < delta
         each = near.where(near.where(difference, 0.0).square() * 0.5, (far - 0.5 * delta) * delta)
-        return _reduced(each, reduction, "huber_loss")
+        return reduced(each, reduction, "huber_loss")
 
     def smooth_l1_loss(self, target: Operand, reduction: Reduction = "mean", beta: float = 1.0) -> Self:
         """`huber_loss` divided by its `beta`: a line of slope 1 beyond `beta`; with 0, `l1_loss`.
@@ -349,17 +354,25 @@ class Losses(Normalization):
         self,
         target: Operand,
         log_input: bool = True,
+        full: bool = False,
         eps: float = 1e-8,
         reduction: Reduction = "mean",
     ) -> Self:
         """The negative log-likelihood of counts under a Poisson distribution, without the part of `target` alone.
+
+        log_input: whether this tensor has logarithms of the rates; `eps` is added to rates before theirs are taken.
+        `full` adds the logarithm of the target's factorial by Stirling's formula, for targets above 1.
 
         >>> Tensor([0.0]).poisson_nll_loss(Tensor([2.0])).item()
         1.0
         """
         wanted = self._target(target, "poisson_nll_loss")
         each = self.exp() - wanted * self if log_input else self - wanted * (self + eps).log()
-        return _reduced(each, reduction, "poisson_nll_loss")
+        if full:
+            many = wanted > 1
+            count = many.where(wanted, 1.0)
+            each = each + many.where(count * count.log() - count + 0.5 * (2.0 * math.pi * count).log(), 0.0)
+        return reduced(each, reduction, "poisson_nll_loss")
 
     @in_float32
     def gaussian_nll_loss(
@@ -372,16 +385,17 @@ class Losses(Normalization):
     ) -> Self:
         """The negative log-likelihood of `target` under normal distributions with these means and variances.
 
-        var: of this tensor's shape, or of one that is broadcast to it; below `eps` it counts as that, with a gradient
-        all the same. `full` adds the constant part.
+        target, var: of this tensor's shape, or of one that is broadcast to it; a variance below `eps` counts as that,
+        with a gradient all the same. `full` adds the constant part.
 
         >>> Tensor([0.0]).gaussian_nll_loss(Tensor([2.0]), var=Tensor([1.0])).item()
         2.0
         """
         spread = self._factor(var, "var", "gaussian_nll_loss")
         spread = (spread < eps).where(spread - spread.detach() + eps, spread)
-        each = (spread.log() + (self - self._target(target, "gaussian_nll_loss")).square() / spread) * 0.5
-        return _reduced(each + 0.5 * math.log(2.0 * math.pi) if full else each, reduction, "gaussian_nll_loss")
+        wanted = self._factor(target, "target", "gaussian_nll_loss")
+        each = (spread.log() + (self - wanted).square() / spread) * 0.5
+        return reduced(each + 0.5 * math.log(2.0 * math.pi) if full else each, reduction, "gaussian_nll_loss")
 
     # ---- of distributions and directions ----
 
@@ -407,7 +421,7 @@ class Losses(Normalization):
             each = absent.where(0.0, wanted * (absent.where(1.0, wanted).log() - self))
         if reduction == "batchmean":
             return each.sum() / (each.shape[0] if each.ndim else 1)
-        return _reduced(each, reduction, "kl_div")
+        return reduced(each, reduction, "kl_div")
 
     def cosine_similarity(self, other: Operand, dim: int = 1, eps: float = 1e-8) -> Self:
         """The cosine of the angle between vectors along `dim`; their norms count as `eps` or more. It broadcasts.
@@ -417,9 +431,10 @@ class Losses(Normalization):
         [1.0]
         """
         second = as_tensor(self, other, "cosine_similarity")
-        for vectors in (self, second):
-            one_axis(dim, vectors.ndim, "cosine_similarity")
-        return (self.normalize(2.0, dim, eps) * second.normalize(2.0, dim, eps)).sum(dim)
+        shape = broadcast_shapes("cosine_similarity", self.shape, second.shape)
+        axis = one_axis(dim, len(shape), "cosine_similarity", of_scalar=True)
+        first, second = (x.expand(shape) if shape else x.reshape(1) for x in (self, second))
+        return (first.normalize(2.0, axis, eps) * second.normalize(2.0, axis, eps)).sum(axis)
 
     def cosine_embedding_loss(
         self,
@@ -436,7 +451,7 @@ class Losses(Normalization):
         name = "cosine_embedding_loss"
         cosine = self.cosine_similarity(self._target(other, name, "other"), -1)
         wanted = cosine._target(target, name, one_for_all=True)
-        return _reduced(wanted.equal(1).where(1.0 - cosine, (cosine - margin).relu()), reduction, name)
+        return reduced(wanted.equal(1).where(1.0 - cosine, (cosine - margin).relu()), reduction, name)
 
     def margin_ranking_loss(
         self, other: Operand, target: Operand, margin: float = 0.0, reduction: Reduction = "mean"
@@ -451,7 +466,7 @@ class Losses(Normalization):
         name = "margin_ranking_loss"
         wanted = self._target(target, name, one_for_all=True)
         difference = self - self._target(other, name, "other")
-        return _reduced((-wanted * difference + margin).relu(), reduction, name)
+        return reduced((-wanted * difference + margin).relu(), reduction, name)
 
     def pairwise_distance(self, other: Operand, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Self:
         """The p-norm of `self - other + eps` along the last axis. It broadcasts.
@@ -514,7 +529,7 @@ class Losses(Normalization):
         far = self.pairwise_distance(other, p, eps)
         if swap:
             far = far.minimum(near.pairwise_distance(other, p, eps))
-        return _reduced((self.pairwise_distance(near, p, eps) - far + margin).relu(), reduction, name)
+        return reduced((self.pairwise_distance(near, p, eps) - far + margin).relu(), reduction, name)
 
     # ---- arguments ----
 
@@ -567,7 +582,8 @@ def _limited(x: T, argument: T, plain: float, log: Callable[[T], T]) -> T:
     return steep.where(line, log(steep.where(plain, argument)))
 
 
-def _reduced(losses: T, reduction: str, name: str) -> T:
+def reduced(losses: T, reduction: str, name: str) -> T:
+    """The mean or the sum of losses, or all of them. Raises ConfigError."""
     if reduction == "mean":
         return losses.mean()
     if reduction == "sum":

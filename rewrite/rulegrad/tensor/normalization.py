@@ -14,6 +14,7 @@ from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.operands import as_tensor
 from rulegrad.tensor.reduce import accumulation_dtype
+from rulegrad.tensor.transcendental import in_float32
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Normalization(Activations):
-    """batch_norm, layer_norm, group_norm, instance_norm, rms_norm."""
+    """batch_norm, layer_norm, group_norm, instance_norm, local_response_norm, rms_norm."""
 
     __slots__ = ()
 
@@ -85,7 +86,7 @@ class Normalization(Activations):
                 f"group_norm: {num_groups} groups for the shape {self.shape}; "
                 "it needs (batch, channels, …), and the groups must divide the channels"
             )
-        parts = self.reshape(self.shape[0], num_groups, -1)
+        parts = self.reshape(self.shape[0], num_groups, math.prod(self.shape[1:]) // num_groups)
         return parts._standardized((2,), eps).reshape(self.shape)._per_channel(weight, bias, "group_norm")
 
     def batch_norm(
@@ -110,6 +111,8 @@ class Normalization(Activations):
         >>> Tensor([[1.0], [3.0]]).batch_norm(mean, var, training=True, momentum=0.5, eps=0.0).tolist(), mean.tolist()
         ([[-1.0], [1.0]], [1.0])
         """
+        if self.shape == (0,):
+            return self._floating()
         if self.ndim < 2:
             raise ShapeError(f"batch_norm: the shape {self.shape} has no channels; it needs (batch, channels, …)")
         if not training:
@@ -150,6 +153,29 @@ class Normalization(Activations):
         if running_mean is not None and running_var is not None:
             self._note_statistics(axes, running_mean, running_var, momentum, "instance_norm")
         return self._standardized(axes, eps)._per_channel(weight, bias, "instance_norm")
+
+    @in_float32
+    def local_response_norm(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Self:
+        """Divided by `(k + alpha * mean) ** beta`, for the mean of squares over `size` channels (axis 1) around.
+
+        From Krizhevsky, Sutskever and Hinton 2012, "ImageNet Classification with Deep Convolutional Neural Networks".
+        Raises ShapeError.
+
+        >>> Tensor([[[2.0], [4.0]]]).local_response_norm(2, alpha=1.0, beta=1.0).tolist()
+        [[[0.6666666865348816], [0.3636363744735718]]]
+        """
+        if self.ndim < 3 or size < 1:
+            raise ShapeError(
+                f"local_response_norm: size={size} for the shape {self.shape}; it needs (batch, channels, …) with at "
+                "least three axes, and a size of 1 or more"
+            )
+        if not self.size:
+            return self
+        x: Any = self._floating()
+        around = [(size // 2, (size - 1) // 2) if axis == 1 else (0, 0) for axis in range(self.ndim)]
+        means = x.square().pad(around)._windows_along(1, size, 1, 1, "local_response_norm").mean(2)
+        result: Self = x / (means * alpha + k) ** beta
+        return result
 
     # ---- helpers ----
 

@@ -116,7 +116,8 @@ class Padding(Arranging):
         size, step, border, spread = (_pair(name, value, key) for key, value in given.items())
         whole: Any = self.pad([(0, 0), (0, 0), *((count, count) for count in border)])
         found = whole._windows(size, step, spread, name)  # batch, channels, row, column, kernel row, kernel column
-        columns: Self = found.permute(0, 1, 4, 5, 2, 3).reshape(self.shape[0], self.shape[1] * size[0] * size[1], -1)
+        shape = (self.shape[0], self.shape[1] * math.prod(size), math.prod(found.shape[2:4]))
+        columns: Self = found.permute(0, 1, 4, 5, 2, 3).reshape(shape)
         return columns._same()
 
     def col2im(self, size: Any, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Self:

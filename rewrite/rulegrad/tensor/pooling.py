@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+import numpy as np
+
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.ir.dtype import int64
 from rulegrad.ir.limits import extremes
@@ -118,6 +120,22 @@ class Pooling(Convolution):
         found: Self = hit.where(windows.of(places, count), count)
         return largest, found.min(axes).cast(int64)
 
+    def max_unpool1d(
+        self,
+        indices: Self,
+        kernel_size: Extents = 2,
+        stride: Extents | None = None,
+        padding: Extents = 0,
+        output_size: Sequence[int] | None = None,
+    ) -> Self:
+        """`max_unpool2d` for the last axis.
+
+        >>> largest, places = Tensor([1.0, 2.0, 4.0, 3.0]).max_pool1d(2, return_indices=True)
+        >>> largest.max_unpool1d(places, 2).tolist()
+        [0.0, 2.0, 4.0, 0.0]
+        """
+        return self._max_unpool(1, indices, kernel_size, stride, padding, output_size)
+
     def max_unpool2d(
         self,
         indices: Self,
@@ -136,18 +154,46 @@ class Pooling(Convolution):
         >>> largest.max_unpool2d(places, 2).tolist()
         [[0.0, 0.0], [4.0, 0.0]]
         """
-        name = "max_unpool2d"
-        if self.ndim < 2 or indices.shape != self.shape:
+        return self._max_unpool(2, indices, kernel_size, stride, padding, output_size)
+
+    def max_unpool3d(
+        self,
+        indices: Self,
+        kernel_size: Extents = 2,
+        stride: Extents | None = None,
+        padding: Extents = 0,
+        output_size: Sequence[int] | None = None,
+    ) -> Self:
+        """`max_unpool2d` for the last three axes.
+
+        >>> largest, places = Tensor.arange(8).reshape(2, 2, 2).max_pool3d(2, return_indices=True)
+        >>> largest.max_unpool3d(places, 2).tolist()
+        [[[0, 0], [0, 0]], [[0, 0], [0, 7]]]
+        """
+        return self._max_unpool(3, indices, kernel_size, stride, padding, output_size)
+
+    def _max_unpool(
+        self,
+        rank: int,
+        indices: Self,
+        kernel_size: Extents,
+        stride: Extents | None,
+        padding: Extents,
+        output_size: Sequence[int] | None,
+    ) -> Self:
+        name = f"max_unpool{rank}d"
+        _need_axes(self.shape, rank, name)
+        if indices.shape != self.shape:
             raise ShapeError(f"{name}: indices of shape {indices.shape} for the shape {self.shape}; they must agree")
-        kernel = one_for_each_axis(kernel_size, 2, name, "kernel_size", 1)
-        step = one_for_each_axis(kernel if stride is None else stride, 2, name, "stride", 1)
-        border = one_for_each_axis(padding, 2, name, "padding", 0)
-        extents = tuple((n - 1) * s + k - 2 * p for n, s, k, p in zip(self.shape[-2:], step, kernel, border))
+        kernel = one_for_each_axis(kernel_size, rank, name, "kernel_size", 1)
+        step = one_for_each_axis(kernel if stride is None else stride, rank, name, "stride", 1)
+        border = one_for_each_axis(padding, rank, name, "padding", 0)
+        extents = tuple((n - 1) * s + k - 2 * p for n, s, k, p in zip(self.shape[-rank:], step, kernel, border))
         if output_size is not None:
-            extents = integers((output_size,), name)[-2:]
-        if len(extents) != 2 or min(extents) < 1:
-            raise ShapeError(f"{name}: {extents} is no size of an image; give (height, width) of 1 or more")
-        lead, count = self.shape[:-2], self.shape[-2] * self.shape[-1]
+            extents = integers((output_size,), name)[-rank:]
+        if len(extents) != rank or min(extents) < 1:
+            raise ShapeError(f"{name}: {extents} is no size of an image; give {rank} extents of 1 or more")
+        lead, count = self.shape[:-rank], math.prod(self.shape[-rank:])
         image = self.zeros((*lead, math.prod(extents)), dtype=self.dtype, device=self._device or None)
         filled = image.scatter(-1, indices.reshape(*lead, count), self.reshape(*lead, count))
         return filled.reshape(*lead, *extents)
@@ -260,45 +306,100 @@ class Pooling(Convolution):
         """
         return self._adaptive_pool(3, output_size, "mean", "adaptive_avg_pool3d")
 
-    def adaptive_max_pool1d(self, output_size: Sizes) -> Self:
+    @overload
+    def adaptive_max_pool1d(self, output_size: Sizes, return_indices: Literal[False] = False) -> Self: ...
+    @overload
+    def adaptive_max_pool1d(self, output_size: Sizes, return_indices: bool) -> Any: ...
+    def adaptive_max_pool1d(self, output_size: Sizes, return_indices: bool = False) -> Any:
         """`adaptive_max_pool2d` over the last axis.
 
         >>> Tensor([1.0, 3.0, 5.0, 7.0]).adaptive_max_pool1d(2).tolist()
         [3.0, 7.0]
         """
-        return self._adaptive_pool(1, output_size, "max", "adaptive_max_pool1d")
+        return self._adaptive_max(1, output_size, return_indices)
 
-    def adaptive_max_pool2d(self, output_size: Sizes) -> Self:
+    @overload
+    def adaptive_max_pool2d(self, output_size: Sizes, return_indices: Literal[False] = False) -> Self: ...
+    @overload
+    def adaptive_max_pool2d(self, output_size: Sizes, return_indices: bool) -> Any: ...
+    def adaptive_max_pool2d(self, output_size: Sizes, return_indices: bool = False) -> Any:
         """The largest elements of the windows of `adaptive_avg_pool2d`.
+
+        With `return_indices` also where the (first) largest is in the flattened image (int64).
 
         >>> Tensor([[1.0, 2.0], [4.0, 3.0]]).adaptive_max_pool2d(1).tolist()
         [[4.0]]
         """
-        return self._adaptive_pool(2, output_size, "max", "adaptive_max_pool2d")
+        return self._adaptive_max(2, output_size, return_indices)
 
-    def adaptive_max_pool3d(self, output_size: Sizes) -> Self:
+    @overload
+    def adaptive_max_pool3d(self, output_size: Sizes, return_indices: Literal[False] = False) -> Self: ...
+    @overload
+    def adaptive_max_pool3d(self, output_size: Sizes, return_indices: bool) -> Any: ...
+    def adaptive_max_pool3d(self, output_size: Sizes, return_indices: bool = False) -> Any:
         """`adaptive_max_pool2d` over the last three axes.
 
         >>> Tensor.arange(8).reshape(2, 2, 2).adaptive_max_pool3d((2, 1, 1)).tolist()
         [[[3]], [[7]]]
         """
-        return self._adaptive_pool(3, output_size, "max", "adaptive_max_pool3d")
+        return self._adaptive_max(3, output_size, return_indices)
+
+    def _adaptive_max(self, rank: int, output_size: Sizes, return_indices: bool) -> Any:
+        name = f"adaptive_max_pool{rank}d"
+        if not return_indices:
+            return self._adaptive_pool(rank, output_size, "max", name)
+        sizes = self._adaptive_sizes(rank, output_size, name)
+        places, inside = np.zeros((), np.int64), np.ones((), np.bool_)
+        for axis, (extent, size) in enumerate(zip(self.shape[-rank:], sizes)):
+            _need_windows(self.shape, extent, size, name)
+            begin, end = np.arange(size) * extent // size, -(-np.arange(1, size + 1) * extent // size)
+            own = begin[:, None] + np.arange((end - begin).max())
+            # Axes of the result in front, those of the window behind.
+            shape = [1] * (2 * rank)
+            shape[axis], shape[rank + axis] = own.shape
+            places = places * extent + np.minimum(own, extent - 1).reshape(shape)
+            inside = inside & (own < end[:, None]).reshape(shape)
+        device = self._device or None
+        shape = [*sizes, places.size // math.prod(sizes)]
+        index = type(self)(places.reshape(shape), device=device)
+        return self._largest_at(rank, index, type(self)(inside.reshape(shape), device=device))
+
+    def _largest_at(self, rank: int, places: Self, inside: Self | None = None) -> tuple[Self, Self]:
+        """The largest of the elements at `places` of the flattened image, and where the first of them is.
+
+        places: (…, windows, elements of a window), the axes in front those of this tensor, or none of them; inside:
+        which of these elements there are.
+        """
+        lead, count = self.shape[:-rank], math.prod(self.shape[-rank:])
+        windows, width = places.shape[-rank - 1 : -1], places.shape[-1]
+        index = places.expand(*lead, *windows, width)
+        flat, number = self.reshape(*lead, count), math.prod(windows)
+        parts = flat.detach()._taken(index.reshape(*lead, number * width), len(lead)).reshape(index.shape)
+        if inside is not None:
+            parts = inside.where(parts, extremes(self.dtype)[0])
+        best = index._taken(parts.argmax(-1).unsqueeze(-1), index.ndim - 1).squeeze(-1)
+        largest = flat._taken(best.reshape(*lead, number), len(lead))
+        return largest.reshape(best.shape), best
 
     def _adaptive_pool(self, rank: int, output_size: Sizes, kind: str, name: str) -> Self:
+        result, kept = self, kind == "max" or self.dtype.is_inexact
+        for axis, size in zip(range(self.ndim - rank, self.ndim), self._adaptive_sizes(rank, output_size, name)):
+            if not kept or size != self.shape[axis]:
+                result = result._adaptive_along(axis, size, kind, name)
+        return result
+
+    def _adaptive_sizes(self, rank: int, output_size: Sizes, name: str) -> list[int]:
+        """How many windows there are along each of the last axes."""
         _need_axes(self.shape, rank, name)
         sizes = list(output_size) if isinstance(output_size, Sequence) else [output_size] * rank
         if len(sizes) != rank:
             raise ShapeError(f"{name}: output_size={output_size!r}; give one number, or {rank} of them")
-        result = self
-        for axis, size in zip(range(self.ndim - rank, self.ndim), sizes):
-            if size is not None:
-                result = result._adaptive_along(axis, integers((size,), name)[0], kind, name)
-        return result
+        extents = self.shape[self.ndim - rank :]
+        return [n if size is None else integers((size,), name)[0] for n, size in zip(extents, sizes)]
 
     def _adaptive_along(self, axis: int, size: int, kind: str, name: str) -> Self:
         extent = self.shape[axis]
-        if size < 1 or not extent:
-            raise ShapeError(f"{name}: {size} windows of {extent} elements (shape {self.shape}); both must be above 0")
+        _need_windows(self.shape, extent, size, name)
         if extent % size == 0:
             parts = self._split(axis, (size, extent // size))
             return parts.mean(axis + 1) if kind == "mean" else parts.max(axis + 1)
@@ -327,7 +428,9 @@ class _Windows:
         _need_axes(shape, rank, name)
         self.name = name
         self.kernel = one_for_each_axis(kernel_size, rank, name, "kernel_size", 1)
-        self.stride = self.kernel if stride is None else one_for_each_axis(stride, rank, name, "stride", 1)
+        # () is how PyTorch's own functions leave the stride out.
+        given = self.kernel if stride is None or stride == () else stride
+        self.stride = one_for_each_axis(given, rank, name, "stride", 1)
         self.dilation = one_for_each_axis(dilation, rank, name, "dilation", 1)
         self.padding = one_for_each_axis(padding, rank, name, "padding", 0)
         self.extents = shape[len(shape) - rank :]
@@ -369,3 +472,8 @@ def _need_axes(shape: tuple[int, ...], rank: int, name: str) -> None:
     if len(shape) < rank:
         axes = ("depth, height and width", "height and width", "length")[3 - rank]
         raise ShapeError(f"{name}: the shape {shape} has no {axes}; give at least {rank} axes")
+
+
+def _need_windows(shape: tuple[int, ...], extent: int, size: int, name: str) -> None:
+    if size < 1 or not extent:
+        raise ShapeError(f"{name}: {size} windows of {extent} elements (shape {shape}); both must be above 0")

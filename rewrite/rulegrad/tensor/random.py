@@ -15,9 +15,11 @@ from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, float32, float64, int64, uint32
 from rulegrad.tensor.axes import extents as _extents
-from rulegrad.tensor.axes import whole_number
+from rulegrad.tensor.axes import is_list, whole_number
+from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.generators import Generator, default_generator
 from rulegrad.tensor.losses import Losses
+from rulegrad.tensor.operands import broadcast_shapes, result_dtype
 from rulegrad.tensor.storage import default_float, fits, upload
 
 if TYPE_CHECKING:
@@ -130,21 +132,39 @@ class Random(Losses):
     def normal(
         cls,
         *shape: Any,
-        mean: float = 0.0,
-        std: float = 1.0,
-        dtype: Any = default_float,
+        mean: Any = 0.0,
+        std: Any = 1.0,
+        size: Any = None,
+        dtype: Any = None,
         device: str | None = None,
         requires_grad: bool = False,
         generator: Generator | None = None,
     ) -> Self:
         """Normal with the given mean and standard deviation. Raises ShapeError for a negative deviation.
 
+        PyTorch's order of arguments is accepted, too: `normal(mean, std, size)`. A mean and a deviation may be tensors,
+        which are broadcast; they have the dtype and the shape of the result then.
+
         >>> Tensor.normal(3, mean=5.0, std=0.0).tolist()
         [5.0, 5.0, 5.0]
+        >>> Tensor.normal(Tensor([1.0, 2.0]), 0.0).tolist(), Tensor.normal(1.0, 0.0, (2,)).tolist()
+        ([1.0, 2.0], [1.0, 1.0])
         """
-        if std < 0:
+        listed = list(shape)
+        if size is None and len(listed) == 3 and is_list(listed[2]):
+            size = listed.pop()
+        if size is not None or any(isinstance(value, (float, TensorCore)) for value in listed):
+            mean, std = [*listed, *(mean, std)[len(listed) :]]
+            shape = () if size is None else (size,)
+        given = [value for value in (mean, std) if isinstance(value, TensorCore)]
+        if not isinstance(std, TensorCore) and std < 0:
             raise ShapeError(f"normal: std={std} is negative; use a deviation of 0 or more")
-        new = cls.randn(*shape, dtype=dtype, device=device, generator=generator) * std + mean
+        if given and not shape:
+            shape = (broadcast_shapes("normal", *(value.shape for value in given)),)
+            dtype = result_dtype(*given) if dtype is None else dtype
+            device = given[0].device if device is None else device
+        wanted = default_float if dtype is None else dtype
+        new: Self = cls.randn(*shape, dtype=wanted, device=device, generator=generator) * std + mean
         return new.requires_grad_() if requires_grad else new
 
     @classmethod
@@ -152,17 +172,23 @@ class Random(Losses):
         cls,
         *shape: Any,
         low: int = 0,
-        high: int,
+        high: int | None = None,
+        size: Any = None,
         dtype: Any = int64,
         device: str | None = None,
         generator: Generator | None = None,
     ) -> Self:
         """Integers from `low` up to, not including, `high`: at most 2**32 different ones. Bit-equal everywhere.
 
+        PyTorch's order of arguments is accepted, too: `randint(high, size)`, `randint(low, high, size)`. Raises
+        ShapeError, and DtypeError for a dtype that does not hold the integers; floats may.
+
         >>> Tensor.manual_seed(1)
-        >>> Tensor.randint(6, low=1, high=7).tolist()
-        [4, 2, 4, 6, 6, 1]
+        >>> Tensor.randint(6, low=1, high=7).tolist(), Tensor.randint(5, 6, (2,)).tolist()
+        ([4, 2, 4, 6, 6, 1], [5, 5])
         """
+        if high is None or size is not None:
+            low, high, shape = _torch_bounds(shape, low, high, size)
         extents = _extents(shape, "randint")
         wanted = as_dtype(dtype)
         first, count = (
@@ -171,7 +197,7 @@ class Random(Losses):
         )
         if not 0 < count <= 1 << 32:
             raise ShapeError(f"randint: low={low} and high={high}; high must be above low by 1 to 2**32")
-        if not wanted.is_integer or not fits(first, wanted) or not fits(high - 1, wanted):
+        if not _holds(wanted, first) or not _holds(wanted, first + count - 1):
             raise DtypeError(f"randint: {wanted} cannot hold the integers from {low} to {high - 1}")
         bits = cls._random_bits(math.prod(extents), device, generator)
         # The high half of a product of 32 bits by 32 bits: no division, and exact in 64 bits.
@@ -211,6 +237,28 @@ class Random(Losses):
             return self * 0.0
         kept = self.rand(self.shape, device=self._device or None) >= probability
         return kept.where(self * (1.0 / (1.0 - probability)), 0.0)
+
+
+def _torch_bounds(numbers: tuple[Any, ...], low: Any, high: Any, size: Any) -> tuple[Any, Any, tuple[Any, ...]]:
+    """The bounds and the shape of `randint(high, size)` and `randint(low, high, size)`."""
+    given = numbers
+    if size is None and given and is_list(given[-1]):
+        given, size = given[:-1], given[-1]
+    if high is None and len(given) in (1, 2):
+        low, high = (low, *given) if len(given) == 1 else given
+        given = ()
+    if size is None or high is None or given:
+        raise ShapeError(
+            f"randint: {numbers} without high=; write randint(*shape, low=…, high=…), or PyTorch's randint(high, size)"
+        )
+    return low, high, (size,)
+
+
+def _holds(dtype: DType, number: int) -> bool:
+    """Whether a dtype has this integer, and all between it and 0."""
+    if dtype.is_float:
+        return abs(number) <= 1 << (dtype.mantissa + 1)
+    return dtype.is_integer and fits(number, dtype)
 
 
 def _float(dtype: Any, operation: str) -> DType:

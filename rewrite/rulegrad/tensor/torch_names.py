@@ -364,6 +364,20 @@ class TorchNames(TorchShapes):
         """
         return self.randn(self.shape, dtype=dtype or self.dtype, device=self.device, generator=generator)
 
+    def randint_like(
+        self, low: int, high: int | None = None, dtype: Any = None, *, generator: Generator | None = None
+    ) -> Self:
+        """`randint` from `low` (0 with one number) up to `high`, with the shape, dtype and device of this tensor.
+
+        Of a tensor of floats the integers are floats, too.
+
+        >>> Tensor.ones(2, 3).randint_like(1).tolist()
+        [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+        """
+        low, high = (0, low) if high is None else (low, high)
+        wanted = dtype or self.dtype
+        return self.randint(self.shape, low=low, high=high, dtype=wanted, device=self.device, generator=generator)
+
     def bernoulli(self, p: float | None = None, *, generator: Generator | None = None) -> Self:
         """1 with the probability `p`, or without it the probability that the element says; else 0.
 
@@ -427,6 +441,14 @@ class TorchNames(TorchShapes):
         [[1, 1, 1]]
         """
         return self.ones(*shape, dtype=dtype or self.dtype, device=self.device)
+
+    def new_empty(self, *shape: Any, dtype: Any = None) -> Self:
+        """`empty` with this tensor's dtype and device: zeros.
+
+        >>> Tensor([1, 2]).new_empty(3).shape
+        (3,)
+        """
+        return self.empty(*shape, dtype=dtype or self.dtype, device=self.device)
 
     def new_full(self, shape: Any, fill_value: Any, dtype: Any = None) -> Self:
         """`full` with this tensor's dtype and device.
