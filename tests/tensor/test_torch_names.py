@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rulegrad import Tensor, no_grad
-from rulegrad.errors import RulegradError, ShapeError
+from rulegrad.errors import DtypeError, RulegradError, ShapeError
 
 
 def test_sizes(any_device):
@@ -78,3 +78,29 @@ def test_what_is_not_there_says_what_to_do(any_device):
         weight.normal_()
     with no_grad():
         assert weight.fill_(3.0).tolist() == [3.0] and weight.requires_grad
+
+
+def test_draws_in_the_order_of_pytorch(any_device):
+    x = Tensor.ones(2, 3)
+    draws = (Tensor.randint(4, (50,)), Tensor.randint(2, 4, (50,)), Tensor.randint(50, low=2, high=4))
+    draws += (Tensor.randint(2, 4, size=(50,)), Tensor.randint(4, size=[50], dtype="float32"))
+    assert all(draw.shape == (50,) for draw in draws) and draws[-1].dtype == "float32"
+    assert [set(draw.tolist()) for draw in draws] == [{0, 1, 2, 3}, {2, 3}, {2, 3}, {2, 3}, {0.0, 1.0, 2.0, 3.0}]
+    assert x.randint_like(5, 6).tolist() == [[5.0] * 3] * 2 and x.randint_like(1, dtype="int8").dtype == "int8"
+    means = Tensor([[1.0], [2.0]], dtype="float64")
+    assert Tensor.normal(means, Tensor([0.0, 0.0])).tolist() == [[1.0, 1.0], [2.0, 2.0]]
+    assert Tensor.normal(means, 0.0).dtype == "float64" and Tensor.normal(2.0, means * 0).tolist() == [[2.0], [2.0]]
+    assert Tensor.normal(2.0, 0.0, (1, 2)).tolist() == Tensor.normal(2, 0, size=(1, 2)).tolist() == [[2.0, 2.0]]
+    assert Tensor.normal(2, 1).shape == (2, 1)
+    for wrong in (lambda: Tensor.randint(3), lambda: Tensor.randint(1, 2, 3, (4,)), lambda: Tensor.normal(0.0, -1.0)):
+        with pytest.raises(ShapeError):
+            wrong()
+    with pytest.raises(DtypeError, match="float16"):
+        Tensor.randint(5000, (1,), dtype="float16")
+
+
+def test_memory_that_is_not_written_yet(any_device):
+    x = Tensor([1, 2])
+    assert (x.empty_like("float64").dtype, x.empty_like().shape) == ("float64", (2,))
+    assert (x.new_empty(2, 0).shape, x.new_empty((3,)).dtype) == ((2, 0), "int64")
+    assert Tensor.scalar_tensor(3).shape == () and Tensor.scalar_tensor(3, dtype="int8").dtype == "int8"

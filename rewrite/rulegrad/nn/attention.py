@@ -156,11 +156,8 @@ def multi_head_attention_forward(
     >>> result.shape, shares.shape
     ((3, 1, 4), (1, 3, 3))
     """
-    if query.shape[-1] != embed_dim_to_check or num_heads < 1 or embed_dim_to_check % num_heads:
-        raise ShapeError(
-            f"{_NAME}: the query has the shape {query.shape}, with {num_heads} heads; it needs (L, batch, "
-            f"{embed_dim_to_check}), or (L, {embed_dim_to_check}), and heads that divide this"
-        )
+    if num_heads < 1 or embed_dim_to_check % num_heads:
+        raise ShapeError(f"{_NAME}: {num_heads} heads do not divide {embed_dim_to_check} features")
     is_batch = query.ndim > 2
     if not is_batch:
         query, key, value = (x.unsqueeze(1) for x in (query, key, value))

@@ -89,7 +89,7 @@ class _Sampler:
         self.border, self.align = border, align
         self.dtype, self.wide = images.dtype, accumulation_dtype(images.dtype)
         self.extents = images.shape[2:]
-        self.flat = images.reshape(*images.shape[:2], -1)
+        self.flat = images.reshape(*images.shape[:2], math.prod(self.extents))
 
     def read(self, grid: Tensor, mode: Mode) -> Tensor:
         rank = len(self.extents)
@@ -106,7 +106,7 @@ class _Sampler:
             if mode == "bicubic":
                 places = [self._within(x, n) for x, n in zip(places, self.extents)]
             share = math.prod((weight for _, weight in choice[1:]), start=choice[0][1])
-            part = self._at(places) * share.unsqueeze(1)
+            part = self._at(places, share)
             total = part if total is None else total + part
         assert total is not None
         return total.cast(self.dtype)
@@ -125,8 +125,8 @@ class _Sampler:
         # At the borders themselves there is no gradient, as in PyTorch.
         return (x <= 0).where(0.0, (x >= extent - 1).where(extent - 1.0, x))
 
-    def _at(self, places: list[Tensor]) -> Tensor:
-        """The elements at whole places, one number for each axis; 0 outside."""
+    def _at(self, places: list[Tensor], share: Tensor | None = None) -> Tensor:
+        """The elements at whole places, one number for each axis, times their share; 0 outside."""
         index: Any = 0
         inside: Tensor | None = None
         for x, extent in zip(places, self.extents):
@@ -136,9 +136,13 @@ class _Sampler:
             index = index * extent + here.where(x.detach(), 0.0).cast("int64")
         assert inside is not None
         shape = (self.flat.shape[0], self.flat.shape[1], *index.shape[1:])
-        lines = index.reshape(index.shape[0], 1, -1).expand(*shape[:2], -1)
+        lines = index.reshape(index.shape[0], 1, math.prod(index.shape[1:])).expand(*shape[:2], -1)
         found = self.flat._taken(lines, 2).reshape(shape).cast(self.wide)
-        return inside.unsqueeze(1).where(found, 0.0) if self.border == "zeros" else found
+        if self.border == "zeros":
+            # A place that is no number has no share of any element, nor of its gradient.
+            share = None if share is None else inside.where(share, 0.0)
+            found = inside.unsqueeze(1).where(found, 0.0)
+        return found if share is None else found * share.unsqueeze(1)
 
 
 def _mirrored(x: Tensor, low: float, span: float) -> Tensor:
