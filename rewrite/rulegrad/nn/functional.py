@@ -23,7 +23,6 @@ from rulegrad.nn.loss_functions import (
     linear_cross_entropy,
     multilabel_margin_loss,
     multilabel_soft_margin_loss,
-    pdist,
     triplet_margin_with_distance_loss,
 )
 from rulegrad.nn.pooling_functions import (
@@ -454,19 +453,18 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     count = len(numbers) // 2
     if len(numbers) % 2 or count > input.ndim:
         raise ShapeError(f"pad: {numbers} for the shape {input.shape}; give a pair for each of the last axes")
-    pairs = [(numbers[2 * k], numbers[2 * k + 1]) for k in range(count)]
-    if any(number < 0 for number in numbers) and mode in ("constant", "circular"):
-        cut = [(max(-before, 0), n - max(-after, 0)) for (before, after), n in zip(pairs, reversed(input.shape))]
-        input = input.shrink(*[None] * (input.ndim - count), *reversed(cut))
-        pairs = [(max(before, 0), max(after, 0)) for before, after in pairs]
-    every = [(0, 0)] * (input.ndim - count) + pairs[::-1]
+    every = [(0, 0)] * (input.ndim - count) + [(numbers[2 * k], numbers[2 * k + 1]) for k in reversed(range(count))]
     check_padding(input.shape, every, mode)
-    if min(numbers, default=0) < 0 and mode not in ("constant", "circular"):
-        # What is cut off at one end is still there for the other.
-        for axis, (before, after) in enumerate(every):
-            input = input._padded_by_itself(axis, before, after, mode) if before or after else input
-        return input
-    return input.pad(every, mode, 0 if value is None else value)
+    added = [(max(before, 0), max(after, 0)) for before, after in every]
+    cut = [(max(-before, 0), min(after, 0)) for before, after in every]
+    if mode == "circular":
+        input = input.shrink(*((first, n + last) for (first, last), n in zip(cut, input.shape)))
+        return input.pad(added, mode)
+    # What is cut off at one end is still there for the other.
+    padded = input.pad(added, mode, 0 if value is None else value)
+    if min(numbers, default=0) >= 0:
+        return padded
+    return padded.shrink(*((first, n + last) for (first, last), n in zip(cut, padded.shape)))
 
 
 def interpolate(

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from rulegrad.errors import ConfigError, ShapeError
-from rulegrad.tensor.linalg.norms import vector_norm
 from rulegrad.tensor.losses import Reduction, reduced
 from rulegrad.tensor.tensor import Tensor
 
@@ -134,23 +131,3 @@ def linear_cross_entropy(
         raise ConfigError(f"{name}: ignore_index={ignore_index} and a target of probabilities; it is for labels")
     ignored = -100 if ignore_index is None else ignore_index
     return scores.cross_entropy(target, weight, ignored, reduction, label_smoothing)
-
-
-def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """The distances, by the p-norm, of all pairs of rows of a matrix: 0 and 1, 0 and 2, … 1 and 2, …
-
-    Raises ShapeError for what is no matrix, and ConfigError for a p below 0.
-
-    >>> import rulegrad.nn.functional as F
-    >>> F.pdist(Tensor([[0.0, 0.0], [3.0, 4.0], [3.0, 0.0]])).tolist()
-    [5.0, 3.0, 4.0]
-    """
-    if input.ndim != 2:
-        raise ShapeError(f"pdist: the shape is {input.shape}; it needs a matrix")
-    if not p >= 0:
-        raise ConfigError(f"pdist: p={p}; use a number of 0 or more, or infinity")
-    first, second = np.triu_indices(input.shape[0], 1)
-    if not first.size or not input.shape[1]:
-        return input.new_zeros(first.size)
-    difference = input.take(first, 0) - input.take(second, 0)
-    return vector_norm(difference, -1, p)

@@ -104,17 +104,6 @@ class Creation(Joining):
         """
         return cls._filled(_extents(shape, size, "ones"), 1, dtype, device, requires_grad, "ones")
 
-    @classmethod
-    def scalar_tensor(
-        cls, value: Scalar, *, dtype: Any = default_float, device: str | None = None, requires_grad: bool = False
-    ) -> Self:
-        """A number as a tensor without axes, of float32 or `dtype`.
-
-        >>> Tensor.scalar_tensor(2).item(), Tensor.scalar_tensor(2).dtype
-        (2.0, DType('float32'))
-        """
-        return cls._filled((), value, dtype, device, requires_grad, "scalar_tensor")
-
     def full_like(self, fill_value: Scalar, dtype: Any = None) -> Self:
         """`fill_value` everywhere, with the shape, device and (unless `dtype` is given) dtype of this tensor.
 
