@@ -203,6 +203,8 @@ def division(m: Maker) -> bool:
     if n is None:
         return False
     other = m.partner(n)
+    if other == n:  # a zero or the smallest number, by rounding, divided by itself
+        return False
     op = m.random.choice(("//", "%"))
     shape = np.broadcast_shapes(m.known[n].shape, m.known[other].shape)
     numpy = "floor_divide({0}, {1})" if op == "//" else "{0} % {1}"
@@ -316,6 +318,8 @@ def join(m: Maker) -> bool:
         return False
     value = m.known[n]
     other, axis = m.partner(n, value.shape), m.random.randrange(value.rank)
+    if other == n:  # where it is computed twice, it may be rounded in two ways, and neither is the larger
+        return False
     if m.random.random() < 0.3:
         shape = (*value.shape[:axis], 2, *value.shape[axis:])
         return m.put(

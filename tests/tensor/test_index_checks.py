@@ -290,3 +290,15 @@ def test_attention_over_taken_values_in_any_nest_of_loops(device: str) -> None:
     places[4] = 3
     with pytest.raises(IndexError):
         gradients(places)
+
+
+def test_an_index_whose_memory_the_result_takes(any_device: str) -> None:
+    """Indices that nobody holds: what is computed from them is written over them, and they are still those that are checked."""
+    places = np.arange(289).reshape(17, 17)
+    x = Tensor(np.arange(45, dtype=np.float32).reshape(5, 9))
+    found = x[Tensor(places % 5), Tensor(places % 9)]
+    part = found[8:9, 1:3:2]
+    part *= part
+    wanted = np.arange(45, dtype=np.float32).reshape(5, 9)[places % 5, places % 9]
+    wanted[8, 1] **= 2
+    assert (found * 1).tolist() == wanted.tolist()
