@@ -97,7 +97,10 @@ bool f_real2(Machine&, Arguments a, uint32_t, Value& r) {
 
 template <double (*F)(double)>
 bool f_round(Machine&, Arguments a, uint32_t, Value& r) {
-  if (a[0].tag == Tag::Int) { r = a[0]; return true; }
+  if (a[0].tag == Tag::Int) {
+    r = a[0];
+    return true;
+  }
   double x;
   if (!real_of(a[0], x)) return false;
   r = Value::number(F(x));
@@ -115,10 +118,16 @@ bool power_of_two(const Value& v, Int& n) { return int_of(v, n) && n > 0 && (n &
 
 bool f_log2(Machine&, Arguments a, uint32_t, Value& r) {
   Int n;
-  if (a[0].tag == Tag::Float) { r = Value::number(std::log2(a[0].f)); return true; }
+  if (a[0].tag == Tag::Float) {
+    r = Value::number(std::log2(a[0].f));
+    return true;
+  }
   if (!power_of_two(a[0], n)) return false;
   int k = 0;
-  while (n > 1) { n >>= 1; k++; }
+  while (n > 1) {
+    n >>= 1;
+    k++;
+  }
   r = Value::integer(k);
   return true;
 }
@@ -331,9 +340,7 @@ bool f_bitcast(Machine& m, Arguments a, uint32_t count, Value& r) {
   return true;
 }
 
-bool f_identity(Machine&, Arguments a, uint32_t, Value& r) {
-  return a[0].tag == Tag::Op && a[1].tag == Tag::Dtype && identity_of(a[0].u, a[1].u, r);
-}
+bool f_identity(Machine&, Arguments a, uint32_t, Value& r) { return a[0].tag == Tag::Op && a[1].tag == Tag::Dtype && identity_of(a[0].u, a[1].u, r); }
 
 bool f_lossless(Machine&, Arguments a, uint32_t, Value& r) {
   if (a[0].tag != Tag::Dtype || a[1].tag != Tag::Dtype) return false;
@@ -386,8 +393,7 @@ bool f_subst(Machine& m, Arguments a, uint32_t count, Value& r) {
   auto pair = [&](const Value& from, const Value& to) {
     if (from.tag != Tag::Node) return false;
     Node* by = m.lift(to, from.n->dtype);
-    if (by->dtype != from.n->dtype)
-      throw RewriteError("subst changes the dtype of " + describe(from.n) + " to " + dtype_info(by->dtype).name->text);
+    if (by->dtype != from.n->dtype) throw RewriteError("subst changes the dtype of " + describe(from.n) + " to " + dtype_info(by->dtype).name->text);
     done.emplace(from.n, by);
     return true;
   };
@@ -411,7 +417,8 @@ bool f_subst(Machine& m, Arguments a, uint32_t count, Value& r) {
       changed |= t != s;
       s = t;
     }
-    done[n] = changed ? m.keep(make_node(n->op, n->dtype, src.data(), n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0)) : n;
+    done[n] =
+        changed ? m.keep(make_node(n->op, n->dtype, src.data(), n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0)) : n;
   }
   r = Value::node(done.at(e));
   return true;
@@ -499,7 +506,10 @@ bool f_bit_not(Machine& m, Arguments a, uint32_t, Value& r) { return m.unary(U_N
 bool f_shift_left(Machine& m, Arguments a, uint32_t, Value& r) {
   Int x, y;
   if (!int_of(a[0], x) || !int_of(a[1], y)) return false;
-  if (y < 0 || y >= dtype_info(m.current_dtype).bits) { r = Value::integer(0); return true; }
+  if (y < 0 || y >= dtype_info(m.current_dtype).bits) {
+    r = Value::integer(0);
+    return true;
+  }
   r = Value::integer(Int((unsigned __int128)x << int(y)));  // the caller wraps to the dtype
   return true;
 }
@@ -547,6 +557,7 @@ struct Entry {
   Function function;
 };
 
+// clang-format off
 const Entry kBuiltins[] = {
     {"vmin", f_vmin}, {"vmax", f_vmax}, {"dtype", f_dtype}, {"shape", f_shape}, {"rank", f_rank}, {"size", f_size}, {"op", f_op},
     {"srcs", f_srcs}, {"src", f_src}, {"attr", f_attr}, {"is_const", f_is_const}, {"value", f_value}, {"is_op", f_is_op},
@@ -572,6 +583,7 @@ const Entry kBuiltins[] = {
     f_real<std::lgamma>}, {"digamma", f_real<digamma>}, {"atan2", f_real2<std::atan2>}, {"hypot", f_real2<std::hypot>},
     {"fmod", f_real2<std::fmod>},
 };
+// clang-format on
 
 }  // namespace
 
@@ -581,8 +593,6 @@ int find_builtin(std::string_view name) {
   return -1;
 }
 
-bool Machine::builtin(int number, const Value* a, uint32_t count, Value& result) {
-  return kBuiltins[number].function(*this, a, count, result);
-}
+bool Machine::builtin(int number, const Value* a, uint32_t count, Value& result) { return kBuiltins[number].function(*this, a, count, result); }
 
 }  // namespace rulegrad

@@ -23,9 +23,7 @@ Status Machine::run_rule(const Alternative& a, Node* n, Value& result) {
   try {
     if constexpr (mode == Mode::All) return run_all(program.codes[a.code], result);
     else return run(program.codes[a.code], result);
-  } catch (const GraphError& e) {
-    throw blamed(e);
-  } catch (const RewriteError& e) {
+  } catch (const GraphError& e) { throw blamed(e); } catch (const RewriteError& e) {
     throw blamed(e);
   }
 }
@@ -131,7 +129,8 @@ void Machine::needs_itself(const std::vector<CallKey>& stack) const {
   for (size_t k = from ? from - 1 : 0; k < stack.size() && shown < kLongestChain; k++, shown++)
     chain += program.functions[stack[k].function].name->text + "(" + brief(stack[k].arguments[0].n) + ") -> ";
   throw RewriteError("function " + program.functions[needed.function].name->text + " needs its own result: " + chain +
-                     (shown == kLongestChain ? "… -> " : "") + program.functions[needed.function].name->text + "(" + brief(needed.arguments[0].n) + ")");
+                     (shown == kLongestChain ? "… -> " : "") + program.functions[needed.function].name->text + "(" + brief(needed.arguments[0].n) +
+                     ")");
 }
 
 // Calls that depend on other calls are put on a stack of our own: when the machine says that it needs a result, that call is made

@@ -171,7 +171,7 @@ class Chooser : Firer {
   Node* graph_ = nullptr;
   Value cost_;
   uint64_t examined_ = 0;
-  std::vector<Inside> round_;  // what was examined since the last firing
+  std::vector<Inside> round_;    // what was examined since the last firing
   std::vector<Node*> followed_;  // what became of Options::follow; null where nothing did
   std::vector<Node*> order_, sources_;
   Lease<SideTable<Node*>> placed_;

@@ -134,7 +134,10 @@ RangeSet* compute_ranges(Node* n) {
   for (uint32_t k = 0; k < open; k++) {
     RangeSet* s = n->src[k]->ranges.load(std::memory_order_acquire);
     if (s->size == 0 || s == all) continue;
-    if (!all) { all = s; continue; }
+    if (!all) {
+      all = s;
+      continue;
+    }
     if (!several) merged.assign(all->items, all->items + all->size);
     several = true;
     std::vector<Node*> both;
@@ -158,7 +161,10 @@ void settle(Node* n, Known known, Compute compute) {
   if (known(n)) return;
   bool ready = true;
   for (uint32_t k = 0; k < n->nsrc && ready; k++) ready = known(n->src[k]);
-  if (ready) { compute(n); return; }
+  if (ready) {
+    compute(n);
+    return;
+  }
   std::vector<std::pair<Node*, uint32_t>> stack{{n, 0}};
   while (!stack.empty()) {
     auto& [at, next] = stack.back();
@@ -186,8 +192,7 @@ const Shape* shape_of(Node* n) {
 }
 
 void interval_of(Node* n, int64_t& low, int64_t& high) {
-  settle(
-      n, [](Node* x) { return (x->facts.load(std::memory_order_acquire) & kInterval) != 0; }, [](Node* x) { compute_interval(x); });
+  settle(n, [](Node* x) { return (x->facts.load(std::memory_order_acquire) & kInterval) != 0; }, [](Node* x) { compute_interval(x); });
   low = n->low.load(std::memory_order_relaxed);
   high = n->high.load(std::memory_order_relaxed);
 }
@@ -216,9 +221,18 @@ void dtype_bounds(uint32_t dtype, int64_t& low, int64_t& high) {
   const DtypeInfo& d = dtype_info(dtype);
   low = kUnboundedLow;
   high = kUnboundedHigh;
-  if (d.kind == Kind::Bool) { low = 0; high = 1; }
-  if (d.kind == Kind::Int && d.bits < 64) { low = -(1LL << (d.bits - 1)); high = (1LL << (d.bits - 1)) - 1; }
-  if (d.kind == Kind::Uint) { low = 0; if (d.bits < 64) high = (1LL << d.bits) - 1; }
+  if (d.kind == Kind::Bool) {
+    low = 0;
+    high = 1;
+  }
+  if (d.kind == Kind::Int && d.bits < 64) {
+    low = -(1LL << (d.bits - 1));
+    high = (1LL << (d.bits - 1)) - 1;
+  }
+  if (d.kind == Kind::Uint) {
+    low = 0;
+    if (d.bits < 64) high = (1LL << d.bits) - 1;
+  }
 }
 
 }  // namespace rulegrad

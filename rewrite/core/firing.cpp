@@ -44,9 +44,7 @@ Node* Firer::next_firing(Node* n, int& alternative) {
   Value v;
   Node* result = nullptr;
   alternative = machine_.match(pass_.dispatch, n, nullptr, 0, v, alternative);
-  if (alternative >= 0) {
-    result = result_of(pass_.dispatch.alternatives[size_t(alternative)].rule, n, v);
-  }
+  if (alternative >= 0) { result = result_of(pass_.dispatch.alternatives[size_t(alternative)].rule, n, v); }
   machine_.arena.reset(mark);
   return result;
 }

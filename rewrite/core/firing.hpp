@@ -49,7 +49,7 @@ class Firer {
   std::vector<Node*> next_firings(Node* n, size_t most, int& alternative);
   void record(uint32_t rule, Node* n, Node* found, Node* result, std::vector<Inside> inside = {});
   std::vector<Inside> inside_of(const Alternative& a, Node* n);  // what was rewritten when an alternative that fires was tried
-  void include(Outcome& part);  // what another pass did as a part of this one
+  void include(Outcome& part);                                   // what another pass did as a part of this one
   // The node with other sources: itself when they are the same.
   Node* with_sources(Node* n, Node* const* src);
   std::string with_place(uint32_t rule) const;

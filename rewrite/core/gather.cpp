@@ -2,18 +2,14 @@
 
 namespace rulegrad {
 
-size_t Gathered::Hash::operator()(const Value& v) const {
-  return v.tag == Tag::Node ? reinterpret_cast<uintptr_t>(v.n) : hash_value(v);
-}
+size_t Gathered::Hash::operator()(const Value& v) const { return v.tag == Tag::Node ? reinterpret_cast<uintptr_t>(v.n) : hash_value(v); }
 
 void Gathered::include(Entry& e, const Value& value) {
   if (e.seen.insert(value).second) e.items.push_back(value);
 }
 
 void Gathered::join(Entry& e, const Value& value) {
-  auto wrong = [&](const char* kind) {
-    return RewriteError("`" + what_.name->text + "` joins " + kind + ", not " + show(value));
-  };
+  auto wrong = [&](const char* kind) { return RewriteError("`" + what_.name->text + "` joins " + kind + ", not " + show(value)); };
   machine_.budget = Machine::kBudget;
   switch (what_.merge) {
     case Merge::Min:

@@ -112,7 +112,10 @@ void* take_block(size_t size) {
 
 void give_block(void* block, size_t size) {
   size_t k = (size - 1) / kStep;
-  if (k >= kClasses || t_spare.count[k] == kMostSpare) { ::operator delete(block); return; }
+  if (k >= kClasses || t_spare.count[k] == kMostSpare) {
+    ::operator delete(block);
+    return;
+  }
   *static_cast<void**>(block) = t_spare.first[k];
   t_spare.first[k] = block;
   t_spare.count[k]++;

@@ -9,9 +9,33 @@ namespace rulegrad {
 namespace {
 
 enum Action : uint8_t {
-  kConstant, kMove, kJump, kJumpFalse, kJumpTrue, kReturn, kFail,
-  kAdd, kSub, kMul, kFloorDiv, kFloorMod, kLess, kAtMost, kEqual, kUnequal,
-  kNegate, kLogicalNot, kMin, kMax, kBitNot, kDtypeMin, kDtypeMax, kShiftRight, kTruncDiv, kAbs, kNone
+  kConstant,
+  kMove,
+  kJump,
+  kJumpFalse,
+  kJumpTrue,
+  kReturn,
+  kFail,
+  kAdd,
+  kSub,
+  kMul,
+  kFloorDiv,
+  kFloorMod,
+  kLess,
+  kAtMost,
+  kEqual,
+  kUnequal,
+  kNegate,
+  kLogicalNot,
+  kMin,
+  kMax,
+  kBitNot,
+  kDtypeMin,
+  kDtypeMax,
+  kShiftRight,
+  kTruncDiv,
+  kAbs,
+  kNone
 };
 
 constexpr int32_t kSlots = 64, kScratch = kSlots - 1;
@@ -32,9 +56,14 @@ uint8_t binary_action(int32_t op) {
 }
 
 uint8_t builtin_action(int number) {
-  static const std::pair<const char*, uint8_t> table[] = {
-      {"min", kMin}, {"max", kMax}, {"bit_not", kBitNot}, {"dtype_min", kDtypeMin}, {"dtype_max", kDtypeMax},
-      {"shift_right", kShiftRight}, {"trunc_div", kTruncDiv}, {"abs", kAbs}};
+  static const std::pair<const char*, uint8_t> table[] = {{"min", kMin},
+                                                          {"max", kMax},
+                                                          {"bit_not", kBitNot},
+                                                          {"dtype_min", kDtypeMin},
+                                                          {"dtype_max", kDtypeMax},
+                                                          {"shift_right", kShiftRight},
+                                                          {"trunc_div", kTruncDiv},
+                                                          {"abs", kAbs}};
   for (auto& [name, action] : table)
     if (find_builtin(name) == number) return action;
   return kNone;
@@ -146,15 +175,23 @@ Bound run_interval(const IntervalCode& code, const int64_t* ends, uint32_t count
       case kConstant: r[x.to] = x.value; break;
       case kMove: r[x.to] = r[x.a]; break;
       case kJump: s = &code.steps[size_t(x.place)]; break;
-      case kJumpFalse: if (!r[x.a]) s = &code.steps[size_t(x.place)]; break;
-      case kJumpTrue: if (r[x.a]) s = &code.steps[size_t(x.place)]; break;
-      case kReturn:
-        result = r[x.a];
-        return result == kUnboundedLow || result == kUnboundedHigh ? Bound::Unknown : Bound::Known;
+      case kJumpFalse:
+        if (!r[x.a]) s = &code.steps[size_t(x.place)];
+        break;
+      case kJumpTrue:
+        if (r[x.a]) s = &code.steps[size_t(x.place)];
+        break;
+      case kReturn: result = r[x.a]; return result == kUnboundedLow || result == kUnboundedHigh ? Bound::Unknown : Bound::Known;
       case kFail: return Bound::Unknown;
-      case kAdd: if (__builtin_add_overflow(r[x.a], r[x.b], &r[x.to])) return Bound::Beyond; break;
-      case kSub: if (__builtin_sub_overflow(r[x.a], r[x.b], &r[x.to])) return Bound::Beyond; break;
-      case kMul: if (__builtin_mul_overflow(r[x.a], r[x.b], &r[x.to])) return Bound::Beyond; break;
+      case kAdd:
+        if (__builtin_add_overflow(r[x.a], r[x.b], &r[x.to])) return Bound::Beyond;
+        break;
+      case kSub:
+        if (__builtin_sub_overflow(r[x.a], r[x.b], &r[x.to])) return Bound::Beyond;
+        break;
+      case kMul:
+        if (__builtin_mul_overflow(r[x.a], r[x.b], &r[x.to])) return Bound::Beyond;
+        break;
       case kFloorDiv:
         if (r[x.b] == 0) return Bound::Unknown;
         if (r[x.b] == -1 && r[x.a] == INT64_MIN) return Bound::Beyond;
@@ -168,7 +205,9 @@ Bound run_interval(const IntervalCode& code, const int64_t* ends, uint32_t count
       case kAtMost: r[x.to] = r[x.a] <= r[x.b]; break;
       case kEqual: r[x.to] = r[x.a] == r[x.b]; break;
       case kUnequal: r[x.to] = r[x.a] != r[x.b]; break;
-      case kNegate: if (__builtin_sub_overflow(int64_t(0), r[x.a], &r[x.to])) return Bound::Beyond; break;
+      case kNegate:
+        if (__builtin_sub_overflow(int64_t(0), r[x.a], &r[x.to])) return Bound::Beyond;
+        break;
       case kLogicalNot: r[x.to] = !r[x.a]; break;
       case kMin: r[x.to] = std::min(r[x.a], r[x.b]); break;
       case kMax: r[x.to] = std::max(r[x.a], r[x.b]); break;
@@ -224,8 +263,8 @@ namespace {
 struct Ends {
   int64_t values[2 * 8];
   bool truths[8] = {};
-  bool bounded = true;    // every end is known
-  bool real = true;       // every source is a float: nothing is known
+  bool bounded = true;  // every end is known
+  bool real = true;     // every source is a float: nothing is known
   uint32_t count;
 };
 
@@ -247,8 +286,7 @@ Ends ends_of(const Node* n) {
 bool bound(const OpInfo& o, const IntervalCode& fast, int code, const Ends& e, uint32_t dtype, int64_t& result) {
   Bound found = Bound::Beyond;
   if (e.bounded && !fast.steps.empty() && e.count == o.parameters.size()) found = run_interval(fast, e.values, 2 * e.count, dtype, result);
-  if (found == Bound::Beyond)
-    found = interpret_interval(code, e.values, e.truths, e.count, uint32_t(o.parameters.size()), dtype, result);
+  if (found == Bound::Beyond) found = interpret_interval(code, e.values, e.truths, e.count, uint32_t(o.parameters.size()), dtype, result);
   return found == Bound::Known;
 }
 
@@ -278,8 +316,14 @@ void compute_interval(Node* n) {
       bool wraps = kind != Kind::Index && kind != Kind::Bool && (!has_low || !has_high || a < type_low || b > type_high);
       if (!wraps && has_low) low = a;
       if (!wraps && has_high) high = b;
-      if (kind == Kind::Bool) { low = std::max<int64_t>(low, 0); high = std::min<int64_t>(high, 1); }
-      if (low > high) { low = type_low; high = type_high; }  // an empty range: a loop that does not run
+      if (kind == Kind::Bool) {
+        low = std::max<int64_t>(low, 0);
+        high = std::min<int64_t>(high, 1);
+      }
+      if (low > high) {
+        low = type_low;
+        high = type_high;
+      }  // an empty range: a loop that does not run
     }
   }
   n->low.store(low, std::memory_order_relaxed);

@@ -44,7 +44,10 @@ Node* chain(Machine& m, const Term* terms, uint32_t count, bool factors, uint32_
   Node* total = nullptr;
   for (uint32_t k = 0; k < count; k++) {
     Node* term = factors ? product(m, terms[k].base, terms[k].factor, dtype) : terms[k].base;
-    if (!total) { total = term; continue; }
+    if (!total) {
+      total = term;
+      continue;
+    }
     Node* src[2] = {total, term};
     total = m.keep(make_node(known_ops.ADD, dtype, src, 2, nullptr, 0));
   }
@@ -54,7 +57,10 @@ Node* chain(Machine& m, const Term* terms, uint32_t count, bool factors, uint32_
 }  // namespace
 
 bool read_linear(Node* x, int64_t factor, Linear& out) {
-  struct Open { Node* node; int64_t factor; } stack[kMostTerms + 2];
+  struct Open {
+    Node* node;
+    int64_t factor;
+  } stack[kMostTerms + 2];
   uint32_t open = 0;
   stack[open++] = {x, factor};
   while (open) {

@@ -1,6 +1,6 @@
 // Built-in functions on integer sums: canonical order, joining of quotient and remainder, splitting by a divisor.
-#include "builtins.hpp"
 #include <algorithm>
+#include "builtins.hpp"
 
 #include "linear.hpp"
 
@@ -104,8 +104,7 @@ bool join(Machine& m, Linear& sum, uint32_t i, uint32_t dtype) {
         joined.terms[joined.size++] = t;
       }
       int64_t constant;
-      if (__builtin_mul_overflow(between.constant, f, &constant) || __builtin_add_overflow(joined.constant, constant, &joined.constant))
-        return false;
+      if (__builtin_mul_overflow(between.constant, f, &constant) || __builtin_add_overflow(joined.constant, constant, &joined.constant)) return false;
     }
     collect(joined, dtype);
     sum = joined;

@@ -249,9 +249,7 @@ Status Machine::execute(const Code& code, Value& result) {
         r[pc[1]] = r[pc[2]];
         pc += 3;
         break;
-      case I_JUMP:
-        jump(pc[1]);
-        break;
+      case I_JUMP: jump(pc[1]); break;
       case I_JUMP_FALSE:
         REQUIRE(r[pc[1]].tag == Tag::Bool);
         if (r[pc[1]].b) pc += 3;
@@ -266,8 +264,7 @@ Status Machine::execute(const Code& code, Value& result) {
         REQUIRE(r[pc[1]].tag == Tag::Bool && r[pc[1]].b);
         pc += 2;
         break;
-      case I_FAIL:
-        goto failed;
+      case I_FAIL: goto failed;
       case I_RETURN:
         result = r[pc[1]];
         if constexpr (mode == Mode::All) REQUIRE(!offer(result));
@@ -337,7 +334,10 @@ Status Machine::execute(const Code& code, Value& result) {
         Value s = r[pc[2]];
         REQUIRE(s.tag == Tag::Seq);
         auto end_of = [&](int32_t reg, Int missing, Int& v) {
-          if (reg < 0) { v = missing; return true; }
+          if (reg < 0) {
+            v = missing;
+            return true;
+          }
           if (r[reg].tag != Tag::Int) return false;
           v = r[reg].i < 0 ? r[reg].i + s.q.size : r[reg].i;
           v = v < 0 ? 0 : v > Int(s.q.size) ? Int(s.q.size) : v;
@@ -415,12 +415,11 @@ Status Machine::execute(const Code& code, Value& result) {
         Value arguments[16];
         REQUIRE(n <= 16);
         for (int32_t k = 0; k < n; k++) arguments[k] = r[pc[4 + k]];
-        if (!program.externs[pc[2]] || !program.host) throw RewriteError("the extern " + program.extern_names[pc[2]]->text + " has no implementation");
+        if (!program.externs[pc[2]] || !program.host)
+          throw RewriteError("the extern " + program.extern_names[pc[2]]->text + " has no implementation");
         try {
           r[pc[1]] = program.host(program.externs[pc[2]], arguments, uint32_t(n), *this);
-        } catch (const std::exception& e) {
-          throw RewriteError("the extern " + program.extern_names[pc[2]]->text + " failed: " + e.what());
-        }
+        } catch (const std::exception& e) { throw RewriteError("the extern " + program.extern_names[pc[2]]->text + " failed: " + e.what()); }
         pc += 4 + n;
         break;
       }
@@ -465,7 +464,10 @@ Status Machine::execute(const Code& code, Value& result) {
           Value direct[8];
           bool splice = false;
           for (int32_t k = 0; k < n; k++) {
-            if (p[k] < 0) { splice = true; break; }
+            if (p[k] < 0) {
+              splice = true;
+              break;
+            }
             direct[k] = r[p[k]];
           }
           if (!splice) {
@@ -476,7 +478,10 @@ Status Machine::execute(const Code& code, Value& result) {
         }
         std::vector<Value> sources;
         for (int32_t k = 0; k < n; k++) {
-          if (p[k] >= 0) { sources.push_back(r[p[k]]); continue; }
+          if (p[k] >= 0) {
+            sources.push_back(r[p[k]]);
+            continue;
+          }
           const Value& s = r[-(p[k] + 1)];
           REQUIRE(s.tag == Tag::Seq);
           spend(uint64_t(s.q.size) * kValueCost);
@@ -553,8 +558,7 @@ Status Machine::execute(const Code& code, Value& result) {
         r[pc[1]] = Value::integer(Int(mix(hash_value(r[pc[2]]), hash_value(program.constants[pc[3]])) >> 2));
         pc += 4;
         break;
-      default:
-        throw BytecodeError("an unknown instruction");
+      default: throw BytecodeError("an unknown instruction");
     }
     continue;
   failed:

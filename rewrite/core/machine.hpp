@@ -19,10 +19,17 @@ enum class Mode : uint8_t { Plain, Watched, All };
 class Arena {
  public:
   Value* allocate(uint64_t count);
-  struct Mark { size_t block, used; };
+  struct Mark {
+    size_t block, used;
+  };
   Mark mark() const { return {block_, used_}; }
-  void reset(Mark m) { block_ = m.block; used_ = m.used; }
-  void trim() { if (blocks_.size() > 4) blocks_.resize(4); }  // what one large run needed is not kept
+  void reset(Mark m) {
+    block_ = m.block;
+    used_ = m.used;
+  }
+  void trim() {
+    if (blocks_.size() > 4) blocks_.resize(4);
+  }  // what one large run needed is not kept
 
  private:
   std::vector<std::pair<std::unique_ptr<Value[]>, size_t>> blocks_;
@@ -76,17 +83,17 @@ struct Explainer {
   struct Attempt {
     Node* node;
     uint32_t alternative;
-    bool done;           // a result was made, else a test failed at pc
+    bool done;  // a result was made, else a test failed at pc
     int32_t pc;
     Value result;
     const Value* registers;  // null when the node is not one of `nodes`
-    std::string error;   // what the rule did wrong, at pc
+    std::string error;       // what the rule did wrong, at pc
   };
   // Rewriting inside the pass begins: of a part of a template, which `rule` asks for at a node, or of its candidate.
   struct Entry {
     const Str* function;  // rewritten, given or must; null for a candidate
     uint32_t rule;
-    Node *at, *graph;     // null where nobody asks
+    Node *at, *graph;  // null where nobody asks
   };
   std::vector<const Dispatch*> subjects;
   const Dispatch* probe = nullptr;
@@ -107,42 +114,52 @@ struct Machine {
   Machine(const Machine&) = delete;
 
   const Program& program;
-  const std::vector<bool>* off;      // rules of passes that are left out
+  const std::vector<bool>* off;  // rules of passes that are left out
   std::unique_ptr<Workspace> workspace;
   Value* const registers;
   Arena& arena;
-  std::vector<Value> building;       // the sequences under construction, one stack
+  std::vector<Value> building;  // the sequences under construction, one stack
   std::vector<uint32_t> bottoms;
-  std::vector<Node*> kept;           // nodes made in this run, one reference each
-  struct Choice { const int32_t* resume; size_t building, bottoms; };
-  std::vector<Choice> choices;       // where to go on when something fails, the last first
-  uint32_t like = 0;                 // dtype that a bare value takes
-  uint32_t current_dtype = 0;        // of the op whose evaluator runs
+  std::vector<Node*> kept;  // nodes made in this run, one reference each
+  struct Choice {
+    const int32_t* resume;
+    size_t building, bottoms;
+  };
+  std::vector<Choice> choices;  // where to go on when something fails, the last first
+  uint32_t like = 0;            // dtype that a bare value takes
+  uint32_t current_dtype = 0;   // of the op whose evaluator runs
   uint32_t argument_dtype = 0;
-  bool wraps = false;                // that dtype is a fixed-width integer: only the lower bits of a result count
+  bool wraps = false;  // that dtype is a fixed-width integer: only the lower bits of a result count
   std::unordered_map<CallKey, Value, CallHash> memo;
-  CallKey needed;                    // when run() says Need
-  uint32_t answered = 0;             // the rule that gave the last call its result
-  struct Slots { std::unordered_map<const Node*, int64_t> number; std::vector<Node*> order; };
+  CallKey needed;         // when run() says Need
+  uint32_t answered = 0;  // the rule that gave the last call its result
+  struct Slots {
+    std::unordered_map<const Node*, int64_t> number;
+    std::vector<Node*> order;
+  };
   std::unordered_map<const Str*, Slots> slots;
   SideTable<uint32_t>* uses = nullptr;
-  const Node* original = nullptr;              // the node of the graph that the rules are tried on in a walk,
-  const Node* matched = nullptr;               // and that node with final sources
-  const std::vector<Node*>* graph = nullptr;   // the graph of a walk, sources first
+  const Node* original = nullptr;                 // the node of the graph that the rules are tried on in a walk,
+  const Node* matched = nullptr;                  // and that node with final sources
+  const std::vector<Node*>* graph = nullptr;      // the graph of a walk, sources first
   std::unordered_map<const Node*, bool> meeting;  // of `meets`, computed when first asked for
   const Explainer* explainer = nullptr;
-  Recorded* recorded = nullptr;                // of a run that is traced
-  struct Asking { uint32_t rule; Node* node; };
-  Asking asking{~0u, nullptr};                 // of a run that is explained: the rule that calls, and the node it is tried on
+  Recorded* recorded = nullptr;  // of a run that is traced
+  struct Asking {
+    uint32_t rule;
+    Node* node;
+  };
+  Asking asking{~0u, nullptr};  // of a run that is explained: the rule that calls, and the node it is tried on
   Offers offers;
-  bool nested = false;                         // it rewrites a part of a template
-  bool simultaneous = false;                   // all nodes of the graph, which are those in `uses`, are replaced at once
+  bool nested = false;        // it rewrites a part of a template
+  bool simultaneous = false;  // all nodes of the graph, which are those in `uses`, are replaced at once
 
   // One match or call may not run for ever, whatever its code says: loops, memory and visited nodes are paid for.
   static constexpr int64_t kBudget = int64_t(1) << 26;
   int64_t budget = kBudget;
   void spend(uint64_t work) {
-    if ((budget -= int64_t(work)) < 0) throw RewriteError("it does more than " + std::to_string(kBudget) + " steps, or makes sequences that are too long");
+    if ((budget -= int64_t(work)) < 0)
+      throw RewriteError("it does more than " + std::to_string(kBudget) + " steps, or makes sequences that are too long");
   }
 
   // Runs code whose inputs are in the first registers.
@@ -154,9 +171,9 @@ struct Machine {
   int match_all(const Dispatch& dispatch, Node* n, size_t most, int after);
   // What an alternative that fired calls, as far as rewriting inside it is recorded.
   std::vector<CallKey> recorded_calls(const Alternative& a, Node* n);
-  void call(const CallKey& key);     // fills memo, never recursive
+  void call(const CallKey& key);  // fills memo, never recursive
 
-  Value* allocate(uint64_t count);   // values that live until the arena is reset
+  Value* allocate(uint64_t count);  // values that live until the arena is reset
   Node* keep(Node* owned) {
     kept.push_back(owned);
     return simultaneous && uses->has(owned) && !is_const(owned) ? built(owned) : owned;

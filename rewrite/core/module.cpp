@@ -107,10 +107,10 @@ nb::object infix(uint32_t op, Node* a, nb::handle b, bool swapped) {
 }
 
 // An operator's op, looked up once: the table is loaded before the first node exists.
-#define OP_NUMBER(name)                                 \
-  [] {                                                  \
-    static const uint32_t k = uint32_t(find_op(name));  \
-    return k;                                           \
+#define OP_NUMBER(name)                                \
+  [] {                                                 \
+    static const uint32_t k = uint32_t(find_op(name)); \
+    return k;                                          \
   }()
 
 class PyProgram {
@@ -135,15 +135,16 @@ class PyProgram {
     return program_.passes[found->second];
   }
 
-  nb::object rewrite_one(const std::string& name, const Handle& root, bool trace, bool check, uint64_t fuel, std::vector<Handle> follow, int64_t limit,
-                         const std::string& limited, nb::object failed) {
+  nb::object rewrite_one(const std::string& name, const Handle& root, bool trace, bool check, uint64_t fuel, std::vector<Handle> follow,
+                         int64_t limit, const std::string& limited, nb::object failed) {
     Options options;
     options.trace = trace;
     options.check_shapes = check;
     if (fuel) options.fuel = fuel;
     for (auto& h : follow) options.follow.push_back(h.ref.n);
     if (limit >= 0) options.limit = uint64_t(limit);
-    for (auto& rule : program_.rules) if (!limited.empty()) options.limited.push_back(rule.name->text == limited);
+    for (auto& rule : program_.rules)
+      if (!limited.empty()) options.limited.push_back(rule.name->text == limited);
     Outcome out;
     Ref hold = root.ref;
     const Pass& p = pass(name);
@@ -151,9 +152,7 @@ class PyProgram {
     try {
       WithoutInterpreter release;
       rewrite(program_, p, hold.n, options, out);
-    } catch (...) {
-      error = std::current_exception();
-    }
+    } catch (...) { error = std::current_exception(); }
     if (error) {
       if (!failed.is_none()) failed.attr("update")(information(program_, out, true, true));
       std::rethrow_exception(error);
@@ -202,7 +201,10 @@ class PyProgram {
 
   // Each root through all the passes, on all cores; what each pass did, over all roots.
   nb::tuple rewrite_many(const std::vector<std::string>& names, std::vector<Handle> roots) {
-    struct Work { double seconds = 0; uint64_t visited = 0, fired = 0; };
+    struct Work {
+      double seconds = 0;
+      uint64_t visited = 0, fired = 0;
+    };
     std::vector<const Pass*> steps;
     for (auto& name : names) steps.push_back(&pass(name));
     std::vector<std::vector<Work>> works(roots.size(), std::vector<Work>(steps.size()));
@@ -220,9 +222,7 @@ class PyProgram {
               roots[k] = Handle{out.root};
               works[k][j] = {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), out.visited, out.fired};
             }
-          } catch (...) {
-            errors[k] = std::current_exception();
-          }
+          } catch (...) { errors[k] = std::current_exception(); }
         }
       };
       std::vector<std::thread> workers;
@@ -254,9 +254,7 @@ class PyProgram {
     try {
       WithoutInterpreter release;
       out = reverse(program_, p, root.ref.n, seed.ref.n, nodes, nullptr, trace.is_none() ? nullptr : &firings);
-    } catch (...) {
-      error = std::current_exception();
-    }
+    } catch (...) { error = std::current_exception(); }
     for (auto& f : firings) {
       nb::list sources;
       for (auto& s : f.sources) sources.append(nb::cast(Handle{s}));
@@ -327,7 +325,8 @@ class PyProgram {
   nb::list counts() const {
     nb::list found;
     for (size_t k = 0; k < program_.counts.size(); k++)
-      if (const RuleCount& c = program_.counts[k]; c.tried) found.append(nb::make_tuple(program_.rules[k].name->text, c.tried, c.fired, c.nanoseconds));
+      if (const RuleCount& c = program_.counts[k]; c.tried)
+        found.append(nb::make_tuple(program_.rules[k].name->text, c.tried, c.fired, c.nanoseconds));
     return found;
   }
 
@@ -421,13 +420,9 @@ NB_MODULE(_core, m) {
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);
-    } catch (const GraphError& e) {
-      PyErr_SetString(g_graph_error, e.what());
-    } catch (const RewriteError& e) {
+    } catch (const GraphError& e) { PyErr_SetString(g_graph_error, e.what()); } catch (const RewriteError& e) {
       PyErr_SetString(g_rewrite_error, e.what());
-    } catch (const BytecodeError& e) {
-      PyErr_SetString(g_rule_error, (std::string("malformed compiled rules: ") + e.what()).c_str());
-    }
+    } catch (const BytecodeError& e) { PyErr_SetString(g_rule_error, (std::string("malformed compiled rules: ") + e.what()).c_str()); }
   });
 
   m.attr("NodeHolder") = nb::steal(node_holder());
@@ -471,7 +466,8 @@ NB_MODULE(_core, m) {
     Node* n = h.ref.n;
     nb::dict d;
     const OpInfo& o = op_info(n->op);
-    for (uint32_t k = 0; n->attrs && k < std::min<size_t>(n->attrs->size, o.attributes.size()); k++) d[o.attributes[k].name->text.c_str()] = python_of(n->attrs->items[k]);
+    for (uint32_t k = 0; n->attrs && k < std::min<size_t>(n->attrs->size, o.attributes.size()); k++)
+      d[o.attributes[k].name->text.c_str()] = python_of(n->attrs->items[k]);
     return d;
   });
   cls.def_prop_ro("shape", [](const Handle& h) { return shape_tuple(h.ref.n); });
@@ -490,20 +486,26 @@ NB_MODULE(_core, m) {
     return l;
   });
   cls.def("count_nodes", [](const Handle& h) { return toposort({h.ref.n}).size(); }, "Number of distinct nodes below, itself included.");
-  cls.def("replace", [](const Handle& h, nb::object src, nb::kwargs attributes) { return wrap(replaced(h.ref.n, src, attributes)); },
-          nb::arg("src") = nb::none(), nb::arg("attributes"));
+  cls.def(
+      "replace", [](const Handle& h, nb::object src, nb::kwargs attributes) { return wrap(replaced(h.ref.n, src, attributes)); },
+      nb::arg("src") = nb::none(), nb::arg("attributes"));
   cls.def("describe", [](const Handle& h) { return describe(h.ref.n); }, "One line: op, attributes, dtype.");
-  cls.def("__eq__", [](const Handle& a, nb::handle b) {
-    Handle* other;
-    return nb::try_cast<Handle*>(b, other) && other && other->ref.n == a.ref.n;
-  }, nb::arg("other").none());
+  cls.def(
+      "__eq__",
+      [](const Handle& a, nb::handle b) {
+        Handle* other;
+        return nb::try_cast<Handle*>(b, other) && other && other->ref.n == a.ref.n;
+      },
+      nb::arg("other").none());
   cls.def("__hash__", [](const Handle& h) { return Py_hash_t(h.ref.n->hash); });  // the same in every process
-#define INFIX(python, op)                                                                                             \
+#define INFIX(python, op)                                                                                                              \
   cls.def("__" python "__", [](const Handle& a, nb::handle b) { return infix(OP_NUMBER(op), a.ref.n, b, false); }, nb::is_operator()); \
   cls.def("__r" python "__", [](const Handle& a, nb::handle b) { return infix(OP_NUMBER(op), a.ref.n, b, true); }, nb::is_operator());
+  // clang-format off
   INFIX("add", "ADD") INFIX("sub", "SUB") INFIX("mul", "MUL") INFIX("truediv", "DIV") INFIX("floordiv", "FLOORDIV") INFIX("mod", "FLOORMOD")
   INFIX("and", "AND") INFIX("or", "OR") INFIX("xor", "XOR") INFIX("lshift", "SHL") INFIX("rshift", "SHR") INFIX("pow", "POW")
-  cls.def("__lt__", [](const Handle& a, nb::handle b) { return infix(OP_NUMBER("CMPLT"), a.ref.n, b, false); });
+      // clang-format on
+      cls.def("__lt__", [](const Handle& a, nb::handle b) { return infix(OP_NUMBER("CMPLT"), a.ref.n, b, false); });
   cls.def("__le__", [](const Handle& a, nb::handle b) { return infix(OP_NUMBER("CMPLE"), a.ref.n, b, false); });
   cls.def("__gt__", [](const Handle& a, nb::handle b) { return infix(OP_NUMBER("CMPLT"), a.ref.n, b, true); });
   cls.def("__ge__", [](const Handle& a, nb::handle b) { return infix(OP_NUMBER("CMPLE"), a.ref.n, b, true); });
@@ -558,21 +560,27 @@ NB_MODULE(_core, m) {
   m.def("signature", &signature, nb::arg("roots"), "A key of the graphs with their buffers left open, and the buffers' ids in order.");
   m.def("remember", &remember, nb::arg("node"), nb::arg("buffer"), "The buffer holds the value of the node, as long as both live.");
   m.def("resolved", &resolved, nb::arg("roots"), "Graphs on the buffers that hold values of their nodes, and what is named in them.");
-  m.def("verify", [](const Handle& root, const std::string& stage) {
-    static const std::pair<const char*, uint32_t> stages[] = {{"tensor", 1}, {"kernel", 2}, {"program", 4}};
-    for (auto& [name, bit] : stages)
-      if (stage == name) return verify(root.ref.n, bit);
-    throw GraphError("there is no stage called " + stage);
-  }, nb::arg("root"), nb::arg("stage"), "What is wrong with a graph at a stage (tensor, kernel, program); empty when nothing is.");
-  m.def("evaluate", [](const std::string& op, nb::handle dtype, nb::args args) -> nb::object {
-    Storage storage;
-    std::vector<Value> values;
-    for (nb::handle a : args) values.push_back(value_of(a, storage, AttributeType::Scalar));
-    int k = find_op(op);
-    if (k < 0) throw GraphError("there is no op " + op);
-    Value r;
-    uint32_t d = dtype_of(dtype);
-    if (!evaluate_op(uint32_t(k), d, values.data(), uint32_t(values.size()), d, r)) return nb::none();
-    return python_of(r);
-  }, nb::arg("op"), nb::arg("dtype"), nb::arg("arguments"), "The op table's evaluator on constants; None where it is undefined.");
+  m.def(
+      "verify",
+      [](const Handle& root, const std::string& stage) {
+        static const std::pair<const char*, uint32_t> stages[] = {{"tensor", 1}, {"kernel", 2}, {"program", 4}};
+        for (auto& [name, bit] : stages)
+          if (stage == name) return verify(root.ref.n, bit);
+        throw GraphError("there is no stage called " + stage);
+      },
+      nb::arg("root"), nb::arg("stage"), "What is wrong with a graph at a stage (tensor, kernel, program); empty when nothing is.");
+  m.def(
+      "evaluate",
+      [](const std::string& op, nb::handle dtype, nb::args args) -> nb::object {
+        Storage storage;
+        std::vector<Value> values;
+        for (nb::handle a : args) values.push_back(value_of(a, storage, AttributeType::Scalar));
+        int k = find_op(op);
+        if (k < 0) throw GraphError("there is no op " + op);
+        Value r;
+        uint32_t d = dtype_of(dtype);
+        if (!evaluate_op(uint32_t(k), d, values.data(), uint32_t(values.size()), d, r)) return nb::none();
+        return python_of(r);
+      },
+      nb::arg("op"), nb::arg("dtype"), nb::arg("arguments"), "The op table's evaluator on constants; None where it is undefined.");
 }

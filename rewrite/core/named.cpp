@@ -10,16 +10,15 @@ namespace {
 // An object with the attribute `_uop`. It is in the list of its node, unless that has no sources: a buffer or a constant is there
 // already. All of this is done under the GIL.
 struct Holder {
-  PyObject_HEAD
-  PyObject* uop;
+  PyObject_HEAD PyObject* uop;
   PyObject* self;  // a weak reference: it is cleared before the object is taken apart
   Node* node;      // in whose list it is, or null
   Holder *next, *previous;
 };
 
 // None of these is ever destroyed: nodes may be, when the process ends.
-auto& g_holders = *new std::unordered_map<Node*, Holder*>;   // the first of each list
-auto& g_mutex = *new std::mutex;                             // of what follows
+auto& g_holders = *new std::unordered_map<Node*, Holder*>;    // the first of each list
+auto& g_mutex = *new std::mutex;                              // of what follows
 auto& g_buffers = *new std::unordered_map<Node*, PyObject*>;  // weak references
 auto& g_forgotten = *new std::vector<PyObject*>;              // references to give back with the GIL
 

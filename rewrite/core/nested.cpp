@@ -130,7 +130,10 @@ Node* substituted(Machine& m, Node* root, Replace replace) {
   std::vector<Node*> stack{root};
   while (!stack.empty()) {
     Node* n = stack.back();
-    if (done.count(n)) { stack.pop_back(); continue; }
+    if (done.count(n)) {
+      stack.pop_back();
+      continue;
+    }
     if (Node* by = replace(n)) {
       done[n] = by;
       stack.pop_back();
@@ -138,7 +141,10 @@ Node* substituted(Machine& m, Node* root, Replace replace) {
     }
     bool ready = true;
     for (uint32_t k = n->nsrc; k--;)
-      if (!done.count(n->src[k])) { stack.push_back(n->src[k]); ready = false; }
+      if (!done.count(n->src[k])) {
+        stack.push_back(n->src[k]);
+        ready = false;
+      }
     if (!ready) continue;
     stack.pop_back();
     m.spend(1 + n->nsrc);

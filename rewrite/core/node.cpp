@@ -43,9 +43,9 @@ void install_table(std::vector<DtypeInfo> dtypes, std::vector<OpInfo> ops) {
     if (k < 0) throw BytecodeError(std::string("the op table lacks ") + name);
     return uint32_t(k);
   };
-  known_ops = {need_op("CONST"), need_op("RANGE"), need_op("ADD"),   need_op("MUL"),   need_op("AND"),  need_op("NEG"),
+  known_ops = {need_op("CONST"), need_op("RANGE"), need_op("ADD"),   need_op("MUL"),     need_op("AND"),   need_op("NEG"),
                need_op("CAST"),  need_op("END"),   need_op("AFTER"), need_op("INVALID"), need_op("STORE"), need_op("LOAD"),
-               need_op("PARAM"), need_op("SINK"),  need_op("INDEX"), need_op("WHERE"), need_op("BUFFER")};
+               need_op("PARAM"), need_op("SINK"),  need_op("INDEX"), need_op("WHERE"),   need_op("BUFFER")};
   auto need_dtype = [](const char* name) {
     int k = find_dtype(name);
     if (k < 0) throw BytecodeError(std::string("the op table lacks dtype ") + name);
@@ -103,7 +103,9 @@ bool fits_type(const Value& v, AttributeType type) {
 }
 
 const char* type_name(AttributeType t) {
-  static const char* names[] = {"an int", "a float", "a bool", "a str", "a dtype", "an op", "a tuple of ints", "a number or bool", "a tuple of numbers, bools, strings and tuples"};
+  static const char* names[] = {"an int",          "a float",          "a bool",
+                                "a str",           "a dtype",          "an op",
+                                "a tuple of ints", "a number or bool", "a tuple of numbers, bools, strings and tuples"};
   return names[int(t)];
 }
 
@@ -117,8 +119,7 @@ std::string mask_names(uint32_t mask) {
 }
 
 void check_attrs(const OpInfo& o, const Value* attrs, uint32_t nattrs) {
-  if (nattrs != o.attributes.size())
-    wrong(o, "expected " + std::to_string(o.attributes.size()) + " attributes, got " + std::to_string(nattrs));
+  if (nattrs != o.attributes.size()) wrong(o, "expected " + std::to_string(o.attributes.size()) + " attributes, got " + std::to_string(nattrs));
   for (uint32_t k = 0; k < nattrs; k++)
     if (!fits_type(attrs[k], o.attributes[k].type))
       wrong(o, "attribute " + o.attributes[k].name->text + " must be " + type_name(o.attributes[k].type) + ", not " + show(attrs[k]));
@@ -130,13 +131,13 @@ Node* build_node(uint32_t op, int dtype, Node* const* src, uint32_t nsrc, const 
   const OpInfo& o = g_ops[op];
   if (nsrc < o.min_sources || (!o.variadic && nsrc > o.max_sources))
     wrong(o, std::string("expected ") + (o.variadic ? "at least " : "") + std::to_string(o.min_sources) +
-                 (o.variadic || o.min_sources == o.max_sources ? "" : " to " + std::to_string(o.max_sources)) + " sources, got " + std::to_string(nsrc));
+                 (o.variadic || o.min_sources == o.max_sources ? "" : " to " + std::to_string(o.max_sources)) + " sources, got " +
+                 std::to_string(nsrc));
   int variables[4] = {-1, -1, -1, -1};
   for (uint32_t k = 0; k < nsrc; k++) {
     const ParameterInfo& p = o.parameters[k < o.parameters.size() ? k : o.parameters.size() - 1];
     uint32_t d = src[k]->dtype, mask = p.variable < 0 ? p.mask : o.variable_masks[p.variable];
-    if (!(mask >> d & 1))
-      wrong(o, "source " + p.name->text + " has dtype " + g_dtypes[d].name->text + ", expected one of " + mask_names(mask));
+    if (!(mask >> d & 1)) wrong(o, "source " + p.name->text + " has dtype " + g_dtypes[d].name->text + ", expected one of " + mask_names(mask));
     if (p.variable >= 0) {
       int& bound = variables[p.variable];
       if (bound >= 0 && bound != int(d))
@@ -146,8 +147,7 @@ Node* build_node(uint32_t op, int dtype, Node* const* src, uint32_t nsrc, const 
   }
   int result = o.result_dtype >= 0 ? o.result_dtype : o.result_variable >= 0 ? variables[o.result_variable] : dtype;
   if (result < 0) wrong(o, "its dtype must be given");
-  if (dtype >= 0 && dtype != result)
-    wrong(o, "has dtype " + g_dtypes[result].name->text + ", not " + g_dtypes[dtype].name->text);
+  if (dtype >= 0 && dtype != result) wrong(o, "has dtype " + g_dtypes[result].name->text + ", not " + g_dtypes[dtype].name->text);
   check_attrs(o, attrs, nattrs);
   if (op == known_ops.CONST) {
     Value v = convert_value(attrs[0], uint32_t(result));
@@ -201,9 +201,7 @@ std::string verify(Node* root, uint32_t stage) {
       Ref again(build_node(n->op, n->dtype, n->src, n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0));
       if (again.n != n) return describe(n) + " is not in its canonical form";
       shape_of(n);
-    } catch (const GraphError& e) {
-      return e.what();
-    }
+    } catch (const GraphError& e) { return e.what(); }
   }
   return "";
 }

@@ -50,17 +50,17 @@ struct OpInfo {
   std::vector<ParameterInfo> parameters;
   std::vector<AttributeInfo> attributes;
   uint32_t min_sources = 0, max_sources = 0;
-  bool variadic = false;          // the last parameter repeats
-  int result_variable = -1;       // else result_dtype; both unset: explicit
+  bool variadic = false;     // the last parameter repeats
+  int result_variable = -1;  // else result_dtype; both unset: explicit
   int result_dtype = -1;
   std::array<uint32_t, 4> variable_masks{~0u, ~0u, ~0u, ~0u};
   bool commutative = false;
-  bool closes = false;            // the variadic sources are RANGEs that it closes in the others
+  bool closes = false;  // the variadic sources are RANGEs that it closes in the others
   ShapeRule shape_rule = ShapeRule::Scalar;
   int code_shape = -1, code_eval = -1, code_low = -1, code_high = -1, code_identity = -1;
-  IntervalCode low, high;         // code_low and code_high on 64-bit integers
+  IntervalCode low, high;  // code_low and code_high on 64-bit integers
   std::vector<std::pair<int, const Str*>> checks;
-  uint32_t stages = 7;            // bit 0 tensor, 1 kernel, 2 program
+  uint32_t stages = 7;  // bit 0 tensor, 1 kernel, 2 program
 };
 
 // Ops that the engine itself must know, found by name when the table is loaded.
@@ -77,7 +77,7 @@ const DtypeInfo& dtype_info(uint32_t dtype);
 const OpInfo& op_info(uint32_t op);
 size_t op_count();
 size_t dtype_count();
-int find_op(std::string_view name);      // -1: no such op
+int find_op(std::string_view name);  // -1: no such op
 int find_dtype(std::string_view name);
 bool table_loaded();
 // Set once, when the op table is loaded; extended by targets that declare ops of their own.
@@ -125,7 +125,7 @@ struct Node {
   std::atomic<uint8_t> facts;
   uint32_t nsrc;
   uint32_t symbol;  // for the dispatch of rules: the op, or which constant it is
-  Node* chain;  // next in the intern table's bucket
+  Node* chain;      // next in the intern table's bucket
   Attrs* attrs;
   std::atomic<int64_t> low, high;
   std::atomic<Shape*> shape;
@@ -168,11 +168,17 @@ uint32_t id_limit();  // ids are below this
 // Scratch arrays indexed by node id, one set a thread, valid for one run (an epoch).
 template <typename T>
 struct SideTable {
-  struct Entry { uint32_t epoch = 0; T value; };
+  struct Entry {
+    uint32_t epoch = 0;
+    T value;
+  };
   std::vector<Entry> entries;
   uint32_t epoch = 0;
   void begin() {
-    if (++epoch == 0) { entries.clear(); epoch = 1; }
+    if (++epoch == 0) {
+      entries.clear();
+      epoch = 1;
+    }
     grow();
   }
   void grow() {
@@ -183,7 +189,10 @@ struct SideTable {
   T& operator[](const Node* n) {
     if (n->id >= entries.size()) grow();
     Entry& e = entries[n->id];
-    if (e.epoch != epoch) { e.epoch = epoch; e.value = T(); }
+    if (e.epoch != epoch) {
+      e.epoch = epoch;
+      e.value = T();
+    }
     return e.value;
   }
   // Null when absent.
@@ -199,11 +208,21 @@ struct Ref {
   Node* n = nullptr;
   Ref() = default;
   explicit Ref(Node* owned) : n(owned) {}
-  Ref(const Ref& o) : n(o.n) { if (n) retain(n); }
+  Ref(const Ref& o) : n(o.n) {
+    if (n) retain(n);
+  }
   Ref(Ref&& o) noexcept : n(o.n) { o.n = nullptr; }
-  Ref& operator=(Ref o) noexcept { std::swap(n, o.n); return *this; }
-  ~Ref() { if (n) release(n); }
-  static Ref share(Node* n) { retain(n); return Ref(n); }
+  Ref& operator=(Ref o) noexcept {
+    std::swap(n, o.n);
+    return *this;
+  }
+  ~Ref() {
+    if (n) release(n);
+  }
+  static Ref share(Node* n) {
+    retain(n);
+    return Ref(n);
+  }
 };
 
 }  // namespace rulegrad

@@ -7,11 +7,17 @@ namespace {
 
 // The lower or the upper end of an integer's interval; none where it is not known.
 bool bound(Arguments a, bool upper, Value& r) {
-  if (a[0].tag == Tag::Int) { r = a[0]; return true; }
+  if (a[0].tag == Tag::Int) {
+    r = a[0];
+    return true;
+  }
   NODE_ARGUMENT(0);
   Kind kind = dtype_info(n->dtype).kind;
   if (kind == Kind::Float || kind == Kind::Void) return false;
-  if (is_const(n) && const_value(n).tag == Tag::Int) { r = const_value(n); return true; }
+  if (is_const(n) && const_value(n).tag == Tag::Int) {
+    r = const_value(n);
+    return true;
+  }
   int64_t low, high;
   interval_of(n, low, high);
   if (upper ? high == kUnboundedHigh : low == kUnboundedLow) return false;
@@ -87,7 +93,10 @@ bool f_is_const(Machine&, Arguments a, uint32_t, Value& r) {
 }
 
 bool f_value(Machine&, Arguments a, uint32_t, Value& r) {
-  if (a[0].tag == Tag::Int || a[0].tag == Tag::Float || a[0].tag == Tag::Bool) { r = a[0]; return true; }
+  if (a[0].tag == Tag::Int || a[0].tag == Tag::Float || a[0].tag == Tag::Bool) {
+    r = a[0];
+    return true;
+  }
   NODE_ARGUMENT(0);
   if (!is_const(n)) return false;
   r = const_value(n);
@@ -136,7 +145,10 @@ bool f_contains(Machine& m, Arguments a, uint32_t count, Value& r) {
     if (seen.has(n)) continue;
     seen[n] = 1;
     m.spend(1);
-    if (n->op == a[0].u) { r = Value::boolean(true); return true; }
+    if (n->op == a[0].u) {
+      r = Value::boolean(true);
+      return true;
+    }
     stack.insert(stack.end(), n->src, n->src + n->nsrc);
   }
   r = Value::boolean(false);
@@ -160,7 +172,10 @@ static void find_meetings(Machine& m) {
     for (size_t k = 0; k < is.size(); k++) is[k] = op_info(uint32_t(k)).shape_rule == ShapeRule::Elementwise;
     return is;
   }();
-  struct Place { const Node* parent; uint32_t depth; };
+  struct Place {
+    const Node* parent;
+    uint32_t depth;
+  };
   std::unordered_map<const Node*, Place> tree;
   std::unordered_map<const Node*, std::vector<const Node*>> consumers;
   for (Node* n : *m.graph)
@@ -170,8 +185,16 @@ static void find_meetings(Machine& m) {
     const Node* join = nullptr;  // null: the end of the graph
     bool first = true;
     for (const Node* c : consumers[n]) {
-      if (!elementwise[c->op]) { join = nullptr; first = false; break; }
-      if (first) { join = c; first = false; continue; }
+      if (!elementwise[c->op]) {
+        join = nullptr;
+        first = false;
+        break;
+      }
+      if (first) {
+        join = c;
+        first = false;
+        continue;
+      }
       const Node* other = c;
       while (join != other && join && other) {
         if (tree[join].depth >= tree[other].depth) join = tree[join].parent;

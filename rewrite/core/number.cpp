@@ -70,7 +70,7 @@ uint64_t encode_float(double v, const DtypeInfo& d) {
   std::frexp(a, &e);  // a = m * 2**e, 0.5 <= m < 1
   int unbiased = e - 1;
   int scale = (unbiased < 1 - bias ? 1 - bias : unbiased) - d.mantissa;  // the unit in the last place is 2**scale
-  double units = std::nearbyint(std::ldexp(a, -scale));                 // exact scaling, halves to even
+  double units = std::nearbyint(std::ldexp(a, -scale));                  // exact scaling, halves to even
   uint64_t n = uint64_t(units);
   uint64_t bits;
   if (unbiased < 1 - bias) {
@@ -140,8 +140,7 @@ static double to_odd(Int v) {
 
 Value convert_value(const Value& v, uint32_t dtype) {
   const DtypeInfo& d = dtype_info(dtype);
-  if (v.tag != Tag::Float && v.tag != Tag::Int && v.tag != Tag::Bool)
-    throw GraphError("a constant must be a number or a bool, not " + show(v));
+  if (v.tag != Tag::Float && v.tag != Tag::Int && v.tag != Tag::Bool) throw GraphError("a constant must be a number or a bool, not " + show(v));
   double real = v.tag == Tag::Float ? v.f : v.tag == Tag::Int ? (d.bits < 64 ? to_odd(v.i) : double(v.i)) : double(v.b);
   switch (d.kind) {
     case Kind::Void: throw GraphError("a constant cannot have dtype void");

@@ -10,8 +10,7 @@ namespace rulegrad {
 Node* Machine::lift(const Value& v, uint32_t dtype) {
   if (v.tag == Tag::Node) return v.n;
   if (v.tag == Tag::None && dtype == known_dtypes.void_) return keep(make_node(known_ops.INVALID, dtype, nullptr, 0, nullptr, 0));
-  if (v.tag != Tag::Int && v.tag != Tag::Float && v.tag != Tag::Bool)
-    throw RewriteError("a template needs a node here, not " + show(v));
+  if (v.tag != Tag::Int && v.tag != Tag::Float && v.tag != Tag::Bool) throw RewriteError("a template needs a node here, not " + show(v));
   if (dtype == known_dtypes.void_) {  // the place says nothing about the dtype
     static const uint32_t real = uint32_t(find_dtype("float32"));
     dtype = v.tag == Tag::Bool ? known_dtypes.bool_ : v.tag == Tag::Int ? known_dtypes.index : real;
@@ -55,7 +54,10 @@ Node* Machine::build(uint32_t op, int dtype, const Value* attrs, uint32_t nattrs
       } else {
         for (uint32_t j = 0; j < count; j++) {
           const ParameterInfo& q = o.parameters[std::min<size_t>(j, o.parameters.size() - 1)];
-          if (sources[j].tag == Tag::Node && q.variable == p.variable) { wanted = sources[j].n->dtype; break; }
+          if (sources[j].tag == Tag::Node && q.variable == p.variable) {
+            wanted = sources[j].n->dtype;
+            break;
+          }
         }
       }
       src[k] = lift(sources[k], wanted);
@@ -112,7 +114,8 @@ bool Machine::binary(int op, bool nodes, const Value& a, const Value& b, Value& 
   if (!number(a) || !number(b)) return false;
   if (a.tag == Tag::Bool && b.tag == Tag::Bool) {
     switch (op) {
-      case B_AND: case B_MUL: result = Value::boolean(a.b && b.b); return true;
+      case B_AND:
+      case B_MUL: result = Value::boolean(a.b && b.b); return true;
       case B_OR: result = Value::boolean(a.b || b.b); return true;
       case B_XOR: result = Value::boolean(a.b != b.b); return true;
       default: break;
@@ -141,8 +144,14 @@ bool Machine::binary(int op, bool nodes, const Value& a, const Value& b, Value& 
     case B_SUB: result = Value::integer(wraps ? Int(Bits(x) - Bits(y)) : checked_sub(x, y)); return true;
     case B_MUL: result = Value::integer(wraps ? Int(Bits(x) * Bits(y)) : checked_mul(x, y)); return true;
     case B_DIV: result = Value::number(double(x) / double(y)); return y != 0;
-    case B_FLOORDIV: if (y == 0) return false; result = Value::integer(floor_div(x, y)); return true;
-    case B_FLOORMOD: if (y == 0) return false; result = Value::integer(floor_mod(x, y)); return true;
+    case B_FLOORDIV:
+      if (y == 0) return false;
+      result = Value::integer(floor_div(x, y));
+      return true;
+    case B_FLOORMOD:
+      if (y == 0) return false;
+      result = Value::integer(floor_mod(x, y));
+      return true;
     case B_POW: {
       if (y < 0 || y > 127) return false;
       Int r = 1;
@@ -161,7 +170,10 @@ bool Machine::binary(int op, bool nodes, const Value& a, const Value& b, Value& 
       result = Value::integer(exact);
       return true;
     }
-    case B_SHR: if (y < 0) return false; result = Value::integer(y > 126 ? (x < 0 ? -1 : 0) : x >> int(y)); return true;
+    case B_SHR:
+      if (y < 0) return false;
+      result = Value::integer(y > 126 ? (x < 0 ? -1 : 0) : x >> int(y));
+      return true;
     case B_CMPLT: result = Value::boolean(x < y); return true;
     case B_CMPLE: result = Value::boolean(x <= y); return true;
     default: return false;

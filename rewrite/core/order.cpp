@@ -12,7 +12,7 @@ namespace rulegrad {
 namespace {
 
 struct Item {
-  Node* node;   // of a plain item; the RANGE of a loop
+  Node* node;  // of a plain item; the RANGE of a loop
   bool loop;
   int priority;
   size_t place;  // in the graph's order
@@ -87,7 +87,8 @@ class Linearizer {
     }
     for (Node* r : ranges_) {
       if (!closed_.count(r)) throw RewriteError("the loop over " + describe(r) + " is never closed by an END");
-      if (std::binary_search(outer_[r].begin(), outer_[r].end(), r)) throw RewriteError("the loop over " + describe(r) + " would stand inside itself");
+      if (std::binary_search(outer_[r].begin(), outer_[r].end(), r))
+        throw RewriteError("the loop over " + describe(r) + " would stand inside itself");
       for (Node* other : outer_[r])
         if (std::binary_search(outer_[other].begin(), outer_[other].end(), r))
           throw RewriteError("the loops over " + describe(r) + " and " + describe(other) + " would each stand inside the other");
@@ -108,7 +109,8 @@ class Linearizer {
 
   int priority_of(const Node* n) const {
     for (const Priority& p : pass_.priorities)
-      if (p.op == n->op && (p.attribute < 0 || (n->attrs && p.attribute < int(n->attrs->size) && equal(n->attrs->items[p.attribute], p.value)))) return p.priority;
+      if (p.op == n->op && (p.attribute < 0 || (n->attrs && p.attribute < int(n->attrs->size) && equal(n->attrs->items[p.attribute], p.value))))
+        return p.priority;
     return 0;
   }
 
@@ -173,7 +175,11 @@ class Linearizer {
 
   // Bodies are emitted with a stack of their own: (block, its items in order, position).
   void emit() {
-    struct Body { Node* loop; std::vector<size_t> items; size_t next; };
+    struct Body {
+      Node* loop;
+      std::vector<size_t> items;
+      size_t next;
+    };
     std::vector<Body> stack{{nullptr, sorted(nullptr), 0}};
     while (!stack.empty()) {
       Body& b = stack.back();

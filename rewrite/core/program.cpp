@@ -20,21 +20,6 @@ Program g_op_table;
 
 constexpr Int kLargest = (Int(1) << 126) / 10;  // of the digits so far
 
-bool is_utf8(std::string_view s) {
-  for (size_t k = 0; k < s.size();) {
-    auto byte = [&](size_t j) { return static_cast<unsigned char>(s[j]); };
-    unsigned char c = byte(k);
-    size_t more = c < 0x80 ? 0 : c >= 0xc2 && c < 0xe0 ? 1 : c >= 0xe0 && c < 0xf0 ? 2 : c >= 0xf0 && c < 0xf5 ? 3 : 4;
-    if (more == 4 || k + more >= s.size()) return false;
-    for (size_t j = 1; j <= more; j++)
-      if ((byte(k + j) & 0xc0) != 0x80) return false;
-    if ((c == 0xe0 && byte(k + 1) < 0xa0) || (c == 0xed && byte(k + 1) > 0x9f) || (c == 0xf0 && byte(k + 1) < 0x90) || (c == 0xf4 && byte(k + 1) > 0x8f))
-      return false;  // too long, a surrogate, or beyond the last character
-    k += more + 1;
-  }
-  return true;
-}
-
 // Reads the serialized form: little-endian 32-bit integers, strings and tagged values.
 class Reader {
  public:
@@ -138,14 +123,18 @@ void read_ops(Reader& r) {
     check(d.kind == Kind::Void || d.kind == Kind::Bool ? d.bits >= 0 && d.bits <= 8 : sized, "a dtype has an odd size");
     check(d.kind != Kind::Index || d.bits == 64, "an index has 64 bits");
     check(d.kind == Kind::Float ? d.exponent >= 2 && d.exponent <= 11 && d.mantissa >= 1 && 1 + d.exponent + d.mantissa == d.bits
-                                : d.exponent == 0 && d.mantissa == 0, "a float's exponent and mantissa do not fill it");
+                                : d.exponent == 0 && d.mantissa == 0,
+          "a float's exponent and mantissa do not fill it");
     dtypes.push_back(d);
   }
   check(dtypes.size() <= 32, "more than 32 dtypes");
   std::vector<OpInfo> ops;
   n = r.count();
   check(n >= 1 && n + kConstSymbols <= kMaxOps, "no ops, or too many");
-  struct Default { uint32_t op, attribute; const Str* name; };
+  struct Default {
+    uint32_t op, attribute;
+    const Str* name;
+  };
   std::vector<Default> names;  // of ops and dtypes, which are looked up when all are known
   for (uint32_t k = 0; k < n; k++) {
     OpInfo o;
@@ -272,7 +261,8 @@ void check_choices(const Program& p) {
   for (auto& pass : p.passes) {
     const size_t normal = size_t(pass.normal);
     check(pass.normal == -1 || (normal < p.passes.size() && p.passes[normal].kind <= PassKind::ParentsFirst), "only a rewrite pass can normalise");
-    check(!chooses(pass.kind) || (pass.function >= 0 && p.functions[size_t(pass.function)].parameters == 1), "a choose pass needs a function that gives the cost of a node");
+    check(!chooses(pass.kind) || (pass.function >= 0 && p.functions[size_t(pass.function)].parameters == 1),
+          "a choose pass needs a function that gives the cost of a node");
   }
 }
 
@@ -443,7 +433,10 @@ namespace {
 void read_member(std::string_view name, OpSet& set) {
   static const std::string_view constants[kConstSymbols] = {"CONST 0", "CONST 1", "CONST -1"};
   for (size_t k = 0; k < kConstSymbols; k++)
-    if (name == constants[k]) { set.set(op_count() + k); return; }
+    if (name == constants[k]) {
+      set.set(op_count() + k);
+      return;
+    }
   int op = find_op(name);
   if (op < 0) throw BytecodeError("unknown op " + std::string(name));
   set.set(size_t(op));

@@ -20,6 +20,7 @@ constexpr size_t kMaxOps = 512;
 // CHAIN: the members of a chain of op o, if there are n to n of them. PICK: the next item of a sequence, in s and at none of the places
 // counted before; when something fails later, the one after it. LEFT: the items that the counted places leave over. FIND: the row
 // whose first item is equal. FRESH: a number made of a value's structure and a constant.
+// clang-format off
 #define RULEGRAD_OPCODES(X)                                                                                       \
   X(IS_OP, "ro") X(IN_SET, "rs") X(SOURCES, "rn") X(SOURCES_MIN, "rn") X(SOURCE, "drn") X(SOURCE_END, "drn")      \
   X(SOURCE_SLICE, "drnn") X(DTYPE_IN, "rn") X(IS_CONST, "r") X(CONST_IS, "rk") X(SAME, "rr") X(EQUALS, "rk")      \
@@ -29,6 +30,7 @@ constexpr size_t kMaxOps = 512;
   X(SUBSCRIPT, "drr") X(SLICE, "drRR") X(UNARY, "dnr") X(BINARY, "dnnrr") X(BUILTIN, "dbv") X(FUNCTION, "dfv")    \
   X(EXTERN, "dxv") X(BUILD, "dORRRaw") X(NOT_SAME, "rr")                                                  \
   X(TRY, "j") X(MARK, "d") X(CUT, "r") X(CHAIN, "dronn") X(PICK, "ddrSv") X(LEFT, "drv") X(FIND, "drr") X(FRESH, "drk")
+// clang-format on
 
 enum Opcode : int32_t {
 #define X(name, operands) I_##name,
@@ -62,7 +64,7 @@ struct Alternative {
   uint32_t rule, code;
   uint32_t dtypes;  // mask
   uint32_t min_sources, max_sources;
-  int32_t root;        // op set
+  int32_t root;         // op set
   int32_t children[3];  // op sets, -1: any
 };
 
@@ -92,7 +94,9 @@ class Dispatch {
   }
 
  private:
-  struct Span { uint32_t begin, end; };  // in lists_
+  struct Span {
+    uint32_t begin, end;
+  };  // in lists_
   // Symbols (and dtypes) that admit the same alternatives are of one class; the last symbol is: no such source.
   struct Table {
     uint8_t of_dtype[32];
@@ -116,7 +120,7 @@ struct RuleFunction {
   const Str* name;
   uint32_t parameters;
   Nested nested = Nested::No;
-  int pass = -1;          // that rewrites; none where rules stand in no pass
+  int pass = -1;  // that rewrites; none where rules stand in no pass
   Dispatch dispatch;
   bool gathered = false;  // a fact or a state
   Value missing;          // of a fact for which nothing was gathered; none: it has no value
@@ -129,7 +133,19 @@ struct Priority {
   int priority;
 };
 
-enum class PassKind : uint8_t { ChildrenFirst, ParentsFirst, Walk, Order, Render, Reverse, Collect, ConsumersFirst, SourcesFirst, ChooseBest, ChooseFirst };
+enum class PassKind : uint8_t {
+  ChildrenFirst,
+  ParentsFirst,
+  Walk,
+  Order,
+  Render,
+  Reverse,
+  Collect,
+  ConsumersFirst,
+  SourcesFirst,
+  ChooseBest,
+  ChooseFirst
+};
 inline bool chooses(PassKind kind) { return kind == PassKind::ChooseBest || kind == PassKind::ChooseFirst; }
 
 // How values that are gathered for one key become one; the state of a node in a flow along the edges has no joining.
@@ -140,7 +156,7 @@ struct Gathering {
   const Str* name;
   uint32_t function;
   Merge merge;
-  Value initial;  // of the state of a node that nothing is sent to
+  Value initial;      // of the state of a node that nothing is sent to
   Dispatch dispatch;  // facts: (keys..., value); states: what a node sends
 };
 
@@ -150,9 +166,9 @@ struct Pass {
   Dispatch dispatch;
   std::vector<Priority> priorities;
   std::vector<std::pair<uint32_t, const Str*>> prefixes;
-  int function = -1;   // reverse: that gives gradients; choose: that gives costs
-  int normal = -1;     // choose: the pass that normalises candidates
-  uint32_t fuel = 0;   // choose: candidates examined at most
+  int function = -1;  // reverse: that gives gradients; choose: that gives costs
+  int normal = -1;    // choose: the pass that normalises candidates
+  uint32_t fuel = 0;  // choose: candidates examined at most
   std::vector<Gathering> gatherings;
 };
 

@@ -72,9 +72,7 @@ Value value_of(nb::handle h, Storage& storage, AttributeType type, int depth) {
     for (char c : s.substr(negative)) {
       try {
         big = checked_add(checked_mul(big, 10), c - '0');
-      } catch (const RewriteError&) {
-        throw GraphError("the integer " + s + " does not fit in 128 bits");
-      }
+      } catch (const RewriteError&) { throw GraphError("the integer " + s + " does not fit in 128 bits"); }
     }
     return Value::integer(negative ? -big : big);
   }

@@ -33,10 +33,14 @@ constexpr size_t kLongestInline = 160;  // longer expressions get a name, for th
 
 class Renderer {
  public:
-  Renderer(const Program& program, const Pass& pass, const std::vector<Line>& lines) : program_(program), pass_(pass), lines_(lines), machine_(program) {
+  Renderer(const Program& program, const Pass& pass, const std::vector<Line>& lines)
+      : program_(program), pass_(pass), lines_(lines), machine_(program) {
     int depth = 0;
     for (const Line& l : lines) {
-      if (l.closes) { depth--; continue; }
+      if (l.closes) {
+        depth--;
+        continue;
+      }
       depth_[l.node] = depth;
       if (l.node->op == known_ops.RANGE) depth++;
     }
@@ -101,7 +105,8 @@ class Renderer {
     for (uint32_t k = 0; k < parts.q.size; k++) {
       const Value& p = parts.q.items[k];
       if (p.tag == Tag::Str) s += p.s->text;
-      else if (p.tag == Tag::Seq && p.q.size == 2) s += field(self, p.q.items[0], p.q.items[1].tag == Tag::Str && p.q.items[1].s->text == "bare", precedence);
+      else if (p.tag == Tag::Seq && p.q.size == 2)
+        s += field(self, p.q.items[0], p.q.items[1].tag == Tag::Str && p.q.items[1].s->text == "bare", precedence);
     }
     return s;
   }
@@ -111,11 +116,13 @@ class Renderer {
     auto mark = machine_.arena.mark();
     int which = machine_.match(pass_.dispatch, n, nullptr, 0, v);
     if (which < 0) throw RewriteError("pass " + pass_.name->text + " has no rule for " + describe(n));
-    if (v.tag != Tag::Seq || v.q.size != 4 || v.q.items[0].tag != Tag::Str || v.q.items[1].tag != Tag::Int || v.q.items[2].tag != Tag::Seq || v.q.items[3].tag != Tag::Seq)
+    if (v.tag != Tag::Seq || v.q.size != 4 || v.q.items[0].tag != Tag::Str || v.q.items[1].tag != Tag::Int || v.q.items[2].tag != Tag::Seq ||
+        v.q.items[3].tag != Tag::Seq)
       throw RewriteError("rule " + program_.rules[pass_.dispatch.alternatives[which].rule].name->text + " does not give a text");
     const std::string& kind = v.q.items[0].s->text;
     if ((kind == "block") != (n->op == known_ops.RANGE))
-      throw RewriteError("rule " + program_.rules[pass_.dispatch.alternatives[size_t(which)].rule].name->text + " on " + describe(n) + ": a loop must be a block, and nothing else can be one");
+      throw RewriteError("rule " + program_.rules[pass_.dispatch.alternatives[size_t(which)].rule].name->text + " on " + describe(n) +
+                         ": a loop must be a block, and nothing else can be one");
     int precedence = int(v.q.items[1].i);
     std::string text = join(n, v.q.items[2], precedence);
     if (kind == "inline") {
@@ -126,7 +133,8 @@ class Renderer {
         texts_[n] = {text, precedence};
       } else {
         std::string name = name_of(n);
-        line(filled(spelling(program_, "template.value", "const {type} {name} = {value};"), {{"{type}", type_of(n)}, {"{name}", name}, {"{value}", text}}));
+        line(filled(spelling(program_, "template.value", "const {type} {name} = {value};"),
+                    {{"{type}", type_of(n)}, {"{name}", name}, {"{value}", text}}));
         texts_[n] = {name, 16};
       }
     } else {
@@ -138,7 +146,8 @@ class Renderer {
         indent_++;
       }
     }
-    if (n->op == known_ops.PARAM && n->attrs->items[0].i == int64_t(n->attrs->items[0].i)) out_.parameters.push_back({int64_t(n->attrs->items[0].i), {texts_[n].text, type_of(n)}});
+    if (n->op == known_ops.PARAM && n->attrs->items[0].i == int64_t(n->attrs->items[0].i))
+      out_.parameters.push_back({int64_t(n->attrs->items[0].i), {texts_[n].text, type_of(n)}});
     machine_.arena.reset(mark);
   }
 

@@ -80,9 +80,7 @@ class Replacer : Firer {
   void add(Gathered& gathered, const CallKey& key, const Value& value, uint32_t rule, Node* n) {
     try {
       gathered.add(key, value);
-    } catch (const std::runtime_error& e) {
-      fail(rule, n, e.what());
-    }
+    } catch (const std::runtime_error& e) { fail(rule, n, e.what()); }
   }
 
   void collect() {
@@ -254,7 +252,8 @@ class Replacer : Firer {
     std::vector<uint32_t> rules;
     for (size_t k = from ? from - 1 : 0; k < stack_.size(); k++)
       if (!stack_[k].context && (*places_)[stack_[k].node].made) rules.push_back((*places_)[stack_[k].node].rule);
-    throw RewriteError("pass " + pass_.name->text + " cannot replace " + brief(n) + ": what takes its place needs its result: " + chain_of(rules) + kLookAtAll);
+    throw RewriteError("pass " + pass_.name->text + " cannot replace " + brief(n) + ": what takes its place needs its result: " + chain_of(rules) +
+                       kLookAtAll);
   }
 
   void report() {

@@ -14,12 +14,12 @@ struct Mark {
 };
 
 struct Frame {
-  Node* node;     // as it was found
-  Node* current;  // with final sources, or as parents-first rules made it
-  uint32_t next;  // source to visit
-  uint32_t rule;  // that made this node, or kNoRule
-  uint32_t chain; // firings that led here, to this node or to one that it is a source of
-  bool waiting;   // for the frame above, whose result is this one's
+  Node* node;      // as it was found
+  Node* current;   // with final sources, or as parents-first rules made it
+  uint32_t next;   // source to visit
+  uint32_t rule;   // that made this node, or kNoRule
+  uint32_t chain;  // firings that led here, to this node or to one that it is a source of
+  bool waiting;    // for the frame above, whose result is this one's
 };
 
 constexpr uint64_t kChainPerNode = 8;  // of the graph that is given
@@ -66,7 +66,8 @@ class Rewriter : Firer {
     for (size_t k = from; k < stack_.size(); k++)
       if (stack_[k].rule != kNoRule) rules.push_back(stack_[k].rule);
     if (last != kNoRule) rules.push_back(last);
-    throw RewriteError("pass " + pass_.name->text + " does not end: the rules lead from " + brief(n) + " back to it: " + chain_of(rules) + kLookAtAll);
+    throw RewriteError("pass " + pass_.name->text + " does not end: the rules lead from " + brief(n) + " back to it: " + chain_of(rules) +
+                       kLookAtAll);
   }
 
   // The node with final sources: itself when none changed.
@@ -183,8 +184,8 @@ void rewrite(const Program& program, const Pass& pass, Node* root, const Options
   Rewriter(program, pass, options, out).run(root);
 }
 
-std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, Node* seed, const std::vector<Node*>& targets, const Explainer* explainer,
-                         std::vector<GradientFiring>* firings) {
+std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, Node* seed, const std::vector<Node*>& targets,
+                         const Explainer* explainer, std::vector<GradientFiring>* firings) {
   const RuleFunction& f = program.functions[pass.function];
   Machine machine(program);
   machine.explainer = explainer;
@@ -213,7 +214,8 @@ std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, N
     machine.call(key);
     result = machine.memo[key];
     if (result.tag != Tag::Seq || result.q.size != n->nsrc)
-      throw RewriteError("function " + f.name->text + " has no rule for " + brief(n) + ": no gradient is defined there; use detach() if none is meant");
+      throw RewriteError("function " + f.name->text + " has no rule for " + brief(n) +
+                         ": no gradient is defined there; use detach() if none is meant");
     if (firings) firings->push_back({machine.answered, Ref::share(n), Ref::share(d.n), {}});
     for (uint32_t j = 0; j < n->nsrc; j++) {
       if (!wanted.has(n->src[j]) || result.q.items[j].tag == Tag::None) continue;

@@ -17,8 +17,8 @@ constexpr const char* kVerdicts[] = {"done", "failed", "given", "taken", "not ta
 // Rewriting inside a pass: of a part of a template, or of a candidate of a choose pass. In the round of a choose pass the graph that
 // candidates are compared with comes first.
 struct Inside {
-  const Str* name;    // rewritten, given or must, and the rules; null in a choose pass
-  uint32_t rule;      // the action that gives a candidate
+  const Str* name;  // rewritten, given or must, and the rules; null in a choose pass
+  uint32_t rule;    // the action that gives a candidate
   Verdict verdict;
   Ref before, after;  // null where it failed
   Value cost;
@@ -49,8 +49,8 @@ constexpr uint64_t kNoLimit = ~uint64_t(0);
 struct Options {
   bool trace = false;
   bool check_shapes = false;
-  bool nested = false;              // of a part of a template: may not nest again
-  std::vector<Node*> follow;        // nodes of the graph whose results are asked for
+  bool nested = false;        // of a part of a template: may not nest again
+  std::vector<Node*> follow;  // nodes of the graph whose results are asked for
   const Explainer* explainer = nullptr;
   // Firings in one run, and firings that lead from one to the next; a large graph may have more of both.
   uint64_t fuel = 2'000'000;
@@ -64,7 +64,7 @@ struct Outcome {
   Ref root;
   std::vector<Firing> firings;
   std::vector<Inside> remaining;  // rewriting inside that led to no firing: before an error, or when a choose pass ends
-  std::vector<Ref> followed;  // as Options::follow; null where a node was not visited
+  std::vector<Ref> followed;      // as Options::follow; null where a node was not visited
   std::vector<std::pair<const Str*, std::vector<Ref>>> numbered;  // nodes that facts of a collect pass numbered, in order
   uint64_t visited = 0, fired = 0;
   uint64_t fired_limited = 0;  // of the rules in Options::limited

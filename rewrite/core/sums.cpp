@@ -12,14 +12,20 @@ static void flatten(Machine& m, Node* n, uint32_t op, std::vector<Node*>& out) {
     Node* x = stack.back();
     stack.pop_back();
     m.spend(1);
-    if (x->op != op) { out.push_back(x); continue; }
+    if (x->op != op) {
+      out.push_back(x);
+      continue;
+    }
     for (uint32_t k = x->nsrc; k--;) stack.push_back(x->src[k]);
   }
 }
 
 bool fold(Machine& m, Arguments a, int op, const Value& empty, Value& r) {
   if (a[0].tag != Tag::Seq) return false;
-  if (a[0].q.size == 0) { r = empty; return true; }
+  if (a[0].q.size == 0) {
+    r = empty;
+    return true;
+  }
   Value total = a[0].q.items[0];
   for (uint32_t k = 1; k < a[0].q.size; k++) {
     Value next;
@@ -60,9 +66,15 @@ static Int term_factor(const Node* n) {
 }
 
 bool f_const_factor(Machine& m, Arguments a, uint32_t, Value& r) {
-  if (a[0].tag == Tag::Int) { r = a[0]; return true; }
+  if (a[0].tag == Tag::Int) {
+    r = a[0];
+    return true;
+  }
   NODE_ARGUMENT(0);
-  if (n->op != known_ops.ADD) { r = Value::integer(term_factor(n)); return true; }
+  if (n->op != known_ops.ADD) {
+    r = Value::integer(term_factor(n));
+    return true;
+  }
   std::vector<Node*> parts;
   flatten(m, n, known_ops.ADD, parts);
   Int g = 0;

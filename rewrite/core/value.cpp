@@ -117,7 +117,10 @@ static std::string quote(const std::string& text) {
   std::string s = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') s += '\\';
-    if (c == '\n') { s += "\\n"; continue; }
+    if (c == '\n') {
+      s += "\\n";
+      continue;
+    }
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
       char hex[8];
       std::snprintf(hex, sizeof hex, "\\x%02x", unsigned(c));
@@ -146,6 +149,22 @@ std::string show(const Value& v) {
     }
   }
   return "?";
+}
+
+bool is_utf8(std::string_view s) {
+  for (size_t k = 0; k < s.size();) {
+    auto byte = [&](size_t j) { return static_cast<unsigned char>(s[j]); };
+    unsigned char c = byte(k);
+    size_t more = c < 0x80 ? 0 : c >= 0xc2 && c < 0xe0 ? 1 : c >= 0xe0 && c < 0xf0 ? 2 : c >= 0xf0 && c < 0xf5 ? 3 : 4;
+    if (more == 4 || k + more >= s.size()) return false;
+    for (size_t j = 1; j <= more; j++)
+      if ((byte(k + j) & 0xc0) != 0x80) return false;
+    if ((c == 0xe0 && byte(k + 1) < 0xa0) || (c == 0xed && byte(k + 1) > 0x9f) || (c == 0xf0 && byte(k + 1) < 0x90) ||
+        (c == 0xf4 && byte(k + 1) > 0x8f))
+      return false;  // too long, a surrogate, or beyond the last character
+    k += more + 1;
+  }
+  return true;
 }
 
 }  // namespace rulegrad

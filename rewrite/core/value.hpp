@@ -24,6 +24,7 @@ struct Str {
   uint64_t hash;
 };
 const Str* intern(std::string_view text);
+bool is_utf8(std::string_view text);
 // Around a fork: no other thread is within the table of names.
 void lock_names();
 void unlock_names();
@@ -47,6 +48,7 @@ struct Value {
     Int i;
   };
   Value() : i(0) {}
+  // clang-format off
   static Value none() { return {}; }
   static Value boolean(bool v) { Value r; r.tag = Tag::Bool; r.b = v; return r; }
   static Value integer(Int v) { Value r; r.tag = Tag::Int; r.i = v; return r; }
@@ -55,6 +57,7 @@ struct Value {
   static Value dtype(uint32_t v) { Value r; r.tag = Tag::Dtype; r.u = v; return r; }
   static Value opcode(uint32_t v) { Value r; r.tag = Tag::Op; r.u = v; return r; }
   static Value node(Node* v) { Value r; r.tag = Tag::Node; r.n = v; return r; }
+  // clang-format on
   static Value seq(const Value* items, uint32_t size) {
     Value r;
     r.tag = Tag::Seq;
@@ -83,8 +86,14 @@ inline uint64_t mix(uint64_t a, uint64_t b) {
 }
 
 // What the host sees as GraphError, RewriteError and RuleError.
-struct GraphError : std::runtime_error { using runtime_error::runtime_error; };
-struct RewriteError : std::runtime_error { using runtime_error::runtime_error; };
-struct BytecodeError : std::runtime_error { using runtime_error::runtime_error; };
+struct GraphError : std::runtime_error {
+  using runtime_error::runtime_error;
+};
+struct RewriteError : std::runtime_error {
+  using runtime_error::runtime_error;
+};
+struct BytecodeError : std::runtime_error {
+  using runtime_error::runtime_error;
+};
 
 }  // namespace rulegrad
