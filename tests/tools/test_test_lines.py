@@ -51,7 +51,7 @@ FOR_TARGETS = """target small:
     row     factors 3
 target small + wide:
     limit   lanes_last 8
-target bare:
+target adder:
     has     ADD
     dtypes  float32 int32
 table factors(n: int)
@@ -60,20 +60,20 @@ ruleset mine:
         unsound "a rule for a test"
         test on small x:int32 + 0 -> x * 4
         test on small + wide x:int32 + 0 -> x * 8
-        test on bare x:int32 + 0 -> x * 4
+        test on adder x:int32 + 0 -> x * 4
     rows: x:int32 * c:const -> x * {f.n} * {c // f.n}
         for f in factors
         if c > 3 and c % f.n == 0
         test on small fires x:int32 * 6
         test on small fails x:int32 * 7
-        test on bare fails x:int32 * 6
+        test on adder fails x:int32 * 6
         test fires x:int32 * 6
     wrong: ABS(x:int32) -> x
         test on small fires ABS(x:int32)
     product: x:int32 - y -> x + y * -1
         needs has(MUL)
-        test on bare fires x:int32 - y:int32
-        test on bare fails x:int32 * y:int32
+        test on adder fires x:int32 - y:int32
+        test on adder fails x:int32 * y:int32
 """
 KERNELS = """ruleset mine:
     kernel: SINK(END(STORE(p, REDUCE[op=ADD](x, k)), i)) -> SINK(END(STORE(p, REDUCE[op=ADD](subst(x, k -> r), r)), i))
@@ -90,16 +90,16 @@ def test_lines_for_a_target(tmp_path: Path) -> None:
     path = tmp_path / "mine.rules"
     path.write_text(FOR_TARGETS, encoding="utf-8")
     lines = FOR_TARGETS.splitlines()
-    lacks = "is about a rule that the target bare does not have: it lacks what the rule needs"
+    lacks = "is about a rule that the target adder does not have: it lacks what the rule needs"
     found = {lines[d.span.line - 1].strip(): d.message for d in test.tried([], [path]).failing}
     assert {
         line: message.partition(": it ")[2] or message.partition("values: ")[2] for line, message in found.items()
     } == {
-        "test on bare x:int32 + 0 -> x * 4": "does not fire on",
+        "test on adder x:int32 + 0 -> x * 4": "does not fire on",
         "test fires x:int32 * 6": "does not fire on",
         "test on small fires ABS(x:int32)": "the rule's result gives -1, not 1 for the values -1",
-        "test on bare fires x:int32 - y:int32": lacks,
-        "test on bare fails x:int32 * y:int32": lacks,
+        "test on adder fires x:int32 - y:int32": lacks,
+        "test on adder fails x:int32 * y:int32": lacks,
     }
 
 
