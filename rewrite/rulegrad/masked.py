@@ -12,10 +12,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir.dtype import DType, as_dtype, float32
+from rulegrad.ir.limits import extremes
 from rulegrad.tensor.axes import one_axis, several_axes
 from rulegrad.tensor.linalg.norms import vector_norm
 from rulegrad.tensor.operands import as_tensor, broadcast_shapes
@@ -59,7 +58,7 @@ def amax(input: Tensor, dim: Axes = None, *, keepdim: bool = False, dtype: Any =
     >>> amax(Tensor([[1.0, 2.0], [3.0, 4.0]]), 1, mask=Tensor([[True, False], [False, False]])).tolist()
     [1.0, -inf]
     """
-    filled = _filled(input, mask, _least(input.dtype), "amax")
+    filled = _filled(input, mask, extremes(input.dtype)[0], "amax")
     return filled.max(_axes(dim, input, "amax"), keepdim).cast(_dtype(input, dtype))
 
 
@@ -70,7 +69,7 @@ def amin(input: Tensor, dim: Axes = None, *, keepdim: bool = False, dtype: Any =
     >>> amin(Tensor([[1, 2], [3, 4]]), 1, mask=Tensor([[False, True], [True, True]])).tolist()
     [2, 3]
     """
-    filled = _filled(input, mask, _largest(input.dtype), "amin")
+    filled = _filled(input, mask, extremes(input.dtype)[1], "amin")
     return filled.min(_axes(dim, input, "amin"), keepdim).cast(_dtype(input, dtype))
 
 
@@ -83,7 +82,7 @@ def argmax(
     >>> argmax(Tensor([[1, 2], [3, 4]]), 1, mask=Tensor([[True, False], [True, True]])).tolist()
     [0, 1]
     """
-    filled = _filled(input, mask, _least(input.dtype), "argmax")
+    filled = _filled(input, mask, extremes(input.dtype)[0], "argmax")
     return filled.argmax(dim, keepdim).cast(_dtype(input, dtype))
 
 
@@ -96,7 +95,7 @@ def argmin(
     >>> argmin(Tensor([[1, 2], [3, 4]]), 1, mask=Tensor([[False, True], [True, True]])).tolist()
     [1, 0]
     """
-    filled = _filled(input, mask, _largest(input.dtype), "argmin")
+    filled = _filled(input, mask, extremes(input.dtype)[1], "argmin")
     return filled.argmin(dim, keepdim).cast(_dtype(input, dtype))
 
 
@@ -206,7 +205,7 @@ def logsumexp(input: Tensor, dim: Axes = None, *, keepdim: bool = False, dtype: 
     >>> logsumexp(Tensor([1.0, 2.0]), mask=Tensor([True, False])).item()
     1.0
     """
-    filled = _filled(input, mask, _least(input.dtype), "logsumexp")
+    filled = _filled(input, mask, extremes(input.dtype)[0], "logsumexp")
     return filled.logsumexp(_axes(dim, input, "logsumexp"), keepdim).cast(_dtype(input, dtype))
 
 
@@ -240,7 +239,7 @@ def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> 
     >>> softmax(Tensor([1.0, 1.0, 9.0]), 0, mask=Tensor([True, True, False])).tolist()
     [0.5, 0.5, 0.0]
     """
-    filled = _filled(input, mask, _least(input.dtype), "softmax")
+    filled = _filled(input, mask, extremes(input.dtype)[0], "softmax")
     return filled.softmax(dim, _dtype(input, dtype))
 
 
@@ -251,7 +250,7 @@ def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> 
     >>> softmin(Tensor([1.0, 1.0, -9.0]), 0, mask=Tensor([True, True, False])).tolist()
     [0.5, 0.5, 0.0]
     """
-    filled = _filled(input, mask, _largest(input.dtype), "softmin")
+    filled = _filled(input, mask, extremes(input.dtype)[1], "softmin")
     return filled.softmin(dim, _dtype(input, dtype))
 
 
@@ -262,7 +261,7 @@ def log_softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None)
     >>> log_softmax(Tensor([1.0, 9.0]), 0, mask=Tensor([True, False])).tolist()
     [0.0, -inf]
     """
-    filled = _filled(input, mask, _least(input.dtype), "log_softmax")
+    filled = _filled(input, mask, extremes(input.dtype)[0], "log_softmax")
     return filled.log_softmax(dim, _dtype(input, dtype))
 
 
@@ -289,8 +288,8 @@ def logaddexp(
     [1.0, 2.0]
     """
     second = as_tensor(input, other, "logaddexp")
-    first = _filled(input, input_mask, _least(input.dtype), "logaddexp")
-    second = _filled(second, other_mask, _least(second.dtype), "logaddexp")
+    first = _filled(input, input_mask, extremes(input.dtype)[0], "logaddexp")
+    second = _filled(second, other_mask, extremes(second.dtype)[0], "logaddexp")
     return first.logaddexp(second).cast(_dtype(input, dtype))
 
 
@@ -325,11 +324,3 @@ def _axes(dim: Axes, input: Tensor, name: str) -> tuple[int, ...]:
 
 def _dtype(input: Tensor, dtype: Any) -> DType:
     return input.dtype if dtype is None else as_dtype(dtype)
-
-
-def _least(dtype: DType) -> float:
-    return -math.inf if dtype.is_inexact else int(np.iinfo(dtype.numpy).min) if dtype.is_integer else 0
-
-
-def _largest(dtype: DType) -> float:
-    return math.inf if dtype.is_inexact else int(np.iinfo(dtype.numpy).max) if dtype.is_integer else 1

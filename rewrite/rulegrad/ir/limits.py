@@ -80,14 +80,14 @@ def integer_bounds(dtype: DType) -> tuple[int, int]:
 
 
 def extremes(dtype: DType) -> tuple[Any, Any]:
-    """The least and the largest value that a dtype has: infinities, of floats that have them.
+    """The least and the largest value that a dtype (or a part of a complex one) has: infinities, where there are any.
 
     >>> extremes(as_dtype("float8_e4m3fn")), extremes(as_dtype("float16")), extremes(as_dtype("bool"))
     ((-448.0, 448.0), (-inf, inf), (False, True))
     """
     if dtype.kind == "bool":
         return False, True
-    if not dtype.is_float:
+    if not dtype.is_inexact:
         return integer_bounds(dtype)
     largest = finfo(dtype).max if dtype == "float8_e4m3fn" else math.inf
     return -largest, largest
