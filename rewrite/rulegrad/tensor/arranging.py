@@ -247,10 +247,7 @@ class Arranging(Advanced):
             if count < 1:
                 raise ShapeError(f"tensor_split: {count} parts; use 1 or more")
             borders = [number * (extent // count) + min(number, extent % count) for number in range(count + 1)]
-        return tuple(
-            self.shrink(*((begin, max(begin, end)) if j == k else None for j in range(self.ndim)))
-            for begin, end in itertools.pairwise(borders)
-        )
+        return tuple(self._between(k, begin, max(begin, end)) for begin, end in itertools.pairwise(borders))
 
     def array_split(self, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Self, ...]:
         """NumPy's name of `tensor_split`.
@@ -267,7 +264,7 @@ class Arranging(Advanced):
         [[1, 3], [2, 4]]
         """
         k = one_axis(axis_or_dim(axis, dim, "unbind", 0), self.ndim, "unbind")
-        parts = (self.shrink(*((n, n + 1) if j == k else None for j in range(self.ndim))) for n in range(self.shape[k]))
+        parts = (self._between(k, n, n + 1) for n in range(self.shape[k]))
         return tuple(part.squeeze(k) for part in parts)
 
     def unstack(self, axis: int = 0) -> tuple[Self, ...]:

@@ -299,7 +299,7 @@ class Convolution(Products):
         # starts `dilation` later than the one before.
         width = max(-(-(count * stride - dilation) // extent), 1) * extent + dilation
         view = self._along(axis, extent, -(-kernel * width // extent) * extent, (kernel, width))
-        view = view._limited(axis + 1, count * stride)._split(axis + 1, (count, stride))._limited(axis + 2, 1)
+        view = view._between(axis + 1, 0, count * stride)._split(axis + 1, (count, stride))._between(axis + 2, 0, 1)
         return view.squeeze(axis + 2).transpose(axis, axis + 1)
 
     def _separate_windows(self, axis: int, kernel: int, stride: int, count: int) -> Self:
@@ -307,16 +307,12 @@ class Convolution(Products):
         missing = max(count * stride - self.shape[axis], 0)
         after = tuple(missing if k == axis else 0 for k in range(self.ndim))
         padded = self._viewed("PAD", before=(0,) * self.ndim, after=after) if missing else self
-        return padded._limited(axis, count * stride)._split(axis, (count, stride))._limited(axis + 1, kernel)
+        return padded._between(axis, 0, count * stride)._split(axis, (count, stride))._between(axis + 1, 0, kernel)
 
     def _along(self, axis: int, extent: int, whole: int, parts: tuple[int, int]) -> Self:
         """The axis repeated to `whole` elements, of which the first are taken as a matrix of shape `parts`."""
         repeated = self._repeated(tuple(whole // extent if k == axis else 1 for k in range(self.ndim)))
-        return repeated._limited(axis, math.prod(parts))._split(axis, parts)
-
-    def _limited(self, axis: int, end: int) -> Self:
-        """The first `end` elements along the axis."""
-        return self.shrink(*((0, end) if k == axis else None for k in range(self.ndim)))
+        return repeated._between(axis, 0, math.prod(parts))._split(axis, parts)
 
     def _split(self, axis: int, parts: tuple[int, int]) -> Self:
         """The axis as two."""

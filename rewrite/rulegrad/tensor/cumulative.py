@@ -123,9 +123,7 @@ class Cumulative(InPlace):
             return x._same()
         wide = x.cast(accumulation_dtype(x.dtype))
         most = wide.detach()._scan("MAX", k)
-        before, after = (
-            most.shrink(*((b, n - 1 + b) if j == k else None for j, n in enumerate(x.shape))) for b in (0, 1)
-        )
+        before, after = (most._between(k, b, x.shape[k] - 1 + b) for b in (0, 1))
         factors = _powers(before, after).pad([(1, 0) if j == k else (0, 0) for j in range(x.ndim)])
         added = _powers(wide, most)
         sums = wide._result(UOp("RECURRENCE", (factors.uop, added.uop), axis=k), added)
@@ -155,9 +153,7 @@ class Cumulative(InPlace):
         x = parts[0].cat(*parts[1:], axis=k) if len(parts) > 1 else self
         for _ in range(times):
             count = max(x.shape[k] - 1, 0)
-            later, earlier = (
-                x.shrink(*((b, b + count) if j == k else None for j in range(x.ndim))) for b in (min(1, x.shape[k]), 0)
-            )
+            later, earlier = (x._between(k, b, b + count) for b in (min(1, x.shape[k]), 0))
             x = later != earlier if x.dtype.kind == "bool" else later - earlier
         return x
 
@@ -208,8 +204,8 @@ class Cumulative(InPlace):
     def _part(self, axis: int, begin: int, end: int) -> Self:
         """Without the first `begin` and the last `-end` elements along an axis."""
         extent = self.shape[axis]
-        bounds = (min(begin, extent), max(extent + end, min(begin, extent)))
-        return self.shrink(*(bounds if j == axis else None for j in range(self.ndim)))
+        first = min(begin, extent)
+        return self._between(axis, first, max(extent + end, first))
 
     def gradient(
         self, *, spacing: Any = None, axis: Any = None, edge_order: int = 1, dim: Any = None

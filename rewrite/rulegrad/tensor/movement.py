@@ -97,6 +97,10 @@ class Movement(Functions):
             return self._shared()
         return self._viewed("SHRINK", begin=begin, end=end)
 
+    def _between(self, axis: int, begin: int, end: int) -> Self:
+        """The part from `begin` to `end` of one axis, which is counted from the front."""
+        return self.shrink(*((begin, end) if k == axis else None for k in range(self.ndim)))
+
     def pad(self, padding: Any, mode: str = "constant", value: Scalar = 0) -> Self:
         """Surrounded by `value`: `padding` is one number, one pair (before, after), or a pair for each axis.
 

@@ -69,10 +69,6 @@ class Padding(Arranging):
         repeated = period._repeated(tuple(-(-end // length) if k == axis else 1 for k in range(self.ndim)))
         return repeated._between(axis, begin, end)._same()
 
-    def _between(self, axis: int, begin: int, end: int) -> Self:
-        """The part from `begin` to `end` of an axis."""
-        return self.shrink(*((begin, end) if k == axis else None for k in range(self.ndim)))
-
     def _stretched(self, axis: int, count: int) -> Self:
         """One element of an axis, `count` times."""
         return self.expand(tuple(count if k == axis else n for k, n in enumerate(self.shape)))

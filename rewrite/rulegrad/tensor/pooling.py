@@ -405,8 +405,7 @@ class Pooling(Convolution):
             return parts.mean(axis + 1) if kind == "mean" else parts.max(axis + 1)
         results = []
         for k in range(size):
-            bounds = (k * extent // size, -(-(k + 1) * extent // size))
-            part = self.shrink(*(bounds if a == axis else None for a in range(self.ndim)))
+            part = self._between(axis, k * extent // size, -(-(k + 1) * extent // size))
             results.append(part.mean(axis, keepdims=True) if kind == "mean" else part.max(axis, keepdims=True))
         return type(self).cat(results, axis=axis)
 

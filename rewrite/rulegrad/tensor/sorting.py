@@ -98,7 +98,7 @@ class Sorting(Cumulative):
         count = whole_number(k, "topk")
         if not 0 <= count <= self.shape[place]:
             raise ShapeError(f"topk: k={k} for axis {place} of the shape {self.shape}; use 0 to {self.shape[place]}")
-        places = self.argsort(place, largest).shrink(*((0, count) if j == place else None for j in range(self.ndim)))
+        places = self.argsort(place, largest)._between(place, 0, count)
         return Sorted(self._taken(places, place), places)
 
     def kthvalue(
@@ -119,7 +119,7 @@ class Sorting(Cumulative):
             raise ShapeError(
                 f"kthvalue: k={k} for axis {place} of the shape {self.shape}; use 1 to {self.shape[place]}"
             )
-        places = self.argsort(place).shrink(*((k - 1, k) if j == place else None for j in range(self.ndim)))
+        places = self.argsort(place)._between(place, k - 1, k)
         values = self._taken(places, place)
         if keepdims or keepdim:
             return Sorted(values, places)
@@ -369,7 +369,7 @@ def _between(values: Any, axis: int, place: float, interpolation: str) -> Any:
     high = min(low + 1, values.shape[axis] - 1)
 
     def at(number: int) -> Any:
-        return values.shrink(*((number, number + 1) if k == axis else None for k in range(values.ndim)))
+        return values._between(axis, number, number + 1)
 
     if interpolation == "nearest":
         return at(round(place))

@@ -188,7 +188,7 @@ class TorchViews(Matrices):
         begin += extent if begin < 0 else 0
         if not 0 <= begin <= begin + count <= extent:
             raise ShapeError(f"narrow: {length} elements from {start} on, of axis {k} of the shape {self.shape}")
-        return self.shrink(*((begin, begin + count) if j == k else None for j in range(self.ndim)))
+        return self._between(k, begin, begin + count)
 
     def select(self, dim: int, index: int) -> Self:
         """The slice at `index` along `dim`, without that axis. Raises IndexRangeError.
