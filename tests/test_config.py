@@ -131,7 +131,7 @@ def test_the_page_of_settings_has_all_of_them() -> None:
         cells = [cell.strip() for cell in row.strip("|").split("|")]
         assert cells[1:3] == [f"`{setting.variable}`", setting.takes], f"docs/settings.md lacks {setting.name}"
         assert cells[4] == setting.help, f"docs/settings.md says something else of {setting.name}"
-    levels = text.partition("## What DEBUG says")[2]
+    levels = text.partition("## Output of DEBUG")[2]
     assert all(f"\n| {level} | " in levels for level in range(1, 6))
 
 
