@@ -87,7 +87,7 @@ def forget() -> None:
 
 def statistics() -> dict[str, dict[str, dict[str, float]]]:
     """What the engine did since it was last asked: {"passes" or "rules": {name: {"seconds", "count"}}}."""
-    from rulegrad.lang.engine import statistics as engine_statistics
+    from rulegrad.engine import statistics as engine_statistics
 
     answer: dict[str, dict[str, dict[str, float]]] = engine_statistics()
     return answer

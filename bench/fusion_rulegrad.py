@@ -10,10 +10,9 @@ import rulegrad
 from common import repeated
 from corpus import Graph
 from corpus.with_rulegrad import Rulegrad
-from rulegrad import Tensor
+from rulegrad import Tensor, engine
 from rulegrad.compile import compile_graph
 from rulegrad.compile.estimate import computed
-from rulegrad.lang import engine
 from rulegrad.runtime import devices
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.profile import profile

@@ -3,10 +3,10 @@
     python bench/gpu_compile.py [--arch ARCH]... [--json] [--all] [NAME...]
 
 It needs NVRTC (python -m pip install 'rulegrad[cuda]'), and no driver. The kernels are those of the programs of
-`rulegrad.diagnosis.corpus` and of the graphs of bench/corpus, at their small sizes, and products of every dtype that
-has matrix instructions; each for the target that a GPU of the architecture has. NAME: those whose names contain one of
-these. All kernels of a program are one translation unit. Printed are the totals of each program, and each kernel that
-spills or has a stack; --all prints every kernel. The exit status is 1 when a program does not compile.
+`rulegrad.workbench.diagnosis.corpus` and of the graphs of bench/corpus, at their small sizes, and products of every
+dtype that has matrix instructions; each for the target that a GPU of the architecture has. NAME: those whose names
+contain one of these. All kernels of a program are one translation unit. Printed are the totals of each program, and
+each kernel that spills or has a stack; --all prints every kernel. The exit status is 1 when a program does not compile.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from corpus import GRAPHS
 from corpus.with_rulegrad import Rulegrad
 from rulegrad import Tensor
 from rulegrad.compile import compile_graph
-from rulegrad.diagnosis.corpus import PROGRAMS
 from rulegrad.errors import DeviceError
 from rulegrad.runtime.backends import backend
 from rulegrad.runtime.kernel import Kernel
+from rulegrad.workbench.diagnosis.corpus import PROGRAMS
 
 ARCHES = ("sm_80", "sm_90a")
 

@@ -16,14 +16,14 @@ from common import Row, arguments, find, fresh_process, report
 REPEATS = 5
 
 IN_FORCE = {
-    "rulegrad": "import rulegrad; from rulegrad.lang import engine; work = lambda: engine.program('opencl')",
+    "rulegrad": "import rulegrad; from rulegrad import engine; work = lambda: engine.program('opencl')",
     # what its compile path imports, and with it every pattern matcher
     "tinygrad": "work = lambda: __import__('tinygrad.codegen') and __import__('tinygrad.engine.realize')",
 }
 
 STAGES = """
 import rulegrad
-from rulegrad.lang import engine
+from rulegrad import engine
 from rulegrad.lang.checker import check
 from rulegrad.lang.compiler import compile_program
 from rulegrad.lang.merging import merge

@@ -13,7 +13,7 @@ import ast
 import importlib.util
 from pathlib import Path
 
-from rulegrad.runtime.paths import data_folder
+from rulegrad.support.paths import data_folder
 
 #: backend: tinygrad's renderer (file and class) and runtime for the same device
 PEERS: dict[str, tuple[str, str, str]] = {

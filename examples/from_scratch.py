@@ -13,7 +13,7 @@ from collections import Counter
 
 from rulegrad import UOp, rewrite
 from rulegrad.compile.kernels import render
-from rulegrad.lang.engine import Firing, pipeline
+from rulegrad.engine import Firing, pipeline
 
 
 def tensor_graph() -> UOp:

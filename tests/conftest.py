@@ -91,7 +91,8 @@ def pytest_report_header() -> str:
 @pytest.fixture(autouse=True)
 def _loaded_rules_go() -> Iterator[None]:
     """Rule files that a test loads are out again after it: other tests look at all rules in force."""
-    from rulegrad.lang import engine, sources
+    from rulegrad import engine
+    from rulegrad.engine import sources
 
     before = list(sources.loaded_files)
     yield
@@ -103,9 +104,9 @@ def _loaded_rules_go() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def cache_with_rules(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
     """Makes cache folders that have the compiled rules of the others, and nothing else."""
+    from rulegrad import engine
     from rulegrad.config import config
-    from rulegrad.lang import engine
-    from rulegrad.runtime.diskcache import DiskCache
+    from rulegrad.support.diskcache import DiskCache
 
     def make() -> Path:
         folder = tmp_path_factory.mktemp("cache")

@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 
 from rulegrad.errors import DeviceError
-from rulegrad.runtime.diskcache import file_stamp, shared
 from rulegrad.runtime.kernel import not_built
-from rulegrad.runtime.paths import cache_folder
+from rulegrad.support.diskcache import file_stamp, shared
+from rulegrad.support.paths import cache_folder
 
 from .processor import compiler_flags
 

@@ -15,9 +15,9 @@ import numpy as np
 from rulegrad.config import config, on_change
 from rulegrad.errors import DeviceError, OutOfMemoryError
 from rulegrad.runtime.device import Discovery, Found
-from rulegrad.runtime.diskcache import shared
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.selftest import add_number
+from rulegrad.support.diskcache import shared
 
 from . import compilers, processor
 from .programs import NOT_LOADED, Programs, load

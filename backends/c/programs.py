@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from rulegrad.errors import DeviceError
-from rulegrad.runtime import forks
-from rulegrad.runtime.diskcache import shared
 from rulegrad.runtime.kernel import Kernel, sources_of
-from rulegrad.runtime.paths import cache_folder
+from rulegrad.support import forks
+from rulegrad.support.diskcache import shared
+from rulegrad.support.paths import cache_folder
 
 from .compilers import Compiler
 from .processor import core_count

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from rulegrad.errors import DeviceError, OutOfMemoryError
-from rulegrad.runtime import forks
-from rulegrad.runtime.forks import ForkGuard
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.selftest import add_number
+from rulegrad.support import forks
+from rulegrad.support.forks import ForkGuard
 
 from .driver import call, capability, cuda, discover, fingerprint, start
 from .launching import UNASKED_BYTES, geometry

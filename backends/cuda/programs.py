@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rulegrad.errors import DeviceError
-from rulegrad.runtime.diskcache import shared
 from rulegrad.runtime.kernel import Kernel, not_built, sources_of
+from rulegrad.support.diskcache import shared
 
 from .driver import nvrtc
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from rulegrad.errors import DeviceError, OutOfMemoryError
-from rulegrad.runtime import forks
 from rulegrad.runtime.kernel import Kernel, sources_of
 from rulegrad.runtime.selftest import add_number
+from rulegrad.support import forks
 
 from . import api
 from .api import discover

@@ -81,7 +81,7 @@ class _Executable:
 
     def __init__(self, kernel: Kernel) -> None:
         # Not at the top: saying what devices there are needs no engine.
-        from rulegrad.runtime.interpreter import KernelProgram
+        from rulegrad.interpreter.evaluation import KernelProgram
 
         self._program = KernelProgram(kernel.graph, kernel.name)
         self._layouts: dict[UOp, _Layout] = {}

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from rulegrad.runtime.device import Discovery, Found
-from rulegrad.runtime.diskcache import file_stamp
-from rulegrad.runtime.paths import cache_folder
+from rulegrad.support.diskcache import file_stamp
+from rulegrad.support.paths import cache_folder
 
 _SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 _SIMULATORS = ("oclgrind",)

@@ -9,9 +9,9 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from rulegrad.runtime import forks
-from rulegrad.runtime.diskcache import shared
 from rulegrad.runtime.kernel import Kernel, not_built, sources_of
+from rulegrad.support import forks
+from rulegrad.support.diskcache import shared
 
 from .drivers import opencl
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rulegrad.runtime.device import Discovery, Found
-from rulegrad.runtime.diskcache import file_stamp
+from rulegrad.support.diskcache import file_stamp
 
 _DRIVERS = (Path("/usr/share/vulkan/icd.d"), Path("/etc/vulkan/icd.d"))
 _SETTINGS = ("VK_ICD_FILENAMES", "VK_DRIVER_FILES", "WGPU_BACKEND_TYPE", "WGPU_LIB_PATH")

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from rulegrad.errors import DeviceError, OutOfMemoryError
-from rulegrad.runtime import forks
-from rulegrad.runtime.forks import ForkGuard
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.selftest import add_number
+from rulegrad.support import forks
+from rulegrad.support.forks import ForkGuard
 
 from .adapters import FEATURES, adapters, discover, fingerprint, target_for, wgpu
 from .pipelines import Pipeline, Pipelines

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from rulegrad.errors import DeviceError
-from rulegrad.runtime import forks
 from rulegrad.runtime.kernel import Kernel, not_built
+from rulegrad.support import forks
 
 from .adapters import wgpu
 

@@ -82,7 +82,7 @@ def ops_page() -> str:
     """The ops of the graph, as the op table describes them."""
     from rulegrad.lang.optable import OpTable
     from rulegrad.lang.parser import parse_file
-    from rulegrad.runtime.paths import data_folder
+    from rulegrad.support.paths import data_folder
 
     files = sorted(data_folder("rules").glob("ops*.rules"))
     declarations = [d for file in files for d in parse_file(file.read_text(encoding="utf-8"), file.name).declarations]

@@ -16,9 +16,9 @@ from rulegrad.config import config
 
 if TYPE_CHECKING:
     from rulegrad import array_api, errors, fft, masked, nn, optim, signal, special
+    from rulegrad.engine import load_rules, rewrite
     from rulegrad.ir import UOp
     from rulegrad.ir import dtype as dtypes
-    from rulegrad.lang.engine import load_rules, rewrite
     from rulegrad.nn.checkpoint_files import load, save
     from rulegrad.runtime.devices import load_backend
     from rulegrad.runtime.memory import memory_report, peak_memory, reset_peak_memory
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rulegrad.tensor import Tensor, linalg, no_grad
     from rulegrad.tensor.generators import Generator, fork_rng, get_rng_state, manual_seed, set_rng_state
     from rulegrad.tensor.torch_shapes import broadcast_shapes
-    from rulegrad.tracing import trace
+    from rulegrad.workbench.tracing import trace
 
 __version__ = "0.1.0"
 
@@ -52,7 +52,7 @@ _PLACES = {
     "linalg": ("rulegrad.linalg", ""),
     "load": ("rulegrad.nn.checkpoint_files", "load"),
     "load_backend": ("rulegrad.runtime.devices", "load_backend"),
-    "load_rules": ("rulegrad.lang.engine", "load_rules"),
+    "load_rules": ("rulegrad.engine", "load_rules"),
     "manual_seed": ("rulegrad.tensor.generators", "manual_seed"),
     "masked": ("rulegrad.masked", ""),
     "memory_report": ("rulegrad.runtime.memory", "memory_report"),
@@ -62,12 +62,12 @@ _PLACES = {
     "peak_memory": ("rulegrad.runtime.memory", "peak_memory"),
     "profile": ("rulegrad.runtime.profile", "profile"),
     "reset_peak_memory": ("rulegrad.runtime.memory", "reset_peak_memory"),
-    "rewrite": ("rulegrad.lang.engine", "rewrite"),
+    "rewrite": ("rulegrad.engine", "rewrite"),
     "save": ("rulegrad.nn.checkpoint_files", "save"),
     "set_rng_state": ("rulegrad.tensor.generators", "set_rng_state"),
     "signal": ("rulegrad.signal", ""),
     "special": ("rulegrad.special", ""),
-    "trace": ("rulegrad.tracing", "trace"),
+    "trace": ("rulegrad.workbench.tracing", "trace"),
     "value_and_grad": ("rulegrad.tensor.functional", "value_and_grad"),
     "vjp": ("rulegrad.tensor.functional", "vjp"),
     "vmap": ("rulegrad.tensor.mapping", "vmap"),

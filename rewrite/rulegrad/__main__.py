@@ -1,4 +1,4 @@
-"""`python -m rulegrad TOOL`: the tools, each a module of rulegrad.tools with `main(arguments) -> int`."""
+"""`python -m rulegrad TOOL`: the tools, each a module of rulegrad.workbench.tools with `main(arguments) -> int`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-import rulegrad.tools
+import rulegrad.workbench.tools
 from rulegrad.errors import RulegradError
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the tool that is named first; returns the exit status."""
-    tools = {module.name.replace("_", "-") for module in pkgutil.iter_modules(rulegrad.tools.__path__)}
+    tools = {module.name.replace("_", "-") for module in pkgutil.iter_modules(rulegrad.workbench.tools.__path__)}
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_usage(sorted(tools)))
         return 0
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _module(tool: str) -> ModuleType:
-    return importlib.import_module(f"rulegrad.tools.{tool.replace('-', '_')}")
+    return importlib.import_module(f"rulegrad.workbench.tools.{tool.replace('-', '_')}")
 
 
 def _usage(tools: Sequence[str]) -> str:

@@ -13,15 +13,14 @@ import numpy as np
 import pytest
 
 import rulegrad as rg
-from rulegrad import Tensor
+from rulegrad import Tensor, engine
 from rulegrad.compile import compile_graph
 from rulegrad.compile.kernels import forget_kernels
-from rulegrad.diagnosis import meaning, samples
 from rulegrad.errors import DeviceError
-from rulegrad.lang import engine
 from rulegrad.nn import functional
 from rulegrad.runtime import devices
 from rulegrad.runtime.backends import backend
+from rulegrad.workbench.diagnosis import meaning, samples
 
 try:
     devices.get("c")

@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 
 import rulegrad as rg
-from rulegrad import Tensor
+from rulegrad import Tensor, engine
 from rulegrad.compile import compile_graph
-from rulegrad.diagnosis import meaning, samples
-from rulegrad.lang import engine
-from rulegrad.runtime import statements
+from rulegrad.interpreter import statements
+from rulegrad.workbench.diagnosis import meaning, samples
 
 WARP, BANKS, BYTES = 32, 32, 4
 DTYPES = {

@@ -14,9 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rulegrad import Tensor
+from rulegrad import Tensor, engine
 from rulegrad.compile import compile_graph
-from rulegrad.lang import engine
 from rulegrad.runtime.backends import all_backends
 
 GOLDEN = Path(__file__).parent / "golden"

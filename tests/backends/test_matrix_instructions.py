@@ -16,10 +16,10 @@ from rulegrad import Tensor
 from rulegrad.compile import compile_graph
 from rulegrad.compile.kernels import forget_kernels
 from rulegrad.config import config
+from rulegrad.interpreter.numerics import tf32
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.kernel import Kernel
-from rulegrad.runtime.numerics import tf32
 
 CALLS = {"cuda_shim": r"\bw?g?mma_m\d+n\d+k\d+_\w+\(", "metal_shim": r"simdgroup_8x8\("}
 CASES = [("cuda_shim", "bfloat16", shapes) for shapes in ("shared", "padded", "one warp")]

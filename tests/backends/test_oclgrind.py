@@ -36,7 +36,7 @@ device.compile([kernel])[0](handles, wait=True)
 PROGRAMS = """
 import sys
 import numpy as np
-from rulegrad.conformance import programs
+from rulegrad.workbench.conformance import programs
 from rulegrad.runtime import devices
 assert devices.kind_of("opencl:0") == "simulator", "this is not Oclgrind"
 wanted = {programs}

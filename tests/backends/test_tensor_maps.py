@@ -16,17 +16,16 @@ import numpy as np
 import pytest
 
 import rulegrad as rg
-from rulegrad import Tensor
+from rulegrad import Tensor, engine
 from rulegrad.compile import compile_graph, forget_kernels
 from rulegrad.config import config
-from rulegrad.diagnosis import meaning, samples
 from rulegrad.errors import DeviceError, RewriteError
 from rulegrad.ir import UOp
-from rulegrad.lang import engine
 from rulegrad.nn import functional
 from rulegrad.runtime.backends import backend
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.kernel import Kernel, TensorMap
+from rulegrad.workbench.diagnosis import meaning, samples
 
 Shapes = tuple[tuple[int, ...], ...]
 Build = Callable[..., Tensor]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rulegrad.tools.check_backend import main
+from rulegrad.workbench.tools.check_backend import main
 
 TOY = Path(__file__).parents[2] / "examples" / "toy_accelerator"
 Climb = Callable[..., dict[str, dict[str, Any]]]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from rulegrad.tools.check_backend import main
+from rulegrad.workbench.tools.check_backend import main
 
 ROOT = Path(__file__).parents[2]
 TOY = ROOT / "examples" / "toy_accelerator"

@@ -13,8 +13,7 @@ import pytest
 import fusion
 import fusion_tables
 from corpus import GRAPHS
-from rulegrad import load_rules
-from rulegrad.lang import engine
+from rulegrad import engine, load_rules
 
 OURS = ["rulegrad", "store all", "fuse all"]
 

@@ -63,8 +63,7 @@ def test_reads_and_writes(name: str, reads: int, writes: int) -> None:
 
 def test_the_cost_of_a_plan_grows_with_the_graph() -> None:
     """The rules fire about twice as often on a graph of twice the size."""
-    from rulegrad import Tensor
-    from rulegrad.lang import engine
+    from rulegrad import Tensor, engine
 
     def firings(layers: int) -> int:
         x = Tensor([[0.5] * 256] * 256, device="opencl")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from rulegrad import Tensor, config
-from rulegrad.compile import checking, compile_graph, forget_kernels
-from rulegrad.diagnosis import meaning
+from rulegrad.compile import compile_graph, forget_kernels
 from rulegrad.errors import RewriteError
+from rulegrad.interpreter import statements
 from rulegrad.ir import UOp
-from rulegrad.runtime import statements
+from rulegrad.workbench.diagnosis import checking, meaning
 
 WRONG = """ruleset algebra:
     harmless: x:float32 * 7 -> x * 6 + x

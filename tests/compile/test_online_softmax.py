@@ -7,7 +7,7 @@ import pytest
 
 from rulegrad import Tensor, config
 from rulegrad.compile import compile_graph
-from rulegrad.runtime.numerics import Array
+from rulegrad.interpreter.numerics import Array
 
 RANDOM = np.random.default_rng(3)
 QUERIES, KEYS, WIDTH = 64, 48, 8

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from rulegrad import config
 from rulegrad.compile import forget_kernels, realize
+from rulegrad.interpreter.evaluation import evaluate
 from rulegrad.ir import UOp
 from rulegrad.runtime.buffer import Buffer
-from rulegrad.runtime.interpreter import evaluate
 
 
 def agree(outputs: list[UOp], buffers: list[Buffer]) -> None:

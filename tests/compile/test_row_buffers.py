@@ -7,15 +7,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from rulegrad import Tensor
+from rulegrad import Tensor, engine
 from rulegrad.compile import compile_graph
 from rulegrad.compile.kernels import forget_kernels
 from rulegrad.config import config
-from rulegrad.diagnosis import meaning, samples
 from rulegrad.errors import DeviceError
-from rulegrad.lang import engine
 from rulegrad.nn import functional
 from rulegrad.runtime import devices
+from rulegrad.workbench.diagnosis import meaning, samples
 
 Build = Callable[[Tensor], Sequence[Tensor]]
 

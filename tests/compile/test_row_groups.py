@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import rulegrad as rg
-from rulegrad import Tensor
+from rulegrad import Tensor, engine
 from rulegrad.compile import compile_graph
-from rulegrad.diagnosis import meaning, samples
-from rulegrad.lang import engine
+from rulegrad.workbench.diagnosis import meaning, samples
 
 Build = Callable[[Tensor], Sequence[Tensor]]
 

@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rulegrad
-from rulegrad import Tensor, config
+from rulegrad import Tensor, config, engine
 from rulegrad.compile import compile_graph
 from rulegrad.errors import RewriteError
 from rulegrad.ir import UOp
-from rulegrad.lang import engine
 from rulegrad.runtime.kernel import Kernel
 
 SHAPES = [(3, 5), (7,), (), (2, 3, 4), (600, 3), (1031,), (2, 1, 3, 1, 2)]

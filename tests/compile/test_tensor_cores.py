@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import rulegrad as rg
+from rulegrad import engine
 from rulegrad.compile import compile_graph
-from rulegrad.diagnosis import meaning, samples
-from rulegrad.lang import engine
+from rulegrad.interpreter.fragments import positions
 from rulegrad.nn import functional
-from rulegrad.runtime.fragments import positions
+from rulegrad.workbench.diagnosis import meaning, samples
 
 # A function that multiplies 4x4 matrices stands for the instruction of one thread, so that real devices can run it.
 SCALAR = (

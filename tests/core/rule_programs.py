@@ -12,7 +12,7 @@ from rulegrad.lang.checker import check
 from rulegrad.lang.compiler import compile_program
 from rulegrad.lang.diagnostics import report
 from rulegrad.lang.parser import parse_file
-from rulegrad.runtime.paths import data_folder
+from rulegrad.support.paths import data_folder
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from rule_programs import compile_rules, const, loop, op_table, rewritten, var
 from rulegrad.errors import RuleError
 from rulegrad.ir import UOp
 from rulegrad.lang.parser import parse_file
-from rulegrad.lang.rule_tests import RuleTests
+from rulegrad.workbench.rule_tests import RuleTests
 
 EXAMPLE = Path(__file__).parents[1] / "lang" / "pass" / "choices.rules"
 N, J, K = loop(0, 12), loop(1, 8), loop(2, 9)

@@ -22,10 +22,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rule_programs import compile_bytes, const, loop, op_table, var
 
-from rulegrad import _core
+from rulegrad import _core, engine
 from rulegrad.errors import RuleError, RulegradError
 from rulegrad.ir import UOp
-from rulegrad.lang import engine, syntax
+from rulegrad.lang import syntax
 from rulegrad.lang.compiler import ProgramCompiler, compile_op_table
 from rulegrad.lang.compiler.assembler import Alternative
 from rulegrad.lang.parser import parse_file

@@ -128,7 +128,8 @@ op TESTNAMES[kind: dtype = float16, what: op = ADD, notes: tuple = ()](x: T) -> 
 """
 PROGRAM = """
 import sys
-from rulegrad.lang import engine, sources
+from rulegrad import engine
+from rulegrad.engine import sources
 from pathlib import Path
 sources.loaded_files.append(Path(sys.argv[1]))
 from hypothesis import given, settings, strategies as st

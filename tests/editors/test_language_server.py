@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from rulegrad.runtime.paths import data_folder
+from rulegrad.support.paths import data_folder
 
 pytest.importorskip("pygls")
 

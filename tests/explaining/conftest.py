@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rulegrad.lang import engine
+from rulegrad import engine
 
 
 @pytest.fixture(scope="module", autouse=True)

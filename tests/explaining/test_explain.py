@@ -7,7 +7,7 @@ import pytest
 from rulegrad import UOp
 from rulegrad.config import config
 from rulegrad.errors import RewriteError, RuleError
-from rulegrad.explaining import Answer, Explanation, Subject, explain
+from rulegrad.workbench.explaining import Answer, Explanation, Subject, explain
 
 
 def var(number: int, dtype: str = "int32", shape: tuple[int, ...] = ()) -> UOp:

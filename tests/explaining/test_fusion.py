@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from rulegrad import UOp, load_rules
+from rulegrad import UOp, engine, load_rules
 from rulegrad.__main__ import main
 from rulegrad.errors import RewriteError, RuleError
-from rulegrad.explaining.conditions import Condition
-from rulegrad.explaining.fusion import explain_fusion
-from rulegrad.lang import engine
+from rulegrad.workbench.explaining.conditions import Condition
+from rulegrad.workbench.explaining.fusion import explain_fusion
 
 
 def parameter(slot: int, *shape: int) -> UOp:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rulegrad.explaining import Answer, Explanation, explain
+from rulegrad import engine
 from rulegrad.ir import UOp
-from rulegrad.lang import engine
-from rulegrad.tools import why
+from rulegrad.workbench.explaining import Answer, Explanation, explain
+from rulegrad.workbench.tools import why
 
 
 @pytest.fixture(scope="module", autouse=True)

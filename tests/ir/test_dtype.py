@@ -16,7 +16,7 @@ from rulegrad.ir import UOp
 from rulegrad.ir import dtype as d
 from rulegrad.lang.parser import parse_file
 from rulegrad.lang.syntax import DtypeDeclaration
-from rulegrad.runtime.paths import data_folder
+from rulegrad.support.paths import data_folder
 
 NUMPY_DTYPES = [x for x in d.ALL if x not in ("bfloat16", "float8_e4m3fn", "float8_e5m2")]
 ML_DTYPES = [x for x in d.ALL if x not in NUMPY_DTYPES]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from rulegrad.lang import engine
-from rulegrad.lang.analysis import analyse
+from rulegrad import engine
 from rulegrad.lang.checker import check
 from rulegrad.lang.diagnostics import Diagnostic
 from rulegrad.lang.parser import parse_file
+from rulegrad.workbench.analysis import analyse
 
 OP_TABLE = Path(__file__).parents[2] / "rules" / "ops.rules"
 FINE = {

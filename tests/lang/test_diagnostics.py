@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from rulegrad.errors import RuleError
-from rulegrad.lang.analysis import analyse
 from rulegrad.lang.checker import check
 from rulegrad.lang.diagnostics import CODES, Diagnostic, did_you_mean, report
 from rulegrad.lang.parser import parse_file
 from rulegrad.lang.syntax import File, Span
+from rulegrad.workbench.analysis import analyse
 
 HERE = Path(__file__).parent
 OP_TABLE = HERE.parents[1] / "rules" / "ops.rules"

@@ -17,13 +17,14 @@ from pathlib import Path
 
 import pytest
 
+from rulegrad import engine
+from rulegrad.engine.sources import Sources
 from rulegrad.errors import RuleError
-from rulegrad.lang import engine, syntax
+from rulegrad.lang import syntax
 from rulegrad.lang.checker import check
 from rulegrad.lang.diagnostics import report
 from rulegrad.lang.parser import parse_file
-from rulegrad.lang.rule_tests import RuleTests
-from rulegrad.lang.sources import Sources
+from rulegrad.workbench.rule_tests import RuleTests
 
 ROOT = Path(__file__).parents[2]
 BASE = ("ops.rules", "views.rules")

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from rulegrad.errors import RuleError
-from rulegrad.lang.formatter import format_text
-from rulegrad.lang.formatter.documents import format_document
 from rulegrad.lang.lexer import Source, tokenize
 from rulegrad.lang.parser import parse_file
 from rulegrad.lang.walk import meaning
+from rulegrad.workbench.formatter import format_text
+from rulegrad.workbench.formatter.documents import format_document
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import pytest
 
+from rulegrad import engine
 from rulegrad.errors import RuleError
-from rulegrad.lang import engine
 from rulegrad.lang.checker import check
 from rulegrad.lang.compiler import ProgramCompiler, compile_op_table
 from rulegrad.lang.parser import parse_file

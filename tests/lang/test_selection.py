@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from rulegrad import UOp, config, rewrite
+from rulegrad import UOp, config, engine, rewrite
+from rulegrad.engine.selection import switched_off
 from rulegrad.errors import ConfigError
-from rulegrad.lang import engine, syntax
+from rulegrad.lang import syntax
 from rulegrad.lang.compiler import in_order
 from rulegrad.lang.parser import parse_file
-from rulegrad.lang.selection import switched_off
 
 X = UOp("PARAM", (), "float32", slot=0, shape=())
 

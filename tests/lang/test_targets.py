@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import rulegrad as rg
+from rulegrad import engine
 from rulegrad.errors import RuleError
-from rulegrad.lang import engine, targets
+from rulegrad.lang import targets
 from rulegrad.lang.checker import check
 from rulegrad.lang.merging import with_bases
 from rulegrad.lang.parser import parse_file

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rulegrad import UOp, config, load_rules, rewrite
+from rulegrad import UOp, config, engine, load_rules, rewrite
 from rulegrad.errors import ConfigError, RuleError
-from rulegrad.lang import engine
 
 Write = Callable[[str, str], Path]
 X = UOp("PARAM", (), "float32", slot=0, shape=())
@@ -181,7 +180,7 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_environment(write: Write, tmp_path: Path) -> None:
     paths = [write("a.rules", ZERO.format("+", "+")), write("b.rules", ONE_MORE)]
-    code = "from rulegrad.lang import engine; print('algebra.my_rule' in engine.rules(), 'one_more.more' in engine.rules())"
+    code = "from rulegrad import engine; print('algebra.my_rule' in engine.rules(), 'one_more.more' in engine.rules())"
     done = python(code, RULEGRAD_RULES=os.pathsep.join(map(str, paths)))
     assert done.stdout.split() == ["True", "True"], done.stderr
     done = python(code, RULEGRAD_RULES=str(tmp_path / "gone.rules"))

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rulegrad import engine
+from rulegrad.interpreter.evaluation import evaluate
 from rulegrad.ir import UOp
-from rulegrad.lang import engine
-from rulegrad.runtime.interpreter import evaluate
 
 Array = np.ndarray
 Lower = Callable[..., UOp]

@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
+from rulegrad import engine
 from rulegrad.compile.kernels import compile_kernels
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.lang import engine
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float32", "float64")

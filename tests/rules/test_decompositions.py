@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
+from rulegrad import engine
+from rulegrad.interpreter.evaluation import evaluate
 from rulegrad.ir import UOp
-from rulegrad.lang import engine
-from rulegrad.runtime.interpreter import evaluate
 
 DIVISIONS = ("FLOORDIV", "FLOORMOD", "TRUNCDIV", "TRUNCMOD")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

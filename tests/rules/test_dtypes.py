@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rulegrad import engine
+from rulegrad.interpreter.evaluation import run_kernel
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.lang import engine
-from rulegrad.runtime.interpreter import run_kernel
 
 SMALL = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 

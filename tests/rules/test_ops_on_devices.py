@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rulegrad import engine
 from rulegrad.compile import realize
-from rulegrad.conformance.values import differs, first_difference, operands
 from rulegrad.errors import DtypeError
+from rulegrad.interpreter.evaluation import evaluate
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import ALL, DType
-from rulegrad.lang import engine, syntax
+from rulegrad.lang import syntax
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
-from rulegrad.runtime.interpreter import evaluate
+from rulegrad.workbench.conformance.values import differs, first_difference, operands
 
 DTYPES = [d for d in ALL if d.kind not in ("void", "index", "complex")]
 SIZE = 2048  # elements: every pair of special values, and random bits

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from rulegrad.lang import engine
-from rulegrad.lang.proof.ledger import Hashes, Ledger
-from rulegrad.lang.proof.programs import entries_of
-from rulegrad.lang.proof.prover import PROBLEMS, Outcome
-from rulegrad.tools import prove
+from rulegrad import engine
+from rulegrad.workbench.proof.ledger import Hashes, Ledger
+from rulegrad.workbench.proof.programs import entries_of
+from rulegrad.workbench.proof.prover import PROBLEMS, Outcome
+from rulegrad.workbench.tools import prove
 
 pytest.importorskip("z3")
 

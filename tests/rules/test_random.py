@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rulegrad import engine
 from rulegrad.compile import realize
+from rulegrad.interpreter.evaluation import evaluate
 from rulegrad.ir import UOp
-from rulegrad.lang import engine
 from rulegrad.runtime.buffer import Buffer
-from rulegrad.runtime.interpreter import evaluate
 
 # (counter, key, result), as published with Random123: words 0 and 1 of each.
 KNOWN = [

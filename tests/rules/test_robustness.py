@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rulegrad import config
-from rulegrad.diagnosis.corpus import PROGRAMS, answers
-from rulegrad.runtime.numerics import Array
+from rulegrad.interpreter.numerics import Array
+from rulegrad.workbench.diagnosis.corpus import PROGRAMS, answers
 
 ON_EVERY_DEVICE = ("booleans", "training")
 

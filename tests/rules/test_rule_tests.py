@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from rulegrad.lang import engine, syntax
-from rulegrad.lang.proof.lines import on_values
-from rulegrad.lang.rule_tests import Case, RuleTests, owners
+from rulegrad import engine
+from rulegrad.lang import syntax
 from rulegrad.lang.walk import calls_in
+from rulegrad.workbench.proof.lines import on_values
+from rulegrad.workbench.rule_tests import Case, RuleTests, owners
 
 TESTS = RuleTests(engine.loaded().sources.files)
 

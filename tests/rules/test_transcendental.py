@@ -7,9 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from rulegrad import engine
+from rulegrad.interpreter.evaluators import evaluators
 from rulegrad.ir import UOp
-from rulegrad.lang import engine, syntax
-from rulegrad.runtime.evaluators import evaluators
+from rulegrad.lang import syntax
 
 NAMES = ("EXP", "EXP2", "EXPM1", "LOG", "LOG2", "LOG10", "LOG1P", "SIN", "COS", "TAN", "SINH", "COSH", "TANH")
 INVERSE = {

@@ -18,8 +18,8 @@ from rulegrad.ir import UOp
 from rulegrad.runtime import devices
 from rulegrad.runtime.backends import backend
 from rulegrad.runtime.buffer import Buffer
-from rulegrad.runtime.diskcache import shared
 from rulegrad.runtime.kernel import Kernel
+from rulegrad.support.diskcache import shared
 
 try:
     devices.get("c")

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from rulegrad.config import config
+from rulegrad.engine import sources
 from rulegrad.errors import DeviceError
-from rulegrad.lang import sources
 from rulegrad.runtime import backends, devices, probe
 from rulegrad.runtime.backends import Backend
-from rulegrad.runtime.paths import data_folder
+from rulegrad.support.paths import data_folder
 
 ABORTING = """
 import os

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from rulegrad.config import config
-from rulegrad.runtime import diskcache
-from rulegrad.runtime.diskcache import DiskCache
-from rulegrad.runtime.paths import cache_folder
+from rulegrad.support import diskcache
+from rulegrad.support.diskcache import DiskCache
+from rulegrad.support.paths import cache_folder
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_the_oldest_entries_go_first(folder: Path, monkeypatch: pytest.MonkeyPat
 def test_several_processes(folder: Path) -> None:
     code = (
         "import sys\n"
-        "from rulegrad.runtime.diskcache import DiskCache\n"
+        "from rulegrad.support.diskcache import DiskCache\n"
         "cache = DiskCache('a.sqlite')\n"
         "for k in range(50):\n"
         "    cache.put('kind', f'{sys.argv[1]} {k}', bytes(2000))\n"

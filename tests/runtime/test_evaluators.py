@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from rulegrad.errors import DeviceError, GraphError
+from rulegrad.interpreter.evaluators import Evaluators, evaluators, load
 from rulegrad.ir.dtype import ALL as EVERY
 from rulegrad.ir.dtype import DType, as_dtype, index
-from rulegrad.runtime.evaluators import Evaluators, evaluators, load
 
 # Complex numbers are looked at in tests/tensor/test_complex.py.
 ALL = [d for d in EVERY if not d.is_complex]

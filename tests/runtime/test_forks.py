@@ -8,14 +8,15 @@ import sys
 
 import pytest
 
-from rulegrad.runtime import forks
+from rulegrad.support import forks
 
 has_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 HELD = """
 import faulthandler, os, threading, weakref
 from rulegrad import Tensor
-from rulegrad.runtime import devices, forks, diskcache
+from rulegrad.runtime import devices
+from rulegrad.support import forks, diskcache
 
 assert (Tensor([1.0], device="numpy") + 1).item() == 2
 locks = [*forks._locks]

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rulegrad.errors import DeviceError, GraphError
+from rulegrad.interpreter import plan
+from rulegrad.interpreter.evaluation import KernelProgram, evaluate, run_kernel
+from rulegrad.interpreter.products import sum_of_products
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.runtime import plan
-from rulegrad.runtime.interpreter import KernelProgram, evaluate, run_kernel
-from rulegrad.runtime.products import sum_of_products
 
 Array = np.ndarray[Any, Any]
 _ids = itertools.count(1)

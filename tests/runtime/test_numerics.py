@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rulegrad.runtime.numerics import power, threefry
+from rulegrad.interpreter.numerics import power, threefry
 
 # From the known-answer tests of Random123, threefry2x32 with 20 rounds: counter, key, result.
 KNOWN = [

@@ -20,8 +20,8 @@ from rulegrad.errors import DeviceError, OutOfMemoryError
 from rulegrad.ir import UOp
 from rulegrad.runtime import backends, devices
 from rulegrad.runtime.buffer import Buffer
-from rulegrad.runtime.diskcache import shared
 from rulegrad.runtime.kernel import Kernel
+from rulegrad.support.diskcache import shared
 
 try:
     devices.get("opencl:0")

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from rulegrad import Tensor, config
-from rulegrad.compile.checking import _told
 from rulegrad.compile.kernels import _require_arithmetic
 from rulegrad.errors import RewriteError
+from rulegrad.interpreter.numerics import Array
 from rulegrad.ir import UOp
-from rulegrad.runtime.numerics import Array
+from rulegrad.workbench.diagnosis.checking import _told
 
 SMALL = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 VALUES = np.array([[1, 3, 2, 5], [2, 0, 1, 1]], np.float32)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rulegrad import engine
 from rulegrad.errors import DeviceError
+from rulegrad.interpreter import statements
+from rulegrad.interpreter.numerics import Array
+from rulegrad.interpreter.statements import Statements
 from rulegrad.ir import UOp
-from rulegrad.lang import engine
-from rulegrad.runtime import statements
-from rulegrad.runtime.numerics import Array
-from rulegrad.runtime.statements import Statements
 
 
 def number(value: int) -> UOp:

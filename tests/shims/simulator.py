@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from rulegrad import engine
 from rulegrad.errors import DeviceError, OutOfMemoryError
-from rulegrad.lang import engine
 from rulegrad.lang.compiler import library_of
 from rulegrad.lang.compiler.forms import rows_of_table
 from rulegrad.runtime.device import Discovery, Found
 from rulegrad.runtime.kernel import Kernel, TensorMap, not_built
-from rulegrad.runtime.paths import cache_folder
+from rulegrad.support.paths import cache_folder
 
 CORE = Path(__file__).with_name("core.hpp")
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]

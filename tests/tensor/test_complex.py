@@ -9,12 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rulegrad import Tensor
+from rulegrad import Tensor, engine
 from rulegrad.compile.schedule import make_schedule
 from rulegrad.errors import DtypeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.lang import engine
 
 Array = np.ndarray[Any, Any]
 

@@ -11,9 +11,8 @@ import pytest
 
 import rulegrad as rg
 import rulegrad.nn.functional as F
-from rulegrad import Tensor, nn, no_grad, optim
+from rulegrad import Tensor, engine, nn, no_grad, optim
 from rulegrad.compile.realize import _plans
-from rulegrad.lang import engine
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer, live_buffers
 from rulegrad.runtime.memory import peak_memory, reset_peak_memory

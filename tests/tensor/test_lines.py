@@ -7,7 +7,7 @@ import os
 
 from rulegrad import Tensor, config
 from rulegrad.runtime.profile import profile
-from rulegrad.tensor.lines import line_of, user_line
+from rulegrad.runtime.source_lines import line_of, user_line
 
 
 def _here(offset: int) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from rulegrad import Tensor, grad, special, vmap
 from rulegrad.errors import ShapeError
-from rulegrad.runtime.numerics import polygamma
+from rulegrad.interpreter.numerics import polygamma
 
 
 @pytest.mark.parametrize("order", [1, 2, 9])

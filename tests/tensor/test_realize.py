@@ -8,9 +8,8 @@ import weakref
 import numpy as np
 import pytest
 
-from rulegrad import Tensor, profile
+from rulegrad import Tensor, engine, profile
 from rulegrad.errors import DeviceError, DtypeError, ShapeError
-from rulegrad.lang import engine
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
 

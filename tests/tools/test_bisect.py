@@ -10,10 +10,10 @@ import pytest
 
 from rulegrad import UOp, config
 from rulegrad.__main__ import main
-from rulegrad.diagnosis.bisecting import NoCulpritError, Trial, find_culprit
-from rulegrad.diagnosis.blaming import read_blame
-from rulegrad.diagnosis.trials import Commands
 from rulegrad.errors import RulegradError
+from rulegrad.workbench.diagnosis.bisecting import NoCulpritError, Trial, find_culprit
+from rulegrad.workbench.diagnosis.blaming import read_blame
+from rulegrad.workbench.diagnosis.trials import Commands
 
 # Wrong for 5 only: the first firings are right.
 WRONG = """ruleset algebra:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from rulegrad.conformance import programs
-from rulegrad.conformance.ladder import Ladder
-from rulegrad.conformance.programs import LAYOUTS
-from rulegrad.conformance.spelling import Spellings, quoted_line
-from rulegrad.conformance.values import differs, operands
-from rulegrad.lang import engine
-from rulegrad.tools.check_backend import main
+from rulegrad import engine
+from rulegrad.workbench.conformance import programs
+from rulegrad.workbench.conformance.ladder import Ladder
+from rulegrad.workbench.conformance.programs import LAYOUTS
+from rulegrad.workbench.conformance.spelling import Spellings, quoted_line
+from rulegrad.workbench.conformance.values import differs, operands
+from rulegrad.workbench.tools.check_backend import main
 
 
 def climbed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, dict]]:

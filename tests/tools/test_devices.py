@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from rulegrad import Tensor, config, load_rules
+from rulegrad import Tensor, config, engine, load_rules
 from rulegrad.__main__ import main
 from rulegrad.compile import compile_graph
+from rulegrad.engine import measured
 from rulegrad.errors import ConfigError, RuleError
-from rulegrad.lang import engine, measured
 from rulegrad.runtime import probe
 
 
@@ -123,7 +123,7 @@ def test_measuring(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_is_measured_is_printed(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from rulegrad.diagnosis import measuring
+    from rulegrad.workbench.diagnosis import measuring
 
     told = engine.target_declaration("numpy").limits
     numbers = {"bandwidth": 123456, "rate": 7, "launch": 8}

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from rulegrad import UOp, config
-from rulegrad.compile.checking import Checker
 from rulegrad.errors import RewriteError
-from rulegrad.tools import prove, test
+from rulegrad.workbench.diagnosis.checking import Checker
+from rulegrad.workbench.tools import prove, test
 
 
 def value(dtype: str, slot: int = 0) -> UOp:
@@ -122,10 +122,10 @@ pass hidden rewrite walk:
 OPS_PROGRAM = """
 import json, numpy as np
 from rulegrad import UOp, config
-from rulegrad.compile.checking import Checker
+from rulegrad.workbench.diagnosis.checking import Checker
 from rulegrad.errors import RewriteError
-from rulegrad.runtime.evaluators import evaluators
-from rulegrad.tools import prove
+from rulegrad.interpreter.evaluators import evaluators
+from rulegrad.workbench.tools import prove
 table, eighth = evaluators(), np.float32(1 + 2**-12)
 clamped = table.evaluate("ADD_CLAMPED", "int8", [np.int8([100, -100, 1]), np.int8([100, -100, 1])])
 print(json.dumps(clamped.tolist()))

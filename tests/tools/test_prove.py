@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rulegrad.errors import RuleError
-from rulegrad.tools import prove
+from rulegrad.workbench.tools import prove
 
 pytest.importorskip("z3")
 

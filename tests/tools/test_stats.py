@@ -63,7 +63,7 @@ def test_the_census(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_extern_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from rulegrad import UOp, load_rules, rewrite
-    from rulegrad.diagnosis.counting import census, counted
+    from rulegrad.workbench.diagnosis.counting import census, counted
 
     rules = tmp_path / "extern.rules"
     rules.write_text(

@@ -11,7 +11,7 @@ import pytest
 from rulegrad.__main__ import main
 from rulegrad.config import config
 from rulegrad.errors import RuleError
-from rulegrad.tools import check, test
+from rulegrad.workbench.tools import check, test
 
 MINE = """extern pure greatest(a: int, b: int) -> int = "builtins.max"
     test greatest(3, 4) -> 4

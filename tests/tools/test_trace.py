@@ -10,7 +10,7 @@ import pytest
 
 from rulegrad import UOp
 from rulegrad.__main__ import main
-from rulegrad.tracing import FORMAT
+from rulegrad.workbench.tracing import FORMAT
 
 SCRIPT = """
 import sys

@@ -13,12 +13,11 @@ import pytest
 from browser import Browser, find_browser
 
 import rulegrad as rg
-from rulegrad import Tensor, UOp
+from rulegrad import Tensor, UOp, engine
 from rulegrad.compile import compile_graph
 from rulegrad.errors import RewriteError
-from rulegrad.lang import engine
-from rulegrad.tracing import Selection, Trace
-from rulegrad.tracing.page import page
+from rulegrad.workbench.tracing import Selection, Trace
+from rulegrad.workbench.tracing.page import page
 
 SMALL = "viewer.view.panels.map(panel => [...panel.graph.nodes()].length)"
 MARKS = "viewer.view.panels.map(panel => [...panel.marks.values()].sort())"

@@ -11,7 +11,7 @@ import pytest
 
 from rulegrad import UOp
 from rulegrad.__main__ import main
-from rulegrad.lang.engine import LoadedRules
+from rulegrad.engine import LoadedRules
 
 LOOP = UOp("RANGE", (UOp.const(100, "index"),), id=0, kind="output")
 NESTED = ((LOOP * 1) // 3 + 1) // 4

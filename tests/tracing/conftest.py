@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rulegrad.tracing import Trace
+from rulegrad.workbench.tracing import Trace
 
 sys.path.insert(0, str(Path(__file__).parent))
 

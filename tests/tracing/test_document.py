@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import rulegrad as rg
-from rulegrad.tracing import FORMAT, VERSION, Selection, Trace
+from rulegrad.workbench.tracing import FORMAT, VERSION, Selection, Trace
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from rulegrad.tracing import VERSION, Trace
+from rulegrad.workbench.tracing import VERSION, Trace
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "tracing.md").read_text(encoding="utf-8")
 

@@ -11,11 +11,10 @@ import pytest
 from traces import inside_trace, var
 
 import rulegrad as rg
-from rulegrad import UOp
-from rulegrad.compile.checking import Checker
+from rulegrad import UOp, engine
 from rulegrad.errors import RewriteError
-from rulegrad.lang import engine
-from rulegrad.tracing import Selection, Trace
+from rulegrad.workbench.diagnosis.checking import Checker
+from rulegrad.workbench.tracing import Selection, Trace
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -102,7 +101,7 @@ def test_a_failure_under_check() -> None:
 
 
 def test_a_graph_that_is_not_valid_under_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rulegrad.compile.checking._core.verify", lambda root, stage: "it is wrong")
+    monkeypatch.setattr("rulegrad.workbench.diagnosis.checking._core.verify", lambda root, stage: "it is wrong")
     with rg.config(check=1), rg.trace() as trace, pytest.raises(RewriteError, match="not valid"):
         Checker(var(1) + 0, None).run(var(1) + 0, "inside_pull", "kernel")
     (one,) = trace.passes

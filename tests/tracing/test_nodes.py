@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rulegrad import UOp
-from rulegrad.tracing.nodes import MOST_CHANGED, NodeTable, difference
+from rulegrad.workbench.tracing.nodes import MOST_CHANGED, NodeTable, difference
 
 
 def loop(number: int) -> UOp:

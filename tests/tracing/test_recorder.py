@@ -11,12 +11,12 @@ import pytest
 from traces import index_expression
 
 import rulegrad as rg
-from rulegrad import Tensor, _core
+from rulegrad import Tensor, _core, engine
 from rulegrad.compile import compile_graph
+from rulegrad.engine import watching
 from rulegrad.errors import ConfigError
-from rulegrad.lang import engine, watching
-from rulegrad.tracing import Trace
-from rulegrad.tracing.recorder import TracedPass
+from rulegrad.workbench.tracing import Trace
+from rulegrad.workbench.tracing.recorder import TracedPass
 
 
 def named(trace: Trace, name: str) -> list[TracedPass]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rulegrad.tracing import Selection, Trace
+from rulegrad.workbench.tracing import Selection, Trace
 
 
 def test_a_small_trace(small: Trace) -> None:

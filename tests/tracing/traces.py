@@ -8,7 +8,7 @@ import rulegrad as rg
 from rulegrad import Tensor, UOp, no_grad
 from rulegrad.compile import compile_graph
 from rulegrad.errors import RewriteError
-from rulegrad.tracing import Trace
+from rulegrad.workbench.tracing import Trace
 
 
 def index_expression() -> UOp:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rulegrad import engine
 from rulegrad.errors import DtypeError
 from rulegrad.ir.dtype import DType, int64
-from rulegrad.lang import engine
 from rulegrad.runtime import devices as runtime_devices
 from rulegrad.runtime.backends import all_backends
 from rulegrad.tensor.storage import default_float

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from rulegrad import engine
 from rulegrad.compile.kernels import forget_kernels
 from rulegrad.compile.realize import compile_graph, plan_memory_of, prepare, realize
+from rulegrad.engine import watching
 from rulegrad.ir import UOp
-from rulegrad.lang import engine, watching
 
 #: What is Python and not rules: file, what it does, why it is no rule; docs/architecture.md has the same table.
 HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
@@ -35,7 +36,7 @@ HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
         "bookkeeping; `rules/memory.rules` says which kernels may",
     ),
     "estimate": ("counts operations and bytes of a kernel for the profile", "reports, does not change a graph"),
-    "checking": ("compares a graph's meaning before and after a pass (`CHECK=2`)", "it runs the interpreter"),
+    "checking": ("loads what compares graphs before and after passes (`CHECK`)", "it is the workbench's"),
 }
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rulegrad import engine
 from rulegrad._core import signature
 from rulegrad.compile import kernels
+from rulegrad.engine import watching
 from rulegrad.ir import UOp
-from rulegrad.lang import engine, watching
 from rulegrad.runtime import devices
 
 _decided: dict[tuple[bytes, str], tuple[bool, ...]] = {}  # by signature, for a target

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from rulegrad import engine
+from rulegrad.compile.checking import checks
 from rulegrad.compile.estimate import estimate
 from rulegrad.config import config
 from rulegrad.config import on_change as on_setting
+from rulegrad.engine import watching
 from rulegrad.errors import DtypeError, RewriteError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.lang import engine, watching
 from rulegrad.runtime.kernel import Kernel, TensorMap
 
 _OPERATORS = frozenset(("Unary", "Binary"))
@@ -166,9 +168,7 @@ def _runner(graph: UOp, target: str) -> Callable[[UOp, str, str], UOp]:
     """How passes are run on this kernel: plainly, or checked as the setting `check` says."""
     if config.check == 0:
         return lambda before, name, stage: engine.rewrite(before, name, target)
-    from rulegrad.compile.checking import Checker
-
-    checker = Checker(graph, target)
+    checker = checks().Checker(graph, target)
     return lambda before, name, stage: checker.run(before, name, stage)[0]
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rulegrad import engine
 from rulegrad.compile.memory_plan import Use
-from rulegrad.lang import engine
 from rulegrad.runtime.kernel import stores_of
 
 if TYPE_CHECKING:

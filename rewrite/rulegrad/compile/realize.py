@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
+from rulegrad import engine
 from rulegrad._core import signature
 from rulegrad.compile import kernels
 from rulegrad.compile.estimate import nbytes
@@ -15,9 +16,9 @@ from rulegrad.compile.kernels import compile_kernels
 from rulegrad.compile.memory_plan import MemoryPlan, Use, plan_memory, useful_inputs
 from rulegrad.compile.overwriting import overwritable, overwriting, use_of
 from rulegrad.compile.schedule import Schedule, find_lines, make_schedule, number_buffers
+from rulegrad.engine import watching
 from rulegrad.errors import DeviceError
 from rulegrad.ir import UOp
-from rulegrad.lang import engine, watching
 from rulegrad.runtime import devices, index_checks, profile
 from rulegrad.runtime.allocator import rounded
 from rulegrad.runtime.buffer import Buffer, Layout

@@ -7,12 +7,15 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rulegrad import engine
+from rulegrad.compile.checking import checks
 from rulegrad.compile.fused import Fused
 from rulegrad.config import config
+from rulegrad.engine import watching
 from rulegrad.errors import DtypeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.lang import engine, watching
+from rulegrad.runtime import source_lines
 from rulegrad.runtime.kernel import stores_of
 
 if TYPE_CHECKING:
@@ -46,9 +49,7 @@ def number_buffers(graph: UOp) -> tuple[UOp, list[UOp]]:
     numbered, info = engine.run(graph, "number")
     by_slot = info["numbered"]["place"]
     if config.check >= 2 and graph.src[0].dtype != "void":
-        from rulegrad.compile.checking import check_numbering
-
-        check_numbering(graph, numbered, by_slot)
+        checks().check_numbering(graph, numbered, by_slot)
     return numbered, by_slot
 
 
@@ -88,9 +89,7 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
         kernels = [node for node in nodes if _is_kernel(node, grouped)]
         print(fused.text(kernels, lines, target), file=sys.stderr)
     if config.check >= 2:
-        from rulegrad.compile.checking import check_schedule
-
-        check_schedule(numbered, schedule)
+        checks().check_schedule(numbered, schedule)
     return schedule
 
 
@@ -120,9 +119,7 @@ def _runner(graph: UOp, target: str) -> Callable[[UOp, str, Sequence[UOp]], tupl
     if config.check == 0:
         trace = config.debug >= 2  # it is printed which rules fired
         return lambda before, name, follow: engine.run(before, name, target, trace, follow)
-    from rulegrad.compile.checking import Checker
-
-    checker = Checker(graph, target)
+    checker = checks().Checker(graph, target)
     return lambda before, name, follow: checker.run(before, name, "tensor", follow)
 
 
@@ -153,12 +150,10 @@ def _number(slot: UOp, numbers: dict[UOp, int]) -> int:
 
 def find_lines(graphs: Sequence[UOp]) -> dict[UOp, str]:
     """The user's lines of a graph's nodes, where somebody records them."""
-    from rulegrad.tensor import lines
-
-    if not lines.recording():
+    if not source_lines.recording():
         return {}
     nodes = UOp("SINK", tuple(graphs)).toposort()
-    found = {node: line for node in nodes if (line := lines.line_of(node))}
+    found = {node: line for node in nodes if (line := source_lines.line_of(node))}
     inherited: dict[UOp, str] = {}
     for node in reversed(nodes):  # what an operation is made of has the line of the first one that uses it
         if line := found.get(node, inherited.get(node, "")):

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, overload
 from rulegrad import _core
 from rulegrad.config import config
 from rulegrad.config import on_change as on_setting
+from rulegrad.engine import kept, measured, sources, watching
+from rulegrad.engine.selection import WHERE_THERE, RuleFacts, check_limited, facts_of, switched_off
+from rulegrad.engine.sources import Sources
+from rulegrad.engine.statistics import Statistics
+from rulegrad.engine.watching import Change
 from rulegrad.errors import RewriteError, RuleError, RulegradError
-from rulegrad.lang import kept, measured, sources, watching
-from rulegrad.lang.selection import WHERE_THERE, RuleFacts, check_limited, facts_of, switched_off
-from rulegrad.lang.sources import Sources
-from rulegrad.lang.statistics import Statistics
-from rulegrad.lang.watching import Change
-from rulegrad.runtime.diskcache import DiskCache
+from rulegrad.support.diskcache import DiskCache
 
 if TYPE_CHECKING:
     from rulegrad.lang import syntax

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rulegrad.config import config
 from rulegrad.errors import ConfigError, RuleError
-from rulegrad.runtime.paths import cache_folder
+from rulegrad.support.paths import cache_folder
 
 if TYPE_CHECKING:
     from rulegrad.lang import syntax
@@ -64,7 +64,7 @@ def write(target: str, limits: Mapping[str, int], about: str) -> Path:
 
     about: what was measured, for people who open the file. Raises ConfigError where the file cannot be written.
     """
-    from rulegrad.lang import engine
+    from rulegrad import engine
 
     path = file_of(target)
     numbers = ", ".join(f"{name} {number}" for name, number in limits.items())
@@ -88,7 +88,7 @@ def forget(target: str | None = None) -> list[Path]:
 
     Raises ConfigError for one that cannot be removed.
     """
-    from rulegrad.lang import engine
+    from rulegrad import engine
 
     found = [path for path in files() if target in (None, path.stem)]
     for path in found:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from rulegrad import _core
 from rulegrad.config import config
+from rulegrad.engine import measured
 from rulegrad.errors import RuleError
-from rulegrad.installed import BACKENDS, RULES, installed
-from rulegrad.lang import measured
-from rulegrad.runtime.paths import data_folder
+from rulegrad.support.installed import BACKENDS, RULES, installed
+from rulegrad.support.paths import data_folder
 
 if TYPE_CHECKING:
     from rulegrad.lang import syntax
@@ -163,6 +163,7 @@ def _parsed(text: str, path: str) -> syntax.File:
 @cache
 def _engine_version() -> str:
     """Changes when the compiler or the instruction set does."""
-    folder = Path(__file__).parent
-    stamps = [(p.name, p.stat().st_mtime_ns, p.stat().st_size) for p in sorted(folder.rglob("*.py"))]
+    here = Path(__file__).parent  # what is kept of compiled rules is made by these two packages
+    files = [*sorted(here.glob("*.py")), *sorted((here.parent / "lang").rglob("*.py"))]
+    stamps = [(p.name, p.stat().st_mtime_ns, p.stat().st_size) for p in files]
     return repr((_core.OPCODES, stamps))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rulegrad.runtime.numerics import Array
+from rulegrad.interpreter.numerics import Array
 
 
 def gather(x: Array, index: Array, axis: int) -> Array:

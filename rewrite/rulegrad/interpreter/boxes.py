@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rulegrad.runtime.fragments import turned_over
+from rulegrad.interpreter.fragments import turned_over
 
 _BYTES_OF_A_PLACE = 16
 _PLACES = 3  # as powers of 2: eight places on a line, exchanged by eight lines

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rulegrad.errors import DeviceError, GraphError
+from rulegrad.interpreter.evaluators import Evaluators, evaluators
+from rulegrad.interpreter.numerics import Array
+from rulegrad.interpreter.plan import Plan
+from rulegrad.interpreter.planner import Planner
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.runtime.evaluators import Evaluators, evaluators
-from rulegrad.runtime.numerics import Array
-from rulegrad.runtime.plan import Plan
-from rulegrad.runtime.planner import Planner
 
 if TYPE_CHECKING:
     from rulegrad.ir import UOp

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rulegrad.engine.sources import declares_ops, user_files
 from rulegrad.errors import DeviceError, RuleError
+from rulegrad.interpreter.numerics import INDEX_PRIMITIVES, PRIMITIVES, Array, bitcast, convert, joined, tf32, threefry
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.lang import syntax
 from rulegrad.lang.rounding import steps_round
-from rulegrad.lang.sources import declares_ops, user_files
-from rulegrad.runtime.numerics import INDEX_PRIMITIVES, PRIMITIVES, Array, bitcast, convert, joined, tf32, threefry
-from rulegrad.runtime.paths import data_folder
+from rulegrad.support.paths import data_folder
 
 
 class _Operands(NamedTuple):

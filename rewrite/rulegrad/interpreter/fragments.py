@@ -10,8 +10,8 @@ import numpy as np
 from rulegrad.ir.dtype import as_dtype
 
 if TYPE_CHECKING:
+    from rulegrad.interpreter.numerics import Array
     from rulegrad.ir import UOp
-    from rulegrad.runtime.numerics import Array
 
 
 def positions(layout: Sequence[int], threads: int) -> np.ndarray[Any, np.dtype[np.int64]]:

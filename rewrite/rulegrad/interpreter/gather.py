@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rulegrad.errors import DeviceError
-from rulegrad.runtime.numerics import Array
+from rulegrad.interpreter.numerics import Array
 
 Loops = Sequence[int | None]
 

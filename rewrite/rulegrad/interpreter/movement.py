@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rulegrad.interpreter.numerics import Array
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.runtime.numerics import Array
 
 if TYPE_CHECKING:
     from rulegrad.ir import UOp

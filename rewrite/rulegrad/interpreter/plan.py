@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rulegrad.runtime.numerics import Array
+from rulegrad.interpreter.numerics import Array
 
 if TYPE_CHECKING:
     from rulegrad.ir import UOp

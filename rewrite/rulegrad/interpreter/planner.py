@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rulegrad.errors import DeviceError
+from rulegrad.interpreter import along_axis, movement
+from rulegrad.interpreter.evaluators import Evaluators
+from rulegrad.interpreter.gather import read, write
+from rulegrad.interpreter.numerics import Array, polygamma
+from rulegrad.interpreter.plan import Plan, Step
+from rulegrad.interpreter.products import sum_of_products
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.runtime import along_axis, movement
-from rulegrad.runtime.evaluators import Evaluators
-from rulegrad.runtime.gather import read, write
-from rulegrad.runtime.numerics import Array, polygamma
-from rulegrad.runtime.plan import Plan, Step
-from rulegrad.runtime.products import sum_of_products
 
 if TYPE_CHECKING:
     from rulegrad.ir import UOp

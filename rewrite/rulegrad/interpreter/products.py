@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from rulegrad.runtime.numerics import Array
+from rulegrad.interpreter.numerics import Array
 
 _WORTH_IT = 1 << 14  # products; below it the plain way is as fast
 

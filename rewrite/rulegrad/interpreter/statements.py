@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rulegrad.errors import DeviceError
+from rulegrad.interpreter.boxes import box_of, places
+from rulegrad.interpreter.evaluators import Evaluators, evaluators
+from rulegrad.interpreter.fragments import multiply, positions, turned_over
+from rulegrad.interpreter.numerics import Array
+from rulegrad.interpreter.subgroups import Subgroups
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.runtime.boxes import box_of, places
-from rulegrad.runtime.evaluators import Evaluators, evaluators
-from rulegrad.runtime.fragments import multiply, positions, turned_over
-from rulegrad.runtime.numerics import Array
-from rulegrad.runtime.subgroups import Subgroups
 
 if TYPE_CHECKING:
     from rulegrad.ir import UOp

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rulegrad.errors import DeviceError
+from rulegrad.interpreter.evaluators import Evaluators
+from rulegrad.interpreter.numerics import Array
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.runtime.evaluators import Evaluators
-from rulegrad.runtime.numerics import Array
 
 if TYPE_CHECKING:
     from rulegrad.ir import UOp
@@ -26,7 +26,7 @@ class Subgroups:
     nodes: what a program has of subgroups; teams: the work-items, those of a group one after the other; groups: how
     many groups there are. Raises DeviceError where the program does not say below which number it numbers them.
 
-    >>> from rulegrad.runtime.evaluators import evaluators
+    >>> from rulegrad.interpreter.evaluators import evaluators
     >>> most, count = UOp.const(3, "int32"), UOp.const(4, "int32")
     >>> number = UOp("SUBGROUP", (most,), name="number")
     >>> found = Subgroups([number, UOp("SUBGROUP", (count,), name="count")], np.arange(8), 1, evaluators())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rulegrad._core import UOp, name_dtypes
+from rulegrad.engine import install_op_table
 from rulegrad.ir.dtype import EVERY
 from rulegrad.ir.text import format_uop, parse_uop, repr_uop
-from rulegrad.lang.engine import install_op_table
 
 install_op_table()
 name_dtypes(EVERY)

@@ -6,9 +6,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from rulegrad.errors import OutOfMemoryError
-from rulegrad.runtime import forks
 from rulegrad.runtime.device import Device, Handle
 from rulegrad.runtime.memory import memory_table
+from rulegrad.support import forks
 
 _GRAIN = 128  # bytes; sizes are rounded up to it, so that nearly equal ones share blocks
 _DEFAULT_KEPT = 1 << 30

@@ -13,9 +13,9 @@ from typing import Any
 
 from rulegrad.config import config
 from rulegrad.errors import DeviceError
-from rulegrad.installed import BACKENDS, installed
-from rulegrad.runtime import forks
-from rulegrad.runtime.paths import data_folder
+from rulegrad.support import forks
+from rulegrad.support.installed import BACKENDS, installed
+from rulegrad.support.paths import data_folder
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from rulegrad.errors import DeviceError, DtypeError, ShapeError
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.runtime import devices
 from rulegrad.runtime.device import Handle
-from rulegrad.runtime.places import shown, user_place
+from rulegrad.support.places import shown, user_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable

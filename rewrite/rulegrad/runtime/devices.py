@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from rulegrad.config import config
 from rulegrad.errors import DeviceError
-from rulegrad.runtime import forks, probe
+from rulegrad.runtime import probe
 from rulegrad.runtime.allocator import Allocator
 from rulegrad.runtime.backends import Backend, all_backends, backend, load_backend
 from rulegrad.runtime.device import KINDS, Device, Discovery, Found
+from rulegrad.support import forks
 
 __all__ = ["Report", "allocator", "canonical", "default", "get", "load_backend", "report", "target_of"]
 
@@ -132,7 +133,7 @@ def _open_device(name: str) -> Device:
     if found.problem:
         raise DeviceError(f"{name} ({found.description}) cannot be used: {found.problem}{advice}")
     if not known_of.backend.is_ours:
-        from rulegrad.lang.engine import load_target
+        from rulegrad.engine import load_target
 
         load_target(known_of.backend.rules)
     device: Device = known_of.backend.module.Device(found.number)

@@ -151,9 +151,9 @@ def tell(
 
 
 def _error(graphs: Sequence[UOp], place: int, index: int) -> Exception:
+    from rulegrad import engine
     from rulegrad.ir import UOp
-    from rulegrad.lang import engine
-    from rulegrad.tensor import lines
+    from rulegrad.runtime import source_lines
     from rulegrad.tensor.axes import IndexRangeError
 
     _, info = engine.run(UOp("SINK", tuple(graphs)), "number")
@@ -162,7 +162,7 @@ def _error(graphs: Sequence[UOp], place: int, index: int) -> Exception:
     if facts["wraps"] and index < 0:
         index -= extent
     least = -extent if facts["wraps"] else 0
-    where = lines.line_of(node)
+    where = source_lines.line_of(node)
     return IndexRangeError(
         f"{facts['operation']}: {index} is out of range for axis {facts['axis']} of size {extent}; "
         f"use {least} to {extent - 1}" + (f" ({where})" if where else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rulegrad.runtime.places import shown
+from rulegrad.support.places import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

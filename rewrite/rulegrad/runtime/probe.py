@@ -18,7 +18,7 @@ from typing import Any
 from rulegrad.errors import DeviceError
 from rulegrad.runtime.backends import Backend
 from rulegrad.runtime.device import Discovery, Found
-from rulegrad.runtime.diskcache import shared
+from rulegrad.support.diskcache import shared
 
 _TIMEOUT_SECONDS = 120
 _MARK = "rulegrad-probe "

@@ -16,10 +16,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rulegrad.config import config
-from rulegrad.runtime import forks
 from rulegrad.runtime.device import Executable, Handle
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.timeline import Span, save_timeline
+from rulegrad.support import forks
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from rulegrad.config import config
 from rulegrad.runtime import profile
-from rulegrad.runtime.places import shown, user_place
+from rulegrad.support.places import shown, user_place
 
 if TYPE_CHECKING:
     from rulegrad.ir import UOp

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rulegrad.config import config
-from rulegrad.runtime.places import shown, user_place
+from rulegrad.support.places import shown, user_place
 
 if TYPE_CHECKING:
     from rulegrad.ir import UOp

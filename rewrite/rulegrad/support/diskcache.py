@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from rulegrad.runtime import forks
-from rulegrad.runtime.paths import cache_folder, doubt
+from rulegrad.support import forks
+from rulegrad.support.paths import cache_folder, doubt
 
 T = TypeVar("T")
 

@@ -10,9 +10,9 @@ from rulegrad._core import NodeHolder
 from rulegrad.errors import DeviceError, DtypeError, GradientError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
-from rulegrad.runtime import devices
+from rulegrad.runtime import devices, source_lines
 from rulegrad.runtime.buffer import Buffer
-from rulegrad.tensor import aliasing, lines
+from rulegrad.tensor import aliasing
 from rulegrad.tensor.aliasing import View
 from rulegrad.tensor.constants import constant
 from rulegrad.tensor.gradient_mode import gradients_enabled
@@ -90,8 +90,8 @@ class TensorCore(NodeHolder):
             buffer = upload(host_array(data, wanted), device or "")
             self._set(buffer.uop, buffer, buffer.device)
             del buffer
-        if lines.recording():
-            lines.note(self._uop)
+        if source_lines.recording():
+            source_lines.note(self._uop)
         if requires_grad:
             self.requires_grad = True
 
@@ -126,8 +126,8 @@ class TensorCore(NodeHolder):
         """A tensor for the node `uop`, without a gradient."""
         new = cls.__new__(cls)
         new._set(uop, history, device)
-        if lines.recording():
-            lines.note(uop)
+        if source_lines.recording():
+            source_lines.note(uop)
         return new
 
     def _result(self, uop: UOp, *others: TensorCore) -> Self:
@@ -144,8 +144,8 @@ class TensorCore(NodeHolder):
             uop, tracked = UOp("DETACH", (uop,)), False
         new._set(uop, history, device)
         new._requires_grad = tracked and as_dtype(uop.dtype).is_inexact
-        if lines.recording():
-            lines.note(uop)
+        if source_lines.recording():
+            source_lines.note(uop)
         return new
 
     def _same(self) -> Self:

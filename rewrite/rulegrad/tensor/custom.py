@@ -75,7 +75,7 @@ def apply_op(op: str, *sources: Any, dtype: Any = None, **attributes: Any) -> An
     >>> apply_op("MULACC", Tensor([1.0, 2.0]), 3.0, Tensor([10.0])).tolist()
     [13.0, 16.0]
     """
-    from rulegrad.lang import engine
+    from rulegrad import engine
 
     declared = engine.summary()["ops"]
     if op not in declared:
@@ -102,7 +102,7 @@ def apply_op(op: str, *sources: Any, dtype: Any = None, **attributes: Any) -> An
 def _load(name: str, rule: str) -> None:
     """Load a rule file with this one line."""
     global _folder
-    from rulegrad.lang.engine import load_rules
+    from rulegrad.engine import load_rules
 
     if _folder is None:
         _folder = tempfile.TemporaryDirectory(prefix="rulegrad-rules-")

@@ -19,7 +19,7 @@ from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, bool_, int64
 from rulegrad.ir.limits import extremes
-from rulegrad.tensor import lines
+from rulegrad.runtime import source_lines
 from rulegrad.tensor.axes import IndexRangeError, either, one_axis
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
@@ -330,7 +330,7 @@ class Gathering(Reduce):
             return index
         bound = UOp.const(extent, index.dtype)
         uop = UOp("INSIDE", (index.uop, bound), operation=name, axis=axis, wraps=wraps)
-        lines.note(uop)
+        source_lines.note(uop)
         return index._result(uop)
 
     def _region(self, index: TensorCore, axis: int) -> Self:

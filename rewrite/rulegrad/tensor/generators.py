@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from rulegrad.errors import DtypeError
-from rulegrad.runtime import forks
+from rulegrad.support import forks
 from rulegrad.tensor.axes import whole_number
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from rulegrad.errors import DtypeError, RulegradError, ShapeError
+from rulegrad.interpreter import movement
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import ALL, as_dtype
-from rulegrad.runtime import devices, movement
+from rulegrad.runtime import devices, source_lines
 from rulegrad.runtime.buffer import Buffer
-from rulegrad.tensor import keeping, lines
+from rulegrad.tensor import keeping
 from rulegrad.tensor.aliasing import prepare, renew
 from rulegrad.tensor.core import TensorCore, pending_leaves
 from rulegrad.tensor.operands import as_operand
@@ -49,9 +50,9 @@ def _realize_group(tensors: list[TensorCore], device: str, used_up: Sequence[Ten
     for tensor in tensors:
         if tensor._view is not None:
             prepare(tensor)
-    if lines.recording():
+    if source_lines.recording():
         for tensor in tensors:
-            lines.note(tensor._uop)
+            source_lines.note(tensor._uop)
     filled = [tensor for tensor in tensors if tensor.size]
     found = keeping.computation(filled, device, used_up)
     graphs = found.graphs

@@ -136,7 +136,7 @@ def limits_of(files: Sequence[syntax.File]) -> dict[str, int]:
 
 def with_hosts(program: Program, files: Sequence[syntax.File]) -> None:
     """Gives a program the host's functions that externs of the files name. Raises RuleError where one is missing."""
-    from rulegrad.lang.engine import host_function
+    from rulegrad.engine import host_function
 
     for declaration in (d for f in files for d in f.declarations):
         if isinstance(declaration, syntax.Extern) and declaration.name in program.externs:

@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from rulegrad.lang import engine, syntax
+from rulegrad import engine
+from rulegrad.lang import syntax
 from rulegrad.lang.checker import check
 from rulegrad.lang.diagnostics import report
 from rulegrad.lang.parser import parse_file
-from rulegrad.runtime.paths import data_folder
+from rulegrad.support.paths import data_folder
 
 
 def _checked(text: str) -> list[syntax.File]:
@@ -34,7 +35,7 @@ def checked() -> Callable:
 def outcomes() -> Callable:
     """Outcomes by rule, of a text that may be indented."""
     pytest.importorskip("z3")
-    from rulegrad.lang.proof.prover import Workbench
+    from rulegrad.workbench.proof.prover import Workbench
 
     def prove(text: str) -> dict:
         engine.install_op_table()
@@ -48,8 +49,8 @@ def outcomes() -> Callable:
 def outcomes_beside_ours(tmp_path) -> Callable:
     """Outcomes by rule, of a text that may use what our rule files define."""
     pytest.importorskip("z3")
-    from rulegrad.lang.proof.programs import entries_of
-    from rulegrad.lang.proof.prover import prove
+    from rulegrad.workbench.proof.programs import entries_of
+    from rulegrad.workbench.proof.prover import prove
 
     def found(text: str) -> dict:
         path = tmp_path / "beside.rules"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rulegrad.ir import UOp
-from rulegrad.lang.proof.effects import NoMeaningError, outcome
+from rulegrad.workbench.proof.effects import NoMeaningError, outcome
 
 
 def const(value: int, dtype: str = "index") -> UOp:

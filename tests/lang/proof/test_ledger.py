@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rulegrad.errors import RuleError
-from rulegrad.lang.proof.ledger import Hashes, Ledger
-from rulegrad.lang.proof.programs import entries_of
+from rulegrad.workbench.proof.ledger import Hashes, Ledger
+from rulegrad.workbench.proof.programs import entries_of
 
 RULES = """
 def twice(x) = x + x

@@ -6,10 +6,10 @@ from functools import cache
 
 import pytest
 
-from rulegrad.lang import engine
-from rulegrad.lang.proof.lines import DEFINITION, FAILS, OnValues, on_values
-from rulegrad.lang.rule_tests import RuleTests
-from rulegrad.lang.sources import Sources
+from rulegrad import engine
+from rulegrad.engine.sources import Sources
+from rulegrad.workbench.proof.lines import DEFINITION, FAILS, OnValues, on_values
+from rulegrad.workbench.rule_tests import RuleTests
 
 WRONG = {
     "signs": "ABS(x:T) -> x\n        test ABS(x:float32) -> x",

@@ -7,16 +7,16 @@ import random
 import numpy as np
 import pytest
 
+from rulegrad import engine
+from rulegrad.interpreter.evaluators import evaluators
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.lang import engine
 from rulegrad.lang.compiler import library_of
-from rulegrad.runtime.evaluators import evaluators
 
 z3 = pytest.importorskip("z3")
 
-from rulegrad.lang.proof.encoding import Encoding  # noqa: E402
-from rulegrad.lang.proof.meaning import Meaning  # noqa: E402
-from rulegrad.lang.proof.values import limits  # noqa: E402
+from rulegrad.workbench.proof.encoding import Encoding  # noqa: E402
+from rulegrad.workbench.proof.meaning import Meaning  # noqa: E402
+from rulegrad.workbench.proof.values import limits  # noqa: E402
 
 TABLE = library_of(engine.loaded().sources.files).table
 ENCODINGS = {"bit-vectors": Encoding(), "integers": Encoding(True), "words": Encoding(words=True)}

@@ -66,7 +66,7 @@ def test_a_counterexample_is_small(outcomes) -> None:
 
 def test_a_line_of_a_counterexample_is_a_test_that_fails(outcomes, checked) -> None:
     """The rule still fires there, so that the line fails until the rule is mended."""
-    from rulegrad.lang.rule_tests import RuleTests
+    from rulegrad.workbench.rule_tests import RuleTests
 
     text = "ruleset t:\n    wrong: x:int32 & y -> x\n"
     line = outcomes(text)["wrong"].line

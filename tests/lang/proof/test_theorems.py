@@ -8,9 +8,9 @@ import pytest
 
 z3 = pytest.importorskip("z3")
 
-from rulegrad.lang.proof import theorems  # noqa: E402
-from rulegrad.lang.proof.questions import ask, contradiction, without_multipliers  # noqa: E402
-from rulegrad.lang.proof.reference import threefry  # noqa: E402
+from rulegrad.workbench.proof import theorems  # noqa: E402
+from rulegrad.workbench.proof.questions import ask, contradiction, without_multipliers  # noqa: E402
+from rulegrad.workbench.proof.reference import threefry  # noqa: E402
 
 EFFORT = 600_000
 

@@ -11,24 +11,24 @@ from collections.abc import Sequence
 from rulegrad import _core
 from rulegrad._core import Program
 from rulegrad.lang import syntax, targets
-from rulegrad.lang.analysis.asked import EVERYTHING, Asked
-from rulegrad.lang.analysis.costs import check_costs
-from rulegrad.lang.analysis.covered import check_costs_of_ops
-from rulegrad.lang.analysis.critical import CriticalPairs
-from rulegrad.lang.analysis.cycles import Cycles
-from rulegrad.lang.analysis.findings import Findings
-from rulegrad.lang.analysis.kept import check_kept
-from rulegrad.lang.analysis.laboratory import Laboratory, Samples
-from rulegrad.lang.analysis.loops import check_loops
-from rulegrad.lang.analysis.lowering import check_lowering
-from rulegrad.lang.analysis.overlaps import Overlaps
-from rulegrad.lang.analysis.shadowed import Shadows
-from rulegrad.lang.analysis.unmatchable import Preempted, Unmatchable
 from rulegrad.lang.compiler import compile_op_table, compile_program, library_of
 from rulegrad.lang.compiler.assembler import Assembler
 from rulegrad.lang.compiler.rules import RuleCompiler, TargetFacts
 from rulegrad.lang.diagnostics import NOTE, Diagnostic
 from rulegrad.lang.walk import expressions_in
+from rulegrad.workbench.analysis.asked import EVERYTHING, Asked
+from rulegrad.workbench.analysis.costs import check_costs
+from rulegrad.workbench.analysis.covered import check_costs_of_ops
+from rulegrad.workbench.analysis.critical import CriticalPairs
+from rulegrad.workbench.analysis.cycles import Cycles
+from rulegrad.workbench.analysis.findings import Findings
+from rulegrad.workbench.analysis.kept import check_kept
+from rulegrad.workbench.analysis.laboratory import Laboratory, Samples
+from rulegrad.workbench.analysis.loops import check_loops
+from rulegrad.workbench.analysis.lowering import check_lowering
+from rulegrad.workbench.analysis.overlaps import Overlaps
+from rulegrad.workbench.analysis.shadowed import Shadows
+from rulegrad.workbench.analysis.unmatchable import Preempted, Unmatchable
 
 __all__ = ["analyse"]
 

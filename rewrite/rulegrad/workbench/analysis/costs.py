@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rulegrad.lang import syntax
-from rulegrad.lang.analysis.asked import EVERYTHING, Asked
-from rulegrad.lang.analysis.findings import Findings, head
 from rulegrad.lang.compiler.assembler import Assembler
 from rulegrad.lang.compiler.orders import alternatives
 from rulegrad.lang.compiler.rules import RuleCompiler, TargetFacts
 from rulegrad.lang.compiler.scope import Emitter, Library
 from rulegrad.lang.walk import expressions_in
+from rulegrad.workbench.analysis.asked import EVERYTHING, Asked
+from rulegrad.workbench.analysis.findings import Findings, head
 
 THRESHOLD = 1000
 CHAIN = 8  # members of a chain, and items of a sequence, that costs are counted for

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rulegrad.lang import syntax
-from rulegrad.lang.analysis.findings import Findings
-from rulegrad.lang.analysis.generality import conditions
-from rulegrad.lang.analysis.laboratory import Laboratory, PassRules
 from rulegrad.lang.walk import expressions_in
+from rulegrad.workbench.analysis.findings import Findings
+from rulegrad.workbench.analysis.generality import conditions
+from rulegrad.workbench.analysis.laboratory import Laboratory, PassRules
 
 _SHOWN = 6
 

@@ -12,16 +12,16 @@ from collections.abc import Iterator
 import numpy as np
 
 from rulegrad.errors import RulegradError
+from rulegrad.interpreter.evaluation import evaluate
+from rulegrad.interpreter.numerics import Array
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.lang.analysis.cells import Cell, Contradiction, Opaque, below, join
-from rulegrad.lang.analysis.cycles import fits
-from rulegrad.lang.analysis.findings import Findings, head, one_line
-from rulegrad.lang.analysis.instances import Maker
-from rulegrad.lang.analysis.laboratory import Key, Laboratory, PassRules, Subject
 from rulegrad.lang.diagnostics import place
-from rulegrad.runtime.interpreter import evaluate
-from rulegrad.runtime.numerics import Array
+from rulegrad.workbench.analysis.cells import Cell, Contradiction, Opaque, below, join
+from rulegrad.workbench.analysis.cycles import fits
+from rulegrad.workbench.analysis.findings import Findings, head, one_line
+from rulegrad.workbench.analysis.instances import Maker
+from rulegrad.workbench.analysis.laboratory import Key, Laboratory, PassRules, Subject
 
 _DRAWS = 2  # unifications tried for each pair and place
 _TOLERANCE = 1e-3

@@ -15,15 +15,15 @@ from collections.abc import Iterator
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
 from rulegrad.lang import syntax
-from rulegrad.lang.analysis.cells import UNKNOWN, Cell, Contradiction, Opaque, below, infer, join, same_value
-from rulegrad.lang.analysis.decided import refuted
-from rulegrad.lang.analysis.findings import Findings, head
-from rulegrad.lang.analysis.instances import Maker
-from rulegrad.lang.analysis.laboratory import Key, Laboratory, PassRules, Subject
-from rulegrad.lang.analysis.loops import check_loop
-from rulegrad.lang.analysis.measures import Change, change_of, explains
-from rulegrad.lang.analysis.sketches import Sketch
 from rulegrad.lang.optable import OpTable
+from rulegrad.workbench.analysis.cells import UNKNOWN, Cell, Contradiction, Opaque, below, infer, join, same_value
+from rulegrad.workbench.analysis.decided import refuted
+from rulegrad.workbench.analysis.findings import Findings, head
+from rulegrad.workbench.analysis.instances import Maker
+from rulegrad.workbench.analysis.laboratory import Key, Laboratory, PassRules, Subject
+from rulegrad.workbench.analysis.loops import check_loop
+from rulegrad.workbench.analysis.measures import Change, change_of, explains
+from rulegrad.workbench.analysis.sketches import Sketch
 
 _DRAWS = 4  # orders of commutative ops that are tried for an edge, for each node that is made
 _MOST_MADE = 6  # nodes of a template that are looked at so often

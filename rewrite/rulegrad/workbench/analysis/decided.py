@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rulegrad.lang import syntax
-from rulegrad.lang.analysis.cells import UNKNOWN
-from rulegrad.lang.analysis.sketches import Sketch
+from rulegrad.workbench.analysis.cells import UNKNOWN
+from rulegrad.workbench.analysis.sketches import Sketch
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rulegrad.lang import syntax
-from rulegrad.lang.analysis.cells import UNKNOWN, Cell, Domain, Slot, same_value
 from rulegrad.lang.optable import OpTable
+from rulegrad.workbench.analysis.cells import UNKNOWN, Cell, Domain, Slot, same_value
 
 _MOST_ORDERS = 64
 

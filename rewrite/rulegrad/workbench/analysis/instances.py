@@ -9,7 +9,9 @@ from typing import Any
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
 from rulegrad.lang import syntax
-from rulegrad.lang.analysis.cells import (
+from rulegrad.lang.optable import OpTable
+from rulegrad.lang.walk import expressions_in
+from rulegrad.workbench.analysis.cells import (
     UNKNOWN,
     Cell,
     Contradiction,
@@ -20,8 +22,6 @@ from rulegrad.lang.analysis.cells import (
     infer,
     representable,
 )
-from rulegrad.lang.optable import OpTable
-from rulegrad.lang.walk import expressions_in
 
 _INTEGERS = (0, 1, -1, 2, 3, 4, 5, 6, 7, 8, -2, -3, -4, 12, 16, 31, 255)
 _FLOATS = (0.0, 1.0, -1.0, 2.0, 0.5, 3.0, -4.0, 1.5)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rulegrad.errors import GraphError, RewriteError
 from rulegrad.ir import UOp
-from rulegrad.lang.analysis.findings import Findings, head, one_line
-from rulegrad.lang.analysis.laboratory import Laboratory, Subject
+from rulegrad.workbench.analysis.findings import Findings, head, one_line
+from rulegrad.workbench.analysis.laboratory import Laboratory, Subject
 
 
 def check_kept(findings: Findings, laboratory: Laboratory) -> None:

@@ -10,14 +10,14 @@ from rulegrad._core import Program
 from rulegrad.errors import GraphError, RewriteError, RuleError
 from rulegrad.ir import UOp
 from rulegrad.lang import syntax
-from rulegrad.lang.analysis.asked import Asked
-from rulegrad.lang.analysis.cells import Cell, Contradiction, Opaque, below, infer
-from rulegrad.lang.analysis.instances import Maker, retyped, texts_of
-from rulegrad.lang.analysis.sketches import Sketch
 from rulegrad.lang.compiler import ProgramCompiler, each_once, in_order
 from rulegrad.lang.compiler.scope import Generics
 from rulegrad.lang.compiler.variants import Choices, expanded
-from rulegrad.lang.rule_tests import RuleTests
+from rulegrad.workbench.analysis.asked import Asked
+from rulegrad.workbench.analysis.cells import Cell, Contradiction, Opaque, below, infer
+from rulegrad.workbench.analysis.instances import Maker, retyped, texts_of
+from rulegrad.workbench.analysis.sketches import Sketch
+from rulegrad.workbench.rule_tests import RuleTests
 
 _FUEL = 20_000
 _LITTLE_FUEL = 1_000  # for a pass that is known not to end: many nodes would each burn all of it

@@ -6,8 +6,8 @@ import re
 
 from rulegrad.errors import GraphError, RewriteError
 from rulegrad.ir import UOp
-from rulegrad.lang.analysis.findings import Findings, head, one_line
-from rulegrad.lang.analysis.laboratory import Laboratory, PassRules, Subject
+from rulegrad.workbench.analysis.findings import Findings, head, one_line
+from rulegrad.workbench.analysis.laboratory import Laboratory, PassRules, Subject
 
 _ENDLESS = re.compile(r"\b(?:does|did) not end\b")
 _RULE = re.compile(r"([\w.]+) \([^()\s]*:\d+\)")

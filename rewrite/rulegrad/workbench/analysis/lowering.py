@@ -11,9 +11,9 @@ from rulegrad.errors import GraphError, RulegradError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType
 from rulegrad.lang import syntax
-from rulegrad.lang.analysis.asked import Asked
-from rulegrad.lang.analysis.findings import Findings
 from rulegrad.lang.optable import Op, OpTable
+from rulegrad.workbench.analysis.asked import Asked
+from rulegrad.workbench.analysis.findings import Findings
 
 _SHOWN = 6  # ops with one problem that are named
 #: Values of attributes that have no default, by type, for an op that is tried.

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rulegrad.lang import syntax
-from rulegrad.lang.analysis.laboratory import Subject
 from rulegrad.lang.compiler.variants import Typed
 from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS, OpTable
+from rulegrad.workbench.analysis.laboratory import Subject
 
 _CHAINS = {"sum": "ADD", "prod": "MUL", "all": "AND"}
 _EVERY = ""  # the measure that counts all ops

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
-from rulegrad.lang.analysis.cells import Contradiction, Opaque, join
-from rulegrad.lang.analysis.findings import Findings, head, one_line
-from rulegrad.lang.analysis.instances import Maker
-from rulegrad.lang.analysis.laboratory import Key, Laboratory, PassRules, Subject
 from rulegrad.lang.diagnostics import place
+from rulegrad.workbench.analysis.cells import Contradiction, Opaque, join
+from rulegrad.workbench.analysis.findings import Findings, head, one_line
+from rulegrad.workbench.analysis.instances import Maker
+from rulegrad.workbench.analysis.laboratory import Key, Laboratory, PassRules, Subject
 
 _DRAWS = 8  # unifications tried for each pair
 _PEAKS = 4  # nodes that both match, looked at for each pair

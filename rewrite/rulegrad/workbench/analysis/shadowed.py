@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rulegrad.lang import syntax
-from rulegrad.lang.analysis.findings import Findings, head
-from rulegrad.lang.analysis.generality import canonical, conditions, covers
-from rulegrad.lang.analysis.laboratory import Laboratory, PassRules, Subject
 from rulegrad.lang.diagnostics import place
 from rulegrad.lang.walk import expressions_in
+from rulegrad.workbench.analysis.findings import Findings, head
+from rulegrad.workbench.analysis.generality import canonical, conditions, covers
+from rulegrad.workbench.analysis.laboratory import Laboratory, PassRules, Subject
 
 
 class Shadows:

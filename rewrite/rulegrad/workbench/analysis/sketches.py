@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from rulegrad.lang import syntax
-from rulegrad.lang.analysis.cells import UNKNOWN, Cell, Contradiction, Domain, Opaque, Slot, join
 from rulegrad.lang.compiler.scope import Generics
 from rulegrad.lang.compiler.variants import Typed
 from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS, OpTable
+from rulegrad.workbench.analysis.cells import UNKNOWN, Cell, Contradiction, Domain, Opaque, Slot, join
 
 Choose = Callable[[int], int]
 _CHAINS = {"sum": "ADD", "prod": "MUL", "all": "AND"}

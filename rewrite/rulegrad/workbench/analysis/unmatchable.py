@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
-from rulegrad.lang.analysis.cells import Cell, below
-from rulegrad.lang.analysis.findings import Findings, head
-from rulegrad.lang.analysis.generality import conditions, covers
-from rulegrad.lang.analysis.laboratory import Laboratory, PassRules, Subject
 from rulegrad.lang.diagnostics import place
 from rulegrad.lang.syntax import Span
+from rulegrad.workbench.analysis.cells import Cell, below
+from rulegrad.workbench.analysis.findings import Findings, head
+from rulegrad.workbench.analysis.generality import conditions, covers
+from rulegrad.workbench.analysis.laboratory import Laboratory, PassRules, Subject
 
 _BUILT = 8  # nodes of the pattern's form, none of which matches, that settle it
 _DRAWS = 24

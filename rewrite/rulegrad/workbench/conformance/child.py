@@ -1,6 +1,6 @@
 """The ladder in a process of its own, which a driver may end or hang: it tells each step as a line.
 
-The child is `python -m rulegrad.conformance.child PLACE NUMBER SECONDS RUNG`.
+The child is `python -m rulegrad.workbench.conformance.child PLACE NUMBER SECONDS RUNG`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rulegrad.conformance.declarations import check_folder, check_rules
-from rulegrad.conformance.report import RUNGS, Rung
 from rulegrad.runtime.probe import status
+from rulegrad.workbench.conformance.declarations import check_folder, check_rules
+from rulegrad.workbench.conformance.report import RUNGS, Rung
 
 _MARK = "rulegrad-ladder "
 _GRACE = 60.0  # seconds that the child may take longer than it was told
@@ -48,7 +48,7 @@ def _in_child(place: str, is_path: bool, number: int, seconds: float, left: list
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     if backends:
         environment["RULEGRAD_BACKENDS"] = backends
-    command = [sys.executable, "-m", "rulegrad.conformance.child", place, str(number), str(seconds), left[-1]]
+    command = [sys.executable, "-m", "rulegrad.workbench.conformance.child", place, str(number), str(seconds), left[-1]]
     child = subprocess.Popen(
         command, env=environment, text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -102,7 +102,7 @@ def _tell(name: str, rung: Rung | None) -> None:
 
 
 def _climb(place: str, number: str, seconds: str, last: str) -> None:
-    from rulegrad.conformance.ladder import Ladder  # not in the parent: it opens devices
+    from rulegrad.workbench.conformance.ladder import Ladder  # not in the parent: it opens devices
 
     Ladder(place, int(number), float(seconds), _tell).climb(last)
 

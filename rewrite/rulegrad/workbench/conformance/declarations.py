@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rulegrad.conformance.report import Rung, problem_of
+from rulegrad import engine
+from rulegrad.engine.sources import Sources, read_sources, target_file
 from rulegrad.errors import DeviceError, RuleError
-from rulegrad.lang import engine, syntax
-from rulegrad.lang.sources import Sources, read_sources, target_file
+from rulegrad.lang import syntax
 from rulegrad.lang.walk import calls_of
 from rulegrad.runtime import device as contract
 from rulegrad.runtime import devices
 from rulegrad.runtime.backends import Backend
 from rulegrad.runtime.device import KINDS, Device, Discovery
+from rulegrad.workbench.conformance.report import Rung, problem_of
 
 _ATTRIBUTES = {"name": str, "target": str, "interprets": bool, "memory": int}
 _TEMPLATES = {

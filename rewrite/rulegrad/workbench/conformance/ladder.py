@@ -9,20 +9,21 @@ from pathlib import Path
 
 import numpy as np
 
+from rulegrad import engine
 from rulegrad.compile.realize import prepare
-from rulegrad.conformance import programs
-from rulegrad.conformance.declarations import check_folder, check_target, open_device
-from rulegrad.conformance.memory import check_memory
-from rulegrad.conformance.operations import Operations
-from rulegrad.conformance.report import PASSED, Deadline, Rung, problem_of
-from rulegrad.conformance.spelling import Spellings
+from rulegrad.engine import load_target
 from rulegrad.errors import RulegradError
+from rulegrad.interpreter.numerics import Array
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.lang import engine, syntax
-from rulegrad.lang.engine import load_target
+from rulegrad.lang import syntax
 from rulegrad.runtime.backends import Backend, backend, load_backend
 from rulegrad.runtime.device import Device
-from rulegrad.runtime.numerics import Array
+from rulegrad.workbench.conformance import programs
+from rulegrad.workbench.conformance.declarations import check_folder, check_target, open_device
+from rulegrad.workbench.conformance.memory import check_memory
+from rulegrad.workbench.conformance.operations import Operations
+from rulegrad.workbench.conformance.report import PASSED, Deadline, Rung, problem_of
+from rulegrad.workbench.conformance.spelling import Spellings
 
 #: What a rung cannot be tried without.
 _NEEDS = {"load": (), "copy": ("load",), "add": ("copy",)}

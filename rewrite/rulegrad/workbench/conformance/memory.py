@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from rulegrad.conformance.report import Rung, problem_of
-from rulegrad.conformance.values import random_bits
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
 from rulegrad.runtime.device import Device
+from rulegrad.workbench.conformance.report import Rung, problem_of
+from rulegrad.workbench.conformance.values import random_bits
 
 _COUNTS = (1, 3, 1000, 100_003)  # elements
 _ROUNDS = 50

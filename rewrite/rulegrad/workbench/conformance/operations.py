@@ -8,20 +8,21 @@ from pathlib import Path
 
 import numpy as np
 
+from rulegrad import engine
 from rulegrad.compile.kernels import compile_kernels
-from rulegrad.conformance.report import Deadline, Rung, problem_of
-from rulegrad.conformance.spelling import Spellings, quoted_line
-from rulegrad.conformance.values import differs, first_difference, operands, small_integers
 from rulegrad.errors import DeviceError, RulegradError
+from rulegrad.interpreter.evaluation import evaluate
+from rulegrad.interpreter.numerics import Array
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.lang import engine, syntax
-from rulegrad.lang.analysis.lowering import Value, buffer, left_over, lowering_steps, values
+from rulegrad.lang import syntax
 from rulegrad.lang.optable import OpTable
 from rulegrad.runtime.device import Device, Executable
-from rulegrad.runtime.interpreter import evaluate
 from rulegrad.runtime.kernel import Kernel
-from rulegrad.runtime.numerics import Array
+from rulegrad.workbench.analysis.lowering import Value, buffer, left_over, lowering_steps, values
+from rulegrad.workbench.conformance.report import Deadline, Rung, problem_of
+from rulegrad.workbench.conformance.spelling import Spellings, quoted_line
+from rulegrad.workbench.conformance.values import differs, first_difference, operands, small_integers
 
 Fail = Callable[["_Group", str, str], None]  #: takes what is wrong with a kernel, and what to do
 

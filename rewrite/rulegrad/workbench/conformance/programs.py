@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from rulegrad.conformance.values import small_integers
-from rulegrad.diagnosis import corpus
+from rulegrad.interpreter.numerics import Array
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
-from rulegrad.runtime.numerics import Array
 from rulegrad.tensor import Tensor
+from rulegrad.workbench.conformance.values import small_integers
+from rulegrad.workbench.diagnosis import corpus
 
 Program = Callable[[str], list[Tensor]]  #: the results on a device of this name
 

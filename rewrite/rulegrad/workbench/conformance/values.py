@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from rulegrad.interpreter.numerics import Array
 from rulegrad.ir.dtype import DType, as_dtype
-from rulegrad.runtime.numerics import Array
 
 _FLOATS = (
     *(0.0, 0.1, 0.5, 1.0, 1.5, 2.5, 3.0, 7.25, 100.0, 448.0, 65504.0),

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rulegrad.lang.sources import declares_ops, user_files
+from rulegrad.engine.sources import declares_ops, user_files
 
 
 def in_force_too_late(files: Sequence[Path]) -> bool:

@@ -10,10 +10,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from rulegrad.diagnosis.bisecting import smallest
+from rulegrad import engine
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
-from rulegrad.lang import engine, syntax
+from rulegrad.lang import syntax
+from rulegrad.workbench.diagnosis.bisecting import smallest
 
 Right = Callable[[UOp], bool | None]  # None: the interpreter cannot run the graph
 _PROBES = 64  # graphs around a middle one that cannot be run

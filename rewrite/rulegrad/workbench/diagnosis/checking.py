@@ -11,17 +11,17 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from rulegrad import _core
+from rulegrad import _core, engine
 from rulegrad.config import config
-from rulegrad.diagnosis.blaming import blame
-from rulegrad.diagnosis.comparing import Comparison, Meanings, unsound
-from rulegrad.diagnosis.meaning import NotComparableError, agree, contents, meaning
-from rulegrad.diagnosis.samples import KINDS, Samples, all_samples, sample
+from rulegrad.engine import watching
 from rulegrad.errors import DeviceError, GraphError, RewriteError
+from rulegrad.interpreter.numerics import Array
 from rulegrad.ir import UOp
-from rulegrad.lang import engine, watching
 from rulegrad.runtime.kernel import stores_of
-from rulegrad.runtime.numerics import Array
+from rulegrad.workbench.diagnosis.blaming import blame
+from rulegrad.workbench.diagnosis.comparing import Comparison, Meanings, unsound
+from rulegrad.workbench.diagnosis.meaning import NotComparableError, agree, contents, meaning
+from rulegrad.workbench.diagnosis.samples import KINDS, Samples, all_samples, sample
 
 if TYPE_CHECKING:
     from rulegrad.compile.schedule import Schedule

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from rulegrad.diagnosis.meaning import Meaning, NotComparableError, agree, runner
-from rulegrad.diagnosis.samples import KINDS, Samples, adds_up, all_samples
+from rulegrad import engine
 from rulegrad.errors import DeviceError, GraphError, RulegradError
+from rulegrad.interpreter.numerics import Array
 from rulegrad.ir import UOp
-from rulegrad.lang import engine
-from rulegrad.runtime.numerics import Array
+from rulegrad.workbench.diagnosis.meaning import Meaning, NotComparableError, agree, runner
+from rulegrad.workbench.diagnosis.samples import KINDS, Samples, adds_up, all_samples
 
 if TYPE_CHECKING:
     from rulegrad._core import Information

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from rulegrad import optim
-from rulegrad.runtime.numerics import Array
+from rulegrad.interpreter.numerics import Array
 from rulegrad.tensor import Tensor
 
 Program = Callable[[str], list[Tensor]]

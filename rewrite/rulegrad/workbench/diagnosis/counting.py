@@ -9,9 +9,10 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rulegrad import engine
 from rulegrad.compile import HOST_STEPS
 from rulegrad.errors import RulegradError
-from rulegrad.lang import engine, syntax
+from rulegrad.lang import syntax
 
 
 class PassCount(NamedTuple):
@@ -94,8 +95,8 @@ def _counts(statistics: dict[str, dict[str, dict[str, float]]]) -> Counts:
 
 def run_corpus(device: str | None = None) -> None:
     """Runs the programs of the corpus; on the default device, when none is named."""
-    from rulegrad.diagnosis.corpus import PROGRAMS, answers
     from rulegrad.runtime import devices
+    from rulegrad.workbench.diagnosis.corpus import PROGRAMS, answers
 
     for program in PROGRAMS:
         for _ in answers(program, device or devices.default()):

@@ -9,15 +9,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rulegrad.diagnosis.samples import Samples, place_of, sample
+from rulegrad import engine
 from rulegrad.errors import DeviceError, GraphError, RewriteError, RulegradError
+from rulegrad.interpreter.evaluation import KernelProgram, evaluate_all
+from rulegrad.interpreter.numerics import Array
+from rulegrad.interpreter.statements import Statements
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.lang import engine
-from rulegrad.runtime.interpreter import KernelProgram, evaluate_all
 from rulegrad.runtime.kernel import stores_of
-from rulegrad.runtime.numerics import Array
-from rulegrad.runtime.statements import Statements
+from rulegrad.workbench.diagnosis.samples import Samples, place_of, sample
 
 #: Relative difference that reordering a kernel's float operations may make.
 TOLERANCE = 1e-3

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from rulegrad.interpreter.numerics import Array
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
-from rulegrad.runtime.numerics import Array
 
 #: 0 to 4; signs, fractions and ties; infinities, nan, zeros of both signs, the ends of a dtype; every magnitude.
 KINDS = ("whole", "fractions", "special", "magnitudes")

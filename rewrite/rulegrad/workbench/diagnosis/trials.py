@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from rulegrad import engine
 from rulegrad.config import config
-from rulegrad.diagnosis.bisecting import Trial
-from rulegrad.diagnosis.blaming import Blame, blame, read_blame
-from rulegrad.diagnosis.samples import KINDS
+from rulegrad.engine.selection import WHERE_THERE
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
-from rulegrad.lang import engine
-from rulegrad.lang.selection import WHERE_THERE
+from rulegrad.workbench.diagnosis.bisecting import Trial
+from rulegrad.workbench.diagnosis.blaming import Blame, blame, read_blame
+from rulegrad.workbench.diagnosis.samples import KINDS
 
 #: Relative (and absolute) difference of numbers that is no difference.
 TOLERANCE = 1e-3
@@ -124,7 +124,7 @@ class Graphs:
     """A pass on a graph, whose meaning is compared with that of the graph."""
 
     def __init__(self, graph: UOp, name: str, target: str | None) -> None:
-        from rulegrad.diagnosis.comparing import Comparison
+        from rulegrad.workbench.diagnosis.comparing import Comparison
 
         self.graph, self.name, self.target = graph, name, target
         self.comparison = Comparison(graph)
@@ -147,7 +147,7 @@ class Graphs:
 
     def checked(self) -> Checked:
         """The pass, stopped after each firing."""
-        from rulegrad.diagnosis.comparing import unsound
+        from rulegrad.workbench.diagnosis.comparing import unsound
 
         kind = self.comparison.different(self.wanted, engine.rewrite(self.graph, self.name, self.target))
         off = [*config.rules_off, *(unsound() if kind != KINDS[0] else ())]

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rulegrad.lang.builtins import BUILTINS, NEEDS, OP_TABLE, RENDER, RULE
-from rulegrad.lang.editing.lookup import head_of
-from rulegrad.lang.editing.project import Project
-from rulegrad.lang.editing.symbols import FACT, STATE, Symbol, symbols
 from rulegrad.lang.parser import DECLARATION_WORDS
 from rulegrad.lang.parser.op_table import PROPERTY_WORDS
 from rulegrad.lang.parser.rules import CLAUSE_WORDS
 from rulegrad.lang.parser.targets import ITEM_WORDS
+from rulegrad.workbench.editing.lookup import head_of
+from rulegrad.workbench.editing.project import Project
+from rulegrad.workbench.editing.symbols import FACT, STATE, Symbol, symbols
 
 _NAMED = ("op", "class", "dtype", "table", "view", "function", "def", "extern")
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from rulegrad.lang.builtins import BUILTINS
 from rulegrad.lang.diagnostics import place
-from rulegrad.lang.editing.lookup import Word, meanings
-from rulegrad.lang.editing.project import Project
-from rulegrad.lang.editing.symbols import Symbol
 from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, Op, OpTable
+from rulegrad.workbench.editing.lookup import Word, meanings
+from rulegrad.workbench.editing.project import Project
+from rulegrad.workbench.editing.symbols import Symbol
 
 _MOST_LINES = 16  # of a declaration's text
 _FIELDS = {

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rulegrad.lang.editing.project import Project
-from rulegrad.lang.editing.symbols import FACT, RULE, STATE, Symbol, symbols
+from rulegrad.workbench.editing.project import Project
+from rulegrad.workbench.editing.symbols import FACT, RULE, STATE, Symbol, symbols
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CALLED = ("function", "def", "extern", "view", "op")

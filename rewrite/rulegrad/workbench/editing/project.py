@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rulegrad import engine
 from rulegrad.errors import RuleError
-from rulegrad.lang import engine
 from rulegrad.lang.checker import check
 from rulegrad.lang.conflicts import conflicts
 from rulegrad.lang.diagnostics import Diagnostic
 from rulegrad.lang.merging import merge
 from rulegrad.lang.parser import parse_what_can_be
 from rulegrad.lang.syntax import File
-from rulegrad.runtime.paths import data_folder
+from rulegrad.support.paths import data_folder
 
 
 @dataclass(slots=True)

@@ -12,13 +12,13 @@ from pygls.workspace import PositionCodec, TextDocument
 import rulegrad
 from rulegrad.errors import RuleError
 from rulegrad.lang.diagnostics import Diagnostic
-from rulegrad.lang.editing.completions import completions
-from rulegrad.lang.editing.descriptions import describe
-from rulegrad.lang.editing.lookup import Word, meanings, word_at
-from rulegrad.lang.editing.project import Project
-from rulegrad.lang.editing.symbols import Symbol, symbols
-from rulegrad.lang.formatter import format_text
 from rulegrad.lang.syntax import Span
+from rulegrad.workbench.editing.completions import completions
+from rulegrad.workbench.editing.descriptions import describe
+from rulegrad.workbench.editing.lookup import Word, meanings, word_at
+from rulegrad.workbench.editing.project import Project
+from rulegrad.workbench.editing.symbols import Symbol, symbols
+from rulegrad.workbench.formatter import format_text
 
 _PAUSE = 0.15  # seconds without a change after which the checker runs
 _SYMBOL_KINDS = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rulegrad.explaining.explanation import Answer, Explanation, Spot
-from rulegrad.explaining.question import Question
-from rulegrad.explaining.runs import Subject
 from rulegrad.ir import UOp
+from rulegrad.workbench.explaining.explanation import Answer, Explanation, Spot
+from rulegrad.workbench.explaining.question import Question
+from rulegrad.workbench.explaining.runs import Subject
 
 
 def explain(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rulegrad.explaining.candidates import judgement
-from rulegrad.explaining.explanation import Answer, Spot
-from rulegrad.explaining.failing import Reader, Reason
-from rulegrad.explaining.history import Step
-from rulegrad.explaining.lookup import Found
-from rulegrad.explaining.runs import Attempt, Run
 from rulegrad.ir import UOp
+from rulegrad.workbench.explaining.candidates import judgement
+from rulegrad.workbench.explaining.explanation import Answer, Spot
+from rulegrad.workbench.explaining.failing import Reader, Reason
+from rulegrad.workbench.explaining.history import Step
+from rulegrad.workbench.explaining.lookup import Found
+from rulegrad.workbench.explaining.runs import Attempt, Run
 
 
 class Teller:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rulegrad.explaining.lookup import Found
-from rulegrad.explaining.runs import Run
 from rulegrad.ir import UOp
+from rulegrad.workbench.explaining.lookup import Found
+from rulegrad.workbench.explaining.runs import Run
 
 if TYPE_CHECKING:
     from rulegrad._core import Inside

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rulegrad.explaining.failing import Reader
 from rulegrad.lang import syntax
+from rulegrad.workbench.explaining.failing import Reader
 
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 _MOST = 60  # characters of a side

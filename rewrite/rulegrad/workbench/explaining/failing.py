@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rulegrad import _core
-from rulegrad.explaining.naming import Namer
 from rulegrad.ir import UOp
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.assembler import DtypeName, OpName
-from rulegrad.lang.compiler.watched import Instruction, WatchedCode, WatchedProgram
 from rulegrad.lang.walk import expressions_in
+from rulegrad.workbench.explaining.naming import Namer
+from rulegrad.workbench.explaining.watched import Instruction, WatchedCode, WatchedProgram
 
 _MOST_NAMES = 8
 _OP_TESTS = ("IS_OP", "IN_SET")

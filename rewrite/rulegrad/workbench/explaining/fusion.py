@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from rulegrad import engine
+from rulegrad.engine.selection import switched_off
 from rulegrad.errors import RewriteError
-from rulegrad.explaining.conditions import Condition, conditions
-from rulegrad.explaining.failing import Reader
-from rulegrad.explaining.lookup import Found, all_rules
-from rulegrad.explaining.naming import Namer
-from rulegrad.explaining.question import Question, compiled
-from rulegrad.explaining.runs import Attempt, Run, Subject
 from rulegrad.ir import UOp
-from rulegrad.lang import engine, syntax
-from rulegrad.lang.selection import switched_off
+from rulegrad.lang import syntax
 from rulegrad.lang.walk import expressions_in
+from rulegrad.workbench.explaining.conditions import Condition, conditions
+from rulegrad.workbench.explaining.failing import Reader
+from rulegrad.workbench.explaining.lookup import Found, all_rules
+from rulegrad.workbench.explaining.naming import Namer
+from rulegrad.workbench.explaining.question import Question, compiled
+from rulegrad.workbench.explaining.runs import Attempt, Run, Subject
 
 _STORES = "STAGE"  # the op that keeps its source in memory
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from rulegrad import engine
 from rulegrad.errors import RuleError
-from rulegrad.lang import engine, syntax
+from rulegrad.lang import syntax
 from rulegrad.lang.compiler import ProgramCompiler
 from rulegrad.lang.compiler.rules import RuleCompiler
 from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.lang.parser import parse_file
-from rulegrad.lang.rule_tests import OwnedRule
 from rulegrad.lang.walk import expressions_in
+from rulegrad.workbench.rule_tests import OwnedRule
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,21 +7,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from rulegrad import engine
 from rulegrad.config import config
+from rulegrad.engine.selection import switched_off
 from rulegrad.errors import RewriteError, RuleError
-from rulegrad.explaining import explanation as words
-from rulegrad.explaining.answers import Teller
-from rulegrad.explaining.explanation import Answer, Explanation, Spot
-from rulegrad.explaining.failing import Reader
-from rulegrad.explaining.lookup import find_rule, passes_with, trying_passes, unmet_need
-from rulegrad.explaining.naming import Namer
-from rulegrad.explaining.runs import Attempt, Run, Subject, progress, run
 from rulegrad.ir import UOp
-from rulegrad.lang import engine, syntax
+from rulegrad.lang import syntax
 from rulegrad.lang.compiler import ProgramCompiler
-from rulegrad.lang.compiler.watched import WatchedProgram, watched_program
 from rulegrad.lang.diagnostics import did_you_mean
-from rulegrad.lang.selection import switched_off
+from rulegrad.workbench.explaining import explanation as words
+from rulegrad.workbench.explaining.answers import Teller
+from rulegrad.workbench.explaining.explanation import Answer, Explanation, Spot
+from rulegrad.workbench.explaining.failing import Reader
+from rulegrad.workbench.explaining.lookup import find_rule, passes_with, trying_passes, unmet_need
+from rulegrad.workbench.explaining.naming import Namer
+from rulegrad.workbench.explaining.runs import Attempt, Run, Subject, progress, run
+from rulegrad.workbench.explaining.watched import WatchedProgram, watched_program
 
 _REWRITING = ("rewrite", "reverse", "collect", "flow", "choose")  # kinds of passes that try rules on nodes
 _MOST_NAMES = 8

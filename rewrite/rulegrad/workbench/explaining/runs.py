@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rulegrad.explaining.failing import Reader
-from rulegrad.explaining.history import History, Step
-from rulegrad.explaining.naming import Namer
 from rulegrad.ir import UOp
 from rulegrad.lang import syntax
-from rulegrad.lang.compiler.watched import PROBE, WatchedProgram
+from rulegrad.workbench.explaining.failing import Reader
+from rulegrad.workbench.explaining.history import History, Step
+from rulegrad.workbench.explaining.naming import Namer
+from rulegrad.workbench.explaining.watched import PROBE, WatchedProgram
 
 if TYPE_CHECKING:
     from rulegrad._core import Information, Inside

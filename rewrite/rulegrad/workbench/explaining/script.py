@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from rulegrad.compile import forget_kernels
+from rulegrad.engine import watching
+from rulegrad.engine.watching import PassRun
 from rulegrad.errors import ConfigError
-from rulegrad.explaining.runs import Subject
 from rulegrad.ir import UOp
-from rulegrad.lang import watching
-from rulegrad.lang.watching import PassRun
 from rulegrad.runtime.kernel import Kernel
+from rulegrad.workbench.explaining.runs import Subject
 
 
 class Recording:

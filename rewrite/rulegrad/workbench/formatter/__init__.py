@@ -12,13 +12,13 @@ ruleset r:
 from __future__ import annotations
 
 from rulegrad.errors import RuleError
-from rulegrad.lang.formatter.columns import align
-from rulegrad.lang.formatter.entries import Entry, read_entries
-from rulegrad.lang.formatter.layout import INDENT, layout
-from rulegrad.lang.formatter.spacing import space
 from rulegrad.lang.lexer import Source
 from rulegrad.lang.parser import parse_file
 from rulegrad.lang.walk import meaning
+from rulegrad.workbench.formatter.columns import align
+from rulegrad.workbench.formatter.entries import Entry, read_entries
+from rulegrad.workbench.formatter.layout import INDENT, layout
+from rulegrad.workbench.formatter.spacing import space
 
 __all__ = ["format_text"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from rulegrad.lang.formatter.entries import DECLARATION, PROPERTY, ROW, RULE, Entry
-from rulegrad.lang.formatter.layout import INDENT, WIDTH
 from rulegrad.lang.lexer import SYMBOL
+from rulegrad.workbench.formatter.entries import DECLARATION, PROPERTY, ROW, RULE, Entry
+from rulegrad.workbench.formatter.layout import INDENT, WIDTH
 
 # where the value of a property begins, after its indentation
 _VALUE_COLUMN = {"op": 10, "target": 9}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rulegrad.lang.formatter import format_text
+from rulegrad.workbench.formatter import format_text
 
 _BLOCK = re.compile(r"^```rules\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 

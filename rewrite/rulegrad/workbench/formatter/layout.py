@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from rulegrad.lang.formatter.entries import DECLARATION, DEFINITION, EXPRESSION, PROPERTY, ROW, RULE, Entry, Word
-from rulegrad.lang.formatter.spacing import CLOSING, OPENING
 from rulegrad.lang.lexer import NAME, STRING, SYMBOL
+from rulegrad.workbench.formatter.entries import DECLARATION, DEFINITION, EXPRESSION, PROPERTY, ROW, RULE, Entry, Word
+from rulegrad.workbench.formatter.spacing import CLOSING, OPENING
 
 WIDTH = 120
 INDENT = 4

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rulegrad.lang.formatter.entries import CLAUSE, DECLARATION, PROPERTY, ROW, RULE, Entry, Word
 from rulegrad.lang.lexer import NAME, NUMBER, STRING, SYMBOL
 from rulegrad.lang.optable import INFIX_OPS, SWAPPED_OPS
+from rulegrad.workbench.formatter.entries import CLAUSE, DECLARATION, PROPERTY, ROW, RULE, Entry, Word
 
 OPENING = ("(", "[", "{")
 CLOSING = (")", "]", "}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import z3
 
-from rulegrad.lang.proof.values import CasesError, Exact, UndefinedError, UntranslatableError, Value
+from rulegrad.workbench.proof.values import CasesError, Exact, UndefinedError, UntranslatableError, Value
 
 _WIDEST = 300
 EXPONENTS = tuple(range(127))  # those for which the engine computes 2 ** k

@@ -10,10 +10,10 @@ import z3
 from rulegrad import _core
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
-from rulegrad.lang.proof import arithmetic
-from rulegrad.lang.proof.known import KNOWN
-from rulegrad.lang.proof.operations import truth
-from rulegrad.lang.proof.values import (
+from rulegrad.workbench.proof import arithmetic
+from rulegrad.workbench.proof.known import KNOWN
+from rulegrad.workbench.proof.operations import truth
+from rulegrad.workbench.proof.values import (
     CasesError,
     DtypeName,
     Exact,
@@ -27,7 +27,7 @@ from rulegrad.lang.proof.values import (
 )
 
 if TYPE_CHECKING:
-    from rulegrad.lang.proof.evaluation import Evaluation
+    from rulegrad.workbench.proof.evaluation import Evaluation
 
 POWERS_OF_TWO = tuple(2**k for k in range(64))
 

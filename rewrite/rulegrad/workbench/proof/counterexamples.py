@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rulegrad._core import UOp
 from rulegrad.errors import RulegradError
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.lang.proof.instances import LENGTH
+from rulegrad.workbench.proof.instances import LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,13 +9,13 @@ import numpy as np
 
 from rulegrad._core import Program, UOp
 from rulegrad.errors import RulegradError
+from rulegrad.interpreter.evaluation import evaluate
+from rulegrad.interpreter.numerics import Array
 from rulegrad.lang import syntax
-from rulegrad.lang.proof.effects import STORAGE
-from rulegrad.lang.proof.programs import Entry, Rules
-from rulegrad.lang.proof.testing import Trial
-from rulegrad.lang.rule_tests import Case, RuleTests
-from rulegrad.runtime.interpreter import evaluate
-from rulegrad.runtime.numerics import Array
+from rulegrad.workbench.proof.effects import STORAGE
+from rulegrad.workbench.proof.programs import Entry, Rules
+from rulegrad.workbench.proof.testing import Trial
+from rulegrad.workbench.rule_tests import Case, RuleTests
 
 _STEP, _TOLERANCE = 1e-6, 1e-5
 _PLACES = 5

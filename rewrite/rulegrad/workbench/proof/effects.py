@@ -16,11 +16,11 @@ import numpy as np
 
 from rulegrad._core import UOp
 from rulegrad.errors import RulegradError
+from rulegrad.interpreter.evaluation import evaluate
+from rulegrad.interpreter.evaluators import evaluators
+from rulegrad.interpreter.numerics import Array
+from rulegrad.interpreter.planner import Planner
 from rulegrad.ir.dtype import DType, as_dtype
-from rulegrad.runtime.evaluators import evaluators
-from rulegrad.runtime.interpreter import evaluate
-from rulegrad.runtime.numerics import Array
-from rulegrad.runtime.planner import Planner
 
 STORAGE = ("BUFFER", "PARAM")
 LOOPS = ("RANGE", "SPECIAL")

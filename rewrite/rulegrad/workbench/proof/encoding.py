@@ -14,8 +14,8 @@ from typing import Any
 import z3
 
 from rulegrad.ir.dtype import DType, as_dtype
-from rulegrad.lang.proof import arithmetic
-from rulegrad.lang.proof.values import Exact, UntranslatableError, limits
+from rulegrad.workbench.proof import arithmetic
+from rulegrad.workbench.proof.values import Exact, UntranslatableError, limits
 
 _COMMUTATIVE = frozenset(("+", "*", "max", "min", "==", "bit_and", "bit_or", "bit_xor"))
 _HIGHEST = 64  # degree of a polynomial in Ints

@@ -11,11 +11,11 @@ import z3
 from rulegrad.lang import syntax
 from rulegrad.lang.builtins import BUILTINS, RULE, TAKES_NODES
 from rulegrad.lang.compiler import in_order
-from rulegrad.lang.proof import arithmetic
-from rulegrad.lang.proof.dtypes import op_of
-from rulegrad.lang.proof.known import dtype_fact
-from rulegrad.lang.proof.operations import CHAINS, Operations, truth
-from rulegrad.lang.proof.values import (
+from rulegrad.workbench.proof import arithmetic
+from rulegrad.workbench.proof.dtypes import op_of
+from rulegrad.workbench.proof.known import dtype_fact
+from rulegrad.workbench.proof.operations import CHAINS, Operations, truth
+from rulegrad.workbench.proof.values import (
     DtypeName,
     Node,
     OpName,
@@ -261,7 +261,7 @@ class Evaluation(Operations):
     # ---- calls ----
 
     def _call(self, x: syntax.Call, names: Names, build: bool) -> Value:
-        from rulegrad.lang.proof.builtins import call_builtin
+        from rulegrad.workbench.proof.builtins import call_builtin
 
         name, library = x.function, self.library
         if name in names and isinstance(names[name], OpName):
@@ -353,7 +353,7 @@ class Evaluation(Operations):
         return result
 
     def _first(self, function: syntax.Function, rules: Sequence[syntax.Rule], arguments: Sequence[Value]) -> Value:
-        from rulegrad.lang.proof.matching import match
+        from rulegrad.workbench.proof.matching import match
 
         if not rules:
             raise UndefinedError

@@ -15,8 +15,8 @@ from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.variants import Typed
 from rulegrad.lang.optable import OpTable
-from rulegrad.lang.proof.dtypes import Choice, Dtypes, op_of
-from rulegrad.lang.proof.values import limits, representable
+from rulegrad.workbench.proof.dtypes import Choice, Dtypes, op_of
+from rulegrad.workbench.proof.values import limits, representable
 
 LENGTH = 97  # elements of a variable in a rule of elementwise ops: each is a test of a scalar
 _FLOATS = (0.0, -0.0, 1.0, -1.0, 2.0, 0.5, -3.0, 4.0, math.inf, -math.inf, math.nan, 1e-40, 3e38, 1e-10, 448.0, 1e300)
@@ -83,10 +83,10 @@ class Generator:
 
     def _computed(self, x: syntax.Expression) -> Any:
         from rulegrad.lang.compiler.scope import Library
-        from rulegrad.lang.proof.encoding import Encoding
-        from rulegrad.lang.proof.evaluation import Evaluation
-        from rulegrad.lang.proof.meaning import Meaning
-        from rulegrad.lang.proof.values import DtypeName, is_known
+        from rulegrad.workbench.proof.encoding import Encoding
+        from rulegrad.workbench.proof.evaluation import Evaluation
+        from rulegrad.workbench.proof.meaning import Meaning
+        from rulegrad.workbench.proof.values import DtypeName, is_known
 
         names = {n: v.attrs["value"] for n, v in self.names.items() if isinstance(v, UOp) and v.op == "CONST"}
         names |= {n: DtypeName(self.choice[u.root()]) for n, u in self.dtypes.variables.items()}

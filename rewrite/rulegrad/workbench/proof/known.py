@@ -9,7 +9,7 @@ from typing import Any
 
 from rulegrad import _core
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.lang.proof.values import UndefinedError, UntranslatableError, Value, limits
+from rulegrad.workbench.proof.values import UndefinedError, UntranslatableError, Value, limits
 
 
 def known_operator(operator: str, a: Value, b: Value) -> Value:

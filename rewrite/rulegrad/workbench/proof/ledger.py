@@ -19,8 +19,8 @@ from rulegrad.errors import RuleError
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
 from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS, OpTable
-from rulegrad.lang.proof.programs import Entry
 from rulegrad.lang.rounding import ROUNDS_EACH, steps_round
+from rulegrad.workbench.proof.programs import Entry
 
 _OPERATORS = {**SWAPPED_OPS, **INFIX_OPS}
 #: Ops that tests make graphs of, whatever a rule says.

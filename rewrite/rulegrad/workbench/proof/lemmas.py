@@ -9,7 +9,7 @@ from typing import Any
 
 import z3
 
-from rulegrad.lang.proof.theorems import (
+from rulegrad.workbench.proof.theorems import (
     DIGITS,
     FACTOR,
     GREATER_PRODUCT,

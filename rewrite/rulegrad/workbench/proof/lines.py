@@ -13,10 +13,10 @@ from typing import Literal
 from rulegrad._core import Program, UOp
 from rulegrad.errors import RulegradError
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.lang.proof.derivatives import gradient_functions, test_gradient_line
-from rulegrad.lang.proof.effects import EFFECTS, STORAGE, Memory, NoMeaningError, outcome
-from rulegrad.lang.proof.testing import Allowed, difference, sample_memory
-from rulegrad.lang.rule_tests import Case, RuleTests
+from rulegrad.workbench.proof.derivatives import gradient_functions, test_gradient_line
+from rulegrad.workbench.proof.effects import EFFECTS, STORAGE, Memory, NoMeaningError, outcome
+from rulegrad.workbench.proof.testing import Allowed, difference, sample_memory
+from rulegrad.workbench.rule_tests import Case, RuleTests
 
 _SPREAD = 64  # values of each scalar variable that are computed at once
 _ROUNDS = 3  # contents of memory that both sides are computed on; one where they are run an element at a time
@@ -70,7 +70,7 @@ def _of_kernel(program: Program, left: UOp, right: UOp) -> OnValues:
 
     Reductions among statements are made statements by the pass `accumulate`.
     """
-    from rulegrad.diagnosis.comparing import Comparison
+    from rulegrad.workbench.diagnosis.comparing import Comparison
 
     if any(n.op == "REDUCE" for n in right.toposort()) and any(n.op == "AFTER" for n in right.toposort()):
         right, _ = program.rewrite("accumulate", right)

@@ -9,9 +9,9 @@ from typing import Any
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.variants import Typed
-from rulegrad.lang.proof.dtypes import Choice, Dtypes, op_of
-from rulegrad.lang.proof.evaluation import Constant, Evaluation
-from rulegrad.lang.proof.values import (
+from rulegrad.workbench.proof.dtypes import Choice, Dtypes, op_of
+from rulegrad.workbench.proof.evaluation import Constant, Evaluation
+from rulegrad.workbench.proof.values import (
     DtypeName,
     Exact,
     Node,

@@ -11,10 +11,10 @@ import z3
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
 from rulegrad.lang.optable import OpTable
-from rulegrad.lang.proof.encoding import Encoding
-from rulegrad.lang.proof.reference import threefry
-from rulegrad.lang.proof.values import Exact, Node, StructuralError, UntranslatableError, Value, limits
 from rulegrad.lang.rounding import steps_round
+from rulegrad.workbench.proof.encoding import Encoding
+from rulegrad.workbench.proof.reference import threefry
+from rulegrad.workbench.proof.values import Exact, Node, StructuralError, UntranslatableError, Value, limits
 
 _COUNTERS = ("RANGE", "SPECIAL")
 

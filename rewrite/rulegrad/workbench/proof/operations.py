@@ -10,10 +10,10 @@ import z3
 
 from rulegrad.lang.compiler.scope import Library
 from rulegrad.lang.optable import INFIX_OPS, SWAPPED_OPS
-from rulegrad.lang.proof import arithmetic
-from rulegrad.lang.proof.known import known_operator
-from rulegrad.lang.proof.meaning import Meaning
-from rulegrad.lang.proof.values import Members, Node, UndefinedError, UntranslatableError, Value, is_known
+from rulegrad.workbench.proof import arithmetic
+from rulegrad.workbench.proof.known import known_operator
+from rulegrad.workbench.proof.meaning import Meaning
+from rulegrad.workbench.proof.values import Members, Node, UndefinedError, UntranslatableError, Value, is_known
 
 #: For each kind of chain its op, and what a chain without members is.
 CHAINS = {"sum": ("ADD", 0), "prod": ("MUL", 1), "all": ("AND", True)}

@@ -9,7 +9,7 @@ from rulegrad._core import Program, UOp
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler import ProgramCompiler
 from rulegrad.lang.compiler.scope import Library
-from rulegrad.lang.rule_tests import WHOLE, EveryNeedMet, OwnedRule, RuleTests, limits_of, owners
+from rulegrad.workbench.rule_tests import WHOLE, EveryNeedMet, OwnedRule, RuleTests, limits_of, owners
 
 TEXT = -1  # the number of a rule that gives text
 

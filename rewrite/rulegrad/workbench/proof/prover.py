@@ -12,10 +12,10 @@ from typing import Any
 from rulegrad._core import UOp
 from rulegrad.errors import RuleError, RulegradError
 from rulegrad.lang import syntax
-from rulegrad.lang.proof import counterexamples
-from rulegrad.lang.proof.derivatives import gradient_functions, test_gradient
-from rulegrad.lang.proof.programs import TEXT, Entry, Rules
-from rulegrad.lang.proof.testing import Difference, Tester, Trial
+from rulegrad.workbench.proof import counterexamples
+from rulegrad.workbench.proof.derivatives import gradient_functions, test_gradient
+from rulegrad.workbench.proof.programs import TEXT, Entry, Rules
+from rulegrad.workbench.proof.testing import Difference, Tester, Trial
 
 #: In the order of the table; the last three are problems.
 KINDS = ("proved", "tested", "unsound", "assumed", "text", "failed", "untested", "vacuous")
@@ -85,7 +85,7 @@ class Workbench:
         return _made(entry, "tested", f"on {_graphs(trial)}{proof.partly}")
 
     def _proof(self, entry: Entry) -> _Proof:
-        from rulegrad.lang.proof.symbolic import Prover
+        from rulegrad.workbench.proof.symbolic import Prover
 
         return _Proof.of(Prover(self.rules.library).attempts(entry.rule))
 
@@ -215,7 +215,7 @@ _workbench: Workbench | None = None
 
 
 def _start(files: Sequence[syntax.File]) -> None:
-    from rulegrad.lang import engine
+    from rulegrad import engine
 
     global _workbench
     engine.install_op_table()

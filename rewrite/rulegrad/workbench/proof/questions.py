@@ -7,7 +7,7 @@ from typing import Any
 
 import z3
 
-from rulegrad.lang.proof.lemmas import Occurring, lemmas, subterms
+from rulegrad.workbench.proof.lemmas import Occurring, lemmas, subterms
 
 _HIGHEST = 1024  # factors of a product of bit-vectors
 _ROUNDS = 12  # of removing what the formulas decide

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from rulegrad.lang.proof.prover import KINDS, NOT_PROVED, PROBLEMS, Outcome
+from rulegrad.workbench.proof.prover import KINDS, NOT_PROVED, PROBLEMS, Outcome
 
 
 def as_text(outcomes: Sequence[Outcome], verbose: bool = False) -> str:

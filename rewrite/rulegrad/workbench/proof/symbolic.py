@@ -12,14 +12,14 @@ import z3
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.scope import Library
-from rulegrad.lang.proof.dtypes import Choice, Dtypes
-from rulegrad.lang.proof.encoding import Encoding
-from rulegrad.lang.proof.evaluation import Constant, Evaluation
-from rulegrad.lang.proof.matching import Instances, NoInstanceError
-from rulegrad.lang.proof.meaning import Meaning
-from rulegrad.lang.proof.plain import plain_rules
-from rulegrad.lang.proof.questions import ask, contradiction
-from rulegrad.lang.proof.values import (
+from rulegrad.workbench.proof.dtypes import Choice, Dtypes
+from rulegrad.workbench.proof.encoding import Encoding
+from rulegrad.workbench.proof.evaluation import Constant, Evaluation
+from rulegrad.workbench.proof.matching import Instances, NoInstanceError
+from rulegrad.workbench.proof.meaning import Meaning
+from rulegrad.workbench.proof.plain import plain_rules
+from rulegrad.workbench.proof.questions import ask, contradiction
+from rulegrad.workbench.proof.values import (
     CasesError,
     DtypeName,
     Exact,

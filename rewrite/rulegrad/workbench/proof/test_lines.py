@@ -7,8 +7,8 @@ from textwrap import indent
 
 from rulegrad.lang import syntax
 from rulegrad.lang.diagnostics import Diagnostic
-from rulegrad.lang.proof.lines import on_values
-from rulegrad.lang.rule_tests import LIMITS, Case, RuleTests, limits_of
+from rulegrad.workbench.proof.lines import on_values
+from rulegrad.workbench.rule_tests import LIMITS, Case, RuleTests, limits_of
 
 
 def tests_of(files: Sequence[syntax.File], user: Collection[str], only: Collection[str] = ()) -> RuleTests:

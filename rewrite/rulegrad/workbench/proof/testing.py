@@ -14,15 +14,24 @@ import numpy as np
 
 from rulegrad._core import UOp
 from rulegrad.errors import DtypeError, RulegradError
+from rulegrad.interpreter.numerics import Array
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.lang import syntax
-from rulegrad.lang.proof.dtypes import Choice, Dtypes
-from rulegrad.lang.proof.effects import STORAGE, Key, Memory, NoMeaningError, Outcome, elements, outcome, storage_key
-from rulegrad.lang.proof.instances import Generator, NoGraphError
-from rulegrad.lang.proof.plain import plain_rules
-from rulegrad.lang.proof.programs import Entry, Rules
 from rulegrad.lang.walk import calls_in
-from rulegrad.runtime.numerics import Array
+from rulegrad.workbench.proof.dtypes import Choice, Dtypes
+from rulegrad.workbench.proof.effects import (
+    STORAGE,
+    Key,
+    Memory,
+    NoMeaningError,
+    Outcome,
+    elements,
+    outcome,
+    storage_key,
+)
+from rulegrad.workbench.proof.instances import Generator, NoGraphError
+from rulegrad.workbench.proof.plain import plain_rules
+from rulegrad.workbench.proof.programs import Entry, Rules
 
 _LARGEST_GRAPH = 1 << 14  # elements over which a graph is compared at most
 _EXTREMES = ("MAX", "MIN")
@@ -153,8 +162,8 @@ def asks_for_consumers(entry: Entry) -> bool:
 
 
 def _is_elementwise(entry: Entry, dtypes: Dtypes) -> bool:
-    from rulegrad.lang.proof.dtypes import op_of
     from rulegrad.lang.walk import expressions_in
+    from rulegrad.workbench.proof.dtypes import op_of
 
     for part in expressions_in(entry.rule.pattern):
         head = op_of(dtypes.table, part, dtypes.ops)

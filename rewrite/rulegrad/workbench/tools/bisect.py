@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rulegrad.diagnosis.bisecting import Culprit, NoCulpritError, Trial, find_culprit
-from rulegrad.diagnosis.blaming import Blame
-from rulegrad.diagnosis.trials import Checked, Commands, Firing, Graphs, Scripts
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
+from rulegrad.workbench.diagnosis.bisecting import Culprit, NoCulpritError, Trial, find_culprit
+from rulegrad.workbench.diagnosis.blaming import Blame
+from rulegrad.workbench.diagnosis.trials import Checked, Commands, Firing, Graphs, Scripts
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -112,7 +112,7 @@ def _trials(options: argparse.Namespace) -> Commands | Graphs:
 
 
 def _place(culprit: Culprit, firing: Firing | None) -> str:
-    from rulegrad.lang import engine
+    from rulegrad import engine
 
     if firing is not None:
         return firing.place

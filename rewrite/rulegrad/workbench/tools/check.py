@@ -13,20 +13,20 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from rulegrad.diagnosis.afresh import again, in_force_too_late
+from rulegrad.engine.sources import our_files, read_sources, shown, user_files
 from rulegrad.errors import RuleError
 from rulegrad.lang import syntax, targets
-from rulegrad.lang.analysis import analyse
-from rulegrad.lang.analysis.asked import Asked
-from rulegrad.lang.analysis.costs import Cost, as_table, costs
 from rulegrad.lang.checker import check
 from rulegrad.lang.compiler import library_of
 from rulegrad.lang.conflicts import conflicts
 from rulegrad.lang.diagnostics import NOTE, Diagnostic, report
 from rulegrad.lang.merging import edited, merge
 from rulegrad.lang.parser import parse_file
-from rulegrad.lang.sources import our_files, read_sources, shown, user_files
-from rulegrad.lang.test_lines import failing, tests_of
+from rulegrad.workbench.analysis import analyse
+from rulegrad.workbench.analysis.asked import Asked
+from rulegrad.workbench.analysis.costs import Cost, as_table, costs
+from rulegrad.workbench.diagnosis.afresh import again, in_force_too_late
+from rulegrad.workbench.proof.test_lines import failing, tests_of
 
 
 def main(arguments: Sequence[str]) -> int:

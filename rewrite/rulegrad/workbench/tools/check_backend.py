@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rulegrad.conformance.child import climbed
-from rulegrad.conformance.report import PASSED, RUNGS
+from rulegrad.workbench.conformance.child import climbed
+from rulegrad.workbench.conformance.report import PASSED, RUNGS
 
 _SHOWN = 12  # findings of a rung
 _NAMED = 6  # ops and dtypes with one problem

@@ -13,9 +13,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from rulegrad import engine
+from rulegrad.engine import measured
+from rulegrad.engine.sources import without_measured
 from rulegrad.errors import DeviceError, RuleError
-from rulegrad.lang import engine, measured, targets
-from rulegrad.lang.sources import without_measured
+from rulegrad.lang import targets
 from rulegrad.runtime import devices
 from rulegrad.runtime.backends import Backend, all_backends
 from rulegrad.runtime.device import Discovery
@@ -45,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _measure(name: str, as_json: bool) -> int:
     """Measures a device, and keeps the numbers for its target; says what the target file has."""
-    from rulegrad.diagnosis.measuring import UNITS, measure
+    from rulegrad.workbench.diagnosis.measuring import UNITS, measure
 
     device = devices.canonical(name)
     target = devices.target_of(device)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rulegrad.errors import RuleError
-from rulegrad.lang.formatter import format_text
-from rulegrad.lang.formatter.documents import format_document
-from rulegrad.runtime.paths import data_folder
+from rulegrad.support.paths import data_folder
+from rulegrad.workbench.formatter import format_text
+from rulegrad.workbench.formatter.documents import format_document
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,15 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rulegrad.diagnosis.afresh import again, in_force_too_late
-from rulegrad.lang import engine, syntax
-from rulegrad.lang.proof.ledger import Hashes, Ledger
-from rulegrad.lang.proof.programs import Entry, entries_of
-from rulegrad.lang.proof.prover import PROBLEMS, Outcome, prove
-from rulegrad.lang.proof.report import as_text
-from rulegrad.lang.rule_tests import selected
-from rulegrad.runtime.paths import data_folder
+from rulegrad import engine
+from rulegrad.lang import syntax
+from rulegrad.support.paths import data_folder
+from rulegrad.workbench.diagnosis.afresh import again, in_force_too_late
+from rulegrad.workbench.proof.ledger import Hashes, Ledger
+from rulegrad.workbench.proof.programs import Entry, entries_of
+from rulegrad.workbench.proof.prover import PROBLEMS, Outcome, prove
+from rulegrad.workbench.proof.report import as_text
+from rulegrad.workbench.rule_tests import selected
 
 
 def main(arguments: Sequence[str]) -> int:

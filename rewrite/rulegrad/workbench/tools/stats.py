@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rulegrad.diagnosis.counting import Census, Counts, as_data, census, counted, run_corpus, run_script
+from rulegrad.workbench.diagnosis.counting import Census, Counts, as_data, census, counted, run_corpus, run_script
 
 GOAL = 0.02  # of the firings may have an extern in them
 

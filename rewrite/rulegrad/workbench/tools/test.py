@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rulegrad.diagnosis.afresh import again, in_force_too_late
-from rulegrad.lang import engine
+from rulegrad import engine
+from rulegrad.engine.sources import shown
 from rulegrad.lang.diagnostics import Diagnostic, report
-from rulegrad.lang.rule_tests import OwnedRule, externs, owners, selected
-from rulegrad.lang.sources import shown
-from rulegrad.lang.test_lines import failing, tests_of
+from rulegrad.workbench.diagnosis.afresh import again, in_force_too_late
+from rulegrad.workbench.proof.test_lines import failing, tests_of
+from rulegrad.workbench.rule_tests import OwnedRule, externs, owners, selected
 
 
 class Result(NamedTuple):

@@ -17,11 +17,11 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
+from rulegrad import engine
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
-from rulegrad.lang import engine
 from rulegrad.lang.diagnostics import did_you_mean
-from rulegrad.tracing import Selection, Trace
+from rulegrad.workbench.tracing import Selection, Trace
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -19,13 +19,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from rulegrad import engine
 from rulegrad.errors import GraphError, RulegradError
-from rulegrad.explaining import Explanation, Subject, explain
-from rulegrad.explaining.fusion import explain_fusion
-from rulegrad.explaining.script import Recording, run_script
 from rulegrad.ir import UOp
-from rulegrad.lang import engine
 from rulegrad.runtime import devices
+from rulegrad.workbench.explaining import Explanation, Subject, explain
+from rulegrad.workbench.explaining.fusion import explain_fusion
+from rulegrad.workbench.explaining.script import Recording, run_script
 
 __all__ = ["Explanation", "explain", "main"]
 _WITH_VALUE = ("--fusion", "--graph", "--at", "--pass", "--target", "--most")

@@ -19,8 +19,8 @@ passes
 
 from __future__ import annotations
 
-from rulegrad.tracing.document import FORMAT, VERSION, Selection
-from rulegrad.tracing.recorder import Trace
+from rulegrad.workbench.tracing.document import FORMAT, VERSION, Selection
+from rulegrad.workbench.tracing.recorder import Trace
 
 
 def trace() -> Trace:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import rulegrad
+from rulegrad import engine
 from rulegrad.errors import GraphError
 from rulegrad.ir import UOp
-from rulegrad.lang import engine
-from rulegrad.tracing.provenance import Place
-from rulegrad.tracing.recorder import Trace, Traced, TracedFiring, TracedInside, TracedKernel, TracedPass
+from rulegrad.workbench.tracing.provenance import Place
+from rulegrad.workbench.tracing.recorder import Trace, Traced, TracedFiring, TracedInside, TracedKernel, TracedPass
 
 FORMAT = "rulegrad trace"
 #: Raised when a field changes its meaning or goes away; not when one is added.

@@ -1,15 +1,15 @@
 """Which line of the user's program a node comes from, from tensors to the nodes of kernels.
 
-The lines of tensors' nodes are recorded as they are made (`rulegrad.tensor.lines`). A node that a pass makes of another
-takes that node's line. The table is beside the nodes: it changes neither their identity nor what is compiled.
+The lines of tensors' nodes are recorded as they are made (`rulegrad.runtime.source_lines`). A node that a pass makes of
+another takes that node's line. The table is beside the nodes: it changes neither their identity nor what is compiled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rulegrad.tensor import lines
-from rulegrad.tracing.nodes import NodeTable
+from rulegrad.runtime import source_lines as lines
+from rulegrad.workbench.tracing.nodes import NodeTable
 
 #: The file, in full, and the line.
 Place = tuple[str, int]

@@ -8,23 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rulegrad.engine import watching
+from rulegrad.engine.watching import Change, Part, PassRun, changes_of
 from rulegrad.errors import ConfigError
 from rulegrad.ir import UOp
-from rulegrad.lang import watching
-from rulegrad.lang.watching import Change, Part, PassRun, changes_of
-from rulegrad.runtime import forks
 from rulegrad.runtime.profile import Profile
 from rulegrad.runtime.timeline import Span, save_timeline
-from rulegrad.tracing.nodes import Difference, NodeTable, difference
-from rulegrad.tracing.provenance import Place, Provenance
-from rulegrad.tracing.rule_text import rule_text
+from rulegrad.support import forks
+from rulegrad.workbench.tracing.nodes import Difference, NodeTable, difference
+from rulegrad.workbench.tracing.provenance import Place, Provenance
+from rulegrad.workbench.tracing.rule_text import rule_text
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from rulegrad._core import Inside
     from rulegrad.runtime.kernel import Kernel
-    from rulegrad.tracing.document import Selection
+    from rulegrad.workbench.tracing.document import Selection
 
 
 #: Candidates of one round of a choose pass that are kept: those of least cost.
@@ -153,7 +153,7 @@ class Trace:
         """The user's line that a node of the table comes from."""
         return self._provenance.exactly(number)
 
-    # ---- recording: see rulegrad.lang.watching ----
+    # ---- recording: see rulegrad.engine.watching ----
 
     def follows(self, graph: UOp) -> Sequence[UOp]:
         """The nodes whose user's lines are known, so that these can be passed on."""
@@ -261,13 +261,13 @@ class Trace:
 
     def text(self, title: str = "", selection: Selection | None = None, colored: bool = False) -> str:
         """The trace for people; `colored`: with the escape codes of a terminal."""
-        from rulegrad.tracing.text import as_text
+        from rulegrad.workbench.tracing.text import as_text
 
         return as_text(self, title, selection, colored)
 
     def data(self, title: str = "", selection: Selection | None = None) -> dict[str, Any]:
         """The trace as plain data; docs/tracing.md says what each field means."""
-        from rulegrad.tracing.document import document
+        from rulegrad.workbench.tracing.document import document
 
         return document(self, title, selection)
 
@@ -278,7 +278,7 @@ class Trace:
         """
         ending = Path(path).suffix.lower()
         if ending == ".html":
-            from rulegrad.tracing.page import page
+            from rulegrad.workbench.tracing.page import page
 
             text = page(self.data(title, selection))
         elif ending == ".json":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rulegrad.lang import engine
+from rulegrad import engine
 
 
 def rule_text(place: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rulegrad.tracing.document import Selection, label, line_data
-from rulegrad.tracing.provenance import Place
-from rulegrad.tracing.recorder import Trace, Traced, TracedFiring, TracedInside, TracedPass
+from rulegrad.workbench.tracing.document import Selection, label, line_data
+from rulegrad.workbench.tracing.provenance import Place
+from rulegrad.workbench.tracing.recorder import Trace, Traced, TracedFiring, TracedInside, TracedPass
 
 #: Nodes that a firing is shown to remove, and to add: those nearest to the node that changed.
 MOST_SHOWN = 12
