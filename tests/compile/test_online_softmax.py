@@ -147,3 +147,22 @@ def test_gradients(device: str) -> None:
         difference = ((exactly(*moved[0]) - exactly(*moved[1])) * weights).sum() / 2e-6
         assert tensor.grad is not None
         np.testing.assert_allclose((tensor.grad.numpy() * step).sum(), difference, rtol=1e-6)
+
+
+def test_gradients_of_queries_that_are_a_part_of_a_tensor() -> None:
+    """Their columns are behind gates: no vector loop of the results is one of the scores.
+
+    Two sums of powers over keys in one block, where the second needs the first, share no loop.
+    """
+    for rows, keys in ((3, 2), (3, 5), (4, 4)):
+        arrays = normal(rows, 7, 8), normal(keys, 2), normal(keys, 1), normal(rows, 1)
+        gradients = {}
+        for device in ("numpy", "c"):
+            whole, others, values, weights = (Tensor(x, device=device, requires_grad=True) for x in arrays)
+            found = ((whole[:, 5, :2] @ others.T) * 0.5).softmax(-1) @ values
+            (found * weights).sum().backward()
+            assert whole.grad is not None
+            gradients[device] = whole.grad
+        for target in ("opencl", "cuda", "metal", "webgpu"):
+            assert "for" in compile_graph([gradients["numpy"].uop], target)[0].source
+        np.testing.assert_allclose(gradients["c"].numpy(), gradients["numpy"].numpy(), rtol=1e-4, atol=1e-5)
