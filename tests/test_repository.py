@@ -16,8 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = (".py", ".cpp", ".hpp", ".rules")
-MOST_LINES = {".rules": 400}
-MOST_LINES_ELSEWHERE = 600
+MOST_LINES = 600
 FOLDERS = {"rewrite", "rules", "backends", "tests", "examples", "bench", "docs", "editors", ".ci", ".github"}
 BUILT = {"build", "dist", "__pycache__"}
 
@@ -80,11 +79,7 @@ def test_no_other_packages_are_installed() -> None:
 
 def test_file_sizes() -> None:
     lines = {path: path.read_text(encoding="utf-8").count("\n") for path in tracked_files() if path.suffix in SOURCE}
-    long = {
-        name_of(path): count
-        for path, count in lines.items()
-        if count > MOST_LINES.get(path.suffix, MOST_LINES_ELSEWHERE)
-    }
+    long = {name_of(path): count for path, count in lines.items() if count > MOST_LINES}
     assert not long, f"a file is one concept; split these: {long}"
     assert statistics.median(lines.values()) < 200
 

@@ -84,9 +84,9 @@ def ops_page() -> str:
     from rulegrad.lang.parser import parse_file
     from rulegrad.support.paths import data_folder
 
-    files = sorted(data_folder("rules").glob("ops*.rules"))
-    declarations = [d for file in files for d in parse_file(file.read_text(encoding="utf-8"), file.name).declarations]
-    lines = [title("Ops"), "The ops of the graph that the rules know, from ``rules/ops.rules``.\n\n"]
+    file = data_folder("rules") / "ops" / "ops.rules"
+    declarations = parse_file(file.read_text(encoding="utf-8"), file.name).declarations
+    lines = [title("Ops"), "The ops of the graph that the rules know, from ``rules/ops/ops.rules``.\n\n"]
     lines.append(".. list-table::\n   :header-rows: 1\n\n   * - op\n     - sources\n     - what it is\n")
     for op in OpTable.from_declarations(declarations).ops.values():
         lines.append(

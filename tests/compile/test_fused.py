@@ -38,7 +38,7 @@ def test_one_kernel_with_two_stores(capfd: pytest.CaptureFixture[str]) -> None:
         "1: reads 384 bytes of 3 buffers, writes 256 bytes by 2 stores, no reductions",
         "   test_fused.py: MUL",
         "   test_fused.py: ADD EXP",
-        "   stored by stage.result (rules/fusion.rules)",
+        "   stored by stage.result (rules/schedule/fusion.rules)",
     ]
 
 
@@ -51,7 +51,11 @@ def test_why_each_kernel_ends(capfd: pytest.CaptureFixture[str]) -> None:
 
     lines = printed(capfd, make)
     stored = "; ".join(line for line in lines if line.startswith("   stored by "))
-    for reason in ("contiguous()", "stage.repeated (rules/fusion.rules)", "stage.result (rules/fusion.rules)"):
+    for reason in (
+        "contiguous()",
+        "stage.repeated (rules/schedule/fusion.rules)",
+        "stage.result (rules/schedule/fusion.rules)",
+    ):
         assert reason in stored
     assert any(re.search(r": (MUL )?SIN( MUL)?$", line) for line in lines)
 

@@ -18,7 +18,7 @@ from rulegrad.support.paths import data_folder
 @functools.cache
 def op_table() -> syntax.File:
     """The op table that the engine has installed."""
-    path = data_folder("rules") / "ops.rules"
+    path = data_folder("rules") / "ops" / "ops.rules"
     return parse_file(path.read_text(encoding="utf-8"), "ops.rules")
 
 

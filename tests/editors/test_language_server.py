@@ -191,7 +191,7 @@ def test_half_typed_text_is_no_end(editor: Editor, uri: str) -> None:
 def test_hover(editor: Editor, uri: str) -> None:
     op = editor.hover(uri, TEXT, "ADD")
     assert "op ADD(a: T, b: T) -> T where T: Scalar" in op and "written `+`" in op and "eval      a + b" in op
-    assert "`float32`" in op and "`Associative`" in op and "rules/ops.rules:" in op
+    assert "`float32`" in op and "`Associative`" in op and "rules/ops/ops.rules:" in op
     assert "op WHERE(condition: bool, a: T, b: T)" in editor.hover(uri, TEXT, "where")
     assert "lower end of the interval" in editor.hover(uri, TEXT, "vmin")
     assert "def double(x) = x * 2" in editor.hover(uri, TEXT, "double")
@@ -203,7 +203,7 @@ def test_hover(editor: Editor, uri: str) -> None:
 
 
 def test_definition(editor: Editor, uri: str) -> None:
-    ops = (data_folder("rules") / "ops.rules").read_text(encoding="utf-8").split("\n")
+    ops = (data_folder("rules") / "ops" / "ops.rules").read_text(encoding="utf-8").split("\n")
     add = next(k for k, line in enumerate(ops) if line.startswith("op ADD("))
     assert editor.definition(uri, TEXT, "ADD") == [("ops.rules", add)]
     assert editor.definition(uri, TEXT, "mul_one", 1) == [("mine.rules", 3)]

@@ -67,7 +67,7 @@ def test_dtypes_of_pytorch() -> None:
 
 
 def test_facts_are_those_of_the_op_table() -> None:
-    path = data_folder("rules") / "ops.rules"
+    path = data_folder("rules") / "ops" / "ops.rules"
     declared = {
         x.name: x.properties
         for x in parse_file(path.read_text(), str(path)).declarations

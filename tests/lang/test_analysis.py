@@ -12,7 +12,7 @@ from rulegrad.lang.diagnostics import Diagnostic
 from rulegrad.lang.parser import parse_file
 from rulegrad.workbench.analysis import analyse
 
-OP_TABLE = Path(__file__).parents[2] / "rules" / "ops.rules"
+OP_TABLE = Path(__file__).parents[2] / "rules" / "ops" / "ops.rules"
 FINE = {
     "a declared order": """
 ruleset choices:

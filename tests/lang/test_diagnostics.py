@@ -19,7 +19,7 @@ from rulegrad.lang.syntax import File, Span
 from rulegrad.workbench.analysis import analyse
 
 HERE = Path(__file__).parent
-OP_TABLE = HERE.parents[1] / "rules" / "ops.rules"
+OP_TABLE = HERE.parents[1] / "rules" / "ops" / "ops.rules"
 PASS = sorted((HERE / "pass").glob("*.rules"))
 FAIL = sorted((HERE / "fail").glob("*.rules"))
 NOTES = {"possible-loop", "not-joined"}

@@ -1,6 +1,7 @@
 """The rule text in the documents is right: each block is parsed, checked, and its test lines hold.
 
-A ```rules block is a whole file over rules/ops.rules (and rules/views.rules). A comment right above it says otherwise, and
+A ```rules block is a whole file over rules/ops/ops.rules (and rules/kernel/pattern_views.rules). A comment right above
+it says otherwise, and
 why:
 
     <!-- rules over all files: REASON -->   a user's file, merged with all of ours
@@ -27,7 +28,7 @@ from rulegrad.lang.parser import parse_file
 from rulegrad.workbench.rule_tests import RuleTests
 
 ROOT = Path(__file__).parents[2]
-BASE = ("ops.rules", "views.rules")
+BASE = ("ops/ops.rules", "kernel/pattern_views.rules")
 DOCUMENTS = ("language.md", "writing-rules.md")
 LIMITS = {"rows": 32, "lanes_last": 16, "lanes_before_last": 4}
 # An example need not test each of its rules, nor come with a target.

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def table() -> OpTable:
-    file = parse_file((ROOT / "rules" / "ops.rules").read_text(encoding="utf-8"), "ops.rules")
+    file = parse_file((ROOT / "rules" / "ops" / "ops.rules").read_text(encoding="utf-8"), "ops.rules")
     return OpTable.from_declarations(file.declarations)
 
 

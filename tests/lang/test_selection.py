@@ -26,7 +26,7 @@ def test_a_rule_is_off() -> None:
     [
         ("algebra.onne", r"RULES_OFF .*'algebra\.onne'; no rule has this name; did you mean algebra\.one\?"),
         ("quite_unknown_name", "a rule is called SET.RULE"),
-        ("store.stage", r"store\.stage \(rules/grouping\.rules:\d+\) is essential; replace it"),
+        ("store.stage", r"store\.stage \(rules/schedule/grouping\.rules:\d+\) is essential; replace it"),
         ("gradient.add", r"gradient\.add \(.*\) is a case of a function, a fact or a state"),
     ],
 )
@@ -49,7 +49,7 @@ def test_every_rule_of_a_program_is_known() -> None:
     assert rules["ops.ADD"].kind == "text" and not rules["ops.ADD"].optional
     with (
         config(rules_off=["ops.ADD"]),
-        pytest.raises(ConfigError, match=r"ops\.ADD \(rules/ops.rules:\d+\) is essential"),
+        pytest.raises(ConfigError, match=r"ops\.ADD \(rules/ops/ops.rules:\d+\) is essential"),
     ):
         switched_off(rules)
 
@@ -132,7 +132,7 @@ def test_a_limit_holds_for_the_whole_program(capsys: pytest.CaptureFixture[str])
         assert rewrite(X * 1.0, "symbolic") == X
         assert rewrite(other * 1.0, "symbolic") == other * 1.0
     message = capsys.readouterr().err
-    assert "rule algebra.one (rules/algebra.rules:" in message and "firing 1, in pass symbolic:" in message
+    assert "rule algebra.one (rules/kernel/algebra.rules:" in message and "firing 1, in pass symbolic:" in message
     for name, wanted in (("algebra.onne:1", "did you mean algebra.one"), ("gradient.add:1", "a case of a function")):
         with config(rules_limit=name), pytest.raises(ConfigError, match=wanted):
             rewrite(X * 1.0, "symbolic")

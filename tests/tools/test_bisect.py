@@ -131,7 +131,7 @@ def test_a_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     monkeypatch.setattr(Commands, "suspects", lambda _: ["algebra.zero", "algebra.one"])
     assert main(["bisect", "--json", "--expect", f'"{sys.executable}" -S -c "{code}"']) == 1
     found = json.loads(capsys.readouterr().out)
-    assert found["rule"] == "algebra.one" and found["place"].startswith("rules/algebra.rules:")
+    assert found["rule"] == "algebra.one" and found["place"].startswith("rules/kernel/algebra.rules:")
     assert found["off"] == ["algebra.zero"]
 
 

@@ -107,7 +107,7 @@ def test_the_line_that_a_compiler_complains_about() -> None:
 def test_what_gives_an_op_its_text() -> None:
     spellings = Spellings(engine.loaded().sources.files, engine.target_declaration("opencl"))
     assert spellings.of("BITCAST").startswith("rendered by render_opencl.bits (backends/opencl/render.rules:")
-    assert spellings.of("ADD").startswith("spelled by the op table (rules/ops.rules:")
+    assert spellings.of("ADD").startswith("spelled by the op table (rules/ops/ops.rules:")
     assert "does not have MAX" in spellings.of("MAX")
     assert "c_style.write_if" in spellings.of_line("  if (alu0 < 3) data0[alu0] = value0;", "STORE")
     assert "`has EXP`" in spellings.hint_for("it is left in the program, and the target does not have it", "EXP")

@@ -35,7 +35,7 @@ def test_a_script(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rules = {one["name"]: one for one in found["rules"]}
     assert passes["indexing"]["runs"] >= 1 and passes["indexing"]["fired"] >= 1
     rule = rules["indexing.kernel"]
-    assert rule["tried"] >= rule["fired"] >= 1 and rule["place"].startswith("rules/movement.rules:")
+    assert rule["tried"] >= rule["fired"] >= 1 and rule["place"].startswith("rules/kernel/movement.rules:")
     assert any(one["name"].startswith(("repeats.", "whole.", "depth.")) for one in found["rules"]), (
         "cases of functions are counted too"
     )
@@ -53,7 +53,9 @@ def test_the_census(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(capsys.readouterr().out)["census"]
     lines = {file["path"]: file["lines"] for file in found["files"]}
     root = Path(__file__).resolve().parents[2]
-    assert lines["rules/algebra.rules"] == len((root / "rules" / "algebra.rules").read_text().splitlines())
+    assert lines["rules/kernel/algebra.rules"] == len(
+        (root / "rules" / "kernel" / "algebra.rules").read_text().splitlines()
+    )
     assert found["rules"] == sum(file["rules"] for file in found["files"]) > 300
     assert found["extern_share"] <= 0.02 and found["fired"] > 0
     assert {step["file"] for step in found["host_steps"]} >= {"realize", "kernels"}

@@ -136,7 +136,7 @@ def test_json(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_ours_by_name_and_by_file(capsys: pytest.CaptureFixture[str]) -> None:
-    rules = Path(__file__).parents[2] / "rules" / "booleans.rules"
+    rules = Path(__file__).parents[2] / "rules" / "kernel" / "booleans.rules"
     for arguments in (["choices"], ["algebra.zero"], [str(rules)]):
         assert main(["test", *arguments]) == 0
         held, _, of, *_ = capsys.readouterr().out.split()

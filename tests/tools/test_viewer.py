@@ -127,7 +127,7 @@ def test_a_firing_shows_what_changed(opened: Browser, trace: Trace) -> None:
     assert before.count("removed") == len(firing["removed"]) and after.count("added") == len(firing["added"])
     assert min(drawn) > 0
     details = text(opened, "#details")
-    assert f"#{firing['step']} indexing.reduce" in details and re.search(r"rules/movement\.rules:\d+", details)
+    assert f"#{firing['step']} indexing.reduce" in details and re.search(r"rules/kernel/movement\.rules:\d+", details)
     assert (
         "reduce[f: Reduction]" in details
         and "test_viewer.py:" in details

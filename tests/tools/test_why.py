@@ -30,13 +30,13 @@ def test_a_graph_in_a_file(graph: str, capsys: pytest.CaptureFixture[str]) -> No
     printed = capsys.readouterr()
     assert status == 1 and not printed.err
     head, _, blank, at, message, place, source, carets, *_ = printed.out.split("\n")
-    assert head.startswith("index_division.nested (rules/index_division.rules:") and head.endswith(
+    assert head.startswith("index_division.nested (rules/kernel/index_arithmetic.rules:") and head.endswith(
         " does not fire there"
     )
     assert blank == ""
     assert at.startswith("at %8, by then FLOORDIV(ADD(FLOORDIV(%1, 3), 1), 4) in pass symbolic:")
     assert message == "  source 0 is ADD(FLOORDIV(%1, 3), 1), not FLOORDIV"
-    assert place.startswith("    rules/index_division.rules:")
+    assert place.startswith("    rules/kernel/index_arithmetic.rules:")
     assert source[carets.index("^") : carets.rindex("^") + 1] == "x:index // a:const"
 
 
@@ -119,7 +119,7 @@ def test_a_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert main(["why", "stage.result", "--most", "1", path, "--at", "7"]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("arguments --at 7\nstage.result (rules/fusion.rules:")
+    assert printed.startswith("arguments --at 7\nstage.result (rules/schedule/fusion.rules:")
     assert "fires in pass stage" in printed and "it fires at step 1 and gives SINK(STAGE(" in printed
     assert main(["why", "stage.result", "--json", path]) == 0
     captured = capsys.readouterr()

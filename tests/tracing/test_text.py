@@ -14,14 +14,14 @@ def test_a_small_trace(small: Trace) -> None:
         "\n"
         "passes\n"
         "  symbolic       2 firings, 6 -> 2 nodes, TIME\n"
-        "    #1 algebra.zero  rules/algebra.rules:LINE\n"
+        "    #1 algebra.zero  rules/kernel/algebra.rules:LINE\n"
         "        # x + 0 == x; x | 0 == x; x ^ 0 == x\n"
         "        zero[f: {ADD, XOR, OR}, T: IntBool]: f(x:T, 0) -> x\n"
         '        %1 = RANGE[id=0, kind="output"]:index(4)\n'
         "      - %2 = CONST[value=0]:index()\n"
         "      - %3 = ADD:index(%1, 0)\n"
         "      %3 -> %1\n"
-        "    #2 algebra.one  rules/algebra.rules:LINE\n"
+        "    #2 algebra.one  rules/kernel/algebra.rules:LINE\n"
         "        # x * 1 == x; x / 1 == x; x ** 1 == x\n"
         "        one[f: {MUL, DIV, FLOORDIV, TRUNCDIV, POW}]: f(x, 1) -> x\n"
         '        %1 = RANGE[id=0, kind="output"]:index(4)\n'

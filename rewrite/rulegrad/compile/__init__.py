@@ -33,7 +33,7 @@ HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
     ),
     "overwriting": (
         "lists what steps read and write, puts two buffers of a step in one place",
-        "bookkeeping; `rules/memory.rules` says which kernels may",
+        "bookkeeping; `rules/schedule/memory.rules` says which kernels may",
     ),
     "estimate": ("counts operations and bytes of a kernel for the profile", "reports, does not change a graph"),
     "checking": ("loads what compares graphs before and after passes (`CHECK`)", "it is the workbench's"),
@@ -44,20 +44,20 @@ def backward(root: UOp, root_gradient: UOp, targets: Sequence[UOp]) -> list[UOp 
     """The gradients of a tensor graph with respect to `targets`, as graphs (None: root does not depend on it).
 
     root_gradient: of root's shape and dtype. The gradient of a complex number x + i y is that by x plus i times that
-    by y. The rules are in rules/gradient.rules. Raises RewriteError at an op that has no gradient.
+    by y. The rules are in rules/tensor/gradient.rules. Raises RewriteError at an op that has no gradient.
     """
     with watching.part("gradients"):
         return engine.reverse("gradients", root, root_gradient, targets)
 
 
 def batched(root: UOp) -> UOp:
-    """The graph with BATCHED nodes moved outwards as far as the rules in rules/batching.rules can."""
+    """The graph with BATCHED nodes moved outwards as far as the rules in rules/tensor/batching.rules can."""
     with watching.part("batching"):
         return engine.rewrite(root, "batch")
 
 
 def put_back(view: UOp, base: UOp, value: UOp) -> UOp:
-    """The graph `base` with `value` at the places that `view`, movements of it, shows (rules/aliasing.rules)."""
+    """The graph `base` with `value` where `view`, movements of it, shows it (rules/tensor/view_updates.rules)."""
     with watching.part("views"):
         found: UOp = engine.program().call("put_back", view, base, value)
     return found

@@ -66,7 +66,7 @@ def _require_flags(graph: UOp) -> None:
         if node.op == "INSIDE" and node.attrs["slot"] < 0 and (node.attrs["operation"] or node.attrs["place"] >= 0):
             raise RewriteError(
                 f"the check of the indices of `{node.attrs['operation']}` along axis {node.attrs['axis']} has no slot "
-                "for its flags in a kernel: pass number (rules/memory.rules) has to give it one"
+                "for its flags in a kernel: pass number (rules/schedule/memory.rules) has to give it one"
             )
 
 
@@ -119,7 +119,7 @@ def _require_one_dtype(program: UOp, target: str) -> None:
                 raise RewriteError(
                     f"the rules leave {kind} {node.attrs[number]} with two dtypes in a program for {target}: {takers}. "
                     "An op that takes memory says `class Access` and leaves the dtypes of its sources open, so that "
-                    "storage.access (rules/dtypes.rules) gives it small floats as the bits that all others take"
+                    "storage.access (rules/lower/small_floats.rules) gives it small floats as the bits that others take"
                 )
 
 

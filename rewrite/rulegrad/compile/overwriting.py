@@ -1,7 +1,7 @@
 """What each step of a schedule reads and writes, and steps whose kernels write over what they read.
 
-Whether a kernel may is for the rules to say (rules/memory.rules). Such a kernel has one parameter for both buffers:
-two parameters are never the same memory.
+Whether a kernel may is for the rules to say (rules/schedule/memory.rules). Such a kernel has one parameter for both
+buffers: two parameters are never the same memory.
 """
 
 from __future__ import annotations

@@ -186,9 +186,8 @@ def load(paths: Iterable[Path]) -> Evaluators:
 
 @cache
 def evaluators() -> Evaluators:
-    """Those of rules/ops.rules and rules/ops_functions.rules, and of users' files that declare ops."""
-    ours = [data_folder("rules") / name for name in ("ops.rules", "ops_functions.rules")]
-    return load([*ours, *(path for path in user_files() if declares_ops(path))])
+    """Those of rules/ops/ops.rules, and of users' files that declare ops."""
+    return load([data_folder("rules") / "ops" / "ops.rules", *(path for path in user_files() if declares_ops(path))])
 
 
 def _widened(array: Array) -> Array:

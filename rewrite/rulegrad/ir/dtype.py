@@ -31,7 +31,7 @@ class _Facts(NamedTuple):
     mantissa: int = 0
 
 
-# The same table as in rules/ops.rules; a test compares the two.
+# The same table as in rules/ops/ops.rules; a test compares the two.
 _FACTS: Final[dict[str, _Facts]] = {
     "void": _Facts("void", 0),
     "bool": _Facts("bool", 8),

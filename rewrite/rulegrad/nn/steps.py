@@ -1,6 +1,7 @@
 """Values of a long chain of equal steps: kept in memory such that every step has the kernels of the one before it.
 
-The node is CUSTOM[name="rulegrad.kept"](value, x), the value of x, whose gradient is a rule in rules/gradient.rules.
+The node is CUSTOM[name="rulegrad.kept"](value, x), the value of x, whose gradient is a rule of
+rules/tensor/gradient.rules.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Indices in tensors that were out of range: kernels flag them, and whoever reads a result is told.
 
-A realization whose kernels check indices (rules/checks.rules) gets a buffer of flags, words of zeros, one for each
-check. A kernel stores an index that is out of range into its check's word. Nobody waits for a kernel because of this:
-the words are looked at when a result is read, or at once where a launch ends before it returns. A result that depends
-on a wrong index stays wrong, and so does what is computed from it: reading it is an error each time.
+A realization whose kernels check indices (rules/kernel/index_checks.rules) gets a buffer of flags, words of zeros, one
+for each check. A kernel stores an index that is out of range into its check's word. Nobody waits for a kernel because
+of this: the words are looked at when a result is read, or at once where a launch ends before it returns. A result that
+depends on a wrong index stays wrong, and so does what is computed from it: reading it is an error each time.
 """
 
 from __future__ import annotations

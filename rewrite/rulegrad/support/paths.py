@@ -17,7 +17,7 @@ from rulegrad.errors import RulegradError
 def data_folder(name: Literal["rules", "backends"]) -> Path:
     """The folder of rule files or of backends: inside the package in a wheel, beside `rewrite` in a checkout.
 
-    >>> data_folder("rules").joinpath("ops.rules").is_file()
+    >>> data_folder("rules").joinpath("ops/ops.rules").is_file()
     True
     """
     package = Path(__file__).resolve().parents[1]

@@ -1,8 +1,8 @@
 """Views: tensors that are parts of another one, their base, as in NumPy and PyTorch.
 
-A view has no values of its own. It holds its base and the movements that lead from there to it, and gets its node
-again when that of the base has changed. What is written to a view is written to its base (`rules/aliasing.rules` says
-what that makes of the graph), from where all other views have it when they are asked.
+A view has no values of its own. It holds its base and the movements that lead from there to it, and gets its node again
+when that of the base has changed. What is written to a view is written to its base (`rules/tensor/view_updates.rules`
+says what that makes of the graph), from where all other views have it when they are asked.
 
 Where nobody else holds the base, a view is a tensor like any other from the next update or computation on.
 """

@@ -1,6 +1,6 @@
 """Gradients of a tensor with respect to the leaves that it was computed from.
 
-The graph of a result is differentiated by rules (`rules/gradient.rules`). A tensor that was realized on the
+The graph of a result is differentiated by rules (`rules/tensor/gradient.rules`). A tensor that was realized on the
 way is a buffer in the graphs built on it; the walk goes on in the graph that it was computed from.
 """
 

@@ -1,7 +1,7 @@
 """Derivatives of functions: grad, vjp, jvp, jacobian, hessian.
 
-They differentiate the graph that a function builds (`rules/gradient.rules`), so they compose with each other, with
-`vmap` and with `backward`. An argument becomes a node of its own (ARGUMENT), for two equal graphs are one node.
+They differentiate the graph that a function builds (`rules/tensor/gradient.rules`), so they compose with each other,
+with `vmap` and with `backward`. An argument becomes a node of its own (ARGUMENT), for two equal graphs are one node.
 """
 
 from __future__ import annotations

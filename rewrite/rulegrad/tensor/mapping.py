@@ -1,7 +1,7 @@
 """vmap: a function of one element, as a function of all elements of an axis.
 
-The function is called once, on arguments without the axis; rules (`rules/batching.rules`) then move the axis through
-the graph that it built.
+The function is called once, on arguments without the axis; rules (`rules/tensor/batching.rules`) then move the axis
+through the graph that it built.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _all(result: Any, level: int, size: int, axis: int) -> Any:
     elif any(inner.op == "BATCHED" and inner.attrs["level"] == level for inner in node.toposort()):
         stuck = next(n for n in node.toposort() if n.op != "BATCHED" and any(s.op == "BATCHED" for s in n.src))
         raise RulegradError(
-            f"vmap: {stuck.op} cannot be mapped: no rule in rules/batching.rules takes an axis through it"
+            f"vmap: {stuck.op} cannot be mapped: no rule in rules/tensor/batching.rules takes an axis through it"
         )
     else:
         node = expand_to(UOp("RESHAPE", (node,), shape=(1, *node.shape)), (size, *node.shape))

@@ -17,7 +17,7 @@ from rulegrad.support.paths import data_folder
 
 def _checked(text: str) -> list[syntax.File]:
     """The op table, and a rule file of this text."""
-    path = data_folder("rules") / "ops.rules"
+    path = data_folder("rules") / "ops" / "ops.rules"
     table = parse_file(path.read_text(encoding="utf-8"), "ops.rules")
     files = [table, parse_file(textwrap.dedent(text), "test.rules")]
     errors = [d for d in check(files) if d.is_error]

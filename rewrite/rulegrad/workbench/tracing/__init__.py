@@ -8,7 +8,7 @@
 <BLANKLINE>
 passes
   symbolic       1 firing, 3 -> 1 node, ... ms
-    #1 algebra.fold_binary  rules/algebra.rules:...
+    #1 algebra.fold_binary  rules/kernel/algebra.rules:...
         fold_binary[f: Binary]: n@f(_:const, _:const) -> {eval(f, dtype(n), srcs(n))}
       - %0 = CONST[value=2]:int32()
       - %1 = CONST[value=3]:int32()
