@@ -251,7 +251,7 @@ def test_formatting(editor: Editor, uri: str) -> None:
 
 
 def test_our_own_files(editor: Editor) -> None:
-    path = data_folder("rules") / "where.rules"
+    path = data_folder("rules") / "kernel" / "where.rules"
     text = path.read_text(encoding="utf-8")
     assert [one for one in editor.open(path.as_uri(), text) if one["severity"] == 1] == []
     assert "ruleset choices" in editor.hover(path.as_uri(), text, "choices")
