@@ -14,7 +14,7 @@ class RulegradError(Exception):
 
     @property
     def problem(self) -> str:
-        """What is wrong, without what a running program is told besides: how to look further.
+        """The first part of the message, without the hints on how to look further.
 
         >>> try:
         ...     Tensor([1, 2]).reshape(3)
@@ -26,7 +26,9 @@ class RulegradError(Exception):
 
 
 class RuleError(RulegradError):
-    """Rule text that cannot be used; `diagnostics` lists each problem with its place.
+    """Rule text that is wrong; `diagnostics` lists each problem with file, line, column and, where one is known, a hint.
+
+    `python -m rulegrad check FILE` prints the same.
 
     >>> rg.load_rules("missing.rules")
     Traceback (most recent call last):
@@ -42,6 +44,8 @@ class RuleError(RulegradError):
 class GraphError(RulegradError, ValueError):
     """A node that the op table forbids: wrong sources, attributes, dtype or shape.
 
+    Built by hand: see the op's row in the reference. By a rule: `check=1` names it.
+
     >>> UOp("ADD", (UOp.const(1, "int32"),))
     Traceback (most recent call last):
         ...
@@ -50,7 +54,9 @@ class GraphError(RulegradError, ValueError):
 
 
 class RewriteError(RulegradError):
-    """Rewriting did not end, or a rule changed what it must keep.
+    """Rewriting did not terminate, or a rule changed a dtype, a shape or, under `check=2`, a value.
+
+    The message names the rules; `config(rules_off=[...])` switches one off.
 
     >>> rg.rewrite(UOp.const(2, "int32"), "no_such_pass")
     Traceback (most recent call last):
@@ -62,6 +68,8 @@ class RewriteError(RulegradError):
 class ShapeError(RulegradError, ValueError, RuntimeError):
     """Shapes that do not fit together: NumPy's ValueError, and PyTorch's RuntimeError.
 
+    The message has the shapes and the axis; reshape or expand one of them.
+
     >>> Tensor([1, 2]) + Tensor([1, 2, 3])
     Traceback (most recent call last):
         ...
@@ -70,7 +78,9 @@ class ShapeError(RulegradError, ValueError, RuntimeError):
 
 
 class DtypeError(RulegradError, TypeError, RuntimeError):
-    """A dtype that the operation does not take: NumPy's TypeError, and PyTorch's RuntimeError.
+    """A dtype that the operation or the device does not accept: NumPy's TypeError, and PyTorch's RuntimeError.
+
+    Cast an operand, or choose another device.
 
     >>> Tensor([1.0]) & Tensor([1.0])
     Traceback (most recent call last):
@@ -90,7 +100,9 @@ class NumberRangeError(DtypeError, OverflowError):
 
 
 class GradientError(RulegradError, RuntimeError):
-    """A gradient that does not exist, or a change of a tensor whose gradient is wanted.
+    """A gradient that does not exist, or an update of a leaf that requires one.
+
+    Set `requires_grad=True` on the inputs; update leaves inside `no_grad()`.
 
     >>> Tensor([1.0]).backward()
     Traceback (most recent call last):
@@ -100,7 +112,9 @@ class GradientError(RulegradError, RuntimeError):
 
 
 class AliasError(RulegradError, RuntimeError, ValueError):
-    """An update of a view that cannot be one of its base: several of its elements are one place of the base.
+    """An update of a view in which several elements share an address, or of memory that another library owns.
+
+    Update a `clone()`.
 
     >>> view = Tensor([1.0]).expand(3)
     >>> view += 1
@@ -111,7 +125,9 @@ class AliasError(RulegradError, RuntimeError, ValueError):
 
 
 class DeviceError(RulegradError, RuntimeError):
-    """A device that is missing, failed, or ran out of memory.
+    """A device that is missing or failed.
+
+    `python -m rulegrad devices` lists the devices that work, and the remedy for each other one.
 
     >>> Tensor([1.0], device="abacus")
     Traceback (most recent call last):
@@ -121,7 +137,9 @@ class DeviceError(RulegradError, RuntimeError):
 
 
 class OutOfMemoryError(DeviceError, MemoryError):
-    """A device has not enough memory; the message has a table of what it is used for, with the user's lines.
+    """A device has too little memory; the message lists its largest tensors with the lines that made them.
+
+    Free tensors, use smaller batches, or `no_grad()` where gradients are not needed.
 
     >>> issubclass(rg.errors.OutOfMemoryError, MemoryError)
     True
@@ -129,7 +147,7 @@ class OutOfMemoryError(DeviceError, MemoryError):
 
 
 class FileError(RulegradError, OSError):
-    """A file that is missing, damaged, or of a format that is not read.
+    """A file that is missing, damaged, or of an unsupported format.
 
     >>> rg.load("missing.safetensors")
     Traceback (most recent call last):
@@ -147,7 +165,7 @@ class FileMissingError(FileError, FileNotFoundError):
 
 
 class ConfigError(RulegradError, ValueError):
-    """A setting with an unknown name or a value that it cannot take.
+    """A setting or an argument with an unknown name or value; the message lists the accepted ones.
 
     >>> Tensor([[[1.0]]]).interpolate(2, mode="cubist")
     Traceback (most recent call last):
