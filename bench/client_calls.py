@@ -1,4 +1,4 @@
-"""What `bench/clients.py` calls: a line each, in SciPy's and scikit-learn's names, by module.
+"""The calls of `bench/clients.py`: a line each, in SciPy's and scikit-learn's names, by module.
 
 x, y, p (positive, below 1), v (a vector), m (a square matrix), s (symmetric, positive), f (features), t (targets),
 c (classes), q (rotations) and i (an image) are arrays of the library that is tried, `a` makes one of a list, `xp` is

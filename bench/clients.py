@@ -92,7 +92,7 @@ def has(name: str) -> bool:
 
 
 def attempted(call: str, library: Library) -> Any:
-    """What a call gives, or the exception that it raised."""
+    """The result of a call, or the exception that it raised."""
     try:
         return eval(call, {**NAMES, **given(library)})
     except Exception as error:  # whatever a client may raise is what is asked for here

@@ -1,4 +1,4 @@
-"""What the benchmarks share: arguments, timing, child processes, peers, and one way to report."""
+"""Common parts of the benchmarks: arguments, timing, child processes, peers, and one way to report."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def forget() -> None:
 
 
 def statistics() -> dict[str, dict[str, dict[str, float]]]:
-    """What the engine did since it was last asked: {"passes" or "rules": {name: {"seconds", "count"}}}."""
+    """The engine's work since the last call: {"passes" or "rules": {name: {"seconds", "count"}}}."""
     from rulegrad.engine import statistics as engine_statistics
 
     answer: dict[str, dict[str, dict[str, float]]] = engine_statistics()

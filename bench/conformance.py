@@ -25,7 +25,7 @@ from common import BENCH, DEVELOPED, arguments, note
 
 TESTS = BENCH.parent / "tests" / "array_api"
 LIBRARIES = {"rulegrad": "rulegrad.array_api", "numpy": "numpy"}
-# What a program may print is shown when it cannot even start.
+# A program's output is shown when it cannot even start.
 LONGEST = 3600
 
 

@@ -1,4 +1,4 @@
-"""What bench/fusion.py found, as tables."""
+"""The results of bench/fusion.py, as tables."""
 
 from __future__ import annotations
 

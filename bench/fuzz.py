@@ -113,7 +113,7 @@ def wide(program: Program, dtypes: dict[int, str], seed: int | None, inputs: Val
 
 @dataclass(slots=True)
 class Expected:
-    """What each value must be, and how far it may be off."""
+    """The expected values, and how far each may be off."""
 
     program: Program
     values: Values = field(init=False)
@@ -279,7 +279,7 @@ def verdict(program: Program, device: str) -> str:
 
 
 def verdicts(programs: Sequence[Program], device: str) -> list[tuple[Program, str]]:
-    """What is wrong with each of some programs, compiled together; those that are not judged are left out."""
+    """The errors of some programs, compiled together; those that are not judged are left out."""
     judged: list[tuple[Program, Expected]] = []
     for program in programs:
         try:

@@ -100,7 +100,7 @@ NUMPY_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What is known of a name when the rest of the program is made."""
+    """A name's properties when the rest of the program is made."""
 
     shape: tuple[int, ...]
     dtype: str

@@ -43,7 +43,7 @@ AIMS = {"copy": 0.9, "cuBLAS": 0.7, "torch.compile": 1.0}
 
 @dataclass
 class Case:
-    """What is timed: inputs by shape and dtype, and a computation by rulegrad, by NumPy and by torch."""
+    """A measurement: inputs by shape and dtype, and a computation by rulegrad, by NumPy and by torch."""
 
     name: str
     shapes: tuple[tuple[int, ...], ...]
@@ -148,7 +148,7 @@ def parsed() -> argparse.Namespace:
 
 
 def needs(name: str) -> str:
-    """What is missing for this device; empty when it can be used."""
+    """The missing packages for this device; empty when it can be used."""
     try:
         devices.get(name)
     except DeviceError as error:
@@ -166,7 +166,7 @@ def run_tests(name: str, rules: str) -> dict[str, Any]:
 
 
 def tests_in(environment: dict[str, str]) -> dict[str, Any]:
-    """What the tests say in this environment."""
+    """The result of the tests in this environment."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider", *TESTS]
     done = subprocess.run(
         command, cwd=common.BENCH.parent, env=environment, capture_output=True, text=True, check=False

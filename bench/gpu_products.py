@@ -107,7 +107,7 @@ def differing(size: tuple[int, int, int, int], dtype: str, turned: str, device: 
 
 
 def checked_apart(device: str, quick: bool) -> dict[str, dict[str, Any]]:
-    """What `check` says of each way, in a process of its own."""
+    """The result of `check` for each way, in a process of its own."""
     found = {}
     for way in ways_of(device):
         command = [sys.executable, __file__, "--device", device, "--way", way, *(["--quick"] if quick else [])]

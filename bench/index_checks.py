@@ -1,4 +1,4 @@
-"""What checking the indices in tensors costs: the time in kernels with the setting check_indices on and off.
+"""The cost of checking indices in tensors: the time in kernels with the setting check_indices on and off.
 
     python bench/index_checks.py [--json] [--quick] [--device NAME]
 

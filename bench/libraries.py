@@ -14,7 +14,7 @@ from program import Program
 
 
 class Library(Protocol):
-    """What a benchmark of the engine asks of a library."""
+    """The functions of a library that the engine's benchmark uses."""
 
     name: str
     # An elementwise node from an operation and its sources, as directly as the library can.

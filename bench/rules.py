@@ -65,7 +65,7 @@ def in_force(repeats: int) -> list[Row]:
 
 
 def stages(repeats: int) -> list[Row]:
-    """What the cold start is made of; no peer has rules as text."""
+    """The parts of the cold start; no peer has rules as text."""
     with tempfile.TemporaryDirectory() as folder:
         run(STAGES, Path(folder))
         found = [run(STAGES, Path(folder)) for _ in range(repeats)]
@@ -74,7 +74,7 @@ def stages(repeats: int) -> list[Row]:
 
 
 def run(script: str, cache: Path) -> dict[str, float]:
-    """What a fresh process prints, with its caches (ours, and Python's bytecode) in a folder."""
+    """The output of a fresh process, with its caches (ours, and Python's bytecode) in a folder."""
     return fresh_process(script, RULEGRAD_CACHE=str(cache / "rules"), PYTHONPYCACHEPREFIX=str(cache / "python"))
 
 

@@ -110,7 +110,7 @@ def small(names: list[str], repeats: int, cache: Path) -> list[Row]:
 
 
 def run(script: str, cache: Path) -> dict[str, float]:
-    """What a fresh process prints, with its caches in a folder."""
+    """The output of a fresh process, with its caches in a folder."""
     (cache / "pocl").mkdir(exist_ok=True)
     return fresh_process(
         script,

@@ -42,7 +42,7 @@ RTOL, ATOL = 2e-5, 1e-5  # of float32; PyTorch's own tests allow 1.3e-6 and 1e-5
 
 @dataclass
 class Name:
-    """What became of one name: how many samples were equal, and why the first of the others was not."""
+    """The result for one name: how many samples were equal, and why the first of the others was not."""
 
     name: str
     samples: int = 0
@@ -131,7 +131,7 @@ def watched(name: str, calls: list[Call]) -> Iterator[None]:
 
 
 def found(name: str) -> Callable[..., Any]:
-    """What rulegrad has under a name of PyTorch."""
+    """rulegrad's function of a PyTorch name."""
     import rulegrad
 
     path = ELSEWHERE.get(name, name).removeprefix("torch.")

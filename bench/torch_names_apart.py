@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-# What is drawn from a generator: rulegrad's numbers are not PyTorch's.
+# Random numbers: rulegrad's numbers are not PyTorch's.
 RANDOM = {
     "bernoulli", "cauchy", "exponential", "geometric", "log_normal", "multinomial", "normal", "rand_like", "randint",
     "randint_like", "randn", "randn_like", "uniform", "nn.functional.alpha_dropout", "nn.functional.dropout",

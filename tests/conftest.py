@@ -1,4 +1,4 @@
-"""What all tests share: the devices they run on, a cache folder of their own, and hypothesis' settings."""
+"""Common parts of all tests: the devices they run on, a cache folder of their own, and hypothesis' settings."""
 
 from __future__ import annotations
 

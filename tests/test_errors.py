@@ -1,4 +1,4 @@
-"""What is raised is what NumPy or PyTorch raise in its place, so that programs written for either catch it."""
+"""Errors are those that NumPy or PyTorch raise, so that programs written for either catch it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for the repository as a whole: layout, sizes, documents that tell the truth, examples that run."""
+"""Invariants of the repository as a whole: layout, sizes, documents that tell the truth, examples that run."""
 
 from __future__ import annotations
 

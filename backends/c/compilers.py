@@ -22,7 +22,7 @@ from .processor import compiler_flags
 _NEWEST_CLANG, _OLDEST_CLANG = 25, 12
 _FLAGS = [
     "-std=gnu11", "-O3", "-shared", "-fPIC", "-fvisibility=hidden", "-w",
-    # What a program means is what the rules say: memory has no types, functions set no errno, and nobody asks for
+    # The rules define a program's meaning: memory has no types, functions set no errno, and nobody asks for
     # floating point exceptions. Nothing here changes a value, inf and nan included; a * b + c in one step, as on
     # other devices, is asked for below.
     "-fno-strict-aliasing", "-fno-math-errno", "-fno-trapping-math",

@@ -9,7 +9,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-# What Linux calls a feature of an x86 processor, and what compilers call it. Linux lists only what processes may use.
+# Linux's name of a feature of an x86 processor, and that of compilers. Linux lists only what processes may use.
 _X86 = {
     "ssse3": "-mssse3", "sse4_1": "-msse4.1", "sse4_2": "-msse4.2", "popcnt": "-mpopcnt", "movbe": "-mmovbe",
     "avx": "-mavx", "avx2": "-mavx2", "fma": "-mfma", "f16c": "-mf16c", "bmi1": "-mbmi", "bmi2": "-mbmi2",

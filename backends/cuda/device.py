@@ -96,7 +96,7 @@ class Device:
             call("cuStreamSynchronize", self.stream)
 
     def _keep_memory_in_pool(self) -> None:
-        """What is freed stays with the process, as `rulegrad.runtime.allocator` decides what goes back."""
+        """Freed memory stays with the process: `rulegrad.runtime.allocator` decides what is returned."""
         pool = call("cuDeviceGetDefaultMemPool", self._device)
         kind = cuda().CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
         call("cuMemPoolSetAttribute", pool, kind, cuda().cuuint64_t(self.memory // 4))

@@ -22,7 +22,7 @@ _LEAST_CAPABILITY = (8, 0)  # conversions and sums of bfloat16
 
 
 def discover() -> Discovery:
-    """What GPUs there are. Without a driver this loads no package."""
+    """The GPUs. Without a driver this loads no package."""
     problem = library_problem()
     if problem:
         return Discovery((), (LIBRARY,), f"no {LIBRARY} ({problem}): install NVIDIA's driver for your GPU")
@@ -85,7 +85,7 @@ def start() -> None:
 
 
 def call(function: str, *arguments: Any) -> Any:
-    """What a function of the driver gives: a value, a tuple, or None. Raises DeviceError, OutOfMemoryError."""
+    """The results of a function of the driver: a value, a tuple, or None. Raises DeviceError, OutOfMemoryError."""
     status, *values = getattr(cuda(), function)(*arguments)
     if int(status):
         raise failure(function, status)

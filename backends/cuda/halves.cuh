@@ -1,5 +1,5 @@
 // float16 and bfloat16: every operation is rounded once, to the nearest value, halves to even.
-// What a half is made of, and its sum and product, are in primitives.cuh.
+// The parts of a half, its sum and its product are in primitives.cuh.
 
 #define RG_HALF(NAME, FROM_DOUBLE)                                                                                  \
   struct NAME {                                                                                                     \

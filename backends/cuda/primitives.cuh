@@ -1,4 +1,4 @@
-// What kernels use that CUDA C++ spells by headers only, or by PTX: so a program needs no header, and compiles in a few milliseconds.
+// Functions for kernels that CUDA C++ has in headers or PTX only: so a program compiles without headers, in a few milliseconds.
 // float16 and bfloat16 are structs around their codes; their arithmetic is in halves.cuh.
 
 #ifndef INFINITY  // nvcc includes math.h

@@ -21,7 +21,7 @@ _OWN_FEATURES = ("90", "100", "103", "110", "120", "121")  # architectures with 
 
 @cache
 def prelude() -> str:
-    """What every program begins with."""
+    """The beginning of every program."""
     return "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in _HEADERS)
 
 

@@ -46,7 +46,7 @@ class Replay:
         call("cuGraphLaunch", graph, self._stream)
 
     def _capture(self, launches: Launches) -> Any:
-        """What can be launched as one. Nothing runs while it is captured."""
+        """A graph of launches that can be launched as one. Nothing runs while it is captured."""
         call("cuStreamBeginCapture", self._stream, cuda().CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
         try:
             for executable, handles in launches:

@@ -1,4 +1,4 @@
-"""What the compiler says that kernels use: registers, memory of each thread, memory of each block."""
+"""Resources of kernels, by the compiler's log: registers, memory of each thread, memory of each block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// What cuda.rules has rows `subgroup_reductions` for: each function is called by all 32 threads of a warp, and gives each of them the result.
+// The reductions of warps that cuda.rules names in rows `subgroup_reductions`: each function is called by all 32 threads of a warp, and gives each of them the result.
 
 template <class T>
 constexpr bool rg_is_word = sizeof(T) <= 4 && T(1) / T(2) == T(0);  // integers of at most 32 bits, which one instruction reduces

@@ -39,7 +39,7 @@ def is_here() -> bool:
 
 
 def discover() -> Discovery:
-    """What GPUs there are. Elsewhere than on a Mac this imports nothing."""
+    """The GPUs. Elsewhere than on a Mac this imports nothing."""
     if not is_here():
         return Discovery((), (_LIBRARY,), f"Metal is on macOS only; this is {platform.system()}")
     try:
@@ -60,7 +60,7 @@ def _problem(device: Any) -> str:
 
 @cache
 def prelude() -> str:
-    """What every program begins with."""
+    """The beginning of every program."""
     headers = "#include <metal_stdlib>\n#include <metal_simdgroup_matrix>\nusing namespace metal;\n"
     return headers + Path(__file__).with_name("matrix.metal").read_text(encoding="utf-8")
 
@@ -77,7 +77,7 @@ def build(device: Any, name: str, source: str) -> Any:
 
 
 def pipeline(device: Any, library: Any, name: str) -> Any:
-    """What a kernel of a library is launched as. Raises DeviceError."""
+    """The pipeline state of a kernel of a library. Raises DeviceError."""
     function = library.newFunctionWithName_(name)
     if function is None:
         raise DeviceError(f"the source of {name!r} defines no such kernel")

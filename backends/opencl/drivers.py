@@ -57,7 +57,7 @@ def raw_devices() -> list[Any]:
 
 
 def discover() -> Discovery:
-    """What there is, without compiling anything."""
+    """The devices, without compiling anything."""
     looked = [str(place) for place in _vendor_places()]
     try:
         opencl()
@@ -100,7 +100,7 @@ def _describe(device: Any) -> str:
 
 
 def remedy(number: int, problem: str) -> str:
-    """What to do about a device that failed its test, as the end of a message; empty where nothing is known."""
+    """The remedy for a device that failed its test, as the end of a message; empty where nothing is known."""
     if not (_is_pocl(raw_devices()[number].platform.name) and "unknown target CPU" in problem):
         return ""
     return (

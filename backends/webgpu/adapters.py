@@ -51,7 +51,7 @@ def adapters() -> list[Any]:
 
 
 def discover() -> Discovery:
-    """What there is, without compiling anything."""
+    """The devices, without compiling anything."""
     looked = ("Python package wgpu", *map(str, _DRIVERS))
     try:
         wgpu()

@@ -1,4 +1,4 @@
-"""What the bodies of the corpus ask of a library, with the names that most libraries share."""
+"""The functions that the corpus uses, with the names that most libraries share."""
 
 from __future__ import annotations
 

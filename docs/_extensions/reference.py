@@ -21,7 +21,7 @@ MODULES = {
 }
 
 
-# What a module has only to use it.
+# Names that a module imports for its own use.
 ELSEWHERE = {"rulegrad.nn.init": ("no_grad",), "rulegrad.nn.functional": ("ConfigError", "ShapeError")}
 
 
@@ -60,7 +60,7 @@ def tensor_page() -> str:
 
 
 def functions_page() -> str:
-    """What the package itself offers beside Tensor."""
+    """The functions of the package beside Tensor."""
     return module_page("rulegrad", "The package")
 
 

@@ -22,7 +22,7 @@ from pygments.token import (
 
 GRAMMAR = Path(__file__).parents[2] / "editors" / "rulegrad.tmLanguage.json"
 
-# What editors call a part of the text, by the longest beginning that is listed, and what Pygments calls it.
+# Editors' names of parts of the text, by the longest prefix that is listed, and Pygments' names.
 TOKENS = {
     "comment": Comment.Single,
     "constant.character.escape": String.Escape,

@@ -1,4 +1,4 @@
-"""What the speller learns: numbers below 1,000 and their names, as rows of tokens.
+"""The data of the speller: numbers below 1,000 and their names, as rows of tokens.
 
     python examples/speller/numbers_in_words.py 27
 

@@ -49,7 +49,7 @@ def train(steps: int, write: bool) -> float:
     for _ in range(steps):
         chosen = rows[torch.randint(len(rows), (64,))]
         scores = model(chosen)[:, :-1]
-        # What is asked for: nothing is learnt from the digits themselves, nor behind the first end.
+        # The output only: nothing is learnt from the digits themselves, nor behind the first end.
         named = (chosen == ALPHABET.index("=")).cumsum(1)[:, :-1].bool()
         ended = (chosen[:, :-1] == ALPHABET.index("\n")).cumsum(1).bool()
         loss = nn.functional.cross_entropy(scores[named & ~ended], chosen[:, 1:][named & ~ended])

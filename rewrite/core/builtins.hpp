@@ -1,4 +1,4 @@
-// What the files of built-in functions share. A function that cannot answer returns false: the guard or rule does not fire.
+// Common parts of the built-in functions. A function that cannot answer returns false: the guard or rule does not fire.
 #pragma once
 #include "machine.hpp"
 
@@ -29,7 +29,7 @@ Int gcd_of(Int x, Int y);
 // The elements combined by an infix operator, from the left; `empty` when there are none.
 bool fold(Machine& m, Arguments a, int op, const Value& empty, Value& r);
 
-// What orders nodes: constants last, else by a hash of their structure, which is the same in every run.
+// The order of nodes: constants last, else by a hash of their structure, which is the same in every run.
 Int key_of(const Node* n);
 
 // ---- node_builtins.cpp: facts of a node ----

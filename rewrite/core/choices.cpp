@@ -1,4 +1,4 @@
-// What patterns and clauses choose from: the members of a chain in any order, the items of a sequence, the rows of a table.
+// The choices of patterns and clauses: the members of a chain in any order, the items of a sequence, the rows of a table.
 #include "machine.hpp"
 
 namespace rulegrad {

@@ -24,7 +24,7 @@ Explainer make_explainer(const Program& program, const Pass& pass, const std::st
   return made;
 }
 
-// What the rule does must not be seen by the pass: numbers of `slot` are taken back.
+// The pass must not see effects of the rule: numbers of `slot` are taken back.
 void Machine::explain(Node* n, const Value* extra, uint32_t extra_count) {
   const auto slots_before = slots;
   const auto mark = arena.mark();

@@ -1,4 +1,4 @@
-// What the files about facts of nodes share.
+// Common parts of the facts of nodes.
 #pragma once
 #include "machine.hpp"
 

@@ -24,7 +24,7 @@ Firer::Firer(const Program& program, const Pass& pass, const Options& options, O
   if (!options.limit) machine_.off = &without_limited_;
 }
 
-// What is recorded and belongs to no call that ended is from before an error.
+// Records that belong to no finished call are from before an error.
 Firer::~Firer() {
   if (recorded_) std::move(recorded_->latest.begin(), recorded_->latest.end(), std::back_inserter(out_.remaining));
 }

@@ -1,4 +1,4 @@
-// What every traversal does at a node: tries the rules, and checks what a firing must keep.
+// The step of every traversal at a node: tries the rules, and checks what a firing must keep.
 #pragma once
 #include "rewrite.hpp"
 
@@ -43,7 +43,7 @@ class Firer {
     out_.visited++;
     return pass_.dispatch.empty(n->op) ? nullptr : try_rules(n, found, rule);
   }
-  // What the next alternative after this one that fires makes of n, not recorded yet; null when none does. Checks as `fire` does.
+  // The result of the next alternative after this one that fires on n, not recorded yet; null when none does. Checks as `fire` does.
   Node* next_firing(Node* n, int& alternative);
   // All that the next alternative which fires makes of n, up to a number.
   std::vector<Node*> next_firings(Node* n, size_t most, int& alternative);

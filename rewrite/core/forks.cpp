@@ -1,4 +1,4 @@
-// What keeps the engine's tables whole in a child made by fork.
+// Keeps the engine's tables consistent in a child made by fork.
 #ifndef _WIN32
 #include <pthread.h>
 #endif

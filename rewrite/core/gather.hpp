@@ -12,7 +12,7 @@ class Gathered {
 
   // Throws RewriteError where the value is not of the kind that is joined.
   void add(const CallKey& key, const Value& value);
-  // What was joined for a key; false when nothing was gathered for it.
+  // The merged value of a key; false when nothing was gathered for it.
   bool find(const CallKey& key, Value& value);
   // Makes all of it known to the machine, as results of the fact.
   void publish();

@@ -9,7 +9,7 @@ struct Term {
   int64_t factor;  // never 0
 };
 
-// What is longer is left alone: the work on a sum grows with the square of its length.
+// Longer sums are left alone: the work on a sum grows with the square of its length.
 constexpr uint32_t kMostTerms = 64;
 
 struct Linear {

@@ -48,7 +48,7 @@ struct CallHash {
   size_t operator()(const CallKey& k) const;
 };
 
-// What is costly to set up: taken from a pool of the thread, for a run on a small graph takes less time than its making.
+// State that is costly to set up: taken from a pool of the thread, for a run on a small graph takes less time than its making.
 // Registers keep what an earlier run left; code is verified to read only what it has written.
 struct Workspace {
   Value registers[kRegisters];
@@ -169,7 +169,7 @@ struct Machine {
   int match(const Dispatch& dispatch, Node* n, const Value* extra, uint32_t extra_count, Value& result, int after = -1);
   // The first alternative after this one that gives a result, or -1; all that it gives, in `offers`.
   int match_all(const Dispatch& dispatch, Node* n, size_t most, int after);
-  // What an alternative that fired calls, as far as rewriting inside it is recorded.
+  // The calls of an alternative that fired, as far as rewriting inside it is recorded.
   std::vector<CallKey> recorded_calls(const Alternative& a, Node* n);
   void call(const CallKey& key);  // fills memo, never recursive
 

@@ -1,4 +1,4 @@
-// What is known of nodes outside of graphs: the tensors that stand for them, and the buffers that hold their values.
+// Associations of nodes outside of graphs: the tensors that stand for them, and the buffers that hold their values.
 #pragma once
 #include "python_values.hpp"
 

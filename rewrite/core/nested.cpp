@@ -16,7 +16,7 @@ struct Bounds {
   int64_t low = kUnboundedLow, high = kUnboundedHigh;
 };
 
-// What conditions say about the nodes that they compare.
+// Bounds that conditions imply for the nodes that they compare.
 class Assumptions {
  public:
   explicit Assumptions(Machine& machine) : machine_(machine) {}

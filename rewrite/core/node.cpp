@@ -52,7 +52,7 @@ void install_table(std::vector<DtypeInfo> dtypes, std::vector<OpInfo> ops) {
     return uint32_t(k);
   };
   known_dtypes = {need_dtype("void"), need_dtype("bool"), need_dtype("index")};
-  // What the engine takes for granted of these ops.
+  // The engine's assumptions on these ops.
   auto first = [](uint32_t op, AttributeType type) { return !g_ops[op].attributes.empty() && g_ops[op].attributes[0].type == type; };
   const OpInfo& constant = g_ops[known_ops.CONST];
   if (!first(known_ops.CONST, AttributeType::Scalar) || constant.attributes.size() != 1 || constant.variadic || constant.max_sources != 0 ||

@@ -1,4 +1,4 @@
-// What the operators of rule text do: build nodes, or compute on values.
+// The operators of rule text: they build nodes, or compute on values.
 #include "machine.hpp"
 
 #include <cmath>

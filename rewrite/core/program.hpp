@@ -73,7 +73,7 @@ struct Rule {
   const Str* place;  // file:line
 };
 
-// What an error says after `what`: how to learn more, once.
+// The end of an error after `what`: how to learn more, once.
 constexpr const char *kLookFurther = "\n    look further: ", *kLookAtAll = "\n    look further: python -m rulegrad trace SCRIPT";
 std::string look_further(const Rule& rule, const std::string& what);
 
@@ -172,7 +172,7 @@ struct Pass {
   std::vector<Gathering> gatherings;
 };
 
-// What a rule did; nanoseconds are those of its own tests and template, without the functions that it calls.
+// The work of a rule; nanoseconds are those of its own tests and template, without the functions that it calls.
 struct RuleCount {
   uint64_t tried = 0, fired = 0, nanoseconds = 0;
 };

@@ -1,4 +1,4 @@
-// What a pass did, for Python: firings, and the rewriting inside them.
+// The events of a pass, for Python: firings, and the rewriting inside them.
 #pragma once
 #include "python_values.hpp"
 

@@ -26,7 +26,7 @@ struct Inside {
   std::vector<Inside> remaining;  // what led to no firing
 };
 
-// What a run that is traced knows of the rewriting of parts of templates: by the call, and by the calls that waited for it.
+// A traced run's records of the rewriting of parts of templates: by the call, and by the calls that waited for it.
 struct Recorded {
   std::unordered_map<CallKey, std::vector<Inside>, CallHash> calls;
   std::vector<Inside> latest;  // of the call that is being made

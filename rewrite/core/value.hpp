@@ -85,7 +85,7 @@ inline uint64_t mix(uint64_t a, uint64_t b) {
   return x;
 }
 
-// What the host sees as GraphError, RewriteError and RuleError.
+// Errors that the host sees as GraphError, RewriteError and RuleError.
 struct GraphError : std::runtime_error {
   using runtime_error::runtime_error;
 };

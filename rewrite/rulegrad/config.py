@@ -57,7 +57,7 @@ def _names(separator: str) -> Callable[[Any], tuple[str, ...]]:
 
 
 class _UnusableError(ValueError):
-    """What is wrong with a value, for the message."""
+    """The problem of a value, for the message."""
 
 
 def _path(value: Any) -> Path:

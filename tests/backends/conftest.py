@@ -1,4 +1,4 @@
-"""What tests of backends share: simulators of GPUs, and other tests that run on them."""
+"""Common parts of tests of backends: simulators of GPUs, and other tests that run on them."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ print(len(wanted))
 
 
 def reported(code: str, tmp_path: Path) -> tuple[str, str]:
-    """What Oclgrind reports of a program, and what the program prints."""
+    """Oclgrind's report of a program, and the program's output."""
     log = tmp_path / "oclgrind.log"
     environment = {
         **os.environ,

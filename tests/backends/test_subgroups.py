@@ -41,7 +41,7 @@ def device() -> Iterator[str]:
 
 
 def both(build: Callable[[Tensor], Tensor], values: np.ndarray[Any, Any], device: str) -> tuple[Any, Any]:
-    """What is computed there, and by the interpreter."""
+    """The results there, and by the interpreter."""
     return build(Tensor(values, device=device)).numpy(), build(Tensor(values, device="numpy")).numpy()
 
 
@@ -118,7 +118,7 @@ def test_a_cpu_is_not_asked_for_them() -> None:
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_warps_are_compiled(arch: str, compiled_for: Any) -> None:
-    """What warps reduce, of every dtype, by NVRTC for GPUs that are not here: no stack, no spill."""
+    """Reductions of warps, of every dtype, by NVRTC for GPUs that are not here: no stack, no spill."""
     kernels = {}
     for dtype in ("float32", "float64", "float16", "bfloat16", "int8", "uint16", "int32", "uint32", "int64", "uint64"):
         x = Tensor(np.ones((3, 1024), np.int8), device="numpy").cast(dtype).realize()

@@ -40,7 +40,7 @@ RULES, DEVICE, MACHINE = "toy_accelerator.rules", "device.py", "machine.py"
 
 
 def problems(rung: dict[str, Any]) -> dict[str, str]:
-    """What is wrong and what to do, by what it is about."""
+    """Problems and remedies, by subject."""
     return {f["about"]: f"{f['problem']} -> {f['hint']}" for f in rung["findings"]}
 
 

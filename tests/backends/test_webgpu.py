@@ -69,7 +69,7 @@ def test_halves_without_the_feature(without_halves: str, tests_of: Callable[[str
 
 
 def test_every_half(with_halves: str) -> None:
-    """What is native is what the interpreter computes, for all values: sums, products, comparisons, conversions, bits."""
+    """Native results are the interpreter's, for all values: sums, products, comparisons, conversions, bits."""
     halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     other = np.random.default_rng(0).permutation(halves)
     floats = np.random.default_rng(1).integers(0, 1 << 32, 1 << 16).astype(np.uint32).view(np.float32)

@@ -36,7 +36,7 @@ def limits(dtype: str) -> tuple[int, int]:
 
 
 def value_of(root: UOp, values: Mapping[UOp, Any]) -> Any:
-    """What a graph of scalars computes; `values` are those of its variables. Raises Undefined."""
+    """The value of a graph of scalars; `values` are those of its variables. Raises Undefined."""
     known: dict[UOp, Any] = {}
     for node in root.toposort():
         if node in values:

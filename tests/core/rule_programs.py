@@ -44,7 +44,7 @@ def one_pass(rules: str, kind: str = "rewrite children_first", before: str = "")
 
 
 def rewritten(rules: str, root: UOp, kind: str = "rewrite children_first", before: str = "") -> UOp:
-    """What the pass `p` of these rules makes of a graph."""
+    """The result of the pass `p` of these rules."""
     return one_pass(rules, kind, before).rewrite("p", root)[0]
 
 

@@ -35,7 +35,7 @@ def run(rules: str, root: UOp, before: str, kind: str = "choose best") -> tuple[
 
 
 def offered(rules: str, root: UOp, before: str = NOTHING) -> list[UOp]:
-    """What the actions make of the graph under an ABS, where none of it is taken."""
+    """The candidates of the actions for the graph under an ABS, where none is taken."""
     result, info = run("cost cost\n" + rules, UOp("ABS", (root,)), before)
     assert result == UOp("ABS", (root,))
     return [one["after"] for one in info["remaining"] if one["rule"]]

@@ -23,7 +23,7 @@ def steps(*lines: str) -> str:
 
 
 def fired(kind: str, rules: str, root: UOp, before: str = WEIGHT) -> tuple[UOp, list[str]]:
-    """What the pass makes of a graph, and the rules that fired."""
+    """The result of the pass, and the rules that fired."""
     program = one_pass(rules, kind, before)
     result, info = program.rewrite("p", root, trace=True)
     names = [firing[0].removeprefix("p.") for firing in info["firings"]]

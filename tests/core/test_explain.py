@@ -33,7 +33,7 @@ GRAPH = UOp("SINK", (ADDED, (var(1) + 5) * ADDED, loop(1, 4) + const(-1, "index"
 
 
 class Watcher:
-    """What is told, in order; of the rewriting inside, its beginnings and ends."""
+    """The events, in order; of the rewriting inside, its beginnings and ends."""
 
     def __init__(self) -> None:
         self.attempts: list[Any] = []

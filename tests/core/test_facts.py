@@ -1,4 +1,4 @@
-"""What the engine knows of a node without running it: its shape, the interval of its values, the loops it is in."""
+"""Facts of a node: its shape, the interval of its values, the loops it is in."""
 
 from __future__ import annotations
 

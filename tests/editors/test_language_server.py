@@ -92,7 +92,7 @@ class Editor:
         self._send({"method": method, "params": given})
 
     def problems(self, uri: str, version: int) -> list[dict[str, Any]]:
-        """What the server says about a version of a document."""
+        """The server's problems for a version of a document."""
         while True:
             message = self.message()
             given = message.get("params", {})

@@ -336,7 +336,7 @@ def test_nodes_that_are_not_there(at: str | int | UOp) -> None:
 
 
 def marked(answer: Answer) -> str:
-    """What the carets stand under."""
+    """The text that the carets underline."""
     assert answer.spot is not None
     line, carets = str(answer.spot).split("\n")[1:]
     start = carets.index("^")

@@ -38,7 +38,7 @@ def op_table() -> File:
 
 
 def diagnostics_of(path: Path) -> list[Diagnostic]:
-    """What the parser, else the checker, else (of their own examples) the analyses say of a file beside the op table."""
+    """The problems of a file beside the op table: the parser's, else the checker's, else (of their own examples) the analyses'."""
     try:
         file = parse_file(path.read_text(encoding="utf-8"), path.name)
     except RuleError as error:

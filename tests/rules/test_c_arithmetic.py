@@ -1,4 +1,4 @@
-"""What a C compiler is given has one meaning: no operation is undefined for any value, and the value is the same."""
+"""C sources have one meaning: no operation is undefined for any value, and the value is the same."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_division_of_addresses(lower, low, high):
 @pytest.mark.parametrize("dtype", ["int8", "int16", "uint8"])
 @pytest.mark.parametrize("low, high", [(0, 100), (1, 11), (-100, 100), (-5, 120)])
 def test_division_of_narrow_bounded_integers(lower, dtype, low, high):
-    """What makes a division cheaper must not overflow on the way."""
+    """Cheaper divisions must not overflow on the way."""
     index = UOp("RANGE", (UOp.const(high - low, "index"),), id=0, kind="output")
     value = UOp("CAST", (index + max(low, 0 if dtype == "uint8" else low),), dtype)
     for op, constant in itertools.product(DIVISIONS, (2, 3, 5, 7, 10, 11, 64, 100)):

@@ -47,7 +47,7 @@ def buffers(size: int) -> tuple[Buffer, Buffer]:
 
 
 def test_a_pocl_that_does_not_know_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What fails then is every build; the problem is told without the test's source, and with a remedy."""
+    """Then every build fails; the problem is told without the test's source, and with a remedy."""
     module = backends.backend("opencl").module
     drivers = sys.modules[module.remedy.__module__]
     pocl = SimpleNamespace(platform=SimpleNamespace(name="Portable Computing Language"))

@@ -1,4 +1,4 @@
-"""What DEBUG says of kernels at each level, and reports of time and memory."""
+"""DEBUG output about kernels at each level, and reports of time and memory."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class Simulator:
         raise NotImplementedError
 
     def tensor_map(self, one: TensorMap, address: int) -> bytes:
-        """What a launch says of an array at an address whose boxes are copied. Raises ValueError."""
+        """A launch's description of an array at an address whose boxes are copied. Raises ValueError."""
         raise NotImplementedError
 
     def _library(self, text: str) -> ctypes.CDLL:

@@ -71,7 +71,7 @@ class Browser:
         self._call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def theme(self, name: str) -> None:
-        """What the system prefers: light or dark."""
+        """The system's color scheme: light or dark."""
         self._call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
 
     def open(self, address: str) -> None:

@@ -166,7 +166,7 @@ def test_the_whole_graph_before_and_after_a_firing(opened: Browser) -> None:
 
 
 def test_every_pass_can_be_replayed(opened: Browser, trace: Trace) -> None:
-    """What the page puts together of the firings of a pass is the graph that the pass left."""
+    """The page's graph after all firings of a pass is the graph that the pass left."""
     passes = "viewer.model.data.passes.filter(pass => pass.kind !== 'reverse')"
     assert opened.run(f"{passes}.filter(pass => !viewer.model.replays(pass)).map(pass => pass.name)") == []
     ends = opened.run(f"{passes}.map(pass => viewer.model.graphAfter(pass, pass.fired).roots[0])")

@@ -1,4 +1,4 @@
-"""What is recorded: passes, firings, kernels, and the user's lines from tensors to the nodes of kernels."""
+"""The records of a trace: passes, firings, kernels, and the user's lines from tensors to the nodes of kernels."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_every_pass_of_every_kernel(kernels: Trace) -> None:
         assert [p.name for p in mine] == [*engine.pipeline("kernel"), *engine.pipeline("program")]
         assert all(a.after == b.before for a, b in itertools.pairwise(mine))
         assert kernels.table.number(kernel.graph) == mine[1].after
-    # What belongs to one kernel stands together.
+    # The events of one kernel are adjacent.
     order = [kernels.kernel_of(p) for p in kernels.passes]
     assert order == sorted(order, key=lambda k: -1 if k is None else k)
 

@@ -1,4 +1,4 @@
-"""What is traced in these tests: small, and compiled for a target without a device that runs it."""
+"""The traced programs of these tests: small, and compiled for a target without a device that runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one launch of a kernel computes and moves: for the profile, not for decisions."""
+"""Operations and bytes of one launch of a kernel: for the profile, not for decisions."""
 
 from __future__ import annotations
 

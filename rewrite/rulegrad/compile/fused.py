@@ -1,4 +1,4 @@
-"""What a schedule has fused, for `DEBUG=2`: each kernel's operations, what it reads and writes, and why it ends."""
+"""The fused kernels of a schedule, for `DEBUG=2`: each kernel's operations, what it reads and writes, and why it ends."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class _Kernel:
 
 
 def _computed(values: Sequence[UOp]) -> list[UOp]:
-    """What a kernel computes and reads, the sources of each node before it."""
+    """The nodes that a kernel computes and reads, the sources of each node before it."""
     found: dict[UOp, None] = {}
     stack = [(value, False) for value in reversed(values)]
     while stack:

@@ -268,7 +268,7 @@ def render(program: UOp, target: str, name: str, slots: int) -> str:
 
 
 def _name(indexed: UOp, slots: int) -> str:
-    """What the kernel is, for people: reduce or map, the sizes of its result and reductions; and a short hash.
+    """The kernel's name, for people: reduce or map, the sizes of its result and reductions; and a short hash.
 
     Of several kernels in one launch it says how many they are.
 

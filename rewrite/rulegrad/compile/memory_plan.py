@@ -243,7 +243,7 @@ class _Placing:
         self._room_of[number] = room
 
     def plan(self, steps: Sequence[Use], made: Sequence[int], bound: int) -> MemoryPlan:
-        """What was found, and which steps write over what they read."""
+        """The memory plan, and which steps write over what they read."""
         numbers = {id(room): k for k, room in enumerate(self._rooms)}
         overwritten = tuple(
             tuple(

@@ -1,4 +1,4 @@
-"""What each step of a schedule reads and writes, and steps whose kernels write over what they read.
+"""Reads and writes of each step of a schedule, and steps whose kernels write over what they read.
 
 Whether a kernel may is for the rules to say (rules/schedule/memory.rules). Such a kernel has one parameter for both
 buffers: two parameters are never the same memory.

@@ -33,7 +33,7 @@ _cache = DiskCache("rules.sqlite")
 
 
 class TargetFacts(NamedTuple):
-    """What the drivers need to know of a target; the rest is in its compiled rules."""
+    """The part of a target that the drivers need; the rest is in its compiled rules."""
 
     render: str  # its render pass; empty for a device that interprets
     templates: dict[str, str]  # kernel, param, separator, value
@@ -103,7 +103,7 @@ def install_op_table() -> None:
 
 
 def summary() -> dict[str, Any]:
-    """What the loaded files declare, by name.
+    """The declarations of the loaded files, by name.
 
     Pipelines (their steps), targets (their facts; one that may have features, without and with all of them), externs
     (their places), passes (their kinds), ops (their classes and flags).
@@ -150,7 +150,7 @@ def _facts(declared: syntax.Target) -> tuple[Any, ...]:
 
 
 def target_declaration(name: str) -> syntax.Target:
-    """What rule files say of a target and its features, all that compiling for it needs. Raises RuleError."""
+    """The declaration of a target and its features, complete for compiling. Raises RuleError."""
     from rulegrad.lang import targets
 
     return targets.find(loaded().sources.declarations(), name)
@@ -166,7 +166,7 @@ def pipeline(name: str) -> tuple[str, ...]:
 
 
 def rules() -> dict[str, RuleFacts]:
-    """What is known of each rule, by its name `SET.RULE`."""
+    """Information on each rule, by its name `SET.RULE`."""
     state = loaded()
     if state.facts is None:
 

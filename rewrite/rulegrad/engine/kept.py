@@ -1,4 +1,4 @@
-"""What is kept on disk of compiled rules besides bytecode: dicts, tuples, sets and plain values, as JSON."""
+"""The cached data of compiled rules besides bytecode: dicts, tuples, sets and plain values, as JSON."""
 
 from __future__ import annotations
 

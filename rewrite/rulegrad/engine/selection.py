@@ -19,7 +19,7 @@ WHERE_THERE = "?"
 
 
 class RuleFacts(NamedTuple):
-    """What the settings and the tools need to know of a rule; its name is `SET.RULE`."""
+    """Information on a rule for settings and tools; its name is `SET.RULE`."""
 
     place: str  # file:line
     kind: str  # rule, text, or case (of a function; also what gathers a fact or a state)
@@ -103,7 +103,7 @@ def check_limited(rules: Mapping[str, RuleFacts], name: str) -> None:
 
 
 def unknown_rule(rules: Mapping[str, RuleFacts], name: str) -> str:
-    """What to say of a name that no rule has."""
+    """The message for a name that no rule has."""
     short = {known.partition(".")[2]: known for known in rules}
     close = difflib.get_close_matches(name, [*rules, *short], n=1, cutoff=0.6)
     hint = f"did you mean {short.get(close[0], close[0])}?" if close else "a rule is called SET.RULE"

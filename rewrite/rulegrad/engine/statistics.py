@@ -1,4 +1,4 @@
-"""What passes and rules did: seconds and counts, collected until somebody asks for them."""
+"""Statistics of passes and rules: seconds and counts, collected until somebody asks for them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Statistics:
         record["fired"] += fired
 
     def add_rules(self, program: Program) -> None:
-        """What a program counted; it starts again at 0."""
+        """A program's counts; it starts again at 0."""
         counts = program.counts
         if not counts:
             return

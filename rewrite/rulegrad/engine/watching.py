@@ -1,4 +1,4 @@
-"""Who looks on while passes run: a trace is told of every pass, and of the pipeline and kernel that it ran for.
+"""Observers of passes: a trace is told of every pass, and of the pipeline and kernel that it ran for.
 
 Nobody looks on by default, and then a pass costs what it costs without this file.
 """
@@ -68,7 +68,7 @@ class PassRun:
 
 
 class Watcher(Protocol):
-    """What is told of passes and kernels, by any thread."""
+    """Events of passes and kernels, of any thread."""
 
     def follows(self, graph: UOp) -> Sequence[UOp]:
         """The nodes of a graph whose results after the pass are asked for."""
@@ -77,7 +77,7 @@ class Watcher(Protocol):
         """A pass has run."""
 
     def failed(self, name: str, target: str | None, graph: UOp, problem: str) -> None:
-        """What a pass has made of a graph is wrong; that it ran was told before."""
+        """The result of a pass is wrong; its run was reported before."""
 
     def compiled(self, graph: UOp, kernel: Kernel, target: str) -> None:
         """A kernel was made from the graph that was cut out for it."""

@@ -25,7 +25,7 @@ from rulegrad.support.paths import data_folder
 
 
 class _Operands(NamedTuple):
-    """What an evaluator reads: the sources as they are and as they are computed with, and the dtypes."""
+    """The inputs of an evaluator: the sources as they are and as they are computed with, and the dtypes."""
 
     given: dict[str, Array]
     working: dict[str, Array]

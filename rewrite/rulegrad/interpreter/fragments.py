@@ -46,7 +46,7 @@ def turned_over(places: np.ndarray[Any, np.dtype[np.int64]], swizzle: Sequence[i
 
 
 def multiply(node: UOp, result: Array, left: Array, right: Array) -> Array:
-    """What a MATRIX_MULACC leaves in its result: the fragments are arrays (groups, threads, elements).
+    """The result of a MATRIX_MULACC: the fragments are arrays (groups, threads, elements).
 
     What lies in local memory is there once: its array is (groups, 1, elements).
     """

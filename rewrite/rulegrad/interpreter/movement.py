@@ -21,7 +21,7 @@ _REMARKS = frozenset({"DETACH", "ARGUMENT", "STAGE"})
 
 
 def origin(node: UOp, longest: int = 32) -> tuple[UOp, list[UOp]]:
-    """What a node shows, and the views (`longest` at most) that lead from there to it, the first one first.
+    """The node below views, and the views (`longest` at most) that lead from there to it, the first one first.
 
     >>> from rulegrad.ir import UOp
     >>> shown, moves = origin(UOp("FLIP", (UOp("RESHAPE", (UOp.const(1, "int32"),), shape=(1,)),), axes=(0,)))

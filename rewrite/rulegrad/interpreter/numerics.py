@@ -1,4 +1,4 @@
-"""What the built-in functions of the op table's `eval` lines mean on NumPy arrays.
+"""The built-in functions of the op table's `eval` lines, on NumPy arrays.
 
 Integers wrap around. Division by zero gives 0 for integers. Functions here take and give arrays of one
 dtype; `convert` and `bitcast` change it. Call them under `np.errstate(all="ignore")`.

@@ -67,7 +67,7 @@ class Plan:
         return [values[slot] for slot in results]
 
     def _prepare(self, results: Sequence[int]) -> _Prepared:
-        """What is the same in every run, worked out at the first."""
+        """Data that is the same in every run, computed at the first."""
         if self._prepared is None or results:
             windows = {} if results else self._windows()
             once = [step for step in self.steps if step.loops.isdisjoint(windows)]

@@ -1,4 +1,4 @@
-"""What the numbers of a dtype are like: `finfo`, `iinfo`; and whether one dtype becomes another: `can_cast`, `isdtype`.
+"""Limits of dtypes: `finfo`, `iinfo`; and whether one dtype becomes another: `can_cast`, `isdtype`.
 
 These are the functions of the Python array API standard, on dtypes of any spelling.
 """

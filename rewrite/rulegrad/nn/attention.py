@@ -179,7 +179,7 @@ def multi_head_attention_forward(
     mask = _mask(attn_mask, key_padding_mask, is_causal, num_heads, len(query), seen, query.device)
     added = heads[1].shape[2] - seen
     if mask is not None and added:
-        # What is put behind the keys is seen by every query.
+        # Every query sees positions appended to the keys.
         mask = mask.pad([(0, 0)] * (mask.ndim - 1) + [(0, added)])
     dropped = heads[0]._attention_shares(heads[1], mask, False, None).dropout(dropout_p, training)
     mixed = (dropped @ heads[2]).transpose(1, 2).flatten(2)

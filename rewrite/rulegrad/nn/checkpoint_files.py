@@ -50,7 +50,7 @@ def save(state: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str], device: str | None = None, *, random: bool = False) -> Any:
-    """What `save` wrote, with its tensors on `device`; of PyTorch's archives and of other safetensors files, too.
+    """Read a file that `save` wrote, with its tensors on `device`; also PyTorch's archives and other safetensors files.
 
     random: go on with the random numbers from where they were when the file was saved, so that training with dropout
     resumes bit for bit. A safetensors file that `save` has not written gives a dict of tensors. Raises FileError for a

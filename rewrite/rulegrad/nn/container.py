@@ -18,7 +18,7 @@ LayerLike = Callable[..., Any]
 
 
 class _Container(Module):
-    """What the containers share: the entries by name."""
+    """Base of the containers: the entries by name."""
 
     _entries: dict[str, Any]
 

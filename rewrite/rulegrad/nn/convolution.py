@@ -25,7 +25,7 @@ def _check_channels(name: str, inputs: int, outputs: int, groups: int) -> None:
 
 
 class _Convolution(Layer):
-    """What Conv1d, Conv2d and Conv3d share."""
+    """Base of Conv1d, Conv2d and Conv3d."""
 
     _rank: int
 
@@ -119,7 +119,7 @@ class Conv3d(_Convolution):
 
 
 class _Transposed(Described):
-    """What ConvTranspose1d, ConvTranspose2d and ConvTranspose3d share."""
+    """Base of ConvTranspose1d, ConvTranspose2d and ConvTranspose3d."""
 
     _rank: int
     __call__: Callable[..., Tensor]

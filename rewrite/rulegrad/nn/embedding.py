@@ -21,7 +21,7 @@ Mode = Literal["sum", "mean", "max"]
 
 
 class _Table(Described):
-    """What `Embedding` and `EmbeddingBag` share: a table whose rows are looked up."""
+    """Base of `Embedding` and `EmbeddingBag`: a table whose rows are looked up."""
 
     def __init__(
         self,

@@ -460,7 +460,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if mode == "circular":
         input = input.shrink(*((first, n + last) for (first, last), n in zip(cut, input.shape)))
         return input.pad(added, mode)
-    # What is cut off at one end is still there for the other.
+    # Elements that are cut off at one end are still there for the other.
     padded = input.pad(added, mode, 0 if value is None else value)
     if min(numbers, default=0) >= 0:
         return padded

@@ -17,7 +17,7 @@ Hook = Callable[["Module", tuple[Any, ...], Any], Any]
 
 
 class Handle:
-    """What `register_forward_hook` gives back."""
+    """The handle that `register_forward_hook` returns."""
 
     def __init__(self, module: Module, hook: Hook) -> None:
         self._module, self._hook = module, hook
@@ -52,7 +52,7 @@ class Module(walking.Walked):
     _kinds: dict[str, walking.Kind]
 
     def forward(self, *arguments: Any, **more: Any) -> Any:
-        """What a call computes."""
+        """The computation of a call."""
         raise RulegradError(f"{type(self).__name__} has no forward; define `def forward(self, x)` in the class")
 
     def _call(self, *arguments: Any, **more: Any) -> Any:
@@ -270,7 +270,7 @@ class Module(walking.Walked):
     # ---- text ----
 
     def extra_repr(self) -> str:
-        """What `repr` says about this module beside its children."""
+        """This module's own part of `repr`, without its children."""
         return ""
 
     def __repr__(self) -> str:

@@ -106,7 +106,7 @@ class LocalResponseNorm(Layer):
 
 
 class _Running(Layer):
-    """What batch and instance normalisation share: the running statistics, and weights for each channel."""
+    """Base of batch and instance normalization: the running statistics, and weights for each channel."""
 
     running_mean: Tensor | None
     running_var: Tensor | None
@@ -147,7 +147,7 @@ class _Running(Layer):
 
 
 class _BatchNorm(_Running):
-    """What BatchNorm1d, BatchNorm2d and BatchNorm3d share."""
+    """Base of BatchNorm1d, BatchNorm2d and BatchNorm3d."""
 
     _ranks: tuple[int, ...]
 
@@ -210,7 +210,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class _InstanceNorm(_Running):
-    """What InstanceNorm1d, InstanceNorm2d and InstanceNorm3d share."""
+    """Base of InstanceNorm1d, InstanceNorm2d and InstanceNorm3d."""
 
     _extents: int
 

@@ -24,7 +24,7 @@ class _KindOfTensor(type):
 if TYPE_CHECKING:
 
     class Parameter(Tensor):
-        """What the class below looks like from outside."""
+        """The interface of the class below."""
 
         def __init__(self, data: Any, requires_grad: bool = True) -> None: ...
 

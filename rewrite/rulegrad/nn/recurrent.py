@@ -16,7 +16,7 @@ State = tuple[Tensor, ...]
 
 
 class _Weights(NamedTuple):
-    """What a step multiplies its state by."""
+    """The matrix by which a step multiplies its state."""
 
     hidden: Tensor
     bias: Tensor | None
@@ -49,7 +49,7 @@ _GATES = {"LSTM": 4, "GRU": 3, "tanh": 1, "relu": 1}
 
 
 class _Recurrent(Described):
-    """What RNN, LSTM and GRU share: layers over layers, in one direction or both."""
+    """Base of RNN, LSTM and GRU: layers over layers, in one direction or both."""
 
     _kind: str
 
@@ -246,7 +246,7 @@ class LSTM(_Recurrent):
 
 
 class _Cell(Described):
-    """What the cells share: the weights of one step."""
+    """Base of the cells: the weights of one step."""
 
     _kind: str
 

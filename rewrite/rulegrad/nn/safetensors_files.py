@@ -135,7 +135,7 @@ def safe_save(
 
 
 def _state(file: BinaryIO) -> tuple[int, ...]:
-    """What changes when a file does, or when another takes its place."""
+    """A key that changes when the file does, or when another takes its place."""
     status = os.fstat(file.fileno())
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 

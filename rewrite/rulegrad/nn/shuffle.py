@@ -75,7 +75,7 @@ class PixelShuffle(Layer):
 
 
 class PixelUnshuffle(Layer):
-    """What undoes `PixelShuffle`: (…, channels, height * r, width * r) as (…, channels * r * r, height, width).
+    """The inverse of `PixelShuffle`: (…, channels, height * r, width * r) as (…, channels * r * r, height, width).
 
     >>> from rulegrad import nn
     >>> nn.PixelUnshuffle(2)(Tensor([[[[0, 1], [2, 3]]]])).tolist()

@@ -43,7 +43,7 @@ class _Storage(NamedTuple):
 
 
 def torch_load(path: str | os.PathLike[str], device: str | None = None) -> Any:
-    """What `torch.save` wrote: dicts, lists, numbers and strings, with each tensor as a Tensor on `device`.
+    """Read a file of `torch.save`: dicts, lists, numbers and strings, with each tensor as a Tensor on `device`.
 
     Nothing in the file is executed, and torch is not needed. Storages are mapped into memory and copied once.
     Parameters require a gradient. Raises FileError for a file that is missing, damaged, of the format before

@@ -17,7 +17,7 @@ _MOST_VALUES: Final = 10_000_000
 
 
 class DamagedError(ValueError):
-    """What is wrong with a pickle."""
+    """An error in a pickle."""
 
 
 class Name(NamedTuple):
@@ -126,7 +126,7 @@ class Unpickler:
         return _need(self._stack[-1] if self._stack else _MARK, kinds)
 
     def _items(self) -> list[Any]:
-        """What lies above the last mark, which goes too."""
+        """The items above the last mark, which is removed too."""
         for place in range(len(self._stack) - 1, -1, -1):
             if self._stack[place] is _MARK:
                 found = self._stack[place + 1 :]
@@ -135,7 +135,7 @@ class Unpickler:
         raise DamagedError("a mark is missing")
 
     def _drop(self, _: Any) -> None:
-        """What was taken from the stack is not needed."""
+        """Drops an item of the stack."""
 
     def _last(self, count: int) -> list[Any]:
         return [self._pop() for _ in range(count)][::-1]

@@ -29,7 +29,7 @@ def _activation(name: Activation) -> Callable[[Tensor], Tensor]:
 
 
 class _Feeding(Described):
-    """What both kinds of layers have: attention, a feed-forward part, and as many norms and dropouts as parts."""
+    """Base of both kinds of layers: attention, a feed-forward part, and as many norms and dropouts as parts."""
 
     _count: int
     __call__: Callable[..., Tensor]

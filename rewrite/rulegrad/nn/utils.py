@@ -45,7 +45,7 @@ def clip_grad_norm_(
         factor = (max_norm / (norm + 1e-6)).minimum(1.0)
         for parameter, gradient in found:
             _replace(parameter, gradient, gradient * factor.cast(gradient.dtype))
-    # What is read of the norm is computed together with the gradients.
+    # Reads of the norm are computed together with the gradients.
     norm._gradient_of = tuple({id(call): call for _, gradient in found for call in gradient._gradient_of}.values())
     updates.add(norm)
     return norm

@@ -26,7 +26,7 @@ class Walked:
         return {}
 
     def _kind_of(self, name: str, tensor: Tensor) -> Kind:
-        """What the tensor of this name is."""
+        """The kind of the tensor of this name."""
         return "plain"
 
 
@@ -83,7 +83,7 @@ def _joined(path: str, name: str) -> str:
 
 
 def _kind(tensor: Tensor, path: str, above: tuple[Any, ...]) -> Kind:
-    """What a tensor is to its holder; in lists and dicts to the object that holds these."""
+    """The kind of a tensor for its holder; in lists and dicts to the object that holds these."""
     if above and isinstance(above[-1], Walked):
         return above[-1]._kind_of(path.rpartition(".")[2], tensor)
     if isinstance(tensor, Parameter):

@@ -12,7 +12,7 @@ from rulegrad.optim.schedule import LRScheduler, for_each_group
 
 
 class _Cycling(LRScheduler):
-    """What both share: momenta that move too, in `momentum` or as the first of `betas`."""
+    """Base of both: momenta that move too, in `momentum` or as the first of `betas`."""
 
     cycle_momentum: bool
     _momenta: list[tuple[float, float]]

@@ -1,4 +1,4 @@
-"""What optimisers share: groups of parameters, their state, and the step.
+"""Base of optimizers: groups of parameters, their state, and the step.
 
 What changes from step to step (learning rates, bias corrections) is in buffers, so every step has the same graph and
 is compiled once.

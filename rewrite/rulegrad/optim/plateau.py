@@ -77,7 +77,7 @@ class ReduceLROnPlateau(Walked):
         return [float(group["lr"]) for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """What is needed to go on later; the rates are part of the optimiser's state."""
+        """The state, to continue later; the rates are part of the optimizer's state."""
         return {name: getattr(self, name) for name in _STATE}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

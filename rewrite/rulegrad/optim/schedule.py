@@ -1,4 +1,4 @@
-"""What schedules share, and those that are made of functions or of other schedules."""
+"""Base of schedules, and schedules made of functions or of other schedules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Factors = Callable[[int], float] | Sequence[Callable[[int], float]]
 
 
 class LRScheduler(Walked):
-    """What schedules share: the epoch, and the first rate of each group. A subclass says in `_rate` the rate.
+    """Base of schedules: the epoch, and the first rate of each group. A subclass says in `_rate` the rate.
 
     last_epoch: -1 to begin; to go on after an earlier run its last epoch, with an optimiser whose state was loaded.
 
@@ -67,7 +67,7 @@ class LRScheduler(Walked):
         return [float(group["lr"]) for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """What is needed to go on later.
+        """The state, to continue later.
 
         >>> from rulegrad import optim
         >>> sgd = optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)

@@ -31,7 +31,7 @@ class Backend:
 
     @property
     def name(self) -> str:
-        """What its devices are called by.
+        """The name of its devices.
 
         >>> from rulegrad.runtime.backends import backend
         >>> backend("numpy").name

@@ -51,7 +51,7 @@ def as_bools(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 class Layout(NamedTuple):
-    """What the buffers of one place in a plan have in common; checked once."""
+    """The common properties of the buffers at one position of a plan; checked once."""
 
     shape: tuple[int, ...]
     dtype: DType

@@ -1,4 +1,4 @@
-"""What a backend's `device.py` provides: the contract that accelerator authors write to.
+"""The interface of a backend's `device.py`: the contract that accelerator authors write to.
 
 A backend is a folder with `NAME.rules` (the target) and `device.py`. The module has
 
@@ -45,7 +45,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """What a backend found, where it looked, and what to do when that is not enough."""
+    """The devices that a backend found, where it looked, and the remedy when one is missing."""
 
     devices: tuple[Found, ...]
     looked: tuple[str, ...] = ()

@@ -21,13 +21,13 @@ __all__ = ["Report", "allocator", "canonical", "default", "get", "load_backend",
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is known about the devices of one backend."""
+    """The devices of one backend, and their state."""
 
     backend: Backend
     discovery: Discovery
 
     def name(self, found: Found) -> str:
-        """What a device of this backend is called."""
+        """The name of a device of this backend."""
         return self.backend.name if self.backend.has_one_device else f"{self.backend.name}:{found.number}"
 
 
@@ -90,7 +90,7 @@ def target_of(name: str) -> str:
 
 
 def kind_of(name: str) -> str:
-    """What sort of device this is: one of `KINDS`."""
+    """The kind of this device: one of `KINDS`."""
     name = canonical(name)
     known = report(backend(name.partition(":")[0]))
     return next(found.kind for found in known.discovery.devices if known.name(found) == name)
@@ -114,7 +114,7 @@ def default() -> str:
 
 
 def report(owner: Backend, fresh: bool = False) -> Report:
-    """What is known about a backend's devices; with `fresh`, each is tried again. Raises DeviceError."""
+    """The state of a backend's devices; with `fresh`, each is tried again. Raises DeviceError."""
     with _lock:
         if fresh or owner.name not in _reports:
             _reports[owner.name] = Report(owner, probe.discover(owner, fresh))

@@ -72,7 +72,7 @@ class IndexCheck:
 
 
 class Waiting(NamedTuple):
-    """What a result depends on: checks of a realization, as a set of bits."""
+    """Dependences of a result: checks of a realization, as a set of bits."""
 
     check: IndexCheck
     places: int
@@ -83,7 +83,7 @@ class Waiting(NamedTuple):
 
 
 def verify(waiting: Sequence[Waiting]) -> tuple[Waiting, ...]:
-    """What is left to wait for, which is nothing. Raises IndexRangeError where a check has failed."""
+    """The remaining checks: none. Raises IndexRangeError where a check has failed."""
     for check, places in waiting:
         check.settle()
         if check.is_wrong(places):
@@ -92,7 +92,7 @@ def verify(waiting: Sequence[Waiting]) -> tuple[Waiting, ...]:
 
 
 def joined(groups: Sequence[Sequence[Waiting]]) -> tuple[Waiting, ...]:
-    """What a result waits for that depends on others, each with what it waits for: the sets of a check as one."""
+    """The checks of a result that depends on others, each with its own: the sets of a check as one."""
     places: dict[IndexCheck, int] = {}
     for group in groups:
         for one in group:
@@ -105,7 +105,7 @@ def joined(groups: Sequence[Sequence[Waiting]]) -> tuple[Waiting, ...]:
 
 
 class Dependencies:
-    """What the values of a numbered graph's roots depend on: checks of indices, and inputs, as sets of bits."""
+    """Dependences of the roots of a numbered graph: checks of indices, and inputs, as sets of bits."""
 
     def __init__(self, graph: UOp) -> None:
         self._graph = graph

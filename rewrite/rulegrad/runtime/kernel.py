@@ -20,7 +20,7 @@ def stores_of(roots: Sequence[UOp]) -> list[UOp]:
 
 @dataclass(frozen=True, slots=True)
 class TensorMap:
-    """What a launch says of the buffer of a slot, an array of this shape, of which a kernel copies boxes.
+    """A launch's description of the buffer of a slot, an array of this shape, of which a kernel copies boxes.
 
     Sizes are in elements; beyond `sizes` there is 0. The lines of a box are 128 bytes, whose places of 16 bytes are
     exchanged by the line's number.

@@ -1,4 +1,4 @@
-"""What a device's memory is used for: its peak, and the table of an out-of-memory error."""
+"""Use of a device's memory: its peak, and the table of an out-of-memory error."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class MemoryReport:
-    """What the memory of a device is used for; printed, it is a table."""
+    """The use of a device's memory; printed, it is a table."""
 
     device: str
     in_use: int  #: bytes of buffers
@@ -66,7 +66,7 @@ class MemoryReport:
 
 
 def memory_report(device: str | None = None) -> MemoryReport:
-    """What the memory of a device (the default one unless named) is used for now. Raises DeviceError.
+    """The current use of the memory of a device (the default one unless named). Raises DeviceError.
 
     >>> x = Tensor.full((1024,), 2.0, device="numpy").contiguous().realize()
     >>> report = rg.memory_report("numpy")

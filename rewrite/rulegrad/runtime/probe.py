@@ -1,4 +1,4 @@
-"""What devices a backend has and which work, with drivers that may end the process tried in a child.
+"""The devices of a backend and which work, with drivers that may end the process tried in a child.
 
 The answer is kept on disk under the backend's fingerprint, so that a normal start runs no child.
 """
@@ -47,7 +47,7 @@ def discover(backend: Backend, fresh: bool = False) -> Discovery:
 
 @dataclass
 class _Report:
-    """What a child said before it ended."""
+    """The output of a child before it ended."""
 
     discovery: Discovery | None = None
     problems: dict[int, str] = field(default_factory=dict)  # "" for a device that works

@@ -1,4 +1,4 @@
-"""What each kernel took: the records of a profile, and the line a kernel of DEBUG=2.
+"""Times of kernels: the records of a profile, and the line a kernel of DEBUG=2.
 
 >>> from rulegrad.runtime.profile import profile
 >>> with profile() as p:
@@ -206,7 +206,7 @@ def record_launch(kernel: Kernel, device: str, start: float, seconds: float) -> 
 
 
 def _row(name: str, device: str, records: Sequence[KernelRecord]) -> tuple[str, str, float, int, float, float]:
-    """What the launches of one kernel took together, and their rates."""
+    """The total time of the launches of one kernel, and their rates."""
     seconds = sum(record.seconds for record in records)
     rates = (sum(getattr(record, field) for record in records) / seconds * 1e-9 if seconds else 0.0
              for field in ("flops", "nbytes"))  # fmt: skip

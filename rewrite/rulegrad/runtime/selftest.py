@@ -1,4 +1,4 @@
-"""What a backend's `self_test` does: one small kernel on the device, from its source to its result."""
+"""The common part of a backend's `self_test`: one small kernel on the device, from its source to its result."""
 
 from __future__ import annotations
 

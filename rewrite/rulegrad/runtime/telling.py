@@ -1,4 +1,4 @@
-"""What DEBUG says on stderr about kernels when they are made, compiled or taken from the cache on disk."""
+"""DEBUG output about kernels when they are made, compiled or taken from the cache on disk."""
 
 from __future__ import annotations
 

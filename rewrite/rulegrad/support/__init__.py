@@ -1,1 +1,1 @@
-"""What the other packages need of the machine: folders, the disk cache, forks, installed packages, places."""
+"""Services of the machine for the other packages: folders, the disk cache, forks, installed packages, places."""

@@ -32,7 +32,7 @@ _NOT_DAMAGE = ("locked", "busy", "readonly", "unable to open", "disk is full", "
 
 
 def file_stamp(path: Path) -> str:
-    """What changes when a file does, for keys: its path, the time of its last change and its size.
+    """A key that changes when a file does: its path, the time of its last change and its size.
 
     >>> file_stamp(Path("/nowhere/at/all"))
     '/nowhere/at/all:missing'

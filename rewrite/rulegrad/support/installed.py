@@ -1,4 +1,4 @@
-"""What installed packages add to rulegrad: rule files and backends, by their entry points.
+"""Plug-ins of installed packages: rule files and backends, by their entry points.
 
 A package names them in its metadata, here as pyproject.toml writes it:
 

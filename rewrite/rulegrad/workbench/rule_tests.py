@@ -74,7 +74,7 @@ class OwnedRule:
         return None
 
     def measure(self) -> syntax.Expression | None:
-        """What the error is measured by, if that is not the result."""
+        """The unit of the error, if that is not the result."""
         return next((clause.of for clause in self.rule.clauses if clause.of is not None), None)
 
     def add_alone(self, compiler: ProgramCompiler, number: int) -> None:
@@ -177,7 +177,7 @@ class RuleTests:
                     self.cases.append(Case(owner, rule, test, len(self.cases), function, is_whole))
 
     def _compiled(self, target: str) -> Program:
-        """What test lines for a target need; for none, all rules are there, whatever they need."""
+        """The requirements of test lines for a target; for none, all rules are there, whatever they need."""
         declared = find((d for f in self.files for d in f.declarations), target) if target else None
         compiler = ProgramCompiler(self.files, declared, False)
         if declared is None:
@@ -239,7 +239,7 @@ class RuleTests:
         return self._build("right", case, left)[0]
 
     def measured(self, case: Case, left: UOp) -> UOp | None:
-        """What the rule's error on a node is measured by, as a node; None for the result itself."""
+        """The unit of the rule's error on a node, as a node; None for the result itself."""
         return None if case.measure() is None else self.program(case).apply(f"measure {case.number}", left)
 
     def program(self, case: Case) -> Program:
@@ -250,7 +250,7 @@ class RuleTests:
         return self._programs[target]
 
     def applied(self, case: Case, left: UOp) -> UOp | None:
-        """What the rule makes of a node; None when it does not fire."""
+        """The rule's result for a node; None when it does not fire."""
         if not case.whole:
             return self.program(case).apply(f"rule {case.number}", left)
         result, info = self.program(case).rewrite(case.owner, left)

@@ -55,7 +55,7 @@ def name_of(rule: str) -> str:
 
 @cache
 def outcomes() -> dict[str, OnValues]:
-    """What came of the line of each rule here, by its name."""
+    """The result of each rule's line here, by its name."""
     engine.install_op_table()
     rules = {**WRONG, **RIGHT, **{name: rule for name, (rule, _) in LEFT_OUT.items()}}
     lines = [f"    {name_of(n)}{'[T: Float]' if ':T' in rule else ''}: {rule}\n" for n, rule in rules.items()]

@@ -1,4 +1,4 @@
-"""What z3 is told about each op is what the op's evaluator computes: both come from the `eval` line."""
+"""The logic of each op agrees with its evaluator: both come from the `eval` line."""
 
 from __future__ import annotations
 

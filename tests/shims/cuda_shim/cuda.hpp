@@ -1,4 +1,4 @@
-// What CUDA C++ kernels of ours use, for a C++ compiler of the CPU.
+// Functions of our CUDA C++ kernels, for a C++ compiler of the CPU.
 #pragma once
 #include "../core.hpp"
 
@@ -62,7 +62,7 @@ void wait_for_copies() {
   begun[0] = 0;
 }
 
-// What a block shares: as much as the launch says. It begins with no value of ours, and what lies behind it is nobody's.
+// Shared memory of a block: as much as the launch says. It begins with no value of ours, and what lies behind it is nobody's.
 constexpr unsigned most_local_bytes = 232448, guard_bytes = 4096;
 alignas(1024) inline unsigned char local_memory_0[most_local_bytes + guard_bytes];
 inline unsigned local_memory_bytes;

@@ -1,4 +1,4 @@
-"""What analyses are asked about: all rules, or those of a user's files, beside ours."""
+"""The subject of analyses: all rules, or those of a user's files, beside ours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Asked:
 
     @classmethod
     def about(cls, files: Sequence[syntax.File]) -> Asked:
-        """What some files declare, as they were parsed: what they add to our declarations counts, too."""
+        """The declarations of some files, as they were parsed, with their additions to ours."""
         declarations = [d for f in files for d in f.declarations]
         ops = frozenset(d.name for d in declarations if isinstance(d, syntax.OpDeclaration))
         targets = frozenset(d.name.split("+")[0] for d in declarations if isinstance(d, syntax.Target))

@@ -140,7 +140,7 @@ def join(a: Cell, b: Cell) -> None:
 
 
 def set_constant(mine: Cell, theirs: Cell) -> None:
-    """What is known of a constant on either side is known of both."""
+    """Facts of a constant on either side hold for both."""
     mine.constant = mine.constant or theirs.constant
     if theirs.value is UNKNOWN:
         return
@@ -182,7 +182,7 @@ def infer(table: OpTable, root: Cell) -> None:
 
 
 def apply_signature(table: OpTable, cell: Cell, op: Op) -> None:
-    """What an op says about the dtypes of a node and its sources. Raises Contradiction."""
+    """An op's constraints on the dtypes of a node and its sources. Raises Contradiction."""
     count = len(cell.sources)
     if cell.rest is None and not op.takes(count):
         raise Contradiction

@@ -29,7 +29,7 @@ def refuted(rule: syntax.Rule, sketch: Sketch) -> bool:
 
 
 def value(x: syntax.Expression, sketch: Sketch, bound: frozenset[str] = frozenset()) -> Any:
-    """What an expression computes; UNKNOWN where that depends on the node. bound: names of clauses."""
+    """The value of an expression; UNKNOWN where that depends on the node. bound: names of clauses."""
     match x:
         case syntax.Literal(value=literal):
             return literal

@@ -16,14 +16,14 @@ _MOST_ORDERS = 64
 
 @dataclass(slots=True)
 class Binding:
-    """What the cells, domains and slots of the general pattern stand for in the special one, by identity."""
+    """The substitution of the general pattern's cells, domains and slots, by identity."""
 
     cells: dict[int, Cell] = field(default_factory=dict)
     domains: dict[int, Domain] = field(default_factory=dict)
     slots: dict[int, Slot] = field(default_factory=dict)
 
     def meaning(self, token: object) -> object:
-        """What a name of the general pattern stands for in the special one."""
+        """The value of a name of the general pattern in the special one."""
         for found in (self.cells, self.domains, self.slots):
             if id(token) in found:
                 return found[id(token)].root()

@@ -1,4 +1,4 @@
-"""What every firing must keep: the dtype and the shape of the node; and a template that can be built at all."""
+"""Invariants of every firing: the dtype and the shape of the node; and a template that can be built at all."""
 
 from __future__ import annotations
 

@@ -264,7 +264,7 @@ class Laboratory:
             return True
 
     def normal(self, of: PassRules, node: UOp) -> UOp:
-        """What the pass makes of a node. Raises RewriteError when it does not end."""
+        """The pass's result for a node. Raises RewriteError when it does not end."""
         endless = self.samples.endless
         try:
             return self.program.rewrite(of.name, node, fuel=_LITTLE_FUEL if of.name in endless else _FUEL)[0]

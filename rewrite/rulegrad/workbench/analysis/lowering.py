@@ -171,7 +171,7 @@ def _problem(
 
 
 def left_over(table: OpTable, target: syntax.Target, asked: str, program: UOp) -> str:
-    """What is in a lowered program that the target does not have; empty when there is nothing."""
+    """Ops of a lowered program that the target lacks; empty when there is nothing."""
     for node in program.toposort():
         if table.ops[node.op].elementwise:
             op = "it" if node.op == asked else node.op

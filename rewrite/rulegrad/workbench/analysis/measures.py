@@ -1,4 +1,4 @@
-"""What a rule does to the numbers of ops in a graph: measures that can only fall show that rules come to an end."""
+"""The effect of a rule on the numbers of ops in a graph: measures that can only fall show that rules come to an end."""
 
 from __future__ import annotations
 

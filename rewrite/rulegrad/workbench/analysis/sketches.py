@@ -36,7 +36,7 @@ class Sketch:
         self.whole = True  # nothing of the pattern is left out: no computed value, no negation
 
     def tokens(self) -> dict[str, object]:
-        """What each name of the pattern stands for, so that texts with names can be compared."""
+        """The value of each name of the pattern, so that texts with names can be compared."""
         found: dict[str, object] = {name: cell.root() for name, cell in self.cells.items()}
         found.update((name, slot.root()) for name, slot in self.slots.items())
         found.update((name, domain.root()) for name, domain in (*self.ops.items(), *self.dtypes.items()))

@@ -27,7 +27,7 @@ _COSTS = ("bandwidth", "rate", "launch")
 
 
 def methods() -> list[str]:
-    """What a device must be able to do, by the contract.
+    """The abilities that the contract requires of a device.
 
     >>> methods()
     ['allocate', 'compile', 'copy_in', 'copy_out', 'free', 'synchronize']
@@ -144,7 +144,7 @@ def check_target(opened: Device, rung: Rung) -> None:
 
 
 def _missing(target: syntax.Target, interprets: bool) -> Iterator[tuple[str, str]]:
-    """What a target must have and has not: (problem, what to add)."""
+    """Missing declarations of a target: (problem, remedy)."""
     if not target.ops:
         yield "it has no ops", "add `has ADD MUL …`"
     if not target.dtypes:

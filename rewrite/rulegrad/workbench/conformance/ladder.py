@@ -150,7 +150,7 @@ class Ladder:
             prepare([[t.uop for t in program(self._device.name)] for program in wanted], self._device.name)
 
     def _difference(self, program: programs.Program) -> str:
-        """What differs between the device and the interpreter; empty when nothing does."""
+        """Differences between the device and the interpreter; empty when there are none."""
         try:
             found = programs.results(program, self._device.name)
         except Exception as error:  # of a stranger's code, whatever it is

@@ -216,7 +216,7 @@ def _in_place(device: str) -> list[Tensor]:
 
 
 def results(program: Program, device: str) -> list[Array]:
-    """What a program gives on a device."""
+    """The results of a program on a device."""
     found = program(device)
     Tensor.realize(*found)
     return [tensor.numpy() for tensor in found]

@@ -1,4 +1,4 @@
-"""What the rungs of the ladder found, as data."""
+"""The findings of the conformance checks, as data."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Deadline:
 
 
 def problem_of(error: BaseException, folder: Path | None = None) -> str:
-    """What an exception says; of one that is not ours also its type, and the line of the backend where it arose."""
+    """The message of an exception; of one that is not ours also its type, and the line of the backend where it arose."""
     if isinstance(error, RulegradError):
         return error.problem
     frames = traceback.extract_tb(error.__traceback__)

@@ -44,7 +44,7 @@ class Spellings:
                 yield from ((name, rule) for rule in found.rules)
 
     def of(self, op: str) -> str:
-        """What gives an op its text, for a hint; empty where that cannot be said."""
+        """The rule or declaration that prints an op, for a hint; empty where it is unknown."""
         declared = self._ops.get(op)
         if declared is not None and "Elementwise" in declared.classes and op not in self._target.ops:
             return f"the target does not have {op}: rules make it of other ops (`python -m rulegrad trace` shows them)"
@@ -81,7 +81,7 @@ class Spellings:
         return best if length >= _SHORTEST else self.of(op)
 
     def hint_for(self, problem: str, op: str = "") -> str:
-        """What to add to a target where the rules make no kernel (of an op)."""
+        """The addition to a target for which the rules make no kernel (of an op)."""
         for pattern, hint in _MISSING:
             found = re.search(pattern, problem)
             if found:

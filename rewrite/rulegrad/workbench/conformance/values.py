@@ -1,4 +1,4 @@
-"""What ops are tried on, and whether what a device computes is what the op table says.
+"""Inputs on which ops are tried, and the comparison of a device's results with the op table.
 
 >>> import numpy as np
 >>> one = np.array([1.0], np.float32)

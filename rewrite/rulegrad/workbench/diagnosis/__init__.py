@@ -1,1 +1,1 @@
-"""What the tools `stats` and `bisect` and the checks are made of: programs, counts, and the search for a wrong rule."""
+"""The parts of the tools `stats` and `bisect` and of the checks: programs, counts, and the search for a wrong rule."""

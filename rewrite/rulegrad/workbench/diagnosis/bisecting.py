@@ -9,7 +9,7 @@ from rulegrad.errors import RulegradError
 
 
 class Trial(NamedTuple):
-    """What is left out in one run."""
+    """The rules that are left out in one run."""
 
     off: tuple[str, ...] = ()
     limit: tuple[str, int] | None = None  # a rule, and how often it may fire

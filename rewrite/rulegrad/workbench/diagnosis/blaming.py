@@ -61,7 +61,7 @@ class Blame(NamedTuple):
 
 
 def read_blame(text: str) -> Blame | None:
-    """What the error of a run under CHECK=2 says, wherever it stands in a text; None when there is none."""
+    """The error of a run under CHECK=2, anywhere in a text; None when there is none."""
     found = _EXACT.search(text)
     if found is not None:
         name, number, rule, place, how, cases, before, after = found.groups()

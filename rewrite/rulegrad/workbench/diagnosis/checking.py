@@ -129,7 +129,7 @@ def _require_meaning(graph: UOp, compute: Callable[[Samples], list[Array]], what
 
 
 def _run_steps(schedule: Schedule, samples: Samples) -> list[Array]:
-    """What the kernels of a schedule, one after the other, leave in its outputs."""
+    """The outputs of the kernels of a schedule, run one after the other."""
     inputs = [*samples, *[sample((0,), "int32", 0)] * (schedule.inputs - len(samples))]
     buffers = [*inputs, *(sample(shape, dtype, place) for place, (shape, dtype) in enumerate(schedule.made))]
     for step in schedule.steps:

@@ -33,7 +33,7 @@ class Comparison:
         self.adds = adds_up(graph)
 
     def meanings(self, graph: UOp) -> Meanings:
-        """What a graph computes from each kind. Raises NotComparableError where it cannot be run."""
+        """The results of a graph for each kind of input. Raises NotComparableError where it cannot be run."""
         run, kinds = runner(graph), _kinds(graph)
         try:
             first = run(self.samples[0])

@@ -98,7 +98,7 @@ def products(device: str) -> list[Tensor]:
 
 
 def redundant(device: str) -> list[Tensor]:
-    """What the laws of arithmetic make simpler."""
+    """Expressions that the laws of arithmetic simplify."""
     x, y = _integers(device, 6), _integers(device, 6, seed=1)
     u, f = _integers(device, 6, dtype="uint8", low=0), _floats(device, 6)
     p, q = x < y, x > 3
@@ -186,7 +186,7 @@ PROGRAMS: tuple[Program, ...] = (
 
 
 def answers(program: Program, device: str) -> Iterator[Array]:
-    """What a program of the corpus gives on a device."""
+    """The results of a program of the corpus on a device."""
     results = program(device)
     Tensor.realize(*results)
     return (result.numpy() for result in results)

@@ -1,4 +1,4 @@
-"""What a program's passes and rules did, and what part of it is not rule text: the figures of `stats`."""
+"""The work of a program's passes and rules, and the share that is not rule text: the figures of `stats`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rulegrad.lang import syntax
 
 
 class PassCount(NamedTuple):
-    """What a pass did in all its runs."""
+    """The work of a pass in all its runs."""
 
     name: str
     seconds: float
@@ -26,7 +26,7 @@ class PassCount(NamedTuple):
 
 
 class RuleCount(NamedTuple):
-    """What a rule did, or a case of a function; seconds are those of its own tests and template."""
+    """The work of a rule, or a case of a function; seconds are those of its own tests and template."""
 
     name: str
     place: str
@@ -45,7 +45,7 @@ class Counts(NamedTuple):
 
 
 class Census(NamedTuple):
-    """How much is rule text, and what is not."""
+    """The share of rule text, and the steps that are Python."""
 
     files: dict[str, tuple[int, int]]  # path: lines, rules
     externs: dict[str, str]  # name: module.function

@@ -1,4 +1,4 @@
-"""What a graph means: the arrays that it computes, by the interpreter, out of sample contents of its buffers.
+"""The meaning of a graph: the arrays that it computes, by the interpreter, out of sample contents of its buffers.
 
 Tensor graphs, kernels and programs are compared by it before and after a pass (`CHECK=2`) and by `bisect`.
 """
@@ -30,7 +30,7 @@ class NotComparableError(RulegradError):
 
 
 def meaning(graph: UOp, arrays: Sequence[Array]) -> Meaning:
-    """What a graph computes: its value, the values below a SINK, or what its stores leave in the slots, in order.
+    """The results of a graph: its value, the values below a SINK, or the contents of the slots that it stores, in order.
 
     A BUFFER that has no slot has sample contents too. Raises NotComparableError for a graph that the interpreter cannot
     run, and DeviceError or GraphError for one that goes wrong when it is run.
@@ -90,7 +90,7 @@ def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]],
 
 
 def contents(node: UOp, arrays: Sequence[Array]) -> Array:
-    """What a PARAM or BUFFER node contains, of a graph whose slots contain these."""
+    """The contents of a PARAM or BUFFER node, of a graph whose slots contain these."""
     return _Contents(arrays).of(node)
 
 

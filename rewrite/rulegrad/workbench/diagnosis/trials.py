@@ -40,7 +40,7 @@ class Firing(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """What a run under CHECK=2 finds, where no rule that may be left out is to blame."""
+    """The finding of a run under CHECK=2, where no rule that may be left out is to blame."""
 
     blame: Blame | None
     problem: str  # where only a pass can be named; empty when every pass that was compared is right
@@ -73,7 +73,7 @@ class Commands:
         return self.run(trial).returncode == 0
 
     def firing(self, trial: Trial) -> Firing | None:
-        """What the last firing that the trial's limit admits does; None where the command hides its stderr."""
+        """The last firing that the trial's limit admits; None where the command hides its stderr."""
         told = _FIRING.search(self.run(trial, DEBUG="1").stderr)
         return Firing(told.group(2), told.group(3), told.group(4)) if told else None
 
@@ -138,7 +138,7 @@ class Graphs:
         return not kind or self.comparison.excused(self.wanted, self.graph, self.name, self.target, kind)
 
     def firing(self, trial: Trial) -> Firing | None:
-        """What the last firing that the trial's limit admits does."""
+        """The last firing that the trial's limit admits."""
         assert trial.limit is not None
         with config(rules_off=[*config.rules_off, *trial.off], rules_limit=trial.limit):
             _, firings = engine.rewrite(self.graph, self.name, self.target, trace=True)

@@ -1,1 +1,1 @@
-"""What editors ask about rule files while they are written: problems, descriptions, places, outlines."""
+"""Answers to editors about rule files: problems, descriptions, places, outlines."""

@@ -1,4 +1,4 @@
-"""What may be written at a place: words of the language, and names that the rule files declare."""
+"""Completions at a position: words of the language, and names that the rule files declare."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Completion:
 
 
 def completions(project: Project, name: str, text: str, line: int, column: int) -> list[Completion]:
-    """What may stand at a place of the file called `name` (line from 1, column from 0), each word once."""
+    """Completions at a position of the file called `name` (line from 1, column from 0), each word once."""
     lines = text.split("\n")
     before = lines[line - 1][:column] if 0 < line <= len(lines) else ""
     head = lines[head_of(lines, line) - 1] if line <= len(lines) else ""

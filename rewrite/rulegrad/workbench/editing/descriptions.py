@@ -1,4 +1,4 @@
-"""What is said about a word when the mouse is over it, as Markdown."""
+"""The description of a word for hover, as Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a word of a rule file means where it stands."""
+"""The meaning of a word of a rule file at its position."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def head_of(lines: Sequence[str], line: int) -> int:
 
 
 def meanings(project: Project, name: str, word: Word) -> list[Symbol]:
-    """What a word of the file called `name` may stand for, the likeliest kind only."""
+    """Candidates for a word of the file called `name`, the likeliest kind only."""
     own = list(symbols(project.file(name)))
     others = (s for file in project.files() if file.path != name for s in symbols(file))
     found = [*own, *others]

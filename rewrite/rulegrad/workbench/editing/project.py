@@ -87,11 +87,11 @@ class Project:
         return [self._reading(name).sound for name in {**self._on_disk, **self._open}]
 
     def problems_of_text(self, name: str) -> list[Diagnostic]:
-        """What the parser says about a file."""
+        """The parser's problems of a file."""
         return self._reading(name).problems
 
     def problems(self) -> dict[str, list[Diagnostic]]:
-        """What the parser, or else the checker, says about each open document."""
+        """The problems of each open document, by the parser or else the checker."""
         checked = self._checked()
         found: dict[str, list[Diagnostic]] = {}
         for name in self._open:

@@ -1,4 +1,4 @@
-"""What rule files declare, each with its name, kind and place."""
+"""Declarations of rule files, each with its name, kind and place."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def symbols(file: File) -> Iterator[Symbol]:
 
 
 def _parts(declaration: syntax.Declaration) -> Iterator[tuple[str, str, Span]]:
-    """What stands below a declaration under a name of its own: kind, name, lines."""
+    """Named entries below a declaration: kind, name, lines."""
     if isinstance(declaration, syntax.Ruleset | syntax.Function):
         yield from ((RULE, rule.name, rule.span) for rule in declaration.rules)
     elif isinstance(declaration, syntax.Pass):

@@ -22,7 +22,7 @@ class Teller:
         self.texts = texts
 
     def answer(self, run: Run, attempt: Attempt) -> Answer:
-        """What an attempt with registers says."""
+        """The result of an attempt with registers."""
         node = attempt.node
         namer = run.namer
         origin, made = (node, None) if run.function else run.history.origin(node)
@@ -52,7 +52,7 @@ class Teller:
         )
 
     def _inside(self, run: Run) -> str:
-        """What asked for the rewriting that a run is."""
+        """The origin of a run's rewriting."""
         if run.entered is None or run.outer is None:
             return ""
         kind, _, runs = run.entered.name.partition(" ")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def judgement(found: Found, run: Run, node: UOp) -> str:
-    """What became of a rule's candidates at a node: of the one that was taken, else of the cheapest; "" for none."""
+    """The result of a rule's candidates at a node: of the one that was taken, else of the cheapest; "" for none."""
     best: tuple[tuple[bool, bool, float], int, Inside] | None = None
     for number, candidates in enumerate(run.rounds):
         for one in candidates:

@@ -1,4 +1,4 @@
-"""What the conditions of a rule came to on a node, with the two sides of what they compare."""
+"""The values of a rule's conditions on a node, with both sides of their comparisons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said about a rule: data for `--json`, and text for people."""
+"""An explanation of a rule: data for `--json`, and text for people."""
 
 from __future__ import annotations
 

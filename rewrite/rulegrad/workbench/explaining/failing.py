@@ -180,7 +180,7 @@ class Reader:
     # ---- patterns ----
 
     def _of_pattern(self, instruction: Instruction, x: syntax.Expression) -> tuple[str, tuple[int, ...]] | None:
-        """What a failed test of the pattern found, and the path of the node."""
+        """The finding of a failed test of the pattern, and the path of the node."""
         test = self._TESTS.get(instruction.opcode)
         if test is None:
             return None

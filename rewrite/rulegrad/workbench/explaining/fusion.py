@@ -23,7 +23,7 @@ _STORES = "STAGE"  # the op that keeps its source in memory
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a rule decided about the value, and at which node; conditions: what it compared, as far as it came."""
+    """A rule's decision about the value, and at which node; conditions: its comparisons, as far as it came."""
 
     rule: str
     place: str
@@ -41,7 +41,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class FusionExplanation:
-    """What became of a value. gone: the pass after which it is not in the graph any more, or ""."""
+    """The result for a value. gone: the pass after which it is not in the graph any more, or ""."""
 
     node: str
     target: str

@@ -1,4 +1,4 @@
-"""What became of each node in a pass, replayed from its firings; steps are firings, counted from 1."""
+"""The history of each node in a pass, replayed from its firings; steps are firings, counted from 1."""
 
 from __future__ import annotations
 

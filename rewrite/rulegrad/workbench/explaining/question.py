@@ -257,7 +257,7 @@ class Question:
         )
 
     def _inner(self, one: Run) -> list[str]:
-        """What tries the rule inside a pass that does not try it itself, as rule text says it."""
+        """The expression that tries the rule inside a pass that does not try it itself, as rule text."""
         declaration = self.passes[one.subject.pass_name]
         tried = [] if self.found.function else trying_passes(self.compiler, declaration, self.found)
         sets = [name.removeprefix("rules ") for name in tried]

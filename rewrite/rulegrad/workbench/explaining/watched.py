@@ -79,7 +79,7 @@ class WatchedEmitter(Emitter):
         return register
 
     def code(self, number: int) -> WatchedCode:
-        """What was written down; when the code is complete, so that its jumps have their targets."""
+        """The recorded code; when the code is complete, so that its jumps have their targets."""
         found = WatchedCode(number, self.places[0][1], self.places[-1][1], values=self.values)
         ends = [place for place, *_ in self.places[1:]] + [len(self.words)]
         for (place, part, here, names), end in zip(self.places, ends, strict=True):

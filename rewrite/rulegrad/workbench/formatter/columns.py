@@ -43,7 +43,7 @@ def _runs(entries: Sequence[Entry]) -> Iterator[tuple[_Cells, list[Entry]]]:
 
 
 def _form(entries: Sequence[Entry], number: int) -> _Cells | None:
-    """What the cells of an entry are; None for one that stands in no table."""
+    """The cells of an entry; None for one outside tables."""
     entry = entries[number]
     if entry.kind == DECLARATION and entry.head == "dtype":
         return _dtype_cells

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rulegrad.lang.lexer import STRING, Line, Source, Token, tokenize
 from rulegrad.lang.parser.blocks import group, join_head, joined
 
-# What an entry is decides where it may be broken, and what `:`, `=` and `-` mean in it.
+# The kind of an entry decides where it may be broken, and the meaning of `:`, `=` and `-` in it.
 DECLARATION = "declaration"  # in column 0; only its brackets can be broken
 DEFINITION = "definition"  # a `def`: also after its `=`
 RULE = "rule"  # `name: pattern -> template`, and facts and sends: also at `:` and `->`

@@ -1,4 +1,4 @@
-"""What a graph with effects does: stores, loops and accumulators, run one element at a time.
+"""Execution of graphs with effects: stores, loops and accumulators, run one element at a time.
 
 The interpreter runs tensors and kernels; this runs every stage down to programs, slowly. A store is run once for each
 value of the loops that are open in it, before what comes after it.
@@ -254,14 +254,14 @@ def _has_effects(node: UOp) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a graph gives; of one array, only where `certain` holds, if that is given."""
+    """The results of a graph; of one array, only where `certain` holds, if that is given."""
 
     arrays: list[Array]
     certain: Array | None = None
 
 
 def outcome(root: UOp, memory: Mapping[Key, Array], loops: Sequence[UOp]) -> Outcome:
-    """What a graph gives: its value for every value of the open loops; or, without one, what it leaves in memory.
+    """The results of a graph: its value for every value of the open loops; or, without one, what it leaves in memory.
 
     Raises NoMeaningError when it cannot be run.
     """

@@ -307,7 +307,7 @@ class Evaluation(Operations):
         return self.chain(kind, members)
 
     def _view(self, view: syntax.View, x: syntax.Call, names: Names, build: bool) -> Value:
-        """What a view builds: its cases mean the same, so that one without values is taken."""
+        """The node that a view builds: its cases mean the same, so that one without values is taken."""
         arguments = [self._argument(a, names, build, build) for a in x.arguments]
         case = next((c for c in view.cases if not c.values), None)
         if case is None:

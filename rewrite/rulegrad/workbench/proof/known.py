@@ -1,4 +1,4 @@
-"""What the rule language computes on values that are known: operators, facts of dtypes, built-in functions."""
+"""Computation on known values in the rule language: operators, facts of dtypes, built-in functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has been proved already: outcomes by rule, each with a hash of all text that it depends on.
+"""The record of proofs: outcomes by rule, each with a hash of all text that it depends on.
 
 A rule is proved again when its own text, that of a definition, function, table, view or class that it names, of an op
 that it names or that is in a class that it names, the dtypes or the prover changes.

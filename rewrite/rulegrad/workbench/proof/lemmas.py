@@ -1,4 +1,4 @@
-"""What z3 is told of the quotients and products of a question: the theorems on integers, for the terms that occur."""
+"""Lemmas on the quotients and products of a question: the theorems on integers, for the terms that occur."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ DEFINITION = "it says what a function gives, which is a definition"
 
 @dataclass(frozen=True, slots=True)
 class OnValues:
-    """What came of a test line on values. how: where both sides differ, or why they were not computed."""
+    """The result of a test line on values. how: where both sides differ, or why they were not computed."""
 
     kind: Literal["agree", "differ", "left out"]
     how: str = ""

@@ -1,4 +1,4 @@
-"""What nodes mean in logic: the `eval` lines of the op table, translated as they are written there."""
+"""The meaning of nodes in logic: the `eval` lines of the op table, translated as they are written there."""
 
 from __future__ import annotations
 

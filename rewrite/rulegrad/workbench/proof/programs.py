@@ -49,18 +49,18 @@ class Rules:
         self.tests = RuleTests(self.files, limits)
 
     def apply(self, entry: Entry, root: UOp) -> UOp | None:
-        """What the rule makes of a node; None where it does not fire. A rule of a collect or flow pass: the pass."""
+        """The rule's result for a node; None where it does not fire. A rule of a collect or flow pass: the pass."""
         if entry.owner in self.whole:
             found, info = self.program.rewrite(entry.owner, root)
             return found if info["fired"] else None
         return self.program.apply(f"rule {entry.number}", root)
 
     def measured(self, entry: Entry, root: UOp) -> UOp | None:
-        """What the rule's error on a node is measured by, as a node; None for the result itself."""
+        """The unit of the rule's error on a node, as a node; None for the result itself."""
         return None if entry.measure() is None else self.program.apply(f"measure {entry.number}", root)
 
     def walk(self, entry: Entry, root: UOp) -> UOp | None:
-        """What a walk with the rule alone makes of a graph; None where it does not fire."""
+        """The result of a walk with the rule alone; None where it does not fire."""
         found, info = self.program.rewrite(f"rule {entry.number}", root)
         return found if info["fired"] else None
 

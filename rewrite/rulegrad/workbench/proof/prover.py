@@ -1,4 +1,4 @@
-"""What is so of each rule: proved, tested, wrong on purpose, assumed, a text; or what is the matter with it."""
+"""The outcome of each rule: proved, tested, unsound, assumed, a text; or its problem."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROBLEMS = frozenset(("failed", "untested", "vacuous"))
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one rule. how: in words; line: a test line that shows what is wrong."""
+    """The outcome of one rule. how: in words; line: a test line that shows what is wrong."""
 
     name: str
     place: str

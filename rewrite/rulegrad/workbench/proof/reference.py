@@ -1,4 +1,4 @@
-"""What an op without an `eval` line means, by the paper that defines it and not by the rule that is to be proved."""
+"""The meaning of ops without an `eval` line, by the paper that defines it and not by the rule that is to be proved."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Difference:
 
 @dataclass(slots=True)
 class Trial:
-    """What came of testing a rule. fired: on how many graphs it was compared."""
+    """The result of testing a rule. fired: on how many graphs it was compared."""
 
     fired: int = 0
     difference: Difference | None = None

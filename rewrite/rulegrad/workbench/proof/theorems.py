@@ -34,7 +34,7 @@ class Theorem:
     proof: Callable[..., Steps]
 
     def __call__(self, *terms: Any) -> Any:
-        """What it says of some terms. Raises TheoremError where it is not confirmed."""
+        """The theorem for some terms. Raises TheoremError where it is not confirmed."""
         problem = check(self)
         if problem:
             raise TheoremError(f"the theorem {self.name} is not proved: {problem}")

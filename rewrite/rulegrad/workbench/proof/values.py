@@ -1,4 +1,4 @@
-"""What the symbolic evaluation of a rule computes with.
+"""The values of the symbolic evaluation of a rule.
 
 Values that are known are Python's own: int, float, bool, str, None, tuples, `OpName` and `DtypeName`. The others are
 `Exact` integers, truth values of z3, and `Node`s.

@@ -60,7 +60,7 @@ def _tell(data: dict[str, Any], text: str, as_json: bool, status: int = 1) -> in
 
 
 def _essential(checked: Checked, problem: str) -> tuple[dict[str, Any], str]:
-    """What is said, as data and as text, where a rule that cannot be left out is to blame, or none is found."""
+    """The report, as data and as text, where a rule that cannot be left out is to blame, or none is found."""
     found = checked.blame
     if found is None:
         problem = checked.problem or f"{problem}; CHECK=2 finds no pass that changes what a graph computes"

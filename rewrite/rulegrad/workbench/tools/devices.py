@@ -1,4 +1,4 @@
-"""What devices there are, where they were looked for, and what to do when one is missing.
+"""The devices that were found, where they were looked for, and the remedy when one is missing.
 
 python -m rulegrad devices --measure [DEVICE]   measures the numbers that the cost model counts with, and keeps them:
                                                 kernels for the device's target are planned with them from now on
@@ -101,7 +101,7 @@ def collect() -> dict[str, Any]:
 
 
 def _numbers(target: str) -> dict[str, Any]:
-    """What holds for a target that was measured, or why nothing can."""
+    """The numbers of a target that was measured, or why there are none."""
     try:
         limits = engine.target_declaration(target).limits
     except RuleError as error:

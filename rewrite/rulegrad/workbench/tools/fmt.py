@@ -18,7 +18,7 @@ from rulegrad.workbench.formatter.documents import format_document
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one file; `problem` is why it could not be formatted."""
+    """The result for one file; `problem` is why it could not be formatted."""
 
     path: str
     before: str

@@ -1,4 +1,4 @@
-"""What passes and rules did, tried, fired and time, over a corpus or a script; --census: what is rule text.
+"""Statistics of passes and rules: tried, fired and time, over a corpus or a script; --census: what is rule text.
 
 `python -m rulegrad stats [SCRIPT arguments…]`; without a script, small programs that use most rules are run.
 """

@@ -55,7 +55,7 @@ class NodeTable:
 
 
 class Difference(NamedTuple):
-    """What is in one of two graphs and not in the other, consumers first."""
+    """The nodes of one of two graphs that are not in the other, consumers first."""
 
     removed: tuple[int, ...]
     added: tuple[int, ...]

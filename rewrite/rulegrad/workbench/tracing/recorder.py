@@ -1,4 +1,4 @@
-"""What a trace records: the passes that run while it is active, the rules that fire, the kernels that are made."""
+"""The records of a trace: the passes that run while it is active, the rules that fire, the kernels that are made."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class TracedInside:
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """What was rewritten inside a firing, or after the last one; examined: the candidates, shown or not."""
+    """The rewrites inside a firing, or after the last one; examined: the candidates, shown or not."""
 
     parts: tuple[TracedInside, ...] = ()
     examined: int = 0
@@ -114,7 +114,7 @@ class TracedKernel:
 
 
 class Trace:
-    """What was compiled inside a `with` block, step by step.
+    """A record of the compilations inside a `with` block, step by step.
 
     >>> import rulegrad as rg
     >>> with rg.trace() as t:
@@ -185,7 +185,7 @@ class Trace:
             self._passes[key] = made
 
     def failed(self, name: str, target: str | None, graph: UOp, problem: str) -> None:
-        """What a pass has made is wrong."""
+        """The result of a pass is wrong."""
         with self._lock:
             for (other, of, _, before), one in self._passes.items():
                 if (other, of, before) == (name, target, graph):
