@@ -108,7 +108,7 @@ def test_links_lead_somewhere() -> None:
         text = re.sub(
             r"^```.*?^```$|<!--.*?-->", "", document.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
         )
-        text = re.sub(r"`[^`]*`", "", text)  # code is no link
+        text = re.sub(r"`[^`]*`", "", text)  # code is not a link
         for target in re.findall(r"\]\(([^)\s]+)\)", text):
             if "://" not in target and not target.startswith("#"):
                 path = document.parent / target.split("#")[0]
@@ -191,7 +191,7 @@ def run(script: Path, *arguments: str) -> str:
 
 
 def scripts(folder: str) -> list[Path]:
-    """The programs in a folder; the files of a backend are no programs."""
+    """The programs in a folder; the files of a backend are not programs."""
     found = [path for path in tracked_files() if path.suffix == ".py" and name_of(path).startswith(folder)]
     return [path for path in found if not (path.parent / "device.py").is_file()]
 

@@ -14,7 +14,7 @@ from rulegrad.runtime.kernel import not_built
 
 _LIBRARY = "/System/Library/Frameworks/Metal.framework"
 _INSTALL = "python -m pip install 'rulegrad[metal]'"
-_NONUNIFORM = 1004  # MTLGPUFamilyApple4: grids that are no multiple of their groups
+_NONUNIFORM = 1004  # MTLGPUFamilyApple4: grids that are not multiples of their groups
 
 
 @cache
@@ -55,7 +55,7 @@ def discover() -> Discovery:
 def _problem(device: Any) -> str:
     if device.supportsFamily_(_NONUNIFORM):
         return ""
-    return "its family is older than Apple4: it takes no grids that are no multiple of their groups"
+    return "its family is older than Apple4: it takes no grids that are not multiples of their groups"
 
 
 @cache

@@ -53,7 +53,7 @@ COMPUTE: dict[str, Callable[..., Array]] = {
 
 
 class AssemblyError(Exception):
-    """Text that is no program."""
+    """Text that is not a program."""
 
 
 class FaultError(Exception):

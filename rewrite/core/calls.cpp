@@ -40,7 +40,7 @@ Status Machine::try_rule(const Alternative& a, Node* n, Value& result) {
   return status;
 }
 
-// A template that gives the matched node itself is no result, as in `match`.
+// A template that gives the matched node itself is not a result, as in `match`.
 bool Machine::offer(const Value& v) {
   auto same = [&](const Value& known) { return known.tag == Tag::Node && v.tag == Tag::Node ? known.n == v.n : equal(known, v); };
   bool is_new = !(v.tag == Tag::Node && v.n == registers[0].n) && std::none_of(offers.results.begin(), offers.results.end(), same);
@@ -86,7 +86,7 @@ int Machine::match(const Dispatch& dispatch, Node* n, const Value* extra, uint32
       registers[0] = Value::node(n);
       for (uint32_t k = 0; k < extra_count; k++) registers[1 + k] = extra[k];
       Status status = try_rule<Mode::Plain>(a, n, result);
-      // A template that gives the matched node itself is no firing: later rules have their turn.
+      // A template that gives the matched node itself is not a firing: later rules have their turn.
       if (status == Status::Done && result.tag == Tag::Node && plain(result.n) == n) status = Status::Failed;
       if (status == Status::Need) {
         CallKey key = needed;

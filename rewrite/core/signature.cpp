@@ -72,7 +72,7 @@ nb::tuple signature(const std::vector<Handle>& roots) {
 
 nb::object renumbered(const Handle& like, int64_t number) {
   Node* n = like.ref.n;
-  if (n->op != known_ops.BUFFER) throw GraphError(describe(n) + " is no buffer");
+  if (n->op != known_ops.BUFFER) throw GraphError(describe(n) + " is not a buffer");
   std::vector<Value> attrs(n->attrs->items, n->attrs->items + n->attrs->size);
   attrs[buffer_id_place()] = Value::integer(number);
   return wrap(make_node(n->op, n->dtype, nullptr, 0, attrs.data(), uint32_t(attrs.size())));

@@ -69,7 +69,7 @@ bool equal(const Value& a, const Value& b) {
   if (a.tag != Tag::Float && b.tag != Tag::Float) return whole(a) == whole(b);
   double f = a.tag == Tag::Float ? a.f : b.f;
   Int i = whole(a.tag == Tag::Float ? b : a);
-  return std::fabs(f) < 0x1p126 && f == std::trunc(f) && Int(f) == i;  // exact: 2**53 + 1 is no float64
+  return std::fabs(f) < 0x1p126 && f == std::trunc(f) && Int(f) == i;  // exact: 2**53 + 1 is not a float64
 }
 
 uint64_t hash_value(const Value& v) {

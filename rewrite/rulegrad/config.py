@@ -79,7 +79,7 @@ def _files(value: Any) -> tuple[Path, ...]:
     paths = tuple(_path(name).resolve() for name in _names(os.pathsep)(value))
     missing = [path for path in paths if not path.is_file()]
     if missing:
-        raise _UnusableError(f"{missing[0]} does not exist, or is no file")
+        raise _UnusableError(f"{missing[0]} does not exist, or is not a file")
     return paths
 
 

@@ -26,7 +26,7 @@ class RulegradError(Exception):
 
 
 class RuleError(RulegradError):
-    """Rule text that is wrong; `diagnostics` lists each problem with file, line, column and, where one is known, a hint.
+    """Rule text that is wrong; `diagnostics` lists each problem with file, line, column and sometimes a hint.
 
     `python -m rulegrad check FILE` prints the same.
 

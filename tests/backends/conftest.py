@@ -48,7 +48,7 @@ def module_of(path: str) -> Any:
 
 @pytest.fixture(scope="session")
 def tests_of() -> Callable[[str], Any]:
-    """`module_of`, as a fixture: test folders are no packages."""
+    """`module_of`, as a fixture: test folders are not packages."""
     return module_of
 
 

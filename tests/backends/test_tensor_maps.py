@@ -294,7 +294,7 @@ def test_a_box_lies_as_the_manual_draws_it(order: int, hopper: Any, monkeypatch:
         ({"COPY": "copy_box(memory, &map0, barrier, 40, 0, 0);"}, "as many coordinates as its tensor map has no axes"),
         ({"COPY": "copy_box(memory + 64, &map0, barrier, 40, 0);"}, "not at a multiple of 128 bytes"),
         ({"COPY": "copy_box(memory + 2176, &map0, barrier, 40, 0);"}, "a box that is not in shared memory"),
-        ({"COPY": "copy_box(memory, (const tensor_map*)memory, barrier, 40, 0);"}, "a copy by what is no tensor map"),
+        ({"COPY": "copy_box(memory, (const tensor_map*)memory, barrier, 40, 0);"}, "a copy without a tensor map"),
         ({"WAIT": "__syncthreads();"}, "a block has ended while boxes were copied to its shared memory"),
         ({"WAIT": "wait_for_mbarrier(barrier, 2);"}, "a parity that is neither 0 nor 1"),
     ],

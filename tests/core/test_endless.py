@@ -119,7 +119,7 @@ def test_two_functions_that_need_each_other() -> None:
     """
     message = error_of("a: n@NEG(x) -> {f(n)}", -var(0), before=before)
     assert "needs its own result" in message and "f(BUFFER" in message and "g(BUFFER" in message
-    assert "NEG" not in message.split("needs its own result: ")[1]  # which is no part of the cycle
+    assert "NEG" not in message.split("needs its own result: ")[1]  # which is not part of the cycle
 
 
 def test_a_function_that_counts_for_ever() -> None:

@@ -70,5 +70,5 @@ def test_random_graphs_with_renamed_leaves(data: st.DataObject) -> None:
 
 def test_another_number() -> None:
     assert _core.renumbered(A, 12) == B
-    with pytest.raises(GraphError, match="is no buffer"):
+    with pytest.raises(GraphError, match="is not a buffer"):
         _core.renumbered(A + B, 12)

@@ -1,4 +1,4 @@
-"""The text form: str(node) parses back to the same node, and what is no such text is an error with its line."""
+"""The text form: str(node) parses back to the same node, and other text is an error with its line."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_a_template_that_builds_a_wrong_node() -> None:
 
 def test_a_template_that_gives_the_node_itself() -> None:
     answer = first("itself", X % 5)
-    assert answer.message == "it matches, but its template gives the matched node itself: that is no firing"
+    assert answer.message == "it matches, but its template gives the matched node itself: that is not a firing"
 
 
 def test_the_alternative_that_came_furthest_is_told_of() -> None:

@@ -159,7 +159,7 @@ pass smaller choose best:
     cost weight
     add: x + y -> y + (x + 0)
         test x:int32 + y:int32 -> y + (x + 0)
-    # another way for the same nodes is no duplicate, and is reached
+    # another way for the same nodes is not a duplicate, and is reached
     other: x:Int + y -> x - -y
         test x:int32 + y:int32 -> x - -y
 """

@@ -1,4 +1,4 @@
-"""The parser: the shape of what it reads, recovery, and text that is no rule file."""
+"""The parser: the shape of what it reads, recovery, and text that is not a rule file."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def test_the_environment(write: Write, tmp_path: Path) -> None:
     assert done.stdout.split() == ["True", "True"], done.stderr
     done = python(code, RULEGRAD_RULES=str(tmp_path / "gone.rules"))
     assert "ConfigError: environment variable RULEGRAD_RULES is" in done.stderr
-    assert "gone.rules does not exist, or is no file" in done.stderr
+    assert "gone.rules does not exist, or is not a file" in done.stderr
 
 
 def package(folder: Path, points: str, **files: str) -> Path:

@@ -106,7 +106,7 @@ def test_canonical_names() -> None:
     [
         ("opncl", "there is no device 'opncl'; did you mean 'opencl'\\? The backends are "),
         ("opencl:first", "write a backend and a number, as in 'opencl:0'"),
-        ("opencl:-1", "is no device name"),
+        ("opencl:-1", "is not a device name"),
         ("numpy:1", "numpy has one device, 'numpy'"),
         ("", "there is no device ''"),
     ],
@@ -260,7 +260,7 @@ def test_folders_from_the_setting(own: Path) -> None:
     with config(backends=[str(own / "several")]):
         assert {"one", "two", "numpy", "opencl"} <= {b.name for b in backends.all_backends()}
         assert devices.default() not in ("one:0", "two:0")
-    with config(backends=[str(own)]), pytest.raises(DeviceError, match=r"is no backend: it has no device\.py"):
+    with config(backends=[str(own)]), pytest.raises(DeviceError, match=r"is not a backend: it has no device\.py"):
         backends.all_backends()
 
 

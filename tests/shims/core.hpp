@@ -42,7 +42,7 @@ inline jmp_buf scheduler_place;
 inline unsigned running;  // the thread's number in its block
 inline void (*body)();
 inline bool uses_fibers;
-inline unsigned long long progress;  // counts what threads may wait for that is no barrier
+inline unsigned long long progress;  // counts what threads may wait for that is not a barrier
 inline bool has_failed;
 
 inline void wait_at(State state, int line) {

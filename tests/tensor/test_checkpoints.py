@@ -81,7 +81,7 @@ def test_other_files(any_device, tmp_path):
     with pytest.raises(FileError, match="there is no such file"):
         rulegrad.load(tmp_path / "missing")
     (tmp_path / "text").write_text("hello")
-    with pytest.raises(FileError, match="is no safetensors file, or is damaged"):
+    with pytest.raises(FileError, match="is not a safetensors file, or is damaged"):
         rulegrad.load(tmp_path / "text")
     for tree in ("[", json.dumps(["tensor", "gone", False]), json.dumps(["thing"])):
         nn.state.safe_save({}, tmp_path / "damaged", {"rulegrad.tree": tree})
@@ -90,7 +90,7 @@ def test_other_files(any_device, tmp_path):
 
 
 def test_what_cannot_be_saved(any_device, tmp_path):
-    with pytest.raises(DtypeError, match=r"save: a Linear at model.0 is no tensor .*; give its state_dict\(\)"):
+    with pytest.raises(DtypeError, match=r"save: a Linear at model.0 is neither .*; give its state_dict\(\)"):
         rulegrad.save({"model": [nn.Linear(1, 1)]}, tmp_path / "x")
     with pytest.raises(DtypeError, match="save: a set at the top"):
         rulegrad.save({1, 2}, tmp_path / "x")

@@ -75,7 +75,7 @@ def test_conv_transpose_and_its_sizes(any_device):
         (lambda: nn.Dropout2d()(Tensor.ones(4)), ShapeError, r"Dropout2d: the shape \(4,\)"),
         (lambda: nn.BatchNorm2d(3)(Tensor.ones(2, 3)), ShapeError, "BatchNorm2d: .* has 2 axes"),
         (lambda: nn.GroupNorm(3, 4), ShapeError, "3 groups do not divide 4"),
-        (lambda: nn.Embedding(3, 2, padding_idx=5), ShapeError, "padding_idx=5 is no row of 3"),
+        (lambda: nn.Embedding(3, 2, padding_idx=5), ShapeError, "padding_idx=5 is not a row of 3"),
         (lambda: nn.Bilinear(2, 3, 1)(Tensor.ones(4, 2), Tensor.ones(4, 2)), ShapeError, r"need \(…, 2\) and \(…, 3\)"),
         (lambda: nn.MultiheadAttention(5, 2), ShapeError, "2 heads do not divide 5"),
         (

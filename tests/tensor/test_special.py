@@ -232,7 +232,7 @@ def test_values_that_are_infinite():
 def test_wrong_arguments():
     with pytest.raises(DtypeError, match="i0e: complex64 is not real"):
         special.i0e(Tensor([1j]))
-    with pytest.raises(DtypeError, match="ndtri: a float is no tensor"):
+    with pytest.raises(DtypeError, match="ndtri: a float is not a tensor"):
         special.ndtri(0.5)
     with pytest.raises(DtypeError, match="neither argument is a tensor"):
         special.zeta(2.0, 1.0)

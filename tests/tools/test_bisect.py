@@ -81,7 +81,7 @@ def test_a_script(
 @pytest.mark.parametrize(
     "program",
     [
-        # a kernel with an op that the op table spells, and which is no rule that may be left out
+        # a kernel with an op that the op table spells, and which is not a rule that may be left out
         "x, y = (Tensor([1.0, n], device='c') for n in (2.0, 3.0))\nprint((x * 3 + y).tolist())",
         # the rule is not there yet when the first rules are loaded
         "print((Tensor([1.0], device='numpy') + 1).tolist())\n"

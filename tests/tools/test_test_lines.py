@@ -86,7 +86,7 @@ KERNELS = """ruleset mine:
 
 
 def test_lines_for_a_target(tmp_path: Path) -> None:
-    """A line is for a target's limits, rows and features; a rule that the target lacks is no line's subject."""
+    """A line is for a target's limits, rows and features; a rule that the target lacks is not a line's subject."""
     path = tmp_path / "mine.rules"
     path.write_text(FOR_TARGETS, encoding="utf-8")
     lines = FOR_TARGETS.splitlines()

@@ -66,7 +66,7 @@ def test_json(graph: str, capsys: pytest.CaptureFixture[str]) -> None:
         (["nested", "--graph", "GRAPH", "--pass", "symbolc"], "no pass is called `symbolc`; did you mean `symbolic`?"),
         (["nested", "--graph", "GRAPH", "--target", "vulkan"], "no target is called `vulkan`"),
         (["nested", "--graph", "GRAPH.none"], "GRAPH.none cannot be read"),
-        (["nested", "--graph", "WRONG"], "WRONG is no graph: line 1: expected `%name = OP"),
+        (["nested", "--graph", "WRONG"], "WRONG is not a graph: line 1: expected `%name = OP"),
         (["render_opencl.item", "--graph", "GRAPH"], "which does not rewrite"),
     ],
 )

@@ -11,7 +11,7 @@ from rulegrad.compile.realize import compile_graph, plan_memory_of, prepare, rea
 from rulegrad.engine import watching
 from rulegrad.ir import UOp
 
-#: What is Python and not rules: file, what it does, why it is no rule; docs/architecture.md has the same table.
+#: What is Python and not rules: file, what it does, why it is not a rule; docs/architecture.md has the same table.
 HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
     "realize": ("finds or makes the plan of a graph, allocates, launches", "it calls devices"),
     "keeping": (

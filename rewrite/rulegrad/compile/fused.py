@@ -1,4 +1,4 @@
-"""The fused kernels of a schedule, for `DEBUG=2`: each kernel's operations, what it reads and writes, and why it ends."""
+"""The fused kernels of a schedule, for `DEBUG=2`: their operations, reads and writes, and why each ends."""
 
 from __future__ import annotations
 

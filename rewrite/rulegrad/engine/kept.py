@@ -26,7 +26,7 @@ def from_bytes(data: bytes) -> Any:
 def _packed(value: Any) -> Any:
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
-            raise TypeError(f"keys that are no strings cannot be kept: {list(value)}")
+            raise TypeError(f"keys that are not strings cannot be kept: {list(value)}")
         return {key: _packed(part) for key, part in value.items()}
     if isinstance(value, tuple):
         return [_TUPLE, *map(_packed, value)]

@@ -90,7 +90,7 @@ def _named(rules: Mapping[str, RuleFacts], entry: str) -> list[str]:
 
 
 def check_limited(rules: Mapping[str, RuleFacts], name: str) -> None:
-    """Raises ConfigError unless RULES_LIMIT names a rule that is no case of a function."""
+    """Raises ConfigError unless RULES_LIMIT names a rule that is not a case of a function."""
     if name.endswith(WHERE_THERE) and name[:-1] not in rules:
         return
     name = name.removesuffix(WHERE_THERE)

@@ -139,7 +139,7 @@ class Evaluators:
         return found if isinstance(found, np.ufunc) and found.nin == 2 else None
 
     def _folded(self, op: str, dtype: DType | str, array: Array, axes: tuple[int, ...]) -> Array:
-        """Reduced element by element, by an op that is no ufunc: one of a user's file."""
+        """Reduced element by element, by an op that is not a ufunc: one of a user's file."""
         combine = self.bind(op, dtype, [dtype, dtype])
         for axis in axes:
             total = np.broadcast_to(self.identity(op, dtype), (*array.shape[:axis], 1, *array.shape[axis + 1 :]))

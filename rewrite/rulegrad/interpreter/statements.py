@@ -1,6 +1,6 @@
 """The interpreter of programs with registers: statements in order, for all work-items at once.
 
-A reduction that became a loop around a register is no array expression any more. Its loops are run one iteration
+A reduction that became a loop around a register is not an array expression any more. Its loops are run one iteration
 after the other; what is the grid stays an array axis. It is for checking passes, and slower than the other interpreter.
 """
 

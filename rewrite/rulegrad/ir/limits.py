@@ -118,7 +118,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     try:
         return as_dtype(dtype) == as_dtype(kind)
     except DtypeError:
-        raise DtypeError(f"isdtype: {kind!r} is no kind; use a dtype or one of {', '.join(KINDS)}") from None
+        raise DtypeError(f"isdtype: {kind!r} is not a kind; use a dtype or one of {', '.join(KINDS)}") from None
 
 
 def can_cast(source: Any, target: Any) -> bool:

@@ -115,7 +115,7 @@ class _Writer:
             return [kind, [self.node(part, (*path, str(number))) for number, part in enumerate(value)]]
         where = ".".join(path) or "the top"
         hint = "give its state_dict()" if hasattr(value, "state_dict") else "give its values"
-        raise DtypeError(f"save: a {type(value).__name__} at {where} is no tensor and no plain value; {hint}")
+        raise DtypeError(f"save: a {type(value).__name__} at {where} is neither a tensor nor a plain value; {hint}")
 
     def _key(self, key: Any, path: tuple[str, ...]) -> Any:
         if key is None or isinstance(key, (bool, int, str)):

@@ -54,7 +54,7 @@ class _Table(Described):
     def _row(self, padding_idx: int) -> int:
         number = whole_number(padding_idx, f"{type(self).__name__} padding_idx")
         if not -self.num_embeddings <= number < self.num_embeddings:
-            raise ShapeError(f"{type(self).__name__}: padding_idx={number} is no row of {self.num_embeddings}")
+            raise ShapeError(f"{type(self).__name__}: padding_idx={number} is not a row of {self.num_embeddings}")
         return number % self.num_embeddings
 
 

@@ -54,7 +54,7 @@ def ones_(tensor: Tensor) -> Tensor:
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """The identity matrix, or a rectangular part of it. Raises ShapeError for what is no matrix."""
+    """The identity matrix, or a rectangular part of it. Raises ShapeError for anything but a matrix."""
     if tensor.ndim != 2:
         raise ShapeError(f"eye_: the shape {tensor.shape} is not that of a matrix")
     rows, columns = tensor.shape

@@ -92,7 +92,7 @@ class Module(walking.Walked):
         return kinds.get(name, "plain")
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Set an attribute that is no parameter, and moves with the module; part of the state unless not `persistent`.
+        """Set an attribute that is not a parameter, and moves with the module; part of the state if `persistent`.
 
         >>> from rulegrad import Tensor, nn
         >>> module = nn.Module()

@@ -153,7 +153,7 @@ def _header(path: Path) -> tuple[dict[str, Any], int, tuple[int, ...]]:
             length = int.from_bytes(file.read(8), "little")
             header: dict[str, Any] = json.loads(file.read(length))
     except SafetensorError as error:
-        raise FileError(f"{path} is no safetensors file, or is damaged: {error}") from None
+        raise FileError(f"{path} is not a safetensors file, or is damaged: {error}") from None
     except FileNotFoundError:
         raise FileMissingError(f"{path} cannot be read: there is no such file") from None
     except OSError as error:

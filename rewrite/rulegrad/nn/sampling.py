@@ -139,7 +139,7 @@ class _Sampler:
         lines = index.reshape(index.shape[0], 1, math.prod(index.shape[1:])).expand(*shape[:2], -1)
         found = self.flat._taken(lines, 2).reshape(shape).cast(self.wide)
         if self.border == "zeros":
-            # A place that is no number has no share of any element, nor of its gradient.
+            # A place that is not a number has no share of any element, nor of its gradient.
             share = None if share is None else inside.where(share, 0.0)
             found = inside.unsqueeze(1).where(found, 0.0)
         return found if share is None else found * share.unsqueeze(1)

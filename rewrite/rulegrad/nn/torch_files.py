@@ -62,7 +62,7 @@ def torch_load(path: str | os.PathLike[str], device: str | None = None) -> Any:
     except _ZIP_ERRORS as error:
         if not zipfile.is_zipfile(file):
             raise FileError(
-                f"{file} is no zip archive; files from before torch 1.6 must be loaded and saved again by torch"
+                f"{file} is not a zip archive; files from before torch 1.6 must be loaded and saved again by torch"
             ) from None
         raise FileError(f"{file} is damaged: {error}") from None
 
@@ -125,7 +125,7 @@ class _Archive:
         """A storage, as its key and its dtype."""
         kind, storage, key, *_ = reference
         if kind != "storage" or not isinstance(storage, _Storage):
-            raise FileError(f"{self.path} is damaged: {kind!r} is no storage")
+            raise FileError(f"{self.path} is damaged: {kind!r} is not a storage")
         return str(key), storage.dtype
 
     def storage(self, key: str, dtype: str) -> np.ndarray[Any, Any]:

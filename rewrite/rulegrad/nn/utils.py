@@ -22,7 +22,7 @@ def clip_grad_norm_(
     """Scale all gradients by one factor, such that their common norm is at most `max_norm`. Returns the norm before.
 
     The step that follows computes the norm along with the parameters. `norm_type` may be infinity. error_if_nonfinite
-    computes the norm at once, and raises ConfigError where it is infinite or nan, as for limits that are no limits.
+    computes the norm at once, and raises ConfigError where it is infinite or nan, as for invalid limits.
 
     >>> from rulegrad import Tensor, nn
     >>> x = Tensor([3.0, 4.0], requires_grad=True)

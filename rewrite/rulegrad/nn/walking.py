@@ -1,6 +1,6 @@
 """Finding the tensors and the modules of a model: over attributes, lists, tuples and dicts, each under its path.
 
-A module says itself which of its tensors are parameters and which are buffers. Of an object that is no module every
+A module says itself which of its tensors are parameters and which are buffers. Of an object that is not a module every
 tensor counts: as a parameter where it requires a gradient, else as a buffer.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from rulegrad.nn.parameter import Parameter
 from rulegrad.tensor.tensor import Tensor
 
-#: "temporary": a buffer that is no part of the state; "plain": an attribute like any other.
+#: "temporary": a buffer that is not part of the state; "plain": an attribute like any other.
 Kind = Literal["parameter", "buffer", "temporary", "plain"]
 _ORDER = {"parameter": 0, "buffer": 1, "temporary": 1}
 

@@ -183,7 +183,7 @@ def _require_backend(folder: Path) -> None:
     for file_name in ("device.py", f"{folder.resolve().name}.rules"):
         if not (folder / file_name).is_file():
             raise DeviceError(
-                f"{folder} is no backend: it has no {file_name}. A backend is a folder with device.py and "
+                f"{folder} is not a backend: it has no {file_name}. A backend is a folder with device.py and "
                 "NAME.rules, where NAME is the folder's name"
             )
 

@@ -45,13 +45,13 @@ def canonical(name: str) -> str:
     Raises DeviceError for a name that no backend has; the device itself need not exist.
     """
     if not isinstance(name, str):
-        raise DeviceError(f"{name!r} is no device name; give a string such as 'opencl:0', or None for the default")
+        raise DeviceError(f"{name!r} is not a device name; give a string such as 'opencl:0', or None for the default")
     known = _canonical.get(name)
     if known is not None:
         return known
     base, colon, digits = name.partition(":")
     if colon and not digits.isdecimal():
-        raise DeviceError(f"{name!r} is no device name; write a backend and a number, as in 'opencl:0'")
+        raise DeviceError(f"{name!r} is not a device name; write a backend and a number, as in 'opencl:0'")
     owner, number = backend(base), int(digits or 0)
     if owner.has_one_device and number:
         raise DeviceError(f"there is no device {name!r}: {base} has one device, {base!r}")

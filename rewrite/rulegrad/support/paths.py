@@ -67,7 +67,7 @@ def doubt(path: Path) -> str:
         if status.st_mode & 0o055:
             path.chmod(0o700)
     elif not stat.S_ISREG(status.st_mode):
-        return f"{path.name} is no file"
+        return f"{path.name} is not a file"
     return ""
 
 

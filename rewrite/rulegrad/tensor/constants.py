@@ -42,7 +42,7 @@ def constant(value: Scalar, dtype: DType, operation: str) -> UOp:
     if dtype == bool_:
         return UOp.const(bool(value), dtype)
     if isinstance(value, float) and not math.isfinite(value):
-        raise DtypeError(f"{operation}: {value} is no value of {dtype}; use a float dtype")
+        raise DtypeError(f"{operation}: {value} is not a value of {dtype}; use a float dtype")
     check_range(int(value), dtype, operation)
     return UOp.const(int(value), dtype)
 

@@ -100,7 +100,7 @@ def _check_whole(array: Array, dtype: DType) -> None:
     """Raises DtypeError when a float of a list is no number, or none that an integer dtype can hold."""
     strange = array[~np.isfinite(array)]
     if strange.size:
-        raise DtypeError(f"Tensor(data): {strange.flat[0]} is no value of {dtype}; use a float dtype")
+        raise DtypeError(f"Tensor(data): {strange.flat[0]} is not a value of {dtype}; use a float dtype")
     if array.size:
         check_range(int(array.min()), dtype, "Tensor(data)")
         check_range(int(array.max()), dtype, "Tensor(data)")

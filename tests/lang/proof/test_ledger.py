@@ -48,7 +48,7 @@ def test_the_file_is_read_as_it_was_written(tmp_path) -> None:
 def test_a_file_that_is_no_record_is_an_error(tmp_path) -> None:
     path = tmp_path / "proofs.json"
     path.write_text("[1]")
-    with pytest.raises(RuleError, match="no record of proofs"):
+    with pytest.raises(RuleError, match="is not a record of proofs"):
         Ledger.read(path)
 
 

@@ -105,7 +105,7 @@ void copy_box(void* to, const tensor_map* map, unsigned long long* barrier, At..
   one.barrier = barrier;
   int at[] = {begin...};
   memcpy(one.begin, at, sizeof at);
-  if (one.map.mark != 0x7a5eb0c5 || (size_t)map % 64) shim::fail("a copy by what is no tensor map");
+  if (one.map.mark != 0x7a5eb0c5 || (size_t)map % 64) shim::fail("a copy without a tensor map");
   if (one.map.rank != sizeof...(begin)) shim::fail("a copy with as many coordinates as its tensor map has no axes");
   unsigned bytes = one.map.itemsize;
   for (int axis = 0; axis < one.map.rank; axis++) bytes *= one.map.box[axis];

@@ -35,7 +35,7 @@ def require_generic(world: World, variable: Binding, span: syntax.Span) -> None:
     """An op that an attribute was matched with cannot be built: only an op variable can."""
     if variable.source != GENERIC:
         hint = f"declare it as an op variable: `rule[{variable.name}: CLASS]: ...`"
-        world.report("unknown-op", f"`{variable.name}` is no op variable", span, hint)
+        world.report("unknown-op", f"`{variable.name}` is not an op variable", span, hint)
 
 
 def check_arity(
@@ -143,7 +143,7 @@ def check_reference(world: World, scope: Scope, name: syntax.Name, kind: str) ->
 
 
 def report_unknown_dtype(world: World, scope: Scope, name: str, span: syntax.Span) -> None:
-    """A name that is no dtype, class or variable: a short capital one is taken for a variable."""
+    """A name that is not a dtype, class or variable: a short capital one is taken for a variable."""
     known = [*world.table.dtypes, *world.table.dtype_classes, *scope.names(), "const"]
     hint = did_you_mean(name, known)
     if not hint and len(name) <= 2 and name[0].isupper():

@@ -83,7 +83,7 @@ def check_pass(world: World, declaration: syntax.Pass) -> None:
         elif name not in world.rulesets:
             world.report_unknown("unknown-ruleset", "rule set", name, span, world.rulesets)
         elif _gives_texts(world, name) not in (None, declaration.kind == "render"):
-            what = "texts, but this is no" if declaration.kind != "render" else "no texts, but this is a"
+            what = "texts, but this is not a" if declaration.kind != "render" else "no texts, but this is a"
             message = f"the rules of `{name}` give {what} render pass"
             world.report("misplaced-text", message, span)
     for op, _ in declaration.prefixes:
@@ -251,7 +251,7 @@ def check_target(world: World, target: syntax.Target) -> None:
 
 
 def _check_asked(world: World, target: syntax.Target) -> None:
-    """Rules ask for its limits and flags; and it is no misspelling of another target."""
+    """Rules ask for its limits and flags; and it is not a misspelling of another target."""
     for kind, names, known in (("limit", target.limits, world.limits_asked), ("flag", target.flags, world.flags_asked)):
         for name in sorted(names):
             if known and name not in known:

@@ -120,7 +120,7 @@ def _check_types(world: World, op: syntax.OpDeclaration) -> None:
             known = [*table.dtypes, *table.dtype_classes]
             world.report_unknown("unknown-class", what, name, world.locate(op.span, name), known)
     if op.result != "explicit" and op.result not in variables and op.result not in table.dtypes:
-        message = f"the result `{op.result}` is no dtype, and no variable of a source"
+        message = f"the result `{op.result}` is neither a dtype nor a variable of a source"
         known = [*table.dtypes, *variables, "explicit"]
         span = world.locate(op.span, f"-> {op.result}")
         world.report("unknown-dtype", message, span, did_you_mean(op.result, known))

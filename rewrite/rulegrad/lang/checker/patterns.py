@@ -118,7 +118,7 @@ class PatternChecker:
             self.world.report("misplaced-expression", message, pattern.span)
 
     def _or(self, pattern: syntax.Infix, kind: str) -> None:
-        """Both sides bind the same names; the second time is no use of them."""
+        """Both sides bind the same names; the second time is not a use of them."""
         self._refuse_choice(pattern, "`or`", kind)
         left, right = ({n for n, _, _ in names_bound(self.world.table, p)} for p in (pattern.left, pattern.right))
         for name in sorted(left ^ right):

@@ -29,7 +29,7 @@ def check_view(world: World, view: syntax.View) -> None:
         for name in bound + given:
             if name not in view.parameters:
                 hint = did_you_mean(name, view.parameters) or "its parameters are " + ", ".join(view.parameters)
-                world.report("bad-view", f"`{name}` is no parameter of the view", case.span, hint)
+                world.report("bad-view", f"`{name}` is not a parameter of the view", case.span, hint)
         for parameter in view.parameters:
             count = bound.count(parameter) + given.count(parameter)
             if count == 0:

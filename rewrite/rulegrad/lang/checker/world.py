@@ -32,7 +32,7 @@ class World:
         self.gathered: dict[str, int] = {}  # facts and states of the pass that is checked: number of their keys
         for declaration in self.declarations:
             self._index(declaration)
-        # a flag that several rules ask for is no misspelling, even if no target here has it
+        # a flag that several rules ask for is not a misspelling, even if no target here has it
         self.flags_asked = Counter(
             a.name for call in calls_of(self.declarations, "flag") for a in call.arguments if isinstance(a, syntax.Name)
         )

@@ -189,7 +189,7 @@ class RuleCompiler:
         return Alternative(number, code, dtypes, minimum, maximum, root, (children[0], children[1], children[2]))
 
     def _root(self, e: Emitter, x: syntax.Expression) -> int:
-        """The ops of a pattern that is no op's."""
+        """The ops of a pattern that is not an op's."""
         symbols = symbols_of(e, x, root=True)
         if symbols is None:
             return self.assembler.op_set(frozenset(self.library.table.ops))

@@ -40,7 +40,7 @@ def variants(rule: syntax.Rule) -> Iterator[syntax.Rule]:
 
 
 def expanded(x: syntax.Expression) -> list[tuple[syntax.Expression, Choices]]:
-    """The patterns that a pattern stands for. What is in a negation or an attribute is no choice."""
+    """The patterns that a pattern stands for. What is in a negation or an attribute is not a choice."""
     if not _has_choice(x):
         return [(x, ())]
     match x:

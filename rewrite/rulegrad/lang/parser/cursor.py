@@ -105,7 +105,7 @@ class Cursor:
                     column = token.column + offset + index - 1
                     span = Span(self.source.path, token.line, column, token.line, column + 2)
                     hint = "the escapes are \\n \\t \\\" \\' \\\\"
-                    raise self.problem("bad-escape", f"`\\{escaped}` is no escape", span, hint)
+                    raise self.problem("bad-escape", f"`\\{escaped}` is not an escape", span, hint)
                 character = _ESCAPES[escaped]
             pieces.append(character)
             index += 1

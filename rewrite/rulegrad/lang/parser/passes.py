@@ -194,7 +194,7 @@ def _function_head(cursor: Cursor) -> tuple[str, tuple[str, ...]]:
 
 
 def parse_parameters(cursor: Cursor) -> tuple[str, ...]:
-    """`(a, b)`; a trailing comma is no error."""
+    """`(a, b)`; a trailing comma is not an error."""
     cursor.expect("(")
     names: list[str] = []
     while not cursor.at(")"):
@@ -206,7 +206,7 @@ def parse_parameters(cursor: Cursor) -> tuple[str, ...]:
 
 
 def parse_typed_names(cursor: Cursor, what: str) -> tuple[tuple[str, str], ...]:
-    """`(name: type, ...)`, where each name is `what`; a trailing comma is no error."""
+    """`(name: type, ...)`, where each name is `what`; a trailing comma is not an error."""
     cursor.expect("(")
     names: list[tuple[str, str]] = []
     while not cursor.at(")"):

@@ -107,7 +107,7 @@ def _item(cursor: Cursor, items: _Items) -> None:
     else:
         words = (*ITEM_WORDS, *TEMPLATE_WORDS)
         hint = did_you_mean(key, words) or f"a line begins with one of {', '.join(words)}"
-        raise cursor.problem("unknown-clause", f"`{key}` is no line of a target", cursor.source.span(first), hint)
+        raise cursor.problem("unknown-clause", f"`{key}` is not a line of a target", cursor.source.span(first), hint)
 
 
 def _names(cursor: Cursor, into: set[str], items: _Items) -> None:

@@ -94,7 +94,7 @@ def both(input: Any, other: Any, name: str) -> tuple[Tensor, Tensor]:
 def real_tensor(x: Any, name: str) -> Tensor:
     """Raises DtypeError for what is no tensor of real numbers."""
     if not isinstance(x, TensorCore):
-        raise DtypeError(f"{name}: a {type(x).__name__} is no tensor; give Tensor({x!r})")
+        raise DtypeError(f"{name}: a {type(x).__name__} is not a tensor; give Tensor({x!r})")
     if x.dtype.is_complex:
         raise DtypeError(f"{name}: {x.dtype} is not real; this function is one of real numbers, as x.real or x.abs()")
     return x  # type: ignore[return-value]

@@ -38,7 +38,7 @@ def analyse(
 ) -> list[Diagnostic]:
     """The problems of checked rule files, by place.
 
-    notes: also what is no problem, but could not be shown to be none.
+    notes: also findings that are not problems, but could not be excluded.
     target: only that one; else no target, every target that renders (where it may have
     features, with none and with all), and one that has every flag.
     asked: what the problems are to be of. Without a target, that is looked at for no target, for the targets that are

@@ -101,7 +101,7 @@ def _is_found(owner: Backend, number: int, rung: Rung) -> bool:
         return False
     for one in found.devices:
         if one.kind not in KINDS:
-            rung.found("discover", f"{one.kind!r} is no kind of device", f"one of {', '.join(KINDS)}")
+            rung.found("discover", f"{one.kind!r} is not a kind of device", f"one of {', '.join(KINDS)}")
     chosen = [one for one in found.devices if one.number == number]
     if not chosen:
         looked = f"; looked in {', '.join(found.looked)}" if found.looked else ""

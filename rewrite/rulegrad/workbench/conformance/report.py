@@ -35,7 +35,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Rung:
-    """One rung: how many things were tried, and what is wrong with them; notes are no problem."""
+    """One rung: how many things were tried, and what is wrong with them; notes are not problems."""
 
     name: str
     tried: int = 0
@@ -80,7 +80,7 @@ class Deadline:
 
 
 def problem_of(error: BaseException, folder: Path | None = None) -> str:
-    """The message of an exception; of one that is not ours also its type, and the line of the backend where it arose."""
+    """The message of an exception; of a foreign one also its type, and the line of the backend where it arose."""
     if isinstance(error, RulegradError):
         return error.problem
     frames = traceback.extract_tb(error.__traceback__)

@@ -51,7 +51,7 @@ class Census(NamedTuple):
     externs: dict[str, str]  # name: module.function
     fired: int
     fired_with_extern: int
-    host_steps: dict[str, tuple[str, str]]  # file under compile/: what it does, why it is no rule
+    host_steps: dict[str, tuple[str, str]]  # file under compile/: what it does, why it is not a rule
 
     @property
     def rules(self) -> int:

@@ -30,7 +30,7 @@ class NotComparableError(RulegradError):
 
 
 def meaning(graph: UOp, arrays: Sequence[Array]) -> Meaning:
-    """The results of a graph: its value, the values below a SINK, or the contents of the slots that it stores, in order.
+    """The results of a graph: its value, the values below a SINK, or the slots that it stores, in order.
 
     A BUFFER that has no slot has sample contents too. Raises NotComparableError for a graph that the interpreter cannot
     run, and DeviceError or GraphError for one that goes wrong when it is run.
@@ -72,7 +72,7 @@ def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]],
     if any(node.op == "AFTER" or (node.op == "BUFFER" and node.attrs["space"] == "register") for node in nodes):
         try:
             ordered = engine.program().order("linearize", graph)
-        except RewriteError as error:  # a reduction that is no statement yet
+        except RewriteError as error:  # a reduction that is not a statement yet
             raise NotComparableError(error.problem) from None
         program: KernelProgram | Statements = Statements(ordered)
     else:

@@ -21,7 +21,7 @@ from rulegrad.workbench.diagnosis.bisecting import Trial
 from rulegrad.workbench.diagnosis.blaming import Blame, blame, read_blame
 from rulegrad.workbench.diagnosis.samples import KINDS
 
-#: Relative (and absolute) difference of numbers that is no difference.
+#: Relative (and absolute) difference of numbers that is not a difference.
 TOLERANCE = 1e-3
 ALL_OFF = "random:0:1"  # every rule that may be left out
 _FIRING = re.compile(r"rulegrad: rule (\S+) \((.*?)\), firing \d+, in pass (\w+):\n((?:%.*\n|->\n)*)")

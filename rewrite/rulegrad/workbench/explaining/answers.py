@@ -88,7 +88,7 @@ class Teller:
             where = f" at step {step.number}" if step and not run.function else ""
             return f"it fires{where} and gives {made}"
         if attempt.result == attempt.node:
-            return "it matches, but its template gives the matched node itself: that is no firing"
+            return "it matches, but its template gives the matched node itself: that is not a firing"
         if run.direction == "choose" and step is None:
             return f"it matches and gives {made}, but that graph was examined before, or the search ended before it"
         if step is None:

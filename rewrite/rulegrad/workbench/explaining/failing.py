@@ -33,9 +33,9 @@ _CONDITIONS = ("GUARD", "JUMP_FALSE", "JUMP_TRUE")
 _NO_VALUE = {
     "vmin": "it is unbounded, or no integer",
     "vmax": "it is unbounded, or no integer",
-    "value": "it is no constant",
-    "exact_div": "it is no multiple",
-    "divides": "it is no integer sum",
+    "value": "it is not a constant",
+    "exact_div": "it is not a multiple",
+    "divides": "it is not an integer sum",
     "attr": "the op has no such attribute",
 }
 

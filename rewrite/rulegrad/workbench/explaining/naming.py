@@ -74,7 +74,7 @@ class Namer:
 
 
 def _default(x: syntax.Expression | None) -> object:
-    """The value of a default; of something that is no constant, one that no attribute has."""
+    """The value of a default; of something that is not a constant, one that no attribute has."""
     match x:
         case syntax.Literal():
             return x.value

@@ -270,7 +270,7 @@ class _Writer:
 
 
 def _begins_loop(nodes: Sequence[Node]) -> bool:
-    """Whether variables and `in` follow a `for`; `fresh OP(...) for n` is no loop."""
+    """Whether variables and `in` follow a `for`; `fresh OP(...) for n` is not a loop."""
     following = (_text(node) for node in nodes)
     return next((text == "in" for text in following if text in ("in", "for", "if", "else")), False)
 

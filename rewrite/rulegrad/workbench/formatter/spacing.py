@@ -34,7 +34,7 @@ class _Spacing:
         self.is_row = entry.kind == ROW or (entry.kind == PROPERTY and entry.head == "row")
 
     def _leading_keywords(self) -> int:
-        """How many words at its start are no operand."""
+        """How many words at its start are not operands."""
         if self.entry.kind not in (CLAUSE, PROPERTY):
             return 0
         texts = [word.text for word in self.words]

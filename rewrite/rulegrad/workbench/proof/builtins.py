@@ -158,7 +158,7 @@ def _term(c: Value) -> Any:
 def _index_parts(x: Value, c: Value) -> tuple[Any, Value]:
     whole = isinstance(x, Node) and x.dtype == "index" and z3.is_int(x.term)
     if not whole or not isinstance(c, int | Exact):
-        raise UntranslatableError("a division of what is no index")
+        raise UntranslatableError("a division of anything but an index")
     return x, c
 
 
@@ -240,7 +240,7 @@ def _value(e: Evaluation, x: Value) -> Value:
 
 def _dtype(e: Evaluation, x: Value) -> DtypeName:
     if not isinstance(x, Node):
-        raise UntranslatableError("the dtype of what is no node")
+        raise UntranslatableError("the dtype of anything but a node")
     return DtypeName(x.dtype)
 
 

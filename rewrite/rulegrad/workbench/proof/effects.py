@@ -84,7 +84,7 @@ class Run:
             case "RANGE" | "SPECIAL":
                 return
             case _:
-                raise NoMeaningError(f"{node.op} is no effect")
+                raise NoMeaningError(f"{node.op} is not an effect")
 
     def over(self, loops: tuple[UOp, ...]) -> Iterator[None]:
         """Every combination of the values of some loops, the last one fastest."""
@@ -135,7 +135,7 @@ class Run:
             self.effect(node)
             return self._memory(node.src[0])
         if node.op not in STORAGE:
-            raise NoMeaningError(f"{node.op} is no memory")
+            raise NoMeaningError(f"{node.op} is not a memory")
         return view(self.memory, node)
 
     def _place(self, node: UOp) -> tuple[int, ...]:

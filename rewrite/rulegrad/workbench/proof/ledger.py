@@ -147,14 +147,14 @@ class Ledger:
 
     @classmethod
     def read(cls, path: Path | None) -> Ledger:
-        """The ledger of a file; empty where there is none. Raises RuleError for a file that is no ledger."""
+        """The ledger of a file; empty where there is none. Raises RuleError for a file that is not a ledger."""
         if path is None or not path.exists():
             return cls(path)
         try:
             known = json.loads(path.read_text(encoding="utf-8"))
             return cls(path, {str(name): dict(found) for name, found in known.items()})
         except (OSError, ValueError, AttributeError, TypeError) as error:
-            raise RuleError(f"{path} is no record of proofs ({error}); delete it, and prove with --update") from None
+            raise RuleError(f"{path} is not a record of proofs ({error}); delete it, and prove with --update") from None
 
     def get(self, name: str, text: str) -> dict[str, Any] | None:
         """The outcome of a rule whose text has not changed since."""

@@ -22,7 +22,7 @@ _SPREAD = 64  # values of each scalar variable that are computed at once
 _ROUNDS = 3  # contents of memory that both sides are computed on; one where they are run an element at a time
 _MOST_ROUNDS = 40  # where a side has no value for some contents, an index out of bounds say
 
-#: Why a line is not computed on values, where that is no fault of the line.
+#: Why a line is not computed on values, where that is not a fault of the line.
 FAILS = "it says where the rule does not fire"
 DEFINITION = "it says what a function gives, which is a definition"
 

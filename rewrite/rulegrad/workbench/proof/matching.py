@@ -152,7 +152,7 @@ class Instances:
 
 
 class NoInstanceError(Exception):
-    """The pattern cannot be made so: a constant is no value of its dtype."""
+    """The pattern cannot be made so: a constant is not a value of its dtype."""
 
 
 def match(e: Evaluation, pattern: syntax.Expression, value: Value, names: dict[str, Any], rule: syntax.Rule) -> bool:

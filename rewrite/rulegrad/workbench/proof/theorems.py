@@ -1,6 +1,6 @@
 """Theorems on integers that z3 does not find by itself, each with a proof in steps that z3 checks.
 
-z3 is no good at quotients by what is not known. So what a proof of a rule may use of them is stated here for any
+z3 is weak at quotients by unknowns. So what a proof of a rule may use of them is stated here for any
 integers: premises, conclusion, and claims on the way, each of which must follow from those before it. `check` has z3
 confirm every step; a theorem that has not been confirmed is not used. z3's `/` and `%` round down where the divisor
 is positive, and so do all theorems.

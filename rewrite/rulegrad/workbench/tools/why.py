@@ -107,7 +107,7 @@ def _graph(file: str | None) -> UOp:
     except (OSError, UnicodeDecodeError) as error:
         raise GraphError(f"{name} cannot be read: {error}") from None
     except GraphError as error:
-        raise GraphError(f"{name} is no graph: {error}") from None
+        raise GraphError(f"{name} is not a graph: {error}") from None
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
@@ -137,7 +137,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Our arguments, and the script's: from the second that is no option on, or the first where no RULE is given."""
+    """Our arguments, and the script's: from the second non-option on, or the first where no RULE is given."""
     at = names = 0
     wanted = 1 if any(one.startswith("--fusion") for one in arguments) else 2
     while at < len(arguments):
