@@ -77,6 +77,26 @@ class ShapeError(RulegradError, ValueError, RuntimeError):
     """
 
 
+class IndexRangeError(ShapeError, IndexError):
+    """An index or an axis that is out of range.
+
+    >>> Tensor([1, 2])[5]
+    Traceback (most recent call last):
+        ...
+    rulegrad.errors.IndexRangeError: index 5 ...
+    """
+
+
+class NoAxesError(ShapeError, TypeError):
+    """A tensor without axes was used as a sequence.
+
+    >>> len(Tensor(1.0))
+    Traceback (most recent call last):
+        ...
+    rulegrad.errors.NoAxesError: ...
+    """
+
+
 class DtypeError(RulegradError, TypeError, RuntimeError):
     """A dtype that the operation or the device does not accept: NumPy's TypeError, and PyTorch's RuntimeError.
 

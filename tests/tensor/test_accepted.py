@@ -7,8 +7,7 @@ import pytest
 
 import rulegrad.nn.functional as F
 from rulegrad import Tensor, config, nn
-from rulegrad.errors import ConfigError, DtypeError, ShapeError
-from rulegrad.tensor.axes import IndexRangeError
+from rulegrad.errors import ConfigError, DtypeError, IndexRangeError, ShapeError
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rulegrad import Tensor, config, no_grad
-from rulegrad.errors import DtypeError, RulegradError, ShapeError
-from rulegrad.tensor.axes import IndexRangeError
+from rulegrad.errors import DtypeError, IndexRangeError, RulegradError, ShapeError
 
 A = np.arange(60).reshape(3, 4, 5)
 MASK = A[0] % 3 == 0

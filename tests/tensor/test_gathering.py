@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from rulegrad import Tensor
-from rulegrad.errors import ConfigError, DtypeError, ShapeError
-from rulegrad.tensor.axes import IndexRangeError
+from rulegrad.errors import ConfigError, DtypeError, IndexRangeError, ShapeError
 
 R = np.random.default_rng(0)
 A = R.normal(size=(5, 4))

@@ -13,10 +13,9 @@ import rulegrad.nn.functional as F
 from rulegrad import Tensor, config, no_grad, vmap
 from rulegrad.compile import compile_graph, forget_kernels
 from rulegrad.compile.kernels import compile_kernels
-from rulegrad.errors import RewriteError, RulegradError
+from rulegrad.errors import IndexRangeError, RewriteError, RulegradError
 from rulegrad.ir import UOp
 from rulegrad.runtime.profile import profile
-from rulegrad.tensor.axes import IndexRangeError
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 #: What reads or writes at the places that it is given along the first axis, of 4, and the name that the error has.

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rulegrad import Tensor, config
-from rulegrad.errors import ShapeError
-from rulegrad.tensor.axes import IndexRangeError
+from rulegrad.errors import IndexRangeError, ShapeError
 
 A = np.arange(60, dtype=np.int32).reshape(3, 4, 5)
 

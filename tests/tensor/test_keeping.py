@@ -14,8 +14,9 @@ import rulegrad.nn.functional as F
 from rulegrad import Tensor, engine, nn, no_grad, optim
 from rulegrad.compile.realize import _plans
 from rulegrad.runtime import devices
-from rulegrad.runtime.buffer import Buffer, live_buffers
+from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.memory import peak_memory, reset_peak_memory
+from rulegrad.runtime.memory_table import live_buffers
 
 SIZE = 64
 

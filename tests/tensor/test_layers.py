@@ -9,8 +9,7 @@ import pytest
 
 import rulegrad.nn.functional as F
 from rulegrad import Tensor, nn
-from rulegrad.errors import ConfigError, RulegradError, ShapeError
-from rulegrad.tensor.axes import IndexRangeError
+from rulegrad.errors import ConfigError, IndexRangeError, RulegradError, ShapeError
 
 IMAGE = Tensor(np.arange(16.0).reshape(1, 1, 4, 4), dtype="float32", device="numpy")
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rulegrad import Tensor, array_api, config
-from rulegrad.errors import ShapeError
-from rulegrad.tensor.axes import IndexRangeError
+from rulegrad.errors import IndexRangeError, ShapeError
 
 A = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
 SPECIAL = np.array([[np.nan, np.inf], [-np.inf, -0.0]], np.float32)

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rulegrad import Tensor, config
-from rulegrad.errors import ShapeError
-from rulegrad.tensor.axes import IndexRangeError
+from rulegrad.errors import IndexRangeError, ShapeError
 
 A = np.array([[[3, -1, 2], [0, 5, 5]], [[-7, 2, 2], [1, 1, -4]]], np.int32)
 F = (A * 0.37).astype(np.float32)

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir.dtype import DType
 from rulegrad.tensor import Tensor
+from rulegrad.tensor.axes import integers, one_axis
 from rulegrad.tensor.operands import result_dtype
 
 #: The arrays of this namespace are the library's tensors.
@@ -82,15 +83,11 @@ def real_float(x: Any, operation: str) -> Tensor:
 
 def whole_shape(shape: Any) -> tuple[int, ...]:
     """A shape given as an int or a sequence of ints. Raises ShapeError for anything else."""
-    from rulegrad.tensor.axes import integers
-
     return integers((shape,), "shape")
 
 
 def axes_of(axis: Any, rank: int, operation: str) -> tuple[int, ...]:
     """An axis, several, or None for all, counted from the front, in the order in which they were named."""
-    from rulegrad.tensor.axes import one_axis
-
     if axis is None:
         return tuple(range(rank))
     numbers = axis if isinstance(axis, (tuple, list)) else (axis,)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rulegrad import engine
 from rulegrad.compile.memory_plan import Use
+from rulegrad.compile.schedule import number_buffers
 from rulegrad.runtime.kernel import stores_of
 
 if TYPE_CHECKING:
@@ -47,8 +48,6 @@ def overwritable(step: Step, ending: Iterable[int], target: str | None) -> list[
 
 def overwriting(step: Step, pairs: Sequence[tuple[int, int]], target: str | None) -> Step | None:
     """The step with each first buffer of the pairs in the place of the second; None where nothing is left to do."""
-    from rulegrad.compile.schedule import number_buffers
-
     graph, slots = step.graph, {number: slot for slot, number in enumerate(step.buffers)}
     for read, written in pairs:
         parameters = {node.attrs["slot"]: node for node in graph.toposort() if node.op == "PARAM"}

@@ -18,7 +18,8 @@ from rulegrad import _core
 from rulegrad.config import config
 from rulegrad.config import on_change as on_setting
 from rulegrad.engine import kept, measured, sources, watching
-from rulegrad.engine.selection import WHERE_THERE, RuleFacts, check_limited, facts_of, switched_off
+from rulegrad.engine.changes import forget, on_change
+from rulegrad.engine.selection import WHERE_THERE, RuleFacts, check_limited, switched_off
 from rulegrad.engine.sources import Sources
 from rulegrad.engine.statistics import Statistics
 from rulegrad.engine.watching import Change
@@ -79,27 +80,23 @@ def loaded() -> Loaded:
     return _loaded
 
 
-def _cached(kind: str, make: Any) -> bytes:
-    """Compiled bytes from the disk cache, or made and put there."""
-    key = loaded().sources.key
-    found = _cache.get(kind, key)
+def _cached(kind: str, *arguments: Any) -> bytes:
+    """Bytes from the disk cache, or made by the function `kind` of `compiling` and put there."""
+    name, files = " ".join(map(str, (kind, *arguments))), loaded().sources
+    key = files.key
+    found = _cache.get(name, key)
     if found is None:
-        found = make()
-        _cache.put(kind, key, found)
+        from rulegrad.engine import compiling  # late: with a warm cache rules are not parsed, and it takes 0.1 s
+
+        found = getattr(compiling, kind)(files, *arguments)
+        _cache.put(name, key, found)
     return found
 
 
 def install_op_table() -> None:
     """Gives the engine its ops; done once, before the first node is made."""
-    if _core.table_loaded():
-        return
-
-    def make() -> bytes:
-        from rulegrad.lang.compiler import compile_op_table
-
-        return compile_op_table(loaded().sources.files)
-
-    _core.Program(_cached("op table", make), op_table=True)
+    if not _core.table_loaded():
+        _core.Program(_cached("op_table"), op_table=True)
 
 
 def summary() -> dict[str, Any]:
@@ -110,26 +107,7 @@ def summary() -> dict[str, Any]:
     """
     state = loaded()
     if state.summary is None:
-
-        def make() -> bytes:
-            from rulegrad.lang import syntax, targets
-
-            found: dict[str, dict[str, Any]] = {"pipelines": {}, "targets": {}, "externs": {}, "passes": {}, "ops": {}}
-            for one in targets.examples(state.sources.declarations()):
-                found["targets"][one.name] = _facts(one)
-            for declaration in state.sources.declarations():
-                if isinstance(declaration, syntax.Pipeline):
-                    found["pipelines"][declaration.name] = declaration.steps
-                elif isinstance(declaration, syntax.Extern):
-                    found["externs"][declaration.name] = (declaration.location, declaration.span.file)
-                elif isinstance(declaration, syntax.Pass):
-                    kind = declaration.direction if declaration.kind == "rewrite" else declaration.kind
-                    found["passes"][declaration.name] = kind
-                elif isinstance(declaration, syntax.OpDeclaration):
-                    found["ops"][declaration.name] = (declaration.classes, declaration.flags)
-            return kept.to_bytes(found)
-
-        state.summary = kept.from_bytes(_cached("summary", make))
+        state.summary = kept.from_bytes(_cached("summary"))
     return state.summary
 
 
@@ -139,21 +117,16 @@ def target(name: str) -> TargetFacts:
     if name not in known:
         facts = summary()["targets"].get(name)
         if facts is None:
-            facts = kept.from_bytes(_cached(f"target {name}", lambda: kept.to_bytes(_facts(target_declaration(name)))))
+            facts = kept.from_bytes(_cached("target", name))
         known[name] = TargetFacts(*facts)
     return known[name]
 
 
-def _facts(declared: syntax.Target) -> tuple[Any, ...]:
-    dtypes = declared.dtypes | declared.types.keys()
-    return declared.render, declared.templates, dtypes, declared.limits, declared.types, declared.dtypes
-
-
 def target_declaration(name: str) -> syntax.Target:
     """The declaration of a target and its features, complete for compiling. Raises RuleError."""
-    from rulegrad.lang import targets
+    from rulegrad.engine import compiling  # late: it takes 0.1 s, and only tools ask
 
-    return targets.find(loaded().sources.declarations(), name)
+    return compiling.target_declaration(loaded().sources, name)
 
 
 def pipeline(name: str) -> tuple[str, ...]:
@@ -169,12 +142,7 @@ def rules() -> dict[str, RuleFacts]:
     """Information on each rule, by its name `SET.RULE`."""
     state = loaded()
     if state.facts is None:
-
-        def make() -> bytes:
-            facts = facts_of(state.sources.declarations())
-            return kept.to_bytes({name: tuple(known) for name, known in facts.items()})
-
-        state.facts = {name: RuleFacts(*facts) for name, facts in kept.from_bytes(_cached("rules", make)).items()}
+        state.facts = {name: RuleFacts(*facts) for name, facts in kept.from_bytes(_cached("rules")).items()}
     return state.facts
 
 
@@ -192,15 +160,7 @@ def program(target_name: str | None = None) -> _core.Program:
 
 def fresh_program(target_name: str | None) -> _core.Program:
     """The same as `program`, of one's own: its rules can be switched off and counted."""
-    strict, seed, files = bool(config.rules_strict), config.rules_order, loaded().sources
-
-    def make() -> bytes:
-        from rulegrad.lang.compiler import compile_program
-
-        chosen = target_declaration(target_name) if target_name else None
-        return compile_program(files.files, chosen, strict, seed)
-
-    found = _core.Program(_cached(f"program {target_name} {strict} {seed}", make))
+    found = _core.Program(_cached("program", target_name, bool(config.rules_strict), config.rules_order))
     prepare(found)
     return found
 
@@ -443,7 +403,9 @@ def load_rules(*paths: str | Path, externs: bool = False) -> LoadedRules:
     try:
         with_ops = {sources.shown(p) for p in found if p not in known and sources.declares_ops(p)}
         if with_ops:
-            _refuse_ops(with_ops)
+            from rulegrad.engine import compiling  # late: it takes 0.1 s, and few files declare ops
+
+            compiling.refuse_ops(loaded().sources, with_ops)
         program(None)
         for name, (location, file) in summary()["externs"].items():
             host_function(name, location, file)
@@ -453,20 +415,6 @@ def load_rules(*paths: str | Path, externs: bool = False) -> LoadedRules:
         forget()
         raise
     return LoadedRules(found)
-
-
-def _refuse_ops(paths: set[str]) -> None:
-    """Raises RuleError when one of these files declares ops or dtypes: the table is in force before the first node."""
-    from rulegrad.lang import syntax
-
-    for declaration in loaded().sources.declarations():
-        if isinstance(declaration, syntax.OpDeclaration | syntax.DtypeDeclaration) and declaration.span.file in paths:
-            span = declaration.span
-            raise RuleError(
-                f"{span.file}:{span.line}: `{declaration.name}` cannot be declared by a file that is loaded now: "
-                "ops and dtypes are in force before the first node is made\n"
-                f"    hint: name the file before the program starts: RULEGRAD_RULES={span.file}, or an entry point"
-            )
 
 
 def load_target(path: Path) -> None:
@@ -488,14 +436,14 @@ def load_target(path: Path) -> None:
         raise
 
 
-def forget() -> None:
-    """Reads the rule files again when they are next needed, and lets go of kernels made by the old ones."""
+def _let_go() -> None:
     global _loaded, _limited
     for found in _loaded.programs.values() if _loaded else ():
         _statistics.add_rules(found)
     _loaded, _limited = None, 0
-    for listener in _listeners:
-        listener()
+
+
+on_change(_let_go)
 
 
 def _setting_changed(names: frozenset[str]) -> None:
@@ -507,19 +455,15 @@ def _setting_changed(names: frozenset[str]) -> None:
 
 
 on_setting(_setting_changed)
-_listeners: list[Any] = []
-
-
-def on_change(listener: Any) -> None:
-    """Calls `listener()` whenever the rules in force change."""
-    _listeners.append(listener)
 
 
 __all__ = [
     "Firing",
     "LoadedRules",
     "RewriteError",
+    "forget",
     "load_rules",
+    "on_change",
     "pipeline",
     "program",
     "rewrite",

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import difflib
 import random
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from rulegrad.config import config, random_share
 from rulegrad.errors import ConfigError
-
-if TYPE_CHECKING:
-    from rulegrad.lang import syntax
-
 
 #: Ends a name in RULES_OFF and RULES_LIMIT: the rule may be in a file that is loaded later.
 WHERE_THERE = "?"
@@ -31,33 +27,6 @@ class RuleFacts(NamedTuple):
     def optional(self) -> bool:
         """Whether programs mean the same, and still compile, without it."""
         return self.kind != "case" and not self.essential
-
-
-def facts_of(declarations: Iterable[syntax.Declaration]) -> dict[str, RuleFacts]:
-    """The facts of all rules, by name."""
-    # Not at the top: it is a quarter of the time of `import rulegrad`, and a warm cache does without.
-    from rulegrad.lang import syntax
-    from rulegrad.lang.externs import with_externs
-    from rulegrad.lang.walk import gathering, has_clause
-
-    everything = list(declarations)
-    external = with_externs(everything)
-    found: dict[str, RuleFacts] = {}
-    for owner in everything:
-        if isinstance(owner, syntax.OpDeclaration) and owner.spelling is not None:
-            place = f"{owner.span.file}:{owner.span.line}"  # tried last in each render pass; there is no other text
-            found[f"ops.{owner.name}"] = RuleFacts(place, "text", True, False, False)
-        if not isinstance(owner, syntax.Ruleset | syntax.Pass | syntax.Function):
-            continue
-        for rule in (*owner.rules, *gathering(owner)):
-            name = f"{owner.name}.{rule.name}"
-            is_text = isinstance(rule.template, syntax.Text)
-            is_case = isinstance(owner, syntax.Function) or rule not in owner.rules
-            kind = "case" if is_case else "text" if is_text else "rule"
-            essential, unsound = has_clause(rule, "essential"), has_clause(rule, "unsound")
-            place = f"{rule.span.file}:{rule.span.line}"
-            found[name] = RuleFacts(place, kind, essential, unsound, name in external)
-    return found
 
 
 def switched_off(rules: Mapping[str, RuleFacts]) -> frozenset[str]:

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,24 +108,10 @@ class Sources:
         Raises RuleError.
         """
         if self._files is None:
-            from rulegrad.lang.checker import check
-            from rulegrad.lang.conflicts import conflicts
-            from rulegrad.lang.diagnostics import report
-            from rulegrad.lang.merging import edited, merge, with_bases
-            from rulegrad.lang.targets import adds_to_targets
+            from rulegrad.engine import compiling  # late: with a warm cache rules are not parsed, and it takes 0.1 s
 
-            parsed = [self._read(path, text) for path, text in self.texts]
-            merged = merge(merge(parsed, self.measured), self.user)
-            # numbers of a target that is not there now are for later
-            merged = [file for file in merged if file.path not in self.measured or adds_to_targets(file, merged)]
-            errors = tuple(d for d in (*conflicts(parsed, self.user), *check(merged)) if d.is_error)
-            if errors:
-                raise RuleError(report(list(errors)), errors)
-            self._files = with_bases(edited(merged))
+            self._files = compiling.checked_files(self)
         return self._files
-
-    def _read(self, path: str, text: str) -> syntax.File:
-        return measured.read(path, text) if path in self.measured else _parsed(text, path)
 
     def declarations(self) -> Iterator[syntax.Declaration]:
         """Everything that the files declare."""
@@ -150,14 +136,6 @@ def read_sources() -> Sources:
 def without_measured(sources: Sources) -> Sources:
     """The same without the numbers that were measured."""
     return Sources([(path, text) for path, text in sources.texts if path not in sources.measured], sources.user)
-
-
-@lru_cache(maxsize=256)
-def _parsed(text: str, path: str) -> syntax.File:
-    """A file that has not changed is not parsed again when another is loaded."""
-    from rulegrad.lang.parser import parse_file
-
-    return parse_file(text, path)
 
 
 @cache

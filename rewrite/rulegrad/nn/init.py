@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from rulegrad import linalg
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.tensor import Tensor
@@ -100,8 +101,6 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
     dtype = "float64" if tensor.dtype == "float64" else "float32"
     matrix = Tensor.randn(max(rows, columns), min(rows, columns), dtype=dtype, device=tensor.device)
-    from rulegrad import linalg
-
     q, r = linalg.qr(matrix)
     # With the signs of the diagonal every orthogonal matrix is equally likely.
     signs = (r * Tensor.eye(r.shape[0], dtype=dtype, device=tensor.device)).sum(0).sign()

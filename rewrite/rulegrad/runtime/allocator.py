@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from rulegrad.errors import OutOfMemoryError
 from rulegrad.runtime.device import Device, Handle
-from rulegrad.runtime.memory import memory_table
+from rulegrad.runtime.memory_table import memory_table
 from rulegrad.support import forks
 
 _GRAIN = 128  # bytes; sizes are rounded up to it, so that nearly equal ones share blocks

@@ -9,32 +9,26 @@ import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from rulegrad._core import renumbered
 from rulegrad.errors import DeviceError, DtypeError, ShapeError
+from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.runtime import devices
 from rulegrad.runtime.device import Handle
+from rulegrad.runtime.memory_table import live
 from rulegrad.support.places import shown, user_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
-
-    from rulegrad.ir import UOp
     from rulegrad.runtime.index_checks import Waiting
 
 _next_id = itertools.count(1)
-_live: dict[int, weakref.ref[Buffer]] = {}
 
 
 _LARGE = 1 << 16  # bytes
-
-
-def live_buffers(device: str) -> list[Buffer]:
-    """The buffers on a device that have memory of their own."""
-    found = [reference() for reference in list(_live.values())]
-    return [b for b in found if b is not None and b.device == device and b.is_allocated and not b._borrowed]
 
 
 def as_bools(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -44,8 +38,6 @@ def as_bools(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     >>> as_bools(np.array([0, 1, 2, 255], np.uint8).view(bool)).tolist()
     [False, True, True, True]
     """
-    import numpy as np
-
     values = array.view(np.uint8)
     return np.not_equal(values, 0) if values.size and values.max() > 1 else array
 
@@ -62,8 +54,6 @@ class Layout(NamedTuple):
     @staticmethod
     def of(shape: tuple[int, ...], dtype: str, device: str) -> Layout:
         """Raises DtypeError or ShapeError for what no buffer can be."""
-        from rulegrad.ir import UOp
-
         one = Buffer(shape, dtype, device)
         uop = UOp("BUFFER", (), one.dtype, id=0, shape=one.shape, device=one.device)
         return Layout(one.shape, one.dtype, one.device, one.nbytes, uop)
@@ -119,7 +109,7 @@ class Buffer:
         self.nbytes: int = math.prod(self.shape) * self.dtype.itemsize
         #: The user's file and line, of a buffer that is large enough to matter when memory runs out.
         self.made_at: tuple[str, int] | None = user_place() if self.nbytes >= _LARGE else None
-        _live[self.id] = weakref.ref(self)
+        live[self.id] = weakref.ref(self)
 
     @classmethod
     def like(cls, layout: Layout) -> Buffer:
@@ -131,7 +121,7 @@ class Buffer:
         buffer.shape, buffer.dtype, buffer.device, buffer.nbytes, like = layout
         buffer._uop = renumbered(like, number)
         buffer.made_at = user_place() if buffer.nbytes >= _LARGE else None
-        _live[number] = weakref.ref(buffer)
+        live[number] = weakref.ref(buffer)
         return buffer
 
     @staticmethod
@@ -142,7 +132,7 @@ class Buffer:
     @staticmethod
     def numbered(number: int) -> Buffer:
         """The live buffer with this number. Raises DeviceError when nobody holds it any more."""
-        reference = _live.get(number)
+        reference = live.get(number)
         found = reference() if reference is not None else None
         if found is None:
             raise DeviceError(
@@ -159,8 +149,6 @@ class Buffer:
         >>> Buffer.around(np.array([1.0, 2.0]), "numpy").numpy()
         array([1., 2.])
         """
-        import numpy as np
-
         buffer = Buffer(array.shape, array.dtype, name)
         device: Any = devices.get(buffer.device)
         lends = getattr(device, "in_host_memory", False)
@@ -198,8 +186,6 @@ class Buffer:
         >>> Buffer.around(np.array([1.0, 2.0]), "numpy").host_view()
         array([1., 2.])
         """
-        import numpy as np
-
         memory = self._host_memory()
         if memory is None:
             return None
@@ -210,8 +196,6 @@ class Buffer:
 
     def _host_memory(self) -> np.ndarray[Any, Any] | None:
         """The checked contents as bytes in the buffer's own memory; None where the host cannot see it."""
-        import numpy as np
-
         self.verify()
         if not self.nbytes:
             return np.empty(0, np.uint8)
@@ -227,8 +211,6 @@ class Buffer:
         >>> Buffer.around(np.array([1.0, 2.0]), "numpy").part(lambda array: array[::-1], 16)
         array([2., 1.])
         """
-        import numpy as np
-
         memory = self._host_memory() if self._handle is not None or not self.nbytes else None
         if memory is not None:
             return np.array(function(memory.view(self.dtype.numpy).reshape(self.shape)), order="C")
@@ -238,8 +220,6 @@ class Buffer:
     def uop(self) -> UOp:
         """The BUFFER node that stands for this buffer in a graph."""
         if self._uop is None:
-            from rulegrad.ir import UOp
-
             self._uop = UOp("BUFFER", (), self.dtype, id=self.id, shape=self.shape, device=self.device)
         return self._uop
 
@@ -284,8 +264,6 @@ class Buffer:
 
     def copy_in(self, array: np.ndarray[Any, Any]) -> None:
         """Takes the contents of an array of the same shape and dtype. Raises ShapeError or DtypeError."""
-        import numpy as np
-
         if array.shape != self.shape:
             raise ShapeError(f"an array of shape {array.shape} does not fit a buffer of shape {self.shape}")
         if array.dtype != self.dtype.numpy:
@@ -300,8 +278,6 @@ class Buffer:
         Raises DeviceError when nothing was ever written, and IndexRangeError where the contents depend on an index
         that was out of range.
         """
-        import numpy as np
-
         self.verify()
         array = np.empty(self.shape, self.dtype.numpy)
         if self.nbytes:
@@ -312,18 +288,17 @@ class Buffer:
 
     def verify(self) -> None:
         """Waits for the checks of indices that the contents depend on. Raises IndexRangeError where one has failed."""
-        if self.checks:
-            from rulegrad.runtime.index_checks import verify
-
-            self.checks = verify(self.checks)
+        for waiting in self.checks:
+            waiting.verify()
+        self.checks = ()
 
     def __repr__(self) -> str:
         return f"Buffer(id={self.id}, shape={self.shape}, dtype={self.dtype}, device={self.device!r})"
 
     def __del__(self) -> None:
         # At the end of the interpreter modules are taken apart, and the process gives back its memory.
-        if _live is not None:
-            _live.pop(self.id, None)
+        if live is not None:
+            live.pop(self.id, None)
             self.release()
 
 

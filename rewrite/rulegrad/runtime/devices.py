@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 
 from rulegrad.config import config
+from rulegrad.engine import load_target
 from rulegrad.errors import DeviceError
 from rulegrad.runtime import probe
 from rulegrad.runtime.allocator import Allocator
@@ -133,8 +134,6 @@ def _open_device(name: str) -> Device:
     if found.problem:
         raise DeviceError(f"{name} ({found.description}) cannot be used: {found.problem}{advice}")
     if not known_of.backend.is_ours:
-        from rulegrad.engine import load_target
-
         load_target(known_of.backend.rules)
     device: Device = known_of.backend.module.Device(found.number)
     return device

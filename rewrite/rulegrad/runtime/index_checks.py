@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from rulegrad.runtime import devices
+from rulegrad import engine
+from rulegrad.errors import IndexRangeError
+from rulegrad.ir import UOp
+from rulegrad.runtime import devices, source_lines
 from rulegrad.runtime.buffer import Buffer
-
-if TYPE_CHECKING:
-    from rulegrad.ir import UOp
 
 #: Of the checks that a result waits for, the oldest are looked at when there are more than this.
 _MOST_WAITING: Final = 64
@@ -81,14 +81,11 @@ class Waiting(NamedTuple):
     def may_be_wrong(self) -> bool:
         return not self.check.is_settled or self.check.is_wrong(self.places)
 
-
-def verify(waiting: Sequence[Waiting]) -> tuple[Waiting, ...]:
-    """The remaining checks: none. Raises IndexRangeError where a check has failed."""
-    for check, places in waiting:
-        check.settle()
-        if check.is_wrong(places):
-            raise check.error(places)
-    return ()
+    def verify(self) -> None:
+        """Looks at the flags. Raises IndexRangeError where a check has failed."""
+        self.check.settle()
+        if self.check.is_wrong(self.places):
+            raise self.check.error(self.places)
 
 
 def joined(groups: Sequence[Sequence[Waiting]]) -> tuple[Waiting, ...]:
@@ -151,11 +148,6 @@ def tell(
 
 
 def _error(graphs: Sequence[UOp], place: int, index: int) -> Exception:
-    from rulegrad import engine
-    from rulegrad.ir import UOp
-    from rulegrad.runtime import source_lines
-    from rulegrad.tensor.axes import IndexRangeError
-
     _, info = engine.run(UOp("SINK", tuple(graphs)), "number")
     node = info["numbered"]["check"][place]
     extent, facts = node.src[1].attrs["value"], node.attrs

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rulegrad.config import config
-from rulegrad.errors import ShapeError
+from rulegrad.errors import IndexRangeError, ShapeError
 from rulegrad.ir.dtype import bool_
 from rulegrad.tensor.aliasing import is_same_view
-from rulegrad.tensor.axes import IndexRangeError, whole_number
+from rulegrad.tensor.axes import whole_number
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.indexing import _bounds, _complete

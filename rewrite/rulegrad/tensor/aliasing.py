@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from rulegrad.compile import put_back
 from rulegrad.errors import AliasError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
@@ -194,8 +195,6 @@ def write(tensor: TensorCore, value: TensorCore) -> None:
 
 def _whole(base: TensorCore, link: View, value: TensorCore) -> TensorCore:
     """The base with a value at the places of a view."""
-    from rulegrad.compile import put_back
-
     node = put_back(link.graph(link.root), link.root, value.uop)
     if not link.detached:
         return base._result(node, value)

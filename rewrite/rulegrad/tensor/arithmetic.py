@@ -10,7 +10,7 @@ from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, complex64, complex128, float32, float64, int32
 from rulegrad.ir.limits import finfo
 from rulegrad.tensor.aliasing import is_same_view
-from rulegrad.tensor.constants import filled
+from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import as_operand, broadcast_shapes, expand_to, float_dtype, result_dtype
 from rulegrad.tensor.transcendental import Transcendental
@@ -37,8 +37,6 @@ class Arithmetic(Transcendental):
         return self.cast(common), second.cast(common)
 
     def _scalar(self, value: Any, dtype: DType) -> Self:
-        from rulegrad.tensor.constants import constant
-
         return self._new(constant(value, dtype, "operand"), None, self._device)
 
     def _bits(self) -> Self:

@@ -10,6 +10,7 @@ import heapq
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from rulegrad.compile import backward
 from rulegrad.errors import DtypeError, GradientError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.tensor.attention import Attention
@@ -91,8 +92,6 @@ def leaf_gradients(
     root: TensorCore, start: UOp, history: History, wanted: Callable[[GradientPoint], bool] | None = None
 ) -> list[tuple[TensorCore, UOp, History]]:
     """The leaves behind `root` (at `wanted` points), each with the gradient and the history of the gradient."""
-    from rulegrad.compile import backward
-
     found = []
     gradients: dict[int, UOp] = {}
     waiting: list[tuple[int, GradientPoint]] = []

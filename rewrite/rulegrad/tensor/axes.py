@@ -7,16 +7,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from rulegrad.errors import ConfigError, ShapeError
-
-
-class IndexRangeError(ShapeError, IndexError):
-    """An index or an axis that is out of range."""
-
-
-class NoAxesError(ShapeError, TypeError):
-    """A tensor without axes was used as a sequence."""
-
+from rulegrad.errors import ConfigError, IndexRangeError, ShapeError
 
 #: No shape has more elements: places are 64-bit integers.
 _MOST_ELEMENTS: Final = (1 << 63) - 1

@@ -9,6 +9,8 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from rulegrad import engine
+from rulegrad.engine import load_rules
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
@@ -75,8 +77,6 @@ def apply_op(op: str, *sources: Any, dtype: Any = None, **attributes: Any) -> An
     >>> apply_op("MULACC", Tensor([1.0, 2.0]), 3.0, Tensor([10.0])).tolist()
     [13.0, 16.0]
     """
-    from rulegrad import engine
-
     declared = engine.summary()["ops"]
     if op not in declared:
         close = did_you_mean(op, declared)
@@ -102,8 +102,6 @@ def apply_op(op: str, *sources: Any, dtype: Any = None, **attributes: Any) -> An
 def _load(name: str, rule: str) -> None:
     """Load a rule file with this one line."""
     global _folder
-    from rulegrad.engine import load_rules
-
     if _folder is None:
         _folder = tempfile.TemporaryDirectory(prefix="rulegrad-rules-")
     sources, arrow, gradients = rule.partition("->")

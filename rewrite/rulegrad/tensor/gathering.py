@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from rulegrad.config import config
-from rulegrad.errors import ConfigError, DtypeError, ShapeError
+from rulegrad.errors import ConfigError, DtypeError, IndexRangeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, bool_, int64
 from rulegrad.ir.limits import extremes
 from rulegrad.runtime import source_lines
-from rulegrad.tensor.axes import IndexRangeError, either, one_axis
+from rulegrad.tensor.axes import either, one_axis
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, expand_to, result_dtype

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rulegrad.tensor.axes import IndexRangeError, NoAxesError
+from rulegrad.errors import IndexRangeError, NoAxesError
 from rulegrad.tensor.movement import Movement
 
 if TYPE_CHECKING:

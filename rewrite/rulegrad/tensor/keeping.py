@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rulegrad._core import remember, resolved
+from rulegrad.compile.keeping import decide
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor.history import join
 
@@ -69,8 +70,6 @@ def _add_kept(
     found: Computation, named: Sequence[tuple[UOp, UOp, list[TensorCore]]], passed_over: set[int], device: str
 ) -> None:
     """Add what is worth keeping, and the others that stand for what is computed anyway."""
-    from rulegrad.compile.keeping import decide
-
     places = {graph: place for place, graph in enumerate(found.graphs)}
     candidates: list[tuple[UOp, UOp, list[TensorCore]]] = []
     for uop, marked, tensors in named:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 
 from rulegrad.config import config
-from rulegrad.errors import ConfigError, DtypeError, ShapeError
-from rulegrad.tensor.axes import IndexRangeError, one_axis, whole_number
+from rulegrad.errors import ConfigError, DtypeError, IndexRangeError, ShapeError
+from rulegrad.tensor.axes import one_axis, whole_number
 from rulegrad.tensor.constants import constant
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.linalg.norms import vector_norm

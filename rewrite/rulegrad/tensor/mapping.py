@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any
 
+from rulegrad.compile import batched
 from rulegrad.errors import RulegradError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.tensor.axes import one_axis
@@ -72,8 +73,6 @@ def _element(x: Any, axis: int, level: int) -> Any:
 
 def _all(result: Any, level: int, size: int, axis: int) -> Any:
     """The results for all elements: what the function built, with the axis moved outwards through it."""
-    from rulegrad.compile import batched
-
     node = batched(result.uop)
     if node.op == "BATCHED" and node.attrs["level"] == level:
         node = node.src[0]

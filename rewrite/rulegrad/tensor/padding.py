@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from rulegrad.compile import backward
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import float32, uint8
@@ -122,8 +123,6 @@ class Padding(Arranging):
         >>> Tensor.ones(1, 4, 2).col2im((2, 3), 2).tolist()
         [[[[1.0, 2.0, 1.0], [1.0, 2.0, 1.0]]]]
         """
-        from rulegrad.compile import backward
-
         name = "col2im (fold)"
         high, wide = _pair(name, size, "size")
         taps = _taps(name, (high, wide), kernel, stride, padding, dilation)

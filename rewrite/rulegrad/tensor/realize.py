@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+import rulegrad.compile
 from rulegrad.errors import DtypeError, RulegradError, ShapeError
 from rulegrad.interpreter import movement
 from rulegrad.ir import UOp
@@ -45,8 +46,6 @@ def realize_all(tensors: list[TensorCore], used_up: Sequence[TensorCore] = ()) -
 
 
 def _realize_group(tensors: list[TensorCore], device: str, used_up: Sequence[TensorCore]) -> None:
-    import rulegrad.compile
-
     for tensor in tensors:
         if tensor._view is not None:
             prepare(tensor)

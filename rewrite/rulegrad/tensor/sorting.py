@@ -15,7 +15,7 @@ from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.ir.dtype import DType, float64, int32, int64, uint64
 from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
 from rulegrad.tensor.cumulative import Cumulative
-from rulegrad.tensor.operands import as_operand, as_tensor
+from rulegrad.tensor.operands import as_operand, as_tensor, result_dtype
 from rulegrad.tensor.storage import is_weak_scalar
 
 if TYPE_CHECKING:
@@ -250,8 +250,6 @@ class Sorting(Cumulative):
 
     def _comparable(self, other: Self) -> tuple[Self, Self]:
         """Both in the dtype in which they are compared."""
-        from rulegrad.tensor.operands import result_dtype
-
         dtype = result_dtype(self, other)
         return self.cast(dtype), other.cast(dtype)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from rulegrad._core import Program
+from rulegrad.engine import host_function
 from rulegrad.errors import RuleError, RulegradError
 from rulegrad.ir import UOp
 from rulegrad.lang import syntax
@@ -136,8 +137,6 @@ def limits_of(files: Sequence[syntax.File]) -> dict[str, int]:
 
 def with_hosts(program: Program, files: Sequence[syntax.File]) -> None:
     """Gives a program the host's functions that externs of the files name. Raises RuleError where one is missing."""
-    from rulegrad.engine import host_function
-
     for declaration in (d for f in files for d in f.declarations):
         if isinstance(declaration, syntax.Extern) and declaration.name in program.externs:
             name, file = declaration.name, declaration.span.file

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from rulegrad.compile import batched
 from rulegrad.errors import RulegradError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype, float32, float64
@@ -161,8 +162,6 @@ def _as_now(x: T) -> T:
 
 def _unmapped(operands: Sequence[T]) -> tuple[Sequence[T], list[int]]:
     """The operands for all elements that `vmap` maps over, along axes in front; and the levels of these axes."""
-    from rulegrad.compile import batched
-
     if not any(node.op == "BATCHED" for x in operands for node in x.uop.toposort()):
         return operands, []
     wholes, own = [], []

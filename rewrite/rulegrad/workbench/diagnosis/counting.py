@@ -13,6 +13,8 @@ from rulegrad import engine
 from rulegrad.compile import HOST_STEPS
 from rulegrad.errors import RulegradError
 from rulegrad.lang import syntax
+from rulegrad.runtime import devices
+from rulegrad.workbench.diagnosis.corpus import PROGRAMS, answers
 
 
 class PassCount(NamedTuple):
@@ -95,9 +97,6 @@ def _counts(statistics: dict[str, dict[str, dict[str, float]]]) -> Counts:
 
 def run_corpus(device: str | None = None) -> None:
     """Runs the programs of the corpus; on the default device, when none is named."""
-    from rulegrad.runtime import devices
-    from rulegrad.workbench.diagnosis.corpus import PROGRAMS, answers
-
     for program in PROGRAMS:
         for _ in answers(program, device or devices.default()):
             pass

@@ -19,6 +19,7 @@ from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
 from rulegrad.workbench.diagnosis.bisecting import Trial
 from rulegrad.workbench.diagnosis.blaming import Blame, blame, read_blame
+from rulegrad.workbench.diagnosis.comparing import Comparison, unsound
 from rulegrad.workbench.diagnosis.samples import KINDS
 
 #: Relative (and absolute) difference of numbers that is not a difference.
@@ -124,8 +125,6 @@ class Graphs:
     """A pass on a graph, whose meaning is compared with that of the graph."""
 
     def __init__(self, graph: UOp, name: str, target: str | None) -> None:
-        from rulegrad.workbench.diagnosis.comparing import Comparison
-
         self.graph, self.name, self.target = graph, name, target
         self.comparison = Comparison(graph)
         self.wanted = self.comparison.meanings(graph)
@@ -147,8 +146,6 @@ class Graphs:
 
     def checked(self) -> Checked:
         """The pass, stopped after each firing."""
-        from rulegrad.workbench.diagnosis.comparing import unsound
-
         kind = self.comparison.different(self.wanted, engine.rewrite(self.graph, self.name, self.target))
         off = [*config.rules_off, *(unsound() if kind != KINDS[0] else ())]
         right = self.comparison.right(self.wanted, kind)

@@ -12,6 +12,7 @@ from rulegrad.lang import syntax
 from rulegrad.lang.builtins import BUILTINS, RULE, TAKES_NODES
 from rulegrad.lang.compiler import in_order
 from rulegrad.workbench.proof import arithmetic
+from rulegrad.workbench.proof.builtins import call_builtin
 from rulegrad.workbench.proof.dtypes import op_of
 from rulegrad.workbench.proof.known import dtype_fact
 from rulegrad.workbench.proof.operations import CHAINS, Operations, truth
@@ -261,8 +262,6 @@ class Evaluation(Operations):
     # ---- calls ----
 
     def _call(self, x: syntax.Call, names: Names, build: bool) -> Value:
-        from rulegrad.workbench.proof.builtins import call_builtin
-
         name, library = x.function, self.library
         if name in names and isinstance(names[name], OpName):
             return self.build(str(names[name]), self._items(x.arguments, names, build), "", {})

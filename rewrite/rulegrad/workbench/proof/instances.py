@@ -13,10 +13,14 @@ from rulegrad._core import UOp
 from rulegrad.errors import RulegradError
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
+from rulegrad.lang.compiler.scope import Library
 from rulegrad.lang.compiler.variants import Typed
 from rulegrad.lang.optable import OpTable
 from rulegrad.workbench.proof.dtypes import Choice, Dtypes, op_of
-from rulegrad.workbench.proof.values import limits, representable
+from rulegrad.workbench.proof.encoding import Encoding
+from rulegrad.workbench.proof.evaluation import Evaluation
+from rulegrad.workbench.proof.meaning import Meaning
+from rulegrad.workbench.proof.values import DtypeName, is_known, limits, representable
 
 LENGTH = 97  # elements of a variable in a rule of elementwise ops: each is a test of a scalar
 _FLOATS = (0.0, -0.0, 1.0, -1.0, 2.0, 0.5, -3.0, 4.0, math.inf, -math.inf, math.nan, 1e-40, 3e38, 1e-10, 448.0, 1e300)
@@ -82,12 +86,6 @@ class Generator:
         return self.choice[self.dtypes.of[id(x)].root()]
 
     def _computed(self, x: syntax.Expression) -> Any:
-        from rulegrad.lang.compiler.scope import Library
-        from rulegrad.workbench.proof.encoding import Encoding
-        from rulegrad.workbench.proof.evaluation import Evaluation
-        from rulegrad.workbench.proof.meaning import Meaning
-        from rulegrad.workbench.proof.values import DtypeName, is_known
-
         names = {n: v.attrs["value"] for n, v in self.names.items() if isinstance(v, UOp) and v.op == "CONST"}
         names |= {n: DtypeName(self.choice[u.root()]) for n, u in self.dtypes.variables.items()}
         library = Library(self.table, {}, {}, {})

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rulegrad import _core
-from rulegrad.ir.dtype import as_dtype
+from rulegrad.ir.dtype import as_dtype, lossless
 from rulegrad.workbench.proof.values import UndefinedError, UntranslatableError, Value, limits
 
 
@@ -78,8 +78,6 @@ def _zip(*sequences: tuple[Any, ...]) -> tuple[tuple[Any, ...], ...]:
 
 
 def _lossless(a: str, b: str) -> bool:
-    from rulegrad.ir.dtype import lossless
-
     return lossless(str(a), str(b))
 
 

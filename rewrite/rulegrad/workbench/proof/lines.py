@@ -13,6 +13,7 @@ from typing import Literal
 from rulegrad._core import Program, UOp
 from rulegrad.errors import RulegradError
 from rulegrad.ir.dtype import as_dtype
+from rulegrad.workbench.diagnosis.comparing import Comparison
 from rulegrad.workbench.proof.derivatives import gradient_functions, test_gradient_line
 from rulegrad.workbench.proof.effects import EFFECTS, STORAGE, Memory, NoMeaningError, outcome
 from rulegrad.workbench.proof.testing import Allowed, difference, sample_memory
@@ -70,8 +71,6 @@ def _of_kernel(program: Program, left: UOp, right: UOp) -> OnValues:
 
     Reductions among statements are made statements by the pass `accumulate`.
     """
-    from rulegrad.workbench.diagnosis.comparing import Comparison
-
     if any(n.op == "REDUCE" for n in right.toposort()) and any(n.op == "AFTER" for n in right.toposort()):
         right, _ = program.rewrite("accumulate", right)
     comparison = Comparison(left)

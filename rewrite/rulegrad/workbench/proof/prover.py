@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import Any
 
+from rulegrad import engine
 from rulegrad._core import UOp
 from rulegrad.errors import RuleError, RulegradError
 from rulegrad.lang import syntax
@@ -106,8 +108,6 @@ class Workbench:
         return counterexamples.shrink(graph, lambda g: isinstance(self._differs(entry, g), Difference))
 
     def _differs(self, entry: Entry, graph: UOp) -> Difference | bool | None:
-        import random
-
         for seed in range(3):
             try:
                 found = self.tester.compare(entry, graph, random.Random(seed))
@@ -215,8 +215,6 @@ _workbench: Workbench | None = None
 
 
 def _start(files: Sequence[syntax.File]) -> None:
-    from rulegrad import engine
-
     global _workbench
     engine.install_op_table()
     _workbench = Workbench(files)

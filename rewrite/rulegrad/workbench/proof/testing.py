@@ -17,8 +17,8 @@ from rulegrad.errors import DtypeError, RulegradError
 from rulegrad.interpreter.numerics import Array
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.lang import syntax
-from rulegrad.lang.walk import calls_in
-from rulegrad.workbench.proof.dtypes import Choice, Dtypes
+from rulegrad.lang.walk import calls_in, expressions_in
+from rulegrad.workbench.proof.dtypes import Choice, Dtypes, op_of
 from rulegrad.workbench.proof.effects import (
     STORAGE,
     Key,
@@ -162,9 +162,6 @@ def asks_for_consumers(entry: Entry) -> bool:
 
 
 def _is_elementwise(entry: Entry, dtypes: Dtypes) -> bool:
-    from rulegrad.lang.walk import expressions_in
-    from rulegrad.workbench.proof.dtypes import op_of
-
     for part in expressions_in(entry.rule.pattern):
         head = op_of(dtypes.table, part, dtypes.ops)
         if head is not None and not (dtypes.table.ops[head[0]].elementwise or head[0] in ("CONST", "INVALID")):

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rulegrad import engine
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
 from rulegrad.workbench.diagnosis.bisecting import Culprit, NoCulpritError, Trial, find_culprit
@@ -112,8 +113,6 @@ def _trials(options: argparse.Namespace) -> Commands | Graphs:
 
 
 def _place(culprit: Culprit, firing: Firing | None) -> str:
-    from rulegrad import engine
-
     if firing is not None:
         return firing.place
     facts = engine.rules().get(culprit.rule)

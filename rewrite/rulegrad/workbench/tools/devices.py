@@ -21,6 +21,7 @@ from rulegrad.lang import targets
 from rulegrad.runtime import devices
 from rulegrad.runtime.backends import Backend, all_backends
 from rulegrad.runtime.device import Discovery
+from rulegrad.workbench.diagnosis.measuring import UNITS, measure
 
 COSTS = ("bandwidth", "rate", "launch")  # the limits that the cost model counts with
 
@@ -47,8 +48,6 @@ def main(arguments: Sequence[str]) -> int:
 
 def _measure(name: str, as_json: bool) -> int:
     """Measures a device, and keeps the numbers for its target; says what the target file has."""
-    from rulegrad.workbench.diagnosis.measuring import UNITS, measure
-
     device = devices.canonical(name)
     target = devices.target_of(device)
     told = _told(target)

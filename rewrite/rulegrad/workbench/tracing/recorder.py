@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rulegrad.compile import forget_kernels
 from rulegrad.engine import watching
 from rulegrad.engine.watching import Change, Part, PassRun, changes_of
 from rulegrad.errors import ConfigError
@@ -244,8 +245,6 @@ class Trace:
             self.kernels.append(TracedKernel(kernel, target, graph, line))
 
     def __enter__(self) -> Trace:
-        from rulegrad.compile import forget_kernels
-
         forget_kernels()  # what is compiled already would not be compiled again
         watching.watchers.append(self)
         self.profile.__enter__()

@@ -1,0 +1,150 @@
+"""From rule text to what is cached of it: files are parsed, checked and merged, and compiled for a target.
+
+The one part of the seam that needs the language; a program whose rules are in the cache does not load it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Final
+
+from rulegrad.engine import kept
+from rulegrad.engine.selection import RuleFacts
+from rulegrad.engine.sources import Sources
+from rulegrad.errors import RuleError
+from rulegrad.lang import syntax, targets
+from rulegrad.lang.checker import check
+from rulegrad.lang.compiler import compile_op_table, compile_program
+from rulegrad.lang.conflicts import conflicts
+from rulegrad.lang.diagnostics import report
+from rulegrad.lang.externs import with_externs
+from rulegrad.lang.merging import edited, merge, with_bases
+from rulegrad.lang.parser import parse_file
+from rulegrad.lang.walk import gathering, has_clause
+
+_ADVICE: Final = "`python -m rulegrad devices --forget` removes measured numbers"
+
+
+def checked_files(sources: Sources) -> list[syntax.File]:
+    """The syntax trees of all files; measured numbers and user files are merged into ours, and edits made.
+
+    Raises RuleError.
+    """
+    measured, user = sources.measured, sources.user
+    parsed = [(_measured if path in measured else _parsed)(text, path) for path, text in sources.texts]
+    merged = merge(merge(parsed, measured), user)
+    # numbers of a target that is not there now are for later
+    merged = [file for file in merged if file.path not in measured or targets.adds_to_targets(file, merged)]
+    errors = tuple(d for d in (*conflicts(parsed, user), *check(merged)) if d.is_error)
+    if errors:
+        raise RuleError(report(list(errors)), errors)
+    return with_bases(edited(merged))
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str, path: str) -> syntax.File:
+    """A file that has not changed is not parsed again when another is loaded."""
+    return parse_file(text, path)
+
+
+def _measured(text: str, path: str) -> syntax.File:
+    """A file of measured numbers. Raises RuleError for one that says anything else, and for a limit of 0 or less."""
+    try:
+        found = parse_file(text, path)
+    except RuleError as error:
+        raise RuleError(f"{error}\n    hint: {_ADVICE}", error.diagnostics) from None
+    for declaration in found.declarations:
+        name, line = getattr(declaration, "name", ""), declaration.span.line
+        if not isinstance(declaration, syntax.Target) or replace(declaration, spans={}) != syntax.Target(
+            name, declaration.span, limits=declaration.limits
+        ):
+            raise RuleError(f"{path}:{line}: only the limits of a target can be measured numbers\n    hint: {_ADVICE}")
+        for limit, number in declaration.limits.items():
+            if number <= 0:
+                problem = f"the limit `{limit}` of target `{name}` is {number}, and a measured number is positive"
+                raise RuleError(f"{path}:{line}: {problem}\n    hint: {_ADVICE}")
+    return found
+
+
+def target_declaration(sources: Sources, name: str) -> syntax.Target:
+    """What rule files say of a target and its features, all that compiling for it needs. Raises RuleError."""
+    return targets.find(sources.declarations(), name)
+
+
+def op_table(sources: Sources) -> bytes:
+    """The op table, compiled."""
+    return compile_op_table(sources.files)
+
+
+def program(sources: Sources, target: str | None, strict: bool, seed: int | None) -> bytes:
+    """All passes and functions, compiled for a target."""
+    return compile_program(sources.files, target_declaration(sources, target) if target else None, strict, seed)
+
+
+def target(sources: Sources, name: str) -> bytes:
+    """The fields of a target's TargetFacts."""
+    return kept.to_bytes(_target_facts(target_declaration(sources, name)))
+
+
+def summary(sources: Sources) -> bytes:
+    """What the files declare, by name: see `engine.summary`."""
+    found: dict[str, dict[str, Any]] = {"pipelines": {}, "targets": {}, "externs": {}, "passes": {}, "ops": {}}
+    for one in targets.examples(sources.declarations()):
+        found["targets"][one.name] = _target_facts(one)
+    for declaration in sources.declarations():
+        if isinstance(declaration, syntax.Pipeline):
+            found["pipelines"][declaration.name] = declaration.steps
+        elif isinstance(declaration, syntax.Extern):
+            found["externs"][declaration.name] = (declaration.location, declaration.span.file)
+        elif isinstance(declaration, syntax.Pass):
+            kind = declaration.direction if declaration.kind == "rewrite" else declaration.kind
+            found["passes"][declaration.name] = kind
+        elif isinstance(declaration, syntax.OpDeclaration):
+            found["ops"][declaration.name] = (declaration.classes, declaration.flags)
+    return kept.to_bytes(found)
+
+
+def rules(sources: Sources) -> bytes:
+    """The fields of each rule's RuleFacts, by its name."""
+    return kept.to_bytes({name: tuple(known) for name, known in _rule_facts(sources.declarations()).items()})
+
+
+def _target_facts(declared: syntax.Target) -> tuple[Any, ...]:
+    dtypes = declared.dtypes | declared.types.keys()
+    return declared.render, declared.templates, dtypes, declared.limits, declared.types, declared.dtypes
+
+
+def _rule_facts(declarations: Iterable[syntax.Declaration]) -> Mapping[str, RuleFacts]:
+    everything = list(declarations)
+    external = with_externs(everything)
+    found: dict[str, RuleFacts] = {}
+    for owner in everything:
+        if isinstance(owner, syntax.OpDeclaration) and owner.spelling is not None:
+            place = f"{owner.span.file}:{owner.span.line}"  # tried last in each render pass; there is no other text
+            found[f"ops.{owner.name}"] = RuleFacts(place, "text", True, False, False)
+        if not isinstance(owner, syntax.Ruleset | syntax.Pass | syntax.Function):
+            continue
+        for rule in (*owner.rules, *gathering(owner)):
+            name = f"{owner.name}.{rule.name}"
+            is_text = isinstance(rule.template, syntax.Text)
+            is_case = isinstance(owner, syntax.Function) or rule not in owner.rules
+            kind = "case" if is_case else "text" if is_text else "rule"
+            essential, unsound = has_clause(rule, "essential"), has_clause(rule, "unsound")
+            place = f"{rule.span.file}:{rule.span.line}"
+            found[name] = RuleFacts(place, kind, essential, unsound, name in external)
+    return found
+
+
+def refuse_ops(sources: Sources, paths: AbstractSet[str]) -> None:
+    """Raises RuleError when one of these files declares ops or dtypes: the table is in force before the first node."""
+    for declaration in sources.declarations():
+        if isinstance(declaration, syntax.OpDeclaration | syntax.DtypeDeclaration) and declaration.span.file in paths:
+            span = declaration.span
+            raise RuleError(
+                f"{span.file}:{span.line}: `{declaration.name}` cannot be declared by a file that is loaded now: "
+                "ops and dtypes are in force before the first node is made\n"
+                f"    hint: name the file before the program starts: RULEGRAD_RULES={span.file}, or an entry point"
+            )
