@@ -83,7 +83,7 @@ class IndexRangeError(ShapeError, IndexError):
     >>> Tensor([1, 2])[5]
     Traceback (most recent call last):
         ...
-    rulegrad.errors.IndexRangeError: index 5 ...
+    rulegrad.errors.IndexRangeError: index: 5 is out of range for axis 0 of size 2 (shape (2,))
     """
 
 

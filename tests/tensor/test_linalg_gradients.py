@@ -11,7 +11,7 @@ import pytest
 from rulegrad import Tensor, grad, hessian, jacobian, jvp, vmap
 from rulegrad.errors import RulegradError
 from rulegrad.tensor import linalg
-from rulegrad.tensor.linalg.gradients import adjoint
+from rulegrad.tensor.linalg.host import adjoint
 
 Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]

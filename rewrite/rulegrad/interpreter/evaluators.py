@@ -20,6 +20,7 @@ from rulegrad.errors import DeviceError, RuleError
 from rulegrad.interpreter.numerics import INDEX_PRIMITIVES, PRIMITIVES, Array, bitcast, convert, joined, tf32, threefry
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.lang import syntax
+from rulegrad.lang.parser import parse_file
 from rulegrad.lang.rounding import steps_round
 from rulegrad.support.paths import data_folder
 
@@ -178,8 +179,6 @@ class Evaluators:
 
 def load(paths: Iterable[Path]) -> Evaluators:
     """The evaluators of the ops that rule files declare. Raises RuleError."""
-    from rulegrad.lang.parser import parse_file
-
     files = [parse_file(path.read_text(encoding="utf-8"), str(path)) for path in paths]
     return Evaluators(d for file in files for d in file.declarations if isinstance(d, syntax.OpDeclaration))
 

@@ -181,12 +181,12 @@ class DType:
         return found
 
     def _find_numpy(self) -> np.dtype[Any]:
-        import numpy as np
+        import numpy as np  # late: what dtypes there are can be said without NumPy
 
         if self.kind == "void":
             raise DtypeError("void has no values, and so no NumPy dtype")
         if self.name in _ML_DTYPES:
-            import ml_dtypes
+            import ml_dtypes  # late: for bfloat16 and fp8
 
             found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self.name))
             return found
@@ -322,7 +322,7 @@ def _of_library(value: object) -> DType | None:
 
 
 def _from_numpy(value: Any) -> DType:
-    import numpy as np
+    import numpy as np  # late: what dtypes there are can be said without NumPy
 
     try:
         name = np.dtype(value).name if value is not None else "None"

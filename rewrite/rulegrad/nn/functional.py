@@ -35,6 +35,7 @@ from rulegrad.nn.pooling_functions import (
 from rulegrad.nn.sampling import affine_grid, grid_sample
 from rulegrad.nn.shuffle import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from rulegrad.tensor.tensor import Tensor
+from rulegrad.tensor.torch_shapes import pairs_of_axes
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -449,11 +450,9 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     >>> F.pad(Tensor([[1, 2]]), (1, 0)).tolist()
     [[0, 1, 2]]
     """
-    numbers = list(pad)
-    count = len(numbers) // 2
-    if len(numbers) % 2 or count > input.ndim:
-        raise ShapeError(f"pad: {numbers} for the shape {input.shape}; give a pair for each of the last axes")
-    every = [(0, 0)] * (input.ndim - count) + [(numbers[2 * k], numbers[2 * k + 1]) for k in reversed(range(count))]
+    if mode == "constant":
+        return input.constant_pad_nd(pad, 0 if value is None else value)
+    every = pairs_of_axes(pad, input.shape)
     check_padding(input.shape, every, mode)
     added = [(max(before, 0), max(after, 0)) for before, after in every]
     cut = [(max(-before, 0), min(after, 0)) for before, after in every]
@@ -462,7 +461,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         return input.pad(added, mode)
     # Elements that are cut off at one end are still there for the other.
     padded = input.pad(added, mode, 0 if value is None else value)
-    if min(numbers, default=0) >= 0:
+    if not any(map(any, cut)):
         return padded
     return padded.shrink(*((first, n + last) for (first, last), n in zip(cut, padded.shape)))
 

@@ -122,6 +122,7 @@ def safe_save(
 
     All tensors are computed in one call. Raises FileError when the file cannot be written.
     """
+    # late: only files of this format need the library
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
@@ -142,6 +143,7 @@ def _state(file: BinaryIO) -> tuple[int, ...]:
 
 def _header(path: Path) -> tuple[dict[str, Any], int, tuple[int, ...]]:
     """The header of a file (the library has looked at its offsets), where the data begin, and the state of the file."""
+    # late: only files of this format need the library
     from safetensors import SafetensorError
     from safetensors import safe_open as open_checked
 

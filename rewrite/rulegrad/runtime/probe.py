@@ -128,7 +128,7 @@ def child() -> None:
     """The child process: says what it finds as it goes, a line of JSON each."""
     folder, skip = Path(sys.argv[1]), json.loads(sys.argv[2])
     with contextlib.suppress(ImportError):
-        import resource  # not on Windows
+        import resource  # late: not on Windows
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     module = Backend(folder).module

@@ -11,6 +11,7 @@ import numpy as np
 from rulegrad.errors import ShapeError
 from rulegrad.tensor.advanced import Advanced
 from rulegrad.tensor.axes import axis_or_dim, integers, one_axis, whole_number
+from rulegrad.tensor.linalg import products
 from rulegrad.tensor.operands import broadcast_shapes, tensors_of
 
 if TYPE_CHECKING:
@@ -333,14 +334,12 @@ class Arranging(Advanced):
         >>> Tensor([[1, 2], [3, 4]]).diagonal().tolist()
         [1, 4]
         """
-        from rulegrad.tensor.linalg.products import diagonal
-
         self._need_matrix("diagonal")
         first, second = (one_axis(axis, self.ndim, "diagonal") for axis in (dim1, dim2))
         if first == second:
             raise ShapeError(f"diagonal: axis {first} twice; name two axes")
         matrices: Any = self.moveaxis((first, second), (-2, -1))
-        return diagonal(matrices, offset)  # type: ignore[no-any-return]
+        return products.diagonal(matrices, offset)  # type: ignore[no-any-return]
 
     def trace(self, offset: int = 0, dim1: int = 0, dim2: int = 1, dtype: Any = None) -> Self:
         """The sums of the diagonals over two axes.

@@ -183,7 +183,7 @@ class TensorCore(NodeHolder):
         if self._view is not None:
             aliasing.renew(self)
         if self._leaf and id(self) in pending_leaves:
-            from rulegrad.tensor.realize import settle_leaves
+            from rulegrad.tensor.realize import settle_leaves  # late: realize is written with this class
 
             settle_leaves(self.device)
         return self._uop

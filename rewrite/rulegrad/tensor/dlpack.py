@@ -47,7 +47,7 @@ class Interchange(Protocols):
         """
         if api_version is not None and api_version not in _API_VERSIONS:
             raise ValueError(f"the array API of {api_version} is not known; use one of {', '.join(_API_VERSIONS)}")
-        import rulegrad.array_api
+        import rulegrad.array_api  # late: the standard asks an array for its namespace, which is written with arrays
 
         return rulegrad.array_api
 

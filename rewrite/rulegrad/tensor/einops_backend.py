@@ -56,7 +56,7 @@ class _Defining(Loader):
 
 def _define(backends: ModuleType) -> None:
     """einops finds its backends among the classes that derive from `AbstractBackend`."""
-    from rulegrad.tensor.tensor import Tensor
+    from rulegrad.tensor.tensor import Tensor  # late: this is installed while Tensor is made
 
     class RulegradBackend(backends.AbstractBackend):  # type: ignore[name-defined, misc]
         framework_name = "rulegrad"

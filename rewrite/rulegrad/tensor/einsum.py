@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rulegrad.errors import ShapeError
 from rulegrad.tensor.axes import axis_or_dim
+from rulegrad.tensor.linalg import products
 from rulegrad.tensor.operands import as_tensor, result_dtype, tensors_of
 from rulegrad.tensor.padding import Padding
 from rulegrad.tensor.reduce import accumulation_dtype
@@ -73,8 +74,6 @@ class Einsum(Padding):
         >>> Tensor([[1, 2], [3, 4]]).tensordot(Tensor([1, 1]), 1).tolist()
         [3, 7]
         """
-        from rulegrad.tensor.linalg import products
-
         left: Any = self
         right: Any = as_tensor(left, other, "tensordot")
         first, second = products.paired_axes(left, right, axis_or_dim(axes, dims, "tensordot", 2))
@@ -91,8 +90,6 @@ class Einsum(Padding):
         >>> Tensor([[1, 2], [3, 4]]).vecdot(Tensor([1, 10])).tolist()
         [21, 43]
         """
-        from rulegrad.tensor.linalg import products
-
         left: Any = self
         return products.vecdot(left, as_tensor(left, other, "vecdot"), axis)  # type: ignore[no-any-return]
 
@@ -102,8 +99,6 @@ class Einsum(Padding):
         >>> Tensor([1, 0, 0]).cross(Tensor([0, 1, 0])).tolist()
         [0, 0, 1]
         """
-        from rulegrad.tensor.linalg import products
-
         left: Any = self
         return products.cross(left, as_tensor(left, other, "cross"), dim)  # type: ignore[no-any-return]
 

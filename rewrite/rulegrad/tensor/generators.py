@@ -75,7 +75,7 @@ class Generator:
         >>> rg.Generator().manual_seed(5).get_state().tolist()
         [5, 0]
         """
-        from rulegrad.tensor.tensor import Tensor
+        from rulegrad.tensor.tensor import Tensor  # late: Tensor draws from generators
 
         with self._lock:
             values = np.array([self._seed, self._drawn], np.uint64)

@@ -35,6 +35,15 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     return operands.broadcast_shapes("broadcast_shapes", *given) if given else ()
 
 
+def pairs_of_axes(pad: Sequence[int], shape: tuple[int, ...]) -> list[tuple[int, int]]:
+    """PyTorch's numbers of a padding, the last axis first, as a pair for each axis in order. Raises ShapeError."""
+    numbers, rank = list(pad), len(shape)
+    count = len(numbers) // 2
+    if len(numbers) % 2 or count > rank:
+        raise ShapeError(f"pad: {numbers} for the shape {shape}; give a pair for each of the last axes")
+    return [(0, 0)] * (rank - count) + [(numbers[2 * k], numbers[2 * k + 1]) for k in reversed(range(count))]
+
+
 class TorchShapes(TorchViews):
     """atleast_2d, hsplit, block_diag, cartesian_prod, combinations, diagonal_scatter, fill, polar, …"""
 
@@ -197,11 +206,13 @@ class TorchShapes(TorchViews):
         >>> Tensor([[1, 2]]).constant_pad_nd((1, 0), 9).tolist()
         [[9, 1, 2]]
         """
-        from rulegrad.nn.functional import pad as pad_last
-
-        whole: Any = self
-        found: Any = pad_last(whole, pad, "constant", value)
-        return found  # type: ignore[no-any-return]
+        pairs = pairs_of_axes(pad, self.shape)
+        # What is cut off at one end is still there for the other.
+        padded = self.pad([(max(before, 0), max(after, 0)) for before, after in pairs], "constant", value)
+        cut = [(max(-before, 0), min(after, 0)) for before, after in pairs]
+        if not any(map(any, cut)):
+            return padded
+        return padded.shrink(*((first, n + last) for (first, last), n in zip(cut, padded.shape)))
 
     # ---- new tensors ----
 

@@ -8,7 +8,17 @@ import numpy as np
 
 from rulegrad.ir.dtype import complex64, complex128, float64
 from rulegrad.tensor.linalg import gradients
-from rulegrad.tensor.linalg.host import LinalgError, matrices, no_gradient, on_host, rounded, square, supported, tracks
+from rulegrad.tensor.linalg.host import (
+    LinalgError,
+    adjoint,
+    matrices,
+    no_gradient,
+    on_host,
+    rounded,
+    square,
+    supported,
+    tracks,
+)
 
 if TYPE_CHECKING:
     from rulegrad.tensor.storage import Array
@@ -90,7 +100,7 @@ def cholesky(x: T, upper: bool = False) -> T:
     """
     square(x, "cholesky")
     if upper:
-        found: T = gradients.adjoint(cholesky(gradients.adjoint(x)))
+        found: T = adjoint(cholesky(adjoint(x)))
         return found
     (lower,) = on_host("cholesky", np.linalg.cholesky, supported(x), formula=gradients.of_cholesky)
     return rounded(lower, x)
@@ -113,7 +123,7 @@ def cholesky_ex(x: T, *, upper: bool = False, check_errors: bool = False) -> Cho
         if check_errors:
             raise
     matrix = supported(x.detach())
-    (info,) = on_host("cholesky_ex", _first_minor, gradients.adjoint(matrix) if upper else matrix)
+    (info,) = on_host("cholesky_ex", _first_minor, adjoint(matrix) if upper else matrix)
     positive = info.unsqueeze(-1).unsqueeze(-1).equal(0)
     one = x.eye(x.shape[-1], dtype=x.dtype, device=x._device or None)
     return CholeskyEx(positive.where(cholesky(positive.where(x, one), upper), float("nan")), info)
@@ -155,7 +165,7 @@ def qr(x: T, mode: str = "reduced") -> QR:
     if rows < columns and tracks(x):
         # The others follow from the first columns: R = Q^H x.
         q, first = qr(matrix[..., :rows])
-        r = first.cat(gradients.adjoint(q) @ matrix[..., rows:], axis=-1)
+        r = first.cat(adjoint(q) @ matrix[..., rows:], axis=-1)
     else:
         complete = mode == "complete"
         q, r = on_host(
@@ -246,7 +256,7 @@ def _lower(x: T, triangle: str, operation: str) -> T:
     """Matrices whose lower triangle is to be read."""
     if triangle not in ("L", "U"):
         raise ValueError(f"{operation}: UPLO is {triangle!r}; use 'L' or 'U'")
-    found: T = x if triangle == "L" else gradients.adjoint(x)
+    found: T = x if triangle == "L" else adjoint(x)
     return found
 
 

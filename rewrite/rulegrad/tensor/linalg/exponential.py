@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from rulegrad.tensor.linalg.gradients import adjoint
-from rulegrad.tensor.linalg.host import on_host, rounded, square, supported
+from rulegrad.tensor.linalg.host import adjoint, on_host, rounded, square, supported
 
 if TYPE_CHECKING:
     from rulegrad.tensor.storage import Array

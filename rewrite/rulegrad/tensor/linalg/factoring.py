@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from rulegrad.errors import ShapeError
-from rulegrad.tensor.linalg.gradients import adjoint
-from rulegrad.tensor.linalg.host import LinalgError, largest, matrices, on_host, rounded, square, supported, tracks
+from rulegrad.tensor.linalg.host import (
+    LinalgError,
+    adjoint,
+    largest,
+    matrices,
+    on_host,
+    rounded,
+    square,
+    supported,
+    tracks,
+)
 from rulegrad.tensor.linalg.triangular import BLOCK, solve_triangular, substituted
 
 if TYPE_CHECKING:

@@ -12,15 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rulegrad.tensor.linalg import solving
+from rulegrad.tensor.linalg.host import adjoint
+
 if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor
 
     Many: TypeAlias = Sequence[Tensor]
-
-
-def adjoint(x: Any) -> Any:
-    """The conjugate transpose of matrices."""
-    return x.mT.conj()
 
 
 def _hermitian(x: Any) -> Any:
@@ -62,27 +60,21 @@ def of_inv(operands: Many, results: Many, gradients: Many) -> Many:
 
 def of_solve(operands: Many, results: Many, gradients: Many) -> Many:
     """A dX = dB - dA X"""
-    from rulegrad.tensor.linalg.solving import solve
-
-    right = solve(adjoint(operands[0]), gradients[0])
+    right = solving.solve(adjoint(operands[0]), gradients[0])
     return -(right @ adjoint(results[0])), right
 
 
 def of_det(operands: Many, results: Many, gradients: Many) -> Many:
     """d det = tr(cof^T dX), where cof is the matrix of cofactors"""
-    from rulegrad.tensor.linalg.solving import cofactors
-
-    return (gradients[0].unsqueeze(-1).unsqueeze(-1) * cofactors(operands[0], results[0]).conj(),)
+    return (gradients[0].unsqueeze(-1).unsqueeze(-1) * solving.cofactors(operands[0], results[0]).conj(),)
 
 
 def of_slogdet(operands: Many, results: Many, gradients: Many) -> Many:
     """d log det = tr(X^-1 dX): its real part is that of log|det|, its imaginary one that of the sign's angle"""
-    from rulegrad.tensor.linalg.solving import inv
-
     (x,), (sign, _), (of_sign, slope) = operands, results, gradients
     if x.dtype.is_complex:
         slope = x.complex(slope, (of_sign.conj() * sign * 1j).real)
-    return (slope.unsqueeze(-1).unsqueeze(-1) * adjoint(inv(x)),)
+    return (slope.unsqueeze(-1).unsqueeze(-1) * adjoint(solving.inv(x)),)
 
 
 def of_pinv(operands: Many, results: Many, gradients: Many) -> Many:
@@ -96,10 +88,8 @@ def of_pinv(operands: Many, results: Many, gradients: Many) -> Many:
 
 def of_cholesky(operands: Many, results: Many, gradients: Many) -> Many:
     """dL = L half(L^-1 dX L^-H), where half keeps the lower triangle and half of the diagonal"""
-    from rulegrad.tensor.linalg.solving import inv
-
     (lower,), (g,) = results, gradients
-    inverse = inv(lower)
+    inverse = solving.inv(lower)
     product = (adjoint(lower) @ g).tril()
     half = product - product * _one(lower.shape[-1], lower) / 2
     return (_hermitian(adjoint(inverse) @ half @ inverse),)
@@ -107,13 +97,11 @@ def of_cholesky(operands: Many, results: Many, gradients: Many) -> Many:
 
 def of_qr(operands: Many, results: Many, gradients: Many) -> Many:
     """dQ = dX R^-1 - Q (W + C), dR = (C - W) R for C = Q^H dX R^-1 and W skew; of as many rows as columns, or more"""
-    from rulegrad.tensor.linalg.solving import inv
-
     (q, r), (of_q, of_r) = results, gradients
     both = r @ adjoint(of_r) - adjoint(of_q) @ q
     below = both.tril(-1)
     middle = below + adjoint(below) + _on_diagonal(_diagonal(both).real)
-    return ((of_q + q @ middle) @ adjoint(inv(r)),)
+    return ((of_q + q @ middle) @ adjoint(solving.inv(r)),)
 
 
 def of_eigh(operands: Many, results: Many, gradients: Many) -> Many:
@@ -145,11 +133,9 @@ def of_svd(operands: Many, results: Many, gradients: Many) -> Many:
 
 def of_eig(operands: Many, results: Many, gradients: Many) -> Many:
     """dw = diag(V^-1 dX V), dV = V (F * (V^-1 dX V)), less its part along V, for columns of length 1"""
-    from rulegrad.tensor.linalg.solving import solve
-
     (w, v), (of_w, of_v) = results, gradients
     product = adjoint(v) @ of_v
     turned = product - (adjoint(v) @ v) * _diagonal(product).real.unsqueeze(-2)
     turned = turned - _on_diagonal(_diagonal(turned))
     core = _on_diagonal(of_w) + _ratio(turned, _differences(w).conj())
-    return (solve(adjoint(v), core @ adjoint(v)),)
+    return (solving.solve(adjoint(v), core @ adjoint(v)),)

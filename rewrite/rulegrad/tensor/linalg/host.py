@@ -191,3 +191,8 @@ def _mapped(x: T, levels: list[int]) -> T:
     for level in levels:
         x = x._result(UOp("BATCHED", (x.uop,), level=level))
     return x
+
+
+def adjoint(x: Any) -> Any:
+    """The conjugate transpose of matrices."""
+    return x.mT.conj()

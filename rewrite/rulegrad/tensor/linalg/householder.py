@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from rulegrad.errors import ShapeError
-from rulegrad.tensor.linalg.gradients import adjoint
-from rulegrad.tensor.linalg.host import matrices, no_gradient, on_host, rounded, supported
+from rulegrad.tensor.linalg.host import adjoint, matrices, no_gradient, on_host, rounded, supported
 from rulegrad.tensor.linalg.triangular import solve_triangular
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from rulegrad.errors import ShapeError
 from rulegrad.tensor.axes import whole_number
 from rulegrad.tensor.linalg import gradients
 from rulegrad.tensor.linalg.decompositions import qr, svd, svdvals
-from rulegrad.tensor.linalg.gradients import adjoint
-from rulegrad.tensor.linalg.host import largest, matrices, on_host, supported
+from rulegrad.tensor.linalg.host import adjoint, largest, matrices, on_host, supported
 from rulegrad.tensor.linalg.solving import above, limits_of, matrix_rank, pinv
 from rulegrad.tensor.operands import broadcast_shapes, result_dtype
 

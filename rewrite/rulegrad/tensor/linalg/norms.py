@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rulegrad.errors import ShapeError
 from rulegrad.tensor.axes import axis_or_dim, is_list, one_axis
+from rulegrad.tensor.linalg import solving
 from rulegrad.tensor.linalg.decompositions import svdvals
 from rulegrad.tensor.linalg.host import matrices, rounded, square
 from rulegrad.tensor.reduce import accumulation_dtype
@@ -142,8 +143,6 @@ def cond(x: T, p: Any = None) -> T:
     >>> cond(Tensor([[4.0, 0.0], [0.0, 2.0]])).item()
     2.0
     """
-    from rulegrad.tensor.linalg.solving import inv_ex
-
     if p in (None, 2, -2):
         matrices(x, "cond")
         values = svdvals(x)
@@ -153,7 +152,7 @@ def cond(x: T, p: Any = None) -> T:
         return small / large if p == -2 else large / small
     square(x, "cond")
     inverse: Any
-    inverse, info = inv_ex(x)
+    inverse, info = solving.inv_ex(x)
     regular: Any = info.equal(0)
     found = matrix_norm(x, p) * matrix_norm(regular.unsqueeze(-1).unsqueeze(-1).where(inverse, 0), p)
     result: T = regular.where(found, math.inf)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rulegrad.errors import ShapeError
 from rulegrad.tensor.axes import axis_or_dim, is_list, one_axis, whole_number
+from rulegrad.tensor.linalg import solving
 from rulegrad.tensor.linalg.host import matrices
 from rulegrad.tensor.operands import broadcast_shapes, result_dtype
 from rulegrad.tensor.reduce import accumulation_dtype
@@ -197,14 +198,12 @@ def tensorinv(x: T, ind: int = 2) -> T:
     >>> tensorinv(Tensor.eye(6).reshape(2, 3, 6)).shape
     (6, 2, 3)
     """
-    from rulegrad.tensor.linalg.solving import inv
-
     if whole_number(ind, "tensorinv") < 1:
         raise ShapeError(f"tensorinv: ind={ind}; use 1 or more")
     rows = math.prod(x.shape[:ind])
     if rows != math.prod(x.shape[ind:]):
         raise ShapeError(f"tensorinv: {x.shape[:ind]} and {x.shape[ind:]} have not as many elements")
-    return inv(x.reshape(rows, rows)).reshape((*x.shape[ind:], *x.shape[:ind]))
+    return solving.inv(x.reshape(rows, rows)).reshape((*x.shape[ind:], *x.shape[:ind]))
 
 
 def tensorsolve(a: T, b: T, dims: Any = None) -> T:
@@ -217,12 +216,10 @@ def tensorsolve(a: T, b: T, dims: Any = None) -> T:
     >>> tensorsolve(Tensor.eye(6).reshape(2, 3, 6), Tensor.ones(2, 3)).shape
     (6,)
     """
-    from rulegrad.tensor.linalg.solving import solve
-
     if dims is not None:
         named = tuple(dims) if is_list(dims) else (dims,)
         a = a.moveaxis(named, tuple(range(-len(named), 0)))
     rest = a.shape[b.ndim :]
     if math.prod(rest) != b.size or math.prod(a.shape) != b.size**2:
         raise ShapeError(f"tensorsolve: a tensor of shape {a.shape} does not fit a right side of shape {b.shape}")
-    return solve(a.reshape(b.size, b.size), b.flatten()).reshape(rest)
+    return solving.solve(a.reshape(b.size, b.size), b.flatten()).reshape(rest)

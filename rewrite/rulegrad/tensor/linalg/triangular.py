@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import numpy as np
 
 from rulegrad.errors import ShapeError
-from rulegrad.tensor.linalg.gradients import adjoint
-from rulegrad.tensor.linalg.host import matrices, on_host, square, supported
+from rulegrad.tensor.linalg.host import adjoint, matrices, on_host, square, supported
 from rulegrad.tensor.operands import broadcast_shapes, result_dtype
 
 if TYPE_CHECKING:

@@ -102,7 +102,7 @@ def _tell(name: str, rung: Rung | None) -> None:
 
 
 def _climb(place: str, number: str, seconds: str, last: str) -> None:
-    from rulegrad.workbench.conformance.ladder import Ladder  # not in the parent: it opens devices
+    from rulegrad.workbench.conformance.ladder import Ladder  # late: not in the parent: it opens devices
 
     Ladder(place, int(number), float(seconds), _tell).climb(last)
 

@@ -147,6 +147,6 @@ def _integers(shape: Sequence[int], dtype: DType, kind: str, generator: np.rando
 
 
 def _finfo(dtype: DType) -> Any:
-    import ml_dtypes
+    import ml_dtypes  # late: for bfloat16 and fp8
 
     return ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]

@@ -9,7 +9,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path
 from pygls.workspace import PositionCodec, TextDocument
 
-import rulegrad
+from rulegrad import __version__
 from rulegrad.errors import RuleError
 from rulegrad.lang.diagnostics import Diagnostic
 from rulegrad.lang.syntax import Span
@@ -55,7 +55,7 @@ class RuleServer(LanguageServer):
     """A language server with the rule files that it knows."""
 
     def __init__(self) -> None:
-        super().__init__("rulegrad", rulegrad.__version__)
+        super().__init__("rulegrad", __version__)
         self.project = Project()
         self.uris: dict[str, str] = {}  # of open documents, by name
 

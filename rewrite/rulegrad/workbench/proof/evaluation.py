@@ -352,6 +352,7 @@ class Evaluation(Operations):
         return result
 
     def _first(self, function: syntax.Function, rules: Sequence[syntax.Rule], arguments: Sequence[Value]) -> Value:
+        # late: matching evaluates guards, and this matches rules of functions
         from rulegrad.workbench.proof.matching import match
 
         if not rules:

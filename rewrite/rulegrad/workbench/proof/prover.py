@@ -87,7 +87,7 @@ class Workbench:
         return _made(entry, "tested", f"on {_graphs(trial)}{proof.partly}")
 
     def _proof(self, entry: Entry) -> _Proof:
-        from rulegrad.workbench.proof.symbolic import Prover
+        from rulegrad.workbench.proof.symbolic import Prover  # late: it needs z3, which is optional
 
         return _Proof.of(Prover(self.rules.library).attempts(entry.rule))
 
@@ -228,6 +228,6 @@ def _outcome(number: int) -> Outcome:
 def require_z3() -> None:
     """Raises RuleError where z3 is not installed."""
     try:
-        import z3  # noqa: F401
+        import z3  # noqa: F401  # late: it is optional
     except ImportError:
         raise RuleError("proving needs z3; install it with: pip install 'rulegrad[prove]'") from None

@@ -207,7 +207,7 @@ def values(dtype: DType | str, count: int, r: random.Random) -> Array:
 
 
 def _extremes(dtype: Any) -> list[float]:
-    import ml_dtypes
+    import ml_dtypes  # late: for bfloat16 and fp8
 
     facts: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     return [float(facts.max), -float(facts.max), float(facts.tiny), float(facts.smallest_subnormal)]

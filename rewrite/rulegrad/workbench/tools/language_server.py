@@ -16,7 +16,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.parse_args(arguments)
     try:
-        from rulegrad.workbench.editing.server import make_server
+        from rulegrad.workbench.editing.server import make_server  # late: it needs pygls, which is optional
     except ModuleNotFoundError as error:
         if error.name not in ("pygls", "lsprotocol"):
             raise

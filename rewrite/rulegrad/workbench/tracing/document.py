@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import rulegrad
-from rulegrad import engine
+from rulegrad import __version__, engine
 from rulegrad.errors import GraphError
 from rulegrad.ir import UOp
 from rulegrad.workbench.tracing.provenance import Place
@@ -84,7 +83,7 @@ class _Document:
         return {
             "format": FORMAT,
             "version": VERSION,
-            "rulegrad": rulegrad.__version__,
+            "rulegrad": __version__,
             "title": title,
             "passes": passes,
             "kernels": kernels,

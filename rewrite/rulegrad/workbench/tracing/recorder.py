@@ -260,13 +260,13 @@ class Trace:
 
     def text(self, title: str = "", selection: Selection | None = None, colored: bool = False) -> str:
         """The trace for people; `colored`: with the escape codes of a terminal."""
-        from rulegrad.workbench.tracing.text import as_text
+        from rulegrad.workbench.tracing.text import as_text  # late: text and pages are written of what this records
 
         return as_text(self, title, selection, colored)
 
     def data(self, title: str = "", selection: Selection | None = None) -> dict[str, Any]:
         """The trace as plain data; docs/tracing.md says what each field means."""
-        from rulegrad.workbench.tracing.document import document
+        from rulegrad.workbench.tracing.document import document  # late: as above
 
         return document(self, title, selection)
 
@@ -277,7 +277,7 @@ class Trace:
         """
         ending = Path(path).suffix.lower()
         if ending == ".html":
-            from rulegrad.workbench.tracing.page import page
+            from rulegrad.workbench.tracing.page import page  # late: as above
 
             text = page(self.data(title, selection))
         elif ending == ".json":
