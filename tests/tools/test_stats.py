@@ -36,7 +36,7 @@ def test_a_script(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert passes["indexing"]["runs"] >= 1 and passes["indexing"]["fired"] >= 1
     rule = rules["indexing.kernel"]
     assert rule["tried"] >= rule["fired"] >= 1 and rule["place"].startswith("rules/kernel/movement.rules:")
-    assert any(one["name"].startswith(("repeats.", "whole.", "depth.")) for one in found["rules"]), (
+    assert any(one["name"].startswith(("repeats.", "whole.", "nesting.")) for one in found["rules"]), (
         "cases of functions are counted too"
     )
     assert main(["stats", str(script), "--x", "3"]) == 1
