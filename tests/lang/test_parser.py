@@ -362,6 +362,42 @@ def test_function_rules_must_be_calls_of_it() -> None:
         parse_file("function f(n, d):\n    a: f(x, y) -> x\n", "t.rules")
 
 
+@pytest.mark.parametrize(
+    ("form", "written"),
+    [
+        ("any", "otherwise: f(n@_, d) -> {any(f(each, d) for each in srcs(n))}"),
+        ("all", "otherwise: f(n@_, d) -> {all(f(each, d) for each in srcs(n))}"),
+        ("total", "otherwise: f(n@_, d) -> {total([f(each, d) for each in srcs(n)])}"),
+        ("max 1 + 2", "otherwise: f(n@_, d) -> {max(1 + 2, [f(each, d) for each in srcs(n)])}"),
+        ("min d", "otherwise: f(n@_, d) -> {min(d, [f(each, d) for each in srcs(n)])}"),
+        ("distinct", "otherwise: f(n@_, d) -> {distinct([f(each, d) for each in srcs(n)])}"),
+        ("rebuild", "otherwise[g: Op]: f(n@g(xs...), d) -> g[..n]((f(x, d) for x in xs))"),
+        ("else {d}", "otherwise: f(_, d) -> {d}"),
+        ("else SINK(n)", "otherwise: f(n@_, d) -> SINK(n)"),
+    ],
+)
+def test_the_form_of_a_function_is_its_last_rule(form: str, written: str) -> None:
+    first = "    add: f(_ + _, d) -> {1}\n"
+    formed = parse_file(f"function f(n, d) {form}:\n{first}", "t.rules").declarations[0]
+    plain = parse_file(f"function f(n, d):\n{first}    {written}\n        fallback\n", "t.rules").declarations[0]
+    assert isinstance(formed, syntax.Function) and isinstance(plain, syntax.Function)
+    own = {"each": "each", "operation": "g", "sources": "xs"}
+
+    def shown(function: syntax.Function) -> list[str]:
+        rule = function.rules[-1]
+        text = f"{show(rule.pattern)} -> {show(rule.template)}"
+        return [re.sub(r"\w+", lambda m: own.get(m[0], m[0]), text).replace("each", "x"), rule.clauses[0].keyword]
+
+    expected = [part.replace("each", "x") for part in shown(plain)]
+    assert (shown(formed), formed.rules[-1].name, formed.rules[-1].span.line) == (expected, "otherwise", 1)
+
+
+def test_a_form_takes_names_that_no_parameter_has() -> None:
+    (function,) = parse_file("function f(n, each) any:\n    add: f(_ + _, each) -> {each}\n", "t.rules").declarations
+    assert isinstance(function, syntax.Function)
+    assert "f(each_, each)" in show(function.rules[-1].template)
+
+
 @pytest.mark.parametrize("block", DOC_BLOCKS)
 def test_the_documentation_parses(block: str) -> None:
     assert parse_file(block, "language.md").declarations

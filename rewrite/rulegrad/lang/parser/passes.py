@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from rulegrad.lang import syntax
-from rulegrad.lang.lexer import NAME, STRING, Line, Source
+from rulegrad.lang.lexer import NAME, STRING, Line, Source, Token
 from rulegrad.lang.parser.blocks import (
     attempt,
     block_span,
@@ -18,6 +18,7 @@ from rulegrad.lang.parser.blocks import (
 from rulegrad.lang.parser.choosing import Choosing
 from rulegrad.lang.parser.cursor import Cursor
 from rulegrad.lang.parser.expressions import parse_attributes
+from rulegrad.lang.parser.forms import parse_form, rule_of_form
 from rulegrad.lang.parser.gathering import gather_line
 from rulegrad.lang.parser.names import parse_integer
 from rulegrad.lang.parser.op_table import parse_names, parse_union
@@ -170,27 +171,30 @@ def _prefixes(cursor: Cursor) -> list[tuple[str, str]]:
 
 
 def parse_function(source: Source, line: Line, body: list[Line]) -> syntax.Function | None:
-    """`function NAME(n, args...):` and its rules, whose patterns are calls of the function."""
+    """`function NAME(n, args...) FORM:` and its rules, whose patterns are calls of the function."""
     head = attempt(source, line, _function_head)
     rules = parse_rules(source, body)
     if head is None:
         return None
-    name, parameters = head
+    name, parameters, form = head
     hint = f"write a rule: `name: {name}(PATTERN) -> value`"
     require_block(source, line, body, f"the function `{name}`", hint)
+    if form and (last := rule_of_form(source, name, parameters, form)) is not None:
+        rules = (*rules, last)
     inner = (_function_rule(source, rule, name, parameters) for rule in rules)
     kept = tuple(rule for rule in inner if rule is not None)
     return syntax.Function(name, parameters, kept, line_span(source, line))
 
 
-def _function_head(cursor: Cursor) -> tuple[str, tuple[str, ...]]:
+def _function_head(cursor: Cursor) -> tuple[str, tuple[str, ...], tuple[Token, ...]]:
     cursor.expect("function")
     name = cursor.name("the function's name").text
     parameters = parse_parameters(cursor)
     if not parameters:
         raise cursor.expected("a parameter", "the first parameter is the node that the rules match")
+    form = parse_form(cursor)
     cursor.expect(":")
-    return name, parameters
+    return name, parameters, form
 
 
 def parse_parameters(cursor: Cursor) -> tuple[str, ...]:
