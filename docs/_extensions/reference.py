@@ -1,4 +1,7 @@
-"""The reference: pages in `docs/reference`, written before each build from the package and the op table."""
+"""The reference: pages in `docs/reference`, written before each build from the package and the op table.
+
+Run as a program, it writes the table of limits in `docs/adding-an-accelerator.md` again.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,7 @@ ELSEWHERE = {"rulegrad.nn.init": ("no_grad",), "rulegrad.nn.functional": ("Confi
 def write_pages(app: Any) -> None:
     FOLDER.mkdir(exist_ok=True)
     pages = {"tensor": tensor_page(), "rulegrad": functions_page(), "ops": ops_page(), "builtins": builtins_page()}
+    pages["limits"] = limits_page()
     pages.update({name: module_page(*what) for name, what in MODULES.items()})
     for name, text in pages.items():
         path = FOLDER / f"{name}.rst"
@@ -95,6 +99,50 @@ def ops_page() -> str:
     return "".join(lines)
 
 
+def declared(kind: type) -> list[Any]:
+    """The declarations of a kind in our rule files, in their order."""
+    from rulegrad import engine
+
+    return [d for d in engine.loaded().sources.declarations() if isinstance(d, kind)]
+
+
+def limit_rows() -> list[tuple[str, ...]]:
+    """The limits that rules ask targets for: name, type, default, unit and meaning, in Markdown."""
+    from rulegrad.lang import syntax
+
+    head = ("limit", "type", "default", "unit", "meaning")
+    rows = [(f"`{d.name}`", d.type, f"{d.default}", d.unit, d.doc) for d in declared(syntax.Limit)]
+    return [head, *rows]
+
+
+def flag_rows() -> list[tuple[str, ...]]:
+    from rulegrad.lang import syntax
+
+    return [("flag", "meaning"), *((f"`{d.name}`", d.doc) for d in declared(syntax.Flag))]
+
+
+def limits_page() -> str:
+    """What targets may say of their devices, as `rules/ops/limits.rules` declares it."""
+    parts = [title("Limits of targets"), "What targets may say of their devices, from ``rules/ops/limits.rules``.\n\n"]
+    for head, *rows in (limit_rows(), flag_rows()):
+        parts.append(".. list-table::\n   :header-rows: 1\n\n")
+        for row in (head, *rows):
+            parts += [f"   {'*' if not k else ' '} - {escaped(cell)}\n" for k, cell in enumerate(row)]
+        parts.append("\n")
+    return "".join(parts)
+
+
+def with_limits(page: str) -> str:
+    """A page in Markdown with the limits and flags between its two marks."""
+    begin, end = "<!-- limits -->\n", "<!-- end of limits -->"
+    tables = []
+    for head, *rows in (limit_rows(), flag_rows()):
+        lines = [head, ("---",) * len(head), *rows]
+        tables.append("".join(f"| {' | '.join(line)} |\n" for line in lines))
+    before, _, rest = page.partition(begin)
+    return before + begin + "\n" + "\n".join(tables) + "\n" + end + rest.partition(end)[2]
+
+
 def builtins_page() -> str:
     """The built-in functions of the rule language."""
     from rulegrad.lang.builtins import BUILTINS
@@ -141,3 +189,8 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("builder-inited", write_pages)
     app.connect("autodoc-process-docstring", docstring)
     return {"parallel_read_safe": True}
+
+
+if __name__ == "__main__":
+    accelerators = FOLDER.parent / "adding-an-accelerator.md"
+    accelerators.write_text(with_limits(accelerators.read_text(encoding="utf-8")), encoding="utf-8")

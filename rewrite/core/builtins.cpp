@@ -466,11 +466,11 @@ bool f_literal(Machine& m, Arguments a, uint32_t, Value& r) {
   return true;
 }
 
-bool f_limit(Machine& m, Arguments a, uint32_t count, Value& r) {
+bool f_limit(Machine& m, Arguments a, uint32_t, Value& r) {
   if (a[0].tag != Tag::Str) return false;
   auto found = m.program.limits.find(a[0].s->text);
-  if (found == m.program.limits.end() && count == 1) return false;
-  r = found == m.program.limits.end() ? a[1] : found->second;
+  if (found == m.program.limits.end()) return false;
+  r = found->second;
   return true;
 }
 

@@ -61,11 +61,11 @@ def test_what_a_target_must_declare(climb: Climb) -> None:
         "copy",
         (RULES, 'float64 "f64"', 'index "s64"'),
         (RULES, '    param    "{type} {name}"\n', ""),
-        (RULES, "    limit    rows 32, reductions 8, lanes_last 1, lanes_before_last 1\n", ""),
+        (RULES, "    limit    bandwidth 500, rate 2, launch 50000\n", ""),
     )
     found = [f["problem"] for f in rungs["load"]["findings"]]
     assert found == ["it has no template `param`", "float64 has no `type`"]
-    assert any("lanes_last" in note for note in rungs["load"]["notes"])
+    assert any("bandwidth" in note for note in rungs["load"]["notes"])
     assert rungs["copy"]["status"] == "skipped"
 
 

@@ -102,7 +102,7 @@ def test_the_tool_on_a_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["why", "--fusion", "%1", "--graph", str(path), "--target", "opencl"]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("%1 = SIN(%0) is kept in memory, for target opencl\n  stored by stage.repeated (rules/")
-    assert '> limit("launch", 10000) + 2 * transfer(n) = ' in printed
+    assert '> limit("launch") + 2 * transfer(n) = ' in printed
     assert printed.endswith("  costs are in nanoseconds, by the target's numbers\n")
     assert main(["why", "--fusion", "%2", "--graph", str(path), "--target", "opencl", "--json"]) == 1
     assert [one["stored"] for one in json.loads(capsys.readouterr().out)] == [False]

@@ -19,7 +19,7 @@ from rulegrad.lang.syntax import File, Span
 from rulegrad.workbench.analysis import analyse
 
 HERE = Path(__file__).parent
-OP_TABLE = HERE.parents[1] / "rules" / "ops" / "ops.rules"
+RULES = HERE.parents[1] / "rules"
 PASS = sorted((HERE / "pass").glob("*.rules"))
 FAIL = sorted((HERE / "fail").glob("*.rules"))
 NOTES = {"possible-loop", "not-joined"}
@@ -33,8 +33,9 @@ ANALYSED = {
 NOT_HERE = {"cannot-compile", "conflicting-files", "failing-test"}
 
 
-def op_table() -> File:
-    return parse_file(OP_TABLE.read_text(encoding="utf-8"), "ops.rules")
+def base() -> list[File]:
+    """The op table and the limits, beside which each example is checked."""
+    return [parse_file((RULES / name).read_text(encoding="utf-8"), name) for name in ("ops/ops.rules", "ops/limits.rules")]
 
 
 def diagnostics_of(path: Path) -> list[Diagnostic]:
@@ -43,7 +44,7 @@ def diagnostics_of(path: Path) -> list[Diagnostic]:
         file = parse_file(path.read_text(encoding="utf-8"), path.name)
     except RuleError as error:
         return list(error.diagnostics)
-    files = [op_table(), file]
+    files = [*base(), file]
     found = check(files) or (analyse(files, notes=path.stem in NOTES) if path.stem in ANALYSED else [])
     return [d for d in found if d.span.file == path.name]
 
@@ -66,7 +67,7 @@ def test_every_code_has_an_example(code: str) -> None:
 
 
 def test_the_op_table_is_clean() -> None:
-    assert report(check([op_table()])) == ""
+    assert report(check(base())) == ""
 
 
 def test_several_errors_at_once() -> None:

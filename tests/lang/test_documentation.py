@@ -28,11 +28,9 @@ from rulegrad.lang.parser import parse_file
 from rulegrad.workbench.rule_tests import RuleTests
 
 ROOT = Path(__file__).parents[2]
-BASE = ("ops/ops.rules", "kernel/pattern_views.rules")
+BASE = ("ops/ops.rules", "ops/limits.rules", "kernel/pattern_views.rules")
 DOCUMENTS = ("language.md", "writing-rules.md")
-LIMITS = {"rows": 32, "lanes_last": 16, "lanes_before_last": 4}
-# An example need not test each of its rules, nor come with a target.
-FINE = ("untested-rule", "unknown-flag")
+FINE = ("untested-rule",)  # an example need not test each of its rules
 _BLOCK = re.compile(r"^(?:<!-- rules (.*?) -->\n)?```rules\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -95,7 +93,7 @@ def test_is_checked(block: Block) -> None:
 @block_of
 def test_test_lines_hold(block: Block) -> None:
     engine.install_op_table()
-    tests = RuleTests(files_with(block), LIMITS)
+    tests = RuleTests(files_with(block))
     own = [case for case in tests.cases if case.test.span.file == block.path]
     problems = [f"{case.place}: rule {case.name} {problem}" for case in own if (problem := tests.run(case))]
     assert not problems, "\n".join(problems)

@@ -49,6 +49,7 @@ def test_the_compiled_rules_know_it() -> None:
     assert engine.target_declaration("c").limits["lanes_last"] == 16
 
 
+FANCY = 'flag fancy\n    doc "for a test"\n'
 FEATURES = """
 target plain:
     has    ADD
@@ -96,7 +97,7 @@ def test_a_feature_that_is_not_there(name: str, problem: str) -> None:
 
 
 def test_a_feature_is_one_of_a_target() -> None:
-    (found,) = check([parse_file("target faraway + fast:\n    limit rows 8\n", "features.rules")])
+    (found,) = check([parse_file(f"{FANCY}target faraway + fast:\n    flag fancy\n", "features.rules")])
     assert (found.code, found.message) == ("unknown-target", "there is no target `faraway`")
 
 
@@ -104,14 +105,12 @@ def test_a_feature_is_one_of_a_target() -> None:
     ("more", "code", "message"),
     [
         ("plain + both:\n    use other", "unknown-clause", "`use` does not stand in what features add: all of `other` would come with them"),
-        ("plain + fast + both:\n    flag odd", "duplicate-declaration", "`plain+fast+both` is declared already, as `plain+both+fast`"),
-        ("plain + odd + odd:\n    flag odd", "duplicate-key", "`plain+odd+odd` names a feature twice"),
+        ("plain + fast + both:\n    flag fancy", "duplicate-declaration", "`plain+fast+both` is declared already, as `plain+both+fast`"),
+        ("plain + odd + odd:\n    flag fancy", "duplicate-key", "`plain+odd+odd` names a feature twice"),
     ],
 )  # fmt: skip
 def test_mistakes_with_features(more: str, code: str, message: str) -> None:
-    text = (
-        "target plain:\n    limit rows 8\ntarget other:\n    limit rows 9\ntarget plain + both + fast:\n    flag odd\n"
-    )
+    text = f"{FANCY}target plain:\n    flag fancy\ntarget other:\n    flag fancy\ntarget plain + both + fast:\n    flag fancy\n"
     (found,) = check([parse_file(f"{text}target {more}\n", "features.rules")])
     assert (found.code, found.message) == (code, message)
 

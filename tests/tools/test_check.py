@@ -107,4 +107,4 @@ def test_misspelled_words_of_targets(tmp_path: Path, capsys: pytest.CaptureFixtu
         (4, "unknown-target", "did you mean `opencl`?"),
         (8, "unknown-flag", "did you mean `lanes_last`?"),
     ]
-    assert found[4][:2] == (9, "unknown-flag") and "c_arithmetic" in found[4][2]
+    assert found[4][:2] == (9, "unknown-flag") and "`flag fussed`" in found[4][2]

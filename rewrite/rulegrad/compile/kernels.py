@@ -197,10 +197,10 @@ def launch_sizes(program: UOp) -> tuple[tuple[int, ...], tuple[int, ...]]:
 def local_memory(program: UOp, target: str) -> int:
     """Bytes of local memory that a launch asks for: each buffer's, rounded up to the target's limit `local_alignment`.
 
-    0 where the target has no such limit: there the source of a kernel says what it needs.
+    0 where that is 0: there the source of a kernel says what it needs.
     """
-    step = engine.target(target).limits.get("local_alignment")
-    if step is None:
+    step = engine.target(target).limits["local_alignment"]
+    if not step:
         return 0
     buffers = [n for n in program.toposort() if n.op == "BUFFER" and n.attrs["space"] == "local"]
     sizes = [math.prod(n.shape) * as_dtype(n.dtype).itemsize for n in buffers]
@@ -210,9 +210,9 @@ def local_memory(program: UOp, target: str) -> int:
 def tensor_maps(program: UOp, target: str) -> tuple[TensorMap, ...]:
     """The maps that a launch gives a program for its copies of boxes, in the order of their numbers.
 
-    () where the target has no limit `box_lines`: there nothing is copied so.
+    () where the target's limit `box_lines` is 0: there nothing is copied so.
     """
-    if not engine.target(target).limits.get("box_lines"):
+    if not engine.target(target).limits["box_lines"]:
         return ()
     nodes = {n.attrs["number"]: n for n in program.toposort() if n.op == "TENSOR_MAP"}
     return tuple(

@@ -86,14 +86,14 @@ def program(sources: Sources, target: str | None, strict: bool, seed: int | None
 
 def target(sources: Sources, name: str) -> bytes:
     """The fields of a target's TargetFacts."""
-    return kept.to_bytes(_target_facts(target_declaration(sources, name)))
+    return kept.to_bytes(_target_facts(sources, target_declaration(sources, name)))
 
 
 def summary(sources: Sources) -> bytes:
     """What the files declare, by name: see `engine.summary`."""
     found: dict[str, dict[str, Any]] = {"pipelines": {}, "targets": {}, "externs": {}, "passes": {}, "ops": {}}
     for one in targets.examples(sources.declarations()):
-        found["targets"][one.name] = _target_facts(one)
+        found["targets"][one.name] = _target_facts(sources, one)
     for declaration in sources.declarations():
         if isinstance(declaration, syntax.Pipeline):
             found["pipelines"][declaration.name] = declaration.steps
@@ -112,9 +112,9 @@ def rules(sources: Sources) -> bytes:
     return kept.to_bytes({name: tuple(known) for name, known in _rule_facts(sources.declarations()).items()})
 
 
-def _target_facts(declared: syntax.Target) -> tuple[Any, ...]:
-    dtypes = declared.dtypes | declared.types.keys()
-    return declared.render, declared.templates, dtypes, declared.limits, declared.types, declared.dtypes
+def _target_facts(sources: Sources, declared: syntax.Target) -> tuple[Any, ...]:
+    dtypes, limits = declared.dtypes | declared.types.keys(), targets.limits(sources.declarations(), declared)
+    return declared.render, declared.templates, dtypes, limits, declared.types, declared.dtypes
 
 
 def _rule_facts(declarations: Iterable[syntax.Declaration]) -> Mapping[str, RuleFacts]:

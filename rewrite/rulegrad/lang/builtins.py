@@ -115,7 +115,7 @@ BUILTINS: dict[str, Builtin] = _table(
     # ---- target facts ----
     ("type(T)", 1, 1, (RENDER,), "the target's name of a dtype"),
     ("literal(c)", 1, 1, (RENDER,), "the target's spelling of a constant's value"),
-    ('limit("name", n)', 1, 2, _R, "a number from the target's limits; n where it says none"),
+    ('limit("name")', 1, 1, _R, "a number of the target; where it does not say it, the default of the limit"),
     ("has(OP)", 1, 1, (NEEDS,), "the target has the op"),
     ("supports(T)", 1, 1, (NEEDS,), "the target has the dtype"),
     ("flag(NAME)", 1, 1, (NEEDS,), "the target declares the flag"),

@@ -506,6 +506,28 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """`limit rows: positive = 32`: a number that rules ask for; the default where a target does not say it."""
+
+    name: str
+    type: str
+    default: int
+    span: Span
+    unit: str = ""
+    tested: int | None = None  # what test lines without a target have, where that is not the default
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """`flag slow_math`: what a target says or does not say."""
+
+    name: str
+    span: Span
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Pipeline:
     name: str
     steps: tuple[str, ...]
@@ -543,6 +565,8 @@ Declaration = (
     | Definition
     | Extern
     | Target
+    | Limit
+    | Flag
     | Pipeline
     | PipelineEdit
     | RulesOff

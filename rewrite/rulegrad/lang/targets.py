@@ -39,6 +39,26 @@ def find(declarations: Iterable[syntax.Declaration], name: str) -> syntax.Target
     return found
 
 
+def limits(
+    declarations: Iterable[syntax.Declaration], target: syntax.Target | None, tested: bool = False
+) -> dict[str, int]:
+    """What `limit("name")` gives for a target: its numbers, and the defaults of the other limits.
+
+    tested: in place of the defaults, what test lines that name no target have.
+
+    >>> from rulegrad.lang.parser import parse_file
+    >>> text = "limit rows: positive = 32\\n    tested 8\\nlimit lanes: positive = 1\\ntarget t:\\n    limit rows 16\\n"
+    >>> file = parse_file(text, "t.rules")
+    >>> limits(file.declarations, file.declarations[-1])
+    {'rows': 16, 'lanes': 1}
+    >>> limits(file.declarations, None, tested=True)
+    {'rows': 8, 'lanes': 1}
+    """
+    declared = (d for d in declarations if isinstance(d, syntax.Limit))
+    found = {d.name: d.default if d.tested is None or not tested else d.tested for d in declared}
+    return {**found, **(target.limits if target else {})}
+
+
 def additions_to(base: str, declarations: Iterable[syntax.Declaration]) -> list[syntax.Target]:
     """What the declarations say about features of the target `base`, in their order."""
     targets = (d for d in declarations if isinstance(d, syntax.Target))

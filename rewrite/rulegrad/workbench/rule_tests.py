@@ -9,7 +9,7 @@ Both sides are built by the engine, as templates are. A name with a kind is a va
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -26,17 +26,6 @@ from rulegrad.lang.compiler.scope import Binding, Emitter
 from rulegrad.lang.targets import find
 from rulegrad.lang.walk import expressions_in
 
-#: What `limit("name")` gives in test lines; others have the values that users' targets give them.
-LIMITS = {
-    "rows": 32,
-    "lanes_last": 16,
-    "lanes_before_last": 4,
-    "accumulators": 1024,
-    "reduction_lanes": 16,
-    "column_lanes": 16,
-    "kept_row": 8192,
-    "subgroup_items": 4,
-}
 WHOLE = ("collect", "flow")  # kinds of passes whose rules depend on what was gathered
 _MANY = 0x7FFFFFFF
 
@@ -126,15 +115,6 @@ def selected(rules: Sequence[Owned], names: Sequence[str], paths: Collection[str
     return [r for r in rules if chosen & {r.name, r.owner, r.rule.name} or r.rule.span.file in paths]
 
 
-def limits_of(files: Sequence[syntax.File]) -> dict[str, int]:
-    """The limits of all targets, one of each name."""
-    found: dict[str, int] = {}
-    for declaration in (d for f in files for d in f.declarations):
-        if isinstance(declaration, syntax.Target):
-            found = {**declaration.limits, **found}
-    return found
-
-
 def with_hosts(program: Program, files: Sequence[syntax.File]) -> None:
     """Gives a program the host's functions that externs of the files name. Raises RuleError where one is missing."""
     for declaration in (d for f in files for d in f.declarations):
@@ -156,12 +136,11 @@ def externs(files: Sequence[syntax.File]) -> Iterator[tuple[str, str, tuple[synt
 class RuleTests:
     """All test lines of some rule files, compiled into one program.
 
-    limits: what `limit("name")` gives while testing; hosts: whether externs call the host, and have their test lines;
-    only: the files whose test lines these are, where not of all.
+    hosts: whether externs call the host, and have their test lines; only: the files whose test lines these are, where
+    not of all.
     """
 
     files: Sequence[syntax.File]
-    limits: Mapping[str, int] = field(default_factory=lambda: LIMITS)
     hosts: bool = False
     only: Collection[str] = ()
     cases: list[Case] = field(default_factory=list)
@@ -178,7 +157,7 @@ class RuleTests:
     def _compiled(self, target: str) -> Program:
         """The requirements of test lines for a target; for none, all rules are there, whatever they need."""
         declared = find((d for f in self.files for d in f.declarations), target) if target else None
-        compiler = ProgramCompiler(self.files, declared, False)
+        compiler = ProgramCompiler(self.files, declared, False, tested=declared is None)
         if declared is None:
             compiler.rules = EveryNeedMet(compiler.library, compiler.assembler, compiler.rules.facts)
         compiler.compile()
@@ -194,8 +173,6 @@ class RuleTests:
                     sides[name].append(_builder(compiler, case, expression, several and name != "argument"))
         for name, side in sides.items():
             compiler.assembler.passes.append(CompiledPass(name, PASS_KINDS.index("walk"), -1, side, [], []))
-        if declared is None:
-            compiler.assembler.limits.update(self.limits)
         program = Program(compiler.serialize())
         if self.hosts:
             with_hosts(program, self.files)

@@ -13,10 +13,10 @@ from rulegrad.lang.checker.declarations import (
     check_pass,
     check_pipeline,
     check_ruleset,
-    check_target,
 )
 from rulegrad.lang.checker.edits import check_edit, check_off
 from rulegrad.lang.checker.op_table import check_class, check_dtype, check_op
+from rulegrad.lang.checker.targets import check_flag, check_limit, check_target
 from rulegrad.lang.checker.views import check_table, check_view
 from rulegrad.lang.checker.world import World
 from rulegrad.lang.diagnostics import Diagnostic
@@ -65,6 +65,10 @@ def _check(world: World, declaration: syntax.Declaration) -> None:
         check_table(world, declaration)
     elif isinstance(declaration, syntax.Target):
         check_target(world, declaration)
+    elif isinstance(declaration, syntax.Limit):
+        check_limit(world, declaration)
+    elif isinstance(declaration, syntax.Flag):
+        check_flag(world, declaration)
     elif isinstance(declaration, syntax.Pipeline):
         check_pipeline(world, declaration)
     elif isinstance(declaration, syntax.PipelineEdit):

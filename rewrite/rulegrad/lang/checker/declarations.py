@@ -1,4 +1,4 @@
-"""Declarations as wholes: duplicates, unions, passes, functions, definitions, externs, targets, pipelines."""
+"""Declarations as wholes: duplicates, unions, passes, functions, definitions, externs, pipelines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from rulegrad.lang.checker.expressions import GUARD, TEMPLATE, ExpressionChecker
 from rulegrad.lang.checker.gathering import check_gathered
 from rulegrad.lang.checker.rules import Setting, check_rules, check_test
 from rulegrad.lang.checker.scope import LET, PARAMETER, VALUE, Binding, Scope
-from rulegrad.lang.checker.views import check_rows
 from rulegrad.lang.checker.world import World, first_declared
 from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.lang.walk import calls_in, expressions_in
@@ -217,74 +216,6 @@ def check_extern(world: World, extern: syntax.Extern) -> None:
         world.report("untested-extern", message, extern.span, hint)
     for test in extern.tests:
         check_test(world, test)
-
-
-def check_target(world: World, target: syntax.Target) -> None:
-    """Its ops, dtypes, tables and render pass exist, and its rows have what their tables say."""
-    table = world.table
-    for name in sorted(target.ops):
-        if table.resolve_ops(name) is None:
-            known = [*table.ops, *table.op_classes]
-            world.report_unknown("unknown-op", "op", name, target.spans[name], known)
-    spelled = {key.split(" ")[1] for key in target.literals if key.startswith(("suffix ", "memory "))}
-    for name in sorted(target.dtypes | target.types.keys() | spelled):
-        if table.resolve_dtypes(name) is None:
-            known = [*table.dtypes, *table.dtype_classes]
-            world.report_unknown("unknown-dtype", "dtype", name, target.spans[name], known)
-    for name, rows in target.rows.items():
-        if name in world.tables:
-            check_rows(world, world.tables[name], rows)
-        else:
-            world.report_unknown("unknown-table", "table", name, target.spans[name], world.tables)
-    _check_asked(world, target)
-    if target.features:
-        _check_features(world, target)
-    names = list(world.targets)
-    bases = names[: names.index(target.name)]
-    if target.base and target.base not in bases:
-        world.report_unknown("unknown-target", "target", target.base, target.spans[target.base], bases)
-    if target.render:
-        renders = [name for name, declared in world.passes.items() if declared.kind == "render"]
-        if target.render not in renders:
-            span = target.spans[target.render]
-            world.report_unknown("unknown-pass", "render pass", target.render, span, renders)
-
-
-def _check_asked(world: World, target: syntax.Target) -> None:
-    """Rules ask for its limits and flags; and it is not a misspelling of another target."""
-    for kind, names, known in (("limit", target.limits, world.limits_asked), ("flag", target.flags, world.flags_asked)):
-        for name in sorted(names):
-            if known and name not in known:
-                span = target.spans.get(f"limit {name}") or target.spans.get(name) or target.span
-                message = f"no rule asks for a {kind} `{name}`"
-                world.report("unknown-flag", message, span, did_you_mean(name, known))
-    if not (target.render or target.base or target.ops or target.features):
-        others = [name for name, other in world.targets.items() if other is not target and other.ops]
-        if close := did_you_mean(target.name, others):
-            message = f"the target `{target.name}` has no ops"
-            world.report("unknown-target", message, world.locate(target.span, target.name), close)
-
-
-def _check_features(world: World, target: syntax.Target) -> None:
-    """They are features of a target, no other declaration is of the same ones, and no whole target comes with them."""
-    base, *features = target.name.split("+")
-    if base not in world.targets:
-        plain = [name for name, declared in world.targets.items() if not declared.features]
-        world.report_unknown("unknown-target", "target", base, world.locate(target.span, base), plain)
-    if len(set(features)) < len(features):
-        world.report("duplicate-key", f"`{target.name}` names a feature twice", target.span)
-    for name, other in world.targets.items():
-        if other is target:
-            break
-        if name.split("+")[0] == base and set(other.features) == set(features):
-            message = f"`{target.name}` is declared already, as `{name}`"
-            hint = f"write `target {name.replace('+', ' + ')}`, in one place"
-            world.report("duplicate-declaration", message, target.span, hint, first_declared(other.span))
-            break
-    if target.base:
-        message = f"`use` does not stand in what features add: all of `{target.base}` would come with them"
-        hint = f"leave the line out: what `{base}` has is there"
-        world.report("unknown-clause", message, target.spans[target.base], hint)
 
 
 def check_pipeline(world: World, pipeline: syntax.Pipeline) -> None:

@@ -29,6 +29,7 @@ from rulegrad.lang.checker.scope import (
     Names,
     Scope,
 )
+from rulegrad.lang.checker.targets import check_declared
 from rulegrad.lang.checker.views import check_column, table_of
 from rulegrad.lang.checker.world import World
 from rulegrad.lang.diagnostics import did_you_mean
@@ -302,16 +303,12 @@ class ExpressionChecker:
             self.world.report("misplaced-function", message, call.span)
         elif not any(is_sequence(argument) for argument in call.arguments) or builtin.maximum is not None:
             self._check_count(call, builtin.minimum, builtin.maximum, f"`{builtin.signature}`")
-        if call.function == "limit" and len(call.arguments) in (1, 2):
-            self._check_limit(*call.arguments)
-
-    def _check_limit(self, name: syntax.Expression, otherwise: syntax.Expression | None = None) -> None:
-        limits = {limit for target in self.world.targets.values() for limit in target.limits}
-        if self.world.targets and isinstance(name, syntax.Literal) and name.value not in limits:
-            if otherwise is not None and not did_you_mean(str(name.value), limits):
-                return  # one that a target may say
-            what = "target with a limit"
-            self.world.report_unknown("unknown-flag", what, str(name.value), name.span, limits)
+        if call.function == "limit" and len(call.arguments) == 1:
+            name = call.arguments[0]
+            if isinstance(name, syntax.Literal) and isinstance(name.value, str):
+                check_declared(self.world, "limit", name.value, name.span)
+            else:
+                self.world.report("misplaced-expression", '`limit` takes a name in quotes: `limit("rows")`', name.span)
 
     def _check_count(self, call: syntax.Call, low: int, high: int | None, head: str) -> None:
         count = len(call.arguments)

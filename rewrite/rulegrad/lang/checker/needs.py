@@ -5,6 +5,7 @@ from __future__ import annotations
 from rulegrad.lang import syntax
 from rulegrad.lang.builtins import BUILTINS, NEEDS
 from rulegrad.lang.checker.scope import DTYPE, OP, Scope
+from rulegrad.lang.checker.targets import check_declared
 from rulegrad.lang.checker.world import World
 from rulegrad.lang.diagnostics import did_you_mean
 
@@ -48,9 +49,4 @@ def _check_call(world: World, scope: Scope, call: syntax.Call) -> None:
         if not found:
             world.report_unknown("unknown-dtype", "dtype", name.name, name.span, table.dtypes)
     else:
-        flags = {flag for target in world.targets.values() for flag in target.flags}
-        if world.targets and name.name not in flags and world.flags_asked[name.name] == 1:
-            known = flags | {flag for flag, count in world.flags_asked.items() if count > 1}
-            message = f"there is no target with a flag `{name.name}`"
-            hint = did_you_mean(name.name, known) or f"flags are {', '.join(sorted(known)) or 'lines of a target'}"
-            world.report("unknown-flag", message, name.span, hint)
+        check_declared(world, "flag", name.name, name.span)

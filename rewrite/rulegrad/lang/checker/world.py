@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rulegrad.lang import syntax
 from rulegrad.lang.diagnostics import Diagnostic, did_you_mean, place
 from rulegrad.lang.optable import OpTable
-from rulegrad.lang.walk import calls_of
 
 
 class World:
@@ -28,19 +26,12 @@ class World:
         self.views: dict[str, syntax.View] = {}
         self.tables: dict[str, syntax.Table] = {}
         self.targets: dict[str, syntax.Target] = {}
+        self.limits: dict[str, syntax.Limit] = {}
+        self.flags: dict[str, syntax.Flag] = {}
         self.pipelines: dict[str, syntax.Pipeline] = {}
         self.gathered: dict[str, int] = {}  # facts and states of the pass that is checked: number of their keys
         for declaration in self.declarations:
             self._index(declaration)
-        # a flag that several rules ask for is not a misspelling, even if no target here has it
-        self.flags_asked = Counter(
-            a.name for call in calls_of(self.declarations, "flag") for a in call.arguments if isinstance(a, syntax.Name)
-        )
-        self.limits_asked = frozenset(
-            str(call.arguments[0].value)
-            for call in calls_of(self.declarations, "limit")
-            if call.arguments and isinstance(call.arguments[0], syntax.Literal)
-        )
         self.attribute_names = {a for op in self.table.ops.values() for a in op.attributes}
 
     def _index(self, declaration: syntax.Declaration) -> None:
@@ -60,6 +51,10 @@ class World:
             self.tables.setdefault(declaration.name, declaration)
         elif isinstance(declaration, syntax.Target):
             self.targets.setdefault(declaration.name, declaration)
+        elif isinstance(declaration, syntax.Limit):
+            self.limits.setdefault(declaration.name, declaration)
+        elif isinstance(declaration, syntax.Flag):
+            self.flags.setdefault(declaration.name, declaration)
         elif isinstance(declaration, syntax.Pipeline):
             self.pipelines.setdefault(declaration.name, declaration)
 

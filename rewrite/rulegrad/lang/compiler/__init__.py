@@ -19,6 +19,7 @@ from rulegrad.lang.compiler.op_code import OpTableCompiler
 from rulegrad.lang.compiler.rules import RuleCompiler, TargetFacts
 from rulegrad.lang.compiler.scope import Library, problem
 from rulegrad.lang.optable import OpTable
+from rulegrad.lang.targets import limits
 from rulegrad.lang.walk import has_clause
 
 # In the order of the engine's PassKind.
@@ -74,10 +75,15 @@ def compile_program(
 
 
 class ProgramCompiler:
-    """Compiles the declarations of all files into one program."""
+    """Compiles the declarations of all files into one program; `tested`: with limits as test lines have them."""
 
     def __init__(
-        self, files: Sequence[syntax.File], target: syntax.Target | None, strict: bool, seed: int | None = None
+        self,
+        files: Sequence[syntax.File],
+        target: syntax.Target | None,
+        strict: bool,
+        seed: int | None = None,
+        tested: bool = False,
     ) -> None:
         self.library = library_of(files, target.rows if target is not None else {})
         self.target = target
@@ -87,6 +93,7 @@ class ProgramCompiler:
         declarations = [d for f in files for d in f.declarations]
         self.rulesets = {d.name: d for d in declarations if isinstance(d, syntax.Ruleset)}
         self.passes = [d for d in declarations if isinstance(d, syntax.Pass)]
+        self.assembler.limits.update(limits(declarations, target, tested))
 
     def compile(self) -> bytes:
         for function in self.library.functions.values():
@@ -119,7 +126,6 @@ class ProgramCompiler:
 
     def _spellings(self, target: syntax.Target) -> None:
         self.assembler.types = dict(target.types)
-        self.assembler.limits = dict(target.limits)
         for key, text in target.literals.items():
             kind, _, name = key.partition(" ")
             named = kind in ("suffix", "memory") and name

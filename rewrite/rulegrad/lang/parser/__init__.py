@@ -19,7 +19,7 @@ from rulegrad.lang.parser.edits import parse_insert, parse_off, parse_remove
 from rulegrad.lang.parser.op_table import parse_class, parse_dtype, parse_op
 from rulegrad.lang.parser.passes import parse_function, parse_pass, parse_pipeline, parse_ruleset
 from rulegrad.lang.parser.tables import parse_table, parse_view
-from rulegrad.lang.parser.targets import parse_target
+from rulegrad.lang.parser.targets import parse_flag, parse_limit, parse_target
 
 __all__ = ["DECLARATION_WORDS", "parse_file", "parse_what_can_be"]
 
@@ -36,6 +36,8 @@ _DECLARATIONS: dict[str, _Parse] = {
     "def": parse_definition,
     "extern": parse_extern,
     "target": parse_target,
+    "limit": parse_limit,
+    "flag": parse_flag,
     "pipeline": parse_pipeline,
     "insert": parse_insert,
     "remove": parse_remove,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rulegrad.lang import syntax
@@ -13,6 +13,9 @@ from rulegrad.lang.parser.cursor import Cursor
 from rulegrad.lang.parser.expressions import parse_expression
 from rulegrad.lang.parser.names import parse_integer
 from rulegrad.lang.parser.texts import parse_spelling
+
+#: What may stand below a declaration: its word, the field that it fills, and how it is read.
+Properties = Mapping[str, tuple[str, Callable[[Cursor], Any]]]
 
 
 def parse_dtype(source: Source, line: Line, body: list[Line]) -> syntax.DtypeDeclaration | None:
@@ -63,9 +66,7 @@ def parse_union(cursor: Cursor) -> tuple[str, ...]:
 def parse_op(source: Source, line: Line, body: list[Line]) -> syntax.OpDeclaration | None:
     """An op's head and the properties below it."""
     head = attempt(source, line, _op_head)
-    properties: dict[str, Any] = {}
-    for property_line, continuation in group(source, body):
-        attempt(source, joined(property_line, continuation), lambda cursor: _property(cursor, properties))
+    properties = parse_properties(source, body, "an op", _PROPERTIES)
     if head is None:
         return None
     return syntax.OpDeclaration(**{"classes": (), "flags": (), **head, **properties})
@@ -125,15 +126,22 @@ def _parameter(cursor: Cursor) -> syntax.Parameter:
     return syntax.Parameter(name.text, kind, variadic, optional, cursor.span_from(name))
 
 
-def _property(cursor: Cursor, properties: dict[str, Any]) -> None:
-    """One line below an op, put into `properties` under its field of OpDeclaration."""
+def parse_properties(source: Source, body: list[Line], owner: str, known: Properties) -> dict[str, Any]:
+    """The lines below an owner, each a word and what it says, under the names of their fields."""
+    found: dict[str, Any] = {}
+    for line, continuation in group(source, body):
+        attempt(source, joined(line, continuation), lambda cursor: _property(cursor, found, owner, known))
+    return found
+
+
+def _property(cursor: Cursor, properties: dict[str, Any], owner: str, known: Properties) -> None:
     key = cursor.token
-    if key.kind != NAME or key.text not in _PROPERTIES:
-        hint = did_you_mean(key.text, _PROPERTIES) or "one of " + ", ".join(_PROPERTIES)
+    if key.kind != NAME or key.text not in known:
+        hint = did_you_mean(key.text, known) or "one of " + ", ".join(known)
         span = cursor.source.span(key)
-        raise cursor.problem("unknown-clause", f"an op has no property `{key.text}`", span, hint)
+        raise cursor.problem("unknown-clause", f"{owner} has no property `{key.text}`", span, hint)
     cursor.advance()
-    field, read = _PROPERTIES[key.text]
+    field, read = known[key.text]
     if field == "checks":
         properties[field] = (*properties.get(field, ()), read(cursor))
     elif field in properties:
@@ -162,7 +170,7 @@ def _check(cursor: Cursor) -> tuple[syntax.Expression, str]:
     return condition, cursor.string("the message, in quotes")
 
 
-_PROPERTIES: dict[str, tuple[str, Callable[[Cursor], Any]]] = {
+_PROPERTIES: Properties = {
     "class": ("classes", parse_names),
     "flags": ("flags", parse_names),
     "identity": ("identity", parse_expression),

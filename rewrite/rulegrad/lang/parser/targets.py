@@ -1,4 +1,4 @@
-"""`target`: what a device has, and how it spells things."""
+"""`target`: what a device has, and how it spells things; `limit` and `flag`: what rules may ask it for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rulegrad.lang.lexer import NAME, NUMBER, Line, Source
 from rulegrad.lang.parser.blocks import attempt, group, joined, line_span, require_block
 from rulegrad.lang.parser.cursor import Cursor
 from rulegrad.lang.parser.names import parse_integer
-from rulegrad.lang.parser.op_table import parse_names
+from rulegrad.lang.parser.op_table import Properties, parse_names, parse_properties
 from rulegrad.lang.parser.tables import parse_row
 
 Value = TypeVar("Value", str, int)
@@ -21,6 +21,14 @@ TEMPLATE_WORDS = (
     *("kernel", "kernel_of_groups", "param", "separator", "unused", "value", "prologue", "builtins", "shared"),
     "tensor_map",
 )
+
+_FLAG_PROPERTIES: Properties = {"doc": ("doc", lambda cursor: cursor.string())}
+_LIMIT_PROPERTIES: Properties = {
+    "unit": ("unit", lambda cursor: cursor.string()),
+    "tested": ("tested", parse_integer),
+    **_FLAG_PROPERTIES,
+}
+LIMIT_WORDS, FLAG_WORDS = tuple(_LIMIT_PROPERTIES), tuple(_FLAG_PROPERTIES)
 
 
 @dataclasses.dataclass(slots=True)
@@ -64,6 +72,29 @@ def parse_target(source: Source, line: Line, body: list[Line]) -> syntax.Target 
         {table: tuple(rows) for table, rows in items.rows.items()},
         items.base,
     )
+
+
+def parse_limit(source: Source, line: Line, body: list[Line]) -> syntax.Limit | None:
+    """`limit NAME: TYPE = DEFAULT` and its properties."""
+    head = attempt(source, line, _limit_head)
+    properties = parse_properties(source, body, "a limit", _LIMIT_PROPERTIES)
+    return None if head is None else syntax.Limit(*head, line_span(source, line), **properties)
+
+
+def _limit_head(cursor: Cursor) -> tuple[str, str, int]:
+    cursor.expect("limit")
+    name = cursor.name("the limit's name").text
+    cursor.expect(":", "a limit is written `limit NAME: TYPE = DEFAULT`")
+    kind = cursor.name("its type").text
+    cursor.expect("=", "a limit has a default: `limit NAME: TYPE = DEFAULT`")
+    return name, kind, parse_integer(cursor)
+
+
+def parse_flag(source: Source, line: Line, body: list[Line]) -> syntax.Flag | None:
+    """`flag NAME` and its doc."""
+    name = attempt(source, line, lambda cursor: (cursor.expect("flag"), cursor.name("the flag's name").text)[1])
+    properties = parse_properties(source, body, "a flag", _FLAG_PROPERTIES)
+    return None if name is None else syntax.Flag(name, line_span(source, line), **properties)
 
 
 def _target_head(cursor: Cursor) -> str:

@@ -11,19 +11,18 @@ from rulegrad import engine
 from rulegrad.engine.sources import Sources, read_sources, target_file
 from rulegrad.errors import DeviceError, RuleError
 from rulegrad.lang import syntax
-from rulegrad.lang.walk import calls_of
 from rulegrad.runtime import device as contract
 from rulegrad.runtime import devices
 from rulegrad.runtime.backends import Backend
 from rulegrad.runtime.device import KINDS, Device, Discovery
 from rulegrad.workbench.conformance.report import Rung, problem_of
+from rulegrad.workbench.diagnosis.measuring import COSTS
 
 _ATTRIBUTES = {"name": str, "target": str, "interprets": bool, "memory": int}
 _TEMPLATES = {
     "kernel": 'the head of a kernel: `kernel "void {name}({params}) {{"`',
     "param": 'one parameter of it: `param "{type}* {name}"`',
 }
-_COSTS = ("bandwidth", "rate", "launch")
 
 
 def methods() -> list[str]:
@@ -134,10 +133,7 @@ def check_target(opened: Device, rung: Rung) -> None:
     for problem, hint in _missing(target, opened.interprets):
         rung.found(f"target {target.name}", problem, hint)
     rung.tried += len(target.dtypes) + len(_TEMPLATES)
-    limits = [name for name in limits_without_default() if name not in target.limits]
-    if limits and not opened.interprets:
-        rung.notes.append(f"without `limit {' …`, `limit '.join(limits)} …`, the rules that ask for it do not fire")
-    costs = [name for name in _COSTS if name not in target.limits]
+    costs = [name for name in COSTS if name not in target.limits]
     if costs:
         measure = f"python -m rulegrad devices --measure {opened.name}"
         rung.notes.append(f"the cost model takes usual numbers for {', '.join(costs)}; `{measure}` measures them")
@@ -164,16 +160,3 @@ def _missing(target: syntax.Target, interprets: bool) -> Iterator[tuple[str, str
     for dtype in sorted(target.dtypes):
         if dtype not in target.types:
             yield f"{dtype} has no `type`", f'add `type {dtype} "…"`: what it is called in the device\'s language'
-
-
-def limits_without_default() -> list[str]:
-    """The limits that rules ask a target for and have no number of their own for.
-
-    >>> "rows" in limits_without_default()
-    True
-    """
-    found: dict[str, None] = {}
-    for call in calls_of(engine.loaded().sources.declarations(), "limit"):
-        if len(call.arguments) == 1 and isinstance(call.arguments[0], syntax.Literal):
-            found[str(call.arguments[0].value)] = None
-    return sorted(found)

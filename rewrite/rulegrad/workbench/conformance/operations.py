@@ -127,7 +127,7 @@ class Operations:
         return all(node.dtype in known for node in case.graph.toposort())
 
     def _grouped(self, cases: Sequence[_Case]) -> list[_Group]:
-        most = max(1, min(_GROUP, self._target.limits.get("arguments", 64) - 3))
+        most = max(1, min(_GROUP, engine.target(self._target.name).limits["arguments"] - 3))
         alike: dict[tuple[tuple[UOp, ...], bool], list[_Case]] = {}
         for case in cases:
             alike.setdefault((case.leaves, case.exact_sums), []).append(case)

@@ -19,7 +19,7 @@ from rulegrad.runtime.buffer import Buffer, Layout
 from rulegrad.runtime.profile import launch, profile
 from rulegrad.tensor.tensor import Tensor
 
-UNITS: Final = {"bandwidth": "bytes a microsecond", "rate": "operations a microsecond", "launch": "nanoseconds"}
+COSTS: Final = ("bandwidth", "rate", "launch")  # the limits that the cost model counts with
 
 _RUNS: Final = 7
 _LONG: Final = 0.01  # seconds: a run that takes as long is not hidden by what starts and ends it
@@ -30,7 +30,7 @@ _LAUNCHES: Final = 64  # in a run
 
 
 def measure(device: str) -> dict[str, int]:
-    """The numbers of `UNITS` for a device, as `limit` lines of its target have them.
+    """The numbers of `COSTS` for a device, as `limit` lines of its target have them.
 
     bandwidth: bytes read and written by a copy. rate: float32 operations of chains of multiply-adds, two each. launch:
     from launch to launch of a kernel on one element. Raises DeviceError where the device fails.

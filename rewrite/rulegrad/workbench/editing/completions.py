@@ -10,11 +10,12 @@ from rulegrad.lang.builtins import BUILTINS, NEEDS, OP_TABLE, RENDER, RULE
 from rulegrad.lang.parser import DECLARATION_WORDS
 from rulegrad.lang.parser.op_table import PROPERTY_WORDS
 from rulegrad.lang.parser.rules import CLAUSE_WORDS
-from rulegrad.lang.parser.targets import ITEM_WORDS
+from rulegrad.lang.parser.targets import FLAG_WORDS, ITEM_WORDS, LIMIT_WORDS
 from rulegrad.workbench.editing.lookup import head_of
 from rulegrad.workbench.editing.project import Project
 from rulegrad.workbench.editing.symbols import FACT, STATE, Symbol, symbols
 
+_PROPERTIES = {"op": PROPERTY_WORDS, "target": ITEM_WORDS, "limit": LIMIT_WORDS, "flag": FLAG_WORDS}
 _NAMED = ("op", "class", "dtype", "table", "view", "function", "def", "extern")
 
 
@@ -51,8 +52,12 @@ def _fitting(project: Project, name: str, before: str, head: str, line: int) -> 
     if re.fullmatch(r"\s+test\s+on\s+\w*", before):
         yield from (_of(symbol) for symbol in declared if symbol.kind == "target")
         return
+    if asked := re.search(r"""(?:\b(limit|flag)\(['"]?|^\s+(limit|flag)\s.*?)\w*$""", before):
+        kind = asked.group(1) or asked.group(2)
+        yield from (_of(symbol) for symbol in declared if symbol.kind == kind)
+        return
     if re.fullmatch(r"\s+\w*", before):
-        words = {"op": PROPERTY_WORDS, "target": ITEM_WORDS}.get(block, CLAUSE_WORDS)
+        words = _PROPERTIES.get(block, CLAUSE_WORDS)
         yield from (Completion(word, "word") for word in words)
     for symbol in own:
         if symbol.whole.line <= line <= symbol.whole.end_line:

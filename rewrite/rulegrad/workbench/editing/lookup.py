@@ -115,6 +115,10 @@ def _kinds(word: Word) -> Iterator[tuple[str, ...]]:
         yield ("function",) if "reverse" in word.before else ("ruleset",)
     elif word.first == "test" and re.fullmatch(r"\s*test\s+on\s+", word.before):
         yield ("target",)
+    elif asked := re.search(r"""\b(limit|flag)\(['"]?$""", word.before):
+        yield (asked.group(1),)
+    elif block == "target" and word.first in ("limit", "flag"):
+        yield (word.first,)
     elif word.first == "cost":
         yield ("function",)
     if word.after.lstrip().startswith("("):

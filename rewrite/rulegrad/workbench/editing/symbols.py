@@ -22,6 +22,8 @@ KINDS: dict[type, str] = {
     syntax.Definition: "def",
     syntax.Extern: "extern",
     syntax.Target: "target",
+    syntax.Limit: "limit",
+    syntax.Flag: "flag",
     syntax.Pipeline: "pipeline",
 }
 RULE = "rule"

@@ -1,4 +1,4 @@
-"""Columns: properties below an op or a target, and what stands on lines one below the other and reads as a table."""
+"""Columns: properties below ops and targets, and what stands on lines one below the other and reads as a table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rulegrad.workbench.formatter.entries import DECLARATION, PROPERTY, ROW, RUL
 from rulegrad.workbench.formatter.layout import INDENT, WIDTH
 
 # where the value of a property begins, after its indentation
-_VALUE_COLUMN = {"op": 10, "target": 9}
+_VALUE_COLUMN = {"op": 10, "target": 9, "limit": 10, "flag": 10}
 _WIDEST_NAME = 12  # of a rule whose pattern is aligned with its neighbours'
 
 

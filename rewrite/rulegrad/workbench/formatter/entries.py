@@ -13,12 +13,12 @@ DECLARATION = "declaration"  # in column 0; only its brackets can be broken
 DEFINITION = "definition"  # a `def`: also after its `=`
 RULE = "rule"  # `name: pattern -> template`, and facts and sends: also at `:` and `->`
 CLAUSE = "clause"  # a word and what follows: anywhere
-PROPERTY = "property"  # the same in an op or a target, in two columns
+PROPERTY = "property"  # the same in an op, a target, a limit or a flag, in two columns
 ROW = "row"  # a row of a table: values separated by spaces
 EXPRESSION = "expression"  # the value of a `def`, the case of a view, a step of a pipeline, `off`: anywhere
 
 _WITH_RULES = ("ruleset", "pass", "function")
-_IN_COLUMNS = ("op", "target")
+_IN_COLUMNS = ("op", "target", "limit", "flag")
 _RULE_WORDS = ("fact", "send")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,6 @@ class Operations:
     library: Library
     meaning: Meaning
     like: str = "index"  # the dtype of the matched node
-    limits: Mapping[str, int] = field(default_factory=dict)
     holds: list[Any] = field(default_factory=list)
     path: list[Any] = field(default_factory=list)  # the conditions under which this is evaluated
     bounds: dict[int, tuple[Node, Value, Value]] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from rulegrad._core import Program, UOp
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler import ProgramCompiler
 from rulegrad.lang.compiler.scope import Library
-from rulegrad.workbench.rule_tests import WHOLE, EveryNeedMet, OwnedRule, RuleTests, limits_of, owners
+from rulegrad.workbench.rule_tests import WHOLE, EveryNeedMet, OwnedRule, RuleTests, owners
 
 TEXT = -1  # the number of a rule that gives text
 
@@ -34,7 +34,7 @@ class Rules:
     whole: frozenset[str] = frozenset()  # passes whose rules make sense only together, on a whole graph
 
     def __post_init__(self) -> None:
-        compiler = ProgramCompiler(self.files, None, False)
+        compiler = ProgramCompiler(self.files, None, False, tested=True)
         compiler.rules = EveryNeedMet(compiler.library, compiler.assembler, compiler.rules.facts)
         compiler.compile()
         self.library = compiler.library
@@ -43,10 +43,8 @@ class Rules:
         for entry in self.entries:
             if not entry.function and entry.owner not in self.whole:
                 entry.add_alone(compiler, entry.number)
-        limits = limits_of(self.files)
-        compiler.assembler.limits.update(limits)
         self.program = Program(compiler.serialize())
-        self.tests = RuleTests(self.files, limits)
+        self.tests = RuleTests(self.files)
 
     def apply(self, entry: Entry, root: UOp) -> UOp | None:
         """The rule's result for a node; None where it does not fire. A rule of a collect or flow pass: the pass."""

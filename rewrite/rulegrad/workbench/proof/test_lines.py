@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from textwrap import indent
 
 from rulegrad.lang import syntax
 from rulegrad.lang.diagnostics import Diagnostic
 from rulegrad.workbench.proof.lines import on_values
-from rulegrad.workbench.rule_tests import LIMITS, Case, RuleTests, limits_of
-
-
-def tests_of(files: Sequence[syntax.File], user: Collection[str], only: Collection[str] = ()) -> RuleTests:
-    """The test lines of files, of which some are a user's: their targets have limits of their own.
-
-    only: those of the files of these names, where not all.
-    """
-    limits = {**limits_of([file for file in files if file.path in user]), **LIMITS}
-    return RuleTests(files, limits, hosts=True, only=only)
+from rulegrad.workbench.rule_tests import Case, RuleTests
 
 
 def _on_values(tests: RuleTests, case: Case) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,8 @@ from rulegrad.workbench.analysis import analyse
 from rulegrad.workbench.analysis.asked import Asked
 from rulegrad.workbench.analysis.costs import Cost, as_table, costs
 from rulegrad.workbench.diagnosis.afresh import again, in_force_too_late
-from rulegrad.workbench.proof.test_lines import failing, tests_of
+from rulegrad.workbench.proof.test_lines import failing
+from rulegrad.workbench.rule_tests import RuleTests
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -59,7 +60,8 @@ def main(arguments: Sequence[str]) -> int:
                 dear = [cost for _, cost in costs(files, library_of(files))]
             else:
                 found = [*found, *analyse(files, options.target, options.verbose, Asked.about(mine))]
-                found += _failing_lines(files, user, {file.path for file in mine})
+                tests = RuleTests(files, hosts=True, only={file.path for file in mine})
+                found += failing(files, tests, tests.cases)
         except RuleError as error:
             if not error.diagnostics:
                 raise
@@ -111,12 +113,6 @@ def checked(
     if not any(d.is_error for d in found):
         return edited(merged), [d for d in found if not names or d.span.file in names], mine
     return [], found, mine
-
-
-def _failing_lines(files: Sequence[syntax.File], user: frozenset[str], names: Collection[str]) -> list[Diagnostic]:
-    """The test lines of the files of these names that do not hold; of all files where none is given."""
-    tests = tests_of(files, user, names)
-    return failing(files, tests, tests.cases)
 
 
 def as_data(found: Sequence[Diagnostic], dear: Sequence[Cost]) -> dict[str, Any]:

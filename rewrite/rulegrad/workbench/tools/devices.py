@@ -17,13 +17,11 @@ from rulegrad import engine
 from rulegrad.engine import measured
 from rulegrad.engine.sources import without_measured
 from rulegrad.errors import DeviceError, RuleError
-from rulegrad.lang import targets
+from rulegrad.lang import syntax, targets
 from rulegrad.runtime import devices
 from rulegrad.runtime.backends import Backend, all_backends
 from rulegrad.runtime.device import Discovery
-from rulegrad.workbench.diagnosis.measuring import UNITS, measure
-
-COSTS = ("bandwidth", "rate", "launch")  # the limits that the cost model counts with
+from rulegrad.workbench.diagnosis import measuring
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -51,7 +49,7 @@ def _measure(name: str, as_json: bool) -> int:
     device = devices.canonical(name)
     target = devices.target_of(device)
     told = _told(target)
-    found = measure(device)
+    found = measuring.measure(device)
     about = f"measured on {device} by `python -m rulegrad devices --measure`, {datetime.date.today()}"
     file = measured.write(target, found, about)
     if as_json:
@@ -61,9 +59,10 @@ def _measure(name: str, as_json: bool) -> int:
         return 0
     print(f"{device}, for target {target}:\n")
     print(f"  {'':<12}{'measured':>12}{'by rules':>12}")
+    units = {d.name: d.unit for d in engine.loaded().sources.declarations() if isinstance(d, syntax.Limit)}
     for number, value in found.items():
         known = f"{told[number]:,}" if number in told else "none"
-        print(f"  {number:<12}{value:>12,}{known:>12}  {UNITS[number]}")
+        print(f"  {number:<12}{value:>12,}{known:>12}  {units[number]}")
     print(f"\nkept in {file}; `python -m rulegrad devices --forget {target}` removes them")
     return 0
 
@@ -105,7 +104,7 @@ def _numbers(target: str) -> dict[str, Any]:
         limits = engine.target_declaration(target).limits
     except RuleError as error:
         return {"problem": str(error)}
-    return {"limits": {name: limits[name] for name in COSTS if name in limits}}
+    return {"limits": {name: limits[name] for name in measuring.COSTS if name in limits}}
 
 
 def _backend(owner: Backend) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from rulegrad import engine
 from rulegrad.engine.sources import shown
 from rulegrad.lang.diagnostics import Diagnostic, report
 from rulegrad.workbench.diagnosis.afresh import again, in_force_too_late
-from rulegrad.workbench.proof.test_lines import failing, tests_of
-from rulegrad.workbench.rule_tests import OwnedRule, externs, owners, selected
+from rulegrad.workbench.proof.test_lines import failing
+from rulegrad.workbench.rule_tests import OwnedRule, RuleTests, externs, owners, selected
 
 
 class Result(NamedTuple):
@@ -51,7 +51,7 @@ def tried(names: Sequence[str], paths: Sequence[Path]) -> Result:
         files = engine.loaded().sources.files
         everything = (*owners(files), *externs(files))
         rules = selected([OwnedRule(owner, rule) for owner, _, rules in everything for rule in rules], names, wanted)
-        tests, chosen = tests_of(files, engine.loaded().sources.user), {owned.place for owned in rules}
+        tests, chosen = RuleTests(files, hosts=True), {owned.place for owned in rules}
         lines = [case for case in tests.cases if f"{case.rule.span.file}:{case.rule.span.line}" in chosen]
         failed = failing(files, tests, lines)
     without = tuple(owned.name for owned in rules if not owned.rule.tests)
