@@ -21,7 +21,7 @@ flag odd
     doc    "for a test"
 function wheels(n):
     any: wheels(_) -> {limit("wheels")}
-        test wheels(1) -> 6
+        test wheels(x:int32) -> {6}
 pass wheeled rewrite children_first:
     all: x:int32 + 7 -> x * {wheels(x)}
         needs not flag(odd)

@@ -287,7 +287,7 @@ def test_passes_functions_and_definitions() -> None:
     }
     assert target.templates["prologue"] == "#define A 1\n#define B 2\n"
     assert target.limits == {"arguments": 64, "local_size": 3}
-    assert target.flags == {"fma", "async"}
+    assert target.flags == {"slow_math", "async"}
     nodes = parse_file((ROOT / "tests/lang/pass/nodes.rules").read_text(encoding="utf-8"), "n.rules")
     functions = {d.name: d for d in nodes.declarations if isinstance(d, syntax.Function)}
     assert functions["gradient"].parameters == ("n", "d")
