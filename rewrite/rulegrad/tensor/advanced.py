@@ -59,9 +59,9 @@ class Advanced(Sets):
         """
         items = index if isinstance(index, tuple) else (index,)
         if not any(map(_is_array, items)):
-            return super().__getitem__(index)
+            return self._basic(index)
         places = self._places(items)
-        view = super().__getitem__(places.basic)
+        view = self._basic(places.basic)
         line = view._line(places)
         head = view.permute(places.axes + tuple(k for k in range(view.ndim) if k not in places.axes))
         rest = head.shape[len(places.axes) :]
@@ -93,7 +93,7 @@ class Advanced(Sets):
         if not isinstance(value, TensorCore) or value._view is None:
             return False
         items = index if isinstance(index, tuple) else (index,)
-        return not any(map(_is_array, items)) and is_same_view(super().__getitem__(index), value)
+        return not any(map(_is_array, items)) and is_same_view(self._basic(index), value)
 
     def index_put(self, indices: tuple[Any, ...], values: Any, accumulate: bool = False) -> Self:
         """PyTorch's index_put: a new tensor with `values` at `indices`, or added there.
@@ -216,10 +216,10 @@ class Advanced(Sets):
                 return chosen
         if not any(map(_is_array, items)):
             if op == "ADD":
-                value = super().__getitem__(items) + value
+                value = self._basic(items) + value
             return self._with_view(items, value)
         places = self._places(items)
-        view = super().__getitem__(places.basic)
+        view = self._basic(places.basic)
         changed = view._with_arrays(places, value, op)
         whole = view.shape == self.shape and all(item == slice(None) for item in places.basic)
         return changed if whole else self._with_view(places.basic, changed)
@@ -258,7 +258,7 @@ class Advanced(Sets):
     def _with_view(self, items: tuple[Any, ...], value: Self) -> Self:
         """With a value at ints, slices, None and Ellipsis."""
         complete = _complete(items, self.shape)
-        view_shape = super().__getitem__(items).shape
+        view_shape = self._basic(items).shape
         value = _broadcast(value, view_shape)
         bounds = [
             _bounds(item, n, k, self.shape)

@@ -92,7 +92,7 @@ class Arranging(Advanced):
             raise ShapeError(f"roll: {len(distances)} shifts for {len(axes)} axes; give one each")
         result = self
         for distance, k in zip(distances * (count // len(distances)), axes * (count // len(axes))):
-            result = super(Arranging, result).roll(distance, k)
+            result = result._rolled(distance, k)
         return result
 
     def rot90(self, k: int = 1, axes: tuple[int, int] = (0, 1), *, dims: tuple[int, int] | None = None) -> Self:

@@ -101,3 +101,21 @@ def complete_shape(shape: tuple[int, ...], source: tuple[int, ...], operation: s
     if math.prod(shape) != size or -1 in shape:
         raise ShapeError(f"{operation}: a tensor of shape {source} has {size} elements and does not fit {shape}")
     return shape
+
+
+class Size(int):
+    """The number of elements, as NumPy and the array API have it; called, the shape, as PyTorch has it."""
+
+    shape: tuple[int, ...]
+
+    def __new__(cls, count: int, shape: tuple[int, ...]) -> Size:
+        size = super().__new__(cls, count)
+        size.shape = shape
+        return size
+
+    def __call__(self, dim: int | None = None) -> Any:
+        """The shape, or its extent at `dim`. Raises ShapeError for an axis that is not there."""
+        return self.shape if dim is None else self.shape[one_axis(dim, len(self.shape), "size")]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return int, (int(self),)

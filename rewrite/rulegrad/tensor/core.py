@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from rulegrad.runtime import devices, source_lines
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor import aliasing
 from rulegrad.tensor.aliasing import View
+from rulegrad.tensor.axes import Size
 from rulegrad.tensor.constants import constant
 from rulegrad.tensor.gradient_mode import gradients_enabled
 from rulegrad.tensor.history import BackwardCall, GradientPoint, History, join, points_below, reads
@@ -228,16 +230,14 @@ class TensorCore(NodeHolder):
         return len(self.shape)
 
     @property
-    def size(self) -> int:
-        """The number of elements.
+    def size(self) -> Size:
+        """The number of elements. `size()` is the shape and `size(dim)` an extent, as in PyTorch.
 
-        >>> Tensor([[1, 2, 3]]).size
-        3
+        >>> x = Tensor.ones(2, 3)
+        >>> x.size, x.size(), x.size(-1)
+        (6, (2, 3), 3)
         """
-        count = 1
-        for extent in self.shape:
-            count *= extent
-        return count
+        return Size(math.prod(self.shape), self.shape)
 
     @property
     def itemsize(self) -> int:

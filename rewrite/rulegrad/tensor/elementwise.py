@@ -74,7 +74,7 @@ class Elementwise(Casts):
         """
         return self._binary("ADD", other if alpha == 1 else as_operand(self, other, "add") * alpha, "add")
 
-    def sub(self, other: Operand, swapped: bool = False, *, alpha: float = 1) -> Self:
+    def sub(self, other: Operand, *, alpha: float = 1, swapped: bool = False) -> Self:
         """`self - alpha * other` (`other - self` when `swapped`). Raises DtypeError for two bools, as NumPy does.
 
         >>> Tensor([5, 7]).sub(2).tolist()
@@ -94,7 +94,7 @@ class Elementwise(Casts):
         """
         return self._binary("MUL", other, "mul")
 
-    def div(self, other: Operand, swapped: bool = False, *, rounding_mode: str | None = None) -> Self:
+    def div(self, other: Operand, *, rounding_mode: str | None = None, swapped: bool = False) -> Self:
         """`self / other`, true division; two integers give float64, as in NumPy.
 
         rounding_mode: "floor" rounds down, as `floor_divide`; "trunc" rounds towards zero; integers then stay integers.
@@ -116,16 +116,16 @@ class Elementwise(Casts):
     def _rounded_quotient(self, other: Operand, swapped: bool, mode: str) -> Self:
         if mode not in ("floor", "trunc"):
             raise ConfigError(f'div: rounding_mode={mode!r}; use "floor", "trunc" or None')
-        below = self.floor_divide(other, swapped)
+        below = self.floor_divide(other, swapped=swapped)
         if mode == "floor":
             return below
         if below.dtype.is_inexact:
-            return self.div(other, swapped)._unary("TRUNC")
+            return self.div(other, swapped=swapped)._unary("TRUNC")
         # A negative quotient was rounded away from zero, unless it is exact.
         is_exact = self.mul(below).equal(other) if swapped else below.mul(other).equal(self)
         return below.add(below.less(0).logical_and(is_exact.logical_not()).cast(below.dtype))
 
-    def floor_divide(self, other: Operand, swapped: bool = False) -> Self:
+    def floor_divide(self, other: Operand, *, swapped: bool = False) -> Self:
         """`self // other`, rounded down; an integer divided by zero gives 0.
 
         Of floats the exact quotient is rounded, as in Python: `1.0 // 0.1` is 9. Infinities are the array API's: they
@@ -152,7 +152,7 @@ class Elementwise(Casts):
             finite = finite.bitwise_and(side._unary("ABS").less_equal(finfo(dtype).max))
         return finite.where(whole.equal(0).where(quotient.mul(0.0), whole), quotient)
 
-    def remainder(self, other: Operand, swapped: bool = False) -> Self:
+    def remainder(self, other: Operand, *, swapped: bool = False) -> Self:
         """`self % other`, with the sign of the divisor, exactly, as in Python; an integer modulo zero gives 0.
 
         >>> Tensor([7, -7]).remainder(3).tolist()
@@ -179,7 +179,7 @@ class Elementwise(Casts):
         pair = (self.cast(dtype), second.cast(dtype))
         return pair[::-1] if swapped else pair
 
-    def pow(self, exponent: Operand, swapped: bool = False) -> Self:
+    def pow(self, exponent: Operand, *, swapped: bool = False) -> Self:
         """`self ** exponent`. Whole exponents up to 4 are multiplications, 0.5 is a square root.
 
         Raises DtypeError for an integer to a negative Python exponent: cast to a float first.
@@ -444,7 +444,7 @@ class Elementwise(Casts):
         truth = other.cast("bool") if isinstance(other, Casts) else bool(other)
         return self.cast("bool")._binary(op, truth, name)
 
-    def lshift(self, other: Operand, swapped: bool = False) -> Self:
+    def lshift(self, other: Operand, *, swapped: bool = False) -> Self:
         """`self << other`; 0 when the distance is the number of bits or more.
 
         >>> Tensor([1, 3]).lshift(2).tolist()
@@ -452,7 +452,7 @@ class Elementwise(Casts):
         """
         return self._bitwise("SHL", other, "lshift", swapped)
 
-    def rshift(self, other: Operand, swapped: bool = False) -> Self:
+    def rshift(self, other: Operand, *, swapped: bool = False) -> Self:
         """`self >> other`: arithmetic for signed integers, logical for unsigned ones.
 
         >>> Tensor([8, -8]).rshift(2).tolist()

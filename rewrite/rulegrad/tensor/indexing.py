@@ -18,15 +18,8 @@ class Indexing(Movement):
 
     __slots__ = ()
 
-    def __getitem__(self, index: Any) -> Self:
-        """The part of the tensor at `index`: integers, slices (any step but 0), None and one Ellipsis.
-
-        Raises IndexRangeError (a ShapeError and an IndexError) for an integer out of range.
-
-        >>> from rulegrad import Tensor
-        >>> Tensor.arange(6).reshape(2, 3)[-1, ::2].tolist()
-        [3, 5]
-        """
+    def _basic(self, index: Any) -> Self:
+        """The view at `index`: integers, slices (any step but 0), None and one Ellipsis. Raises IndexRangeError."""
         items = _complete(index if isinstance(index, tuple) else (index,), self.shape)
         bounds: list[tuple[int, int] | None] = []
         steps, shape = [], []

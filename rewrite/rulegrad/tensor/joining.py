@@ -120,8 +120,8 @@ class Joining(Indexing):
         whole = tuple(count * extent for count, extent in zip(counts, shape))
         return self.reshape(split).expand(grown).reshape(whole)
 
-    def roll(self, shift: int, axis: int) -> Self:
-        """The elements moved by `shift` places along `axis`; those that fall off come in at the other end."""
+    def _rolled(self, shift: int, axis: int) -> Self:
+        """The elements moved by `shift` places along one axis; those that fall off come in at the other end."""
         place = one_axis(axis, self.ndim, "roll")
         extent = self.shape[place]
         cut = (-shift) % extent if extent else 0

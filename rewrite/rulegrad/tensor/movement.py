@@ -101,14 +101,8 @@ class Movement(Functions):
         """The part from `begin` to `end` of one axis, which is counted from the front."""
         return self.shrink(*((begin, end) if k == axis else None for k in range(self.ndim)))
 
-    def pad(self, padding: Any, mode: str = "constant", value: Scalar = 0) -> Self:
-        """Surrounded by `value`: `padding` is one number, one pair (before, after), or a pair for each axis.
-
-        >>> Tensor([1, 2]).pad((1, 2)).tolist()
-        [0, 1, 2, 0, 0]
-        >>> Tensor([[1]]).pad([(0, 1), (1, 0)], value=9).tolist()
-        [[9, 1], [9, 9]]
-        """
+    def _padded(self, padding: Any, value: Scalar) -> Self:
+        """Surrounded by `value`: `padding` is one number, one pair (before, after), or a pair for each axis."""
         pairs = self._padding_pairs(padding)
         if not any(b or a for b, a in pairs):
             return self._same()
@@ -198,17 +192,6 @@ class Movement(Functions):
         (2, 4, 3)
         """
         return self.transpose(-2, -1)
-
-    def moveaxis(self, source: int, destination: int) -> Self:
-        """The axis `source` moved to the place `destination`.
-
-        >>> Tensor.zeros(2, 3, 4).moveaxis(0, 2).shape
-        (3, 4, 2)
-        """
-        a, b = (one_axis(axis, self.ndim, "moveaxis") for axis in (source, destination))
-        order = [axis for axis in range(self.ndim) if axis != a]
-        order.insert(b, a)
-        return self.permute(order)
 
     def squeeze(self, axis: Any = None, *, dim: Any = None) -> Self:
         """Without axes of size 1: all of them, or those named; larger ones stay, as in PyTorch.

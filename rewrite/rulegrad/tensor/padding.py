@@ -41,12 +41,14 @@ class Padding(Arranging):
         >>> from rulegrad import Tensor
         >>> Tensor([1, 2, 3]).pad(2, "reflect").tolist()
         [3, 2, 1, 2, 3, 2, 1]
+        >>> Tensor([[1]]).pad([(0, 1), (1, 0)], value=9).tolist()
+        [[9, 1], [9, 9]]
         """
         if mode not in _MODES:
             hint = "" if isinstance(mode, str) else "; give a number as value="
             raise ConfigError(f"pad: mode={mode!r}; use one of {', '.join(_MODES)}{hint}")
         if mode == "constant":
-            return super().pad(padding, mode, value)
+            return self._padded(padding, value)
         result = self
         for axis, (before, after) in enumerate(self._padding_pairs(padding)):
             if before or after:

@@ -186,8 +186,8 @@ class Sets(Sorting):
         found = self.unique_all()
         return UniqueInverse(found.values, found.inverse_indices)
 
-    def unique(self, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> Any:
-        """PyTorch's unique of all elements: the distinct values, and what else is asked for. Synchronises."""
+    def _distinct(self, return_inverse: bool, return_counts: bool) -> Any:
+        """The distinct values of all elements, and what else is asked for. Synchronises."""
         found = self.unique_all()
         asked = (found.values, *((found.inverse_indices,) * return_inverse), *((found.counts,) * return_counts))
         return asked if len(asked) > 1 else found.values

@@ -277,7 +277,7 @@ class Statistics(TorchNames):
         [[0, 5], [2, 1]]
         """
         if dim is None:
-            return super().unique(sorted, return_inverse, return_counts)
+            return self._distinct(return_inverse, return_counts)
         k = one_axis(dim, self.ndim, "unique")
         host: Any = self.detach().numpy()
         small = host.astype(np.float32) if host.dtype.kind == "V" else host

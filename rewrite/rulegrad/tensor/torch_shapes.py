@@ -250,22 +250,6 @@ class TorchShapes(TorchViews):
         stop, count = either(stop, end, "logspace", "stop", "end"), either(count, steps, "logspace", "count", "steps")
         return cls.linspace(start, stop, count, exact, device).pow(float(base), swapped=True).cast(wanted)
 
-    def empty_like(self, dtype: Any = None) -> Self:
-        """`zeros_like`: a tensor whose values do not matter yet.
-
-        >>> Tensor([1, 2]).empty_like().shape
-        (2,)
-        """
-        return self.zeros_like(dtype)
-
-    def new_empty(self, *shape: Any, dtype: Any = None) -> Self:
-        """`empty` with this tensor's dtype and device.
-
-        >>> Tensor([1, 2]).new_empty(3).shape
-        (3,)
-        """
-        return self.zeros(*shape, dtype=dtype or self.dtype, device=self._device or None)
-
     # ---- numbers ----
 
     def rsub(self, other: Operand, *, alpha: float = 1) -> Self:

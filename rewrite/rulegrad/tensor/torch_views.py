@@ -15,39 +15,10 @@ if TYPE_CHECKING:
     from rulegrad.tensor.operands import Operand
 
 
-class Size(int):
-    """The number of elements, as NumPy and the array API have it; called, the shape, as PyTorch has it."""
-
-    shape: tuple[int, ...]
-
-    def __new__(cls, count: int, shape: tuple[int, ...]) -> Size:
-        size = super().__new__(cls, count)
-        size.shape = shape
-        return size
-
-    def __call__(self, dim: int | None = None) -> Any:
-        """The shape, or its extent at `dim`. Raises ShapeError for an axis that is not there."""
-        return self.shape if dim is None else self.shape[one_axis(dim, len(self.shape), "size")]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return int, (int(self),)
-
-
 class TorchViews(Matrices):
     """size(), numel, dim, clone, view, narrow, select, t, …"""
 
     __slots__ = ()
-
-    @property
-    def size(self) -> Size:
-        """The number of elements. `size()` is the shape and `size(dim)` an extent, as in PyTorch.
-
-        >>> from rulegrad import Tensor
-        >>> x = Tensor.ones(2, 3)
-        >>> x.size, x.size(), x.size(-1)
-        (6, (2, 3), 3)
-        """
-        return Size(super().size, self.shape)
 
     def numel(self) -> int:
         """The number of elements.
@@ -55,7 +26,7 @@ class TorchViews(Matrices):
         >>> Tensor([[1, 2, 3]]).numel()
         3
         """
-        return int(super().size)
+        return int(self.size)
 
     nelement = numel
 
