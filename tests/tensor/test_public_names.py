@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+import pydoc
 import subprocess
 import sys
 
 import pytest
 
 import rulegrad
+from rulegrad import Tensor
 
 HEAVY = ["pyopencl", "ml_dtypes", "networkx", "sklearn", "tqdm", "safetensors", "rulegrad.tensor", "rulegrad._core"]
 
@@ -16,6 +19,24 @@ def test_every_public_name_is_there():
     for name in rulegrad.__all__:
         assert getattr(rulegrad, name) is not None
     assert set(rulegrad.__all__) <= set(dir(rulegrad))
+
+
+def test_packages_show_no_modules_of_their_implementation():
+    assert dir(rulegrad.tensor) == ["Tensor", "no_grad"]
+
+
+def test_methods_have_names_and_signatures():
+    """Help and completion of methods are as if they were written in the class."""
+    assert Tensor.exp.__qualname__ == Tensor.exp.__get__(Tensor(1.0)).__qualname__ == "Tensor.exp"
+    assert Tensor.zeros.__qualname__ == "Tensor.zeros" and Tensor.__len__.__qualname__ == "Tensor.__len__"
+    assert Tensor.add_.__qualname__ == "Tensor.add_" and Tensor.half.__qualname__ == "Tensor.half"
+    assert list(inspect.signature(Tensor.clip_).parameters) == ["self", "min", "max"]
+    assert list(inspect.signature(Tensor([1]).cumsum).parameters) == ["axis", "dtype", "dim"]
+    assert pydoc.plain(pydoc.render_doc(Tensor.exp)).startswith(
+        "Python Library Documentation: function exp in module rulegrad.tensor"
+    )
+    with pytest.raises(TypeError, match=r"Tensor\.exp\(\) takes 1 positional argument but 2 were given"):
+        Tensor([1.0]).exp(2)
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -9,6 +9,7 @@ import numpy as np
 from rulegrad.errors import ShapeError
 from rulegrad.tensor import Tensor
 from rulegrad.tensor.axes import one_axis, whole_number
+from rulegrad.tensor.movement import squeeze_ones
 from rulegrad.tensor.operands import broadcast_shapes as joined_shape
 
 from .operands import Array, Axis, array, axes_of
@@ -92,7 +93,7 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     (3,)
     """
     values = array(x, "squeeze")
-    return values._squeezed(axes_of(axis, values.ndim, "squeeze"))
+    return squeeze_ones(values, axes_of(axis, values.ndim, "squeeze"))
 
 
 # ---- order ----

@@ -10,6 +10,7 @@ from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.nn import init
 from rulegrad.nn.linear import Linear
 from rulegrad.nn.module import Described
+from rulegrad.tensor.attention import attention_shares
 from rulegrad.tensor.tensor import Tensor
 
 
@@ -181,7 +182,7 @@ def multi_head_attention_forward(
     if mask is not None and added:
         # Every query sees positions appended to the keys.
         mask = mask.pad([(0, 0)] * (mask.ndim - 1) + [(0, added)])
-    dropped = heads[0]._attention_shares(heads[1], mask, False, None).dropout(dropout_p, training)
+    dropped = attention_shares(heads[0], heads[1], mask, False, None).dropout(dropout_p, training)
     mixed = (dropped @ heads[2]).transpose(1, 2).flatten(2)
     result = mixed.linear(out_proj_weight, out_proj_bias).transpose(0, 1)
     shares = None if not need_weights else dropped.mean(1) if average_attn_weights else dropped

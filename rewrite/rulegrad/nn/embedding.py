@@ -10,6 +10,7 @@ from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.nn.module import Described
 from rulegrad.nn.parameter import Parameter
 from rulegrad.tensor.axes import one_axis, whole_number
+from rulegrad.tensor.gathering import places_along, taken_along
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.operands import as_tensor
 from rulegrad.tensor.tensor import Tensor
@@ -205,14 +206,14 @@ def embedding(
     """
     if padding_idx is not None and padding_idx < 0:
         padding_idx += weight.shape[0]
-    indices = weight._places_along(input, one_axis(0, weight.ndim, "embedding"), "embedding", wraps=False)
+    indices = places_along(weight, input, one_axis(0, weight.ndim, "embedding"), "embedding", wraps=False)
     if max_norm is not None:
         _limit_rows(indices, weight, max_norm, norm_type)
-    rows = weight._at(indices, 0)
+    rows = taken_along(weight, indices, 0)
     if scale_grad_by_freq:
         counts = Tensor.zeros(weight.shape[0], dtype=weight.dtype, device=weight.device)
         counts = counts.scatter_add(0, indices.flatten(), counts.new_ones(indices.size))
-        share = counts._at(indices, 0).reciprocal().reshape(*indices.shape, *(1,) * (weight.ndim - 1))
+        share = taken_along(counts, indices, 0).reciprocal().reshape(*indices.shape, *(1,) * (weight.ndim - 1))
         # The value of the rows, and a part of their gradient.
         rows = rows.detach() + (rows - rows.detach()) * share
     if padding_idx is None:
@@ -289,7 +290,7 @@ def _limit_rows(indices: Tensor, weight: Tensor, max_norm: float, norm_type: flo
         raise ConfigError(f"embedding: max_norm={max_norm}, norm_type={norm_type}; use numbers above 0")
     with no_grad():
         found = indices.flatten()
-        rows = weight._at(found, 0)
+        rows = taken_along(weight, found, 0)
         norms = rows.abs().max(1, keepdims=True) if norm_type == math.inf else _norm(rows, norm_type)
         # PyTorch's: a hair below, so that rounding does not make the row too long again.
         scaled = (norms > max_norm).where(rows * (max_norm / (norms + 1e-7)), rows)

@@ -34,6 +34,7 @@ from rulegrad.nn.pooling_functions import (
 )
 from rulegrad.nn.sampling import affine_grid, grid_sample
 from rulegrad.nn.shuffle import channel_shuffle, pixel_shuffle, pixel_unshuffle
+from rulegrad.tensor.losses import check_labels
 from rulegrad.tensor.tensor import Tensor
 from rulegrad.tensor.torch_shapes import pairs_of_axes
 
@@ -425,7 +426,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     [[1, 0, 0], [0, 0, 1]]
     """
     tensor = tensor if isinstance(tensor, Tensor) else Tensor(tensor)
-    tensor._check_labels("one_hot")
+    check_labels(tensor, "one_hot")
     if num_classes < 0:
         if not tensor.size:
             raise ShapeError("one_hot: no integers to count the classes of; give num_classes")

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rulegrad.errors import ConfigError, ShapeError
-from rulegrad.tensor.losses import Reduction, reduced
+from rulegrad.tensor.gathering import checked_indices, taken
+from rulegrad.tensor.losses import Reduction, check_labels, reduced
 from rulegrad.tensor.tensor import Tensor
 
 
@@ -26,15 +27,15 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: Reduction =
             f"{name}: scores of shape {input.shape} and labels of shape {target.shape}; both need (batch, classes), or "
             "(classes)"
         )
-    target._check_labels(name)
+    check_labels(target, name)
     if not input.ndim:
         return multilabel_margin_loss(input.reshape(1), target.reshape(1), reduction)
     classes = input.shape[-1]
     places = Tensor.arange(classes, device=input.device)
     wanted = places < (target < 0).where(places, classes).min(-1, keepdims=True)
-    labels = wanted.where(target, 0)._inside(classes, input.ndim - 1, name, wraps=False)
+    labels = checked_indices(wanted.where(target, 0), classes, input.ndim - 1, name, wraps=False)
     hit = target.one_hot(classes) & wanted.unsqueeze(-1)
-    own = input._taken(labels, input.ndim - 1)
+    own = taken(input, labels, input.ndim - 1)
     near = (1.0 - own.unsqueeze(-1) + input.unsqueeze(-2)).relu()
     each = (wanted.unsqueeze(-1) & ~hit.any(-2, keepdims=True)).where(near, 0.0)
     return reduced(each.sum((-2, -1)) / classes, reduction, name)

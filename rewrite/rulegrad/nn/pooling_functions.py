@@ -9,6 +9,7 @@ from typing import Any
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.tensor.axes import integers
 from rulegrad.tensor.convolution import one_for_each_axis
+from rulegrad.tensor.pooling import largest_at
 from rulegrad.tensor.tensor import Tensor
 
 Extents = int | Sequence[int]
@@ -134,7 +135,7 @@ def _fractional(
         return tuple(part.squeeze(0) for part in one) if return_indices else one.squeeze(0)
     if samples is None:
         samples = Tensor.rand(*x.shape[:2], rank, device=x.device)
-    found = x._largest_at(rank, _drawn_places(samples, extents, sizes, kernel))
+    found = largest_at(x, rank, _drawn_places(samples, extents, sizes, kernel))
     return found if return_indices else found[0]
 
 

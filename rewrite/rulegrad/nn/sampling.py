@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.tensor.axes import extents
+from rulegrad.tensor.gathering import taken
 from rulegrad.tensor.reduce import accumulation_dtype
 from rulegrad.tensor.tensor import Tensor
 
@@ -137,7 +138,7 @@ class _Sampler:
         assert inside is not None
         shape = (self.flat.shape[0], self.flat.shape[1], *index.shape[1:])
         lines = index.reshape(index.shape[0], 1, math.prod(index.shape[1:])).expand(*shape[:2], -1)
-        found = self.flat._taken(lines, 2).reshape(shape).cast(self.wide)
+        found = taken(self.flat, lines, 2).reshape(shape).cast(self.wide)
         if self.border == "zeros":
             # A place that is not a number has no share of any element, nor of its gradient.
             share = None if share is None else inside.where(share, 0.0)

@@ -1,12 +1,9 @@
-"""Tensors: the front end that users type. One file a concept; `tensor.py` puts them together.
+"""Tensors: the front end that users type.
 
-    core -> casts -> elementwise -> functions -> operators -> movement -> indexing -> joining -> creation
-         -> reduce -> gathering -> inplace -> cumulative -> sorting -> sets -> advanced -> arranging -> padding
-         -> einsum -> products -> convolution -> pooling -> activations -> normalization -> losses -> random
-         -> attention -> autograd -> protocols -> dlpack -> matrices -> torch_views -> torch_names
-         -> statistics -> inplace_functions -> inplace_combinations -> numpy_functions -> tensor
-
-Each class adds to the one before it.
+`core.py` is a node of the graph with its history. The functions of tensors are plain functions in modules, a family
+each (`elementwise`, `reduce`, `movement`, `gathering`, `linalg`, …); their first parameter is the tensor. `tensor.py`
+is the table that makes them methods of `Tensor`, with `layer_methods.py` for what layers compute and `special_methods.py`
+for Python's operators and NumPy's protocols.
 """
 
 from rulegrad.tensor.einops_backend import introduce
@@ -16,3 +13,7 @@ from rulegrad.tensor.tensor import Tensor
 introduce()
 
 __all__ = ["Tensor", "no_grad"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -20,15 +20,16 @@ from rulegrad.tensor.aliasing import is_same_view
 from rulegrad.tensor.axes import whole_number
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.indexing import _bounds, _complete
+from rulegrad.tensor.gathering import along_axis, as_mask, checked_indices, taken, update_values, updated
+from rulegrad.tensor.indexing import _bounds, _complete, basic_view
+from rulegrad.tensor.inplace import become
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes
-from rulegrad.tensor.sets import Sets
+from rulegrad.tensor.sets import nonzero_indices
 from rulegrad.tensor.storage import is_weak_scalar
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from rulegrad.tensor.operands import Operand
+    from rulegrad.tensor.tensor import Tensor
 
 
 class _Places(NamedTuple):
@@ -41,248 +42,259 @@ class _Places(NamedTuple):
     front: int  # where the axes of the arrays go, among the view's other axes
 
 
-class Advanced(Sets):
-    """`x[...]` and `x[...] = value` with every kind of index."""
+def get_item(self: Tensor, index: Any) -> Tensor:
+    """The part of the tensor at `index`: ints, slices, None, Ellipsis, integer arrays, and masks, as in NumPy.
 
-    __slots__ = ()
+    Lists, NumPy arrays and tensors are arrays; a mask selects the elements where it is true, which synchronises
+    when it is a tensor. Raises IndexRangeError (a ShapeError and an IndexError).
 
-    def __getitem__(self, index: Any) -> Self:
-        """The part of the tensor at `index`: ints, slices, None, Ellipsis, integer arrays, and masks, as in NumPy.
+    >>> from rulegrad import Tensor
+    >>> x = Tensor.arange(6).reshape(2, 3)
+    >>> x[-1, ::2].tolist(), x[[1, 0], 1:].tolist(), x[x > 3].tolist()
+    ([3, 5], [[4, 5], [1, 2]], [4, 5])
+    """
+    items = index if isinstance(index, tuple) else (index,)
+    if not any(map(_is_array, items)):
+        return basic_view(self, index)
+    places = _places(self, items)
+    view = basic_view(self, places.basic)
+    line = _line(view, places)
+    head = view.permute(places.axes + tuple(k for k in range(view.ndim) if k not in places.axes))
+    rest = head.shape[len(places.axes) :]
+    flat = head.reshape((math.prod(head.shape[: len(places.axes)]),) + rest)
+    found = taken(flat, along_axis(line, flat.shape, 0), 0).reshape(places.shape + rest)
+    own = tuple(range(len(places.shape)))
+    others = tuple(range(len(own), found.ndim))
+    return found.permute(others[: places.front] + own + others[places.front :])
 
-        Lists, NumPy arrays and tensors are arrays; a mask selects the elements where it is true, which synchronises
-        when it is a tensor. Raises IndexRangeError (a ShapeError and an IndexError).
 
-        >>> from rulegrad import Tensor
-        >>> x = Tensor.arange(6).reshape(2, 3)
-        >>> x[-1, ::2].tolist(), x[[1, 0], 1:].tolist(), x[x > 3].tolist()
-        ([3, 5], [[4, 5], [1, 2]], [4, 5])
-        """
-        items = index if isinstance(index, tuple) else (index,)
-        if not any(map(_is_array, items)):
-            return self._basic(index)
-        places = self._places(items)
-        view = self._basic(places.basic)
-        line = view._line(places)
-        head = view.permute(places.axes + tuple(k for k in range(view.ndim) if k not in places.axes))
-        rest = head.shape[len(places.axes) :]
-        flat = head.reshape((math.prod(head.shape[: len(places.axes)]),) + rest)
-        found = flat._taken(line._along_axis(flat.shape, 0), 0).reshape(places.shape + rest)
-        own = tuple(range(len(places.shape)))
-        others = tuple(range(len(own), found.ndim))
-        return found.permute(others[: places.front] + own + others[places.front :])
+def set_item(self: Tensor, index: Any, value: Any) -> None:
+    """Put `value` (which is broadcast) at `index`, here and in what this tensor is a view of.
 
-    def __setitem__(self, index: Any, value: Any) -> None:
-        """Put `value` (which is broadcast) at `index`, here and in what this tensor is a view of.
+    Where an array names an element several times, the last value stays. A tensor of integers takes floats rounded
+    towards zero. Raises IndexRangeError, ShapeError and DtypeError; a leaf that requires a gradient can only be
+    changed inside `no_grad()`.
 
-        Where an array names an element several times, the last value stays. A tensor of integers takes floats rounded
-        towards zero. Raises IndexRangeError, ShapeError and DtypeError; a leaf that requires a gradient can only be
-        changed inside `no_grad()`.
+    >>> from rulegrad import Tensor
+    >>> x = Tensor.zeros(4)
+    >>> x[1:3] = 5
+    >>> x[[0]] += 1
+    >>> x.tolist()
+    [1.0, 5.0, 5.0, 0.0]
+    """
+    if not _is_at(self, index, value):
+        become(self, _with(self, index, value, "STORE"), "x[...] = value")
 
-        >>> from rulegrad import Tensor
-        >>> x = Tensor.zeros(4)
-        >>> x[1:3] = 5
-        >>> x[[0]] += 1
-        >>> x.tolist()
-        [1.0, 5.0, 5.0, 0.0]
-        """
-        if not self._is_at(index, value):
-            self._become(self._with(index, value, "STORE"), "x[...] = value")
 
-    def _is_at(self, index: Any, value: Any) -> bool:
-        """Whether `value` is the view at `index`: `x[index] += 1` puts it where it is already."""
-        if not isinstance(value, TensorCore) or value._view is None:
-            return False
-        items = index if isinstance(index, tuple) else (index,)
-        return not any(map(_is_array, items)) and is_same_view(self._basic(index), value)
+def _is_at(self: Tensor, index: Any, value: Any) -> bool:
+    """Whether `value` is the view at `index`: `x[index] += 1` puts it where it is already."""
+    if not isinstance(value, TensorCore) or value._view is None:
+        return False
+    items = index if isinstance(index, tuple) else (index,)
+    return not any(map(_is_array, items)) and is_same_view(basic_view(self, index), value)
 
-    def index_put(self, indices: tuple[Any, ...], values: Any, accumulate: bool = False) -> Self:
-        """PyTorch's index_put: a new tensor with `values` at `indices`, or added there.
 
-        >>> Tensor([1, 2, 3]).index_put(([0, 2],), [10, 30]).tolist()
-        [10, 2, 30]
-        """
-        return self._with(tuple(indices), values, "ADD" if accumulate else "STORE")
+def index_put(self: Tensor, indices: tuple[Any, ...], values: Any, accumulate: bool = False) -> Tensor:
+    """PyTorch's index_put: a new tensor with `values` at `indices`, or added there.
 
-    def masked_select(self, mask: Operand) -> Self:
-        """The elements where the mask (bools, which are broadcast) is true, as a vector. Synchronises.
+    >>> Tensor([1, 2, 3]).index_put(([0, 2],), [10, 30]).tolist()
+    [10, 2, 30]
+    """
+    return _with(self, tuple(indices), values, "ADD" if accumulate else "STORE")
 
-        >>> Tensor([1, 2, 3]).masked_select([True, False, True]).tolist()
-        [1, 3]
-        """
-        found = self._as_mask(mask, "masked_select")
-        shape = broadcast_shapes("masked_select", self.shape, found.shape)
-        return self.expand(shape)[found.expand(shape)]
 
-    def masked_scatter(self, mask: Operand, source: Operand) -> Self:
-        """PyTorch's masked_scatter: the elements of `source`, in order, where the mask (bools) is true; both broadcast.
+def masked_select(self: Tensor, mask: Operand) -> Tensor:
+    """The elements where the mask (bools, which are broadcast) is true, as a vector. Synchronises.
 
-        Synchronises where the source has fewer elements than this tensor, to count the places. Raises ShapeError when
-        they are more than the source has, and DtypeError for a mask of numbers.
+    >>> Tensor([1, 2, 3]).masked_select([True, False, True]).tolist()
+    [1, 3]
+    """
+    found = as_mask(self, mask, "masked_select")
+    shape = broadcast_shapes("masked_select", self.shape, found.shape)
+    return self.expand(shape)[found.expand(shape)]
 
-        >>> from rulegrad import Tensor
-        >>> Tensor.zeros(3).masked_scatter([True, False, True], [5.0, 6.0]).tolist()
-        [5.0, 0.0, 6.0]
-        """
-        found = self._as_mask(mask, "masked_scatter")
-        shape = broadcast_shapes("masked_scatter", self.shape, found.shape)
-        if shape != self.shape:
-            return self.expand(shape).masked_scatter(found, source)
-        wide = found.expand(shape)
-        values = as_tensor(self, source, "masked_scatter").flatten()
-        if values.size < self.size:
-            chosen: Any = wide.sum()
-            count = int(chosen.item())
-            if count > values.size:
-                raise ShapeError(
-                    f"masked_scatter: the source has {values.size} elements, and the mask is true at {count} places"
-                )
-            if not count:
-                return self._same()
-        turn = wide.flatten().cumsum(0).reshape(self.shape) - 1
-        return wide.where(values.take(turn), self).cast(self.dtype)
 
-    # ---- what an index means ----
+def masked_scatter(self: Tensor, mask: Operand, source: Operand) -> Tensor:
+    """PyTorch's masked_scatter: the elements of `source`, in order, where the mask (bools) is true; both broadcast.
 
-    def _places(self, items: tuple[Any, ...]) -> _Places:
-        parts = [part for item in items for part in (self._arrays_of(item) if _is_array(item) else [item])]
-        basic: list[Any] = []
-        found: list[tuple[int, Any, int]] = []  # axis of the view, array, place among the items
-        own = 0
-        for place, item in enumerate(_completed(parts, self.shape)):
-            if item is None or isinstance(item, slice):
-                basic.append(item)
-            else:  # a number beside arrays is an array too
-                array = item if isinstance(item, _Array) else _Array(np.asarray(whole_number(item, "index")))
-                _check_extent(array, own, self.shape)
-                found.append((len(basic), array.places, place))
-                basic.append(None if array.is_new_axis else slice(None))
-            own += basic[-1] is not None
-        shape = _common_shape([tuple(array.shape) for _, array, _ in found])
-        axes = tuple(axis for axis, _, _ in found)
-        adjacent = all(b[2] - a[2] == 1 for a, b in itertools.pairwise(found))
-        return _Places(tuple(basic), axes, tuple(array for _, array, _ in found), shape, axes[0] if adjacent else 0)
+    Synchronises where the source has fewer elements than this tensor, to count the places. Raises ShapeError when
+    they are more than the source has, and DtypeError for a mask of numbers.
 
-    def _arrays_of(self, item: Any) -> list[_Array]:
-        """An array of integers as it is; a mask as an array of places for each of its axes."""
-        if isinstance(item, TensorCore):
-            if item.dtype.is_integer:
-                return [_Array(item)]
-            if item.dtype != bool_:
-                raise IndexRangeError(f"index: a tensor of {item.dtype}; cast it to an integer dtype, or to bool")
-            mask: Any = item
-            if not mask.ndim:
-                return [_Array(mask.reshape(1)._nonzero()[0], None, True)]
-            return [_Array(places, extent) for places, extent in zip(mask._nonzero(), mask.shape)]
-        array = _host_array(item)
-        if array.dtype.kind == "b":
-            if not array.ndim:
-                return [_Array(np.flatnonzero(array), None, True)]
-            return [_Array(places, extent) for places, extent in zip(array.nonzero(), array.shape)]
-        if not array.size and isinstance(item, list | tuple):
-            array = array.astype(np.int64)
-        if array.dtype.kind not in "iu":
-            raise IndexRangeError(f"index: an array of {array.dtype}; use integers, or bools for a mask")
-        return [_Array(array)]
-
-    def _line(self, places: _Places) -> Self:
-        """One index for the axes that the arrays of a view index, as a vector; checked where it is on the host."""
-        extents = [self.shape[axis] for axis in places.axes]
-        strides = [math.prod(extents[k + 1 :]) for k in range(len(extents))]
-        host = np.zeros(places.shape, np.int64)
-        device: Self | None = None
-        for axis, array, extent, stride in zip(places.axes, places.arrays, extents, strides):
-            if isinstance(array, np.ndarray):
-                host = host + _checked(array, extent, axis) * stride
-                continue
-            index: Any = array._inside(extent, axis, "index", True).cast("int64")
-            if len(extents) > 1 and not config.check_indices:
-                index = index.clip(0, max(extent - 1, 0))
-            index = index * stride if stride != 1 else index
-            device = index if device is None else device + index
-        if device is None:
-            return type(self)(np.ascontiguousarray(host.reshape(-1)), device=self._device or None)
-        total = device.expand(places.shape)
-        return (total if not host.any() else total + type(self)(host, device=self._device or None)).flatten()
-
-    # ---- writing ----
-
-    def _with(self, index: Any, value: Any, op: str) -> Self:
-        """This tensor with a value put, or added, at an index."""
-        items = index if isinstance(index, tuple) else (index,)
-        value = self._value(value)
-        if len(items) == 1 and isinstance(items[0], TensorCore) and items[0].dtype == bool_ and op == "STORE":
-            chosen = self._at_mask(items[0], value)
-            if chosen is not None:
-                return chosen
-        if not any(map(_is_array, items)):
-            if op == "ADD":
-                value = self._basic(items) + value
-            return self._with_view(items, value)
-        places = self._places(items)
-        view = self._basic(places.basic)
-        changed = view._with_arrays(places, value, op)
-        whole = view.shape == self.shape and all(item == slice(None) for item in places.basic)
-        return changed if whole else self._with_view(places.basic, changed)
-
-    def _value(self, value: Any) -> Self:
-        found: Any = as_operand(self, value, "x[...] = value")
-        if is_weak_scalar(found):
-            if isinstance(found, float) and not self.dtype.is_inexact and math.isfinite(found):
-                found = bool(found) if self.dtype == bool_ else int(found)
-            return self._updates(found, (), "x[...] = value")
-        if found.dtype != self.dtype:  # as NumPy, an assignment converts
-            found = found.cast(self.dtype)
-        return found  # type: ignore[no-any-return]
-
-    def _at_mask(self, mask: Any, value: Self) -> Self | None:
-        """With one value, or one for each of the axes after the mask's; None for one value for each true element."""
-        if mask.shape != self.shape[: mask.ndim] or value.ndim > self.ndim - mask.ndim:
-            return None
-        wide: Self = mask.reshape(mask.shape + (1,) * (self.ndim - mask.ndim))
-        return wide.where(_broadcast(value, self.shape), self)
-
-    def _with_arrays(self, places: _Places, value: Self, op: str) -> Self:
-        order = places.axes + tuple(k for k in range(self.ndim) if k not in places.axes)
-        head = self.permute(order)
-        rest = head.shape[len(places.axes) :]
-        flat = head.reshape((math.prod(head.shape[: len(places.axes)]),) + rest)
-        wide = rest[: places.front] + places.shape + rest[places.front :]
-        value = _broadcast(value, wide)
-        own = tuple(range(places.front, places.front + len(places.shape)))
-        value = value.permute(own + tuple(k for k in range(value.ndim) if k not in own))
-        line = self._line(places)
-        updates = value.reshape((line.size,) + rest)
-        changed = flat._updated(op, line._along_axis(flat.shape, 0), updates, 0)
-        return changed.reshape(head.shape).permute(tuple(order.index(k) for k in range(self.ndim)))
-
-    def _with_view(self, items: tuple[Any, ...], value: Self) -> Self:
-        """With a value at ints, slices, None and Ellipsis."""
-        complete = _complete(items, self.shape)
-        view_shape = self._basic(items).shape
-        value = _broadcast(value, view_shape)
-        bounds = [
-            _bounds(item, n, k, self.shape)
-            for k, (item, n) in enumerate(zip([item for item in complete if item is not None], self.shape))
-        ]
-        value = value.reshape([-(-(end - begin) // abs(step)) for begin, end, step, _ in bounds])
-        if not value.size:
+    >>> from rulegrad import Tensor
+    >>> Tensor.zeros(3).masked_scatter([True, False, True], [5.0, 6.0]).tolist()
+    [5.0, 0.0, 6.0]
+    """
+    found = as_mask(self, mask, "masked_scatter")
+    shape = broadcast_shapes("masked_scatter", self.shape, found.shape)
+    if shape != self.shape:
+        return self.expand(shape).masked_scatter(found, source)
+    wide = found.expand(shape)
+    values = as_tensor(self, source, "masked_scatter").flatten()
+    if values.size < self.size:
+        chosen: Any = wide.sum()
+        count = int(chosen.item())
+        if count > values.size:
+            raise ShapeError(
+                f"masked_scatter: the source has {values.size} elements, and the mask is true at {count} places"
+            )
+        if not count:
             return self._same()
-        back = [k for k, (_, _, step, _) in enumerate(bounds) if step < 0]
-        value = value.flip(back) if back else value
-        inside = self._new(filled(value.shape, True, bool_), None, self._device)
-        steps = [abs(step) for _, _, step, _ in bounds]
-        before = [begin if step > 0 else begin + (end - begin - 1) % -step for begin, end, step, _ in bounds]
-        spread = [part._spread(steps, before, self.shape) for part in (value, inside)]
-        return spread[0] if value.shape == self.shape else spread[1].where(spread[0], self)
+    turn = wide.flatten().cumsum(0).reshape(self.shape) - 1
+    return wide.where(values.take(turn), self).cast(self.dtype)
 
-    def _spread(self, steps: list[int], before: list[int], shape: tuple[int, ...]) -> Self:
-        """The elements `steps` apart, surrounded by zeros to a shape."""
-        counts = self.shape
-        wide = self.reshape([part for n in counts for part in (n, 1)])
-        wide = wide.pad([part for step in steps for part in ((0, 0), (0, step - 1))])
-        wide = wide.reshape([n * step for n, step in zip(counts, steps)])
-        wide = wide.shrink(*((0, (n - 1) * step + 1) for n, step in zip(counts, steps)))
-        return wide.pad([(b, n - b - m) for b, n, m in zip(before, shape, wide.shape)])
+
+# ---- what an index means ----
+
+
+def _places(self: Tensor, items: tuple[Any, ...]) -> _Places:
+    parts = [part for item in items for part in (_arrays_of(self, item) if _is_array(item) else [item])]
+    basic: list[Any] = []
+    found: list[tuple[int, Any, int]] = []  # axis of the view, array, place among the items
+    own = 0
+    for place, item in enumerate(_completed(parts, self.shape)):
+        if item is None or isinstance(item, slice):
+            basic.append(item)
+        else:  # a number beside arrays is an array too
+            array = item if isinstance(item, _Array) else _Array(np.asarray(whole_number(item, "index")))
+            _check_extent(array, own, self.shape)
+            found.append((len(basic), array.places, place))
+            basic.append(None if array.is_new_axis else slice(None))
+        own += basic[-1] is not None
+    shape = _common_shape([tuple(array.shape) for _, array, _ in found])
+    axes = tuple(axis for axis, _, _ in found)
+    adjacent = all(b[2] - a[2] == 1 for a, b in itertools.pairwise(found))
+    return _Places(tuple(basic), axes, tuple(array for _, array, _ in found), shape, axes[0] if adjacent else 0)
+
+
+def _arrays_of(self: Tensor, item: Any) -> list[_Array]:
+    """An array of integers as it is; a mask as an array of places for each of its axes."""
+    if isinstance(item, TensorCore):
+        if item.dtype.is_integer:
+            return [_Array(item)]
+        if item.dtype != bool_:
+            raise IndexRangeError(f"index: a tensor of {item.dtype}; cast it to an integer dtype, or to bool")
+        mask: Any = item
+        if not mask.ndim:
+            return [_Array(nonzero_indices(mask.reshape(1))[0], None, True)]
+        return [_Array(places, extent) for places, extent in zip(nonzero_indices(mask), mask.shape)]
+    array = _host_array(item)
+    if array.dtype.kind == "b":
+        if not array.ndim:
+            return [_Array(np.flatnonzero(array), None, True)]
+        return [_Array(places, extent) for places, extent in zip(array.nonzero(), array.shape)]
+    if not array.size and isinstance(item, list | tuple):
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise IndexRangeError(f"index: an array of {array.dtype}; use integers, or bools for a mask")
+    return [_Array(array)]
+
+
+def _line(self: Tensor, places: _Places) -> Tensor:
+    """One index for the axes that the arrays of a view index, as a vector; checked where it is on the host."""
+    extents = [self.shape[axis] for axis in places.axes]
+    strides = [math.prod(extents[k + 1 :]) for k in range(len(extents))]
+    host = np.zeros(places.shape, np.int64)
+    device: Tensor | None = None
+    for axis, array, extent, stride in zip(places.axes, places.arrays, extents, strides):
+        if isinstance(array, np.ndarray):
+            host = host + _checked(array, extent, axis) * stride
+            continue
+        index: Any = checked_indices(array, extent, axis, "index", True).cast("int64")
+        if len(extents) > 1 and not config.check_indices:
+            index = index.clip(0, max(extent - 1, 0))
+        index = index * stride if stride != 1 else index
+        device = index if device is None else device + index
+    if device is None:
+        return type(self)(np.ascontiguousarray(host.reshape(-1)), device=self._device or None)
+    total = device.expand(places.shape)
+    return (total if not host.any() else total + type(self)(host, device=self._device or None)).flatten()
+
+
+# ---- writing ----
+
+
+def _with(self: Tensor, index: Any, value: Any, op: str) -> Tensor:
+    """This tensor with a value put, or added, at an index."""
+    items = index if isinstance(index, tuple) else (index,)
+    value = _value(self, value)
+    if len(items) == 1 and isinstance(items[0], TensorCore) and items[0].dtype == bool_ and op == "STORE":
+        chosen = _at_mask(self, items[0], value)
+        if chosen is not None:
+            return chosen
+    if not any(map(_is_array, items)):
+        if op == "ADD":
+            value = basic_view(self, items) + value
+        return _with_view(self, items, value)
+    places = _places(self, items)
+    view = basic_view(self, places.basic)
+    changed = _with_arrays(view, places, value, op)
+    whole = view.shape == self.shape and all(item == slice(None) for item in places.basic)
+    return changed if whole else _with_view(self, places.basic, changed)
+
+
+def _value(self: Tensor, value: Any) -> Tensor:
+    found: Any = as_operand(self, value, "x[...] = value")
+    if is_weak_scalar(found):
+        if isinstance(found, float) and not self.dtype.is_inexact and math.isfinite(found):
+            found = bool(found) if self.dtype == bool_ else int(found)
+        return update_values(self, found, (), "x[...] = value")
+    if found.dtype != self.dtype:  # as NumPy, an assignment converts
+        found = found.cast(self.dtype)
+    return found  # type: ignore[no-any-return]
+
+
+def _at_mask(self: Tensor, mask: Any, value: Tensor) -> Tensor | None:
+    """With one value, or one for each of the axes after the mask's; None for one value for each true element."""
+    if mask.shape != self.shape[: mask.ndim] or value.ndim > self.ndim - mask.ndim:
+        return None
+    wide: Tensor = mask.reshape(mask.shape + (1,) * (self.ndim - mask.ndim))
+    return wide.where(_broadcast(value, self.shape), self)
+
+
+def _with_arrays(self: Tensor, places: _Places, value: Tensor, op: str) -> Tensor:
+    order = places.axes + tuple(k for k in range(self.ndim) if k not in places.axes)
+    head = self.permute(order)
+    rest = head.shape[len(places.axes) :]
+    flat = head.reshape((math.prod(head.shape[: len(places.axes)]),) + rest)
+    wide = rest[: places.front] + places.shape + rest[places.front :]
+    value = _broadcast(value, wide)
+    own = tuple(range(places.front, places.front + len(places.shape)))
+    value = value.permute(own + tuple(k for k in range(value.ndim) if k not in own))
+    line = _line(self, places)
+    updates = value.reshape((line.size,) + rest)
+    changed = updated(flat, op, along_axis(line, flat.shape, 0), updates, 0)
+    return changed.reshape(head.shape).permute(tuple(order.index(k) for k in range(self.ndim)))
+
+
+def _with_view(self: Tensor, items: tuple[Any, ...], value: Tensor) -> Tensor:
+    """With a value at ints, slices, None and Ellipsis."""
+    complete = _complete(items, self.shape)
+    view_shape = basic_view(self, items).shape
+    value = _broadcast(value, view_shape)
+    bounds = [
+        _bounds(item, n, k, self.shape)
+        for k, (item, n) in enumerate(zip([item for item in complete if item is not None], self.shape))
+    ]
+    value = value.reshape([-(-(end - begin) // abs(step)) for begin, end, step, _ in bounds])
+    if not value.size:
+        return self._same()
+    back = [k for k, (_, _, step, _) in enumerate(bounds) if step < 0]
+    value = value.flip(back) if back else value
+    inside = self._new(filled(value.shape, True, bool_), None, self._device)
+    steps = [abs(step) for _, _, step, _ in bounds]
+    before = [begin if step > 0 else begin + (end - begin - 1) % -step for begin, end, step, _ in bounds]
+    spread = [_spread(part, steps, before, self.shape) for part in (value, inside)]
+    return spread[0] if value.shape == self.shape else spread[1].where(spread[0], self)
+
+
+def _spread(self: Tensor, steps: list[int], before: list[int], shape: tuple[int, ...]) -> Tensor:
+    """The elements `steps` apart, surrounded by zeros to a shape."""
+    counts = self.shape
+    wide = self.reshape([part for n in counts for part in (n, 1)])
+    wide = wide.pad([part for step in steps for part in ((0, 0), (0, step - 1))])
+    wide = wide.reshape([n * step for n, step in zip(counts, steps)])
+    wide = wide.shrink(*((0, (n - 1) * step + 1) for n, step in zip(counts, steps)))
+    return wide.pad([(b, n - b - m) for b, n, m in zip(before, shape, wide.shape)])
 
 
 class _Array(NamedTuple):

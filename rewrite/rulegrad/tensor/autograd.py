@@ -10,62 +10,55 @@ import heapq
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rulegrad.compile import backward
+import rulegrad.compile
 from rulegrad.errors import DtypeError, GradientError, ShapeError
 from rulegrad.ir import UOp
-from rulegrad.tensor.attention import Attention
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.history import BackwardCall, GradientPoint, History, gradient_points
 from rulegrad.tensor.operands import as_operand
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from rulegrad.tensor.storage import Array
+    from rulegrad.tensor.tensor import Tensor
 
 
-class Autograd(Attention):
-    """backward."""
+def backward(self: Tensor, gradient: Tensor | Array | float | None = None, retain_graph: bool = True) -> Tensor:
+    """Add to `.grad` of every leaf this tensor depends on its gradient; nothing is computed yet.
 
-    __slots__ = ()
+    gradient: that of this tensor, of its shape; 1 by default, which needs a tensor of one real element. That of a
+    complex x + i y is the one by x plus i times the one by y, as in PyTorch. The graph is kept whatever
+    `retain_graph` is, so a second call adds the gradient again.
+    Returns the tensor, so `loss.backward()` can be chained. Raises ShapeError, DtypeError, and
+    GradientError when no leaf is behind this tensor.
 
-    def backward(self, gradient: Self | Array | float | None = None, retain_graph: bool = True) -> Self:
-        """Add to `.grad` of every leaf this tensor depends on its gradient; nothing is computed yet.
-
-        gradient: that of this tensor, of its shape; 1 by default, which needs a tensor of one real element. That of a
-        complex x + i y is the one by x plus i times the one by y, as in PyTorch. The graph is kept whatever
-        `retain_graph` is, so a second call adds the gradient again.
-        Returns the tensor, so `loss.backward()` can be chained. Raises ShapeError, DtypeError, and
-        GradientError when no leaf is behind this tensor.
-
-        >>> from rulegrad import Tensor
-        >>> x = Tensor([1.0, 2.0, 3.0], requires_grad=True)
-        >>> _ = (x * x).sum().backward()
-        >>> x.grad.tolist()
-        [2.0, 4.0, 6.0]
-        """
-        if not self.requires_grad:
-            raise GradientError(
-                "backward: this tensor depends on no tensor with requires_grad=True (or was made inside no_grad)"
-            )
-        if gradient is not None and not isinstance(gradient, TensorCore):
-            gradient = type(self)(as_operand(self, gradient, "backward"), self.dtype, self._device or None)
-        start = _start(self, gradient)
-        history = (self._past(), gradient._past()) if gradient is not None else self._past()
-        found = leaf_gradients(self, start, history)
-        call = BackwardCall(self, [leaf for leaf, _, _ in found])
-        for leaf, uop, behind in found:
-            new = self._new(uop, behind, self._device)
-            before, calls = leaf.grad, [call]
-            if before is not None:
-                new = before + new
-                calls = [*(before._gradient_of if before._uop.op != "BUFFER" else ()), call]
-            new._gradient_of = tuple(calls)
-            leaf.grad = new
-        if not self._gradient_of:
-            self._gradient_of = (call,)
-        return self
+    >>> from rulegrad import Tensor
+    >>> x = Tensor([1.0, 2.0, 3.0], requires_grad=True)
+    >>> _ = (x * x).sum().backward()
+    >>> x.grad.tolist()
+    [2.0, 4.0, 6.0]
+    """
+    if not self.requires_grad:
+        raise GradientError(
+            "backward: this tensor depends on no tensor with requires_grad=True (or was made inside no_grad)"
+        )
+    if gradient is not None and not isinstance(gradient, TensorCore):
+        gradient = type(self)(as_operand(self, gradient, "backward"), self.dtype, self._device or None)
+    start = _start(self, gradient)
+    history = (self._past(), gradient._past()) if gradient is not None else self._past()
+    found = leaf_gradients(self, start, history)
+    call = BackwardCall(self, [leaf for leaf, _, _ in found])
+    for leaf, uop, behind in found:
+        new = self._new(uop, behind, self._device)
+        before, calls = leaf.grad, [call]
+        if before is not None:
+            new = before + new
+            calls = [*(before._gradient_of if before._uop.op != "BUFFER" else ()), call]
+        new._gradient_of = tuple(calls)
+        leaf.grad = new
+    if not self._gradient_of:
+        self._gradient_of = (call,)
+    return self
 
 
 def _start(root: TensorCore, gradient: TensorCore | None) -> UOp:
@@ -109,7 +102,9 @@ def leaf_gradients(
             points = [point for point in points if point.goes_on or wanted(point)]
         # Tensors that stand for one value may share its buffer; the gradient goes on from one of them.
         points = list({point.uop: point for point in points}.values())
-        for point, part in zip(points, backward(graph, gradient, [p.uop for p in points]), strict=True):
+        for point, part in zip(
+            points, rulegrad.compile.backward(graph, gradient, [p.uop for p in points]), strict=True
+        ):
             if part is not None:
                 add(point, part)
 

@@ -3,232 +3,233 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype, int64
 from rulegrad.tensor.axes import either, extents, whole_number
 from rulegrad.tensor.constants import constant, spread
-from rulegrad.tensor.joining import Joining
 from rulegrad.tensor.operands import number_of
 from rulegrad.tensor.storage import Scalar, check_range, default_float, device_name
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
-T = TypeVar("T", bound=Joining)
+    from rulegrad.tensor.tensor import Tensor
 
 
-class Creation(Joining):
-    """zeros, ones, full, arange, linspace, eye, and the same like another tensor."""
+def full(
+    cls: type[Tensor],
+    shape: Any,
+    fill_value: Scalar,
+    dtype: Any = None,
+    device: str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor of `shape` with `fill_value` everywhere; it takes no memory until it is realized.
 
-    __slots__ = ()
+    The dtype is the value's own by default. Raises ShapeError and DtypeError.
 
-    @classmethod
-    def full(
-        cls,
-        shape: Any,
-        fill_value: Scalar,
-        dtype: Any = None,
-        device: str | None = None,
-        requires_grad: bool = False,
-    ) -> Self:
-        """A tensor of `shape` with `fill_value` everywhere; it takes no memory until it is realized.
+    >>> from rulegrad import Tensor
+    >>> Tensor.full((2, 2), 7).tolist()
+    [[7, 7], [7, 7]]
+    """
+    return _filled(cls, extents((shape,), "full"), fill_value, dtype, device, requires_grad, "full")
 
-        The dtype is the value's own by default. Raises ShapeError and DtypeError.
 
-        >>> from rulegrad import Tensor
-        >>> Tensor.full((2, 2), 7).tolist()
-        [[7, 7], [7, 7]]
-        """
-        return cls._filled(extents((shape,), "full"), fill_value, dtype, device, requires_grad, "full")
+def _filled(
+    cls: type[Tensor],
+    shape: tuple[int, ...],
+    value: Any,
+    dtype: Any,
+    device: str | None,
+    requires_grad: bool,
+    name: str,
+) -> Tensor:
+    number, own = number_of(value, name)
+    wanted = own if dtype is None else as_dtype(dtype)
+    node = constant(number, wanted, name)
+    if shape:
+        node = spread(node, shape)
+    new = cls._new(node, None, device_name(device))
+    return new.requires_grad_() if requires_grad else new
 
-    @classmethod
-    def _filled(
-        cls, shape: tuple[int, ...], value: Any, dtype: Any, device: str | None, requires_grad: bool, name: str
-    ) -> Self:
-        number, own = number_of(value, name)
-        wanted = own if dtype is None else as_dtype(dtype)
-        node = constant(number, wanted, name)
-        if shape:
-            node = spread(node, shape)
-        new = cls._new(node, None, device_name(device))
-        return new.requires_grad_() if requires_grad else new
 
-    @classmethod
-    def zeros(
-        cls,
-        *shape: Any,
-        size: Any = None,
-        dtype: Any = default_float,
-        device: str | None = None,
-        requires_grad: bool = False,
-    ) -> Self:
-        """Zeros of float32 or `dtype`: `Tensor.zeros(2, 3)`, `Tensor.zeros((2, 3))` or `Tensor.zeros(size=(2, 3))`.
+def zeros(
+    cls: type[Tensor],
+    *shape: Any,
+    size: Any = None,
+    dtype: Any = default_float,
+    device: str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Zeros of float32 or `dtype`: `Tensor.zeros(2, 3)`, `Tensor.zeros((2, 3))` or `Tensor.zeros(size=(2, 3))`.
 
-        >>> Tensor.zeros(2, 2).tolist()
-        [[0.0, 0.0], [0.0, 0.0]]
-        """
-        return cls._filled(_extents(shape, size, "zeros"), 0, dtype, device, requires_grad, "zeros")
+    >>> Tensor.zeros(2, 2).tolist()
+    [[0.0, 0.0], [0.0, 0.0]]
+    """
+    return _filled(cls, _extents(shape, size, "zeros"), 0, dtype, device, requires_grad, "zeros")
 
-    @classmethod
-    def empty(
-        cls,
-        *shape: Any,
-        size: Any = None,
-        dtype: Any = default_float,
-        device: str | None = None,
-        requires_grad: bool = False,
-    ) -> Self:
-        """A tensor of this shape whose values do not matter yet: `zeros`, which take no memory until they are changed.
 
-        >>> Tensor.empty(2, 3).shape
-        (2, 3)
-        """
-        return cls._filled(_extents(shape, size, "empty"), 0, dtype, device, requires_grad, "empty")
+def empty(
+    cls: type[Tensor],
+    *shape: Any,
+    size: Any = None,
+    dtype: Any = default_float,
+    device: str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor of this shape whose values do not matter yet: `zeros`, which take no memory until they are changed.
 
-    @classmethod
-    def ones(
-        cls,
-        *shape: Any,
-        size: Any = None,
-        dtype: Any = default_float,
-        device: str | None = None,
-        requires_grad: bool = False,
-    ) -> Self:
-        """Ones of float32 or `dtype`.
+    >>> Tensor.empty(2, 3).shape
+    (2, 3)
+    """
+    return _filled(cls, _extents(shape, size, "empty"), 0, dtype, device, requires_grad, "empty")
 
-        >>> Tensor.ones(3, dtype="int32").tolist()
-        [1, 1, 1]
-        """
-        return cls._filled(_extents(shape, size, "ones"), 1, dtype, device, requires_grad, "ones")
 
-    def full_like(self, fill_value: Scalar, dtype: Any = None) -> Self:
-        """`fill_value` everywhere, with the shape, device and (unless `dtype` is given) dtype of this tensor.
+def ones(
+    cls: type[Tensor],
+    *shape: Any,
+    size: Any = None,
+    dtype: Any = default_float,
+    device: str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Ones of float32 or `dtype`.
 
-        >>> Tensor([1, 2]).full_like(7).tolist()
-        [7, 7]
-        """
-        return self.full(self.shape, fill_value, dtype or self.dtype, self._device or None)
+    >>> Tensor.ones(3, dtype="int32").tolist()
+    [1, 1, 1]
+    """
+    return _filled(cls, _extents(shape, size, "ones"), 1, dtype, device, requires_grad, "ones")
 
-    def zeros_like(self, dtype: Any = None) -> Self:
-        """Zeros with the shape, dtype and device of this tensor.
 
-        >>> Tensor([1, 2]).zeros_like().tolist()
-        [0, 0]
-        """
-        return self.full_like(0, dtype)
+def full_like(self: Tensor, fill_value: Scalar, dtype: Any = None) -> Tensor:
+    """`fill_value` everywhere, with the shape, device and (unless `dtype` is given) dtype of this tensor.
 
-    def ones_like(self, dtype: Any = None) -> Self:
-        """Ones with the shape, dtype and device of this tensor.
+    >>> Tensor([1, 2]).full_like(7).tolist()
+    [7, 7]
+    """
+    return self.full(self.shape, fill_value, dtype or self.dtype, self._device or None)
 
-        >>> Tensor([1.5, 2.5]).ones_like().tolist()
-        [1.0, 1.0]
-        """
-        return self.full_like(1, dtype)
 
-    def empty_like(self, dtype: Any = None) -> Self:
-        """`empty` with the shape, dtype and device of this tensor: zeros.
+def zeros_like(self: Tensor, dtype: Any = None) -> Tensor:
+    """Zeros with the shape, dtype and device of this tensor.
 
-        >>> Tensor([1, 2]).empty_like().shape
-        (2,)
-        """
-        return self.full_like(0, dtype)
+    >>> Tensor([1, 2]).zeros_like().tolist()
+    [0, 0]
+    """
+    return self.full_like(0, dtype)
 
-    @classmethod
-    def arange(
-        cls,
-        start: float,
-        stop: float | None = None,
-        step: float = 1,
-        dtype: Any = None,
-        device: str | None = None,
-        *,
-        end: float | None = None,
-    ) -> Self:
-        """`start`, `start + step`, … before `stop` (from 0, with one argument). int64 for ints, else float32.
 
-        end: PyTorch's name of `stop`. Raises ShapeError where it would not end, and DtypeError for numbers that `dtype`
-        cannot hold.
+def ones_like(self: Tensor, dtype: Any = None) -> Tensor:
+    """Ones with the shape, dtype and device of this tensor.
 
-        >>> from rulegrad import Tensor
-        >>> Tensor.arange(2, 8, 3).tolist()
-        [2, 5]
-        """
-        stop = either(stop, end, "arange", "stop", "end")
-        if stop is None:
-            start, stop = 0, start
-        start, stop, step = (_real(value, "arange") for value in (start, stop, step))
-        whole = all(isinstance(value, int) for value in (start, stop, step))
-        wanted = (int64 if whole else default_float) if dtype is None else as_dtype(dtype)
-        count = _steps(start, stop, step)
-        if wanted.is_integer and count:
-            check_range(int(start), wanted, "arange")
-            check_range(int(start + step * (count - 1)), wanted, "arange")
-        numbers = cls._counted(count, device, "arange")
-        if whole:
-            return _shifted(numbers, step, start).cast(wanted)
-        exact = wanted if wanted.is_float else default_float
-        return _shifted(numbers.cast(exact), step, start).cast(wanted)
+    >>> Tensor([1.5, 2.5]).ones_like().tolist()
+    [1.0, 1.0]
+    """
+    return self.full_like(1, dtype)
 
-    @classmethod
-    def linspace(
-        cls,
-        start: float,
-        stop: float | None = None,
-        count: int | None = None,
-        dtype: Any = default_float,
-        device: str | None = None,
-        *,
-        end: float | None = None,
-        steps: int | None = None,
-    ) -> Self:
-        """`count` numbers at equal distances from `start` to `stop`, both included.
 
-        end, steps: PyTorch's names of `stop` and `count`. Raises ConfigError where one of them is missing.
+def empty_like(self: Tensor, dtype: Any = None) -> Tensor:
+    """`empty` with the shape, dtype and device of this tensor: zeros.
 
-        >>> Tensor.linspace(0, 2, 5).tolist()
-        [0.0, 0.5, 1.0, 1.5, 2.0]
-        """
-        stop = either(stop, end, "linspace", "stop", "end")
-        count = either(count, steps, "linspace", "count", "steps")
-        if stop is None or count is None:
-            raise ConfigError("linspace: it needs a start, a stop and a count")
-        number = whole_number(count, "linspace")
-        start, stop = _real(start, "linspace"), _real(stop, "linspace")
-        step = (stop - start) / (number - 1) if number > 1 else 0.0
-        wanted = as_dtype(dtype)
-        exact = wanted if wanted.is_float else default_float
-        places = cls._counted(number, device, "linspace")
-        values = _shifted(places.cast(exact), step, start)
-        if number > 1:
-            # start + step * (number - 1) is stop only up to rounding.
-            values = places.equal(number - 1).where(stop, values)
-        return values.cast(wanted)
+    >>> Tensor([1, 2]).empty_like().shape
+    (2,)
+    """
+    return self.full_like(0, dtype)
 
-    @classmethod
-    def eye(
-        cls,
-        n: int,
-        m: int | None = None,
-        dtype: Any = default_float,
-        device: str | None = None,
-    ) -> Self:
-        """The identity matrix of n rows, or a rectangular part of it with m columns.
 
-        >>> Tensor.eye(2).tolist(), Tensor.eye(1, 3).tolist()
-        ([[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0, 0.0]])
-        """
-        high = cls._counted(whole_number(n, "eye"), device, "eye")
-        wide = high if m is None else cls._counted(whole_number(m, "eye"), device, "eye")
-        return (high.unsqueeze(1) == wide).cast(dtype)
+def arange(
+    cls: type[Tensor],
+    start: float,
+    stop: float | None = None,
+    step: float = 1,
+    dtype: Any = None,
+    device: str | None = None,
+    *,
+    end: float | None = None,
+) -> Tensor:
+    """`start`, `start + step`, … before `stop` (from 0, with one argument). int64 for ints, else float32.
 
-    @classmethod
-    def _counted(cls, count: int, device: str | None, name: str) -> Self:
-        """0 … count - 1 as int64, which takes no memory. Raises ShapeError for a count that is no extent."""
-        (extent,) = extents((count,), name)
-        return cls._new(UOp("ARANGE", (), "int64", extent=extent), None, device_name(device))
+    end: PyTorch's name of `stop`. Raises ShapeError where it would not end, and DtypeError for numbers that `dtype`
+    cannot hold.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor.arange(2, 8, 3).tolist()
+    [2, 5]
+    """
+    stop = either(stop, end, "arange", "stop", "end")
+    if stop is None:
+        start, stop = 0, start
+    start, stop, step = (_real(value, "arange") for value in (start, stop, step))
+    whole = all(isinstance(value, int) for value in (start, stop, step))
+    wanted = (int64 if whole else default_float) if dtype is None else as_dtype(dtype)
+    count = _steps(start, stop, step)
+    if wanted.is_integer and count:
+        check_range(int(start), wanted, "arange")
+        check_range(int(start + step * (count - 1)), wanted, "arange")
+    numbers = counted(cls, count, device, "arange")
+    if whole:
+        return _shifted(numbers, step, start).cast(wanted)
+    exact = wanted if wanted.is_float else default_float
+    return _shifted(numbers.cast(exact), step, start).cast(wanted)
+
+
+def linspace(
+    cls: type[Tensor],
+    start: float,
+    stop: float | None = None,
+    count: int | None = None,
+    dtype: Any = default_float,
+    device: str | None = None,
+    *,
+    end: float | None = None,
+    steps: int | None = None,
+) -> Tensor:
+    """`count` numbers at equal distances from `start` to `stop`, both included.
+
+    end, steps: PyTorch's names of `stop` and `count`. Raises ConfigError where one of them is missing.
+
+    >>> Tensor.linspace(0, 2, 5).tolist()
+    [0.0, 0.5, 1.0, 1.5, 2.0]
+    """
+    stop = either(stop, end, "linspace", "stop", "end")
+    count = either(count, steps, "linspace", "count", "steps")
+    if stop is None or count is None:
+        raise ConfigError("linspace: it needs a start, a stop and a count")
+    number = whole_number(count, "linspace")
+    start, stop = _real(start, "linspace"), _real(stop, "linspace")
+    step = (stop - start) / (number - 1) if number > 1 else 0.0
+    wanted = as_dtype(dtype)
+    exact = wanted if wanted.is_float else default_float
+    places = counted(cls, number, device, "linspace")
+    values = _shifted(places.cast(exact), step, start)
+    if number > 1:
+        # start + step * (number - 1) is stop only up to rounding.
+        values = places.equal(number - 1).where(stop, values)
+    return values.cast(wanted)
+
+
+def eye(
+    cls: type[Tensor],
+    n: int,
+    m: int | None = None,
+    dtype: Any = default_float,
+    device: str | None = None,
+) -> Tensor:
+    """The identity matrix of n rows, or a rectangular part of it with m columns.
+
+    >>> Tensor.eye(2).tolist(), Tensor.eye(1, 3).tolist()
+    ([[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0, 0.0]])
+    """
+    high = counted(cls, whole_number(n, "eye"), device, "eye")
+    wide = high if m is None else counted(cls, whole_number(m, "eye"), device, "eye")
+    return (high.unsqueeze(1) == wide).cast(dtype)
+
+
+def counted(cls: type[Tensor], count: int, device: str | None, name: str) -> Tensor:
+    """0 … count - 1 as int64, which takes no memory. Raises ShapeError for a count that is no extent."""
+    (extent,) = extents((count,), name)
+    return cls._new(UOp("ARANGE", (), "int64", extent=extent), None, device_name(device))
 
 
 def _extents(shape: tuple[Any, ...], size: Any, name: str) -> tuple[int, ...]:
@@ -256,7 +257,7 @@ def _steps(start: float, stop: float, step: float) -> int:
     return max(math.ceil(count), 0)
 
 
-def _shifted(numbers: T, step: Scalar, start: Scalar) -> T:
+def _shifted(numbers: Tensor, step: Scalar, start: Scalar) -> Tensor:
     """`start + step * numbers`, without the operations that change nothing."""
     scaled = numbers if step == 1 else numbers * step
     return scaled if start == 0 else scaled + start

@@ -16,16 +16,14 @@ from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor.aliasing import mark_borrowed
 from rulegrad.tensor.capsules import lend, read
-from rulegrad.tensor.protocols import Protocols
 from rulegrad.tensor.realize import realize_all
 from rulegrad.tensor.storage import device_name, is_weak_scalar, upload
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from typing_extensions import Self
-
     from rulegrad.tensor.storage import Array
+    from rulegrad.tensor.tensor import Tensor
 
 #: DLPack's numbers for kinds of devices.
 _CPU, _OPENCL, _EXTENSION = 1, 4, 12
@@ -33,144 +31,144 @@ _CPU, _OPENCL, _EXTENSION = 1, 4, 12
 _API_VERSIONS: Final = ("2022.12", "2023.12", "2024.12", "2025.12")
 
 
-class Interchange(Protocols):
-    """`__dlpack__`, `from_dlpack`, `__array_namespace__`, `to_device`."""
+def array_namespace(self: Tensor, api_version: str | None = None) -> ModuleType:
+    """The namespace `rulegrad.array_api`. Raises ValueError for a revision of the standard that it does not follow.
 
-    __slots__ = ()
+    >>> from rulegrad import Tensor
+    >>> Tensor([1]).__array_namespace__().__name__
+    'rulegrad.array_api'
+    """
+    if api_version is not None and api_version not in _API_VERSIONS:
+        raise ValueError(f"the array API of {api_version} is not known; use one of {', '.join(_API_VERSIONS)}")
+    import rulegrad.array_api  # late: the standard asks an array for its namespace, which is written with arrays
 
-    def __array_namespace__(self, api_version: str | None = None) -> ModuleType:
-        """The namespace `rulegrad.array_api`. Raises ValueError for a revision of the standard that it does not follow.
+    return rulegrad.array_api
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([1]).__array_namespace__().__name__
-        'rulegrad.array_api'
-        """
-        if api_version is not None and api_version not in _API_VERSIONS:
-            raise ValueError(f"the array API of {api_version} is not known; use one of {', '.join(_API_VERSIONS)}")
-        import rulegrad.array_api  # late: the standard asks an array for its namespace, which is written with arrays
 
-        return rulegrad.array_api
+def to_device(self: Tensor, device: str, /, *, stream: Any = None) -> Tensor:
+    """The array API's name of `to`. Raises DeviceError for an unknown device, or for a stream: there are none.
 
-    def to_device(self, device: str, /, *, stream: Any = None) -> Self:
-        """The array API's name of `to`. Raises DeviceError for an unknown device, or for a stream: there are none.
+    >>> from rulegrad import Tensor
+    >>> Tensor([1, 2]).to_device("numpy").device
+    'numpy'
+    """
+    _no_stream(stream, "to_device")
+    return self.to(device)
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([1, 2]).to_device("numpy").device
-        'numpy'
-        """
-        _no_stream(stream, "to_device")
-        return self.to(device)
 
-    def __complex__(self) -> complex:
-        return complex(self.item())
+def as_complex(self: Tensor) -> complex:
+    return complex(self.item())
 
-    # ---- lending ----
 
-    def __dlpack_device__(self) -> tuple[int, int]:
-        """The kind of device that the memory is on, and its number, as DLPack counts them.
+# ---- lending ----
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([1, 2], device="numpy").__dlpack_device__()
-        (1, 0)
-        """
-        backend, _, number = self.device.partition(":")
-        if getattr(devices.get(self.device), "in_host_memory", False):
-            return _CPU, 0
-        return (_OPENCL if backend == "opencl" else _EXTENSION), int(number or 0)
 
-    def __dlpack__(
-        self,
-        *,
-        stream: Any = None,
-        max_version: tuple[int, int] | None = None,
-        dl_device: tuple[int, int] | None = None,
-        copy: bool | None = None,
-    ) -> Any:
-        """A DLPack capsule of the values, in the host's memory; computes them first.
+def dlpack_device(self: Tensor) -> tuple[int, int]:
+    """The kind of device that the memory is on, and its number, as DLPack counts them.
 
-        It lends the tensor's memory read-only, when the device's memory is the host's and the capsule can say so
-        (DLPack 1.0 and later); otherwise, or for `copy=True`, it has a copy. With `copy=False` an older capsule lends
-        the memory too: whoever asks for that must not write there. dl_device: None for the tensor's own
-        device, or (1, 0) for the host. Raises BufferError when that device cannot be had, or not with `copy=False`.
+    >>> from rulegrad import Tensor
+    >>> Tensor([1, 2], device="numpy").__dlpack_device__()
+    (1, 0)
+    """
+    backend, _, number = self.device.partition(":")
+    if getattr(devices.get(self.device), "in_host_memory", False):
+        return _CPU, 0
+    return (_OPENCL if backend == "opencl" else _EXTENSION), int(number or 0)
 
-        >>> import numpy as np
-        >>> from rulegrad import Tensor
-        >>> np.from_dlpack(Tensor([1, 2], device="numpy"))
-        array([1, 2])
-        """
-        _no_stream(stream, "__dlpack__")
-        own = self.__dlpack_device__()
-        if tuple(dl_device or own) != (_CPU, 0):
-            raise BufferError(
-                f"__dlpack__: memory of {self.device} can be lent as the host's only; ask for dl_device=(1, 0), "
-                "or move the tensor with .to"
+
+def dlpack_capsule(
+    self: Tensor,
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """A DLPack capsule of the values, in the host's memory; computes them first.
+
+    It lends the tensor's memory read-only, when the device's memory is the host's and the capsule can say so
+    (DLPack 1.0 and later); otherwise, or for `copy=True`, it has a copy. With `copy=False` an older capsule lends
+    the memory too: whoever asks for that must not write there. dl_device: None for the tensor's own
+    device, or (1, 0) for the host. Raises BufferError when that device cannot be had, or not with `copy=False`.
+
+    >>> import numpy as np
+    >>> from rulegrad import Tensor
+    >>> np.from_dlpack(Tensor([1, 2], device="numpy"))
+    array([1, 2])
+    """
+    _no_stream(stream, "__dlpack__")
+    own = self.__dlpack_device__()
+    if tuple(dl_device or own) != (_CPU, 0):
+        raise BufferError(
+            f"__dlpack__: memory of {self.device} can be lent as the host's only; ask for dl_device=(1, 0), "
+            "or move the tensor with .to"
+        )
+    # Capsules of before DLPack 1.0 cannot say that they are read only.
+    legacy = max_version is None or max_version[0] < 1
+    lends = own == (_CPU, 0) and not copy and (not legacy or copy is False)
+    values = _lent(self, writable=legacy) if lends else None
+    if values is None:
+        if copy is False:
+            raise BufferError(f"__dlpack__: memory of {self.device} cannot be lent to the host; leave out copy=False")
+        values = self.numpy()
+    return lend(values, max_version)
+
+
+def _lent(self: Tensor, writable: bool = False) -> Array | None:
+    """The values over the tensor's own memory; None where the host cannot see it."""
+    realize_all([self])
+    return Buffer.of(self._uop).host_view(writable)
+
+
+# ---- borrowing ----
+
+
+def from_dlpack(cls: type[Tensor], x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Tensor:
+    """A tensor with the values of another library's array, in its memory where the device can use it as it is.
+
+    device: the default one unless named. copy: True for a new tensor always, None when it is needed, False for
+    never. While the memory is shared, changing it changes the tensor. Raises BufferError when `copy=False` needs
+    one, and DtypeError for what is no array.
+
+    >>> import numpy as np
+    >>> Tensor.from_dlpack(np.array([1, 2]), device="numpy").tolist()
+    [1, 2]
+    """
+    if isinstance(x, cls):
+        moved = x if device is None else x.to(device)
+        if copy is False and moved is not x:
+            raise BufferError(f"from_dlpack: from {x.device} to {moved.device} is a copy; leave out copy=False")
+        return moved._result(moved.uop) if copy and moved is x else moved
+    if not hasattr(x, "__dlpack__"):
+        raise DtypeError(f"from_dlpack: a {type(x).__name__} has no __dlpack__; use Tensor(data)")
+    # NumPy asks for a copy in the host's memory where the array is elsewhere, unless that is forbidden.
+    elsewhere = x.__dlpack_device__()[0] not in (_CPU, 3)
+    array = read(x, "cpu" if elsewhere else None, copy if elsewhere or copy is False else None)
+    try:
+        return _over(cls, array, device, copy)
+    except ValueError as error:
+        raise BufferError(str(error)) from None
+
+
+def _over(cls: type[Tensor], array: Array, device: str | None, copy: bool | None) -> Tensor:
+    """A tensor in the memory of `array`, or of a copy. Raises ValueError when a copy is needed and forbidden."""
+    as_dtype(array.dtype)
+    name = device_name(device)
+    buffer = None if copy else Buffer.around(array, name or None)
+    if buffer is None:
+        if copy is False:
+            raise ValueError(
+                f"{name or devices.default()} cannot use the memory of this array as it is (strides, alignment, or "
+                "another device); leave out copy=False"
             )
-        # Capsules of before DLPack 1.0 cannot say that they are read only.
-        legacy = max_version is None or max_version[0] < 1
-        lends = own == (_CPU, 0) and not copy and (not legacy or copy is False)
-        values = self._lent(writable=legacy) if lends else None
-        if values is None:
-            if copy is False:
-                raise BufferError(
-                    f"__dlpack__: memory of {self.device} cannot be lent to the host; leave out copy=False"
-                )
-            values = self.numpy()
-        return lend(values, max_version)
-
-    def _lent(self, writable: bool = False) -> Array | None:
-        """The values over the tensor's own memory; None where the host cannot see it."""
-        realize_all([self])
-        return Buffer.of(self._uop).host_view(writable)
-
-    # ---- borrowing ----
-
-    @classmethod
-    def from_dlpack(cls, x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Self:
-        """A tensor with the values of another library's array, in its memory where the device can use it as it is.
-
-        device: the default one unless named. copy: True for a new tensor always, None when it is needed, False for
-        never. While the memory is shared, changing it changes the tensor. Raises BufferError when `copy=False` needs
-        one, and DtypeError for what is no array.
-
-        >>> import numpy as np
-        >>> Tensor.from_dlpack(np.array([1, 2]), device="numpy").tolist()
-        [1, 2]
-        """
-        if isinstance(x, cls):
-            moved = x if device is None else x.to(device)
-            if copy is False and moved is not x:
-                raise BufferError(f"from_dlpack: from {x.device} to {moved.device} is a copy; leave out copy=False")
-            return moved._result(moved.uop) if copy and moved is x else moved
-        if not hasattr(x, "__dlpack__"):
-            raise DtypeError(f"from_dlpack: a {type(x).__name__} has no __dlpack__; use Tensor(data)")
-        # NumPy asks for a copy in the host's memory where the array is elsewhere, unless that is forbidden.
-        elsewhere = x.__dlpack_device__()[0] not in (_CPU, 3)
-        array = read(x, "cpu" if elsewhere else None, copy if elsewhere or copy is False else None)
-        try:
-            return cls._over(array, device, copy)
-        except ValueError as error:
-            raise BufferError(str(error)) from None
-
-    @classmethod
-    def _over(cls, array: Array, device: str | None, copy: bool | None) -> Self:
-        """A tensor in the memory of `array`, or of a copy. Raises ValueError when a copy is needed and forbidden."""
-        as_dtype(array.dtype)
-        name = device_name(device)
-        buffer = None if copy else Buffer.around(array, name or None)
-        if buffer is None:
-            if copy is False:
-                raise ValueError(
-                    f"{name or devices.default()} cannot use the memory of this array as it is (strides, alignment, or "
-                    "another device); leave out copy=False"
-                )
-            buffer = upload(np.ascontiguousarray(array).reshape(array.shape), name)
-            return cls._new(buffer.uop, buffer, buffer.device)
-        found = cls._new(buffer.uop, buffer, buffer.device)
-        mark_borrowed(found)
-        return found
+        buffer = upload(np.ascontiguousarray(array).reshape(array.shape), name)
+        return cls._new(buffer.uop, buffer, buffer.device)
+    found = cls._new(buffer.uop, buffer, buffer.device)
+    mark_borrowed(found)
+    return found
 
 
-def from_memory(cls: type[Interchange], data: Any, dtype: DType | None, device: str | None, copy: bool | None) -> Any:
+def from_memory(cls: type[Tensor], data: Any, dtype: DType | None, device: str | None, copy: bool | None) -> Any:
     """A tensor of a number, nested lists, or memory; only with `copy=False` it is the memory itself.
 
     Raises ValueError when `copy=False` needs a copy, else as `Tensor(data)`.
@@ -186,7 +184,7 @@ def from_memory(cls: type[Interchange], data: Any, dtype: DType | None, device: 
     array = np.asarray(array)
     if dtype is not None and dtype != as_dtype(array.dtype):
         raise ValueError(f"asarray: {array.dtype} cannot become {dtype} without a copy; leave out copy=False")
-    return cls._over(array, device, copy)
+    return _over(cls, array, device, copy)
 
 
 def _with_dtype(data: Any) -> Any:

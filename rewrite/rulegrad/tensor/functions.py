@@ -6,155 +6,156 @@ import math
 from typing import TYPE_CHECKING
 
 from rulegrad.ir.limits import finfo
-from rulegrad.tensor.arithmetic import Arithmetic
-from rulegrad.tensor.transcendental import in_float32
+from rulegrad.tensor.arithmetic import from_parts
+from rulegrad.tensor.elementwise import unary
+from rulegrad.tensor.transcendental import as_floating, in_float32
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from rulegrad.tensor.tensor import Tensor
 
 
-class Functions(Arithmetic):
-    """floor, isinf, relu, …: one result for each element."""
+def _rounded(self: Tensor, op: str) -> Tensor:
+    return unary(self, op) if self.dtype.is_inexact else self._same()
 
-    __slots__ = ()
 
-    def _rounded(self, op: str) -> Self:
-        return self._unary(op) if self.dtype.is_inexact else self._same()
+def floor(self: Tensor) -> Tensor:
+    """The next integer below; integers stay as they are.
 
-    def floor(self) -> Self:
-        """The next integer below; integers stay as they are.
+    >>> Tensor([1.5, -1.5]).floor().tolist()
+    [1.0, -2.0]
+    """
+    return _rounded(self, "FLOOR")
 
-        >>> Tensor([1.5, -1.5]).floor().tolist()
-        [1.0, -2.0]
-        """
-        return self._rounded("FLOOR")
 
-    def ceil(self) -> Self:
-        """The next integer above; integers stay as they are.
+def ceil(self: Tensor) -> Tensor:
+    """The next integer above; integers stay as they are.
 
-        >>> Tensor([1.5, -1.5]).ceil().tolist()
-        [2.0, -1.0]
-        """
-        return self._rounded("CEIL")
+    >>> Tensor([1.5, -1.5]).ceil().tolist()
+    [2.0, -1.0]
+    """
+    return _rounded(self, "CEIL")
 
-    def round(self, decimals: int = 0) -> Self:
-        """The nearest number with so many decimals, halves to even; integers stay as they are.
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([0.5, 1.5]).round().tolist(), Tensor([1250.0]).round(decimals=-2).tolist()
-        ([0.0, 2.0], [1200.0])
-        """
-        if self.dtype.is_complex:
-            return self._complex(self.real.round(decimals), self.imag.round(decimals))
-        if decimals == 0 or not self.dtype.is_float:
-            return self._rounded("ROUND")
-        scale = 10.0 ** abs(decimals)
-        if decimals < 0:
-            return (self / scale)._rounded("ROUND") * scale
-        return (self * scale)._rounded("ROUND") / scale
+def round(self: Tensor, decimals: int = 0) -> Tensor:
+    """The nearest number with so many decimals, halves to even; integers stay as they are.
 
-    def trunc(self) -> Self:
-        """The next integer towards zero; integers stay as they are.
+    >>> from rulegrad import Tensor
+    >>> Tensor([0.5, 1.5]).round().tolist(), Tensor([1250.0]).round(decimals=-2).tolist()
+    ([0.0, 2.0], [1200.0])
+    """
+    if self.dtype.is_complex:
+        return from_parts(self, self.real.round(decimals), self.imag.round(decimals))
+    if decimals == 0 or not self.dtype.is_float:
+        return _rounded(self, "ROUND")
+    scale = 10.0 ** abs(decimals)
+    if decimals < 0:
+        return _rounded((self / scale), "ROUND") * scale
+    return _rounded((self * scale), "ROUND") / scale
 
-        >>> Tensor([1.5, -1.5]).trunc().tolist()
-        [1.0, -1.0]
-        """
-        return self._rounded("TRUNC")
 
-    # ---- kinds of values ----
+def trunc(self: Tensor) -> Tensor:
+    """The next integer towards zero; integers stay as they are.
 
-    def isinf(self, detect_positive: bool = True, detect_negative: bool = True) -> Self:
-        """Whether an element is infinite, of either sign; a complex number, whether one of its parts is.
+    >>> Tensor([1.5, -1.5]).trunc().tolist()
+    [1.0, -1.0]
+    """
+    return _rounded(self, "TRUNC")
 
-        detect_positive, detect_negative: whether `inf` counts, and whether `-inf` does.
 
-        >>> Tensor([1.0, float("-inf"), float("nan")]).isinf().tolist()
-        [False, True, False]
-        """
-        if self.dtype.is_complex:
-            parts = (part.isinf(detect_positive, detect_negative) for part in (self.real, self.imag))
-            return next(parts) | next(parts)
-        if not self.dtype.is_float:
-            return self.not_equal(self)
-        if detect_positive and detect_negative:
-            return self.abs().equal(math.inf)
-        return self.equal(math.inf) & detect_positive | self.equal(-math.inf) & detect_negative
+# ---- kinds of values ----
 
-    def isfinite(self) -> Self:
-        """Whether an element (each part of a complex number) is neither infinite nor nan.
 
-        >>> Tensor([1.0, float("-inf"), float("nan")]).isfinite().tolist()
-        [True, False, False]
-        """
-        if self.dtype.is_complex:
-            return self.real.isfinite() & self.imag.isfinite()
-        if not self.dtype.is_float:
-            return self == self
-        return self.abs() <= finfo(self.dtype).max
+def isinf(self: Tensor, detect_positive: bool = True, detect_negative: bool = True) -> Tensor:
+    """Whether an element is infinite, of either sign; a complex number, whether one of its parts is.
 
-    # ---- activations ----
+    detect_positive, detect_negative: whether `inf` counts, and whether `-inf` does.
 
-    def relu(self) -> Self:
-        """`max(self, 0)`, with gradient 0 at 0; nan stays nan.
+    >>> Tensor([1.0, float("-inf"), float("nan")]).isinf().tolist()
+    [False, True, False]
+    """
+    if self.dtype.is_complex:
+        parts = (part.isinf(detect_positive, detect_negative) for part in (self.real, self.imag))
+        return next(parts) | next(parts)
+    if not self.dtype.is_float:
+        return self.not_equal(self)
+    if detect_positive and detect_negative:
+        return self.abs().equal(math.inf)
+    return self.equal(math.inf) & detect_positive | self.equal(-math.inf) & detect_negative
 
-        >>> Tensor([-1.0, 2.0]).relu().tolist()
-        [0.0, 2.0]
-        """
-        return (self <= 0).where(0, self)
 
-    def leaky_relu(self, slope: float = 0.01) -> Self:
-        """The element where it is positive, `slope` times it elsewhere.
+def isfinite(self: Tensor) -> Tensor:
+    """Whether an element (each part of a complex number) is neither infinite nor nan.
 
-        >>> Tensor([-1.0, 2.0]).leaky_relu(0.25).tolist()
-        [-0.25, 2.0]
-        """
-        return (self <= 0).where(self * slope, self)
+    >>> Tensor([1.0, float("-inf"), float("nan")]).isfinite().tolist()
+    [True, False, False]
+    """
+    if self.dtype.is_complex:
+        return self.real.isfinite() & self.imag.isfinite()
+    if not self.dtype.is_float:
+        return self == self
+    return self.abs() <= finfo(self.dtype).max
 
-    @in_float32
-    def sigmoid(self) -> Self:
-        """`1 / (1 + exp(-self))`, without overflow on either side.
 
-        >>> [round(v, 3) for v in Tensor([0.0, 1.0]).sigmoid().tolist()]
-        [0.5, 0.731]
-        """
-        x = self._floating()
-        negative = x < 0
-        small = negative.where(x, -x).exp()
-        return negative.where(small, 1.0) / (small + 1.0)
+# ---- activations ----
 
-    def expit(self) -> Self:
-        """SciPy's name of `sigmoid`.
 
-        >>> [round(v, 3) for v in Tensor([0.0, 1.0]).expit().tolist()]
-        [0.5, 0.731]
-        """
-        return self.sigmoid()
+def relu(self: Tensor) -> Tensor:
+    """`max(self, 0)`, with gradient 0 at 0; nan stays nan.
 
-    @in_float32
-    def silu(self) -> Self:
-        """`self * sigmoid(self)`, also called swish.
+    >>> Tensor([-1.0, 2.0]).relu().tolist()
+    [0.0, 2.0]
+    """
+    return (self <= 0).where(0, self)
 
-        >>> [round(v, 3) for v in Tensor([0.0, 1.0]).silu().tolist()]
-        [0.0, 0.731]
-        """
-        return self * self.sigmoid()
 
-    @in_float32
-    def softplus(self, beta: float = 1.0, threshold: float | None = None) -> Self:
-        """`log(1 + exp(beta * self)) / beta`, without overflow.
+def leaky_relu(self: Tensor, slope: float = 0.01) -> Tensor:
+    """The element where it is positive, `slope` times it elsewhere.
 
-        threshold: where `beta * self` is larger, the element itself is taken, as PyTorch does from 20 on. It does
-        without by default, because nothing overflows here.
+    >>> Tensor([-1.0, 2.0]).leaky_relu(0.25).tolist()
+    [-0.25, 2.0]
+    """
+    return (self <= 0).where(self * slope, self)
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([0.0, 3.0]).softplus(2.0, threshold=4.0).tolist()
-        [0.3465735912322998, 3.0]
-        """
-        if beta != 1.0 or threshold is not None:
-            scaled = self._floating() * beta
-            soft = scaled.softplus() / beta
-            return soft if threshold is None else (scaled > threshold).where(self, soft).cast(soft.dtype)
-        x = self._floating()
-        negative = x < 0
-        small = negative.where(x, -x).exp()
-        return negative.where(0.0, x) + small.log1p()
+
+@in_float32
+def sigmoid(self: Tensor) -> Tensor:
+    """`1 / (1 + exp(-self))`, without overflow on either side.
+
+    >>> [round(v, 3) for v in Tensor([0.0, 1.0]).sigmoid().tolist()]
+    [0.5, 0.731]
+    """
+    x = as_floating(self)
+    negative = x < 0
+    small = negative.where(x, -x).exp()
+    return negative.where(small, 1.0) / (small + 1.0)
+
+
+@in_float32
+def silu(self: Tensor) -> Tensor:
+    """`self * sigmoid(self)`, also called swish.
+
+    >>> [round(v, 3) for v in Tensor([0.0, 1.0]).silu().tolist()]
+    [0.0, 0.731]
+    """
+    return self * self.sigmoid()
+
+
+@in_float32
+def softplus(self: Tensor, beta: float = 1.0, threshold: float | None = None) -> Tensor:
+    """`log(1 + exp(beta * self)) / beta`, without overflow.
+
+    threshold: where `beta * self` is larger, the element itself is taken, as PyTorch does from 20 on. It does
+    without by default, because nothing overflows here.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor([0.0, 3.0]).softplus(2.0, threshold=4.0).tolist()
+    [0.3465735912322998, 3.0]
+    """
+    if beta != 1.0 or threshold is not None:
+        scaled = as_floating(self) * beta
+        soft = scaled.softplus() / beta
+        return soft if threshold is None else (scaled > threshold).where(self, soft).cast(soft.dtype)
+    x = as_floating(self)
+    negative = x < 0
+    small = negative.where(x, -x).exp()
+    return negative.where(0.0, x) + small.log1p()

@@ -24,16 +24,16 @@ from rulegrad.tensor.axes import either, one_axis
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, expand_to, result_dtype
-from rulegrad.tensor.reduce import Reduce, accumulation_dtype
+from rulegrad.tensor.reduce import accumulation_dtype
 from rulegrad.tensor.storage import host_array, is_weak_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-    from typing_extensions import Self
 
     from rulegrad.tensor.operands import Operand
+    from rulegrad.tensor.tensor import Tensor
 
     #: What names places: a tensor of integers, or integers on the host, which are checked.
     Indices = TensorCore | NDArray[Any] | Sequence[Any] | int
@@ -43,383 +43,418 @@ _OPS = {"sum": "ADD", "prod": "MUL", "mean": "ADD", "amax": "MAX", "amin": "MIN"
 _IDENTITIES = {"sum": 0, "prod": 1, "mean": 0}
 
 
-class Gathering(Reduce):
-    """gather, take, index_select, embedding; scatter, scatter_add, scatter_reduce, index_add, …"""
+# ---- reading ----
 
-    __slots__ = ()
 
-    # ---- reading ----
+def gather(self: Tensor, dim: int, index: Indices) -> Tensor:
+    """PyTorch's gather: element p of the result is this tensor's at p, but with `index[p]` along `dim`.
 
-    def gather(self, dim: int, index: Indices) -> Self:
-        """PyTorch's gather: element p of the result is this tensor's at p, but with `index[p]` along `dim`.
+    The index has as many axes as this tensor, and along the others at most its extents; negative ones are out of
+    range, as in PyTorch. Raises ShapeError, DtypeError, and IndexRangeError for an index out of range (one in a
+    tensor: when the result is read).
 
-        The index has as many axes as this tensor, and along the others at most its extents; negative ones are out of
-        range, as in PyTorch. Raises ShapeError, DtypeError, and IndexRangeError for an index out of range (one in a
-        tensor: when the result is read).
+    >>> from rulegrad import Tensor
+    >>> Tensor([[1, 2], [3, 4]]).gather(1, Tensor([[0, 0], [1, 0]])).tolist()
+    [[1, 1], [4, 3]]
+    """
+    if not self.ndim:
+        return self.reshape(1).gather(dim, index)
+    axis = one_axis(dim, self.ndim, "gather")
+    places = places_along(self, index, axis, "gather", wraps=False)
+    if not places.size:
+        return taken(self, places, axis)
+    if self.ndim == 1 and not places.ndim:
+        return taken(self, places.reshape(1), axis).reshape(())
+    _check_index(self, places, axis, "gather")
+    return taken(_region(self, places, axis), places, axis)
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([[1, 2], [3, 4]]).gather(1, Tensor([[0, 0], [1, 0]])).tolist()
-        [[1, 1], [4, 3]]
-        """
-        if not self.ndim:
-            return self.reshape(1).gather(dim, index)
-        axis = one_axis(dim, self.ndim, "gather")
-        places = self._places_along(index, axis, "gather", wraps=False)
-        if not places.size:
-            return self._taken(places, axis)
-        if self.ndim == 1 and not places.ndim:
-            return self._taken(places.reshape(1), axis).reshape(())
-        self._check_index(places, axis, "gather")
-        return self._region(places, axis)._taken(places, axis)
 
-    def take_along_axis(self, index: Indices, axis: int = -1) -> Self:
-        """NumPy's take_along_axis: `gather`, where the other axes are broadcast to each other.
+def take_along_axis(self: Tensor, index: Indices, axis: int = -1) -> Tensor:
+    """NumPy's take_along_axis: `gather`, where the other axes are broadcast to each other.
 
-        >>> from rulegrad import Tensor
-        >>> x = Tensor([[3, 1, 2]])
-        >>> x.take_along_axis(x.argmax(axis=1, keepdims=True), axis=1).tolist()
-        [[3]]
-        """
-        k = one_axis(axis, self.ndim, "take_along_axis")
-        x, places = self._aligned(self._places_along(index, k, "take_along_axis"), k, "take_along_axis")
-        return x._taken(places, k)
+    >>> from rulegrad import Tensor
+    >>> x = Tensor([[3, 1, 2]])
+    >>> x.take_along_axis(x.argmax(axis=1, keepdims=True), axis=1).tolist()
+    [[3]]
+    """
+    k = one_axis(axis, self.ndim, "take_along_axis")
+    x, places = _aligned(self, places_along(self, index, k, "take_along_axis"), k, "take_along_axis")
+    return taken(x, places, k)
 
-    def take_along_dim(self, indices: Indices, dim: int | None = None) -> Self:
-        """PyTorch's name of `take_along_axis`; without an axis elements of the flat tensor, as many as indices.
 
-        >>> Tensor([[3, 1, 2]]).take_along_dim(Tensor([[2, 0]]), dim=1).tolist()
-        [[2, 3]]
-        """
-        if dim is None:
-            return self.flatten().take(indices).flatten()
-        return self.take_along_axis(indices, dim)
+def take_along_dim(self: Tensor, indices: Indices, dim: int | None = None) -> Tensor:
+    """PyTorch's name of `take_along_axis`; without an axis elements of the flat tensor, as many as indices.
 
-    def take(self, index: Indices, axis: int | None = None) -> Self:
-        """The elements at `index` (of any shape) along `axis`, or of the flat tensor; its axes take that axis' place.
+    >>> Tensor([[3, 1, 2]]).take_along_dim(Tensor([[2, 0]]), dim=1).tolist()
+    [[2, 3]]
+    """
+    if dim is None:
+        return self.flatten().take(indices).flatten()
+    return self.take_along_axis(indices, dim)
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([[1, 2, 3], [4, 5, 6]]).take(Tensor([2, 0]), axis=1).tolist()
-        [[3, 1], [6, 4]]
-        """
-        if axis is None:
-            return self.flatten()._take(index, 0, "take")
-        return self._take(index, one_axis(axis, self.ndim, "take"), "take")
 
-    def _take(self, index: Indices, k: int, name: str, wraps: bool = True) -> Self:
-        return self._at(self._places_along(index, k, name, wraps), k)
+def take(self: Tensor, index: Indices, axis: int | None = None) -> Tensor:
+    """The elements at `index` (of any shape) along `axis`, or of the flat tensor; its axes take that axis' place.
 
-    def _at(self, places: Self, k: int) -> Self:
-        """The elements at places on an axis, which were checked."""
-        found = self._taken(places.flatten()._along_axis(self.shape, k), k)
-        return found.reshape(self.shape[:k] + places.shape + self.shape[k + 1 :])
+    >>> from rulegrad import Tensor
+    >>> Tensor([[1, 2, 3], [4, 5, 6]]).take(Tensor([2, 0]), axis=1).tolist()
+    [[3, 1], [6, 4]]
+    """
+    if axis is None:
+        return _take(self.flatten(), index, 0, "take")
+    return _take(self, index, one_axis(axis, self.ndim, "take"), "take")
 
-    def index_select(self, dim: int, index: Indices) -> Self:
-        """PyTorch's index_select: the slices at a vector of indices (or one of them) along `dim`.
 
-        >>> Tensor([[1, 2, 3], [4, 5, 6]]).index_select(1, [2, 0]).tolist()
-        [[3, 1], [6, 4]]
-        """
-        if not self.ndim:
-            return self.reshape(1).index_select(dim, index).reshape(())
-        k = one_axis(dim, self.ndim, "index_select")
-        return self._taken(self._line_along(index, k, "index_select")._along_axis(self.shape, k), k)
+def _take(self: Tensor, index: Indices, k: int, name: str, wraps: bool = True) -> Tensor:
+    return taken_along(self, places_along(self, index, k, name, wraps), k)
 
-    def embedding(self, index: Indices) -> Self:
-        """The rows of this table at `index`; the rows are the last axes of the result.
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).embedding(Tensor([[1, 0]])).shape
-        (1, 2, 2)
-        """
-        return self._take(index, one_axis(0, self.ndim, "embedding"), "embedding", wraps=False)
+def taken_along(self: Tensor, places: Tensor, k: int) -> Tensor:
+    """The elements at places on an axis, which were checked."""
+    found = taken(self, along_axis(places.flatten(), self.shape, k), k)
+    return found.reshape(self.shape[:k] + places.shape + self.shape[k + 1 :])
 
-    # ---- writing ----
 
-    def scatter(
-        self, dim: int, index: Indices, src: Operand | None = None, reduce: str | None = None, *, value: Any = None
-    ) -> Self:
-        """PyTorch's scatter: this tensor with `src[p]` put at p, but with `index[p]` along `dim`; a new tensor.
+def index_select(self: Tensor, dim: int, index: Indices) -> Tensor:
+    """PyTorch's index_select: the slices at a vector of indices (or one of them) along `dim`.
 
-        src: a tensor with at least the index' extents, or a number, which PyTorch calls `value`. reduce: "add" or
-        "multiply" instead of put. Of several updates of an element the last one stays.
+    >>> Tensor([[1, 2, 3], [4, 5, 6]]).index_select(1, [2, 0]).tolist()
+    [[3, 1], [6, 4]]
+    """
+    if not self.ndim:
+        return self.reshape(1).index_select(dim, index).reshape(())
+    k = one_axis(dim, self.ndim, "index_select")
+    return taken(self, along_axis(_line_along(self, index, k, "index_select"), self.shape, k), k)
 
-        >>> Tensor.zeros(4).scatter(0, Tensor([1, 3]), Tensor([5.0, 6.0])).tolist()
-        [0.0, 5.0, 0.0, 6.0]
-        """
-        if reduce not in (None, "add", "multiply"):
-            raise ConfigError(f'scatter: reduce={reduce!r}; use "add", "multiply" or None, or scatter_reduce')
-        op = {"add": "ADD", "multiply": "MUL"}.get(reduce or "", "STORE")
-        return self._scatter(op, dim, index, either(src, value, "scatter", "src", "value"), "scatter")
 
-    def scatter_add(self, dim: int, index: Indices, src: Operand) -> Self:
-        """`scatter` that adds: several updates of an element are added in order, small floats in float32.
+def embedding(self: Tensor, index: Indices) -> Tensor:
+    """The rows of this table at `index`; the rows are the last axes of the result.
 
-        >>> Tensor.zeros(3).scatter_add(0, Tensor([0, 2, 2]), Tensor([1.0, 2.0, 3.0])).tolist()
-        [1.0, 0.0, 5.0]
-        """
-        return self._scatter("ADD", dim, index, src, "scatter_add")
+    >>> from rulegrad import Tensor
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).embedding(Tensor([[1, 0]])).shape
+    (1, 2, 2)
+    """
+    return _take(self, index, one_axis(0, self.ndim, "embedding"), "embedding", wraps=False)
 
-    def scatter_reduce(
-        self, dim: int, index: Indices, src: Operand, reduce: Reduction, include_self: bool = True
-    ) -> Self:
-        """PyTorch's scatter_reduce: "sum", "prod", "mean", "amax" or "amin" of the updates of each element.
 
-        include_self: whether the element itself is one of them; those without an update stay as they are.
+# ---- writing ----
 
-        >>> Tensor([1.0, 1.0]).scatter_reduce(0, Tensor([1, 1]), Tensor([5.0, 3.0]), "amax").tolist()
-        [1.0, 5.0]
-        """
-        if not self.ndim:
-            return self.reshape(1).scatter_reduce(dim, index, src, reduce, include_self).reshape(())
-        axis = one_axis(dim, self.ndim, "scatter_reduce")
-        places = self._places_along(index, axis, "scatter_reduce", wraps=False)
-        return self._reduced_at(axis, places, src, reduce, include_self, "scatter_reduce")
 
-    def _reduced_at(
-        self, axis: int, places: Self, src: Operand, reduce: Reduction, include_self: bool, name: str
-    ) -> Self:
-        """`scatter_reduce` at places that were checked."""
-        if reduce not in _OPS:
-            raise ConfigError(f"{name}: reduce={reduce!r}; use one of {', '.join(_OPS)}")
-        base = self
-        if not include_self:
-            mask = self._new(filled(self.shape, False, bool_), None, self._device)
-            touched = mask._scattered("STORE", axis, places, True, name)
-            base = touched.where(_identity(reduce, self.dtype), self)
-        result = base._scattered(_OPS[reduce], axis, places, src, name)
-        if reduce != "mean":
-            return result
-        ones = self._new(filled(self.shape, int(include_self), int64), None, self._device)
-        count = ones._scattered("ADD", axis, places, 1, name).maximum(1)
-        return result / count.cast(self.dtype) if self.dtype.is_float else result // count.cast(self.dtype)
+def scatter(
+    self: Tensor, dim: int, index: Indices, src: Operand | None = None, reduce: str | None = None, *, value: Any = None
+) -> Tensor:
+    """PyTorch's scatter: this tensor with `src[p]` put at p, but with `index[p]` along `dim`; a new tensor.
 
-    def put_along_axis(self, index: Indices, values: Operand, axis: int = -1) -> Self:
-        """NumPy's put_along_axis, as a new tensor: `scatter` with broadcasting of the other axes and of the values.
+    src: a tensor with at least the index' extents, or a number, which PyTorch calls `value`. reduce: "add" or
+    "multiply" instead of put. Of several updates of an element the last one stays.
 
-        >>> Tensor([[1, 2], [3, 4]]).put_along_axis([[0], [1]], 9, axis=1).tolist()
-        [[9, 2], [3, 9]]
-        """
-        k = one_axis(axis, self.ndim, "put_along_axis")
-        places = self._places_along(index, k, "put_along_axis")
-        wide = tuple(1 if j == k else n for j, n in enumerate(self.shape))
-        shape = broadcast_shapes("put_along_axis", places.shape, wide)
-        found: Any = as_operand(self, values, "put_along_axis")
-        values = found if is_weak_scalar(found) else found.expand(shape)
-        return self._scattered("STORE", k, places.expand(shape), values, "put_along_axis")
+    >>> Tensor.zeros(4).scatter(0, Tensor([1, 3]), Tensor([5.0, 6.0])).tolist()
+    [0.0, 5.0, 0.0, 6.0]
+    """
+    if reduce not in (None, "add", "multiply"):
+        raise ConfigError(f'scatter: reduce={reduce!r}; use "add", "multiply" or None, or scatter_reduce')
+    op = {"add": "ADD", "multiply": "MUL"}.get(reduce or "", "STORE")
+    return _scatter(self, op, dim, index, either(src, value, "scatter", "src", "value"), "scatter")
 
-    def index_add(self, dim: int, index: Indices, source: Operand, alpha: float = 1) -> Self:
-        """PyTorch's index_add: the slices of `source`, times alpha, added at a vector of indices along `dim`.
 
-        >>> Tensor([1, 2, 3]).index_add(0, [0, 0], Tensor([10, 20])).tolist()
-        [31, 2, 3]
-        """
-        scaled = source if alpha == 1 else as_operand(self, source, "index_add") * alpha
-        return self._at_slices("ADD", dim, index, scaled, "index_add")
+def scatter_add(self: Tensor, dim: int, index: Indices, src: Operand) -> Tensor:
+    """`scatter` that adds: several updates of an element are added in order, small floats in float32.
 
-    def index_copy(self, dim: int, index: Indices, source: Operand) -> Self:
-        """PyTorch's index_copy: the slices of `source` put at a vector of indices along `dim`.
+    >>> Tensor.zeros(3).scatter_add(0, Tensor([0, 2, 2]), Tensor([1.0, 2.0, 3.0])).tolist()
+    [1.0, 0.0, 5.0]
+    """
+    return _scatter(self, "ADD", dim, index, src, "scatter_add")
 
-        >>> Tensor([1, 2, 3]).index_copy(0, [2, 0], Tensor([10, 20])).tolist()
-        [20, 2, 10]
-        """
-        return self._at_slices("STORE", dim, index, source, "index_copy")
 
-    def index_fill(self, dim: int, index: Indices, value: Operand) -> Self:
-        """PyTorch's index_fill: the slices at a vector of indices along `dim`, filled with a number (also a tensor's).
+def scatter_reduce(
+    self: Tensor, dim: int, index: Indices, src: Operand, reduce: Reduction, include_self: bool = True
+) -> Tensor:
+    """PyTorch's scatter_reduce: "sum", "prod", "mean", "amax" or "amin" of the updates of each element.
 
-        >>> Tensor([[1, 2], [3, 4]]).index_fill(1, [0], 9).tolist()
-        [[9, 2], [9, 4]]
-        """
-        return self._at_slices("STORE", dim, index, value, "index_fill", wraps=True)
+    include_self: whether the element itself is one of them; those without an update stay as they are.
 
-    def index_reduce(
-        self, dim: int, index: Indices, source: Operand, reduce: Reduction, *, include_self: bool = True
-    ) -> Self:
-        """PyTorch's index_reduce: `scatter_reduce` of the slices of `source`, at a vector of indices along `dim`.
+    >>> Tensor([1.0, 1.0]).scatter_reduce(0, Tensor([1, 1]), Tensor([5.0, 3.0]), "amax").tolist()
+    [1.0, 5.0]
+    """
+    if not self.ndim:
+        return self.reshape(1).scatter_reduce(dim, index, src, reduce, include_self).reshape(())
+    axis = one_axis(dim, self.ndim, "scatter_reduce")
+    places = places_along(self, index, axis, "scatter_reduce", wraps=False)
+    return _reduced_at(self, axis, places, src, reduce, include_self, "scatter_reduce")
 
-        >>> Tensor([1.0, 2.0]).index_reduce(0, [0, 0], Tensor([3.0, 5.0]), "prod").tolist()
-        [15.0, 2.0]
-        """
-        if not self.ndim:
-            return self.reshape(1).index_reduce(dim, index, source, reduce, include_self=include_self).reshape(())
-        axis = one_axis(dim, self.ndim, "index_reduce")
-        places = self._line_along(index, axis, "index_reduce")._along_axis(self.shape, axis)
-        return self._reduced_at(axis, places, source, reduce, include_self, "index_reduce")
 
-    def put(self, index: Indices, source: Operand, accumulate: bool = False) -> Self:
-        """PyTorch's put: the elements of `source` at places of the flat tensor, or added there; a new tensor.
+def _reduced_at(
+    self: Tensor, axis: int, places: Tensor, src: Operand, reduce: Reduction, include_self: bool, name: str
+) -> Tensor:
+    """`scatter_reduce` at places that were checked."""
+    if reduce not in _OPS:
+        raise ConfigError(f"{name}: reduce={reduce!r}; use one of {', '.join(_OPS)}")
+    base = self
+    if not include_self:
+        mask = self._new(filled(self.shape, False, bool_), None, self._device)
+        touched = scattered(mask, "STORE", axis, places, True, name)
+        base = touched.where(_identity(reduce, self.dtype), self)
+    result = scattered(base, _OPS[reduce], axis, places, src, name)
+    if reduce != "mean":
+        return result
+    ones = self._new(filled(self.shape, int(include_self), int64), None, self._device)
+    count = scattered(ones, "ADD", axis, places, 1, name).maximum(1)
+    return result / count.cast(self.dtype) if self.dtype.is_float else result // count.cast(self.dtype)
 
-        >>> Tensor([[1, 2], [3, 4]]).put([0, -1], [10, 20]).tolist()
-        [[10, 2], [3, 20]]
-        """
-        values: Any = as_operand(self, source, "put")
-        places = self.flatten()._places_along(index, 0, "put").flatten()
-        flat = values if is_weak_scalar(values) else values.flatten()
-        return self.flatten()._scattered("ADD" if accumulate else "STORE", 0, places, flat, "put").reshape(self.shape)
 
-    # ---- masks ----
+def put_along_axis(self: Tensor, index: Indices, values: Operand, axis: int = -1) -> Tensor:
+    """NumPy's put_along_axis, as a new tensor: `scatter` with broadcasting of the other axes and of the values.
 
-    def masked_fill(self, mask: Operand, value: Operand) -> Self:
-        """`value` where the mask (bools, which are broadcast) is true, the tensor's own elements elsewhere.
+    >>> Tensor([[1, 2], [3, 4]]).put_along_axis([[0], [1]], 9, axis=1).tolist()
+    [[9, 2], [3, 9]]
+    """
+    k = one_axis(axis, self.ndim, "put_along_axis")
+    places = places_along(self, index, k, "put_along_axis")
+    wide = tuple(1 if j == k else n for j, n in enumerate(self.shape))
+    shape = broadcast_shapes("put_along_axis", places.shape, wide)
+    found: Any = as_operand(self, values, "put_along_axis")
+    values = found if is_weak_scalar(found) else found.expand(shape)
+    return scattered(self, "STORE", k, places.expand(shape), values, "put_along_axis")
 
-        value: a number, or a tensor of one element. Raises DtypeError for a mask of numbers, and for a value of a
-        higher kind than the tensor's dtype.
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([1.0, 2.0]).masked_fill([True, False], 0).tolist()
-        [0.0, 2.0]
-        """
-        found = self._as_mask(mask, "masked_fill")
-        broadcast_shapes("masked_fill", self.shape, found.shape)
-        values: Any = as_operand(self, value, "masked_fill")
-        if not is_weak_scalar(values):
-            if values.size != 1:
-                raise ShapeError(f"masked_fill: a value of shape {values.shape}; give one number, or use where")
-            values = values.reshape(())
-        dtype = result_dtype(self, values)
-        if (dtype.is_complex, dtype.is_inexact) > (self.dtype.is_complex, self.dtype.is_inexact):
-            raise DtypeError(f"masked_fill: a value of {dtype} does not fit a tensor of {self.dtype}; cast one of them")
-        return found.where(values, self).cast(self.dtype)
+def index_add(self: Tensor, dim: int, index: Indices, source: Operand, alpha: float = 1) -> Tensor:
+    """PyTorch's index_add: the slices of `source`, times alpha, added at a vector of indices along `dim`.
 
-    def _as_mask(self, mask: Operand, name: str) -> Self:
-        """Bools, as a tensor. Raises DtypeError for others: what counts as true is for the user to say."""
-        found = as_tensor(self, np.asarray(mask) if is_weak_scalar(mask) else mask, name)
-        if found.dtype != bool_:
-            raise DtypeError(f"{name}: the mask is {found.dtype}; compare it (mask != 0), or cast it to bool")
-        return found
+    >>> Tensor([1, 2, 3]).index_add(0, [0, 0], Tensor([10, 20])).tolist()
+    [31, 2, 3]
+    """
+    scaled = source if alpha == 1 else as_operand(self, source, "index_add") * alpha
+    return _at_slices(self, "ADD", dim, index, scaled, "index_add")
 
-    # ---- helpers ----
 
-    def _places_along(self, index: Indices, axis: int, name: str, wraps: bool = True) -> Self:
-        """The index as places on an axis, which are checked; wraps: negative ones count from the end."""
-        if isinstance(index, TensorCore):
-            found: Any = index
-            found._check_integer(name)
-            return found._inside(self.shape[axis], axis, name, wraps)  # type: ignore[no-any-return]
-        places = host_places(index, self.shape[axis], axis, name, wraps)
-        return type(self)(places, device=self._device or None)
+def index_copy(self: Tensor, dim: int, index: Indices, source: Operand) -> Tensor:
+    """PyTorch's index_copy: the slices of `source` put at a vector of indices along `dim`.
 
-    def _line_along(self, index: Indices, axis: int, name: str, wraps: bool = False) -> Self:
-        """`_places_along` for a vector, or one place."""
-        line = self._places_along(index, axis, name, wraps)
-        if line.ndim > 1:
-            raise ShapeError(f"{name}: the index has the shape {line.shape}; give a vector")
-        return line.flatten()
+    >>> Tensor([1, 2, 3]).index_copy(0, [2, 0], Tensor([10, 20])).tolist()
+    [20, 2, 10]
+    """
+    return _at_slices(self, "STORE", dim, index, source, "index_copy")
 
-    def _check_integer(self, name: str) -> None:
-        if not self.dtype.is_integer:
-            raise DtypeError(f"{name}: the index is {self.dtype}; cast it to an integer dtype")
 
-    def _check_index(self, index: TensorCore, axis: int, name: str) -> None:
-        fits = len(index.shape) == self.ndim and all(
-            k == axis or m <= n for k, (m, n) in enumerate(zip(index.shape, self.shape))
+def index_fill(self: Tensor, dim: int, index: Indices, value: Operand) -> Tensor:
+    """PyTorch's index_fill: the slices at a vector of indices along `dim`, filled with a number (also a tensor's).
+
+    >>> Tensor([[1, 2], [3, 4]]).index_fill(1, [0], 9).tolist()
+    [[9, 2], [9, 4]]
+    """
+    return _at_slices(self, "STORE", dim, index, value, "index_fill", wraps=True)
+
+
+def index_reduce(
+    self: Tensor, dim: int, index: Indices, source: Operand, reduce: Reduction, *, include_self: bool = True
+) -> Tensor:
+    """PyTorch's index_reduce: `scatter_reduce` of the slices of `source`, at a vector of indices along `dim`.
+
+    >>> Tensor([1.0, 2.0]).index_reduce(0, [0, 0], Tensor([3.0, 5.0]), "prod").tolist()
+    [15.0, 2.0]
+    """
+    if not self.ndim:
+        return self.reshape(1).index_reduce(dim, index, source, reduce, include_self=include_self).reshape(())
+    axis = one_axis(dim, self.ndim, "index_reduce")
+    places = along_axis(_line_along(self, index, axis, "index_reduce"), self.shape, axis)
+    return _reduced_at(self, axis, places, source, reduce, include_self, "index_reduce")
+
+
+def put(self: Tensor, index: Indices, source: Operand, accumulate: bool = False) -> Tensor:
+    """PyTorch's put: the elements of `source` at places of the flat tensor, or added there; a new tensor.
+
+    >>> Tensor([[1, 2], [3, 4]]).put([0, -1], [10, 20]).tolist()
+    [[10, 2], [3, 20]]
+    """
+    values: Any = as_operand(self, source, "put")
+    places = places_along(self.flatten(), index, 0, "put").flatten()
+    flat = values if is_weak_scalar(values) else values.flatten()
+    return scattered(self.flatten(), "ADD" if accumulate else "STORE", 0, places, flat, "put").reshape(self.shape)
+
+
+# ---- masks ----
+
+
+def masked_fill(self: Tensor, mask: Operand, value: Operand) -> Tensor:
+    """`value` where the mask (bools, which are broadcast) is true, the tensor's own elements elsewhere.
+
+    value: a number, or a tensor of one element. Raises DtypeError for a mask of numbers, and for a value of a
+    higher kind than the tensor's dtype.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor([1.0, 2.0]).masked_fill([True, False], 0).tolist()
+    [0.0, 2.0]
+    """
+    found = as_mask(self, mask, "masked_fill")
+    broadcast_shapes("masked_fill", self.shape, found.shape)
+    values: Any = as_operand(self, value, "masked_fill")
+    if not is_weak_scalar(values):
+        if values.size != 1:
+            raise ShapeError(f"masked_fill: a value of shape {values.shape}; give one number, or use where")
+        values = values.reshape(())
+    dtype = result_dtype(self, values)
+    if (dtype.is_complex, dtype.is_inexact) > (self.dtype.is_complex, self.dtype.is_inexact):
+        raise DtypeError(f"masked_fill: a value of {dtype} does not fit a tensor of {self.dtype}; cast one of them")
+    return found.where(values, self).cast(self.dtype)
+
+
+def as_mask(self: Tensor, mask: Operand, name: str) -> Tensor:
+    """Bools, as a tensor. Raises DtypeError for others: what counts as true is for the user to say."""
+    found = as_tensor(self, np.asarray(mask) if is_weak_scalar(mask) else mask, name)
+    if found.dtype != bool_:
+        raise DtypeError(f"{name}: the mask is {found.dtype}; compare it (mask != 0), or cast it to bool")
+    return found
+
+
+# ---- helpers ----
+
+
+def places_along(self: Tensor, index: Indices, axis: int, name: str, wraps: bool = True) -> Tensor:
+    """The index as places on an axis, which are checked; wraps: negative ones count from the end."""
+    if isinstance(index, TensorCore):
+        found: Any = index
+        _check_integer(found, name)
+        return checked_indices(found, self.shape[axis], axis, name, wraps)
+    places = host_places(index, self.shape[axis], axis, name, wraps)
+    return type(self)(places, device=self._device or None)
+
+
+def _line_along(self: Tensor, index: Indices, axis: int, name: str, wraps: bool = False) -> Tensor:
+    """`_places_along` for a vector, or one place."""
+    line = places_along(self, index, axis, name, wraps)
+    if line.ndim > 1:
+        raise ShapeError(f"{name}: the index has the shape {line.shape}; give a vector")
+    return line.flatten()
+
+
+def _check_integer(self: Tensor, name: str) -> None:
+    if not self.dtype.is_integer:
+        raise DtypeError(f"{name}: the index is {self.dtype}; cast it to an integer dtype")
+
+
+def _check_index(self: Tensor, index: TensorCore, axis: int, name: str) -> None:
+    fits = len(index.shape) == self.ndim and all(
+        k == axis or m <= n for k, (m, n) in enumerate(zip(index.shape, self.shape))
+    )
+    if not fits:
+        raise ShapeError(
+            f"{name}: an index of shape {index.shape} for a tensor of shape {self.shape} and axis {axis}; it needs "
+            "as many axes, and no larger extents but along that axis"
         )
-        if not fits:
-            raise ShapeError(
-                f"{name}: an index of shape {index.shape} for a tensor of shape {self.shape} and axis {axis}; it needs "
-                "as many axes, and no larger extents but along that axis"
-            )
 
-    def _inside(self, extent: int, axis: int, name: str, wraps: bool) -> Self:
-        """Indices of an axis, which are checked when a result is read; wraps: negative ones count from the end."""
-        index = self if self.dtype.bits >= 32 else self.cast(int64)
-        wraps = wraps and index.dtype.kind == "int"
-        if wraps:
-            index = (index < 0).where(index + extent, index)
-        if not config.check_indices or not extent or not index.size:
-            return index
-        bound = UOp.const(extent, index.dtype)
-        uop = UOp("INSIDE", (index.uop, bound), operation=name, axis=axis, wraps=wraps)
-        source_lines.note(uop)
-        return index._result(uop)
 
-    def _region(self, index: TensorCore, axis: int) -> Self:
-        """The part of the tensor that an index of smaller extents can name."""
-        return self.shrink(*(None if k == axis else (0, n) for k, n in enumerate(index.shape)))
+def checked_indices(self: Tensor, extent: int, axis: int, name: str, wraps: bool) -> Tensor:
+    """Indices of an axis, which are checked when a result is read; wraps: negative ones count from the end."""
+    index = self if self.dtype.bits >= 32 else self.cast(int64)
+    wraps = wraps and index.dtype.kind == "int"
+    if wraps:
+        index = (index < 0).where(index + extent, index)
+    if not config.check_indices or not extent or not index.size:
+        return index
+    bound = UOp.const(extent, index.dtype)
+    uop = UOp("INSIDE", (index.uop, bound), operation=name, axis=axis, wraps=wraps)
+    source_lines.note(uop)
+    return index._result(uop)
 
-    def _aligned(self, index: Self, axis: int, name: str) -> tuple[Self, Self]:
-        """This tensor and the index, with the other axes broadcast."""
-        if index.ndim != self.ndim:
-            raise ShapeError(
-                f"{name}: an index of shape {index.shape} for a tensor of shape {self.shape}; the ranks differ"
-            )
-        others = [tuple(1 if k == axis else n for k, n in enumerate(t.shape)) for t in (self, index)]
-        shape = broadcast_shapes(name, *others)
-        own, wide = (shape[:axis] + (t.shape[axis],) + shape[axis + 1 :] for t in (self, index))
-        return self.expand(own), index.expand(wide)
 
-    def _along_axis(self, shape: tuple[int, ...], axis: int) -> Self:
-        """A vector as a tensor of `shape` but for `axis`, along which it lies."""
-        line = self.reshape(tuple(self.size if k == axis else 1 for k in range(len(shape))))
-        return line.expand(shape[:axis] + (self.size,) + shape[axis + 1 :])
+def _region(self: Tensor, index: TensorCore, axis: int) -> Tensor:
+    """The part of the tensor that an index of smaller extents can name."""
+    return self.shrink(*(None if k == axis else (0, n) for k, n in enumerate(index.shape)))
 
-    def _taken(self, index: Self, axis: int) -> Self:
-        """GATHER; the index has the result's shape, and no negative elements."""
-        if not index.size:
-            return self._new(filled(index.shape, 0, self.dtype), None, self._device)
-        if not self.shape[axis]:
-            raise IndexRangeError(f"take: axis {axis} of the shape {self.shape} is empty, nothing can be taken from it")
-        return self._result(UOp("GATHER", (self.uop, index.uop), axis=axis), index)
 
-    def _updated(self, op: str, index: Self, updates: Self, axis: int) -> Self:
-        """SCATTER; the index has the shape of the updates, and no negative elements."""
-        if not self.size or not index.size:
-            return self._same()
-        wide = accumulation_dtype(self.dtype) if op in ("ADD", "MUL") else self.dtype
-        base, updates = self.cast(wide), updates.cast(wide)
-        uop = UOp("SCATTER", (base.uop, index.uop, updates.uop), op=op, axis=axis)
-        return base._result(uop, index, updates).cast(self.dtype)
+def _aligned(self: Tensor, index: Tensor, axis: int, name: str) -> tuple[Tensor, Tensor]:
+    """This tensor and the index, with the other axes broadcast."""
+    if index.ndim != self.ndim:
+        raise ShapeError(
+            f"{name}: an index of shape {index.shape} for a tensor of shape {self.shape}; the ranks differ"
+        )
+    others = [tuple(1 if k == axis else n for k, n in enumerate(t.shape)) for t in (self, index)]
+    shape = broadcast_shapes(name, *others)
+    own, wide = (shape[:axis] + (t.shape[axis],) + shape[axis + 1 :] for t in (self, index))
+    return self.expand(own), index.expand(wide)
 
-    def _scatter(self, op: str, dim: int, index: Indices, src: Operand, name: str) -> Self:
-        if not self.ndim:
-            return self.reshape(1)._scatter(op, dim, index, src, name).reshape(())
-        axis = one_axis(dim, self.ndim, name)
-        places = self._places_along(index, axis, name, wraps=False)
-        return self._scattered(op, axis, places, src, name)
 
-    def _scattered(self, op: str, axis: int, places: Self, src: Operand, name: str) -> Self:
-        """SCATTER at places that were checked."""
-        if self.ndim == 1 and not places.ndim:
-            places = places.reshape(1)
-        self._check_index(places, axis, name)
-        updates = self._updates(src, places.shape, name)
-        region = self._region(places, axis)
-        changed = region._updated(op, places, updates, axis)
-        return changed if region.shape == self.shape else self._with_corner(changed)
+def along_axis(self: Tensor, shape: tuple[int, ...], axis: int) -> Tensor:
+    """A vector as a tensor of `shape` but for `axis`, along which it lies."""
+    line = self.reshape(tuple(self.size if k == axis else 1 for k in range(len(shape))))
+    return line.expand(shape[:axis] + (self.size,) + shape[axis + 1 :])
 
-    def _updates(self, src: Operand, shape: tuple[int, ...], name: str) -> Self:
-        """What is put: of the tensor's dtype and of this shape, cut out of a larger tensor."""
-        values: Any = as_operand(self, src, name)
-        if result_dtype(self, values) != self.dtype:
-            kind = type(values).__name__ if is_weak_scalar(values) else str(values.dtype)
-            raise DtypeError(f"{name}: {kind} values do not fit a tensor of {self.dtype}; cast one of them")
-        if is_weak_scalar(values):
-            constant(values, self.dtype, name)  # raises where the number does not fit
-            return self._new(filled(shape, values, self.dtype), None, self._device)
-        source: Self = values.reshape(1) if not values.ndim and len(shape) == 1 else values
-        if source.ndim != len(shape) or any(m > n for m, n in zip(shape, source.shape)):
-            raise ShapeError(
-                f"{name}: values of shape {source.shape} for an index of shape {shape}; they must not be smaller"
-            )
-        return source.shrink(*((0, n) for n in shape)).cast(self.dtype)
 
-    def _with_corner(self, part: Self) -> Self:
-        """This tensor with its first elements along each axis replaced."""
-        rest = [(0, n - m) for m, n in zip(part.shape, self.shape)]
-        inside = self._new(filled(part.shape, True, bool_), None, self._device).pad(rest)
-        return inside.where(part.pad(rest), self)
+def taken(self: Tensor, index: Tensor, axis: int) -> Tensor:
+    """GATHER; the index has the result's shape, and no negative elements."""
+    if not index.size:
+        return self._new(filled(index.shape, 0, self.dtype), None, self._device)
+    if not self.shape[axis]:
+        raise IndexRangeError(f"take: axis {axis} of the shape {self.shape} is empty, nothing can be taken from it")
+    return self._result(UOp("GATHER", (self.uop, index.uop), axis=axis), index)
 
-    def _at_slices(self, op: str, dim: int, index: Indices, source: Operand, name: str, wraps: bool = False) -> Self:
-        source = as_operand(self, source, name)
-        if not self.ndim:
-            return self.reshape(1)._at_slices(op, dim, index, source, name, wraps).reshape(())
-        axis = one_axis(dim, self.ndim, name)
-        places = self._line_along(index, axis, name, wraps)._along_axis(self.shape, axis)
-        if isinstance(source, TensorCore) and not source.ndim:
-            source = source._result(expand_to(source.uop, places.shape))
-        if isinstance(source, TensorCore) and source.shape != places.shape:
-            raise ShapeError(f"{name}: values of shape {source.shape} where {places.shape} is needed")
-        return self._scattered(op, axis, places, source, name)
+
+def updated(self: Tensor, op: str, index: Tensor, updates: Tensor, axis: int) -> Tensor:
+    """SCATTER; the index has the shape of the updates, and no negative elements."""
+    if not self.size or not index.size:
+        return self._same()
+    wide = accumulation_dtype(self.dtype) if op in ("ADD", "MUL") else self.dtype
+    base, updates = self.cast(wide), updates.cast(wide)
+    uop = UOp("SCATTER", (base.uop, index.uop, updates.uop), op=op, axis=axis)
+    return base._result(uop, index, updates).cast(self.dtype)
+
+
+def _scatter(self: Tensor, op: str, dim: int, index: Indices, src: Operand, name: str) -> Tensor:
+    if not self.ndim:
+        return _scatter(self.reshape(1), op, dim, index, src, name).reshape(())
+    axis = one_axis(dim, self.ndim, name)
+    places = places_along(self, index, axis, name, wraps=False)
+    return scattered(self, op, axis, places, src, name)
+
+
+def scattered(self: Tensor, op: str, axis: int, places: Tensor, src: Operand, name: str) -> Tensor:
+    """SCATTER at places that were checked."""
+    if self.ndim == 1 and not places.ndim:
+        places = places.reshape(1)
+    _check_index(self, places, axis, name)
+    updates = update_values(self, src, places.shape, name)
+    region = _region(self, places, axis)
+    changed = updated(region, op, places, updates, axis)
+    return changed if region.shape == self.shape else _with_corner(self, changed)
+
+
+def update_values(self: Tensor, src: Operand, shape: tuple[int, ...], name: str) -> Tensor:
+    """What is put: of the tensor's dtype and of this shape, cut out of a larger tensor."""
+    values: Any = as_operand(self, src, name)
+    if result_dtype(self, values) != self.dtype:
+        kind = type(values).__name__ if is_weak_scalar(values) else str(values.dtype)
+        raise DtypeError(f"{name}: {kind} values do not fit a tensor of {self.dtype}; cast one of them")
+    if is_weak_scalar(values):
+        constant(values, self.dtype, name)  # raises where the number does not fit
+        return self._new(filled(shape, values, self.dtype), None, self._device)
+    source: Tensor = values.reshape(1) if not values.ndim and len(shape) == 1 else values
+    if source.ndim != len(shape) or any(m > n for m, n in zip(shape, source.shape)):
+        raise ShapeError(
+            f"{name}: values of shape {source.shape} for an index of shape {shape}; they must not be smaller"
+        )
+    return source.shrink(*((0, n) for n in shape)).cast(self.dtype)
+
+
+def _with_corner(self: Tensor, part: Tensor) -> Tensor:
+    """This tensor with its first elements along each axis replaced."""
+    rest = [(0, n - m) for m, n in zip(part.shape, self.shape)]
+    inside = self._new(filled(part.shape, True, bool_), None, self._device).pad(rest)
+    return inside.where(part.pad(rest), self)
+
+
+def _at_slices(
+    self: Tensor, op: str, dim: int, index: Indices, source: Operand, name: str, wraps: bool = False
+) -> Tensor:
+    source = as_operand(self, source, name)
+    if not self.ndim:
+        return _at_slices(self.reshape(1), op, dim, index, source, name, wraps).reshape(())
+    axis = one_axis(dim, self.ndim, name)
+    places = along_axis(_line_along(self, index, axis, name, wraps), self.shape, axis)
+    if isinstance(source, TensorCore) and not source.ndim:
+        source = source._result(expand_to(source.uop, places.shape))
+    if isinstance(source, TensorCore) and source.shape != places.shape:
+        raise ShapeError(f"{name}: values of shape {source.shape} where {places.shape} is needed")
+    return scattered(self, op, axis, places, source, name)
 
 
 def _identity(reduce: str, dtype: DType) -> Any:

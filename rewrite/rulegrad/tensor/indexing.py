@@ -7,62 +7,59 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import IndexRangeError, NoAxesError
-from rulegrad.tensor.movement import Movement
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from rulegrad.tensor.tensor import Tensor
 
 
-class Indexing(Movement):
-    """Basic indexing, as in NumPy. The result is a view, so an index costs nothing by itself."""
+def basic_view(self: Tensor, index: Any) -> Tensor:
+    """The view at `index`: integers, slices (any step but 0), None and one Ellipsis. Raises IndexRangeError."""
+    items = _complete(index if isinstance(index, tuple) else (index,), self.shape)
+    bounds: list[tuple[int, int] | None] = []
+    steps, shape = [], []
+    axis = 0
+    for item in items:
+        if item is None:
+            shape.append(1)
+            continue
+        extent = self.shape[axis]
+        begin, end, step, keeps_axis = _bounds(item, extent, axis, self.shape)
+        bounds.append((begin, end))
+        steps.append(step)
+        if keeps_axis:
+            shape.append(-(-(end - begin) // abs(step)))
+        axis += 1
+    view = self.shrink(*bounds)
+    view = _every(view, steps) if any(step != 1 for step in steps) else view
+    return view if view.shape == tuple(shape) else view.reshape(shape)
 
-    __slots__ = ()
 
-    def _basic(self, index: Any) -> Self:
-        """The view at `index`: integers, slices (any step but 0), None and one Ellipsis. Raises IndexRangeError."""
-        items = _complete(index if isinstance(index, tuple) else (index,), self.shape)
-        bounds: list[tuple[int, int] | None] = []
-        steps, shape = [], []
-        axis = 0
-        for item in items:
-            if item is None:
-                shape.append(1)
-                continue
-            extent = self.shape[axis]
-            begin, end, step, keeps_axis = _bounds(item, extent, axis, self.shape)
-            bounds.append((begin, end))
-            steps.append(step)
-            if keeps_axis:
-                shape.append(-(-(end - begin) // abs(step)))
-            axis += 1
-        view = self.shrink(*bounds)
-        view = view._every(steps) if any(step != 1 for step in steps) else view
-        return view if view.shape == tuple(shape) else view.reshape(shape)
+def _every(self: Tensor, steps: list[int]) -> Tensor:
+    """Every `steps[k]`-th element of each axis, from the last one for a negative step."""
+    view = self
+    backwards = [axis for axis, step in enumerate(steps) if step < 0]
+    if backwards:
+        view = view.flip(backwards)
+    strides = [abs(step) for step in steps]
+    if all(stride == 1 for stride in strides):
+        return view
+    counts = [-(-extent // stride) for extent, stride in zip(view.shape, strides)]
+    after = tuple(n * s - extent for n, s, extent in zip(counts, strides, view.shape))
+    view = view._viewed("PAD", before=(0,) * view.ndim, after=after) if any(after) else view
+    view = view.reshape([part for pair in zip(counts, strides) for part in pair])
+    return view.shrink(*[part for count in counts for part in ((0, count), (0, 1))]).reshape(counts)
 
-    def _every(self, steps: list[int]) -> Self:
-        """Every `steps[k]`-th element of each axis, from the last one for a negative step."""
-        view = self
-        backwards = [axis for axis, step in enumerate(steps) if step < 0]
-        if backwards:
-            view = view.flip(backwards)
-        strides = [abs(step) for step in steps]
-        if all(stride == 1 for stride in strides):
-            return view
-        counts = [-(-extent // stride) for extent, stride in zip(view.shape, strides)]
-        after = tuple(n * s - extent for n, s, extent in zip(counts, strides, view.shape))
-        view = view._viewed("PAD", before=(0,) * view.ndim, after=after) if any(after) else view
-        view = view.reshape([part for pair in zip(counts, strides) for part in pair])
-        return view.shrink(*[part for count in counts for part in ((0, count), (0, 1))]).reshape(counts)
 
-    def __len__(self) -> int:
-        if not self.ndim:
-            raise NoAxesError("len: a scalar tensor has no length; use .size for the number of elements")
-        return self.shape[0]
+def length(self: Tensor) -> int:
+    if not self.ndim:
+        raise NoAxesError("len: a scalar tensor has no length; use .size for the number of elements")
+    return self.shape[0]
 
-    def __iter__(self) -> Iterator[Self]:
-        if not self.ndim:
-            raise NoAxesError("iteration: a scalar tensor cannot be iterated over; use .item() for its value")
-        return (self[k] for k in range(self.shape[0]))
+
+def iterate(self: Tensor) -> Iterator[Tensor]:
+    if not self.ndim:
+        raise NoAxesError("iteration: a scalar tensor cannot be iterated over; use .item() for its value")
+    return (self[k] for k in range(self.shape[0]))
 
 
 def _complete(items: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -18,561 +18,592 @@ from rulegrad.errors import ConfigError, DtypeError, IndexRangeError, ShapeError
 from rulegrad.tensor.axes import one_axis, whole_number
 from rulegrad.tensor.constants import constant
 from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.gathering import checked_indices
 from rulegrad.tensor.linalg.norms import vector_norm
-from rulegrad.tensor.normalization import Normalization
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes
 from rulegrad.tensor.storage import is_weak_scalar
-from rulegrad.tensor.transcendental import in_float32
+from rulegrad.tensor.transcendental import as_floating, in_float32
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from rulegrad.tensor.operands import Operand
+    from rulegrad.tensor.tensor import Tensor
 
-T = TypeVar("T", bound=Normalization)
+
 Reduction = Literal["mean", "sum", "none"]
 
 
-class Losses(Normalization):
-    """cross_entropy, nll_loss, binary_cross_entropy, mse_loss, huber_loss, kl_div, …, and one_hot."""
+# ---- of classes ----
 
-    __slots__ = ()
 
-    # ---- of classes ----
+def one_hot(self: Tensor, num_classes: int = -1) -> Tensor:
+    """For each integer a vector of `num_classes` bools, true at that place; all false when it is out of range.
 
-    def one_hot(self, num_classes: int = -1) -> Self:
-        """For each integer a vector of `num_classes` bools, true at that place; all false when it is out of range.
+    num_classes: -1 for as many as the largest integer needs, which synchronises. Raises DtypeError for what is no
+    integer, and ShapeError where there is nothing to count.
 
-        num_classes: -1 for as many as the largest integer needs, which synchronises. Raises DtypeError for what is no
-        integer, and ShapeError where there is nothing to count.
+    >>> from rulegrad import Tensor
+    >>> Tensor([0, 2]).one_hot(3).tolist()
+    [[True, False, False], [False, False, True]]
+    """
+    check_labels(self, "one_hot")
+    count = whole_number(num_classes, "one_hot")
+    if count == -1:
+        if not self.size:
+            raise ShapeError(f"one_hot: the shape {self.shape} has no integers to count; give the number of classes")
+        largest: Any = self.max()
+        count = max(int(largest.item()) + 1, 0)
+    if count < 0:
+        raise ShapeError(f"one_hot: {count} classes; use 0 or more, or -1 to count them")
+    places = self.arange(count, device=self._device or None)
+    return self.unsqueeze(-1) == places
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([0, 2]).one_hot(3).tolist()
-        [[True, False, False], [False, False, True]]
-        """
-        self._check_labels("one_hot")
-        count = whole_number(num_classes, "one_hot")
-        if count == -1:
-            if not self.size:
-                raise ShapeError(
-                    f"one_hot: the shape {self.shape} has no integers to count; give the number of classes"
+
+def check_labels(self: Tensor, name: str) -> None:
+    if not self.dtype.is_integer:
+        raise DtypeError(f"{name}: the labels are {self.dtype}; cast them to an integer dtype")
+
+
+def _labels(self: Tensor, target: Operand, axis: int, ignore_index: int | None, name: str) -> Tensor:
+    """The labels of these scores, whose classes are along `axis`, as a tensor of integers.
+
+    Those on the host (numbers, lists, NumPy arrays) are checked.
+    """
+    classes = self.shape[axis]
+    if not isinstance(target, TensorCore):
+        host = np.asarray(target)
+        target = as_tensor(self, host if is_weak_scalar(target) else target, name)
+        if host.dtype.kind in "iu" and host.size:
+            wrong = host[((host < 0) | (host >= classes)) & (host != ignore_index)]
+            if wrong.size:
+                raise IndexRangeError(
+                    f"{name}: the label {wrong.flat[0]} for {classes} classes; use 0 to {classes - 1}"
+                    + (f", or ignore_index={ignore_index}" if ignore_index is not None else "")
                 )
-            largest: Any = self.max()
-            count = max(int(largest.item()) + 1, 0)
-        if count < 0:
-            raise ShapeError(f"one_hot: {count} classes; use 0 or more, or -1 to count them")
-        places = self.arange(count, device=self._device or None)
-        return self.unsqueeze(-1) == places
-
-    def _check_labels(self, name: str) -> None:
-        if not self.dtype.is_integer:
-            raise DtypeError(f"{name}: the labels are {self.dtype}; cast them to an integer dtype")
-
-    def _labels(self, target: Operand, axis: int, ignore_index: int | None, name: str) -> Self:
-        """The labels of these scores, whose classes are along `axis`, as a tensor of integers.
-
-        Those on the host (numbers, lists, NumPy arrays) are checked.
-        """
-        classes = self.shape[axis]
-        if not isinstance(target, TensorCore):
-            host = np.asarray(target)
-            target = as_tensor(self, host if is_weak_scalar(target) else target, name)
-            if host.dtype.kind in "iu" and host.size:
-                wrong = host[((host < 0) | (host >= classes)) & (host != ignore_index)]
-                if wrong.size:
-                    raise IndexRangeError(
-                        f"{name}: the label {wrong.flat[0]} for {classes} classes; use 0 to {classes - 1}"
-                        + (f", or ignore_index={ignore_index}" if ignore_index is not None else "")
-                    )
-        labels = as_tensor(self, target, name)
-        labels._check_labels(name)
-        places = self.shape[:axis] + self.shape[axis + 1 :]
-        if labels.shape != places:
-            raise ShapeError(
-                f"{name}: labels of shape {labels.shape} for scores of shape {self.shape} with the classes along axis "
-                f"{axis}; they need the shape {places}"
-            )
-        return labels
-
-    def cross_entropy(
-        self,
-        target: Operand,
-        weight: Operand | None = None,
-        ignore_index: int = -100,
-        reduction: Reduction = "mean",
-        label_smoothing: float = 0.0,
-        axis: int | None = None,
-    ) -> Self:
-        """The negative log-likelihood of `target` under softmax of this tensor along the classes' axis.
-
-        target: integers, of this tensor's shape without the axis of the classes; or probabilities, of this tensor's
-        shape. weight: one factor for each class; the mean is weighted by it. ignore_index: a label whose places do not
-        count. axis: that of the classes, 1 by default (0 for one axis). A label that is no class, and not
-        `ignore_index`, is an IndexRangeError: at once when it is on the host (a number, a list, a NumPy array), when
-        the loss is read when it is in a tensor (its loss is nan with the setting `check_indices` off). Raises
-        ShapeError, DtypeError, ConfigError.
-
-        >>> from rulegrad import Tensor
-        >>> Tensor([[0.0, 0.0], [0.0, 0.0]]).cross_entropy(Tensor([1, 0])).item()
-        0.6931471824645996
-        """
-        if not 0.0 <= label_smoothing <= 1.0:
-            raise ConfigError(f"cross_entropy: label_smoothing={label_smoothing}; use a number from 0 to 1")
-        k = self._class_axis(axis, "cross_entropy")
-        scores = self.moveaxis(k, -1).log_softmax(-1)
-        found: Any = as_operand(self, target, "cross_entropy")
-        if isinstance(found, TensorCore) and found.dtype.is_float and found.ndim == self.ndim:
-            shares = self._target(found, "cross_entropy").moveaxis(k, -1)
-            return scores._entropy_of_shares(
-                shares, self._class_weight(weight, k, "cross_entropy"), reduction, label_smoothing
-            )
-        return scores._entropy_of_labels(
-            self._labels(target, k, ignore_index, "cross_entropy"),
-            k if isinstance(target, TensorCore) else None,
-            self._class_weight(weight, k, "cross_entropy"),
-            ignore_index,
-            reduction,
-            label_smoothing,
-            "cross_entropy",
+    labels = as_tensor(self, target, name)
+    check_labels(labels, name)
+    places = self.shape[:axis] + self.shape[axis + 1 :]
+    if labels.shape != places:
+        raise ShapeError(
+            f"{name}: labels of shape {labels.shape} for scores of shape {self.shape} with the classes along axis "
+            f"{axis}; they need the shape {places}"
         )
+    return labels
 
-    def nll_loss(
-        self,
-        target: Operand,
-        weight: Operand | None = None,
-        ignore_index: int = -100,
-        reduction: Reduction = "mean",
-        axis: int | None = None,
-    ) -> Self:
-        """`cross_entropy` of integer labels where this tensor already has the logarithms of the probabilities.
 
-        >>> Tensor([[-0.5, -1.0]]).nll_loss(Tensor([0])).item()
-        0.5
-        """
-        k = self._class_axis(axis, "nll_loss")
-        labels = self._labels(target, k, ignore_index, "nll_loss")
-        weights = self._class_weight(weight, k, "nll_loss")
-        checked = k if isinstance(target, TensorCore) else None
-        scores = self.moveaxis(k, -1)
-        return scores._entropy_of_labels(labels, checked, weights, ignore_index, reduction, 0.0, "nll_loss")
+def cross_entropy(
+    self: Tensor,
+    target: Operand,
+    weight: Operand | None = None,
+    ignore_index: int = -100,
+    reduction: Reduction = "mean",
+    label_smoothing: float = 0.0,
+    axis: int | None = None,
+) -> Tensor:
+    """The negative log-likelihood of `target` under softmax of this tensor along the classes' axis.
 
-    def _class_axis(self, axis: int | None, name: str) -> int:
-        return one_axis(min(self.ndim - 1, 1) if axis is None else axis, self.ndim, name)
+    target: integers, of this tensor's shape without the axis of the classes; or probabilities, of this tensor's
+    shape. weight: one factor for each class; the mean is weighted by it. ignore_index: a label whose places do not
+    count. axis: that of the classes, 1 by default (0 for one axis). A label that is no class, and not
+    `ignore_index`, is an IndexRangeError: at once when it is on the host (a number, a list, a NumPy array), when
+    the loss is read when it is in a tensor (its loss is nan with the setting `check_indices` off). Raises
+    ShapeError, DtypeError, ConfigError.
 
-    def _class_weight(self, weight: Operand | None, axis: int, name: str) -> Self | None:
-        """One factor for each class, as a tensor."""
-        if weight is None:
-            return None
-        found = as_tensor(self, weight, name)
-        if found.shape != (self.shape[axis],):
-            raise ShapeError(
-                f"{name}: a weight of shape {found.shape} for {self.shape[axis]} classes; give one number for each"
-            )
-        return found
-
-    def _entropy_of_shares(self, target: Self, weight: Self | None, reduction: Reduction, smoothing: float) -> Self:
-        """For log-probabilities and probabilities, the classes last."""
-        classes = self.shape[-1]
-        if smoothing:
-            target = target * (1.0 - smoothing) + smoothing / classes
-        each = -(self * target if weight is None else self * target * weight).sum(-1)
-        return reduced(each, reduction, "cross_entropy")
-
-    def _entropy_of_labels(
-        self,
-        target: Self,
-        axis: int | None,
-        weight: Self | None,
-        ignore_index: int,
-        reduction: Reduction,
-        smoothing: float,
-        name: str,
-    ) -> Self:
-        """For log-probabilities, the classes last; axis: where they were, if the labels are to be checked."""
-        classes = self.shape[-1]
-        counts = target.not_equal(ignore_index)
-        if axis is not None and config.check_indices:
-            target = counts.where(target, 0)._inside(classes, axis, name, wraps=False)
-        hit = target.one_hot(classes)
-        weighted = self if weight is None else self * weight
-        each = hit.where(weighted, 0.0).sum(-1)
-        if smoothing:
-            each = each * (1.0 - smoothing) + weighted.sum(-1) * (smoothing / classes)
-        if not config.check_indices:
-            present = target.greater_equal(0) & target.less(classes)
-            each = present.where(each, math.nan)
-        each = -counts.where(each, 0.0)
-        if reduction != "mean":
-            return reduced(each, reduction, name)
-        shares = counts.cast(self.dtype) if weight is None else (hit & counts.unsqueeze(-1)).where(weight, 0.0).sum(-1)
-        return each.sum() / shares.sum()
-
-    def multi_margin_loss(
-        self,
-        target: Operand,
-        p: int = 1,
-        margin: float = 1.0,
-        weight: Operand | None = None,
-        reduction: Reduction = "mean",
-    ) -> Self:
-        """How far other scores come within `margin` of the target's: the mean over classes of `max(0, …) ** p`.
-
-        Labels out of range are errors, as in `cross_entropy`.
-
-        >>> Tensor([[0.5, 0.0]]).multi_margin_loss(Tensor([0])).item()
-        0.25
-        """
-        if not self.ndim:
-            return self.reshape(1).multi_margin_loss(target, p, margin, weight, reduction)
-        k = one_axis(-1, self.ndim, "multi_margin_loss")
-        if self.ndim == 1 and getattr(target, "shape", None) == (1,):
-            target = target.reshape(())  # type: ignore[union-attr]
-        labels = self._labels(target, k, None, "multi_margin_loss")
-        if isinstance(target, TensorCore):
-            labels = labels._inside(self.shape[k], k, "multi_margin_loss", wraps=False)
-        weight = self._class_weight(weight, k, "multi_margin_loss")
-        hit = labels.one_hot(self.shape[-1])
-        own = hit.any(-1, keepdims=True).where(hit.where(self, 0.0).sum(-1, keepdims=True), math.nan)
-        near = (self - own + margin).relu() ** p
-        if weight is not None:
-            near = near * hit.where(weight, 0.0).sum(-1, keepdims=True)
-        return reduced(hit.where(0.0, near).sum(-1) / self.shape[-1], reduction, "multi_margin_loss")
-
-    # ---- of two classes ----
-
-    @in_float32
-    def binary_cross_entropy(
-        self, target: Operand, weight: Operand | None = None, reduction: Reduction = "mean"
-    ) -> Self:
-        """The cross entropy of `target` and this tensor, both probabilities; logarithms end at -100.
-
-        weight: a factor of each element, which broadcasts.
-
-        >>> from rulegrad import Tensor
-        >>> Tensor([1.0, 0.0]).binary_cross_entropy(Tensor([1.0, 1.0])).item()
-        50.0
-        """
-        name = "binary_cross_entropy"
-        wanted = self._target(target, name)
-        present, absent = _limited(self, self, 1.0, _log), _limited(1.0 - self, -self, 0.0, _log1p)
-        each = -(wanted * present + (1.0 - wanted) * absent)
-        return reduced(each if weight is None else each * self._factor(weight, "weight", name), reduction, name)
-
-    @in_float32
-    def binary_cross_entropy_with_logits(
-        self,
-        target: Operand,
-        weight: Operand | None = None,
-        reduction: Reduction = "mean",
-        pos_weight: Operand | None = None,
-    ) -> Self:
-        """The cross entropy of `target` (0 … 1) and `sigmoid(self)`, without overflow.
-
-        weight, pos_weight: factors of the elements and of their positive parts, which broadcast.
-
-        >>> round(Tensor([0.0]).binary_cross_entropy_with_logits(Tensor([1.0])).item(), 3)
-        0.693
-        """
-        name = "binary_cross_entropy_with_logits"
-        wanted = self._target(target, name)
-        if pos_weight is None:
-            # Two terms that are not negative, so that no digits are lost.
-            negative = self < 0
-            rest = negative.where(self, -self).exp().log1p()
-            each = negative.where(-self * wanted, self * (1.0 - wanted)) + rest
-        else:
-            factor = self._factor(pos_weight, "pos_weight", name)
-            each = self.softplus() * (1.0 - wanted) + (-self).softplus() * (factor * wanted)
-        return reduced(each if weight is None else each * self._factor(weight, "weight", name), reduction, name)
-
-    @in_float32
-    def soft_margin_loss(self, target: Operand, reduction: Reduction = "mean") -> Self:
-        """`log(1 + exp(-target * self))`, for targets 1 and -1.
-
-        >>> round(Tensor([0.0]).soft_margin_loss(Tensor([1.0])).item(), 3)
-        0.693
-        """
-        wanted = self._target(target, "soft_margin_loss")
-        return reduced((-wanted * self).softplus(), reduction, "soft_margin_loss")
-
-    def hinge_embedding_loss(self, target: Operand, margin: float = 1.0, reduction: Reduction = "mean") -> Self:
-        """The element where the target is 1, `max(0, margin - self)` where it is -1; elsewhere the sum of both.
-
-        >>> Tensor([0.25, 0.25]).hinge_embedding_loss(Tensor([1, -1]), reduction="none").tolist()
-        [0.25, 0.75]
-        """
-        wanted = self._target(target, "hinge_embedding_loss")
-        near, far = wanted.equal(-1).where(0, self), wanted.equal(1).where(0, (margin - self).relu())
-        return reduced(near + far, reduction, "hinge_embedding_loss")
-
-    # ---- of numbers ----
-
-    def mse_loss(self, target: Operand, reduction: Reduction = "mean") -> Self:
-        """The squared differences from `target`. Raises ShapeError where the shapes differ.
-
-        >>> from rulegrad import Tensor
-        >>> Tensor([1.0, 2.0]).mse_loss(Tensor([1.0, 4.0])).item()
-        2.0
-        """
-        return reduced((self - self._target(target, "mse_loss")).square(), reduction, "mse_loss")
-
-    def l1_loss(self, target: Operand, reduction: Reduction = "mean") -> Self:
-        """The absolute differences from `target`.
-
-        >>> Tensor([1.0, 2.0]).l1_loss(Tensor([1.0, 5.0])).item()
-        1.5
-        """
-        return reduced((self - self._target(target, "l1_loss")).abs(), reduction, "l1_loss")
-
-    def huber_loss(self, target: Operand, reduction: Reduction = "mean", delta: float = 1.0) -> Self:
-        """Half the square of a difference up to `delta`, and a line of slope `delta` beyond.
-
-        >>> Tensor([0.0, 0.0]).huber_loss(Tensor([1.0, 3.0]), reduction="none").tolist()
-        [0.5, 2.5]
-        """
-        if not delta > 0:
-            raise ConfigError(f"huber_loss: delta={delta}; use a number above 0")
-        difference = self - self._target(target, "huber_loss")
-        far = difference.abs()
-        near = far < delta
-        each = near.where(near.where(difference, 0.0).square() * 0.5, (far - 0.5 * delta) * delta)
-        return reduced(each, reduction, "huber_loss")
-
-    def smooth_l1_loss(self, target: Operand, reduction: Reduction = "mean", beta: float = 1.0) -> Self:
-        """`huber_loss` divided by its `beta`: a line of slope 1 beyond `beta`; with 0, `l1_loss`.
-
-        >>> Tensor([0.0, 0.0]).smooth_l1_loss(Tensor([1.0, 3.0]), reduction="none", beta=2.0).tolist()
-        [0.25, 2.0]
-        """
-        target = self._target(target, "smooth_l1_loss")
-        if not beta:
-            return self.l1_loss(target, reduction)
-        return self.huber_loss(target, reduction, beta) / beta
-
-    @in_float32
-    def poisson_nll_loss(
-        self,
-        target: Operand,
-        log_input: bool = True,
-        full: bool = False,
-        eps: float = 1e-8,
-        reduction: Reduction = "mean",
-    ) -> Self:
-        """The negative log-likelihood of counts under a Poisson distribution, without the part of `target` alone.
-
-        log_input: whether this tensor has logarithms of the rates; `eps` is added to rates before theirs are taken.
-        `full` adds the logarithm of the target's factorial by Stirling's formula, for targets above 1.
-
-        >>> Tensor([0.0]).poisson_nll_loss(Tensor([2.0])).item()
-        1.0
-        """
-        wanted = self._target(target, "poisson_nll_loss")
-        each = self.exp() - wanted * self if log_input else self - wanted * (self + eps).log()
-        if full:
-            many = wanted > 1
-            count = many.where(wanted, 1.0)
-            each = each + many.where(count * count.log() - count + 0.5 * (2.0 * math.pi * count).log(), 0.0)
-        return reduced(each, reduction, "poisson_nll_loss")
-
-    @in_float32
-    def gaussian_nll_loss(
-        self,
-        target: Operand,
-        var: Operand,
-        full: bool = False,
-        eps: float = 1e-6,
-        reduction: Reduction = "mean",
-    ) -> Self:
-        """The negative log-likelihood of `target` under normal distributions with these means and variances.
-
-        target, var: of this tensor's shape, or of one that is broadcast to it; a variance below `eps` counts as that,
-        with a gradient all the same. `full` adds the constant part.
-
-        >>> Tensor([0.0]).gaussian_nll_loss(Tensor([2.0]), var=Tensor([1.0])).item()
-        2.0
-        """
-        spread = self._factor(var, "var", "gaussian_nll_loss")
-        spread = (spread < eps).where(spread - spread.detach() + eps, spread)
-        wanted = self._factor(target, "target", "gaussian_nll_loss")
-        each = (spread.log() + (self - wanted).square() / spread) * 0.5
-        return reduced(each + 0.5 * math.log(2.0 * math.pi) if full else each, reduction, "gaussian_nll_loss")
-
-    # ---- of distributions and directions ----
-
-    @in_float32
-    def kl_div(
-        self,
-        target: Operand,
-        reduction: Reduction | Literal["batchmean"] = "mean",
-        log_target: bool = False,
-    ) -> Self:
-        """The divergence of `target` from this tensor, which has logarithms: `target * (log(target) - self)`.
-
-        log_target: whether `target` has logarithms too. "batchmean" divides the sum by the first extent.
-
-        >>> round(Tensor([0.5, 0.5]).log().kl_div(Tensor([1.0, 0.0]), reduction="sum").item(), 3)
-        0.693
-        """
-        wanted = self._target(target, "kl_div")
-        if log_target:
-            each = wanted.exp() * (wanted - self)
-        else:
-            absent = wanted.equal(0)
-            each = absent.where(0.0, wanted * (absent.where(1.0, wanted).log() - self))
-        if reduction == "batchmean":
-            return each.sum() / (each.shape[0] if each.ndim else 1)
-        return reduced(each, reduction, "kl_div")
-
-    def cosine_similarity(self, other: Operand, dim: int = 1, eps: float = 1e-8) -> Self:
-        """The cosine of the angle between vectors along `dim`; their norms count as `eps` or more. It broadcasts.
-
-        >>> from rulegrad import Tensor
-        >>> Tensor([[1.0, 0.0]]).cosine_similarity(Tensor([[2.0, 0.0]])).tolist()
-        [1.0]
-        """
-        second = as_tensor(self, other, "cosine_similarity")
-        shape = broadcast_shapes("cosine_similarity", self.shape, second.shape)
-        axis = one_axis(dim, len(shape), "cosine_similarity", of_scalar=True)
-        first, second = (x.expand(shape) if shape else x.reshape(1) for x in (self, second))
-        return (first.normalize(2.0, axis, eps) * second.normalize(2.0, axis, eps)).sum(axis)
-
-    def cosine_embedding_loss(
-        self,
-        other: Operand,
-        target: Operand,
-        margin: float = 0.0,
-        reduction: Reduction = "mean",
-    ) -> Self:
-        """`1 - cosine_similarity` where the target is 1, `max(0, cosine - margin)` where it is -1.
-
-        >>> Tensor([[1.0, 0.0]]).cosine_embedding_loss(Tensor([[0.0, 1.0]]), Tensor([1])).item()
-        1.0
-        """
-        name = "cosine_embedding_loss"
-        cosine = self.cosine_similarity(self._target(other, name, "other"), -1)
-        wanted = cosine._target(target, name, one_for_all=True)
-        return reduced(wanted.equal(1).where(1.0 - cosine, (cosine - margin).relu()), reduction, name)
-
-    def margin_ranking_loss(
-        self, other: Operand, target: Operand, margin: float = 0.0, reduction: Reduction = "mean"
-    ) -> Self:
-        """`max(0, -target * (self - other) + margin)`: this tensor is to be larger where the target is 1.
-
-        A target with one element is that of all.
-
-        >>> Tensor([1.0, 3.0]).margin_ranking_loss(Tensor([2.0, 2.0]), 1, reduction="none").tolist()
-        [1.0, 0.0]
-        """
-        name = "margin_ranking_loss"
-        wanted = self._target(target, name, one_for_all=True)
-        difference = self - self._target(other, name, "other")
-        return reduced((-wanted * difference + margin).relu(), reduction, name)
-
-    def pairwise_distance(self, other: Operand, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Self:
-        """The p-norm of `self - other + eps` along the last axis. It broadcasts.
-
-        >>> Tensor([[0.0, 0.0]]).pairwise_distance(Tensor([[3.0, 4.0]]), eps=0.0).tolist()
-        [5.0]
-        """
-        difference = self - other + eps
-        return vector_norm(difference, p, -1, keepdim)  # type: ignore[type-var]
-
-    def cdist(self, other: Operand, p: float = 2.0, compute_mode: str | None = None) -> Self:
-        """The p-norms of the differences of all pairs of points: (…, n, k) and (…, m, k) give (…, n, m).
-
-        Always from the differences, so that near points have an exact distance, whatever compute_mode says.
-
-        >>> Tensor([[0.0, 0.0]]).cdist(Tensor([[3.0, 4.0], [0.0, 1.0]])).tolist()
-        [[5.0, 1.0]]
-        """
-        right = as_tensor(self, other, "cdist")
-        if min(self.ndim, right.ndim) < 2 or self.shape[-1] != right.shape[-1]:
-            raise ShapeError(f"cdist: the shapes {self.shape} and {right.shape}; both need (…, points, coordinates)")
-        return (self._floating().unsqueeze(-2) - right._floating().unsqueeze(-3))._length(p)
-
-    def pdist(self, p: float = 2.0) -> Self:
-        """The p-norms of the differences of the rows i < j of a matrix: the part of `cdist` above the diagonal.
-
-        >>> Tensor([[0.0, 0.0], [3.0, 4.0], [3.0, 0.0]]).pdist().tolist()
-        [5.0, 3.0, 4.0]
-        """
-        if self.ndim != 2:
-            raise ShapeError(f"pdist: the shape is {self.shape}; it needs (points, coordinates)")
-        first, second = np.triu_indices(self.shape[0], 1)
-        rows: Any = self._floating()
-        return (rows[first] - rows[second])._length(p)  # type: ignore[no-any-return]
-
-    def _length(self, p: float) -> Self:
-        if not self.shape[-1]:
-            return self.sum(-1)
-        return vector_norm(self, p, -1)  # type: ignore[type-var]
-
-    def triplet_margin_loss(
-        self,
-        positive: Operand,
-        negative: Operand,
-        margin: float = 1.0,
-        p: float = 2.0,
-        eps: float = 1e-6,
-        swap: bool = False,
-        reduction: Reduction = "mean",
-    ) -> Self:
-        """`max(0, distance to positive - distance to negative + margin)`; this tensor is the anchor.
-
-        swap: use the distance from `positive` to `negative` where it is the smaller one.
-
-        >>> Tensor([[0.0]]).triplet_margin_loss(Tensor([[1.0]]), Tensor([[3.0]]), margin=4.0, eps=0.0).item()
-        2.0
-        """
-        name = "triplet_margin_loss"
-        near, other = self._target(positive, name, "positive"), self._target(negative, name, "negative")
-        far = self.pairwise_distance(other, p, eps)
-        if swap:
-            far = far.minimum(near.pairwise_distance(other, p, eps))
-        return reduced((self.pairwise_distance(near, p, eps) - far + margin).relu(), reduction, name)
-
-    # ---- arguments ----
-
-    def _target(self, target: Operand, name: str, role: str = "target", one_for_all: bool = False) -> Self:
-        """The target as a tensor of this one's shape; a number, or a tensor without axes, is that of all elements.
-
-        one_for_all: any tensor of one element is, too.
-        """
-        found = self._at_least_tensor(target, name)
-        if not found.ndim or (one_for_all and found.size == 1):
-            return found.reshape(()).expand(self.shape)
-        if found.shape != self.shape:
-            raise ShapeError(
-                f"{name}: {role} has the shape {found.shape} and the tensor {self.shape}; they must be equal: reshape "
-                "one, or expand it if it is meant for all"
-            )
-        return found
-
-    def _at_least_tensor(self, value: Any, name: str) -> Self:
-        """A number as a tensor of this one's dtype; arrays and lists as tensors."""
-        return (
-            self._new(constant(value, self.dtype, name), None, self._device)
-            if is_weak_scalar(value)
-            else as_tensor(self, value, name)
+    >>> from rulegrad import Tensor
+    >>> Tensor([[0.0, 0.0], [0.0, 0.0]]).cross_entropy(Tensor([1, 0])).item()
+    0.6931471824645996
+    """
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise ConfigError(f"cross_entropy: label_smoothing={label_smoothing}; use a number from 0 to 1")
+    k = _class_axis(self, axis, "cross_entropy")
+    scores = self.moveaxis(k, -1).log_softmax(-1)
+    found: Any = as_operand(self, target, "cross_entropy")
+    if isinstance(found, TensorCore) and found.dtype.is_float and found.ndim == self.ndim:
+        shares = _target(self, found, "cross_entropy").moveaxis(k, -1)
+        return _entropy_of_shares(
+            scores, shares, _class_weight(self, weight, k, "cross_entropy"), reduction, label_smoothing
         )
+    return _entropy_of_labels(
+        scores,
+        _labels(self, target, k, ignore_index, "cross_entropy"),
+        k if isinstance(target, TensorCore) else None,
+        _class_weight(self, weight, k, "cross_entropy"),
+        ignore_index,
+        reduction,
+        label_smoothing,
+        "cross_entropy",
+    )
 
-    def _factor(self, factor: Operand, role: str, name: str) -> Self:
-        """A factor of each element, as a tensor that broadcasts to this one's shape."""
-        found = self._at_least_tensor(factor, name)
-        if broadcast_shapes(f"{name}: {role}", self.shape, found.shape) != self.shape:
-            raise ShapeError(f"{name}: {role} of shape {found.shape} does not broadcast to the shape {self.shape}")
-        return found
+
+def nll_loss(
+    self: Tensor,
+    target: Operand,
+    weight: Operand | None = None,
+    ignore_index: int = -100,
+    reduction: Reduction = "mean",
+    axis: int | None = None,
+) -> Tensor:
+    """`cross_entropy` of integer labels where this tensor already has the logarithms of the probabilities.
+
+    >>> Tensor([[-0.5, -1.0]]).nll_loss(Tensor([0])).item()
+    0.5
+    """
+    k = _class_axis(self, axis, "nll_loss")
+    labels = _labels(self, target, k, ignore_index, "nll_loss")
+    weights = _class_weight(self, weight, k, "nll_loss")
+    checked = k if isinstance(target, TensorCore) else None
+    scores = self.moveaxis(k, -1)
+    return _entropy_of_labels(scores, labels, checked, weights, ignore_index, reduction, 0.0, "nll_loss")
 
 
-def _log(x: T) -> T:
+def _class_axis(self: Tensor, axis: int | None, name: str) -> int:
+    return one_axis(min(self.ndim - 1, 1) if axis is None else axis, self.ndim, name)
+
+
+def _class_weight(self: Tensor, weight: Operand | None, axis: int, name: str) -> Tensor | None:
+    """One factor for each class, as a tensor."""
+    if weight is None:
+        return None
+    found = as_tensor(self, weight, name)
+    if found.shape != (self.shape[axis],):
+        raise ShapeError(
+            f"{name}: a weight of shape {found.shape} for {self.shape[axis]} classes; give one number for each"
+        )
+    return found
+
+
+def _entropy_of_shares(
+    self: Tensor, target: Tensor, weight: Tensor | None, reduction: Reduction, smoothing: float
+) -> Tensor:
+    """For log-probabilities and probabilities, the classes last."""
+    classes = self.shape[-1]
+    if smoothing:
+        target = target * (1.0 - smoothing) + smoothing / classes
+    each = -(self * target if weight is None else self * target * weight).sum(-1)
+    return reduced(each, reduction, "cross_entropy")
+
+
+def _entropy_of_labels(
+    self: Tensor,
+    target: Tensor,
+    axis: int | None,
+    weight: Tensor | None,
+    ignore_index: int,
+    reduction: Reduction,
+    smoothing: float,
+    name: str,
+) -> Tensor:
+    """For log-probabilities, the classes last; axis: where they were, if the labels are to be checked."""
+    classes = self.shape[-1]
+    counts = target.not_equal(ignore_index)
+    if axis is not None and config.check_indices:
+        target = checked_indices(counts.where(target, 0), classes, axis, name, wraps=False)
+    hit = target.one_hot(classes)
+    weighted = self if weight is None else self * weight
+    each = hit.where(weighted, 0.0).sum(-1)
+    if smoothing:
+        each = each * (1.0 - smoothing) + weighted.sum(-1) * (smoothing / classes)
+    if not config.check_indices:
+        present = target.greater_equal(0) & target.less(classes)
+        each = present.where(each, math.nan)
+    each = -counts.where(each, 0.0)
+    if reduction != "mean":
+        return reduced(each, reduction, name)
+    shares = counts.cast(self.dtype) if weight is None else (hit & counts.unsqueeze(-1)).where(weight, 0.0).sum(-1)
+    return each.sum() / shares.sum()
+
+
+def multi_margin_loss(
+    self: Tensor,
+    target: Operand,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Operand | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """How far other scores come within `margin` of the target's: the mean over classes of `max(0, …) ** p`.
+
+    Labels out of range are errors, as in `cross_entropy`.
+
+    >>> Tensor([[0.5, 0.0]]).multi_margin_loss(Tensor([0])).item()
+    0.25
+    """
+    if not self.ndim:
+        return self.reshape(1).multi_margin_loss(target, p, margin, weight, reduction)
+    k = one_axis(-1, self.ndim, "multi_margin_loss")
+    if self.ndim == 1 and getattr(target, "shape", None) == (1,):
+        target = target.reshape(())  # type: ignore[union-attr]
+    labels = _labels(self, target, k, None, "multi_margin_loss")
+    if isinstance(target, TensorCore):
+        labels = checked_indices(labels, self.shape[k], k, "multi_margin_loss", wraps=False)
+    weight = _class_weight(self, weight, k, "multi_margin_loss")
+    hit = labels.one_hot(self.shape[-1])
+    own = hit.any(-1, keepdims=True).where(hit.where(self, 0.0).sum(-1, keepdims=True), math.nan)
+    near = (self - own + margin).relu() ** p
+    if weight is not None:
+        near = near * hit.where(weight, 0.0).sum(-1, keepdims=True)
+    return reduced(hit.where(0.0, near).sum(-1) / self.shape[-1], reduction, "multi_margin_loss")
+
+
+# ---- of two classes ----
+
+
+@in_float32
+def binary_cross_entropy(
+    self: Tensor, target: Operand, weight: Operand | None = None, reduction: Reduction = "mean"
+) -> Tensor:
+    """The cross entropy of `target` and this tensor, both probabilities; logarithms end at -100.
+
+    weight: a factor of each element, which broadcasts.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor([1.0, 0.0]).binary_cross_entropy(Tensor([1.0, 1.0])).item()
+    50.0
+    """
+    name = "binary_cross_entropy"
+    wanted = _target(self, target, name)
+    present, absent = _limited(self, self, 1.0, _log), _limited(1.0 - self, -self, 0.0, _log1p)
+    each = -(wanted * present + (1.0 - wanted) * absent)
+    return reduced(each if weight is None else each * _factor(self, weight, "weight", name), reduction, name)
+
+
+@in_float32
+def binary_cross_entropy_with_logits(
+    self: Tensor,
+    target: Operand,
+    weight: Operand | None = None,
+    reduction: Reduction = "mean",
+    pos_weight: Operand | None = None,
+) -> Tensor:
+    """The cross entropy of `target` (0 … 1) and `sigmoid(self)`, without overflow.
+
+    weight, pos_weight: factors of the elements and of their positive parts, which broadcast.
+
+    >>> round(Tensor([0.0]).binary_cross_entropy_with_logits(Tensor([1.0])).item(), 3)
+    0.693
+    """
+    name = "binary_cross_entropy_with_logits"
+    wanted = _target(self, target, name)
+    if pos_weight is None:
+        # Two terms that are not negative, so that no digits are lost.
+        negative = self < 0
+        rest = negative.where(self, -self).exp().log1p()
+        each = negative.where(-self * wanted, self * (1.0 - wanted)) + rest
+    else:
+        factor = _factor(self, pos_weight, "pos_weight", name)
+        each = self.softplus() * (1.0 - wanted) + (-self).softplus() * (factor * wanted)
+    return reduced(each if weight is None else each * _factor(self, weight, "weight", name), reduction, name)
+
+
+@in_float32
+def soft_margin_loss(self: Tensor, target: Operand, reduction: Reduction = "mean") -> Tensor:
+    """`log(1 + exp(-target * self))`, for targets 1 and -1.
+
+    >>> round(Tensor([0.0]).soft_margin_loss(Tensor([1.0])).item(), 3)
+    0.693
+    """
+    wanted = _target(self, target, "soft_margin_loss")
+    return reduced((-wanted * self).softplus(), reduction, "soft_margin_loss")
+
+
+def hinge_embedding_loss(self: Tensor, target: Operand, margin: float = 1.0, reduction: Reduction = "mean") -> Tensor:
+    """The element where the target is 1, `max(0, margin - self)` where it is -1; elsewhere the sum of both.
+
+    >>> Tensor([0.25, 0.25]).hinge_embedding_loss(Tensor([1, -1]), reduction="none").tolist()
+    [0.25, 0.75]
+    """
+    wanted = _target(self, target, "hinge_embedding_loss")
+    near, far = wanted.equal(-1).where(0, self), wanted.equal(1).where(0, (margin - self).relu())
+    return reduced(near + far, reduction, "hinge_embedding_loss")
+
+
+# ---- of numbers ----
+
+
+def mse_loss(self: Tensor, target: Operand, reduction: Reduction = "mean") -> Tensor:
+    """The squared differences from `target`. Raises ShapeError where the shapes differ.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor([1.0, 2.0]).mse_loss(Tensor([1.0, 4.0])).item()
+    2.0
+    """
+    return reduced((self - _target(self, target, "mse_loss")).square(), reduction, "mse_loss")
+
+
+def l1_loss(self: Tensor, target: Operand, reduction: Reduction = "mean") -> Tensor:
+    """The absolute differences from `target`.
+
+    >>> Tensor([1.0, 2.0]).l1_loss(Tensor([1.0, 5.0])).item()
+    1.5
+    """
+    return reduced((self - _target(self, target, "l1_loss")).abs(), reduction, "l1_loss")
+
+
+def huber_loss(self: Tensor, target: Operand, reduction: Reduction = "mean", delta: float = 1.0) -> Tensor:
+    """Half the square of a difference up to `delta`, and a line of slope `delta` beyond.
+
+    >>> Tensor([0.0, 0.0]).huber_loss(Tensor([1.0, 3.0]), reduction="none").tolist()
+    [0.5, 2.5]
+    """
+    if not delta > 0:
+        raise ConfigError(f"huber_loss: delta={delta}; use a number above 0")
+    difference = self - _target(self, target, "huber_loss")
+    far = difference.abs()
+    near = far < delta
+    each = near.where(near.where(difference, 0.0).square() * 0.5, (far - 0.5 * delta) * delta)
+    return reduced(each, reduction, "huber_loss")
+
+
+def smooth_l1_loss(self: Tensor, target: Operand, reduction: Reduction = "mean", beta: float = 1.0) -> Tensor:
+    """`huber_loss` divided by its `beta`: a line of slope 1 beyond `beta`; with 0, `l1_loss`.
+
+    >>> Tensor([0.0, 0.0]).smooth_l1_loss(Tensor([1.0, 3.0]), reduction="none", beta=2.0).tolist()
+    [0.25, 2.0]
+    """
+    target = _target(self, target, "smooth_l1_loss")
+    if not beta:
+        return self.l1_loss(target, reduction)
+    return self.huber_loss(target, reduction, beta) / beta
+
+
+@in_float32
+def poisson_nll_loss(
+    self: Tensor,
+    target: Operand,
+    log_input: bool = True,
+    full: bool = False,
+    eps: float = 1e-8,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """The negative log-likelihood of counts under a Poisson distribution, without the part of `target` alone.
+
+    log_input: whether this tensor has logarithms of the rates; `eps` is added to rates before theirs are taken.
+    `full` adds the logarithm of the target's factorial by Stirling's formula, for targets above 1.
+
+    >>> Tensor([0.0]).poisson_nll_loss(Tensor([2.0])).item()
+    1.0
+    """
+    wanted = _target(self, target, "poisson_nll_loss")
+    each = self.exp() - wanted * self if log_input else self - wanted * (self + eps).log()
+    if full:
+        many = wanted > 1
+        count = many.where(wanted, 1.0)
+        each = each + many.where(count * count.log() - count + 0.5 * (2.0 * math.pi * count).log(), 0.0)
+    return reduced(each, reduction, "poisson_nll_loss")
+
+
+@in_float32
+def gaussian_nll_loss(
+    self: Tensor,
+    target: Operand,
+    var: Operand,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """The negative log-likelihood of `target` under normal distributions with these means and variances.
+
+    target, var: of this tensor's shape, or of one that is broadcast to it; a variance below `eps` counts as that,
+    with a gradient all the same. `full` adds the constant part.
+
+    >>> Tensor([0.0]).gaussian_nll_loss(Tensor([2.0]), var=Tensor([1.0])).item()
+    2.0
+    """
+    spread = _factor(self, var, "var", "gaussian_nll_loss")
+    spread = (spread < eps).where(spread - spread.detach() + eps, spread)
+    wanted = _factor(self, target, "target", "gaussian_nll_loss")
+    each = (spread.log() + (self - wanted).square() / spread) * 0.5
+    return reduced(each + 0.5 * math.log(2.0 * math.pi) if full else each, reduction, "gaussian_nll_loss")
+
+
+# ---- of distributions and directions ----
+
+
+@in_float32
+def kl_div(
+    self: Tensor,
+    target: Operand,
+    reduction: Reduction | Literal["batchmean"] = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    """The divergence of `target` from this tensor, which has logarithms: `target * (log(target) - self)`.
+
+    log_target: whether `target` has logarithms too. "batchmean" divides the sum by the first extent.
+
+    >>> round(Tensor([0.5, 0.5]).log().kl_div(Tensor([1.0, 0.0]), reduction="sum").item(), 3)
+    0.693
+    """
+    wanted = _target(self, target, "kl_div")
+    if log_target:
+        each = wanted.exp() * (wanted - self)
+    else:
+        absent = wanted.equal(0)
+        each = absent.where(0.0, wanted * (absent.where(1.0, wanted).log() - self))
+    if reduction == "batchmean":
+        return each.sum() / (each.shape[0] if each.ndim else 1)
+    return reduced(each, reduction, "kl_div")
+
+
+def cosine_similarity(self: Tensor, other: Operand, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between vectors along `dim`; their norms count as `eps` or more. It broadcasts.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor([[1.0, 0.0]]).cosine_similarity(Tensor([[2.0, 0.0]])).tolist()
+    [1.0]
+    """
+    second = as_tensor(self, other, "cosine_similarity")
+    shape = broadcast_shapes("cosine_similarity", self.shape, second.shape)
+    axis = one_axis(dim, len(shape), "cosine_similarity", of_scalar=True)
+    first, second = (x.expand(shape) if shape else x.reshape(1) for x in (self, second))
+    return (first.normalize(2.0, axis, eps) * second.normalize(2.0, axis, eps)).sum(axis)
+
+
+def cosine_embedding_loss(
+    self: Tensor,
+    other: Operand,
+    target: Operand,
+    margin: float = 0.0,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """`1 - cosine_similarity` where the target is 1, `max(0, cosine - margin)` where it is -1.
+
+    >>> Tensor([[1.0, 0.0]]).cosine_embedding_loss(Tensor([[0.0, 1.0]]), Tensor([1])).item()
+    1.0
+    """
+    name = "cosine_embedding_loss"
+    cosine = self.cosine_similarity(_target(self, other, name, "other"), -1)
+    wanted = _target(cosine, target, name, one_for_all=True)
+    return reduced(wanted.equal(1).where(1.0 - cosine, (cosine - margin).relu()), reduction, name)
+
+
+def margin_ranking_loss(
+    self: Tensor, other: Operand, target: Operand, margin: float = 0.0, reduction: Reduction = "mean"
+) -> Tensor:
+    """`max(0, -target * (self - other) + margin)`: this tensor is to be larger where the target is 1.
+
+    A target with one element is that of all.
+
+    >>> Tensor([1.0, 3.0]).margin_ranking_loss(Tensor([2.0, 2.0]), 1, reduction="none").tolist()
+    [1.0, 0.0]
+    """
+    name = "margin_ranking_loss"
+    wanted = _target(self, target, name, one_for_all=True)
+    difference = self - _target(self, other, name, "other")
+    return reduced((-wanted * difference + margin).relu(), reduction, name)
+
+
+def pairwise_distance(self: Tensor, other: Operand, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """The p-norm of `self - other + eps` along the last axis. It broadcasts.
+
+    >>> Tensor([[0.0, 0.0]]).pairwise_distance(Tensor([[3.0, 4.0]]), eps=0.0).tolist()
+    [5.0]
+    """
+    difference = self - other + eps
+    return vector_norm(difference, p, -1, keepdim)
+
+
+def cdist(self: Tensor, other: Operand, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
+    """The p-norms of the differences of all pairs of points: (…, n, k) and (…, m, k) give (…, n, m).
+
+    Always from the differences, so that near points have an exact distance, whatever compute_mode says.
+
+    >>> Tensor([[0.0, 0.0]]).cdist(Tensor([[3.0, 4.0], [0.0, 1.0]])).tolist()
+    [[5.0, 1.0]]
+    """
+    right = as_tensor(self, other, "cdist")
+    if min(self.ndim, right.ndim) < 2 or self.shape[-1] != right.shape[-1]:
+        raise ShapeError(f"cdist: the shapes {self.shape} and {right.shape}; both need (…, points, coordinates)")
+    return _length((as_floating(self).unsqueeze(-2) - as_floating(right).unsqueeze(-3)), p)
+
+
+def pdist(self: Tensor, p: float = 2.0) -> Tensor:
+    """The p-norms of the differences of the rows i < j of a matrix: the part of `cdist` above the diagonal.
+
+    >>> Tensor([[0.0, 0.0], [3.0, 4.0], [3.0, 0.0]]).pdist().tolist()
+    [5.0, 3.0, 4.0]
+    """
+    if self.ndim != 2:
+        raise ShapeError(f"pdist: the shape is {self.shape}; it needs (points, coordinates)")
+    first, second = np.triu_indices(self.shape[0], 1)
+    rows: Any = as_floating(self)
+    return _length((rows[first] - rows[second]), p)
+
+
+def _length(self: Tensor, p: float) -> Tensor:
+    if not self.shape[-1]:
+        return self.sum(-1)
+    return vector_norm(self, p, -1)
+
+
+def triplet_margin_loss(
+    self: Tensor,
+    positive: Operand,
+    negative: Operand,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """`max(0, distance to positive - distance to negative + margin)`; this tensor is the anchor.
+
+    swap: use the distance from `positive` to `negative` where it is the smaller one.
+
+    >>> Tensor([[0.0]]).triplet_margin_loss(Tensor([[1.0]]), Tensor([[3.0]]), margin=4.0, eps=0.0).item()
+    2.0
+    """
+    name = "triplet_margin_loss"
+    near, other = _target(self, positive, name, "positive"), _target(self, negative, name, "negative")
+    far = self.pairwise_distance(other, p, eps)
+    if swap:
+        far = far.minimum(near.pairwise_distance(other, p, eps))
+    return reduced((self.pairwise_distance(near, p, eps) - far + margin).relu(), reduction, name)
+
+
+# ---- arguments ----
+
+
+def _target(self: Tensor, target: Operand, name: str, role: str = "target", one_for_all: bool = False) -> Tensor:
+    """The target as a tensor of this one's shape; a number, or a tensor without axes, is that of all elements.
+
+    one_for_all: any tensor of one element is, too.
+    """
+    found = _at_least_tensor(self, target, name)
+    if not found.ndim or (one_for_all and found.size == 1):
+        return found.reshape(()).expand(self.shape)
+    if found.shape != self.shape:
+        raise ShapeError(
+            f"{name}: {role} has the shape {found.shape} and the tensor {self.shape}; they must be equal: reshape "
+            "one, or expand it if it is meant for all"
+        )
+    return found
+
+
+def _at_least_tensor(self: Tensor, value: Any, name: str) -> Tensor:
+    """A number as a tensor of this one's dtype; arrays and lists as tensors."""
+    return (
+        self._new(constant(value, self.dtype, name), None, self._device)
+        if is_weak_scalar(value)
+        else as_tensor(self, value, name)
+    )
+
+
+def _factor(self: Tensor, factor: Operand, role: str, name: str) -> Tensor:
+    """A factor of each element, as a tensor that broadcasts to this one's shape."""
+    found = _at_least_tensor(self, factor, name)
+    if broadcast_shapes(f"{name}: {role}", self.shape, found.shape) != self.shape:
+        raise ShapeError(f"{name}: {role} of shape {found.shape} does not broadcast to the shape {self.shape}")
+    return found
+
+
+def _log(x: Tensor) -> Tensor:
     return x.log()
 
 
-def _log1p(x: T) -> T:
+def _log1p(x: Tensor) -> Tensor:
     return x.log1p()
 
 
-def _limited(x: T, argument: T, plain: float, log: Callable[[T], T]) -> T:
+def _limited(x: Tensor, argument: Tensor, plain: float, log: Callable[[Tensor], Tensor]) -> Tensor:
     """The logarithm of x, which is `log(argument)`, and -100 where it would be below; its slope is 1e12 at most.
 
     plain: an argument whose logarithm is 0.
@@ -582,7 +613,7 @@ def _limited(x: T, argument: T, plain: float, log: Callable[[T], T]) -> T:
     return steep.where(line, log(steep.where(plain, argument)))
 
 
-def reduced(losses: T, reduction: str, name: str) -> T:
+def reduced(losses: Tensor, reduction: str, name: str) -> Tensor:
     """The mean or the sum of losses, or all of them. Raises ConfigError."""
     if reduction == "mean":
         return losses.mean()

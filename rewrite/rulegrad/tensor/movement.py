@@ -11,233 +11,224 @@ from rulegrad.ir import UOp
 from rulegrad.ir.dtype import bool_
 from rulegrad.tensor.axes import axis_or_dim, complete_shape, integers, is_list, one_axis, several_axes, whole_number
 from rulegrad.tensor.constants import constant, filled
-from rulegrad.tensor.functions import Functions
 from rulegrad.tensor.operands import cast_to, number_of, result_dtype
 from rulegrad.tensor.storage import is_weak_scalar
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from rulegrad.tensor.storage import Scalar
+    from rulegrad.tensor.tensor import Tensor
 
 
-class Movement(Functions):
-    """reshape, permute, expand, pad, shrink, flip, and what is made of them."""
+# ---- the six views ----
 
-    __slots__ = ()
 
-    # ---- the six views ----
+def reshape(self: Tensor, *shape: Any) -> Tensor:
+    """The same elements, in order, in another shape; one extent may be -1. Raises ShapeError.
 
-    def reshape(self, *shape: Any) -> Self:
-        """The same elements, in order, in another shape; one extent may be -1. Raises ShapeError.
+    >>> from rulegrad import Tensor
+    >>> Tensor.arange(6).reshape(2, -1).shape
+    (2, 3)
+    """
+    new = complete_shape(integers(shape, "reshape"), self.shape, "reshape")
+    return self._shared() if new == self.shape else self._viewed("RESHAPE", shape=new)
 
-        >>> from rulegrad import Tensor
-        >>> Tensor.arange(6).reshape(2, -1).shape
-        (2, 3)
-        """
-        new = complete_shape(integers(shape, "reshape"), self.shape, "reshape")
-        return self._shared() if new == self.shape else self._viewed("RESHAPE", shape=new)
 
-    def permute(self, *order: Any, dims: Any = None) -> Self:
-        """The axes in another order: axis k of the result is axis `order[k]`; PyTorch calls it `dims`.
+def permute(self: Tensor, *order: Any, dims: Any = None) -> Tensor:
+    """The axes in another order: axis k of the result is axis `order[k]`; PyTorch calls it `dims`.
 
-        >>> Tensor.zeros(2, 3, 4).permute(2, 0, 1).shape
-        (4, 2, 3)
-        """
-        axes = tuple(
-            one_axis(axis, self.ndim, "permute")
-            for axis in integers(order if dims is None else (*order, dims), "permute")
+    >>> Tensor.zeros(2, 3, 4).permute(2, 0, 1).shape
+    (4, 2, 3)
+    """
+    axes = tuple(
+        one_axis(axis, self.ndim, "permute") for axis in integers(order if dims is None else (*order, dims), "permute")
+    )
+    if sorted(axes) != list(range(self.ndim)):
+        raise ShapeError(
+            f"permute: {axes} is no order of the {self.ndim} axes of shape {self.shape}; name each axis once"
         )
-        if sorted(axes) != list(range(self.ndim)):
-            raise ShapeError(
-                f"permute: {axes} is no order of the {self.ndim} axes of shape {self.shape}; name each axis once"
-            )
-        if axes == tuple(range(self.ndim)):
-            return self._shared()
-        return self._viewed("PERMUTE", order=axes)
+    if axes == tuple(range(self.ndim)):
+        return self._shared()
+    return self._viewed("PERMUTE", order=axes)
 
-    def expand(self, *shape: Any) -> Self:
-        """Broadcast to `shape`: axes of size 1 are repeated, new axes come first, -1 keeps an extent.
 
-        >>> Tensor([[1], [2]]).expand(2, 3).tolist()
-        [[1, 1, 1], [2, 2, 2]]
-        """
-        new, own = integers(shape, "expand"), self.shape
-        padded = (1,) * (len(new) - len(own)) + own
-        new = tuple(n if e == -1 and at >= len(new) - len(own) else e for at, (e, n) in enumerate(zip(new, padded)))
-        if len(padded) != len(new) or any(n not in (1, e) or e < 0 for e, n in zip(new, padded)):
-            raise ShapeError(f"expand: the shape {own} cannot be expanded to {new}; only axes of size 1 can grow")
-        if new == own:
-            return self._shared()
-        whole = self if len(own) == len(new) else self._viewed("RESHAPE", shape=padded)
-        return whole if new == padded else whole._viewed("EXPAND", shape=new)
+def expand(self: Tensor, *shape: Any) -> Tensor:
+    """Broadcast to `shape`: axes of size 1 are repeated, new axes come first, -1 keeps an extent.
 
-    def broadcast_to(self, *shape: Any) -> Self:
-        """NumPy's name of `expand`.
+    >>> Tensor([[1], [2]]).expand(2, 3).tolist()
+    [[1, 1, 1], [2, 2, 2]]
+    """
+    new, own = integers(shape, "expand"), self.shape
+    padded = (1,) * (len(new) - len(own)) + own
+    new = tuple(n if e == -1 and at >= len(new) - len(own) else e for at, (e, n) in enumerate(zip(new, padded)))
+    if len(padded) != len(new) or any(n not in (1, e) or e < 0 for e, n in zip(new, padded)):
+        raise ShapeError(f"expand: the shape {own} cannot be expanded to {new}; only axes of size 1 can grow")
+    if new == own:
+        return self._shared()
+    whole = self if len(own) == len(new) else self._viewed("RESHAPE", shape=padded)
+    return whole if new == padded else whole._viewed("EXPAND", shape=new)
 
-        >>> Tensor([1, 2]).broadcast_to(2, 2).tolist()
-        [[1, 2], [1, 2]]
-        """
-        return self.expand(*shape)
 
-    def shrink(self, *bounds: tuple[int, int] | None) -> Self:
-        """The part from `begin` to `end` of each axis; None keeps an axis whole.
+def shrink(self: Tensor, *bounds: tuple[int, int] | None) -> Tensor:
+    """The part from `begin` to `end` of each axis; None keeps an axis whole.
 
-        >>> Tensor([[1, 2, 3], [4, 5, 6]]).shrink(None, (1, 3)).tolist()
-        [[2, 3], [5, 6]]
-        """
-        if len(bounds) != self.ndim:
-            raise ShapeError(f"shrink: {len(bounds)} bounds for {self.ndim} axes of shape {self.shape}; give one each")
-        pairs = [(0, n) if bound is None else bound for bound, n in zip(bounds, self.shape)]
-        begin = tuple(whole_number(pair[0], "shrink") for pair in pairs)
-        end = tuple(whole_number(pair[1], "shrink") for pair in pairs)
-        if any(not 0 <= b <= e <= n for b, e, n in zip(begin, end, self.shape)):
-            raise ShapeError(f"shrink: {tuple(pairs)} is not within the shape {self.shape}")
-        if end == self.shape and not any(begin):
-            return self._shared()
-        return self._viewed("SHRINK", begin=begin, end=end)
+    >>> Tensor([[1, 2, 3], [4, 5, 6]]).shrink(None, (1, 3)).tolist()
+    [[2, 3], [5, 6]]
+    """
+    if len(bounds) != self.ndim:
+        raise ShapeError(f"shrink: {len(bounds)} bounds for {self.ndim} axes of shape {self.shape}; give one each")
+    pairs = [(0, n) if bound is None else bound for bound, n in zip(bounds, self.shape)]
+    begin = tuple(whole_number(pair[0], "shrink") for pair in pairs)
+    end = tuple(whole_number(pair[1], "shrink") for pair in pairs)
+    if any(not 0 <= b <= e <= n for b, e, n in zip(begin, end, self.shape)):
+        raise ShapeError(f"shrink: {tuple(pairs)} is not within the shape {self.shape}")
+    if end == self.shape and not any(begin):
+        return self._shared()
+    return self._viewed("SHRINK", begin=begin, end=end)
 
-    def _between(self, axis: int, begin: int, end: int) -> Self:
-        """The part from `begin` to `end` of one axis, which is counted from the front."""
-        return self.shrink(*((begin, end) if k == axis else None for k in range(self.ndim)))
 
-    def _padded(self, padding: Any, value: Scalar) -> Self:
-        """Surrounded by `value`: `padding` is one number, one pair (before, after), or a pair for each axis."""
-        pairs = self._padding_pairs(padding)
-        if not any(b or a for b, a in pairs):
-            return self._same()
-        before, after = tuple(b for b, _ in pairs), tuple(a for _, a in pairs)
-        if not is_weak_scalar(value):
-            value = number_of(value, "pad")[0]
-        if self.dtype == bool_ and value in (0, 1):
-            value = bool(value)
-        dtype = result_dtype(self, value)
-        node = cast_to(self.uop, dtype)
-        padded = UOp("PAD", (node,), before=before, after=after)
-        if value == 0:
-            return self._result(padded)
-        inside = UOp("PAD", (filled(self.shape, True, bool_),), before=before, after=after)
-        return self._result(UOp("WHERE", (inside, padded, constant(value, dtype, "pad"))))
+def slice_axis(self: Tensor, axis: int, begin: int, end: int) -> Tensor:
+    """The part from `begin` to `end` of one axis, which is counted from the front."""
+    return self.shrink(*((begin, end) if k == axis else None for k in range(self.ndim)))
 
-    def _padding_pairs(self, padding: Any) -> list[tuple[int, int]]:
-        if not isinstance(padding, Sequence):
-            padding = [(padding, padding)] * self.ndim
-        elif len(padding) == 2 and not any(isinstance(part, Sequence) for part in padding):
-            padding = [tuple(padding)] * self.ndim
-        pairs = [integers((pair,), "pad") for pair in padding]
-        if len(pairs) != self.ndim or any(len(pair) != 2 or min(pair) < 0 for pair in pairs):
-            raise ShapeError(
-                f"pad: {padding} does not fit the shape {self.shape}; give a pair (before, after) "
-                "of numbers of 0 or more for each axis"
-            )
-        return [(pair[0], pair[1]) for pair in pairs]
 
-    def flip(self, *axis: Any, dims: Any = None) -> Self:
-        """The elements in reverse order along the axes (all of them by default); PyTorch calls them `dims`.
+def pad_constant(self: Tensor, padding: Any, value: Scalar) -> Tensor:
+    """Surrounded by `value`: `padding` is one number, one pair (before, after), or a pair for each axis."""
+    pairs = padding_pairs(self, padding)
+    if not any(b or a for b, a in pairs):
+        return self._same()
+    before, after = tuple(b for b, _ in pairs), tuple(a for _, a in pairs)
+    if not is_weak_scalar(value):
+        value = number_of(value, "pad")[0]
+    if self.dtype == bool_ and value in (0, 1):
+        value = bool(value)
+    dtype = result_dtype(self, value)
+    node = cast_to(self.uop, dtype)
+    padded = UOp("PAD", (node,), before=before, after=after)
+    if value == 0:
+        return self._result(padded)
+    inside = UOp("PAD", (filled(self.shape, True, bool_),), before=before, after=after)
+    return self._result(UOp("WHERE", (inside, padded, constant(value, dtype, "pad"))))
 
-        >>> Tensor([[1, 2], [3, 4]]).flip(1).tolist(), Tensor([[1, 2], [3, 4]]).flip().tolist()
-        ([[2, 1], [4, 3]], [[4, 3], [2, 1]])
-        """
-        given = axis if dims is None else (*axis, dims)
-        named = None if not given or given == (None,) else integers(given, "flip")
-        axes = several_axes(named, self.ndim, "flip")
-        return self._viewed("FLIP", axes=axes) if axes else self._shared()
 
-    # ---- axes ----
+def padding_pairs(self: Tensor, padding: Any) -> list[tuple[int, int]]:
+    if not isinstance(padding, Sequence):
+        padding = [(padding, padding)] * self.ndim
+    elif len(padding) == 2 and not any(isinstance(part, Sequence) for part in padding):
+        padding = [tuple(padding)] * self.ndim
+    pairs = [integers((pair,), "pad") for pair in padding]
+    if len(pairs) != self.ndim or any(len(pair) != 2 or min(pair) < 0 for pair in pairs):
+        raise ShapeError(
+            f"pad: {padding} does not fit the shape {self.shape}; give a pair (before, after) "
+            "of numbers of 0 or more for each axis"
+        )
+    return [(pair[0], pair[1]) for pair in pairs]
 
-    def transpose(self, dim0: Any = None, dim1: int | None = None) -> Self:
-        """Two axes exchanged, as PyTorch's; without arguments all in reverse order, as NumPy's. Raises ShapeError.
 
-        A single sequence is an order of all axes, as in NumPy: that is `permute`.
+def flip(self: Tensor, *axis: Any, dims: Any = None) -> Tensor:
+    """The elements in reverse order along the axes (all of them by default); PyTorch calls them `dims`.
 
-        >>> from rulegrad import Tensor
-        >>> x = Tensor.zeros(2, 3, 4)
-        >>> x.transpose(0, 1).shape, x.transpose().shape
-        ((3, 2, 4), (4, 3, 2))
-        """
-        if dim1 is None:
-            if dim0 is None:
-                return self.T
-            if not is_list(dim0):
-                raise ShapeError(f"transpose: axis {dim0} alone; name two axes, or use permute for an order of all")
-            return self.permute(*dim0)
-        order = list(range(self.ndim))
-        a, b = (one_axis(axis, self.ndim, "transpose", of_scalar=True) for axis in (dim0, dim1))
-        if a != b:
-            order[a], order[b] = order[b], order[a]
-        return self.permute(order)
+    >>> Tensor([[1, 2], [3, 4]]).flip(1).tolist(), Tensor([[1, 2], [3, 4]]).flip().tolist()
+    ([[2, 1], [4, 3]], [[4, 3], [2, 1]])
+    """
+    given = axis if dims is None else (*axis, dims)
+    named = None if not given or given == (None,) else integers(given, "flip")
+    axes = several_axes(named, self.ndim, "flip")
+    return self._viewed("FLIP", axes=axes) if axes else self._shared()
 
-    def swapaxes(self, axis0: int, axis1: int) -> Self:
-        """NumPy's name of `transpose(axis0, axis1)`.
 
-        >>> Tensor.zeros(2, 3, 4).swapaxes(0, 2).shape
-        (4, 3, 2)
-        """
-        return self.transpose(axis0, axis1)
+# ---- axes ----
 
-    @property
-    def T(self) -> Self:  # noqa: N802  (NumPy's name)
-        """All axes in reverse order.
 
-        >>> Tensor([[1, 2], [3, 4]]).T.tolist()
-        [[1, 3], [2, 4]]
-        """
-        return self.permute(tuple(reversed(range(self.ndim))))
+def transpose(self: Tensor, dim0: Any = None, dim1: int | None = None) -> Tensor:
+    """Two axes exchanged, as PyTorch's; without arguments all in reverse order, as NumPy's. Raises ShapeError.
 
-    @property
-    def mT(self) -> Self:  # noqa: N802  (the array API's name)
-        """The last two axes exchanged.
+    A single sequence is an order of all axes, as in NumPy: that is `permute`.
 
-        >>> Tensor.zeros(2, 3, 4).mT.shape
-        (2, 4, 3)
-        """
-        return self.transpose(-2, -1)
+    >>> from rulegrad import Tensor
+    >>> x = Tensor.zeros(2, 3, 4)
+    >>> x.transpose(0, 1).shape, x.transpose().shape
+    ((3, 2, 4), (4, 3, 2))
+    """
+    if dim1 is None:
+        if dim0 is None:
+            return self.T
+        if not is_list(dim0):
+            raise ShapeError(f"transpose: axis {dim0} alone; name two axes, or use permute for an order of all")
+        return self.permute(*dim0)
+    order = list(range(self.ndim))
+    a, b = (one_axis(axis, self.ndim, "transpose", of_scalar=True) for axis in (dim0, dim1))
+    if a != b:
+        order[a], order[b] = order[b], order[a]
+    return self.permute(order)
 
-    def squeeze(self, axis: Any = None, *, dim: Any = None) -> Self:
-        """Without axes of size 1: all of them, or those named; larger ones stay, as in PyTorch.
 
-        >>> x = Tensor.zeros(1, 3, 1)
-        >>> x.squeeze().shape, x.squeeze(0).shape
-        ((3,), (3, 1))
-        """
-        axes = several_axes(axis_or_dim(axis, dim, "squeeze"), self.ndim, "squeeze")
-        return self.reshape(tuple(n for k, n in enumerate(self.shape) if n != 1 or k not in axes))
+def all_axes_reversed(self: Tensor) -> Tensor:
+    """All axes in reverse order.
 
-    def _squeezed(self, axis: Any = None) -> Self:
-        """`squeeze` as in NumPy and the array API: raises ShapeError for a larger axis."""
-        axes = several_axes(axis, self.ndim, "squeeze")
-        if axis is not None and any(self.shape[k] != 1 for k in axes):
-            raise ShapeError(f"squeeze: axis {axis} of the shape {self.shape} is not of size 1")
-        return self.squeeze(axis)
+    >>> Tensor([[1, 2], [3, 4]]).T.tolist()
+    [[1, 3], [2, 4]]
+    """
+    return self.permute(tuple(reversed(range(self.ndim))))
 
-    def unsqueeze(self, dim: int) -> Self:
-        """With a new axis of size 1 at `dim`.
 
-        >>> x = Tensor.zeros(2, 3)
-        >>> x.unsqueeze(0).shape, x.unsqueeze(-1).shape
-        ((1, 2, 3), (2, 3, 1))
-        """
-        place = one_axis(dim, self.ndim + 1, "unsqueeze")
-        return self.reshape(self.shape[:place] + (1,) + self.shape[place:])
+def matrices_transposed(self: Tensor) -> Tensor:
+    """The last two axes exchanged.
 
-    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Self:
-        """The axes from `start_dim` to `end_dim` as one.
+    >>> Tensor.zeros(2, 3, 4).mT.shape
+    (2, 4, 3)
+    """
+    return self.transpose(-2, -1)
 
-        >>> x = Tensor.zeros(2, 3, 4)
-        >>> x.flatten().shape, x.flatten(1).shape
-        ((24,), (2, 12))
-        """
-        if not self.ndim:
-            return self.reshape(1)
-        a, b = (one_axis(axis, self.ndim, "flatten") for axis in (start_dim, end_dim))
-        if a > b:
-            raise ShapeError(f"flatten: axis {a} comes after axis {b}; give the first axis first")
-        return self.reshape(self.shape[:a] + (math.prod(self.shape[a : b + 1]),) + self.shape[b + 1 :])
 
-    def contiguous(self) -> Self:
-        """The same values, kept in memory: what comes before and what comes after are not one kernel.
+def squeeze(self: Tensor, axis: Any = None, *, dim: Any = None) -> Tensor:
+    """Without axes of size 1: all of them, or those named; larger ones stay, as in PyTorch.
 
-        >>> Tensor([[1, 2], [3, 4]]).T.contiguous().tolist()
-        [[1, 3], [2, 4]]
-        """
-        return self._result(UOp("STAGE", (self.uop,)))
+    >>> x = Tensor.zeros(1, 3, 1)
+    >>> x.squeeze().shape, x.squeeze(0).shape
+    ((3,), (3, 1))
+    """
+    axes = several_axes(axis_or_dim(axis, dim, "squeeze"), self.ndim, "squeeze")
+    return self.reshape(tuple(n for k, n in enumerate(self.shape) if n != 1 or k not in axes))
+
+
+def squeeze_ones(self: Tensor, axis: Any = None) -> Tensor:
+    """`squeeze` as in NumPy and the array API: raises ShapeError for a larger axis."""
+    axes = several_axes(axis, self.ndim, "squeeze")
+    if axis is not None and any(self.shape[k] != 1 for k in axes):
+        raise ShapeError(f"squeeze: axis {axis} of the shape {self.shape} is not of size 1")
+    return self.squeeze(axis)
+
+
+def unsqueeze(self: Tensor, dim: int) -> Tensor:
+    """With a new axis of size 1 at `dim`.
+
+    >>> x = Tensor.zeros(2, 3)
+    >>> x.unsqueeze(0).shape, x.unsqueeze(-1).shape
+    ((1, 2, 3), (2, 3, 1))
+    """
+    place = one_axis(dim, self.ndim + 1, "unsqueeze")
+    return self.reshape(self.shape[:place] + (1,) + self.shape[place:])
+
+
+def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """The axes from `start_dim` to `end_dim` as one.
+
+    >>> x = Tensor.zeros(2, 3, 4)
+    >>> x.flatten().shape, x.flatten(1).shape
+    ((24,), (2, 12))
+    """
+    if not self.ndim:
+        return self.reshape(1)
+    a, b = (one_axis(axis, self.ndim, "flatten") for axis in (start_dim, end_dim))
+    if a > b:
+        raise ShapeError(f"flatten: axis {a} comes after axis {b}; give the first axis first")
+    return self.reshape(self.shape[:a] + (math.prod(self.shape[a : b + 1]),) + self.shape[b + 1 :])
+
+
+def contiguous(self: Tensor) -> Tensor:
+    """The same values, kept in memory: what comes before and what comes after are not one kernel.
+
+    >>> Tensor([[1, 2], [3, 4]]).T.contiguous().tolist()
+    [[1, 3], [2, 4]]
+    """
+    return self._result(UOp("STAGE", (self.uop,)))

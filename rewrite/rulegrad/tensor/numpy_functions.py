@@ -12,7 +12,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -20,10 +20,14 @@ from rulegrad.errors import DtypeError, GradientError, ShapeError
 from rulegrad.tensor import fft, special
 from rulegrad.tensor.axes import one_axis
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.inplace_names import InPlaceNames
+from rulegrad.tensor.inplace import become
 from rulegrad.tensor.numpy_nan_functions import NAN_FUNCTIONS
 from rulegrad.tensor.operands import as_tensor, result_dtype
 from rulegrad.tensor.storage import is_weak_scalar
+
+if TYPE_CHECKING:
+    from rulegrad.tensor.tensor import Tensor
+
 
 #: NumPy's elementwise functions whose method has another name; the others have the same.
 _METHODS: Final = {
@@ -149,60 +153,56 @@ _CHANGING: Final = {
 }
 
 
-class NumpyFunctions(InPlaceNames):
-    """The protocols by which NumPy's functions find their meaning for tensors."""
+def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, out: Any = (), **options: Any) -> Any:
+    """`np.add(array, tensor)` and other elementwise functions of NumPy: a tensor.
 
-    __slots__ = ()
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = (), **options: Any) -> Any:
-        """`np.add(array, tensor)` and other elementwise functions of NumPy: a tensor.
-
-        `array += tensor` and `out=array` write the array. Raises DtypeError for a function that tensors do not have.
-        """
-        if any(isinstance(target, np.ndarray) for target in out):
-            return getattr(ufunc, method)(*_on_host(inputs), out=out, **_on_host(options))
-        like = next((x for x in (*inputs, *out) if isinstance(x, TensorCore)), self)
-        dtype = options.pop("dtype", None)
-        name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
-        if options and method not in ("reduce", "accumulate"):
-            raise DtypeError(f"{name}: {', '.join(options)} is not for tensors; give .numpy() of them, or leave it out")
-        if method == "__call__" and dtype is None and _is_scipys(ufunc):
-            result = getattr(special, ufunc.__name__)(*inputs)
-        else:
-            # A function of this name that is not NumPy's own may mean something else.
-            own = ufunc.__name__ if _is_numpys(ufunc) else ""
-            result = _elementwise(name, own, method, like, inputs, dtype, options)
-        if not out:
-            return result
-        return out[0]._become(result, f"{name}(out=)")
-
-    def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
-        """`np.sum(tensor)` and other functions of NumPy: a tensor where tensors have them, else NumPy's own result.
-
-        Raises GradientError where NumPy would lose a gradient, DtypeError for functions that change their argument.
-        """
-        if not all(issubclass(kind, (np.ndarray, TensorCore)) for kind in types):
-            return NotImplemented
-        name = function.__name__
-        if isinstance(target := options.get("out"), TensorCore):
-            rest = {key: value for key, value in options.items() if key != "out"}
-            changed: Any = target
-            return changed._become(as_tensor(changed, function(*arguments, **rest), f"np.{name}"), f"np.{name}(out=)")
-        if getattr(np.fft, name, None) is function:
-            found = _of_spectra(function, arguments, options)
-        else:
-            found = _of_tensors(function, arguments, options) if _is_numpys(function) else NotImplemented
-        if found is not NotImplemented:
-            return found
-        if name in _CHANGING and arguments and isinstance(arguments[0], TensorCore):
-            raise DtypeError(f"np.{name}: a tensor is changed by {_CHANGING[name]}, and not by NumPy")
-        result = function(*_on_host(arguments), **_on_host(options))
-        if _has_floats(result) and any(tensor.requires_grad for tensor in _tensors((arguments, options))):
-            raise GradientError(
-                f"np.{name}: NumPy computes this from the values, and the gradient would be lost; use tensor.detach(), "
-                "or a function of tensors"
-            )
+    `array += tensor` and `out=array` write the array. Raises DtypeError for a function that tensors do not have.
+    """
+    if any(isinstance(target, np.ndarray) for target in out):
+        return getattr(ufunc, method)(*_on_host(inputs), out=out, **_on_host(options))
+    like = next((x for x in (*inputs, *out) if isinstance(x, TensorCore)), self)
+    dtype = options.pop("dtype", None)
+    name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    if options and method not in ("reduce", "accumulate"):
+        raise DtypeError(f"{name}: {', '.join(options)} is not for tensors; give .numpy() of them, or leave it out")
+    if method == "__call__" and dtype is None and _is_scipys(ufunc):
+        result = getattr(special, ufunc.__name__)(*inputs)
+    else:
+        # A function of this name that is not NumPy's own may mean something else.
+        own = ufunc.__name__ if _is_numpys(ufunc) else ""
+        result = _elementwise(name, own, method, like, inputs, dtype, options)
+    if not out:
         return result
+    return become(out[0], result, f"{name}(out=)")
+
+
+def array_function(self: Tensor, function: Any, types: Any, arguments: Any, options: Any) -> Any:
+    """`np.sum(tensor)` and other functions of NumPy: a tensor where tensors have them, else NumPy's own result.
+
+    Raises GradientError where NumPy would lose a gradient, DtypeError for functions that change their argument.
+    """
+    if not all(issubclass(kind, (np.ndarray, TensorCore)) for kind in types):
+        return NotImplemented
+    name = function.__name__
+    if isinstance(target := options.get("out"), TensorCore):
+        rest = {key: value for key, value in options.items() if key != "out"}
+        changed: Any = target
+        return become(changed, as_tensor(changed, function(*arguments, **rest), f"np.{name}"), f"np.{name}(out=)")
+    if getattr(np.fft, name, None) is function:
+        found = _of_spectra(function, arguments, options)
+    else:
+        found = _of_tensors(function, arguments, options) if _is_numpys(function) else NotImplemented
+    if found is not NotImplemented:
+        return found
+    if name in _CHANGING and arguments and isinstance(arguments[0], TensorCore):
+        raise DtypeError(f"np.{name}: a tensor is changed by {_CHANGING[name]}, and not by NumPy")
+    result = function(*_on_host(arguments), **_on_host(options))
+    if _has_floats(result) and any(tensor.requires_grad for tensor in _tensors((arguments, options))):
+        raise GradientError(
+            f"np.{name}: NumPy computes this from the values, and the gradient would be lost; use tensor.detach(), "
+            "or a function of tensors"
+        )
+    return result
 
 
 def _is_numpys(function: Any) -> bool:

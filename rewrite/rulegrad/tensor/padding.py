@@ -12,189 +12,197 @@ from rulegrad.compile import backward
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import float32, uint8
-from rulegrad.tensor.arranging import Arranging
 from rulegrad.tensor.axes import integers, one_axis, whole_number
 from rulegrad.tensor.constants import filled
+from rulegrad.tensor.convolution import sliding_windows, windows_along_axis
+from rulegrad.tensor.joining import repeat_axes
+from rulegrad.tensor.movement import pad_constant, padding_pairs, slice_axis
 from rulegrad.tensor.reduce import accumulation_dtype
+from rulegrad.tensor.transcendental import as_floating
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from typing_extensions import Self
 
     from rulegrad.tensor.storage import Scalar
+    from rulegrad.tensor.tensor import Tensor
 
 _MODES = ("constant", "reflect", "replicate", "edge", "circular", "wrap", "symmetric")
 _Interpolation = Literal["nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area"]
 
 
-class Padding(Arranging):
-    """pad with its modes, unfold, im2col, col2im, interpolate."""
+def pad(self: Tensor, padding: Any, mode: str = "constant", value: Scalar = 0) -> Tensor:
+    """Surrounded by `value`, or by the tensor's own elements: `padding` is a number, a pair, or a pair an axis.
 
-    __slots__ = ()
+    mode: "constant"; "reflect" (mirrored at the last element), "symmetric" (mirrored behind it), "replicate" or
+    "edge" (the last element), "circular" or "wrap" (from the other end). Raises ShapeError, ConfigError.
 
-    def pad(self, padding: Any, mode: str = "constant", value: Scalar = 0) -> Self:
-        """Surrounded by `value`, or by the tensor's own elements: `padding` is a number, a pair, or a pair an axis.
+    >>> from rulegrad import Tensor
+    >>> Tensor([1, 2, 3]).pad(2, "reflect").tolist()
+    [3, 2, 1, 2, 3, 2, 1]
+    >>> Tensor([[1]]).pad([(0, 1), (1, 0)], value=9).tolist()
+    [[9, 1], [9, 9]]
+    """
+    if mode not in _MODES:
+        hint = "" if isinstance(mode, str) else "; give a number as value="
+        raise ConfigError(f"pad: mode={mode!r}; use one of {', '.join(_MODES)}{hint}")
+    if mode == "constant":
+        return pad_constant(self, padding, value)
+    result = self
+    for axis, (before, after) in enumerate(padding_pairs(self, padding)):
+        if before or after:
+            result = _padded_by_itself(result, axis, before, after, mode)
+    return result
 
-        mode: "constant"; "reflect" (mirrored at the last element), "symmetric" (mirrored behind it), "replicate" or
-        "edge" (the last element), "circular" or "wrap" (from the other end). Raises ShapeError, ConfigError.
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([1, 2, 3]).pad(2, "reflect").tolist()
-        [3, 2, 1, 2, 3, 2, 1]
-        >>> Tensor([[1]]).pad([(0, 1), (1, 0)], value=9).tolist()
-        [[9, 1], [9, 9]]
-        """
-        if mode not in _MODES:
-            hint = "" if isinstance(mode, str) else "; give a number as value="
-            raise ConfigError(f"pad: mode={mode!r}; use one of {', '.join(_MODES)}{hint}")
-        if mode == "constant":
-            return self._padded(padding, value)
-        result = self
-        for axis, (before, after) in enumerate(self._padding_pairs(padding)):
-            if before or after:
-                result = result._padded_by_itself(axis, before, after, mode)
-        return result
+def _padded_by_itself(self: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
+    extent = self.shape[axis]
+    if not extent:
+        raise ShapeError(f"pad: axis {axis} of the shape {self.shape} is empty; pad it with a constant")
+    if mode in ("replicate", "edge"):
+        first, last = slice_axis(self, axis, 0, 1), slice_axis(self, axis, extent - 1, extent)
+        return _stretched(first, axis, before).cat(self, _stretched(last, axis, after), axis=axis)
+    period: Tensor = self
+    if mode in ("reflect", "symmetric") and extent > 1:
+        skipped = 1 if mode == "reflect" else 0
+        period = self.cat(slice_axis(self.flip(axis), axis, skipped, extent - skipped), axis=axis)
+    length = period.shape[axis]
+    begin = -before % length
+    end = begin + before + extent + after
+    repeated = repeat_axes(period, tuple(-(-end // length) if k == axis else 1 for k in range(self.ndim)))
+    return slice_axis(repeated, axis, begin, end)._same()
 
-    def _padded_by_itself(self, axis: int, before: int, after: int, mode: str) -> Self:
-        extent = self.shape[axis]
-        if not extent:
-            raise ShapeError(f"pad: axis {axis} of the shape {self.shape} is empty; pad it with a constant")
-        if mode in ("replicate", "edge"):
-            first, last = self._between(axis, 0, 1), self._between(axis, extent - 1, extent)
-            return first._stretched(axis, before).cat(self, last._stretched(axis, after), axis=axis)
-        period: Self = self
-        if mode in ("reflect", "symmetric") and extent > 1:
-            skipped = 1 if mode == "reflect" else 0
-            period = self.cat(self.flip(axis)._between(axis, skipped, extent - skipped), axis=axis)
-        length = period.shape[axis]
-        begin = -before % length
-        end = begin + before + extent + after
-        repeated = period._repeated(tuple(-(-end // length) if k == axis else 1 for k in range(self.ndim)))
-        return repeated._between(axis, begin, end)._same()
 
-    def _stretched(self, axis: int, count: int) -> Self:
-        """One element of an axis, `count` times."""
-        return self.expand(tuple(count if k == axis else n for k, n in enumerate(self.shape)))
+def _stretched(self: Tensor, axis: int, count: int) -> Tensor:
+    """One element of an axis, `count` times."""
+    return self.expand(tuple(count if k == axis else n for k, n in enumerate(self.shape)))
 
-    # ---- windows ----
 
-    def unfold(self, dimension: int, size: int, step: int = 1) -> Self:
-        """PyTorch's unfold: windows of `size` elements, `step` apart, along an axis; their elements are the last axis.
+# ---- windows ----
 
-        A view; where windows overlap, it cannot be changed in place (AliasError).
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([1, 2, 3, 4]).unfold(0, 2).tolist()
-        [[1, 2], [2, 3], [3, 4]]
-        """
-        if not self.ndim:
-            return self.reshape(1).unfold(dimension, size, step)[0]
-        k = one_axis(dimension, self.ndim, "unfold")
-        width, distance = whole_number(size, "unfold"), whole_number(step, "unfold")
-        if not 0 <= width <= self.shape[k] or distance < 1:
-            raise ShapeError(f"unfold: windows of {size}, {step} apart, along axis {k} of the shape {self.shape}")
-        if not width:
-            shape = (*self.shape[:k], self.shape[k] // distance + 1, *self.shape[k + 1 :], 0)
-            return self._new(filled(shape, 0, self.dtype), None, self._device)
-        whole: Any = self
-        windows: Self = whole._windows_along(k, width, distance, 1, "unfold").moveaxis(k + 1, -1)
-        return windows
+def unfold(self: Tensor, dimension: int, size: int, step: int = 1) -> Tensor:
+    """PyTorch's unfold: windows of `size` elements, `step` apart, along an axis; their elements are the last axis.
 
-    def im2col(self, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Self:
-        """The windows of images (batch, channels, height, width) as columns: (batch, channels * kernel, places).
+    A view; where windows overlap, it cannot be changed in place (AliasError).
 
-        What PyTorch calls `nn.functional.unfold`. Raises ShapeError.
+    >>> from rulegrad import Tensor
+    >>> Tensor([1, 2, 3, 4]).unfold(0, 2).tolist()
+    [[1, 2], [2, 3], [3, 4]]
+    """
+    if not self.ndim:
+        return self.reshape(1).unfold(dimension, size, step)[0]
+    k = one_axis(dimension, self.ndim, "unfold")
+    width, distance = whole_number(size, "unfold"), whole_number(step, "unfold")
+    if not 0 <= width <= self.shape[k] or distance < 1:
+        raise ShapeError(f"unfold: windows of {size}, {step} apart, along axis {k} of the shape {self.shape}")
+    if not width:
+        shape = (*self.shape[:k], self.shape[k] // distance + 1, *self.shape[k + 1 :], 0)
+        return self._new(filled(shape, 0, self.dtype), None, self._device)
+    whole: Any = self
+    windows: Tensor = windows_along_axis(whole, k, width, distance, 1, "unfold").moveaxis(k + 1, -1)
+    return windows
 
-        >>> Tensor([[[[1, 2, 3], [4, 5, 6]]]]).im2col(2).tolist()
-        [[[1, 2], [2, 3], [4, 5], [5, 6]]]
-        """
-        if self.ndim != 4:
-            raise ShapeError(f"im2col: the shape is {self.shape}; it needs (batch, channels, height, width)")
-        name = "im2col (unfold)"
-        given = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation}
-        size, step, border, spread = (_pair(name, value, key) for key, value in given.items())
-        whole: Any = self.pad([(0, 0), (0, 0), *((count, count) for count in border)])
-        found = whole._windows(size, step, spread, name)  # batch, channels, row, column, kernel row, kernel column
-        shape = (self.shape[0], self.shape[1] * math.prod(size), math.prod(found.shape[2:4]))
-        columns: Self = found.permute(0, 1, 4, 5, 2, 3).reshape(shape)
-        return columns._same()
 
-    def col2im(self, size: Any, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Self:
-        """The transpose of `im2col`: columns added up to images of `size`; PyTorch's `nn.functional.fold`.
+def im2col(self: Tensor, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Tensor:
+    """The windows of images (batch, channels, height, width) as columns: (batch, channels * kernel, places).
 
-        >>> Tensor.ones(1, 4, 2).col2im((2, 3), 2).tolist()
-        [[[[1.0, 2.0, 1.0], [1.0, 2.0, 1.0]]]]
-        """
-        name = "col2im (fold)"
-        high, wide = _pair(name, size, "size")
-        taps = _taps(name, (high, wide), kernel, stride, padding, dilation)
-        count = taps[0].shape[0] * taps[1].shape[0]
-        if self.ndim != 3 or self.shape[1] % count or self.shape[2] != taps[0].shape[1] * taps[1].shape[1]:
-            raise ShapeError(
-                f"col2im: columns of shape {self.shape} for images of {(high, wide)}; they need (batch, a multiple of "
-                f"{count}, {taps[0].shape[1] * taps[1].shape[1]})"
-            )
-        values = self.cast(accumulation_dtype(self.dtype))
-        shape = (self.shape[0], self.shape[1] // count, high, wide)
-        images = self._new(UOp("PARAM", (), values.dtype, slot=0, shape=shape))  # stands for any
-        windows = images.im2col(kernel, stride, padding, dilation)
-        (found,) = backward(windows.uop, values.uop, [images.uop])
-        assert found is not None
-        return values._result(found).cast(self.dtype)
+    What PyTorch calls `nn.functional.unfold`. Raises ShapeError.
 
-    # ---- interpolation ----
+    >>> Tensor([[[[1, 2, 3], [4, 5, 6]]]]).im2col(2).tolist()
+    [[[1, 2], [2, 3], [4, 5], [5, 6]]]
+    """
+    if self.ndim != 4:
+        raise ShapeError(f"im2col: the shape is {self.shape}; it needs (batch, channels, height, width)")
+    name = "im2col (unfold)"
+    given = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation}
+    size, step, border, spread = (_pair(name, value, key) for key, value in given.items())
+    whole: Any = self.pad([(0, 0), (0, 0), *((count, count) for count in border)])
+    found = sliding_windows(whole, size, step, spread, name)  # batch, channels, row, column, kernel row, kernel column
+    shape = (self.shape[0], self.shape[1] * math.prod(size), math.prod(found.shape[2:4]))
+    columns: Tensor = found.permute(0, 1, 4, 5, 2, 3).reshape(shape)
+    return columns._same()
 
-    def interpolate(
-        self,
-        size: Any = None,
-        scale_factor: Any = None,
-        mode: _Interpolation = "nearest",
-        align_corners: bool = False,
-    ) -> Self:
-        """PyTorch's interpolate: the axes behind (batch, channels) resized to `size`, or by `scale_factor`.
 
-        mode: "nearest", "nearest-exact" (to the middle of the new element); "linear", "bilinear" and "trilinear", the
-        same for one to three axes; "bicubic" (with a = -0.75, R. Keys: Cubic convolution interpolation, 1981); "area"
-        (means). align_corners: the first and last elements keep their places, not the borders of their squares. Images
-        of uint8 stay uint8, rounded. Raises ShapeError, ConfigError.
+def col2im(self: Tensor, size: Any, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Tensor:
+    """The transpose of `im2col`: columns added up to images of `size`; PyTorch's `nn.functional.fold`.
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([[[0.0, 2.0]]]).interpolate(3, mode="linear", align_corners=True).tolist()
-        [[[0.0, 1.0, 2.0]]]
-        """
-        if mode not in get_args(_Interpolation):
-            raise ConfigError(f"interpolate: mode={mode!r}; use one of {', '.join(get_args(_Interpolation))}")
-        spatial = self.ndim - 2
-        if spatial < 1 or (size is None) == (scale_factor is None):
-            raise ShapeError(f"interpolate: {self.shape}, size={size}, scale_factor={scale_factor}; give one of both")
-        factors: Any = scale_factor if isinstance(scale_factor, Sequence) else [scale_factor] * spatial
-        if size is None:
-            size = [math.floor(n * f) for n, f in zip(self.shape[2:], factors)]
-        extents = integers((size,), "interpolate")
-        extents = extents * spatial if len(extents) == 1 else extents
-        if len(extents) != spatial or min(extents) < 1 or not self.size:
-            raise ShapeError(f"interpolate: {extents} for the shape {self.shape}; give an extent for each later axis")
-        nearest = mode in ("nearest", "nearest-exact")
-        is_bytes = self.dtype == uint8 and mode in ("bilinear", "bicubic")
-        result = self if nearest else self.cast(float32) if is_bytes else self._floating()
-        for axis, extent, factor in zip(range(2, self.ndim), extents, factors):
-            ratio = self.shape[axis] / extent if factor is None else 1 / factor
-            if nearest and not extent % self.shape[axis] and ratio == self.shape[axis] / extent:
-                result = result.repeat_interleave(extent // self.shape[axis], axis)
-            elif nearest:
-                places = (np.arange(extent) + (0.5 if mode == "nearest-exact" else 0.0)) * ratio + 1e-9
-                result = result.take(np.minimum(places, self.shape[axis] - 1).astype(np.int64), axis)
-            elif extent != self.shape[axis] or (mode == "bicubic" and ratio != 1.0 and not align_corners):
-                result = result._mixed(axis, *_weights(self.shape[axis], extent, ratio, mode, align_corners))
-        return result.round().clip(0, 255).cast(uint8) if is_bytes else result
+    >>> Tensor.ones(1, 4, 2).col2im((2, 3), 2).tolist()
+    [[[[1.0, 2.0, 1.0], [1.0, 2.0, 1.0]]]]
+    """
 
-    def _mixed(self, axis: int, places: NDArray[Any], weights: NDArray[Any]) -> Self:
-        """Along an axis, for each row of places and weights, the weighted sum of the elements there."""
-        wide = accumulation_dtype(self.dtype)
-        taken = self.cast(wide).take(places, axis)
-        factors = type(self)(weights, dtype=wide, device=self._device or None)
-        shape = (*(1,) * axis, *weights.shape, *(1,) * (self.ndim - axis - 1))
-        return (taken * factors.reshape(shape)).sum(axis + 1, dtype=wide).cast(self.dtype)
+    name = "col2im (fold)"
+    high, wide = _pair(name, size, "size")
+    taps = _taps(name, (high, wide), kernel, stride, padding, dilation)
+    count = taps[0].shape[0] * taps[1].shape[0]
+    if self.ndim != 3 or self.shape[1] % count or self.shape[2] != taps[0].shape[1] * taps[1].shape[1]:
+        raise ShapeError(
+            f"col2im: columns of shape {self.shape} for images of {(high, wide)}; they need (batch, a multiple of "
+            f"{count}, {taps[0].shape[1] * taps[1].shape[1]})"
+        )
+    values = self.cast(accumulation_dtype(self.dtype))
+    shape = (self.shape[0], self.shape[1] // count, high, wide)
+    images = self._new(UOp("PARAM", (), values.dtype, slot=0, shape=shape))  # stands for any
+    windows = images.im2col(kernel, stride, padding, dilation)
+    (found,) = backward(windows.uop, values.uop, [images.uop])
+    assert found is not None
+    return values._result(found).cast(self.dtype)
+
+
+# ---- interpolation ----
+
+
+def interpolate(
+    self: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: _Interpolation = "nearest",
+    align_corners: bool = False,
+) -> Tensor:
+    """PyTorch's interpolate: the axes behind (batch, channels) resized to `size`, or by `scale_factor`.
+
+    mode: "nearest", "nearest-exact" (to the middle of the new element); "linear", "bilinear" and "trilinear", the
+    same for one to three axes; "bicubic" (with a = -0.75, R. Keys: Cubic convolution interpolation, 1981); "area"
+    (means). align_corners: the first and last elements keep their places, not the borders of their squares. Images
+    of uint8 stay uint8, rounded. Raises ShapeError, ConfigError.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor([[[0.0, 2.0]]]).interpolate(3, mode="linear", align_corners=True).tolist()
+    [[[0.0, 1.0, 2.0]]]
+    """
+    if mode not in get_args(_Interpolation):
+        raise ConfigError(f"interpolate: mode={mode!r}; use one of {', '.join(get_args(_Interpolation))}")
+    spatial = self.ndim - 2
+    if spatial < 1 or (size is None) == (scale_factor is None):
+        raise ShapeError(f"interpolate: {self.shape}, size={size}, scale_factor={scale_factor}; give one of both")
+    factors: Any = scale_factor if isinstance(scale_factor, Sequence) else [scale_factor] * spatial
+    if size is None:
+        size = [math.floor(n * f) for n, f in zip(self.shape[2:], factors)]
+    extents = integers((size,), "interpolate")
+    extents = extents * spatial if len(extents) == 1 else extents
+    if len(extents) != spatial or min(extents) < 1 or not self.size:
+        raise ShapeError(f"interpolate: {extents} for the shape {self.shape}; give an extent for each later axis")
+    nearest = mode in ("nearest", "nearest-exact")
+    is_bytes = self.dtype == uint8 and mode in ("bilinear", "bicubic")
+    result = self if nearest else self.cast(float32) if is_bytes else as_floating(self)
+    for axis, extent, factor in zip(range(2, self.ndim), extents, factors):
+        ratio = self.shape[axis] / extent if factor is None else 1 / factor
+        if nearest and not extent % self.shape[axis] and ratio == self.shape[axis] / extent:
+            result = result.repeat_interleave(extent // self.shape[axis], axis)
+        elif nearest:
+            places = (np.arange(extent) + (0.5 if mode == "nearest-exact" else 0.0)) * ratio + 1e-9
+            result = result.take(np.minimum(places, self.shape[axis] - 1).astype(np.int64), axis)
+        elif extent != self.shape[axis] or (mode == "bicubic" and ratio != 1.0 and not align_corners):
+            result = _mixed(result, axis, *_weights(self.shape[axis], extent, ratio, mode, align_corners))
+    return result.round().clip(0, 255).cast(uint8) if is_bytes else result
+
+
+def _mixed(self: Tensor, axis: int, places: NDArray[Any], weights: NDArray[Any]) -> Tensor:
+    """Along an axis, for each row of places and weights, the weighted sum of the elements there."""
+    wide = accumulation_dtype(self.dtype)
+    taken = self.cast(wide).take(places, axis)
+    factors = type(self)(weights, dtype=wide, device=self._device or None)
+    shape = (*(1,) * axis, *weights.shape, *(1,) * (self.ndim - axis - 1))
+    return (taken * factors.reshape(shape)).sum(axis + 1, dtype=wide).cast(self.dtype)
 
 
 def _weights(

@@ -7,110 +7,109 @@ from typing import TYPE_CHECKING
 from rulegrad.errors import ShapeError
 from rulegrad.ir.dtype import bool_
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.einsum import Einsum
 from rulegrad.tensor.operands import as_operand, as_tensor, defers_to, result_dtype
 from rulegrad.tensor.reduce import accumulation_dtype
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from rulegrad.tensor.operands import Operand
+    from rulegrad.tensor.tensor import Tensor
 
 
-class Products(Einsum):
-    """matmul, dot, linear, outer."""
+def matmul(self: Tensor, other: Operand) -> Tensor:
+    """`self @ other`: vectors, matrices, and batches of matrices, which broadcast as in NumPy.
 
-    __slots__ = ()
+    float16, bfloat16 and fp8 are multiplied and added up in float32, and rounded once at the end.
+    Raises ShapeError when the inner extents differ, or an operand is a scalar.
 
-    def matmul(self, other: Operand) -> Self:
-        """`self @ other`: vectors, matrices, and batches of matrices, which broadcast as in NumPy.
+    >>> from rulegrad import Tensor
+    >>> (Tensor([[1, 2], [3, 4]]) @ Tensor([1, 1])).tolist()
+    [3, 7]
+    """
+    right: Tensor = as_operand(self, other, "matmul")
+    if not isinstance(right, TensorCore) or not self.ndim or not right.ndim:
+        raise ShapeError("matmul: an operand is a scalar; use * to scale a tensor")
+    return matrix_product(self, right)
 
-        float16, bfloat16 and fp8 are multiplied and added up in float32, and rounded once at the end.
-        Raises ShapeError when the inner extents differ, or an operand is a scalar.
 
-        >>> from rulegrad import Tensor
-        >>> (Tensor([[1, 2], [3, 4]]) @ Tensor([1, 1])).tolist()
-        [3, 7]
-        """
-        right: Self = as_operand(self, other, "matmul")
-        if not isinstance(right, TensorCore) or not self.ndim or not right.ndim:
-            raise ShapeError("matmul: an operand is a scalar; use * to scale a tensor")
-        return self._matmul(right)
+def matrix_product(self: Tensor, right: Tensor, name: str = "matmul") -> Tensor:
+    inner = right.shape[-2] if right.ndim > 1 else right.shape[0]
+    if self.shape[-1] != inner:
+        raise ShapeError(
+            f"{name}: the shapes {self.shape} and {right.shape} do not fit: the last axis of the first "
+            f"has {self.shape[-1]} elements and the {'second last' if right.ndim > 1 else 'only'} axis "
+            f"of the second has {inner}"
+        )
+    result = result_dtype(self, right)
+    wide = accumulation_dtype(result)
+    # (…, rows, 1, inner) * (…, 1, columns, inner), added up over inner; a vector has no rows or columns.
+    rows = self.cast(wide)
+    columns = right.cast(wide)
+    if right.ndim > 1:
+        columns = columns.mT
+        if self.ndim > 1:
+            rows, columns = rows.unsqueeze(-2), columns.unsqueeze(-3)
+    product = rows * columns
+    if result == bool_:
+        return product.any(axis=-1)
+    return product.sum(axis=-1, dtype=wide).cast(result)
 
-    def _matmul(self, right: Self, name: str = "matmul") -> Self:
-        inner = right.shape[-2] if right.ndim > 1 else right.shape[0]
-        if self.shape[-1] != inner:
-            raise ShapeError(
-                f"{name}: the shapes {self.shape} and {right.shape} do not fit: the last axis of the first "
-                f"has {self.shape[-1]} elements and the {'second last' if right.ndim > 1 else 'only'} axis "
-                f"of the second has {inner}"
-            )
-        result = result_dtype(self, right)
-        wide = accumulation_dtype(result)
-        # (…, rows, 1, inner) * (…, 1, columns, inner), added up over inner; a vector has no rows or columns.
-        rows = self.cast(wide)
-        columns = right.cast(wide)
-        if right.ndim > 1:
-            columns = columns.mT
-            if self.ndim > 1:
-                rows, columns = rows.unsqueeze(-2), columns.unsqueeze(-3)
-        product = rows * columns
-        if result == bool_:
-            return product.any(axis=-1)
-        return product.sum(axis=-1, dtype=wide).cast(result)
 
-    def __matmul__(self, other: Operand) -> Self:
-        return NotImplemented if defers_to(other, "__rmatmul__") else self.matmul(other)
+def matmul_operator(self: Tensor, other: Operand) -> Tensor:
+    return NotImplemented if defers_to(other, "__rmatmul__") else self.matmul(other)
 
-    def __rmatmul__(self, other: Operand) -> Self:
-        left: Self = as_operand(self, other, "matmul")
-        if not isinstance(left, TensorCore):
-            raise ShapeError("matmul: an operand is a scalar; use * to scale a tensor")
-        return left.matmul(self)
 
-    def dot(self, other: Operand) -> Self:
-        """`matmul`, whose products of vectors are PyTorch's and NumPy's `dot`.
+def reflected_matmul(self: Tensor, other: Operand) -> Tensor:
+    left: Tensor = as_operand(self, other, "matmul")
+    if not isinstance(left, TensorCore):
+        raise ShapeError("matmul: an operand is a scalar; use * to scale a tensor")
+    return left.matmul(self)
 
-        >>> Tensor([1, 2]).dot(Tensor([3, 4])).item()
-        11
-        """
-        right = as_tensor(self, other, "dot")
-        if not self.ndim or not right.ndim:
-            raise ShapeError("dot: an operand is a scalar; use * to scale a tensor")
-        return self._matmul(right, "dot")
 
-    def outer(self, other: Operand) -> Self:
-        """All products of an element of this vector and one of the other.
+def dot(self: Tensor, other: Operand) -> Tensor:
+    """`matmul`, whose products of vectors are PyTorch's and NumPy's `dot`.
 
-        >>> Tensor([1, 2]).outer(Tensor([3, 4])).tolist()
-        [[3, 4], [6, 8]]
-        """
-        right = as_tensor(self, other, "outer")
-        if self.ndim != 1 or right.ndim != 1:
-            raise ShapeError(f"outer: the shapes are {self.shape} and {right.shape}; both must be vectors")
-        return self.unsqueeze(1) * right
+    >>> Tensor([1, 2]).dot(Tensor([3, 4])).item()
+    11
+    """
+    right = as_tensor(self, other, "dot")
+    if not self.ndim or not right.ndim:
+        raise ShapeError("dot: an operand is a scalar; use * to scale a tensor")
+    return matrix_product(self, right, "dot")
 
-    def linear(self, weight: Operand, bias: Operand | None = None) -> Self:
-        """`self @ weight.T + bias`, from (…, inputs) to (…, outputs), as in PyTorch.
 
-        weight: (outputs, inputs); bias: (outputs,). Raises ShapeError.
+def outer(self: Tensor, other: Operand) -> Tensor:
+    """All products of an element of this vector and one of the other.
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([1.0, 2.0]).linear([[1.0, 1.0], [0.0, 1.0]], [10.0, 20.0]).tolist()
-        [13.0, 22.0]
-        """
-        factors = as_tensor(self, weight, "linear")
-        if factors.ndim != 2 or not self.ndim or self.shape[-1] != factors.shape[1]:
-            raise ShapeError(
-                f"linear: a weight of shape {factors.shape} for a tensor of shape {self.shape}; they need "
-                "(outputs, inputs) and (…, inputs)"
-            )
-        product = self._matmul(factors.mT)
-        if bias is None:
-            return product
-        added = as_tensor(self, bias, "linear")
-        if added.shape != product.shape[-1:]:
-            raise ShapeError(
-                f"linear: a bias of shape {added.shape} for {product.shape[-1]} outputs; give one number for each"
-            )
-        return product + added
+    >>> Tensor([1, 2]).outer(Tensor([3, 4])).tolist()
+    [[3, 4], [6, 8]]
+    """
+    right = as_tensor(self, other, "outer")
+    if self.ndim != 1 or right.ndim != 1:
+        raise ShapeError(f"outer: the shapes are {self.shape} and {right.shape}; both must be vectors")
+    return self.unsqueeze(1) * right
+
+
+def linear(self: Tensor, weight: Operand, bias: Operand | None = None) -> Tensor:
+    """`self @ weight.T + bias`, from (…, inputs) to (…, outputs), as in PyTorch.
+
+    weight: (outputs, inputs); bias: (outputs,). Raises ShapeError.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor([1.0, 2.0]).linear([[1.0, 1.0], [0.0, 1.0]], [10.0, 20.0]).tolist()
+    [13.0, 22.0]
+    """
+    factors = as_tensor(self, weight, "linear")
+    if factors.ndim != 2 or not self.ndim or self.shape[-1] != factors.shape[1]:
+        raise ShapeError(
+            f"linear: a weight of shape {factors.shape} for a tensor of shape {self.shape}; they need "
+            "(outputs, inputs) and (…, inputs)"
+        )
+    product = matrix_product(self, factors.mT)
+    if bias is None:
+        return product
+    added = as_tensor(self, bias, "linear")
+    if added.shape != product.shape[-1:]:
+        raise ShapeError(
+            f"linear: a bias of shape {added.shape} for {product.shape[-1]} outputs; give one number for each"
+        )
+    return product + added

@@ -7,7 +7,7 @@ buffer and not constants of the graph, so every training step has the same graph
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,226 +17,219 @@ from rulegrad.ir.dtype import DType, as_dtype, float32, float64, int64, uint32
 from rulegrad.tensor.axes import extents as _extents
 from rulegrad.tensor.axes import is_list, whole_number
 from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.creation import counted
 from rulegrad.tensor.generators import Generator, default_generator
-from rulegrad.tensor.losses import Losses
 from rulegrad.tensor.operands import broadcast_shapes, result_dtype
 from rulegrad.tensor.storage import default_float, fits, upload
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
-T = TypeVar("T", bound=Losses)
+    from rulegrad.tensor.tensor import Tensor
 
 
-class Random(Losses):
-    """manual_seed, rand, uniform, randn, normal, randint, randperm, dropout."""
+#: The mode inside a `with Tensor.train(mode):`, for `dropout` and for every module; None outside.
 
-    __slots__ = ()
 
-    #: The mode inside a `with Tensor.train(mode):`, for `dropout` and for every module; None outside.
-    training: ClassVar[bool | None] = None
+def manual_seed(seed: int = 0) -> None:
+    """Start the random numbers again at `seed`; without this call they differ in each process.
 
-    @staticmethod
-    def manual_seed(seed: int = 0) -> None:
-        """Start the random numbers again at `seed`; without this call they differ in each process.
+    >>> Tensor.manual_seed(1)
+    >>> x = Tensor.rand(4)
+    >>> Tensor.manual_seed(1)
+    >>> (Tensor.rand(4) == x).tolist()
+    [True, True, True, True]
+    """
+    default_generator.manual_seed(seed)
 
-        >>> Tensor.manual_seed(1)
-        >>> x = Tensor.rand(4)
-        >>> Tensor.manual_seed(1)
-        >>> (Tensor.rand(4) == x).tolist()
-        [True, True, True, True]
-        """
-        default_generator.manual_seed(seed)
 
-    @classmethod
-    def _random_bits(cls, count: int, device: str | None, generator: Generator | None) -> Self:
-        """`count` times 64 random bits, as uint64, from the default generator unless another is given."""
-        places = cls._counted(count, device, "random").cast("uint64")
-        buffer = upload(np.array((generator or default_generator).draw(count), dtype=np.uint64), places.device)
-        state = cls._new(buffer.uop, buffer, buffer.device)
-        counters = places + state[0]
-        key = state[1].expand(count)
-        return counters._result(UOp("THREEFRY", (counters.uop, key.uop)), key)
+def _random_bits(cls: type[Tensor], count: int, device: str | None, generator: Generator | None) -> Tensor:
+    """`count` times 64 random bits, as uint64, from the default generator unless another is given."""
+    places = counted(cls, count, device, "random").cast("uint64")
+    buffer = upload(np.array((generator or default_generator).draw(count), dtype=np.uint64), places.device)
+    state = cls._new(buffer.uop, buffer, buffer.device)
+    counters = places + state[0]
+    key = state[1].expand(count)
+    return counters._result(UOp("THREEFRY", (counters.uop, key.uop)), key)
 
-    @classmethod
-    def rand(
-        cls,
-        *shape: Any,
-        dtype: Any = default_float,
-        device: str | None = None,
-        requires_grad: bool = False,
-        generator: Generator | None = None,
-    ) -> Self:
-        """Uniform in [0, 1): multiples of 2**-24 for float32. Bit-equal on every device.
 
-        >>> from rulegrad import Tensor
-        >>> Tensor.manual_seed(1)
-        >>> Tensor.rand(2, 3).shape
-        (2, 3)
-        """
-        extents = _extents(shape, "rand")
-        wanted = _float(dtype, "rand")
-        new = _unit(cls._random_bits(math.prod(extents), device, generator), wanted).reshape(extents)
-        return new.requires_grad_() if requires_grad else new
+def rand(
+    cls: type[Tensor],
+    *shape: Any,
+    dtype: Any = default_float,
+    device: str | None = None,
+    requires_grad: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Uniform in [0, 1): multiples of 2**-24 for float32. Bit-equal on every device.
 
-    @classmethod
-    def uniform(
-        cls,
-        *shape: Any,
-        low: float = 0.0,
-        high: float = 1.0,
-        dtype: Any = default_float,
-        device: str | None = None,
-        requires_grad: bool = False,
-        generator: Generator | None = None,
-    ) -> Self:
-        """Uniform in [low, high), up to rounding at the upper end. Bit-equal on every device, but for float64.
+    >>> from rulegrad import Tensor
+    >>> Tensor.manual_seed(1)
+    >>> Tensor.rand(2, 3).shape
+    (2, 3)
+    """
+    extents = _extents(shape, "rand")
+    wanted = _float(dtype, "rand")
+    new = _unit(_random_bits(cls, math.prod(extents), device, generator), wanted).reshape(extents)
+    return new.requires_grad_() if requires_grad else new
 
-        >>> (Tensor.uniform(2, 2, low=3.0, high=4.0) >= 3.0).tolist()
-        [[True, True], [True, True]]
-        """
-        extents = _extents(shape, "uniform")
-        wanted = _float(dtype, "uniform")
-        bits = cls._random_bits(math.prod(extents), device, generator)
-        span = high - low
-        steps = _unit(bits, wanted) * span if wanted == float64 else _scaled(bits, span)
-        new = (steps + low).cast(wanted).reshape(extents)
-        return new.requires_grad_() if requires_grad else new
 
-    @classmethod
-    def randn(
-        cls,
-        *shape: Any,
-        dtype: Any = default_float,
-        device: str | None = None,
-        requires_grad: bool = False,
-        generator: Generator | None = None,
-    ) -> Self:
-        """Normal with mean 0 and variance 1, by Box and Muller. Equal on devices up to their log and cos.
+def uniform(
+    cls: type[Tensor],
+    *shape: Any,
+    low: float = 0.0,
+    high: float = 1.0,
+    dtype: Any = default_float,
+    device: str | None = None,
+    requires_grad: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Uniform in [low, high), up to rounding at the upper end. Bit-equal on every device, but for float64.
 
-        >>> x = Tensor.randn(2, 3)
-        >>> x.shape, x.dtype
-        ((2, 3), DType('float32'))
-        """
-        extents = _extents(shape, "randn")
-        wanted = _float(dtype, "randn")
-        exact = float64 if wanted == float64 else float32
-        bits = cls._random_bits(math.prod(extents), device, generator)
-        # Independent halves of one draw: 32 bits each. 1 - u is in (0, 1], so its logarithm is finite.
-        radius = (_unit(bits << 32, exact).sub(1.0, swapped=True).log() * -2.0).sqrt()
-        angle = _unit(bits, exact) * (2.0 * math.pi)
-        new = (radius * angle.cos()).cast(wanted).reshape(extents)
-        return new.requires_grad_() if requires_grad else new
+    >>> (Tensor.uniform(2, 2, low=3.0, high=4.0) >= 3.0).tolist()
+    [[True, True], [True, True]]
+    """
+    extents = _extents(shape, "uniform")
+    wanted = _float(dtype, "uniform")
+    bits = _random_bits(cls, math.prod(extents), device, generator)
+    span = high - low
+    steps = _unit(bits, wanted) * span if wanted == float64 else _scaled(bits, span)
+    new = (steps + low).cast(wanted).reshape(extents)
+    return new.requires_grad_() if requires_grad else new
 
-    @classmethod
-    def normal(
-        cls,
-        *shape: Any,
-        mean: Any = 0.0,
-        std: Any = 1.0,
-        size: Any = None,
-        dtype: Any = None,
-        device: str | None = None,
-        requires_grad: bool = False,
-        generator: Generator | None = None,
-    ) -> Self:
-        """Normal with the given mean and standard deviation. Raises ShapeError for a negative deviation.
 
-        PyTorch's order of arguments is accepted, too: `normal(mean, std, size)`. A mean and a deviation may be tensors,
-        which are broadcast; they have the dtype and the shape of the result then.
+def randn(
+    cls: type[Tensor],
+    *shape: Any,
+    dtype: Any = default_float,
+    device: str | None = None,
+    requires_grad: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Normal with mean 0 and variance 1, by Box and Muller. Equal on devices up to their log and cos.
 
-        >>> Tensor.normal(3, mean=5.0, std=0.0).tolist()
-        [5.0, 5.0, 5.0]
-        >>> Tensor.normal(Tensor([1.0, 2.0]), 0.0).tolist(), Tensor.normal(1.0, 0.0, (2,)).tolist()
-        ([1.0, 2.0], [1.0, 1.0])
-        """
-        listed = list(shape)
-        if size is None and len(listed) == 3 and is_list(listed[2]):
-            size = listed.pop()
-        if size is not None or any(isinstance(value, (float, TensorCore)) for value in listed):
-            mean, std = [*listed, *(mean, std)[len(listed) :]]
-            shape = () if size is None else (size,)
-        given = [value for value in (mean, std) if isinstance(value, TensorCore)]
-        if not isinstance(std, TensorCore) and std < 0:
-            raise ShapeError(f"normal: std={std} is negative; use a deviation of 0 or more")
-        if given and not shape:
-            shape = (broadcast_shapes("normal", *(value.shape for value in given)),)
-            dtype = result_dtype(*given) if dtype is None else dtype
-            device = given[0].device if device is None else device
-        wanted = default_float if dtype is None else dtype
-        new: Self = cls.randn(*shape, dtype=wanted, device=device, generator=generator) * std + mean
-        return new.requires_grad_() if requires_grad else new
+    >>> x = Tensor.randn(2, 3)
+    >>> x.shape, x.dtype
+    ((2, 3), DType('float32'))
+    """
+    extents = _extents(shape, "randn")
+    wanted = _float(dtype, "randn")
+    exact = float64 if wanted == float64 else float32
+    bits = _random_bits(cls, math.prod(extents), device, generator)
+    # Independent halves of one draw: 32 bits each. 1 - u is in (0, 1], so its logarithm is finite.
+    radius = (_unit(bits << 32, exact).sub(1.0, swapped=True).log() * -2.0).sqrt()
+    angle = _unit(bits, exact) * (2.0 * math.pi)
+    new = (radius * angle.cos()).cast(wanted).reshape(extents)
+    return new.requires_grad_() if requires_grad else new
 
-    @classmethod
-    def randint(
-        cls,
-        *shape: Any,
-        low: int = 0,
-        high: int | None = None,
-        size: Any = None,
-        dtype: Any = int64,
-        device: str | None = None,
-        generator: Generator | None = None,
-    ) -> Self:
-        """Integers from `low` up to, not including, `high`: at most 2**32 different ones. Bit-equal everywhere.
 
-        PyTorch's order of arguments is accepted, too: `randint(high, size)`, `randint(low, high, size)`. Raises
-        ShapeError, and DtypeError for a dtype that does not hold the integers; floats may.
+def normal(
+    cls: type[Tensor],
+    *shape: Any,
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    dtype: Any = None,
+    device: str | None = None,
+    requires_grad: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Normal with the given mean and standard deviation. Raises ShapeError for a negative deviation.
 
-        >>> Tensor.manual_seed(1)
-        >>> Tensor.randint(6, low=1, high=7).tolist(), Tensor.randint(5, 6, (2,)).tolist()
-        ([4, 2, 4, 6, 6, 1], [5, 5])
-        """
-        if high is None or size is not None:
-            low, high, shape = _torch_bounds(shape, low, high, size)
-        extents = _extents(shape, "randint")
-        wanted = as_dtype(dtype)
-        first, count = (
-            whole_number(low, "randint"),
-            whole_number(high, "randint") - whole_number(low, "randint"),
-        )
-        if not 0 < count <= 1 << 32:
-            raise ShapeError(f"randint: low={low} and high={high}; high must be above low by 1 to 2**32")
-        if not _holds(wanted, first) or not _holds(wanted, first + count - 1):
-            raise DtypeError(f"randint: {wanted} cannot hold the integers from {low} to {high - 1}")
-        bits = cls._random_bits(math.prod(extents), device, generator)
-        # The high half of a product of 32 bits by 32 bits: no division, and exact in 64 bits.
-        numbers = ((bits >> 32) * count) >> 32
-        return (numbers.cast(int64) + first).cast(wanted).reshape(extents)
+    PyTorch's order of arguments is accepted, too: `normal(mean, std, size)`. A mean and a deviation may be tensors,
+    which are broadcast; they have the dtype and the shape of the result then.
 
-    @classmethod
-    def randperm(cls, count: int, device: str | None = None, *, generator: Generator | None = None) -> Self:
-        """The numbers 0 … count - 1 in random order (int64), by counting; for up to a few thousand numbers.
+    >>> Tensor.normal(3, mean=5.0, std=0.0).tolist()
+    [5.0, 5.0, 5.0]
+    >>> Tensor.normal(Tensor([1.0, 2.0]), 0.0).tolist(), Tensor.normal(1.0, 0.0, (2,)).tolist()
+    ([1.0, 2.0], [1.0, 1.0])
+    """
+    listed = list(shape)
+    if size is None and len(listed) == 3 and is_list(listed[2]):
+        size = listed.pop()
+    if size is not None or any(isinstance(value, (float, TensorCore)) for value in listed):
+        mean, std = [*listed, *(mean, std)[len(listed) :]]
+        shape = () if size is None else (size,)
+    given = [value for value in (mean, std) if isinstance(value, TensorCore)]
+    if not isinstance(std, TensorCore) and std < 0:
+        raise ShapeError(f"normal: std={std} is negative; use a deviation of 0 or more")
+    if given and not shape:
+        shape = (broadcast_shapes("normal", *(value.shape for value in given)),)
+        dtype = result_dtype(*given) if dtype is None else dtype
+        device = given[0].device if device is None else device
+    wanted = default_float if dtype is None else dtype
+    new: Tensor = cls.randn(*shape, dtype=wanted, device=device, generator=generator) * std + mean
+    return new.requires_grad_() if requires_grad else new
 
-        >>> Tensor.manual_seed(1)
-        >>> Tensor.randperm(5).tolist()
-        [2, 0, 1, 3, 4]
-        """
-        number = whole_number(count, "randperm")
-        places = cls._counted(number, device, "randperm")
-        draws = cls._random_bits(number, device, generator)
-        mine, others = draws.unsqueeze(1), draws.unsqueeze(0)
-        # Equal draws are ordered by place, so every number comes up once.
-        before = (others < mine) | ((others == mine) & (places.unsqueeze(0) < places.unsqueeze(1)))
-        return before.sum(axis=1)
 
-    def dropout(self, probability: float = 0.5, training: bool | None = None) -> Self:
-        """Each element is zero with this probability, and the others are scaled up, while training.
+def randint(
+    cls: type[Tensor],
+    *shape: Any,
+    low: int = 0,
+    high: int | None = None,
+    size: Any = None,
+    dtype: Any = int64,
+    device: str | None = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Integers from `low` up to, not including, `high`: at most 2**32 different ones. Bit-equal everywhere.
 
-        training: None for the state that `Tensor.train()` sets.
+    PyTorch's order of arguments is accepted, too: `randint(high, size)`, `randint(low, high, size)`. Raises
+    ShapeError, and DtypeError for a dtype that does not hold the integers; floats may.
 
-        >>> Tensor.manual_seed(1)
-        >>> Tensor.ones(6).dropout(0.5, training=True).tolist()
-        [2.0, 0.0, 2.0, 2.0, 2.0, 0.0]
-        """
-        if not 0.0 <= probability <= 1.0:
-            raise ShapeError(f"dropout: the probability is {probability}; use a number from 0 to 1")
-        if not (self.training if training is None else training) or probability == 0.0:
-            return self._same()
-        if probability == 1.0:
-            return self * 0.0
-        kept = self.rand(self.shape, device=self._device or None) >= probability
-        return kept.where(self * (1.0 / (1.0 - probability)), 0.0)
+    >>> Tensor.manual_seed(1)
+    >>> Tensor.randint(6, low=1, high=7).tolist(), Tensor.randint(5, 6, (2,)).tolist()
+    ([4, 2, 4, 6, 6, 1], [5, 5])
+    """
+    if high is None or size is not None:
+        low, high, shape = _torch_bounds(shape, low, high, size)
+    extents = _extents(shape, "randint")
+    wanted = as_dtype(dtype)
+    first, count = (
+        whole_number(low, "randint"),
+        whole_number(high, "randint") - whole_number(low, "randint"),
+    )
+    if not 0 < count <= 1 << 32:
+        raise ShapeError(f"randint: low={low} and high={high}; high must be above low by 1 to 2**32")
+    if not _holds(wanted, first) or not _holds(wanted, first + count - 1):
+        raise DtypeError(f"randint: {wanted} cannot hold the integers from {low} to {high - 1}")
+    bits = _random_bits(cls, math.prod(extents), device, generator)
+    # The high half of a product of 32 bits by 32 bits: no division, and exact in 64 bits.
+    numbers = ((bits >> 32) * count) >> 32
+    return (numbers.cast(int64) + first).cast(wanted).reshape(extents)
+
+
+def randperm(cls: type[Tensor], count: int, device: str | None = None, *, generator: Generator | None = None) -> Tensor:
+    """The numbers 0 … count - 1 in random order (int64), by counting; for up to a few thousand numbers.
+
+    >>> Tensor.manual_seed(1)
+    >>> Tensor.randperm(5).tolist()
+    [2, 0, 1, 3, 4]
+    """
+    number = whole_number(count, "randperm")
+    places = counted(cls, number, device, "randperm")
+    draws = _random_bits(cls, number, device, generator)
+    mine, others = draws.unsqueeze(1), draws.unsqueeze(0)
+    # Equal draws are ordered by place, so every number comes up once.
+    before = (others < mine) | ((others == mine) & (places.unsqueeze(0) < places.unsqueeze(1)))
+    return before.sum(axis=1)
+
+
+def dropout(self: Tensor, probability: float = 0.5, training: bool | None = None) -> Tensor:
+    """Each element is zero with this probability, and the others are scaled up, while training.
+
+    training: None for the state that `Tensor.train()` sets.
+
+    >>> Tensor.manual_seed(1)
+    >>> Tensor.ones(6).dropout(0.5, training=True).tolist()
+    [2.0, 0.0, 2.0, 2.0, 2.0, 0.0]
+    """
+    if not 0.0 <= probability <= 1.0:
+        raise ShapeError(f"dropout: the probability is {probability}; use a number from 0 to 1")
+    if not (self.training if training is None else training) or probability == 0.0:
+        return self._same()
+    if probability == 1.0:
+        return self * 0.0
+    kept = self.rand(self.shape, device=self._device or None) >= probability
+    return kept.where(self * (1.0 / (1.0 - probability)), 0.0)
 
 
 def _torch_bounds(numbers: tuple[Any, ...], low: Any, high: Any, size: Any) -> tuple[Any, Any, tuple[Any, ...]]:
@@ -268,7 +261,7 @@ def _float(dtype: Any, operation: str) -> DType:
     return wanted
 
 
-def _scaled(bits: T, span: float) -> T:
+def _scaled(bits: Tensor, span: float) -> Tensor:
     """Random bits (uint64) as float32 numbers from 0 to `span`, exactly: all that is rounded is `span` itself.
 
     A product that is rounded would differ where a device fuses it with the addition that follows.
@@ -280,7 +273,7 @@ def _scaled(bits: T, span: float) -> T:
     return numbers.cast(uint32).cast(float32) * math.copysign(2.0 ** (exponent - 24), span)
 
 
-def _unit(bits: T, dtype: DType) -> T:
+def _unit(bits: Tensor, dtype: DType) -> Tensor:
     """Random bits (uint64) as numbers in [0, 1) that the dtype holds exactly: its leading bits, scaled."""
     digits = dtype.mantissa + 1
     if dtype == float64:

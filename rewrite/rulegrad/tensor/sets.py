@@ -12,15 +12,15 @@ from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir.dtype import bool_, float64, int64
 from rulegrad.tensor.axes import either, whole_number
 from rulegrad.tensor.constants import filled
+from rulegrad.tensor.gathering import scattered
 from rulegrad.tensor.operands import as_operand, as_tensor, result_dtype
-from rulegrad.tensor.sorting import Sorting
+from rulegrad.tensor.reduce import reduced_axes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from typing_extensions import Self
-
     from rulegrad.tensor.operands import Operand
+    from rulegrad.tensor.tensor import Tensor
 
 #: Up to so many values are compared with every element; more are sorted and looked up.
 _FEW = 32
@@ -56,301 +56,312 @@ class Histogram(NamedTuple):
     bin_edges: Any
 
 
-class Sets(Sorting):
-    """nonzero, argwhere, count_nonzero, unique and its relatives, isin, bincount, histogram."""
+# ---- not zero ----
 
-    __slots__ = ()
 
-    # ---- not zero ----
+def _true_places(self: Tensor) -> Tensor:
+    """Where a vector of bools is true. Synchronises."""
+    if not self.size:
+        return self.zeros_like(int64)
+    reached = self.cumsum(0).contiguous()
+    count = int(_value_of(reached[-1]))
+    return reached.searchsorted(self.arange(1, count + 1, device=self._device or None))
 
-    def _true_places(self) -> Self:
-        """Where a vector of bools is true. Synchronises."""
-        if not self.size:
-            return self.zeros_like(int64)
-        reached = self.cumsum(0).contiguous()
-        count = int(_value_of(reached[-1]))
-        return reached.searchsorted(self.arange(1, count + 1, device=self._device or None))
 
-    def _nonzero(self, size: int | None = None, fill_value: int = 0) -> tuple[Self, ...]:
-        if size is not None:
-            return self._first_nonzero(whole_number(size, "nonzero"), fill_value)
-        flat = self.detach().cast(bool_).flatten()._true_places()
-        steps = [math.prod(self.shape[k + 1 :]) for k in range(self.ndim)]
-        return tuple(flat // step % n if flat.size else flat for step, n in zip(steps, self.shape))
+def nonzero_indices(self: Tensor, size: int | None = None, fill_value: int = 0) -> tuple[Tensor, ...]:
+    if size is not None:
+        return _first_nonzero(self, whole_number(size, "nonzero"), fill_value)
+    flat = _true_places(self.detach().cast(bool_).flatten())
+    steps = [math.prod(self.shape[k + 1 :]) for k in range(self.ndim)]
+    return tuple(flat // step % n if flat.size else flat for step, n in zip(steps, self.shape))
 
-    def _first_nonzero(self, size: int, fill_value: int) -> tuple[Self, ...]:
-        if size < 0 or not self.ndim:
-            raise ShapeError(f"nonzero: size={size} for the shape {self.shape}; use 0 or more, and at least one axis")
-        turns = self.arange(1, size + 1, device=self._device or None)
-        if not self.size or not size:
-            return tuple(turns.full_like(fill_value) for _ in self.shape)
-        flat = self.detach().cast(bool_).flatten().cumsum(0).searchsorted(turns)
-        steps = [math.prod(self.shape[k + 1 :]) for k in range(self.ndim)]
-        return tuple((flat < self.size).where(flat // step % n, fill_value) for step, n in zip(steps, self.shape))
 
-    def nonzero(self, as_tuple: bool = False, *, size: int | None = None, fill_value: int = 0) -> Any:
-        """Where the elements are not zero, in order: a row of indices for each, or (as_tuple) a vector for each axis.
+def _first_nonzero(self: Tensor, size: int, fill_value: int) -> tuple[Tensor, ...]:
+    if size < 0 or not self.ndim:
+        raise ShapeError(f"nonzero: size={size} for the shape {self.shape}; use 0 or more, and at least one axis")
+    turns = self.arange(1, size + 1, device=self._device or None)
+    if not self.size or not size:
+        return tuple(turns.full_like(fill_value) for _ in self.shape)
+    flat = self.detach().cast(bool_).flatten().cumsum(0).searchsorted(turns)
+    steps = [math.prod(self.shape[k + 1 :]) for k in range(self.ndim)]
+    return tuple((flat < self.size).where(flat // step % n, fill_value) for step, n in zip(steps, self.shape))
 
-        Synchronises: the number of rows depends on the values. With `size` there are so many rows, the first ones and
-        then `fill_value`, and nothing is waited for. Raises ShapeError.
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([[0, 5], [6, 0]]).nonzero().tolist()
-        [[0, 1], [1, 0]]
-        """
-        if as_tuple:
-            return (self if self.ndim else self.reshape(1))._nonzero(size, fill_value)
-        places = self._nonzero(size, fill_value)
-        if places:
-            return places[0].stack(*places[1:], axis=1)
-        return self._new(filled((int(bool(_value_of(self))), 0), 0, int64), None, self._device)
+def nonzero(self: Tensor, as_tuple: bool = False, *, size: int | None = None, fill_value: int = 0) -> Any:
+    """Where the elements are not zero, in order: a row of indices for each, or (as_tuple) a vector for each axis.
 
-    def nonzero_static(self, *, size: int, fill_value: int = -1) -> Self:
-        """PyTorch's nonzero_static: the first `size` rows of `nonzero()`, and then rows of `fill_value`; nothing waits.
+    Synchronises: the number of rows depends on the values. With `size` there are so many rows, the first ones and
+    then `fill_value`, and nothing is waited for. Raises ShapeError.
 
-        >>> Tensor([0, 5, 6]).nonzero_static(size=3).tolist()
-        [[1], [2], [-1]]
-        """
-        if not self.ndim:
-            return self._new(filled((whole_number(size, "nonzero_static"), 0), 0, int64), None, self._device)
-        found: Self = self.nonzero(size=size, fill_value=fill_value)
-        return found
+    >>> from rulegrad import Tensor
+    >>> Tensor([[0, 5], [6, 0]]).nonzero().tolist()
+    [[0, 1], [1, 0]]
+    """
+    if as_tuple:
+        return nonzero_indices((self if self.ndim else self.reshape(1)), size, fill_value)
+    places = nonzero_indices(self, size, fill_value)
+    if places:
+        return places[0].stack(*places[1:], axis=1)
+    return self._new(filled((int(bool(_value_of(self))), 0), 0, int64), None, self._device)
 
-    def argwhere(self) -> Self:
-        """NumPy's argwhere: a row of indices for each element that is not zero. Synchronises.
 
-        >>> Tensor([[0, 5], [6, 0]]).argwhere().tolist()
-        [[0, 1], [1, 0]]
-        """
-        found: Self = self.nonzero()
-        return found
+def nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """PyTorch's nonzero_static: the first `size` rows of `nonzero()`, and then rows of `fill_value`; nothing waits.
 
-    def count_nonzero(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None) -> Self:
-        """The number of elements along `axis` that are not zero, int64.
+    >>> Tensor([0, 5, 6]).nonzero_static(size=3).tolist()
+    [[1], [2], [-1]]
+    """
+    if not self.ndim:
+        return self._new(filled((whole_number(size, "nonzero_static"), 0), 0, int64), None, self._device)
+    found: Tensor = self.nonzero(size=size, fill_value=fill_value)
+    return found
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([[0, 5], [6, 7]]).count_nonzero(axis=0).tolist()
-        [1, 2]
-        """
-        return self.detach().cast(bool_).sum(self._axes(axis, dim, "count_nonzero"), keepdims, dtype=int64)
 
-    # ---- distinct values ----
+def argwhere(self: Tensor) -> Tensor:
+    """NumPy's argwhere: a row of indices for each element that is not zero. Synchronises.
 
-    def unique_all(self) -> UniqueAll:
-        """Distinct values in order, and all that is known about them. Each nan is a value of its own. Synchronises.
+    >>> Tensor([[0, 5], [6, 0]]).argwhere().tolist()
+    [[0, 1], [1, 0]]
+    """
+    found: Tensor = self.nonzero()
+    return found
 
-        >>> from rulegrad import Tensor
-        >>> found = Tensor([3, 1, 3]).unique_all()
-        >>> [part.tolist() for part in found]
-        [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
-        """
-        flat = self.detach().flatten()
-        if not flat.size:
-            none = flat.zeros_like(int64)
-            return UniqueAll(flat, none, none.reshape(self.shape), none)
-        places = flat.argsort().contiguous()
-        ordered = flat.take(places)
-        begins = self.ones((1,), dtype=bool_, device=self._device or None).cat(
-            ordered.shrink((1, flat.size)) != ordered.shrink((0, flat.size - 1))
+
+def count_nonzero(self: Tensor, axis: Any = None, keepdims: bool = False, *, dim: Any = None) -> Tensor:
+    """The number of elements along `axis` that are not zero, int64.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor([[0, 5], [6, 7]]).count_nonzero(axis=0).tolist()
+    [1, 2]
+    """
+    return self.detach().cast(bool_).sum(reduced_axes(self, axis, dim, "count_nonzero"), keepdims, dtype=int64)
+
+
+# ---- distinct values ----
+
+
+def unique_all(self: Tensor) -> UniqueAll:
+    """Distinct values in order, and all that is known about them. Each nan is a value of its own. Synchronises.
+
+    >>> from rulegrad import Tensor
+    >>> found = Tensor([3, 1, 3]).unique_all()
+    >>> [part.tolist() for part in found]
+    [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
+    """
+    flat = self.detach().flatten()
+    if not flat.size:
+        none = flat.zeros_like(int64)
+        return UniqueAll(flat, none, none.reshape(self.shape), none)
+    places = flat.argsort().contiguous()
+    ordered = flat.take(places)
+    begins = self.ones((1,), dtype=bool_, device=self._device or None).cat(
+        ordered.shrink((1, flat.size)) != ordered.shrink((0, flat.size - 1))
+    )
+    number = begins.cumsum(0) - 1
+    starts = _true_places(begins.contiguous()).contiguous()
+    ends = starts.shrink((1, starts.size)).cat(self.full((1,), flat.size, int64, self._device or None))
+    inverse = number.zeros_like().scatter(0, places, number).reshape(self.shape)
+    return UniqueAll(ordered.take(starts), places.take(starts), inverse, ends - starts)
+
+
+def unique_values(self: Tensor) -> Tensor:
+    """The distinct values in order. Each nan is a value of its own. Synchronises.
+
+    >>> Tensor([3, 1, 3]).unique_values().tolist()
+    [1, 3]
+    """
+    values: Tensor = self.unique_all().values
+    return values
+
+
+def unique_counts(self: Tensor) -> UniqueCounts:
+    """The distinct values in order, and how often each occurs. Synchronises.
+
+    >>> Tensor([3, 1, 3]).unique_counts().counts.tolist()
+    [1, 2]
+    """
+    found = self.unique_all()
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(self: Tensor) -> UniqueInverse:
+    """The distinct values in order, and for each element its number among them. Synchronises.
+
+    >>> Tensor([3, 1, 3]).unique_inverse().inverse_indices.tolist()
+    [1, 0, 1]
+    """
+    found = self.unique_all()
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def distinct_values(self: Tensor, return_inverse: bool, return_counts: bool) -> Any:
+    """The distinct values of all elements, and what else is asked for. Synchronises."""
+    found = self.unique_all()
+    asked = (found.values, *((found.inverse_indices,) * return_inverse), *((found.counts,) * return_counts))
+    return asked if len(asked) > 1 else found.values
+
+
+def isin(self: Tensor, values: Any, invert: bool = False) -> Tensor:
+    """Whether each element is one of `values`; with `invert` whether it is none of them.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor([1, 2, 3]).isin([3, 1]).tolist()
+    [True, False, True]
+    """
+    wanted: Any = as_operand(self, values, "isin")
+    wanted = wanted.flatten() if hasattr(wanted, "uop") else self.full((1,), wanted, device=self._device or None)
+    if not wanted.size:
+        found = self._new(filled(self.shape, False, bool_), None, self._device)
+    elif wanted.size <= _FEW:
+        found = (self.unsqueeze(-1) == wanted).any(-1)
+    else:
+        dtype = result_dtype(self, wanted)
+        ordered, own = wanted.cast(dtype).sort().values.contiguous(), self.cast(dtype)
+        found = ordered.take(ordered.searchsorted(own).clip(0, wanted.size - 1)) == own
+    return ~found if invert else found
+
+
+# ---- counting ----
+
+
+def bincount(self: Tensor, weights: Operand | None = None, minlength: int = 0) -> Tensor:
+    """How often each number 0, 1, 2, … is in this vector, or the sum of its weights. Synchronises.
+
+    Raises ShapeError for another shape, or negative numbers, and DtypeError for what are no integers.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor([1, 3, 1]).bincount().tolist()
+    [0, 2, 0, 1]
+    """
+    factors = None if weights is None else as_tensor(self, weights, "bincount")
+    if self.ndim != 1 or (factors is not None and factors.shape != self.shape):
+        raise ShapeError(f"bincount: a shape of {self.shape}; the numbers, and weights of the same shape, are vectors")
+    if self.dtype.is_float:
+        raise DtypeError(f"bincount: numbers of {self.dtype}; cast them to an integer dtype")
+    count = minlength
+    if self.size:
+        least, most = (int(_value_of(end)) for end in (self.min(), self.max()))
+        if least < 0:
+            raise ShapeError(f"bincount: {least} is negative; numbers from 0 are counted")
+        count = max(most + 1, minlength)
+    dtype = int64 if factors is None else factors.dtype if factors.dtype.is_float else float64
+    zeros = self.zeros((count,), dtype=dtype, device=self._device or None)
+    return zeros.scatter_add(0, self, 1 if factors is None else factors.cast(dtype)) if self.size else zeros
+
+
+def histogram(
+    self: Tensor,
+    bins: Any = 10,
+    range: tuple[float, float] | None = None,
+    weights: Operand | None = None,
+    density: bool = False,
+    *,
+    weight: Operand | None = None,
+) -> Histogram:
+    """How many elements are in each of `bins` intervals of one width, the last with its end.
+
+    bins: a number, or the borders, in order. range: the ends, by default the smallest and the largest element
+    (which synchronises). weights (PyTorch: `weight`): of the elements, which are added up. density: divided by the
+    sum and by the widths. Of floats both results have the tensor's dtype, as in PyTorch; of integers the counts
+    are int64 and the borders float64, as in NumPy. Raises ShapeError.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor([1.0, 2.0, 2.5, 5.0]).histogram(2).hist.tolist()
+    [3.0, 1.0]
+    """
+    weights = either(weights, weight, "histogram", "weights", "weight")
+    ends = None if range is None else [range]
+    column = self.detach().flatten()
+    hist, borders = _counted_in(column, [column], [bins], ends, weights, density, "histogram")
+    return Histogram(hist, borders[0])
+
+
+def histogramdd(
+    self: Tensor,
+    bins: Any = 10,
+    range: Sequence[float] | None = None,
+    weights: Operand | None = None,
+    density: bool = False,
+    *,
+    weight: Operand | None = None,
+) -> Histogram:
+    """`histogram` of points, whose coordinates are the last axis: counts with an axis, and borders, for each.
+
+    bins: a number for all coordinates, or for each a number or its borders. range: the ends of the first
+    coordinate, then those of the second, and so on.
+
+    >>> from rulegrad import Tensor
+    >>> found = Tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0]]).histogramdd([2, 2])
+    >>> found.hist.tolist(), [borders.tolist() for borders in found.bin_edges]
+    ([[1.0, 1.0], [0.0, 1.0]], [[0.0, 0.5, 1.0], [0.0, 0.5, 1.0]])
+    """
+    weights = either(weights, weight, "histogramdd", "weights", "weight")
+    count = self.shape[-1] if self.ndim > 1 else 0
+    parts = [bins] * count if isinstance(bins, int) else list(bins)
+    if not count or len(parts) != count or (range is not None and len(range) != 2 * count):
+        raise ShapeError(
+            f"histogramdd: {len(parts)} bins, range={range}, for points of shape {self.shape}; it needs the shape "
+            "(…, coordinates), and for each coordinate a number of intervals (or borders) and two ends"
         )
-        number = begins.cumsum(0) - 1
-        starts = begins.contiguous()._true_places().contiguous()
-        ends = starts.shrink((1, starts.size)).cat(self.full((1,), flat.size, int64, self._device or None))
-        inverse = number.zeros_like().scatter(0, places, number).reshape(self.shape)
-        return UniqueAll(ordered.take(starts), places.take(starts), inverse, ends - starts)
+    columns = list(self.detach().reshape(-1, count).unbind(1))
+    ends = None if range is None else [(range[2 * k], range[2 * k + 1]) for k, _ in enumerate(parts)]
+    return Histogram(*_counted_in(columns[0], columns, parts, ends, weights, density, "histogramdd"))
 
-    def unique_values(self) -> Self:
-        """The distinct values in order. Each nan is a value of its own. Synchronises.
 
-        >>> Tensor([3, 1, 3]).unique_values().tolist()
-        [1, 3]
-        """
-        values: Self = self.unique_all().values
-        return values
+def _counted_in(
+    self: Tensor,
+    columns: list[Tensor],
+    bins: list[Any],
+    ends: list[tuple[float, float]] | None,
+    weights: Any,
+    density: bool,
+    name: str,
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """How many points there are in each cell of a grid, and the borders along each coordinate."""
+    borders = [_borders(c, b, None if ends is None else ends[k], name) for k, (c, b) in enumerate(zip(columns, bins))]
+    shape = tuple(border.size - 1 for border in borders)
+    place, inside = self.zeros_like(int64), self.ones_like(bool_)
+    for values, border in zip(columns, borders):
+        found = border.searchsorted(values, "right") - 1
+        found = (values == border[-1]).where(border.size - 2, found)
+        inside = inside & (found >= 0) & (found < border.size - 1) & ~values.isnan()
+        place = place * (border.size - 1) + found
+    own = self.dtype if self.dtype.is_float else float64
+    dtype = own if self.dtype.is_float or density or weights is not None else int64
+    amounts: Any = 1
+    if weights is not None:
+        amounts = as_tensor(self, weights, name).flatten().cast(dtype)
+        if amounts.shape != self.shape:
+            raise ShapeError(f"{name}: weights for {amounts.size} elements, and there are {self.size}")
+    hist = self.zeros((math.prod(shape),), dtype=dtype, device=self._device or None)
+    if self.size:
+        # what is in no interval has no place, and is not counted
+        hist = scattered(hist, "ADD", 0, inside.where(place, -1), amounts, name)
+    hist, total = hist.reshape(shape), hist.sum()
+    if density:
+        for axis, border in enumerate(borders):
+            width = border.shrink((1, border.size)) - border.shrink((0, border.size - 1))
+            hist = hist / width.cast(dtype).reshape(tuple(-1 if k == axis else 1 for k, _ in enumerate(shape)))
+        hist = hist / total
+    return hist, tuple(borders)
 
-    def unique_counts(self) -> UniqueCounts:
-        """The distinct values in order, and how often each occurs. Synchronises.
 
-        >>> Tensor([3, 1, 3]).unique_counts().counts.tolist()
-        [1, 2]
-        """
-        found = self.unique_all()
-        return UniqueCounts(found.values, found.counts)
-
-    def unique_inverse(self) -> UniqueInverse:
-        """The distinct values in order, and for each element its number among them. Synchronises.
-
-        >>> Tensor([3, 1, 3]).unique_inverse().inverse_indices.tolist()
-        [1, 0, 1]
-        """
-        found = self.unique_all()
-        return UniqueInverse(found.values, found.inverse_indices)
-
-    def _distinct(self, return_inverse: bool, return_counts: bool) -> Any:
-        """The distinct values of all elements, and what else is asked for. Synchronises."""
-        found = self.unique_all()
-        asked = (found.values, *((found.inverse_indices,) * return_inverse), *((found.counts,) * return_counts))
-        return asked if len(asked) > 1 else found.values
-
-    def isin(self, values: Any, invert: bool = False) -> Self:
-        """Whether each element is one of `values`; with `invert` whether it is none of them.
-
-        >>> from rulegrad import Tensor
-        >>> Tensor([1, 2, 3]).isin([3, 1]).tolist()
-        [True, False, True]
-        """
-        wanted: Any = as_operand(self, values, "isin")
-        wanted = wanted.flatten() if hasattr(wanted, "uop") else self.full((1,), wanted, device=self._device or None)
-        if not wanted.size:
-            found = self._new(filled(self.shape, False, bool_), None, self._device)
-        elif wanted.size <= _FEW:
-            found = (self.unsqueeze(-1) == wanted).any(-1)
-        else:
-            dtype = result_dtype(self, wanted)
-            ordered, own = wanted.cast(dtype).sort().values.contiguous(), self.cast(dtype)
-            found = ordered.take(ordered.searchsorted(own).clip(0, wanted.size - 1)) == own
-        return ~found if invert else found
-
-    # ---- counting ----
-
-    def bincount(self, weights: Operand | None = None, minlength: int = 0) -> Self:
-        """How often each number 0, 1, 2, … is in this vector, or the sum of its weights. Synchronises.
-
-        Raises ShapeError for another shape, or negative numbers, and DtypeError for what are no integers.
-
-        >>> from rulegrad import Tensor
-        >>> Tensor([1, 3, 1]).bincount().tolist()
-        [0, 2, 0, 1]
-        """
-        factors = None if weights is None else as_tensor(self, weights, "bincount")
-        if self.ndim != 1 or (factors is not None and factors.shape != self.shape):
-            raise ShapeError(
-                f"bincount: a shape of {self.shape}; the numbers, and weights of the same shape, are vectors"
-            )
-        if self.dtype.is_float:
-            raise DtypeError(f"bincount: numbers of {self.dtype}; cast them to an integer dtype")
-        count = minlength
-        if self.size:
-            least, most = (int(_value_of(end)) for end in (self.min(), self.max()))
-            if least < 0:
-                raise ShapeError(f"bincount: {least} is negative; numbers from 0 are counted")
-            count = max(most + 1, minlength)
-        dtype = int64 if factors is None else factors.dtype if factors.dtype.is_float else float64
-        zeros = self.zeros((count,), dtype=dtype, device=self._device or None)
-        return zeros.scatter_add(0, self, 1 if factors is None else factors.cast(dtype)) if self.size else zeros
-
-    def histogram(
-        self,
-        bins: Any = 10,
-        range: tuple[float, float] | None = None,
-        weights: Operand | None = None,
-        density: bool = False,
-        *,
-        weight: Operand | None = None,
-    ) -> Histogram:
-        """How many elements are in each of `bins` intervals of one width, the last with its end.
-
-        bins: a number, or the borders, in order. range: the ends, by default the smallest and the largest element
-        (which synchronises). weights (PyTorch: `weight`): of the elements, which are added up. density: divided by the
-        sum and by the widths. Of floats both results have the tensor's dtype, as in PyTorch; of integers the counts
-        are int64 and the borders float64, as in NumPy. Raises ShapeError.
-
-        >>> from rulegrad import Tensor
-        >>> Tensor([1.0, 2.0, 2.5, 5.0]).histogram(2).hist.tolist()
-        [3.0, 1.0]
-        """
-        weights = either(weights, weight, "histogram", "weights", "weight")
-        ends = None if range is None else [range]
-        column = self.detach().flatten()
-        hist, borders = column._counted_in([column], [bins], ends, weights, density, "histogram")
-        return Histogram(hist, borders[0])
-
-    def histogramdd(
-        self,
-        bins: Any = 10,
-        range: Sequence[float] | None = None,
-        weights: Operand | None = None,
-        density: bool = False,
-        *,
-        weight: Operand | None = None,
-    ) -> Histogram:
-        """`histogram` of points, whose coordinates are the last axis: counts with an axis, and borders, for each.
-
-        bins: a number for all coordinates, or for each a number or its borders. range: the ends of the first
-        coordinate, then those of the second, and so on.
-
-        >>> from rulegrad import Tensor
-        >>> found = Tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0]]).histogramdd([2, 2])
-        >>> found.hist.tolist(), [borders.tolist() for borders in found.bin_edges]
-        ([[1.0, 1.0], [0.0, 1.0]], [[0.0, 0.5, 1.0], [0.0, 0.5, 1.0]])
-        """
-        weights = either(weights, weight, "histogramdd", "weights", "weight")
-        count = self.shape[-1] if self.ndim > 1 else 0
-        parts = [bins] * count if isinstance(bins, int) else list(bins)
-        if not count or len(parts) != count or (range is not None and len(range) != 2 * count):
-            raise ShapeError(
-                f"histogramdd: {len(parts)} bins, range={range}, for points of shape {self.shape}; it needs the shape "
-                "(…, coordinates), and for each coordinate a number of intervals (or borders) and two ends"
-            )
-        columns = list(self.detach().reshape(-1, count).unbind(1))  # type: ignore[attr-defined]
-        ends = None if range is None else [(range[2 * k], range[2 * k + 1]) for k, _ in enumerate(parts)]
-        return Histogram(*columns[0]._counted_in(columns, parts, ends, weights, density, "histogramdd"))
-
-    def _counted_in(
-        self,
-        columns: list[Self],
-        bins: list[Any],
-        ends: list[tuple[float, float]] | None,
-        weights: Any,
-        density: bool,
-        name: str,
-    ) -> tuple[Self, tuple[Self, ...]]:
-        """How many points there are in each cell of a grid, and the borders along each coordinate."""
-        borders = [
-            c._borders(b, None if ends is None else ends[k], name) for k, (c, b) in enumerate(zip(columns, bins))
-        ]
-        shape = tuple(border.size - 1 for border in borders)
-        place, inside = self.zeros_like(int64), self.ones_like(bool_)
-        for values, border in zip(columns, borders):
-            found = border.searchsorted(values, "right") - 1
-            found = (values == border[-1]).where(border.size - 2, found)
-            inside = inside & (found >= 0) & (found < border.size - 1) & ~values.isnan()
-            place = place * (border.size - 1) + found
-        own = self.dtype if self.dtype.is_float else float64
-        dtype = own if self.dtype.is_float or density or weights is not None else int64
-        amounts: Any = 1
-        if weights is not None:
-            amounts = as_tensor(self, weights, name).flatten().cast(dtype)
-            if amounts.shape != self.shape:
-                raise ShapeError(f"{name}: weights for {amounts.size} elements, and there are {self.size}")
-        hist = self.zeros((math.prod(shape),), dtype=dtype, device=self._device or None)
-        if self.size:
-            # what is in no interval has no place, and is not counted
-            hist = hist._scattered("ADD", 0, inside.where(place, -1), amounts, name)
-        hist, total = hist.reshape(shape), hist.sum()
-        if density:
-            for axis, border in enumerate(borders):
-                width = border.shrink((1, border.size)) - border.shrink((0, border.size - 1))
-                hist = hist / width.cast(dtype).reshape(tuple(-1 if k == axis else 1 for k, _ in enumerate(shape)))
-            hist = hist / total
-        return hist, tuple(borders)
-
-    def _borders(self, bins: Any, ends: tuple[float, float] | None, name: str) -> Self:
-        """The borders of intervals of one width, or those that are given."""
-        dtype = self.dtype if self.dtype.is_float else float64
-        if not isinstance(bins, int):
-            given = as_tensor(self, bins, name).cast(dtype)
-            if given.ndim != 1 or given.size < 2:
-                raise ShapeError(f"{name}: borders of shape {given.shape}; give a vector of at least two, in order")
-            return given
-        if bins < 1:
-            raise ShapeError(f"{name}: {bins} intervals; use 1 or more")
-        low, high = ends or ((_value_of(self.min()), _value_of(self.max())) if self.size else (0.0, 1.0))
-        if low == high:
-            low, high = low - 0.5, high + 0.5
-        if not low < high:
-            raise ShapeError(f"{name}: the range {low} to {high}; the second end must be larger, and both finite")
-        return self.linspace(low, high, bins + 1, dtype=float64, device=self._device or None).cast(dtype)
+def _borders(self: Tensor, bins: Any, ends: tuple[float, float] | None, name: str) -> Tensor:
+    """The borders of intervals of one width, or those that are given."""
+    dtype = self.dtype if self.dtype.is_float else float64
+    if not isinstance(bins, int):
+        given = as_tensor(self, bins, name).cast(dtype)
+        if given.ndim != 1 or given.size < 2:
+            raise ShapeError(f"{name}: borders of shape {given.shape}; give a vector of at least two, in order")
+        return given
+    if bins < 1:
+        raise ShapeError(f"{name}: {bins} intervals; use 1 or more")
+    low, high = ends or ((_value_of(self.min()), _value_of(self.max())) if self.size else (0.0, 1.0))
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    if not low < high:
+        raise ShapeError(f"{name}: the range {low} to {high}; the second end must be larger, and both finite")
+    return self.linspace(low, high, bins + 1, dtype=float64, device=self._device or None).cast(dtype)
 
 
 def _value_of(scalar: Any) -> Any:

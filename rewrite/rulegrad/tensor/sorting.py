@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.ir.dtype import DType, float64, int32, int64, uint64
 from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
-from rulegrad.tensor.cumulative import Cumulative
+from rulegrad.tensor.gathering import taken
+from rulegrad.tensor.movement import slice_axis
 from rulegrad.tensor.operands import as_operand, as_tensor, result_dtype
+from rulegrad.tensor.reduce import need_elements
 from rulegrad.tensor.storage import is_weak_scalar
+from rulegrad.tensor.transcendental import as_floating
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from rulegrad.tensor.operands import Operand
+    from rulegrad.tensor.tensor import Tensor
 
 #: Elements that are sorted by counting: the number of comparisons is this times the number of elements.
 _BLOCK: Final = 64
@@ -35,290 +37,305 @@ class Sorted(NamedTuple):
     indices: Any
 
 
-class Sorting(Cumulative):
-    """sort, argsort, topk, kthvalue, median, quantile, msort, searchsorted, bucketize."""
+def argsort(
+    self: Tensor, axis: int = -1, descending: bool = False, stable: bool = True, *, dim: int | None = None
+) -> Tensor:
+    """The places (int64) of the elements in order along `axis`; equal ones stay in order, whatever `stable` says.
 
-    __slots__ = ()
+    nan is larger than all numbers. About log2(n / 64) + 2 kernels.
 
-    def argsort(self, axis: int = -1, descending: bool = False, stable: bool = True, *, dim: int | None = None) -> Self:
-        """The places (int64) of the elements in order along `axis`; equal ones stay in order, whatever `stable` says.
+    >>> from rulegrad import Tensor
+    >>> Tensor([3.0, 1.0, 2.0]).argsort().tolist()
+    [1, 2, 0]
+    """
+    return _argsort(self, axis_or_dim(axis, dim, "argsort", -1), descending, "argsort")
 
-        nan is larger than all numbers. About log2(n / 64) + 2 kernels.
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([3.0, 1.0, 2.0]).argsort().tolist()
-        [1, 2, 0]
-        """
-        return self._argsort(axis_or_dim(axis, dim, "argsort", -1), descending, "argsort")
+def _argsort(self: Tensor, axis: int, descending: bool, name: str) -> Tensor:
+    if not self.ndim:
+        return self.zeros_like("int64")
+    k = one_axis(axis, self.ndim, name)
+    if self.size == 0 or self.shape[k] == 1:
+        return self.zeros_like("int64")
+    rows = self.detach().moveaxis(k, -1)
+    keys = _order_keys(rows.reshape(-1, self.shape[k]), descending)
+    return _sorted_places(keys).reshape(rows.shape).moveaxis(-1, k)
 
-    def _argsort(self, axis: int, descending: bool, name: str) -> Self:
-        if not self.ndim:
-            return self.zeros_like("int64")
-        k = one_axis(axis, self.ndim, name)
-        if self.size == 0 or self.shape[k] == 1:
-            return self.zeros_like("int64")
-        rows = self.detach().moveaxis(k, -1)
-        keys = rows.reshape(-1, self.shape[k])._order_keys(descending)
-        return keys._sorted_places().reshape(rows.shape).moveaxis(-1, k)
 
-    def sort(self, axis: int = -1, descending: bool = False, stable: bool = True, *, dim: int | None = None) -> Sorted:
-        """`(values, indices)` in order along `axis`, as in PyTorch; see `argsort`. `msort` gives the values alone.
+def sort(
+    self: Tensor, axis: int = -1, descending: bool = False, stable: bool = True, *, dim: int | None = None
+) -> Sorted:
+    """`(values, indices)` in order along `axis`, as in PyTorch; see `argsort`. `msort` gives the values alone.
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([3, 1, 2]).sort(descending=True).values.tolist()
-        [3, 2, 1]
-        """
-        named = axis_or_dim(axis, dim, "sort", -1)
-        places = self._argsort(named, descending, "sort")
-        if not self.ndim:
-            return Sorted(self._same(), places)
-        return Sorted(self._taken(places, one_axis(named, self.ndim, "sort")), places)
+    >>> from rulegrad import Tensor
+    >>> Tensor([3, 1, 2]).sort(descending=True).values.tolist()
+    [3, 2, 1]
+    """
+    named = axis_or_dim(axis, dim, "sort", -1)
+    places = _argsort(self, named, descending, "sort")
+    if not self.ndim:
+        return Sorted(self._same(), places)
+    return Sorted(taken(self, places, one_axis(named, self.ndim, "sort")), places)
 
-    def msort(self) -> Self:
-        """The values in order along the first axis.
 
-        >>> Tensor([[3, 1], [2, 4]]).msort().tolist()
-        [[2, 1], [3, 4]]
-        """
-        values: Self = self.sort(0).values
-        return values
+def msort(self: Tensor) -> Tensor:
+    """The values in order along the first axis.
 
-    def topk(
-        self, k: int, axis: int = -1, largest: bool = True, sorted: bool = True, *, dim: int | None = None
-    ) -> Sorted:
-        """The `k` largest (or smallest) elements along `axis`, in order, and where they are.
+    >>> Tensor([[3, 1], [2, 4]]).msort().tolist()
+    [[2, 1], [3, 4]]
+    """
+    values: Tensor = self.sort(0).values
+    return values
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([3, 1, 2]).topk(2).indices.tolist()
-        [0, 2]
-        """
-        place = one_axis(axis_or_dim(axis, dim, "topk", -1), self.ndim, "topk", of_scalar=True)
-        if not self.ndim and whole_number(k, "topk") == 1:
-            return Sorted(self._same(), self.zeros_like("int64"))
-        count = whole_number(k, "topk")
-        if not 0 <= count <= self.shape[place]:
-            raise ShapeError(f"topk: k={k} for axis {place} of the shape {self.shape}; use 0 to {self.shape[place]}")
-        places = self.argsort(place, largest)._between(place, 0, count)
-        return Sorted(self._taken(places, place), places)
 
-    def kthvalue(
-        self, k: int, axis: int = -1, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
-    ) -> Sorted:
-        """The `k`-th smallest element (from 1) along `axis`, and where it is.
+def topk(
+    self: Tensor, k: int, axis: int = -1, largest: bool = True, sorted: bool = True, *, dim: int | None = None
+) -> Sorted:
+    """The `k` largest (or smallest) elements along `axis`, in order, and where they are.
 
-        >>> Tensor([3, 1, 2]).kthvalue(2).values.item()
-        2
-        """
-        named = axis_or_dim(axis, dim, "kthvalue", -1)
-        if not self.ndim:
-            one_axis(named, 0, "kthvalue", of_scalar=True)
-            found = self.reshape(1).kthvalue(k)
-            return Sorted(found.values.reshape(()), found.indices.reshape(()))
-        place = one_axis(named, self.ndim, "kthvalue")
-        if not 1 <= k <= self.shape[place]:
-            raise ShapeError(
-                f"kthvalue: k={k} for axis {place} of the shape {self.shape}; use 1 to {self.shape[place]}"
-            )
-        places = self.argsort(place)._between(place, k - 1, k)
-        values = self._taken(places, place)
-        if keepdims or keepdim:
-            return Sorted(values, places)
-        return Sorted(values.squeeze(place), places.squeeze(place))
+    >>> from rulegrad import Tensor
+    >>> Tensor([3, 1, 2]).topk(2).indices.tolist()
+    [0, 2]
+    """
+    place = one_axis(axis_or_dim(axis, dim, "topk", -1), self.ndim, "topk", of_scalar=True)
+    if not self.ndim and whole_number(k, "topk") == 1:
+        return Sorted(self._same(), self.zeros_like("int64"))
+    count = whole_number(k, "topk")
+    if not 0 <= count <= self.shape[place]:
+        raise ShapeError(f"topk: k={k} for axis {place} of the shape {self.shape}; use 0 to {self.shape[place]}")
+    places = slice_axis(self.argsort(place, largest), place, 0, count)
+    return Sorted(taken(self, places, place), places)
 
-    def quantile(
-        self,
-        q: Any,
-        axis: int | None = None,
-        keepdims: bool = False,
-        interpolation: Interpolation = "linear",
-        *,
-        dim: int | None = None,
-        keepdim: bool = False,
-    ) -> Self:
-        """The value below which the share `q` (a number, or a list) of the elements lies; nan when one is nan.
 
-        The axes of `q` come first, as in NumPy. interpolation: what is taken between two elements.
+def kthvalue(
+    self: Tensor, k: int, axis: int = -1, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
+) -> Sorted:
+    """The `k`-th smallest element (from 1) along `axis`, and where it is.
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([1.0, 2.0, 4.0]).quantile(0.75).item()
-        3.0
-        """
-        return self._quantile(q, axis_or_dim(axis, dim, "quantile"), keepdims or keepdim, interpolation, "quantile")
+    >>> Tensor([3, 1, 2]).kthvalue(2).values.item()
+    2
+    """
+    named = axis_or_dim(axis, dim, "kthvalue", -1)
+    if not self.ndim:
+        one_axis(named, 0, "kthvalue", of_scalar=True)
+        found = self.reshape(1).kthvalue(k)
+        return Sorted(found.values.reshape(()), found.indices.reshape(()))
+    place = one_axis(named, self.ndim, "kthvalue")
+    if not 1 <= k <= self.shape[place]:
+        raise ShapeError(f"kthvalue: k={k} for axis {place} of the shape {self.shape}; use 1 to {self.shape[place]}")
+    places = slice_axis(self.argsort(place), place, k - 1, k)
+    values = taken(self, places, place)
+    if keepdims or keepdim:
+        return Sorted(values, places)
+    return Sorted(values.squeeze(place), places.squeeze(place))
 
-    def _quantile(
-        self, q: Any, axis: int | None, keepdims: bool, interpolation: str, name: str, *, skips_nan: bool = False
-    ) -> Self:
-        k = 0 if axis is None else one_axis(axis, self.ndim, name, of_scalar=True)
-        x = self.flatten() if axis is None or not self.ndim else self
-        x._need_elements((k,), name)
-        given = q.tolist() if hasattr(q, "tolist") else q
-        several = isinstance(given, list | tuple)
-        shares = given if several else [given]
-        if not all(is_weak_scalar(share) and 0 <= share <= 1 for share in shares):
-            raise ShapeError(f"{name}: q={given}; shares are numbers between 0 and 1, or a list of them")
-        if interpolation not in get_args(Interpolation):
-            raise ConfigError(
-                f"{name}: interpolation={interpolation!r}; use one of {', '.join(get_args(Interpolation))}"
-            )
-        values, wrong = x._floating().sort(k).values, x.isnan()
-        if skips_nan:  # which come last
-            last = wrong.logical_not().sum(k, keepdims=True) - 1
-            found = [_between_numbers(values, k, last, share, interpolation) for share in shares]
-            wrong = last < 0
-        else:
-            found = [_between(values, k, share * (x.shape[k] - 1), interpolation) for share in shares]
-            wrong = wrong.any(k, keepdims=True)
-        results = [wrong.where(float("nan"), part) for part in found]
-        if not keepdims:
-            results = [part.squeeze(k) for part in results]
-        elif axis is None or not self.ndim:
-            results = [part.reshape((1,) * self.ndim) for part in results]
-        return results[0].stack(*results[1:]) if several else results[0]
 
-    def median(
-        self, axis: int | None = None, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
-    ) -> Self:
-        """The middle of the elements in order, or the mean of the two there, as in NumPy; nan when one is nan.
+def quantile(
+    self: Tensor,
+    q: Any,
+    axis: int | None = None,
+    keepdims: bool = False,
+    interpolation: Interpolation = "linear",
+    *,
+    dim: int | None = None,
+    keepdim: bool = False,
+) -> Tensor:
+    """The value below which the share `q` (a number, or a list) of the elements lies; nan when one is nan.
 
-        >>> Tensor([4.0, 1.0, 2.0, 9.0]).median().item()
-        3.0
-        """
-        return self._quantile(0.5, axis_or_dim(axis, dim, "median"), keepdims or keepdim, "linear", "median")
+    The axes of `q` come first, as in NumPy. interpolation: what is taken between two elements.
 
-    # ---- looking for places ----
+    >>> from rulegrad import Tensor
+    >>> Tensor([1.0, 2.0, 4.0]).quantile(0.75).item()
+    3.0
+    """
+    return quantile_along(self, q, axis_or_dim(axis, dim, "quantile"), keepdims or keepdim, interpolation, "quantile")
 
-    def searchsorted(
-        self,
-        values: Operand,
-        side: Literal["left", "right"] = "left",
-        sorter: Self | None = None,
-        *,
-        right: bool = False,
-        out_int32: bool = False,
-    ) -> Self:
-        """Where `values` would be put into this vector, which is in order: before equal elements, or after ("right").
 
-        Rows of several axes each have values of their own: the other axes are the same. sorter: the places that sort
-        this tensor, if it is not in order. int64, or int32 with `out_int32`. One kernel, of a binary search.
+def quantile_along(
+    self: Tensor, q: Any, axis: int | None, keepdims: bool, interpolation: str, name: str, *, skips_nan: bool = False
+) -> Tensor:
+    k = 0 if axis is None else one_axis(axis, self.ndim, name, of_scalar=True)
+    x = self.flatten() if axis is None or not self.ndim else self
+    need_elements(x, (k,), name)
+    given = q.tolist() if hasattr(q, "tolist") else q
+    several = isinstance(given, list | tuple)
+    shares = given if several else [given]
+    if not all(is_weak_scalar(share) and 0 <= share <= 1 for share in shares):
+        raise ShapeError(f"{name}: q={given}; shares are numbers between 0 and 1, or a list of them")
+    if interpolation not in get_args(Interpolation):
+        raise ConfigError(f"{name}: interpolation={interpolation!r}; use one of {', '.join(get_args(Interpolation))}")
+    values, wrong = as_floating(x).sort(k).values, x.isnan()
+    if skips_nan:  # which come last
+        last = wrong.logical_not().sum(k, keepdims=True) - 1
+        found = [_between_numbers(values, k, last, share, interpolation) for share in shares]
+        wrong = last < 0
+    else:
+        found = [_between(values, k, share * (x.shape[k] - 1), interpolation) for share in shares]
+        wrong = wrong.any(k, keepdims=True)
+    results = [wrong.where(float("nan"), part) for part in found]
+    if not keepdims:
+        results = [part.squeeze(k) for part in results]
+    elif axis is None or not self.ndim:
+        results = [part.reshape((1,) * self.ndim) for part in results]
+    return results[0].stack(*results[1:]) if several else results[0]
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([1, 3, 5]).searchsorted(Tensor([0, 3, 9])).tolist()
-        [0, 1, 3]
-        """
-        if not self.ndim:
-            raise ShapeError(f"searchsorted: the shape is {self.shape}; it must be a vector, in order, or rows")
-        if side not in ("left", "right"):
-            raise ShapeError(f'searchsorted: side={side!r}; use "left" or "right"')
-        found: Any = as_operand(self, values, "searchsorted")
-        wanted: Self = found if hasattr(found, "uop") else self.full((), found, device=self._device or None)
-        if self.ndim > 1 and wanted.shape[:-1] != self.shape[:-1]:
-            raise ShapeError(f"searchsorted: values of shape {wanted.shape} for rows of shape {self.shape}")
-        dtype = int32 if out_int32 else int64
-        if not self.size or not wanted.size:
-            return self.zeros(wanted.shape, dtype=dtype, device=self._device or None)
-        own, targets = self._comparable(wanted)
-        keys, line = own._order_keys(False), targets._order_keys(False).flatten()
-        if sorter is not None:
-            keys = keys.take_along_axis(as_tensor(self, sorter, "searchsorted"), -1)
-        keys = keys.contiguous().flatten()
-        after = right or side == "right"
 
-        def before(place: Self) -> Self:
-            key = keys._taken(place, 0)
-            return key <= line if after else key < line
+def median(
+    self: Tensor, axis: int | None = None, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
+) -> Tensor:
+    """The middle of the elements in order, or the mean of the two there, as in NumPy; nan when one is nan.
 
-        begin = line.zeros_like("int64")
-        if self.ndim > 1:
-            turns = self.arange(line.size, device=self._device or None)
-            begin = turns // wanted.shape[-1] * self.shape[-1]
-        place = _first_false(before, begin, self.shape[-1])
-        found_places: Self = (place - begin if self.ndim > 1 else place).reshape(wanted.shape).cast(dtype)
-        return found_places
+    >>> Tensor([4.0, 1.0, 2.0, 9.0]).median().item()
+    3.0
+    """
+    return quantile_along(self, 0.5, axis_or_dim(axis, dim, "median"), keepdims or keepdim, "linear", "median")
 
-    def bucketize(self, boundaries: Operand, right: bool = False, *, out_int32: bool = False) -> Self:
-        """PyTorch's bucketize: the number of the interval between the boundaries in which each element lies.
 
-        int64, or int32 with `out_int32`. Raises ShapeError for boundaries that are no vector.
+# ---- looking for places ----
 
-        >>> Tensor([1, 5, 9]).bucketize([2, 4, 6]).tolist()
-        [0, 2, 3]
-        """
-        borders = as_tensor(self, boundaries, "bucketize")
-        if borders.ndim != 1:
-            raise ShapeError(f"bucketize: boundaries of shape {borders.shape}; they are a vector, in order")
-        return borders.searchsorted(self, right=right, out_int32=out_int32)
 
-    def _comparable(self, other: Self) -> tuple[Self, Self]:
-        """Both in the dtype in which they are compared."""
-        dtype = result_dtype(self, other)
-        return self.cast(dtype), other.cast(dtype)
+def searchsorted(
+    self: Tensor,
+    values: Operand,
+    side: Literal["left", "right"] = "left",
+    sorter: Tensor | None = None,
+    *,
+    right: bool = False,
+    out_int32: bool = False,
+) -> Tensor:
+    """Where `values` would be put into this vector, which is in order: before equal elements, or after ("right").
 
-    # ---- keys ----
+    Rows of several axes each have values of their own: the other axes are the same. sorter: the places that sort
+    this tensor, if it is not in order. int64, or int32 with `out_int32`. One kernel, of a binary search.
 
-    def _order_keys(self, descending: bool) -> Self:
-        """Integers in the order of the values: of 32 bits where they fit, else of 64."""
-        dtype = self.dtype
-        if str(dtype).startswith("complex"):
-            raise DtypeError(f"sort: values of {dtype} have no order")
-        if dtype.is_float:
-            keys = self._float_keys()
-        elif dtype == uint64:
-            keys = (self ^ (1 << 63)).bitcast("int64")
-        else:
-            keys = self.cast(_key_dtype(dtype))
-        return ~keys if descending else keys
+    >>> from rulegrad import Tensor
+    >>> Tensor([1, 3, 5]).searchsorted(Tensor([0, 3, 9])).tolist()
+    [0, 1, 3]
+    """
+    if not self.ndim:
+        raise ShapeError(f"searchsorted: the shape is {self.shape}; it must be a vector, in order, or rows")
+    if side not in ("left", "right"):
+        raise ShapeError(f'searchsorted: side={side!r}; use "left" or "right"')
+    found: Any = as_operand(self, values, "searchsorted")
+    wanted: Tensor = found if hasattr(found, "uop") else self.full((), found, device=self._device or None)
+    if self.ndim > 1 and wanted.shape[:-1] != self.shape[:-1]:
+        raise ShapeError(f"searchsorted: values of shape {wanted.shape} for rows of shape {self.shape}")
+    dtype = int32 if out_int32 else int64
+    if not self.size or not wanted.size:
+        return self.zeros(wanted.shape, dtype=dtype, device=self._device or None)
+    own, targets = _comparable(self, wanted)
+    keys, line = _order_keys(own, False), _order_keys(targets, False).flatten()
+    if sorter is not None:
+        keys = keys.take_along_axis(as_tensor(self, sorter, "searchsorted"), -1)
+    keys = keys.contiguous().flatten()
+    after = right or side == "right"
 
-    def _float_keys(self) -> Self:
-        wide = self if self.dtype == float64 else self.cast("float32")
-        kind, largest = ("int64", 2**63 - 1) if self.dtype == float64 else ("int32", 2**31 - 1)
-        bits = wide.equal(0).where(0, wide).cast(wide.dtype).bitcast(kind)
-        ordered = (bits < 0).where(bits ^ largest, bits)
-        return wide.isnan().where(largest, ordered)
+    def before(place: Tensor) -> Tensor:
+        key = taken(keys, place, 0)
+        return key <= line if after else key < line
 
-    # ---- sorting ----
+    begin = line.zeros_like("int64")
+    if self.ndim > 1:
+        turns = self.arange(line.size, device=self._device or None)
+        begin = turns // wanted.shape[-1] * self.shape[-1]
+    place = _first_false(before, begin, self.shape[-1])
+    found_places: Tensor = (place - begin if self.ndim > 1 else place).reshape(wanted.shape).cast(dtype)
+    return found_places
 
-    def _sorted_places(self) -> Self:
-        """For rows of keys, the places in the order of the keys, equal ones in order."""
-        extent, keys = self.shape[1], self
-        if self.dtype == int32:  # key and place in one word, so that all differ and only one array is read
-            words = (keys.cast(int64) << 32) + self.arange(extent, device=self._device or None)
-            ordered = words._merged(words._blocks_in_order(None), None)
-            return ordered & 0xFFFFFFFF
-        keys = keys.contiguous()
-        places = keys._blocks_in_order(keys)
-        return places._merged(places, keys)
 
-    def _blocks_in_order(self, keys: Self | None) -> Self:
-        """Rows whose blocks of 64 are in order: the words themselves (without keys), or the places of the keys."""
-        rows, extent = self.shape
-        size = min(_BLOCK, extent)
-        count = -(-extent // size)
-        padding = [(0, 0), (0, count * size - extent)]
-        words = self.contiguous()
-        turns = self.arange(count * size, device=self._device or None).reshape(count, size)
-        present = turns < extent
-        blocks = words.pad(padding).reshape(rows, count, size)
-        one, other = blocks.unsqueeze(-1), blocks.unsqueeze(-2)
-        earlier = turns.unsqueeze(-2) < turns.unsqueeze(-1)
-        # Missing elements, at the end, come after all others.
-        less = (other < one) | ((other == one) & earlier)
-        less = present.unsqueeze(-2) & (less | ~present.unsqueeze(-1))
-        less = less | (earlier & ~present.unsqueeze(-1) & ~present.unsqueeze(-2))
-        rank = less.cast(int32).sum(-1, dtype=int32).contiguous()
-        hit = rank.unsqueeze(-2) == self.arange(size, device=self._device or None).unsqueeze(-1)
-        source = (words if keys is None else turns.reshape(-1).shrink((0, extent)).expand(self.shape)).pad(padding)
-        moved = hit.where(source.reshape(rows, count, 1, size), 0).sum(-1, dtype=int64)
-        return moved.reshape(rows, count * size).shrink(None, (0, extent)).contiguous()
+def bucketize(self: Tensor, boundaries: Operand, right: bool = False, *, out_int32: bool = False) -> Tensor:
+    """PyTorch's bucketize: the number of the interval between the boundaries in which each element lies.
 
-    def _merged(self, state: Self, keys: Self | None) -> Self:
-        """Rows with blocks in order, merged until each row is one."""
-        rows, extent = state.shape
-        turns = state.arange(extent, device=state._device or None).reshape(1, extent).expand(rows, extent)
-        size = _BLOCK
-        while size < extent:
-            state = _merge_step(state, keys, turns, size).contiguous()
-            size *= 2
-        return state
+    int64, or int32 with `out_int32`. Raises ShapeError for boundaries that are no vector.
+
+    >>> Tensor([1, 5, 9]).bucketize([2, 4, 6]).tolist()
+    [0, 2, 3]
+    """
+    borders = as_tensor(self, boundaries, "bucketize")
+    if borders.ndim != 1:
+        raise ShapeError(f"bucketize: boundaries of shape {borders.shape}; they are a vector, in order")
+    return borders.searchsorted(self, right=right, out_int32=out_int32)
+
+
+def _comparable(self: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in the dtype in which they are compared."""
+
+    dtype = result_dtype(self, other)
+    return self.cast(dtype), other.cast(dtype)
+
+
+# ---- keys ----
+
+
+def _order_keys(self: Tensor, descending: bool) -> Tensor:
+    """Integers in the order of the values: of 32 bits where they fit, else of 64."""
+    dtype = self.dtype
+    if str(dtype).startswith("complex"):
+        raise DtypeError(f"sort: values of {dtype} have no order")
+    if dtype.is_float:
+        keys = _float_keys(self)
+    elif dtype == uint64:
+        keys = (self ^ (1 << 63)).bitcast("int64")
+    else:
+        keys = self.cast(_key_dtype(dtype))
+    return ~keys if descending else keys
+
+
+def _float_keys(self: Tensor) -> Tensor:
+    wide = self if self.dtype == float64 else self.cast("float32")
+    kind, largest = ("int64", 2**63 - 1) if self.dtype == float64 else ("int32", 2**31 - 1)
+    bits = wide.equal(0).where(0, wide).cast(wide.dtype).bitcast(kind)
+    ordered = (bits < 0).where(bits ^ largest, bits)
+    return wide.isnan().where(largest, ordered)
+
+
+# ---- sorting ----
+
+
+def _sorted_places(self: Tensor) -> Tensor:
+    """For rows of keys, the places in the order of the keys, equal ones in order."""
+    extent, keys = self.shape[1], self
+    if self.dtype == int32:  # key and place in one word, so that all differ and only one array is read
+        words = (keys.cast(int64) << 32) + self.arange(extent, device=self._device or None)
+        ordered = _merged(words, _blocks_in_order(words, None), None)
+        return ordered & 0xFFFFFFFF
+    keys = keys.contiguous()
+    places = _blocks_in_order(keys, keys)
+    return _merged(places, places, keys)
+
+
+def _blocks_in_order(self: Tensor, keys: Tensor | None) -> Tensor:
+    """Rows whose blocks of 64 are in order: the words themselves (without keys), or the places of the keys."""
+    rows, extent = self.shape
+    size = min(_BLOCK, extent)
+    count = -(-extent // size)
+    padding = [(0, 0), (0, count * size - extent)]
+    words = self.contiguous()
+    turns = self.arange(count * size, device=self._device or None).reshape(count, size)
+    present = turns < extent
+    blocks = words.pad(padding).reshape(rows, count, size)
+    one, other = blocks.unsqueeze(-1), blocks.unsqueeze(-2)
+    earlier = turns.unsqueeze(-2) < turns.unsqueeze(-1)
+    # Missing elements, at the end, come after all others.
+    less = (other < one) | ((other == one) & earlier)
+    less = present.unsqueeze(-2) & (less | ~present.unsqueeze(-1))
+    less = less | (earlier & ~present.unsqueeze(-1) & ~present.unsqueeze(-2))
+    rank = less.cast(int32).sum(-1, dtype=int32).contiguous()
+    hit = rank.unsqueeze(-2) == self.arange(size, device=self._device or None).unsqueeze(-1)
+    source = (words if keys is None else turns.reshape(-1).shrink((0, extent)).expand(self.shape)).pad(padding)
+    moved = hit.where(source.reshape(rows, count, 1, size), 0).sum(-1, dtype=int64)
+    return moved.reshape(rows, count * size).shrink(None, (0, extent)).contiguous()
+
+
+def _merged(self: Tensor, state: Tensor, keys: Tensor | None) -> Tensor:
+    """Rows with blocks in order, merged until each row is one."""
+    rows, extent = state.shape
+    turns = state.arange(extent, device=state._device or None).reshape(1, extent).expand(rows, extent)
+    size = _BLOCK
+    while size < extent:
+        state = _merge_step(state, keys, turns, size).contiguous()
+        size *= 2
+    return state
 
 
 def _merge_step(state: Any, keys: Any, turns: Any, size: int) -> Any:
@@ -331,8 +348,8 @@ def _merge_step(state: Any, keys: Any, turns: Any, size: int) -> Any:
     place = turns - begin
 
     def key(at: Any) -> Any:
-        found = state._taken(at.clip(0, extent - 1), 1)
-        return found if keys is None else keys._taken(found, 1)
+        found = taken(state, at.clip(0, extent - 1), 1)
+        return found if keys is None else taken(keys, found, 1)
 
     def taken_first(count: Any) -> Any:
         """Whether more than `count` of the first block are among the `place` elements before."""
@@ -343,7 +360,7 @@ def _merge_step(state: Any, keys: Any, turns: Any, size: int) -> Any:
     count = _first_false(taken_first, low, size)
     rest = place - count
     from_first = (count < first) & ((rest >= second) | (key(begin + count) <= key(middle + rest)))
-    return state._taken(from_first.where(begin + count, middle + rest).clip(0, extent - 1), 1)
+    return taken(state, from_first.where(begin + count, middle + rest).clip(0, extent - 1), 1)
 
 
 def _first_false(holds: Callable[[Any], Any], start: Any, most: int) -> Any:
@@ -367,7 +384,7 @@ def _between(values: Any, axis: int, place: float, interpolation: str) -> Any:
     high = min(low + 1, values.shape[axis] - 1)
 
     def at(number: int) -> Any:
-        return values._between(axis, number, number + 1)
+        return slice_axis(values, axis, number, number + 1)
 
     if interpolation == "nearest":
         return at(round(place))

@@ -10,14 +10,14 @@ from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir.dtype import float64, int64
 from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
 from rulegrad.tensor.operands import as_tensor
-from rulegrad.tensor.sorting import Interpolation
-from rulegrad.tensor.torch_names import TorchNames
+from rulegrad.tensor.reduce import need_elements, reduced_axes
+from rulegrad.tensor.sets import distinct_values
+from rulegrad.tensor.sorting import Interpolation, quantile_along
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from rulegrad.tensor.generators import Generator
     from rulegrad.tensor.operands import Operand
+    from rulegrad.tensor.tensor import Tensor
 
 
 class Extremes(NamedTuple):
@@ -34,290 +34,302 @@ class Mode(NamedTuple):
     indices: Any
 
 
-class Statistics(TorchNames):
-    """nansum, nanmean, nanmedian, nanquantile, aminmax, cov, corrcoef, histc, mode, multinomial, …"""
+# ---- without nan ----
 
-    __slots__ = ()
 
-    # ---- without nan ----
+def nansum(
+    self: Tensor, axis: Any = None, keepdims: bool = False, dtype: Any = None, *, dim: Any = None, keepdim: bool = False
+) -> Tensor:
+    """The sum over `axis` of the elements that are not nan.
 
-    def nansum(
-        self, axis: Any = None, keepdims: bool = False, dtype: Any = None, *, dim: Any = None, keepdim: bool = False
-    ) -> Self:
-        """The sum over `axis` of the elements that are not nan.
+    >>> from rulegrad import Tensor
+    >>> Tensor([1.0, float("nan"), 3.0]).nansum().item()
+    4.0
+    """
+    axes = reduced_axes(self, axis, dim, "nansum")
+    return self.isnan().where(0, self).cast(self.dtype).sum(axes, keepdims or keepdim, dtype)
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([1.0, float("nan"), 3.0]).nansum().item()
-        4.0
-        """
-        axes = self._axes(axis, dim, "nansum")
-        return self.isnan().where(0, self).cast(self.dtype).sum(axes, keepdims or keepdim, dtype)
 
-    def nanmean(
-        self, axis: Any = None, keepdims: bool = False, dtype: Any = None, *, dim: Any = None, keepdim: bool = False
-    ) -> Self:
-        """The mean over `axis` of the elements that are not nan; nan where all are.
+def nanmean(
+    self: Tensor, axis: Any = None, keepdims: bool = False, dtype: Any = None, *, dim: Any = None, keepdim: bool = False
+) -> Tensor:
+    """The mean over `axis` of the elements that are not nan; nan where all are.
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([1.0, float("nan"), 3.0]).nanmean().item()
-        2.0
-        """
-        if dtype is not None:
-            return self.cast(dtype).nanmean(axis, keepdims, dim=dim, keepdim=keepdim)
-        axes, keep = self._axes(axis, dim, "nanmean"), keepdims or keepdim
-        count = self.isnan().logical_not().sum(axes, keep)
-        x = self if self.dtype.is_inexact else self.cast(float64)
-        return x.nansum(axes, keep) / count.cast(x.dtype)
+    >>> from rulegrad import Tensor
+    >>> Tensor([1.0, float("nan"), 3.0]).nanmean().item()
+    2.0
+    """
+    if dtype is not None:
+        return self.cast(dtype).nanmean(axis, keepdims, dim=dim, keepdim=keepdim)
+    axes, keep = reduced_axes(self, axis, dim, "nanmean"), keepdims or keepdim
+    count = self.isnan().logical_not().sum(axes, keep)
+    x = self if self.dtype.is_inexact else self.cast(float64)
+    return x.nansum(axes, keep) / count.cast(x.dtype)
 
-    def nanquantile(
-        self,
-        q: Any,
-        axis: int | None = None,
-        keepdims: bool = False,
-        interpolation: Interpolation = "linear",
-        *,
-        dim: int | None = None,
-        keepdim: bool = False,
-    ) -> Self:
-        """`quantile` of the elements that are not nan; nan where all are. Raises ShapeError and ConfigError.
 
-        >>> Tensor([1.0, float("nan"), 3.0]).nanquantile(0.25).item()
-        1.5
-        """
-        named = axis_or_dim(axis, dim, "nanquantile")
-        return self._quantile(q, named, keepdims or keepdim, interpolation, "nanquantile", skips_nan=True)
+def nanquantile(
+    self: Tensor,
+    q: Any,
+    axis: int | None = None,
+    keepdims: bool = False,
+    interpolation: Interpolation = "linear",
+    *,
+    dim: int | None = None,
+    keepdim: bool = False,
+) -> Tensor:
+    """`quantile` of the elements that are not nan; nan where all are. Raises ShapeError and ConfigError.
 
-    def nanmedian(
-        self, axis: int | None = None, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
-    ) -> Self:
-        """The median of the elements that are not nan; between two of them their mean, as in NumPy.
+    >>> Tensor([1.0, float("nan"), 3.0]).nanquantile(0.25).item()
+    1.5
+    """
+    named = axis_or_dim(axis, dim, "nanquantile")
+    return quantile_along(self, q, named, keepdims or keepdim, interpolation, "nanquantile", skips_nan=True)
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([1.0, float("nan"), 3.0]).nanmedian().item()
-        2.0
-        """
-        named = axis_or_dim(axis, dim, "nanmedian")
-        return self._quantile(0.5, named, keepdims or keepdim, "linear", "nanmedian", skips_nan=True)
 
-    # ---- of all elements, and of pairs of variables ----
+def nanmedian(
+    self: Tensor, axis: int | None = None, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
+) -> Tensor:
+    """The median of the elements that are not nan; between two of them their mean, as in NumPy.
 
-    def aminmax(self, *, dim: int | None = None, keepdim: bool = False) -> Extremes:
-        """The smallest and the largest elements along `dim`, or of all.
+    >>> from rulegrad import Tensor
+    >>> Tensor([1.0, float("nan"), 3.0]).nanmedian().item()
+    2.0
+    """
+    named = axis_or_dim(axis, dim, "nanmedian")
+    return quantile_along(self, 0.5, named, keepdims or keepdim, "linear", "nanmedian", skips_nan=True)
 
-        >>> [part.tolist() for part in Tensor([[3, 1], [2, 4]]).aminmax(dim=1)]
-        [[1, 2], [3, 4]]
-        """
-        return Extremes(self.min(dim, keepdim), self.max(dim, keepdim))
 
-    def cov(self, *, correction: float = 1, fweights: Any = None, aweights: Any = None) -> Self:
-        """The covariances of variables (rows) over observations (columns), divided by `n - correction`.
+# ---- of all elements, and of pairs of variables ----
 
-        Of one variable, a vector or a matrix with one row, its variance. fweights: how often each observation counts
-        (integers). aweights: how much it counts. Raises ShapeError for more than two axes, or other weights.
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([[1.0, 2.0, 3.0], [1.0, 0.0, -1.0]]).cov().tolist()
-        [[1.0, -1.0], [-1.0, 1.0]]
-        """
-        if self.ndim > 2:
-            raise ShapeError(f"cov: the shape is {self.shape}; it needs (variables, observations), or a vector")
-        x = self if self.dtype.is_inexact else self.cast(float64)
-        rows = x.reshape(1, -1) if x.ndim < 2 else x
-        if fweights is None and aweights is None:
-            centred = rows - rows.mean(1, keepdims=True)
-            found = (centred @ centred.conj().mT) / max(rows.shape[1] - correction, 0)
-        else:
-            found = rows._weighted_cov(correction, fweights, aweights)
-        return found if rows.shape[0] != 1 else found.reshape(())
+def aminmax(self: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Extremes:
+    """The smallest and the largest elements along `dim`, or of all.
 
-    def _weighted_cov(self, correction: float, fweights: Any, aweights: Any) -> Self:
-        weights: Any = None
-        for given in (fweights, aweights):
-            if given is None:
-                continue
-            one = as_tensor(self, given, "cov")
-            if one.shape != self.shape[1:]:
-                raise ShapeError(f"cov: weights of shape {one.shape} for {self.shape[1]} observations")
-            weights = one.cast(self.dtype) if weights is None else weights * one.cast(self.dtype)
-        total = weights.sum()
-        shares = weights if aweights is None else weights * as_tensor(self, aweights, "cov").cast(self.dtype)
-        # What `correction` is divided by is 1 without aweights.
-        divisor = total - correction * (shares.sum() / total if aweights is not None else 1)
-        centred = self - (self * weights).sum(1, keepdims=True) / total
-        real: Any = divisor.real if divisor.dtype.is_complex else divisor
-        found: Self = (centred * weights) @ centred.conj().mT / real.clip(0, None)
-        return found
+    >>> [part.tolist() for part in Tensor([[3, 1], [2, 4]]).aminmax(dim=1)]
+    [[1, 2], [3, 4]]
+    """
+    return Extremes(self.min(dim, keepdim), self.max(dim, keepdim))
 
-    def corrcoef(self) -> Self:
-        """The correlations of variables (rows) over observations (columns): `cov` divided by both deviations.
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([[1.0, 2.0, 3.0], [1.0, 0.0, -1.0]]).corrcoef().tolist()
-        [[1.0, -1.0], [-1.0, 1.0]]
-        """
-        found = self.cov()
-        if not found.ndim:
-            return found / found
-        deviation = found.diagonal().real.sqrt()
-        return found / deviation.unsqueeze(1) / deviation
+def cov(self: Tensor, *, correction: float = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+    """The covariances of variables (rows) over observations (columns), divided by `n - correction`.
 
-    def histc(self, bins: int = 100, min: float = 0, max: float = 0) -> Self:
-        """How many elements lie in each of `bins` equal intervals from `min` to `max` (both 0: of the values; waits).
+    Of one variable, a vector or a matrix with one row, its variance. fweights: how often each observation counts
+    (integers). aweights: how much it counts. Raises ShapeError for more than two axes, or other weights.
 
-        Elements outside do not count. The dtype is this tensor's. Raises ShapeError.
+    >>> from rulegrad import Tensor
+    >>> Tensor([[1.0, 2.0, 3.0], [1.0, 0.0, -1.0]]).cov().tolist()
+    [[1.0, -1.0], [-1.0, 1.0]]
+    """
+    if self.ndim > 2:
+        raise ShapeError(f"cov: the shape is {self.shape}; it needs (variables, observations), or a vector")
+    x = self if self.dtype.is_inexact else self.cast(float64)
+    rows = x.reshape(1, -1) if x.ndim < 2 else x
+    if fweights is None and aweights is None:
+        centred = rows - rows.mean(1, keepdims=True)
+        found = (centred @ centred.conj().mT) / max(rows.shape[1] - correction, 0)
+    else:
+        found = _weighted_cov(rows, correction, fweights, aweights)
+    return found if rows.shape[0] != 1 else found.reshape(())
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([1.0, 2.0, 1.0]).histc(4, 0, 3).tolist()
-        [0.0, 2.0, 1.0, 0.0]
-        """
-        count, flat = whole_number(bins, "histc"), self.detach().flatten()
-        if count < 1 or min > max:
-            raise ShapeError(f"histc: bins={bins}, min={min}, max={max}; use 1 bin or more, and min up to max")
-        if min == max == 0 and flat.size:
-            ends: Any = flat.aminmax()
-            min, max = float(ends.min.item()), float(ends.max.item())
-        if min == max:
-            min, max = min - 1, max + 1
-        wide = flat.cast(float64)
-        inside = (wide >= min) & (wide <= max)
-        place = ((wide - min) / (max - min) * count).floor().clip(0, count - 1)
-        zeros = self.zeros((count,), dtype=int64, device=self._device or None)
-        places = inside.where(place, 0).cast(int64)
-        return (
-            zeros.scatter_add(0, places, inside.cast(int64)).cast(self.dtype) if flat.size else zeros.cast(self.dtype)
-        )
 
-    def mode(self, dim: int = -1, keepdim: bool = False) -> Mode:
-        """The most frequent value along `dim` (the smallest of several), and the last place where it is.
+def _weighted_cov(self: Tensor, correction: float, fweights: Any, aweights: Any) -> Tensor:
+    weights: Any = None
+    for given in (fweights, aweights):
+        if given is None:
+            continue
+        one = as_tensor(self, given, "cov")
+        if one.shape != self.shape[1:]:
+            raise ShapeError(f"cov: weights of shape {one.shape} for {self.shape[1]} observations")
+        weights = one.cast(self.dtype) if weights is None else weights * one.cast(self.dtype)
+    total = weights.sum()
+    shares = weights if aweights is None else weights * as_tensor(self, aweights, "cov").cast(self.dtype)
+    # What `correction` is divided by is 1 without aweights.
+    divisor = total - correction * (shares.sum() / total if aweights is not None else 1)
+    centred = self - (self * weights).sum(1, keepdims=True) / total
+    real: Any = divisor.real if divisor.dtype.is_complex else divisor
+    found: Tensor = (centred * weights) @ centred.conj().mT / real.clip(0, None)
+    return found
 
-        >>> from rulegrad import Tensor
-        >>> [part.item() for part in Tensor([3, 1, 3, 2]).mode()]
-        [3, 2]
-        """
-        k = one_axis(dim, self.ndim, "mode", of_scalar=True)
-        if not self.ndim:
-            return Mode(self._same(), self.zeros_like("int64"))
-        self._need_elements((k,), "mode")
-        rows = self.moveaxis(k, -1)
-        same = rows.unsqueeze(-1) == rows.unsqueeze(-2)
-        count = same.sum(-1)
-        often = count == count.max(-1, keepdims=True)
-        least = often.where(rows, rows.max(-1, keepdims=True)).min(-1, keepdims=True)
-        turns = self.arange(rows.shape[-1], device=self._device or None)
-        place = ((rows == least) & often).where(turns, -1).max(-1, keepdims=True)
-        value = rows.take_along_axis(place, -1)
-        if keepdim:
-            return Mode(value.moveaxis(-1, k), place.moveaxis(-1, k))
-        return Mode(value.squeeze(-1), place.squeeze(-1))
 
-    # ---- draws ----
+def corrcoef(self: Tensor) -> Tensor:
+    """The correlations of variables (rows) over observations (columns): `cov` divided by both deviations.
 
-    def multinomial(self, num_samples: int, replacement: bool = False, *, generator: Generator | None = None) -> Self:
-        """`num_samples` places drawn by weight, for a vector of weights or for each row of a matrix (int64).
+    >>> from rulegrad import Tensor
+    >>> Tensor([[1.0, 2.0, 3.0], [1.0, 0.0, -1.0]]).corrcoef().tolist()
+    [[1.0, -1.0], [-1.0, 1.0]]
+    """
+    found = self.cov()
+    if not found.ndim:
+        return found / found
+    deviation = found.diagonal().real.sqrt()
+    return found / deviation.unsqueeze(1) / deviation
 
-        Without replacement no place comes twice; there may not be more samples than weights. A place is -1 where there
-        is nothing to draw: negative or nan weights, no positive one, or (without replacement) too few of them.
-        Without replacement the largest of weight / exponential variate are taken (Efraimidis and Spirakis: Weighted
-        random sampling with a reservoir; 2006). Raises ShapeError and DtypeError.
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([0.0, 3.0, 0.0]).multinomial(4, replacement=True).tolist()
-        [1, 1, 1, 1]
-        """
-        count = whole_number(num_samples, "multinomial")
-        if self.ndim not in (1, 2) or not self.shape[-1] or count < 1:
-            raise ShapeError(f"multinomial: {num_samples} samples of weights of shape {self.shape}; use (…, weights)")
-        if not self.dtype.is_float:
-            raise DtypeError(f"multinomial: the weights are {self.dtype}; cast them to a float dtype")
-        weights = self.detach().reshape(-1, self.shape[-1])
-        valid = ((weights >= 0) & weights.isfinite()).all(-1, keepdims=True) & (weights > 0).any(-1, keepdims=True)
-        if replacement:
-            found = weights._drawn(count, generator)
-        else:
-            if count > self.shape[-1]:
-                raise ShapeError(
-                    f"multinomial: {count} samples of {self.shape[-1]} weights; use replacement=True for more"
-                )
-            found = weights._drawn_once(count, generator)
-            valid = valid & (weights.take_along_axis(found, -1) > 0)
-        return valid.where(found, -1).reshape(*self.shape[:-1], count)
+def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """How many elements lie in each of `bins` equal intervals from `min` to `max` (both 0: of the values; waits).
 
-    def _drawn(self, count: int, generator: Generator | None) -> Self:
-        rows, extent = self.shape
-        sums = self.cast(float64).cumsum(1)
-        draws = self.rand(rows, count, dtype=float64, device=self.device, generator=generator)
-        draws = draws * sums.shrink(None, (extent - 1, extent))
-        places = (sums.unsqueeze(1) <= draws.unsqueeze(2)).sum(2)
-        # A product that is rounded up to the whole sum would be one place behind the last weight.
-        turns = self.arange(extent, device=self._device or None)
-        return places.minimum((self > 0).where(turns, 0).max(1, keepdims=True))
+    Elements outside do not count. The dtype is this tensor's. Raises ShapeError.
 
-    def _drawn_once(self, count: int, generator: Generator | None) -> Self:
-        draws = self.rand(self.shape, dtype=float64, device=self.device, generator=generator)
-        waiting = draws.sub(1.0, swapped=True).log().neg()
-        found: Self = (self.cast(float64) / waiting).topk(count).indices
-        return found
+    >>> from rulegrad import Tensor
+    >>> Tensor([1.0, 2.0, 1.0]).histc(4, 0, 3).tolist()
+    [0.0, 2.0, 1.0, 0.0]
+    """
+    count, flat = whole_number(bins, "histc"), self.detach().flatten()
+    if count < 1 or min > max:
+        raise ShapeError(f"histc: bins={bins}, min={min}, max={max}; use 1 bin or more, and min up to max")
+    if min == max == 0 and flat.size:
+        ends: Any = flat.aminmax()
+        min, max = float(ends.min.item()), float(ends.max.item())
+    if min == max:
+        min, max = min - 1, max + 1
+    wide = flat.cast(float64)
+    inside = (wide >= min) & (wide <= max)
+    place = ((wide - min) / (max - min) * count).floor().clip(0, count - 1)
+    zeros = self.zeros((count,), dtype=int64, device=self._device or None)
+    places = inside.where(place, 0).cast(int64)
+    return zeros.scatter_add(0, places, inside.cast(int64)).cast(self.dtype) if flat.size else zeros.cast(self.dtype)
 
-    # ---- rows ----
 
-    def unique(
-        self,
-        sorted: bool = True,
-        return_inverse: bool = False,
-        return_counts: bool = False,
-        dim: int | None = None,
-    ) -> Any:
-        """PyTorch's unique: the distinct values, or the distinct slices along `dim`, and what else is asked for.
+def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> Mode:
+    """The most frequent value along `dim` (the smallest of several), and the last place where it is.
 
-        The results are in order, whatever `sorted` says: (values, inverse, counts). Synchronises; slices are compared
-        on the host.
+    >>> from rulegrad import Tensor
+    >>> [part.item() for part in Tensor([3, 1, 3, 2]).mode()]
+    [3, 2]
+    """
+    k = one_axis(dim, self.ndim, "mode", of_scalar=True)
+    if not self.ndim:
+        return Mode(self._same(), self.zeros_like("int64"))
+    need_elements(self, (k,), "mode")
+    rows = self.moveaxis(k, -1)
+    same = rows.unsqueeze(-1) == rows.unsqueeze(-2)
+    count = same.sum(-1)
+    often = count == count.max(-1, keepdims=True)
+    least = often.where(rows, rows.max(-1, keepdims=True)).min(-1, keepdims=True)
+    turns = self.arange(rows.shape[-1], device=self._device or None)
+    place = ((rows == least) & often).where(turns, -1).max(-1, keepdims=True)
+    value = rows.take_along_axis(place, -1)
+    if keepdim:
+        return Mode(value.moveaxis(-1, k), place.moveaxis(-1, k))
+    return Mode(value.squeeze(-1), place.squeeze(-1))
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([[2, 1], [0, 5], [2, 1]]).unique(dim=0).tolist()
-        [[0, 5], [2, 1]]
-        """
-        if dim is None:
-            return self._distinct(return_inverse, return_counts)
-        k = one_axis(dim, self.ndim, "unique")
-        host: Any = self.detach().numpy()
-        small = host.astype(np.float32) if host.dtype.kind == "V" else host
-        values, inverse, counts = np.unique(small, return_inverse=True, return_counts=True, axis=k)
-        results = (values.astype(host.dtype), *((inverse.reshape(-1),) * return_inverse), *((counts,) * return_counts))
-        found = tuple(type(self)(part, device=self._device or None) for part in results)
-        return found if len(found) > 1 else found[0]
 
-    def unique_consecutive(
-        self, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
-    ) -> Any:
-        """The elements of the flat tensor, or the slices along `dim`, that differ from the one before. Synchronises.
+# ---- draws ----
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([1, 1, 2, 1]).unique_consecutive().tolist()
-        [1, 2, 1]
-        """
-        k = 0 if dim is None else one_axis(dim, self.ndim, "unique_consecutive", of_scalar=True)
-        x: Any = self.detach().flatten() if dim is None or not self.ndim else self.detach()
-        extent, device = x.shape[k], self._device or None
-        if extent:
-            rows = x.moveaxis(k, 0).reshape(extent, -1) if x.size else self.zeros((extent, 1), device=device)
-            changed = (rows.shrink((1, extent), None) != rows.shrink((0, extent - 1), None)).any(1)
-            begins = self.ones((1,), dtype="bool", device=device).cat(changed)
-        else:
-            begins = self.zeros((0,), dtype="bool", device=device)
-        starts = begins.nonzero(as_tuple=True)[0]
-        results = [x.take(starts, k)]
-        if return_inverse:
-            inverse = begins.cumsum(0) - 1
-            results.append(inverse.reshape(self.shape) if dim is None else inverse)
-        if return_counts:
-            ends = starts.shrink((min(1, starts.size), starts.size)).cat(self.full((1,), extent, int64, device))
-            results.append(ends - starts if extent else starts)
-        return tuple(results) if len(results) > 1 else results[0]
 
-    def dist(self, other: Operand, p: float = 2) -> Self:
-        """The p-norm of `self - other`, of all elements together.
+def multinomial(
+    self: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
+) -> Tensor:
+    """`num_samples` places drawn by weight, for a vector of weights or for each row of a matrix (int64).
 
-        >>> Tensor([0.0, 0.0]).dist(Tensor([3.0, 4.0])).item()
-        5.0
-        """
-        return (self - as_tensor(self, other, "dist")).norm(p)
+    Without replacement no place comes twice; there may not be more samples than weights. A place is -1 where there
+    is nothing to draw: negative or nan weights, no positive one, or (without replacement) too few of them.
+    Without replacement the largest of weight / exponential variate are taken (Efraimidis and Spirakis: Weighted
+    random sampling with a reservoir; 2006). Raises ShapeError and DtypeError.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor([0.0, 3.0, 0.0]).multinomial(4, replacement=True).tolist()
+    [1, 1, 1, 1]
+    """
+    count = whole_number(num_samples, "multinomial")
+    if self.ndim not in (1, 2) or not self.shape[-1] or count < 1:
+        raise ShapeError(f"multinomial: {num_samples} samples of weights of shape {self.shape}; use (…, weights)")
+    if not self.dtype.is_float:
+        raise DtypeError(f"multinomial: the weights are {self.dtype}; cast them to a float dtype")
+    weights = self.detach().reshape(-1, self.shape[-1])
+    valid = ((weights >= 0) & weights.isfinite()).all(-1, keepdims=True) & (weights > 0).any(-1, keepdims=True)
+    if replacement:
+        found = _drawn(weights, count, generator)
+    else:
+        if count > self.shape[-1]:
+            raise ShapeError(f"multinomial: {count} samples of {self.shape[-1]} weights; use replacement=True for more")
+        found = _drawn_once(weights, count, generator)
+        valid = valid & (weights.take_along_axis(found, -1) > 0)
+    return valid.where(found, -1).reshape(*self.shape[:-1], count)
+
+
+def _drawn(self: Tensor, count: int, generator: Generator | None) -> Tensor:
+    rows, extent = self.shape
+    sums = self.cast(float64).cumsum(1)
+    draws = self.rand(rows, count, dtype=float64, device=self.device, generator=generator)
+    draws = draws * sums.shrink(None, (extent - 1, extent))
+    places = (sums.unsqueeze(1) <= draws.unsqueeze(2)).sum(2)
+    # A product that is rounded up to the whole sum would be one place behind the last weight.
+    turns = self.arange(extent, device=self._device or None)
+    return places.minimum((self > 0).where(turns, 0).max(1, keepdims=True))
+
+
+def _drawn_once(self: Tensor, count: int, generator: Generator | None) -> Tensor:
+    draws = self.rand(self.shape, dtype=float64, device=self.device, generator=generator)
+    waiting = draws.sub(1.0, swapped=True).log().neg()
+    found: Tensor = (self.cast(float64) / waiting).topk(count).indices
+    return found
+
+
+# ---- rows ----
+
+
+def unique(
+    self: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """PyTorch's unique: the distinct values, or the distinct slices along `dim`, and what else is asked for.
+
+    The results are in order, whatever `sorted` says: (values, inverse, counts). Synchronises; slices are compared
+    on the host.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor([[2, 1], [0, 5], [2, 1]]).unique(dim=0).tolist()
+    [[0, 5], [2, 1]]
+    """
+    if dim is None:
+        return distinct_values(self, return_inverse, return_counts)
+    k = one_axis(dim, self.ndim, "unique")
+    host: Any = self.detach().numpy()
+    small = host.astype(np.float32) if host.dtype.kind == "V" else host
+    values, inverse, counts = np.unique(small, return_inverse=True, return_counts=True, axis=k)
+    results = (values.astype(host.dtype), *((inverse.reshape(-1),) * return_inverse), *((counts,) * return_counts))
+    found = tuple(type(self)(part, device=self._device or None) for part in results)
+    return found if len(found) > 1 else found[0]
+
+
+def unique_consecutive(
+    self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The elements of the flat tensor, or the slices along `dim`, that differ from the one before. Synchronises.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor([1, 1, 2, 1]).unique_consecutive().tolist()
+    [1, 2, 1]
+    """
+    k = 0 if dim is None else one_axis(dim, self.ndim, "unique_consecutive", of_scalar=True)
+    x: Any = self.detach().flatten() if dim is None or not self.ndim else self.detach()
+    extent, device = x.shape[k], self._device or None
+    if extent:
+        rows = x.moveaxis(k, 0).reshape(extent, -1) if x.size else self.zeros((extent, 1), device=device)
+        changed = (rows.shrink((1, extent), None) != rows.shrink((0, extent - 1), None)).any(1)
+        begins = self.ones((1,), dtype="bool", device=device).cat(changed)
+    else:
+        begins = self.zeros((0,), dtype="bool", device=device)
+    starts = begins.nonzero(as_tuple=True)[0]
+    results = [x.take(starts, k)]
+    if return_inverse:
+        inverse = begins.cumsum(0) - 1
+        results.append(inverse.reshape(self.shape) if dim is None else inverse)
+    if return_counts:
+        ends = starts.shrink((min(1, starts.size), starts.size)).cat(self.full((1,), extent, int64, device))
+        results.append(ends - starts if extent else starts)
+    return tuple(results) if len(results) > 1 else results[0]
+
+
+def dist(self: Tensor, other: Operand, p: float = 2) -> Tensor:
+    """The p-norm of `self - other`, of all elements together.
+
+    >>> Tensor([0.0, 0.0]).dist(Tensor([3.0, 4.0])).item()
+    5.0
+    """
+    return (self - as_tensor(self, other, "dist")).norm(p)

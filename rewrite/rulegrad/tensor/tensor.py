@@ -1,14 +1,56 @@
-"""`Tensor`: an array whose operations build a graph, which is compiled and run when its values are needed."""
+"""`Tensor`: an array whose operations build a graph, which is compiled and run when its values are needed.
+
+The class is a table. A row says which function a method is: `exp, exp_ = with_in_place(transcendental.exp)` is the
+method `exp` and its in-place form; `a = b = …` is one method with two names. Functions are in the modules of this folder.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import ClassVar
 
-from rulegrad.tensor.numpy_functions import NumpyFunctions
+from rulegrad.tensor import (
+    advanced,
+    arithmetic,
+    arranging,
+    autograd,
+    casts,
+    contractions,
+    creation,
+    cumulative,
+    dlpack,
+    elementwise,
+    functions,
+    gathering,
+    inplace,
+    joining,
+    matrices,
+    movement,
+    padding,
+    products,
+    protocols,
+    random,
+    random_in_place,
+    reduce,
+    sets,
+    sorting,
+    spectrograms,
+    statistics,
+    torch_names,
+    torch_shapes,
+    torch_views,
+    transcendental,
+    values,
+)
+from rulegrad.tensor.casts import conversion
+from rulegrad.tensor.inplace import in_place, with_in_place
+from rulegrad.tensor.layer_methods import LayerMethods
+from rulegrad.tensor.special_methods import SpecialMethods
+from rulegrad.tensor.table import attribute, name_methods
 
 
-class Tensor(NumpyFunctions):
+class Tensor(LayerMethods):
     """A lazy array on a device, with NumPy's operations and PyTorch's gradients.
 
     Operations build a graph of nodes (`.uop`); `realize`, `numpy`, `item`, `print` and the like compute it.
@@ -20,6 +62,9 @@ class Tensor(NumpyFunctions):
     """
 
     __slots__ = ()
+
+    #: The mode inside a `with Tensor.train(mode):`, for `dropout` and for every module; None outside.
+    training: ClassVar[bool | None] = None
 
     @classmethod
     @contextmanager
@@ -35,3 +80,475 @@ class Tensor(NumpyFunctions):
             yield
         finally:
             cls.training = before
+
+    # values and devices
+    realize = values.realize
+    numpy = values.numpy
+    item = values.item
+    tolist = values.tolist
+    to = values.to
+    cpu = values.cpu
+    assign = values.assign
+
+    # dtypes
+    cast = astype = casts.cast
+    bitcast = casts.bitcast
+
+    # elementwise
+    add, add_ = with_in_place(elementwise.add)
+    sub, sub_ = subtract, subtract_ = with_in_place(elementwise.sub)
+    mul, mul_ = multiply, multiply_ = with_in_place(elementwise.mul)
+    div, div_ = divide, divide_ = true_divide, true_divide_ = with_in_place(elementwise.div)
+    floor_divide, floor_divide_ = with_in_place(elementwise.floor_divide)
+    remainder, remainder_ = with_in_place(elementwise.remainder)
+    pow, pow_ = with_in_place(elementwise.pow)
+    power = pow
+    neg, neg_ = negative, negative_ = with_in_place(elementwise.neg)
+    maximum = elementwise.maximum
+    minimum = elementwise.minimum
+    clip, clip_ = with_in_place(elementwise.clip)
+    clamp, clamp_ = with_in_place(elementwise.clamp)
+    where = elementwise.where
+    equal = eq = elementwise.equal
+    eq_ = in_place(elementwise.equal, "eq_")
+    not_equal, not_equal_ = ne, ne_ = with_in_place(elementwise.not_equal)
+    less, less_ = lt, lt_ = with_in_place(elementwise.less)
+    less_equal, less_equal_ = le, le_ = with_in_place(elementwise.less_equal)
+    greater, greater_ = gt, gt_ = with_in_place(elementwise.greater)
+    greater_equal, greater_equal_ = ge, ge_ = with_in_place(elementwise.greater_equal)
+    bitwise_and, bitwise_and_ = with_in_place(elementwise.bitwise_and)
+    bitwise_or, bitwise_or_ = with_in_place(elementwise.bitwise_or)
+    bitwise_xor, bitwise_xor_ = with_in_place(elementwise.bitwise_xor)
+    bitwise_not, bitwise_not_ = with_in_place(elementwise.bitwise_not)
+    bitwise_invert = bitwise_not
+    logical_not, logical_not_ = with_in_place(elementwise.logical_not)
+    logical_and, logical_and_ = with_in_place(elementwise.logical_and)
+    logical_or, logical_or_ = with_in_place(elementwise.logical_or)
+    logical_xor, logical_xor_ = with_in_place(elementwise.logical_xor)
+    lshift = bitwise_left_shift = elementwise.lshift
+    rshift = bitwise_right_shift = elementwise.rshift
+
+    # transcendental
+    exp, exp_ = with_in_place(transcendental.exp)
+    exp2, exp2_ = with_in_place(transcendental.exp2)
+    expm1, expm1_ = with_in_place(transcendental.expm1)
+    log, log_ = with_in_place(transcendental.log)
+    log2, log2_ = with_in_place(transcendental.log2)
+    log10, log10_ = with_in_place(transcendental.log10)
+    log1p, log1p_ = with_in_place(transcendental.log1p)
+    logaddexp = transcendental.logaddexp
+    logaddexp2 = transcendental.logaddexp2
+    sqrt, sqrt_ = with_in_place(transcendental.sqrt)
+    rsqrt, rsqrt_ = with_in_place(transcendental.rsqrt)
+    reciprocal, reciprocal_ = with_in_place(transcendental.reciprocal)
+    square, square_ = with_in_place(transcendental.square)
+    hypot, hypot_ = with_in_place(transcendental.hypot)
+    sin, sin_ = with_in_place(transcendental.sin)
+    cos, cos_ = with_in_place(transcendental.cos)
+    tan, tan_ = with_in_place(transcendental.tan)
+    asin, asin_ = arcsin, arcsin_ = with_in_place(transcendental.asin)
+    acos, acos_ = arccos, arccos_ = with_in_place(transcendental.acos)
+    atan, atan_ = arctan, arctan_ = with_in_place(transcendental.atan)
+    atan2, atan2_ = arctan2, arctan2_ = with_in_place(transcendental.atan2)
+    deg2rad, deg2rad_ = with_in_place(transcendental.deg2rad)
+    rad2deg, rad2deg_ = with_in_place(transcendental.rad2deg)
+    sinc, sinc_ = with_in_place(transcendental.sinc)
+    sinh, sinh_ = with_in_place(transcendental.sinh)
+    cosh, cosh_ = with_in_place(transcendental.cosh)
+    tanh, tanh_ = with_in_place(transcendental.tanh)
+    asinh, asinh_ = arcsinh, arcsinh_ = with_in_place(transcendental.asinh)
+    acosh, acosh_ = arccosh, arccosh_ = with_in_place(transcendental.acosh)
+    atanh, atanh_ = arctanh, arctanh_ = with_in_place(transcendental.atanh)
+    erf, erf_ = with_in_place(transcendental.erf)
+    erfc, erfc_ = with_in_place(transcendental.erfc)
+    lgamma, lgamma_ = with_in_place(transcendental.lgamma)
+    digamma, digamma_ = with_in_place(transcendental.digamma)
+    erfinv, erfinv_ = with_in_place(transcendental.erfinv)
+    i0, i0_ = with_in_place(transcendental.i0)
+    igamma, igamma_ = with_in_place(transcendental.igamma)
+    igammac, igammac_ = with_in_place(transcendental.igammac)
+    mvlgamma, mvlgamma_ = with_in_place(transcendental.mvlgamma)
+    polygamma, polygamma_ = with_in_place(transcendental.polygamma)
+    logit, logit_ = with_in_place(transcendental.logit)
+
+    # arithmetic
+    abs, abs_ = absolute, absolute_ = with_in_place(arithmetic.abs)
+    sign, sign_ = sgn, sgn_ = with_in_place(arithmetic.sign)
+    signbit = arithmetic.signbit
+    copysign, copysign_ = with_in_place(arithmetic.copysign)
+    conj = conj_physical = arithmetic.conj
+    angle = arithmetic.angle
+    complex = classmethod(arithmetic.complex)
+    positive = arithmetic.positive
+    nextafter, nextafter_ = with_in_place(arithmetic.nextafter)
+    isnan = arithmetic.isnan
+    frexp = arithmetic.frexp
+    ldexp, ldexp_ = with_in_place(arithmetic.ldexp)
+    fmod, fmod_ = with_in_place(arithmetic.fmod)
+    gcd, gcd_ = with_in_place(arithmetic.gcd)
+    lcm, lcm_ = with_in_place(arithmetic.lcm)
+    float_power, float_power_ = with_in_place(arithmetic.float_power)
+    heaviside, heaviside_ = with_in_place(arithmetic.heaviside)
+    lerp, lerp_ = with_in_place(arithmetic.lerp)
+    isclose = arithmetic.isclose
+    allclose = arithmetic.allclose
+    nan_to_num, nan_to_num_ = with_in_place(arithmetic.nan_to_num)
+
+    # rounding, kinds of values, activations
+    floor, floor_ = with_in_place(functions.floor)
+    ceil, ceil_ = with_in_place(functions.ceil)
+    round, round_ = with_in_place(functions.round)
+    trunc, trunc_ = fix, fix_ = with_in_place(functions.trunc)
+    isinf = functions.isinf
+    isfinite = functions.isfinite
+    relu, relu_ = with_in_place(functions.relu)
+    leaky_relu = functions.leaky_relu
+    sigmoid, sigmoid_ = with_in_place(functions.sigmoid)
+    expit = sigmoid
+    silu = functions.silu
+    softplus = functions.softplus
+
+    # movement
+    reshape = movement.reshape
+    permute = movement.permute
+    expand = broadcast_to = movement.expand
+    shrink = movement.shrink
+    flip = movement.flip
+    transpose = swapdims = swapaxes = movement.transpose
+    squeeze = movement.squeeze
+    unsqueeze = movement.unsqueeze
+    flatten = ravel = movement.flatten
+    contiguous = movement.contiguous
+
+    # joining
+    cat = joining.cat
+    stack = joining.stack
+    split = joining.split
+    chunk = joining.chunk
+    repeat = joining.repeat
+
+    # creation
+    full = classmethod(creation.full)
+    zeros = classmethod(creation.zeros)
+    empty = classmethod(creation.empty)
+    ones = classmethod(creation.ones)
+    full_like = creation.full_like
+    zeros_like = creation.zeros_like
+    ones_like = creation.ones_like
+    empty_like = creation.empty_like
+    arange = classmethod(creation.arange)
+    linspace = classmethod(creation.linspace)
+    eye = classmethod(creation.eye)
+
+    # reductions
+    sum = reduce.sum
+    prod = reduce.prod
+    mean = reduce.mean
+    var = reduce.var
+    std = reduce.std
+    var_mean = reduce.var_mean
+    std_mean = reduce.std_mean
+    max = amax = reduce.max
+    min = amin = reduce.min
+    any = reduce.any
+    all = reduce.all
+    argmax = reduce.argmax
+    argmin = reduce.argmin
+
+    # elements at indices
+    gather = gathering.gather
+    take_along_axis = gathering.take_along_axis
+    take_along_dim = gathering.take_along_dim
+    take = gathering.take
+    index_select = gathering.index_select
+    embedding = gathering.embedding
+    scatter, scatter_ = with_in_place(gathering.scatter)
+    scatter_add, scatter_add_ = with_in_place(gathering.scatter_add)
+    scatter_reduce, scatter_reduce_ = with_in_place(gathering.scatter_reduce)
+    put_along_axis = gathering.put_along_axis
+    index_add, index_add_ = with_in_place(gathering.index_add)
+    index_copy, index_copy_ = with_in_place(gathering.index_copy)
+    index_fill, index_fill_ = with_in_place(gathering.index_fill)
+    index_reduce, index_reduce_ = with_in_place(gathering.index_reduce)
+    put, put_ = with_in_place(gathering.put)
+    masked_fill, masked_fill_ = with_in_place(gathering.masked_fill)
+
+    # in place
+    fill_ = inplace.fill_
+    zero_ = inplace.zero_
+    copy_ = inplace.copy_
+
+    # cumulative
+    cumsum, cumsum_ = with_in_place(cumulative.cumsum)
+    cumprod, cumprod_ = with_in_place(cumulative.cumprod)
+    cumulative_sum = cumulative.cumulative_sum
+    cumulative_prod = cumulative.cumulative_prod
+    cummax = cumulative.cummax
+    cummin = cumulative.cummin
+    logcumsumexp = cumulative.logcumsumexp
+    diff = cumulative.diff
+    trapezoid = trapz = cumulative.trapezoid
+    cumulative_trapezoid = cumulative.cumulative_trapezoid
+    gradient = cumulative.gradient
+
+    # sorting
+    argsort = sorting.argsort
+    sort = sorting.sort
+    msort = sorting.msort
+    topk = sorting.topk
+    kthvalue = sorting.kthvalue
+    quantile = sorting.quantile
+    median = sorting.median
+    searchsorted = sorting.searchsorted
+    bucketize = sorting.bucketize
+
+    # sets
+    nonzero = sets.nonzero
+    nonzero_static = sets.nonzero_static
+    argwhere = sets.argwhere
+    count_nonzero = sets.count_nonzero
+    unique_all = sets.unique_all
+    unique_values = sets.unique_values
+    unique_counts = sets.unique_counts
+    unique_inverse = sets.unique_inverse
+    isin = sets.isin
+    bincount = sets.bincount
+    histogram = sets.histogram
+    histogramdd = sets.histogramdd
+
+    # advanced
+    index_put, index_put_ = with_in_place(advanced.index_put)
+    masked_select = advanced.masked_select
+    masked_scatter, masked_scatter_ = with_in_place(advanced.masked_scatter)
+
+    # arranging
+    tile = arranging.tile
+    repeat_interleave = arranging.repeat_interleave
+    roll = arranging.roll
+    rot90 = arranging.rot90
+    expand_dims = arranging.expand_dims
+    moveaxis = movedim = arranging.moveaxis
+    concat = arranging.concat
+    hstack = arranging.hstack
+    vstack = arranging.vstack
+    dstack = arranging.dstack
+    column_stack = arranging.column_stack
+    broadcast_tensors = arranging.broadcast_tensors
+    meshgrid = arranging.meshgrid
+    tensor_split = array_split = arranging.tensor_split
+    unbind = unstack = arranging.unbind
+    tril, tril_ = with_in_place(arranging.tril)
+    triu, triu_ = with_in_place(arranging.triu)
+    tril_indices = classmethod(arranging.tril_indices)
+    triu_indices = classmethod(arranging.triu_indices)
+    diagonal = arranging.diagonal
+    trace = arranging.trace
+    diag = arranging.diag
+    diag_embed = arranging.diag_embed
+
+    # padding
+    pad = padding.pad
+    unfold = padding.unfold
+    im2col = padding.im2col
+    col2im = padding.col2im
+    interpolate = padding.interpolate
+
+    # contractions
+    einsum = staticmethod(contractions.einsum)
+    inner = contractions.inner
+    tensordot = contractions.tensordot
+    vecdot = contractions.vecdot
+    cross = contractions.cross
+    kron = contractions.kron
+
+    # products
+    matmul = products.matmul
+    dot = products.dot
+    outer = ger = products.outer
+    linear = products.linear
+
+    # random
+    manual_seed = staticmethod(random.manual_seed)
+    rand = classmethod(random.rand)
+    uniform = classmethod(random.uniform)
+    randn = classmethod(random.randn)
+    normal = classmethod(random.normal)
+    randint = classmethod(random.randint)
+    randperm = classmethod(random.randperm)
+    dropout = random.dropout
+
+    # autograd
+    backward = autograd.backward
+
+    # protocols
+    tobytes = protocols.tobytes
+
+    # dlpack
+    to_device = dlpack.to_device
+    from_dlpack = classmethod(dlpack.from_dlpack)
+
+    # linear algebra
+    det = matrices.det
+    slogdet = matrices.slogdet
+    logdet = matrices.logdet
+    inverse = matrices.inverse
+    pinverse = matrices.pinverse
+    cholesky = matrices.cholesky
+    cholesky_inverse = matrices.cholesky_inverse
+    cholesky_solve = matrices.cholesky_solve
+    triangular_solve = matrices.triangular_solve
+    qr = matrices.qr
+    geqrf = matrices.geqrf
+    orgqr = matrices.orgqr
+    ormqr = matrices.ormqr
+    svd = matrices.svd
+    svd_lowrank = matrices.svd_lowrank
+    pca_lowrank = matrices.pca_lowrank
+    lu = matrices.lu
+    lu_solve = matrices.lu_solve
+    lu_unpack = matrices.lu_unpack
+    matrix_exp = matrices.matrix_exp
+    matrix_power = matrices.matrix_power
+    vdot = matrices.vdot
+    norm = matrices.norm
+
+    # torch_views
+    numel = nelement = torch_views.numel
+    dim = torch_views.dim
+    element_size = torch_views.element_size
+    is_floating_point = torch_views.is_floating_point
+    is_contiguous = torch_views.is_contiguous
+    clone = torch_views.clone
+    type = torch_views.type
+    type_as = torch_views.type_as
+    view = torch_views.view
+    view_as = torch_views.view_as
+    reshape_as = torch_views.reshape_as
+    expand_as = torch_views.expand_as
+    unflatten = torch_views.unflatten
+    narrow = torch_views.narrow
+    select = torch_views.select
+    select_scatter = torch_views.select_scatter
+    slice_scatter = torch_views.slice_scatter
+    fliplr = torch_views.fliplr
+    flipud = torch_views.flipud
+    diagflat = torch_views.diagflat
+    sum_to_size = torch_views.sum_to_size
+    split_with_sizes = torch_views.split_with_sizes
+    t = torch_views.t
+    adjoint = torch_views.adjoint
+
+    # torch_shapes
+    atleast_1d = torch_shapes.atleast_1d
+    atleast_2d = torch_shapes.atleast_2d
+    atleast_3d = torch_shapes.atleast_3d
+    hsplit = torch_shapes.hsplit
+    vsplit = torch_shapes.vsplit
+    dsplit = torch_shapes.dsplit
+    block_diag = torch_shapes.block_diag
+    cartesian_prod = torch_shapes.cartesian_prod
+    combinations = torch_shapes.combinations
+    diagonal_scatter = torch_shapes.diagonal_scatter
+    fill = torch_shapes.fill
+    constant_pad_nd = torch_shapes.constant_pad_nd
+    scalar_tensor = classmethod(torch_shapes.scalar_tensor)
+    logspace = classmethod(torch_shapes.logspace)
+    rsub = torch_shapes.rsub
+    polar = torch_shapes.polar
+    view_as_complex = torch_shapes.view_as_complex
+    view_as_real = torch_shapes.view_as_real
+    renorm, renorm_ = with_in_place(torch_shapes.renorm)
+
+    # torch_names
+    frac, frac_ = with_in_place(torch_names.frac)
+    clamp_min, clamp_min_ = with_in_place(torch_names.clamp_min)
+    clamp_max, clamp_max_ = with_in_place(torch_names.clamp_max)
+    fmax = torch_names.fmax
+    fmin = torch_names.fmin
+    addcmul, addcmul_ = with_in_place(torch_names.addcmul)
+    addcdiv, addcdiv_ = with_in_place(torch_names.addcdiv)
+    xlogy, xlogy_ = with_in_place(torch_names.xlogy)
+    isposinf = torch_names.isposinf
+    isneginf = torch_names.isneginf
+    isreal = torch_names.isreal
+    is_complex = torch_names.is_complex
+    is_signed = torch_names.is_signed
+    is_nonzero = torch_names.is_nonzero
+    ndimension = torch_names.ndimension
+    mm = torch_names.mm
+    bmm = torch_names.bmm
+    mv = torch_names.mv
+    addmm, addmm_ = with_in_place(torch_names.addmm)
+    addbmm, addbmm_ = with_in_place(torch_names.addbmm)
+    addmv, addmv_ = with_in_place(torch_names.addmv)
+    addr, addr_ = with_in_place(torch_names.addr)
+    baddbmm, baddbmm_ = with_in_place(torch_names.baddbmm)
+    rand_like = torch_names.rand_like
+    randn_like = torch_names.randn_like
+    randint_like = torch_names.randint_like
+    bernoulli = torch_names.bernoulli
+    uniform_ = random_in_place.uniform_
+    normal_ = random_in_place.normal_
+    bernoulli_ = random_in_place.bernoulli_
+    new_tensor = torch_names.new_tensor
+    new_zeros = torch_names.new_zeros
+    new_ones = torch_names.new_ones
+    new_empty = torch_names.new_empty
+    new_full = torch_names.new_full
+    retain_grad = torch_names.retain_grad
+    detach_ = torch_names.detach_
+
+    # statistics
+    nansum = statistics.nansum
+    nanmean = statistics.nanmean
+    nanquantile = statistics.nanquantile
+    nanmedian = statistics.nanmedian
+    aminmax = statistics.aminmax
+    cov = statistics.cov
+    corrcoef = statistics.corrcoef
+    histc = statistics.histc
+    mode = statistics.mode
+    multinomial = statistics.multinomial
+    unique = statistics.unique
+    unique_consecutive = statistics.unique_consecutive
+    dist = statistics.dist
+
+    # spectrograms
+    stft = spectrograms.stft
+    istft = spectrograms.istft
+
+    # random values in place
+    fill_diagonal_ = inplace.fill_diagonal_
+    exponential_ = random_in_place.exponential_
+    cauchy_ = random_in_place.cauchy_
+    geometric_ = random_in_place.geometric_
+    log_normal_ = random_in_place.log_normal_
+    random_ = random_in_place.random_
+
+    # properties
+    real = attribute(arithmetic.real, arithmetic.set_real)
+    imag = attribute(arithmetic.imag, arithmetic.set_imag)
+    T = attribute(movement.all_axes_reversed)
+    mT = attribute(movement.matrices_transposed)  # noqa: N815  (the array API's name)
+    mH = attribute(torch_views.matrices_adjoint)  # noqa: N815  (PyTorch's name)
+    H = attribute(torch_views.matrix_adjoint)
+    is_leaf = attribute(torch_names.is_leaf)
+    retains_grad = attribute(torch_names.retains_grad)
+    data = attribute(torch_names.data, torch_names.set_data)
+
+    # Last, for they are the names of Python's own types.
+    bool = conversion("bool", "bool")
+    byte = conversion("uint8", "byte")
+    char = conversion("int8", "char")
+    short = conversion("int16", "short")
+    int = conversion("int32", "int")
+    long = conversion("int64", "long")
+    bfloat16 = conversion("bfloat16", "bfloat16")
+    half = conversion("float16", "half")
+    float = conversion("float32", "float")
+    double = conversion("float64", "double")
+    cfloat = conversion("complex64", "cfloat")
+    cdouble = conversion("complex128", "cdouble")
+
+
+name_methods("Tensor", SpecialMethods, LayerMethods, Tensor)

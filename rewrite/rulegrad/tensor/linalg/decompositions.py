@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,6 @@ from rulegrad.tensor.linalg.host import (
 if TYPE_CHECKING:
     from rulegrad.tensor.storage import Array
     from rulegrad.tensor.tensor import Tensor
-
-    T = TypeVar("T", bound=Tensor)
 
 
 class QR(NamedTuple):
@@ -88,7 +86,7 @@ class Eig(NamedTuple):
     eigenvectors: Tensor
 
 
-def cholesky(x: T, upper: bool = False) -> T:
+def cholesky(x: Tensor, upper: bool = False) -> Tensor:
     """Lower triangles L with `L @ L^H = x`, or upper U with `U^H @ U = x`. Synchronises.
 
     Reads only the triangle that it is asked for. Raises ShapeError, and LinalgError for matrices that are not positive
@@ -100,13 +98,13 @@ def cholesky(x: T, upper: bool = False) -> T:
     """
     square(x, "cholesky")
     if upper:
-        found: T = adjoint(cholesky(adjoint(x)))
+        found: Tensor = adjoint(cholesky(adjoint(x)))
         return found
     (lower,) = on_host("cholesky", np.linalg.cholesky, supported(x), formula=gradients.of_cholesky)
     return rounded(lower, x)
 
 
-def cholesky_ex(x: T, *, upper: bool = False, check_errors: bool = False) -> CholeskyEx:
+def cholesky_ex(x: Tensor, *, upper: bool = False, check_errors: bool = False) -> CholeskyEx:
     """`cholesky`, and `info` (int32): 0, or for a matrix that is not positive definite, whose triangle is given as nan,
     the size of the first leading minor that is not.
 
@@ -144,7 +142,7 @@ def _first_minor(a: Array) -> Array:
     return np.asarray(found, np.int32).reshape(a.shape[:-2])
 
 
-def qr(x: T, mode: str = "reduced") -> QR:
+def qr(x: Tensor, mode: str = "reduced") -> QR:
     """Q with orthonormal columns and upper triangles R with `Q @ R = x`. Synchronises.
 
     mode: "reduced", "complete" for square Q, or "r" for R of "reduced" and an empty Q. Raises ValueError for
@@ -179,7 +177,7 @@ def qr(x: T, mode: str = "reduced") -> QR:
     return QR(rounded(q, x), rounded(r, x))
 
 
-def svd(x: T, full_matrices: bool = True) -> SVD:
+def svd(x: Tensor, full_matrices: bool = True) -> SVD:
     """U, S, Vh with `U @ diag(S) @ Vh = x`; S is real and falls. Synchronises.
 
     full_matrices: square U and Vh; otherwise as many columns and rows as S has elements. Raises ShapeError, and
@@ -204,7 +202,7 @@ def svd(x: T, full_matrices: bool = True) -> SVD:
     return SVD(*(rounded(part, x) for part in parts))
 
 
-def svdvals(x: T) -> T:
+def svdvals(x: Tensor) -> Tensor:
     """The singular values, real and falling. Synchronises. Gradient: dS = diag(U^H dx V), where none is repeated.
 
     >>> from rulegrad import Tensor
@@ -213,13 +211,13 @@ def svdvals(x: T) -> T:
     """
     matrices(x, "svdvals")
     if tracks(x):
-        values: T = svd(x, full_matrices=False).S  # type: ignore[assignment]
+        values: Tensor = svd(x, full_matrices=False).S
         return values
     (found,) = on_host("svdvals", lambda a: np.linalg.svd(a, compute_uv=False), supported(x))
     return rounded(found, x)
 
 
-def eigh(x: T, UPLO: str = "L") -> Eigh:  # noqa: N803  (PyTorch's name)
+def eigh(x: Tensor, UPLO: str = "L") -> Eigh:  # noqa: N803  (PyTorch's name)
     """Eigenvalues, real and rising, and eigenvectors, in columns, of Hermitian matrices. Synchronises.
 
     Reads the lower triangle; the upper one with UPLO="U". Raises ValueError for another UPLO, ShapeError, and
@@ -236,7 +234,7 @@ def eigh(x: T, UPLO: str = "L") -> Eigh:  # noqa: N803  (PyTorch's name)
     return Eigh(*(rounded(part, x) for part in parts))
 
 
-def eigvalsh(x: T, UPLO: str = "L") -> T:  # noqa: N803  (PyTorch's name)
+def eigvalsh(x: Tensor, UPLO: str = "L") -> Tensor:  # noqa: N803  (PyTorch's name)
     """The eigenvalues of Hermitian matrices, real and rising, with the gradient and UPLO of `eigh`. Synchronises.
 
     >>> from rulegrad import Tensor
@@ -246,21 +244,21 @@ def eigvalsh(x: T, UPLO: str = "L") -> T:  # noqa: N803  (PyTorch's name)
     square(x, "eigvalsh")
     x = _lower(x, UPLO, "eigvalsh")
     if tracks(x):
-        values: T = eigh(x).eigenvalues  # type: ignore[assignment]
+        values: Tensor = eigh(x).eigenvalues
         return values
     (found,) = on_host("eigvalsh", np.linalg.eigvalsh, supported(x))
     return rounded(found, x)
 
 
-def _lower(x: T, triangle: str, operation: str) -> T:
+def _lower(x: Tensor, triangle: str, operation: str) -> Tensor:
     """Matrices whose lower triangle is to be read."""
     if triangle not in ("L", "U"):
         raise ValueError(f"{operation}: UPLO is {triangle!r}; use 'L' or 'U'")
-    found: T = x if triangle == "L" else adjoint(x)
+    found: Tensor = x if triangle == "L" else adjoint(x)
     return found
 
 
-def eig(x: T) -> Eig:
+def eig(x: Tensor) -> Eig:
     """Eigenvalues, in no order, and eigenvectors, in columns, of square matrices: complex. Synchronises.
 
     Raises ShapeError, and LinalgError for infinities, nan, and what does not end. Gradient: where no eigenvalue is
@@ -277,7 +275,7 @@ def eig(x: T) -> Eig:
     return Eig(*parts)
 
 
-def eigvals(x: T) -> T:
+def eigvals(x: Tensor) -> Tensor:
     """The eigenvalues of square matrices: complex, in no order, with the gradient of `eig`. Synchronises.
 
     >>> from rulegrad import Tensor
@@ -285,7 +283,7 @@ def eigvals(x: T) -> T:
     DType('complex64')
     """
     square(x, "eigvals")
-    values: T = eig(x).eigenvalues  # type: ignore[assignment]
+    values: Tensor = eig(x).eigenvalues
     return values
 
 

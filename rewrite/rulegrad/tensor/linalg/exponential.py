@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from rulegrad.tensor.storage import Array
     from rulegrad.tensor.tensor import Tensor
 
-    T = TypeVar("T", bound=Tensor)
 
 #: The coefficients of the approximant of degree 13, and the largest norm for which it is exact to float64's rounding.
 _PADE: Final = (
@@ -23,7 +22,7 @@ _PADE: Final = (
 _LARGEST: Final = 5.371920351148152
 
 
-def matrix_exp(x: T) -> T:
+def matrix_exp(x: Tensor) -> Tensor:
     """The exponentials of square matrices, `1 + x + x @ x / 2 + …`. Synchronises. Raises ShapeError.
 
     By scaling and squaring, with Padé's approximant of degree 13, in float64 (Higham: The scaling and squaring method

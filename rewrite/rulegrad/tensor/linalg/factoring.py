@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,6 @@ from rulegrad.tensor.linalg.triangular import BLOCK, solve_triangular, substitut
 if TYPE_CHECKING:
     from rulegrad.tensor.storage import Array
     from rulegrad.tensor.tensor import Tensor
-
-    T = TypeVar("T", bound=Tensor)
 
 
 class LUFactor(NamedTuple):
@@ -67,7 +65,7 @@ class LU(NamedTuple):
     U: Tensor
 
 
-def lu_factor(x: T, *, pivot: bool = True) -> LUFactor:
+def lu_factor(x: Tensor, *, pivot: bool = True) -> LUFactor:
     """L (below the diagonal, which is ones) and U (above, and on it) in one matrix, with `P @ L @ U = x`. Synchronises.
 
     pivots: int32 (…, min(rows, columns)): row k was exchanged with row pivots[k], counted from 1 as in LAPACK.
@@ -86,7 +84,7 @@ def lu_factor(x: T, *, pivot: bool = True) -> LUFactor:
     return LUFactor(rounded(packed, x), pivots)
 
 
-def lu_factor_ex(x: T, *, pivot: bool = True, check_errors: bool = False) -> LUFactorEx:
+def lu_factor_ex(x: Tensor, *, pivot: bool = True, check_errors: bool = False) -> LUFactorEx:
     """`lu_factor`, and `info` (int32): 0, or the first place on the diagonal of U, counted from 1, with a zero.
 
     check_errors: raise LinalgError where there is one.
@@ -102,7 +100,7 @@ def lu_factor_ex(x: T, *, pivot: bool = True, check_errors: bool = False) -> LUF
     return LUFactorEx(packed, pivots, info)
 
 
-def _first_zero(packed: T) -> T:
+def _first_zero(packed: Tensor) -> Tensor:
     """The first place of a zero on the diagonals, counted from 1, or 0."""
     zero = packed.detach().diagonal(0, -2, -1).equal(0)
     if not zero.shape[-1]:
@@ -110,7 +108,7 @@ def _first_zero(packed: T) -> T:
     return zero.any(-1).where(zero.cast("int32").argmax(-1) + 1, 0).cast("int32")
 
 
-def lu(x: T, *, pivot: bool = True) -> LU:
+def lu(x: Tensor, *, pivot: bool = True) -> LU:
     """P, L and U with `P @ L @ U = x`: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
 
     P is (…, rows, rows), L (…, rows, k) and U (…, k, columns) for k = min(rows, columns). Synchronises. pivot: False
@@ -147,7 +145,7 @@ def lu_unpack(packed: Any, pivots: Any, unpack_data: bool = True, unpack_pivots:
     return LU(permutation, lower, upper)
 
 
-def lu_solve(packed: T, pivots: T, b: T, *, left: bool = True, adjoint: bool = False) -> T:
+def lu_solve(packed: Tensor, pivots: Tensor, b: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
     """X with `A @ X = b`, for what `lu_factor` found of A. Synchronises.
 
     b: (…, n, k); with left=False `X @ A = b` and (…, k, n). adjoint: with A^H in the place of A. The batches broadcast.
@@ -165,13 +163,13 @@ def lu_solve(packed: T, pivots: T, b: T, *, left: bool = True, adjoint: bool = F
             f"shape {packed.shape}"
         )
     if not left:
-        found: T = _adjoint(lu_solve(packed, pivots, _adjoint(b), adjoint=not adjoint))
+        found: Tensor = _adjoint(lu_solve(packed, pivots, _adjoint(b), adjoint=not adjoint))
         return found
     order = _order(pivots, packed.shape[-1]).unsqueeze(-1)
     if adjoint:
         first = solve_triangular(_adjoint(packed), b, upper=False)
         second = solve_triangular(_adjoint(packed), first, upper=True, unitriangular=True)
-        back: T = second.take_along_axis(order.argsort(-2), -2)
+        back: Tensor = second.take_along_axis(order.argsort(-2), -2)
         return back
     first = solve_triangular(packed, b.take_along_axis(order, -2), upper=False, unitriangular=True)
     return solve_triangular(packed, first, upper=True)
@@ -180,14 +178,14 @@ def lu_solve(packed: T, pivots: T, b: T, *, left: bool = True, adjoint: bool = F
 _adjoint = adjoint
 
 
-def _one(n: int, like: T) -> T:
+def _one(n: int, like: Tensor) -> Tensor:
     return like.eye(n, dtype=like.dtype, device=like._device or None)
 
 
 # ---- rows in the order of pivots ----
 
 
-def _order(pivots: T, rows: int) -> T:
+def _order(pivots: Tensor, rows: int) -> Tensor:
     """The numbers of the rows of a matrix in the order that the exchanges put them in."""
     (found,) = on_host("lu_unpack", partial(_exchanged, rows=rows), pivots)
     return found
@@ -205,7 +203,7 @@ def _exchanged(pivots: Array, rows: int) -> Array:
     return order.reshape(*pivots.shape[:-1], rows)
 
 
-def _permuted(x: T, pivots: T) -> T:
+def _permuted(x: Tensor, pivots: Tensor) -> Tensor:
     return x.take_along_axis(_order(pivots, x.shape[-2]).unsqueeze(-1), -2)
 
 
@@ -248,7 +246,7 @@ def _eliminate(stack: Array, pivots: Array, begin: int, end: int, pivot: bool) -
 # ---- gradients ----
 
 
-def _with_gradient(x: T) -> T:
+def _with_gradient(x: Tensor) -> Tensor:
     """L and U in one matrix, of matrices that need no pivots, in steps that have gradients."""
     rows, columns = x.shape[-2:]
     count = min(rows, columns)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rulegrad.tensor.storage import Array
     from rulegrad.tensor.tensor import Tensor
 
-    T = TypeVar("T", bound=Tensor)
     #: From operands, results and gradients of the results to gradients of the operands.
     Formula: TypeAlias = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Sequence[Any]]
 
@@ -52,14 +51,14 @@ def is_complex(x: Tensor) -> bool:
     return x.dtype.is_complex
 
 
-def supported(x: T) -> T:
+def supported(x: Tensor) -> Tensor:
     """`x` in a dtype that LAPACK has: integers as float64, small floats as float32."""
     if x.dtype.is_float:
         return x.cast(float32) if x.dtype.bits < float32.bits else x
     return x if is_complex(x) else x.cast(float64)
 
 
-def rounded(result: T, like: Tensor) -> T:
+def rounded(result: Tensor, like: Tensor) -> Tensor:
     """The result for the small floats that `supported` made larger, in their dtype."""
     return result.cast(like.dtype) if like.dtype.is_float and result.dtype.is_float else result
 
@@ -95,8 +94,8 @@ def largest(x: Tensor) -> int:
 
 
 def on_host(
-    operation: str, function: Callable[..., Any], *operands: T, formula: Formula | None = None
-) -> tuple[T, ...]:
+    operation: str, function: Callable[..., Any], *operands: Tensor, formula: Formula | None = None
+) -> tuple[Tensor, ...]:
     """The results of `function` (one array, or a tuple) on the operands' values, with the gradient of `formula`.
 
     Computes the operands. Raises LinalgError for NumPy's.
@@ -114,7 +113,7 @@ def on_host(
     return _with_gradient(arrays, levels, operands, formula)
 
 
-def _from_host(values: Array, like: T) -> T:
+def _from_host(values: Array, like: Tensor) -> Tensor:
     """A tensor with these values on the device of `like`, without a gradient."""
     array = np.ascontiguousarray(values).reshape(np.shape(values))
     as_dtype(array.dtype)
@@ -122,7 +121,9 @@ def _from_host(values: Array, like: T) -> T:
     return like._new(buffer.uop, buffer, buffer.device)
 
 
-def _with_gradient(arrays: list[Array], levels: list[int], operands: Sequence[T], formula: Formula) -> tuple[T, ...]:
+def _with_gradient(
+    arrays: list[Array], levels: list[int], operands: Sequence[Tensor], formula: Formula
+) -> tuple[Tensor, ...]:
     """The results as parts of one buffer: it has one gradient, of which a formula needs all parts."""
     ahead = len(levels)
     shapes = [array.shape[ahead:] for array in arrays]
@@ -133,10 +134,10 @@ def _with_gradient(arrays: list[Array], levels: list[int], operands: Sequence[T]
     packed = _mapped(_from_host(whole, operands[0]), levels)
     saved = [_as_now(x) for x in operands]
 
-    def parts(x: T) -> list[T]:
+    def parts(x: Tensor) -> list[Tensor]:
         if len(arrays) == 1:
             return [x]
-        found: list[T] = []
+        found: list[Tensor] = []
         begin = 0
         for array, shape in zip(arrays, shapes, strict=True):
             part = x.shrink((begin, begin + math.prod(shape))).reshape(shape)
@@ -144,7 +145,7 @@ def _with_gradient(arrays: list[Array], levels: list[int], operands: Sequence[T]
             begin += math.prod(shape)
         return found
 
-    def pullback(value: T, gradient: T) -> list[tuple[T, T]]:
+    def pullback(value: Tensor, gradient: Tensor) -> list[tuple[Tensor, Tensor]]:
         gradients = formula(saved, parts(value), parts(gradient))
         return [(x, g.cast(x.dtype)) for x, g in zip(saved, gradients, strict=True) if x.requires_grad]
 
@@ -153,14 +154,14 @@ def _with_gradient(arrays: list[Array], levels: list[int], operands: Sequence[T]
     return tuple(parts(packed))
 
 
-def _as_now(x: T) -> T:
+def _as_now(x: Tensor) -> Tensor:
     """The tensor as it is now: a leaf may be changed in place later."""
     same = x._new(x.uop, x._past(), x._device)
     same._requires_grad = x.requires_grad
     return same
 
 
-def _unmapped(operands: Sequence[T]) -> tuple[Sequence[T], list[int]]:
+def _unmapped(operands: Sequence[Tensor]) -> tuple[Sequence[Tensor], list[int]]:
     """The operands for all elements that `vmap` maps over, along axes in front; and the levels of these axes."""
     if not any(node.op == "BATCHED" for x in operands for node in x.uop.toposort()):
         return operands, []
@@ -179,14 +180,14 @@ def _unmapped(operands: Sequence[T]) -> tuple[Sequence[T], list[int]]:
     return [_at_levels(x, found, levels, sizes) for x, found in zip(wholes, own, strict=True)], levels
 
 
-def _at_levels(x: T, own: list[int], levels: list[int], sizes: dict[int, int]) -> T:
+def _at_levels(x: Tensor, own: list[int], levels: list[int], sizes: dict[int, int]) -> Tensor:
     """Repeated along the axes of the levels that it does not have."""
     element = x.shape[len(own) :]
     ones = x.reshape(*[sizes[level] if level in own else 1 for level in levels], *element)
     return ones.expand(*[sizes[level] for level in levels], *element)
 
 
-def _mapped(x: T, levels: list[int]) -> T:
+def _mapped(x: Tensor, levels: list[int]) -> Tensor:
     """One element of each of the axes in front, as `vmap` sees it."""
     for level in levels:
         x = x._result(UOp("BATCHED", (x.uop,), level=level))

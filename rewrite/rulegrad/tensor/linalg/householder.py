@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,6 @@ from rulegrad.tensor.linalg.triangular import solve_triangular
 if TYPE_CHECKING:
     from rulegrad.tensor.storage import Array
     from rulegrad.tensor.tensor import Tensor
-
-    T = TypeVar("T", bound=Tensor)
 
 
 class Reflections(NamedTuple):
@@ -29,7 +27,7 @@ class Reflections(NamedTuple):
     tau: Tensor
 
 
-def geqrf(x: T) -> Reflections:
+def geqrf(x: Tensor) -> Reflections:
     """R (above the diagonal, and on it) and the reflections of Q (below it) with `Q @ R = x`; and their factors.
 
     Synchronises. It has no gradient (RulegradError); `qr` has. Raises ShapeError.
@@ -51,7 +49,7 @@ def _geqrf(a: Array) -> tuple[Array, Array]:
     return transposed.swapaxes(-1, -2), tau
 
 
-def householder_product(x: T, tau: T) -> T:
+def householder_product(x: Tensor, tau: Tensor) -> Tensor:
     """The first columns, as many as x has, of the product of the reflections below the diagonal of x.
 
     x: (…, rows, columns) with at least as many rows. tau: (…, k) for k <= columns. Synchronises. Raises ShapeError.
@@ -66,11 +64,11 @@ def householder_product(x: T, tau: T) -> T:
         raise ShapeError(f"householder_product: the shape {x.shape} has more columns than rows")
     vectors, middle = _compact(x, tau, "householder_product")
     one = x.eye(rows, columns, dtype=vectors.dtype, device=x._device or None)
-    found: T = one - vectors @ (middle @ adjoint(vectors)[..., :columns])
+    found: Tensor = one - vectors @ (middle @ adjoint(vectors)[..., :columns])
     return rounded(found, x)
 
 
-def ormqr(x: T, tau: T, other: T, left: bool = True, transpose: bool = False) -> T:
+def ormqr(x: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """`Q @ other`, where Q is the square product of the reflections below the diagonal of x.
 
     left: False for `other @ Q`. transpose: Q^H in the place of Q. Synchronises. Raises ShapeError.
@@ -87,12 +85,12 @@ def ormqr(x: T, tau: T, other: T, left: bool = True, transpose: bool = False) ->
     if transpose:
         middle = adjoint(middle)
     back = adjoint(vectors)
-    moved: T = vectors @ (middle @ (back @ other)) if left else ((other @ vectors) @ middle) @ back
+    moved: Tensor = vectors @ (middle @ (back @ other)) if left else ((other @ vectors) @ middle) @ back
     return rounded(other - moved, x)
 
 
-def _compact(x: T, tau: T, operation: str) -> tuple[T, Any]:
-    """V and T with H1 H2 … Hk = 1 - V T V^H (Schreiber and Van Loan, 1989): T = D (1 + S D)^-1.
+def _compact(x: Tensor, tau: Tensor, operation: str) -> tuple[Tensor, Any]:
+    """V and Tensor with H1 H2 … Hk = 1 - V Tensor V^H (Schreiber and Van Loan, 1989): Tensor = D (1 + S D)^-1.
 
     D is the diagonal of the factors, and S the part of V^H V above the diagonal.
     """
@@ -101,7 +99,7 @@ def _compact(x: T, tau: T, operation: str) -> tuple[T, Any]:
         raise ShapeError(f"{operation}: factors of shape {tau.shape} do not fit reflections of shape {x.shape}")
     packed, factors = supported(x), supported(tau)
     one = x.eye(x.shape[-2], count, dtype=packed.dtype, device=x._device or None)
-    vectors: T = packed[..., :count].tril(-1) + one
+    vectors: Tensor = packed[..., :count].tril(-1) + one
     columns = factors.unsqueeze(-2)
     products = (adjoint(vectors) @ vectors).triu(1) * columns
     unit = x.eye(count, dtype=packed.dtype, device=x._device or None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rulegrad.tensor.storage import Array
     from rulegrad.tensor.tensor import Tensor
 
-    T = TypeVar("T", bound=Tensor)
 
 _DRIVERS: Final = ("gels", "gelsy", "gelsd", "gelss")
 
@@ -51,7 +50,7 @@ class LowRank(NamedTuple):
     V: Tensor
 
 
-def lstsq(a: T, b: T, rcond: Any = None, *, driver: str | None = None) -> LeastSquares:
+def lstsq(a: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = None) -> LeastSquares:
     """X for which `|a @ X - b|` is least, and of those the smallest. By singular values, so it synchronises.
 
     a: (…, rows, columns). b: (…, rows, k); or vectors, of shape a.shape[:-1]. The batches broadcast.
@@ -91,7 +90,7 @@ def lstsq(a: T, b: T, rcond: Any = None, *, driver: str | None = None) -> LeastS
     )
 
 
-def _solved(a: T, b: T, rtol: Any) -> tuple[T, T]:
+def _solved(a: Tensor, b: Tensor, rtol: Any) -> tuple[Tensor, Tensor]:
     """The solutions and the sums of squares of what they leave."""
     batch = broadcast_shapes("lstsq", a.shape[:-2], b.shape[:-2])
     whole, right = a.expand(*batch, *a.shape[-2:]), b.expand(*batch, *b.shape[-2:])
@@ -118,7 +117,7 @@ def _of_lstsq(operands: Any, results: Any, gradients_of: Any, rtol: Any) -> Sequ
     return *gradients.of_pinv((a,), (inverse,), (g @ adjoint(b),)), adjoint(inverse) @ g
 
 
-def svd_lowrank(x: T, q: int = 6, niter: int = 2, M: Any = None) -> LowRank:  # noqa: N803  (PyTorch's name)
+def svd_lowrank(x: Tensor, q: int = 6, niter: int = 2, M: Any = None) -> LowRank:  # noqa: N803  (PyTorch's name)
     """The `q` largest singular values of `x - M`, nearly, and their vectors: of a random projection on q columns.
 
     niter: how often the projection is improved by a product with the matrix and its adjoint. M: 0 by default. (Halko,
@@ -145,7 +144,7 @@ def svd_lowrank(x: T, q: int = 6, niter: int = 2, M: Any = None) -> LowRank:  # 
     return LowRank(basis @ u, s, adjoint(vh))
 
 
-def pca_lowrank(x: T, q: int | None = None, center: bool = True, niter: int = 2) -> LowRank:
+def pca_lowrank(x: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> LowRank:
     """The principal components of observations (rows), nearly: `svd_lowrank` of the matrix less the mean of its rows.
 
     q: by default 6, or fewer where the matrix is smaller. center: False for the matrix as it is. V has the directions

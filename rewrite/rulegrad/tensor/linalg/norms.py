@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import ShapeError
 from rulegrad.tensor.axes import axis_or_dim, is_list, one_axis
 from rulegrad.tensor.linalg import solving
 from rulegrad.tensor.linalg.decompositions import svdvals
 from rulegrad.tensor.linalg.host import matrices, rounded, square
-from rulegrad.tensor.reduce import accumulation_dtype
+from rulegrad.tensor.reduce import accumulation_dtype, root_of
 
 if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor
 
-    T = TypeVar("T", bound=Tensor)
-
 
 def vector_norm(
-    x: T,
+    x: Tensor,
     ord: float = 2,
     dim: Any = None,
     keepdim: bool = False,
@@ -27,7 +25,7 @@ def vector_norm(
     dtype: Any = None,
     axis: Any = None,
     keepdims: bool = False,
-) -> T:
+) -> Tensor:
     """The p-norm over the axes `dim` together (all by default), `(sum |x|^p)^(1/p)` for p = `ord`; real.
 
     ord: inf and -inf for the largest and the smallest absolute value, 0 for the number of elements that are not 0.
@@ -52,19 +50,19 @@ def vector_norm(
     if ord == 1:
         return wide.sum(axes, keep).cast(result)
     if ord == 2:
-        return wide.square().sum(axes, keep)._root().cast(result)
-    return wide.pow(ord).sum(axes, keep)._root(ord).cast(result)
+        return root_of(wide.square().sum(axes, keep)).cast(result)
+    return root_of(wide.pow(ord).sum(axes, keep), ord).cast(result)
 
 
 def matrix_norm(
-    x: T,
+    x: Tensor,
     ord: Any = "fro",
     dim: Any = (-2, -1),
     keepdim: bool = False,
     *,
     dtype: Any = None,
     keepdims: bool = False,
-) -> T:
+) -> Tensor:
     """The norms of matrices, whose rows and columns are the two axes `dim`; real.
 
     ord: "fro" (the root of the sum of squares), "nuc" (the sum of singular values), 1 and -1 (the largest and smallest
@@ -90,7 +88,7 @@ def matrix_norm(
     return found
 
 
-def _matrix_norm(x: T, ord: Any, rows: int, columns: int) -> T:
+def _matrix_norm(x: Tensor, ord: Any, rows: int, columns: int) -> Tensor:
     if ord == "fro":
         return vector_norm(x, 2, (rows, columns))
     if ord in (1, -1, math.inf, -math.inf):
@@ -105,12 +103,12 @@ def _matrix_norm(x: T, ord: Any, rows: int, columns: int) -> T:
     raise ValueError(f"matrix_norm: ord is {ord!r}; use 'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
 
 
-def _largest(x: T, axis: int) -> T:
+def _largest(x: Tensor, axis: int) -> Tensor:
     """The largest of numbers that are not negative: of none of them, 0."""
     return x.max(axis) if x.shape[axis] else x.sum(axis)
 
 
-def norm(x: T, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> T:
+def norm(x: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The norm of a vector, or of matrices: `vector_norm` or `matrix_norm`, by the number of axes.
 
     dim: one axis for a norm of vectors, two for one of matrices; without it, those of a tensor with one or two axes.
@@ -133,7 +131,7 @@ def norm(x: T, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype
     return vector_norm(x, ord, axes, keepdim, dtype=dtype)
 
 
-def cond(x: T, p: Any = None) -> T:
+def cond(x: Tensor, p: Any = None) -> Tensor:
     """The condition numbers of matrices: the norm of the matrix times that of its inverse; inf for a singular one.
 
     p: None or 2, the largest singular value divided by the smallest, of any matrix; -2 for the inverse of that; for
@@ -155,5 +153,5 @@ def cond(x: T, p: Any = None) -> T:
     inverse, info = solving.inv_ex(x)
     regular: Any = info.equal(0)
     found = matrix_norm(x, p) * matrix_norm(regular.unsqueeze(-1).unsqueeze(-1).where(inverse, 0), p)
-    result: T = regular.where(found, math.inf)
+    result: Tensor = regular.where(found, math.inf)
     return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import ShapeError
 from rulegrad.tensor.axes import axis_or_dim, is_list, one_axis, whole_number
@@ -17,10 +17,8 @@ from rulegrad.tensor.reduce import accumulation_dtype
 if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor
 
-    T = TypeVar("T", bound=Tensor)
 
-
-def tensordot(a: T, b: T, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> T:
+def tensordot(a: Tensor, b: Tensor, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
     """The sums of products over pairs of axes: the last `axes` of `a` with the first of `b`, or those named for each.
 
     The other axes of `a` come first in the result, then those of `b`. Raises ShapeError, IndexRangeError.
@@ -58,7 +56,7 @@ def _listed(axes: Any) -> list[int]:
     return list(axes) if isinstance(axes, Sequence) else [axes]
 
 
-def matmul(a: T, b: T) -> T:
+def matmul(a: Tensor, b: Tensor) -> Tensor:
     """`a @ b`: vectors, matrices, and batches of matrices, which broadcast. Raises ShapeError.
 
     >>> from rulegrad import Tensor
@@ -68,7 +66,7 @@ def matmul(a: T, b: T) -> T:
     return a.matmul(b)
 
 
-def vecdot(a: T, b: T, axis: int = -1, *, dim: int | None = None) -> T:
+def vecdot(a: Tensor, b: Tensor, axis: int = -1, *, dim: int | None = None) -> Tensor:
     """The sums of `conj(a) * b` along `axis`, in the promoted dtype; the other axes broadcast.
 
     >>> from rulegrad import Tensor
@@ -82,7 +80,7 @@ def vecdot(a: T, b: T, axis: int = -1, *, dim: int | None = None) -> T:
     return (left.cast(wide) * b.cast(wide)).sum(axis, dtype=wide).cast(dtype)
 
 
-def cross(a: T, b: T, axis: int = -1, *, dim: int | None = None) -> T:
+def cross(a: Tensor, b: Tensor, axis: int = -1, *, dim: int | None = None) -> Tensor:
     """The cross products of vectors of 3 elements along `axis`; the other axes broadcast. Raises ShapeError.
 
     >>> from rulegrad import Tensor
@@ -99,7 +97,7 @@ def cross(a: T, b: T, axis: int = -1, *, dim: int | None = None) -> T:
     return a.roll(-1, place) * b.roll(-2, place) - a.roll(-2, place) * b.roll(-1, place)
 
 
-def diagonal(x: T, offset: int = 0, *, dim1: int = -2, dim2: int = -1) -> T:
+def diagonal(x: Tensor, offset: int = 0, *, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The diagonals of matrices (…, rows, columns), `offset` above the main one (below for offset < 0); a view.
 
     dim1, dim2: the axes of the rows and of the columns. Raises ShapeError.
@@ -124,7 +122,7 @@ def diagonal(x: T, offset: int = 0, *, dim1: int = -2, dim2: int = -1) -> T:
     return flat.reshape((*x.shape[:-2], count, count + 1)).shrink(*whole, None, (0, 1)).reshape((*x.shape[:-2], count))
 
 
-def multi_dot(tensors: Sequence[T]) -> T:
+def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """The product of two or more matrices, with the fewest multiplications; the first and the last may be vectors.
 
     The order is found by dynamic programming over the shapes (Cormen et al., Introduction to Algorithms, chapter on
@@ -147,7 +145,7 @@ def multi_dot(tensors: Sequence[T]) -> T:
     return found.reshape(found.shape[int(first.ndim == 1) : 2 - int(last.ndim == 1)])
 
 
-def _in_best_order(chain: list[T]) -> T:
+def _in_best_order(chain: list[Tensor]) -> Tensor:
     sizes = [chain[0].shape[0], *(x.shape[1] for x in chain)]
     best: dict[tuple[int, int], tuple[int, int]] = {(k, k + 1): (0, k) for k in range(len(chain))}
     for length in range(2, len(chain) + 1):
@@ -158,14 +156,14 @@ def _in_best_order(chain: list[T]) -> T:
                 for k in range(begin + 1, end)
             )
 
-    def product(begin: int, end: int) -> T:
+    def product(begin: int, end: int) -> Tensor:
         k = best[begin, end][1]
         return chain[begin] if end - begin == 1 else product(begin, k) @ product(k, end)
 
     return product(0, len(chain))
 
 
-def vander(x: T, N: int | None = None) -> T:  # noqa: N803  (PyTorch's name)
+def vander(x: Tensor, N: int | None = None) -> Tensor:  # noqa: N803  (PyTorch's name)
     """The powers 0, 1, …, N - 1 of the elements, along a new last axis; by default as many as x has along its last.
 
     Integers become int64. (`numpy.vander` has the powers the other way round.) Raises ShapeError.
@@ -189,7 +187,7 @@ def vander(x: T, N: int | None = None) -> T:  # noqa: N803  (PyTorch's name)
     return ones.cat(powers, axis=-1)
 
 
-def tensorinv(x: T, ind: int = 2) -> T:
+def tensorinv(x: Tensor, ind: int = 2) -> Tensor:
     """The inverse under `tensordot(·, ·, ind)`: of a tensor that is square when its first `ind` axes are one axis.
 
     The result's shape is `x.shape[ind:] + x.shape[:ind]`. Synchronises. Raises ShapeError, LinalgError.
@@ -206,7 +204,7 @@ def tensorinv(x: T, ind: int = 2) -> T:
     return solving.inv(x.reshape(rows, rows)).reshape((*x.shape[ind:], *x.shape[:ind]))
 
 
-def tensorsolve(a: T, b: T, dims: Any = None) -> T:
+def tensorsolve(a: Tensor, b: Tensor, dims: Any = None) -> Tensor:
     """X with `tensordot(a, X, X.ndim) = b`. Synchronises.
 
     a: (*b.shape, *X.shape), with as many elements in both parts; the axes `dims` are moved to its end before. Raises

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from rulegrad.tensor.storage import Array
     from rulegrad.tensor.tensor import Tensor
 
-    T = TypeVar("T", bound=Tensor)
-
 
 class Slogdet(NamedTuple):
     """What `slogdet` finds.
@@ -33,7 +31,7 @@ class Slogdet(NamedTuple):
     logabsdet: Tensor
 
 
-def inv(x: T) -> T:
+def inv(x: Tensor) -> Tensor:
     """The inverses of square matrices. Synchronises. Raises ShapeError, and LinalgError for a singular matrix.
 
     >>> from rulegrad import Tensor
@@ -69,7 +67,7 @@ class SolveEx(NamedTuple):
     info: Tensor
 
 
-def inv_ex(x: T, *, check_errors: bool = False) -> InvEx:
+def inv_ex(x: Tensor, *, check_errors: bool = False) -> InvEx:
     """`inv`, and `info` (int32): 0, or for a singular matrix, whose inverse is given as nan, the place of a zero pivot.
 
     check_errors: raise LinalgError for a singular one, as `inv`.
@@ -87,7 +85,7 @@ def inv_ex(x: T, *, check_errors: bool = False) -> InvEx:
     return InvEx(_nan_where(info, inv(regular)), info)
 
 
-def _regular(x: T) -> tuple[T, T]:
+def _regular(x: Tensor) -> tuple[Tensor, Tensor]:
     """The matrices with the unit matrix in the place of singular ones; and where the first zero pivot of those is."""
     (info,) = on_host("inv_ex", _zero_pivots, supported(x.detach()))
     one = x.eye(x.shape[-1], dtype=x.dtype, device=x._device or None)
@@ -110,11 +108,11 @@ def _zero_pivots(a: Array) -> Array:
     return np.array([place(matrix) for matrix in a.reshape(-1, n, n)], np.int32).reshape(a.shape[:-2])
 
 
-def _nan_where(info: T, result: T) -> T:
+def _nan_where(info: Tensor, result: Tensor) -> Tensor:
     return info.reshape(info.shape + (1,) * (result.ndim - info.ndim)).equal(0).where(result, float("nan"))
 
 
-def solve(a: T, b: T, *, left: bool = True) -> T:
+def solve(a: Tensor, b: Tensor, *, left: bool = True) -> Tensor:
     """X with `a @ X = b` (`X @ a = b` with left=False). Synchronises. Raises ShapeError, LinalgError when singular.
 
     a: (…, n, n). b: matrices (…, n, k), or (…, k, n) with left=False; or vectors: (n,), or a.shape[:-1]. The batches
@@ -142,7 +140,7 @@ def solve(a: T, b: T, *, left: bool = True) -> T:
     return found.cast(dtype) if dtype.is_float else found
 
 
-def solve_ex(a: T, b: T, *, left: bool = True, check_errors: bool = False) -> SolveEx:
+def solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False) -> SolveEx:
     """`solve`, and `info` (int32): 0, or for a singular matrix, whose solution is given as nan, as of `inv_ex`.
 
     >>> from rulegrad import Tensor
@@ -158,7 +156,7 @@ def solve_ex(a: T, b: T, *, left: bool = True, check_errors: bool = False) -> So
     return SolveEx(_nan_where(info, solve(regular, b, left=left)), info)
 
 
-def det(x: T) -> T:
+def det(x: Tensor) -> Tensor:
     """The determinants of square matrices. Synchronises. Second derivatives: of regular matrices.
 
     >>> from rulegrad import Tensor
@@ -171,7 +169,7 @@ def det(x: T) -> T:
 
 
 def cofactors(x: Any, determinant: Any) -> Any:
-    """The derivatives of the determinants by the elements: det x^-T; of singular matrices by singular values."""
+    """The derivatives of the determinants by the elements: det x^-Tensor; of singular matrices by singular values."""
     try:
         return determinant.unsqueeze(-1).unsqueeze(-1) * inv(x).mT
     except LinalgError:
@@ -191,7 +189,7 @@ def _no_second_derivative(*_: Any) -> Any:
     raise RulegradError("det: a second derivative was asked for at a singular matrix, where there is none here")
 
 
-def slogdet(x: T) -> Slogdet:
+def slogdet(x: Tensor) -> Slogdet:
     """The signs of the determinants (unit numbers, for complex ones), and the logarithms of their absolute values.
 
     Synchronises. Gradient: of regular matrices; the sign has one for complex numbers only.
@@ -207,7 +205,7 @@ def slogdet(x: T) -> Slogdet:
     return Slogdet(rounded(sign if x.dtype.is_complex else sign.detach(), x), rounded(logarithm, x))
 
 
-def matrix_power(x: T, n: int) -> T:
+def matrix_power(x: Tensor, n: int) -> Tensor:
     """Square matrices multiplied by themselves `n` times; for n < 0 their inverses, which synchronises.
 
     >>> from rulegrad import Tensor
@@ -222,7 +220,7 @@ def matrix_power(x: T, n: int) -> T:
     return _power(base, abs(exponent))
 
 
-def _power(base: T, exponent: int) -> T:
+def _power(base: Tensor, exponent: int) -> Tensor:
     if exponent == 1:
         return base
     half = _power(base, exponent // 2)
@@ -230,7 +228,7 @@ def _power(base: T, exponent: int) -> T:
     return even @ base if exponent % 2 else even
 
 
-def pinv(x: T, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> T:
+def pinv(x: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
     """The pseudo-inverses (…, columns, rows) of matrices. Synchronises.
 
     Singular values up to `atol`, and up to `rtol` times the largest, count as 0; numbers, or tensors over the batch. By

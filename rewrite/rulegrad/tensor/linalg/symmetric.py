@@ -1,4 +1,4 @@
-"""L D L^T of symmetric (or Hermitian) matrices that need not be positive definite, and systems that they solve.
+"""L D L^Tensor of symmetric (or Hermitian) matrices that need not be positive definite, and systems that they solve.
 
 By the pivoting of Bunch and Kaufman (Some stable methods for calculating inertia and solving symmetric linear systems;
 1977), in the form in which LAPACK's sytrf and hetrf keep it.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rulegrad.tensor.storage import Array
     from rulegrad.tensor.tensor import Tensor
 
-    T = TypeVar("T", bound=Tensor)
 
 #: For which the elements grow as little after two steps of one row as after one of two.
 _ALPHA: Final = (1 + math.sqrt(17)) / 8
@@ -51,7 +50,7 @@ class LDLFactorEx(NamedTuple):
     info: Tensor
 
 
-def ldl_factor(x: T, *, hermitian: bool = False) -> LDLFactor:
+def ldl_factor(x: Tensor, *, hermitian: bool = False) -> LDLFactor:
     """L and D of `x = L @ D @ L.mT`, for symmetric x, in one matrix, as LAPACK has them. Synchronises.
 
     D has blocks of one row, or of two where `pivots` (int32) are negative; L has the exchanges of rows between its
@@ -69,7 +68,7 @@ def ldl_factor(x: T, *, hermitian: bool = False) -> LDLFactor:
     return LDLFactor(packed, pivots)
 
 
-def ldl_factor_ex(x: T, *, hermitian: bool = False, check_errors: bool = False) -> LDLFactorEx:
+def ldl_factor_ex(x: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> LDLFactorEx:
     """`ldl_factor`, and `info` (int32): 0, or the first place on the diagonal of D, counted from 1, with a zero.
 
     check_errors: raise LinalgError where there is one, as `ldl_factor`.
@@ -86,7 +85,7 @@ def ldl_factor_ex(x: T, *, hermitian: bool = False, check_errors: bool = False) 
     return LDLFactorEx(rounded(packed, x), pivots, info)
 
 
-def ldl_solve(packed: T, pivots: T, b: T, *, hermitian: bool = False) -> T:
+def ldl_solve(packed: Tensor, pivots: Tensor, b: Tensor, *, hermitian: bool = False) -> Tensor:
     """X with `A @ X = b`, for what `ldl_factor` found of A. Synchronises. Gradient: of b.
 
     b: (…, n, k); the batches broadcast. Raises ShapeError, and RulegradError where the factors need a gradient.

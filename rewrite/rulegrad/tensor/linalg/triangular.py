@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from rulegrad.tensor.storage import Array
     from rulegrad.tensor.tensor import Tensor
 
-    T = TypeVar("T", bound=Tensor)
 
 #: Rows and columns that are done one by one; larger blocks are products of matrices.
 BLOCK: Final = 32
@@ -34,7 +33,7 @@ class TriangularSolve(NamedTuple):
     cloned_coefficient: Tensor
 
 
-def solve_triangular(a: T, b: T, *, upper: bool, left: bool = True, unitriangular: bool = False) -> T:
+def solve_triangular(a: Tensor, b: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
     """X with `a @ X = b` (`X @ a = b` with left=False), for triangles `a`. Synchronises.
 
     a: (…, n, n), of which only the triangle is read, and with unitriangular=True not the diagonal, which counts as
@@ -98,7 +97,7 @@ def substituted(a: Array, b: Array, upper: bool, unit: bool) -> Array:
     return x
 
 
-def cholesky_solve(b: T, triangle: T, upper: bool = False) -> T:
+def cholesky_solve(b: Tensor, triangle: Tensor, upper: bool = False) -> Tensor:
     """X with `A @ X = b`, where the triangles are Cholesky's of A: `L @ L^H`, or `U^H @ U` with upper=True.
 
     >>> from rulegrad import Tensor
@@ -107,11 +106,11 @@ def cholesky_solve(b: T, triangle: T, upper: bool = False) -> T:
     """
     square(triangle, "cholesky_solve")
     lower = adjoint(triangle) if upper else triangle
-    found: T = solve_triangular(adjoint(lower), solve_triangular(lower, b, upper=False), upper=True)
+    found: Tensor = solve_triangular(adjoint(lower), solve_triangular(lower, b, upper=False), upper=True)
     return found
 
 
-def cholesky_inverse(triangle: T, upper: bool = False) -> T:
+def cholesky_inverse(triangle: Tensor, upper: bool = False) -> Tensor:
     """The inverses of the matrices of which these are Cholesky's triangles.
 
     >>> from rulegrad import Tensor

@@ -3,118 +3,120 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import ShapeError
 from rulegrad.tensor.axes import axis_or_dim
-from rulegrad.tensor.linalg import products
 from rulegrad.tensor.operands import as_tensor, result_dtype, tensors_of
-from rulegrad.tensor.padding import Padding
 from rulegrad.tensor.reduce import accumulation_dtype
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from rulegrad.tensor.operands import Operand
+    from rulegrad.tensor.tensor import Tensor
 
-T = TypeVar("T", bound="Einsum")
+
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-class Einsum(Padding):
-    """einsum, inner, kron, tensordot, vecdot, cross."""
+def einsum(formula: str, *operands: Any) -> Any:
+    """The sums of products that a formula such as "ij,jk->ik" names, as NumPy's einsum.
 
-    __slots__ = ()
+    Without "->" the result has the letters that occur once, in alphabetic order; a letter twice in one operand is
+    its diagonal; "..." are axes that broadcast. Operands are contracted in pairs, the smallest result first. Small
+    floats are added up in float32. Raises ShapeError.
 
-    @staticmethod
-    def einsum(formula: str, *operands: Any) -> Any:
-        """The sums of products that a formula such as "ij,jk->ik" names, as NumPy's einsum.
+    >>> from rulegrad import Tensor
+    >>> Tensor.einsum("ij,j->i", Tensor([[1, 2], [3, 4]]), Tensor([1, 1])).tolist()
+    [3, 7]
+    """
+    one_list = len(operands) == 1 and isinstance(operands[0], Sequence)
+    tensors: list[Any] = tensors_of(operands[0] if one_list else operands, (), "einsum")
+    terms, output = _parsed(formula, [t.shape for t in tensors])
+    dtype = result_dtype(*tensors)
+    wide = accumulation_dtype(dtype)
+    parts = [_without_repeats(t.cast(wide), term) for t, term in zip(tensors, terms)]
+    sizes = _extents(formula, parts)
+    while len(parts) > 1:
+        first, second = _best_pair(parts, output, sizes)
+        rest = [part for k, part in enumerate(parts) if k not in (first, second)]
+        kept = set(output).union(*(term for _, term in rest))
+        parts = [*rest, _contracted(parts[first], parts[second], kept, wide)]
+    tensor, term = parts[0]
+    tensor, term = _summed(tensor, term, set(output), wide)
+    return tensor.permute([term.index(letter) for letter in output]).cast(dtype)
 
-        Without "->" the result has the letters that occur once, in alphabetic order; a letter twice in one operand is
-        its diagonal; "..." are axes that broadcast. Operands are contracted in pairs, the smallest result first. Small
-        floats are added up in float32. Raises ShapeError.
 
-        >>> from rulegrad import Tensor
-        >>> Tensor.einsum("ij,j->i", Tensor([[1, 2], [3, 4]]), Tensor([1, 1])).tolist()
-        [3, 7]
-        """
-        one_list = len(operands) == 1 and isinstance(operands[0], Sequence)
-        tensors: list[Any] = tensors_of(operands[0] if one_list else operands, (), "einsum")
-        terms, output = _parsed(formula, [t.shape for t in tensors])
-        dtype = result_dtype(*tensors)
-        wide = accumulation_dtype(dtype)
-        parts = [_without_repeats(t.cast(wide), term) for t, term in zip(tensors, terms)]
-        sizes = _extents(formula, parts)
-        while len(parts) > 1:
-            first, second = _best_pair(parts, output, sizes)
-            rest = [part for k, part in enumerate(parts) if k not in (first, second)]
-            kept = set(output).union(*(term for _, term in rest))
-            parts = [*rest, _contracted(parts[first], parts[second], kept, wide)]
-        tensor, term = parts[0]
-        tensor, term = _summed(tensor, term, set(output), wide)
-        return tensor.permute([term.index(letter) for letter in output]).cast(dtype)
+def inner(self: Tensor, other: Operand) -> Tensor:
+    """The sums of products over the last axes of both; the other axes of this tensor come first.
 
-    def inner(self, other: Operand) -> Self:
-        """The sums of products over the last axes of both; the other axes of this tensor come first.
+    >>> Tensor([[1, 2], [3, 4]]).inner(Tensor([1, 10])).tolist()
+    [21, 43]
+    """
+    right = as_tensor(self, other, "inner")
+    if not self.ndim or not right.ndim:
+        return self * right
+    return self.tensordot(right, ([-1], [-1]))
 
-        >>> Tensor([[1, 2], [3, 4]]).inner(Tensor([1, 10])).tolist()
-        [21, 43]
-        """
-        right = as_tensor(self, other, "inner")
-        if not self.ndim or not right.ndim:
-            return self * right
-        return self.tensordot(right, ([-1], [-1]))
 
-    def tensordot(self, other: Operand, axes: Any = 2, *, dims: Any = None) -> Self:
-        """The sums of products over pairs of axes: the last `axes` and the first, or lists of axes for both.
+def tensordot(self: Tensor, other: Operand, axes: Any = 2, *, dims: Any = None) -> Tensor:
+    """The sums of products over pairs of axes: the last `axes` and the first, or lists of axes for both.
 
-        dims: PyTorch's name of `axes`. A paired axis of size 1 broadcasts. Raises ShapeError.
+    dims: PyTorch's name of `axes`. A paired axis of size 1 broadcasts. Raises ShapeError.
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([[1, 2], [3, 4]]).tensordot(Tensor([1, 1]), 1).tolist()
-        [3, 7]
-        """
-        left: Any = self
-        right: Any = as_tensor(left, other, "tensordot")
-        first, second = products.paired_axes(left, right, axis_or_dim(axes, dims, "tensordot", 2))
-        for one, two in zip(first, second):
-            if left.shape[one] == 1:
-                right = right.sum(two, True, right.dtype)
-            elif right.shape[two] == 1:
-                left = left.sum(one, True, left.dtype)
-        return products.tensordot(left, right, (first, second))  # type: ignore[no-any-return]
+    >>> from rulegrad import Tensor
+    >>> Tensor([[1, 2], [3, 4]]).tensordot(Tensor([1, 1]), 1).tolist()
+    [3, 7]
+    """
+    from rulegrad.tensor.linalg import products
 
-    def vecdot(self, other: Operand, axis: int = -1) -> Self:
-        """The sums of products along one axis; the others broadcast.
+    left: Any = self
+    right: Any = as_tensor(left, other, "tensordot")
+    first, second = products.paired_axes(left, right, axis_or_dim(axes, dims, "tensordot", 2))
+    for one, two in zip(first, second):
+        if left.shape[one] == 1:
+            right = right.sum(two, True, right.dtype)
+        elif right.shape[two] == 1:
+            left = left.sum(one, True, left.dtype)
+    return products.tensordot(left, right, (first, second))
 
-        >>> Tensor([[1, 2], [3, 4]]).vecdot(Tensor([1, 10])).tolist()
-        [21, 43]
-        """
-        left: Any = self
-        return products.vecdot(left, as_tensor(left, other, "vecdot"), axis)  # type: ignore[no-any-return]
 
-    def cross(self, other: Operand, dim: int = -1) -> Self:
-        """The cross products of vectors of 3 elements along `dim`; the other axes broadcast.
+def vecdot(self: Tensor, other: Operand, axis: int = -1) -> Tensor:
+    """The sums of products along one axis; the others broadcast.
 
-        >>> Tensor([1, 0, 0]).cross(Tensor([0, 1, 0])).tolist()
-        [0, 0, 1]
-        """
-        left: Any = self
-        return products.cross(left, as_tensor(left, other, "cross"), dim)  # type: ignore[no-any-return]
+    >>> Tensor([[1, 2], [3, 4]]).vecdot(Tensor([1, 10])).tolist()
+    [21, 43]
+    """
+    from rulegrad.tensor.linalg import products
 
-    def kron(self, other: Operand) -> Self:
-        """The Kronecker product: this tensor with each element replaced by it times the other.
+    left: Any = self
+    return products.vecdot(left, as_tensor(left, other, "vecdot"), axis)
 
-        >>> from rulegrad import Tensor
-        >>> Tensor([1, 10]).kron(Tensor([1, 2])).tolist()
-        [1, 2, 10, 20]
-        """
-        right = as_tensor(self, other, "kron")
-        rank = max(self.ndim, right.ndim)
-        shapes = [(1,) * (rank - t.ndim) + t.shape for t in (self, right)]
-        first = self.reshape([part for n in shapes[0] for part in (n, 1)])
-        second = right.reshape([part for n in shapes[1] for part in (1, n)])
-        return (first * second).reshape([m * n for m, n in zip(*shapes)])
+
+def cross(self: Tensor, other: Operand, dim: int = -1) -> Tensor:
+    """The cross products of vectors of 3 elements along `dim`; the other axes broadcast.
+
+    >>> Tensor([1, 0, 0]).cross(Tensor([0, 1, 0])).tolist()
+    [0, 0, 1]
+    """
+    from rulegrad.tensor.linalg import products
+
+    left: Any = self
+    return products.cross(left, as_tensor(left, other, "cross"), dim)
+
+
+def kron(self: Tensor, other: Operand) -> Tensor:
+    """The Kronecker product: this tensor with each element replaced by it times the other.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor([1, 10]).kron(Tensor([1, 2])).tolist()
+    [1, 2, 10, 20]
+    """
+    right = as_tensor(self, other, "kron")
+    rank = max(self.ndim, right.ndim)
+    shapes = [(1,) * (rank - t.ndim) + t.shape for t in (self, right)]
+    first = self.reshape([part for n in shapes[0] for part in (n, 1)])
+    second = right.reshape([part for n in shapes[1] for part in (1, n)])
+    return (first * second).reshape([m * n for m, n in zip(*shapes)])
 
 
 def _parsed(formula: str, shapes: list[tuple[int, ...]]) -> tuple[list[str], str]:

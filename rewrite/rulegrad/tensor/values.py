@@ -1,0 +1,202 @@
+"""The values of tensors on the host and on other devices: numpy, item, tolist, to, assign."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from rulegrad.errors import DtypeError, ShapeError
+from rulegrad.interpreter import movement
+from rulegrad.ir import UOp
+from rulegrad.ir.dtype import ALL, as_dtype
+from rulegrad.runtime import devices
+from rulegrad.runtime.buffer import Buffer
+from rulegrad.tensor.aliasing import renew
+from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.operands import as_operand
+from rulegrad.tensor.realize import realize_all
+from rulegrad.tensor.storage import device_name, upload
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rulegrad.tensor.tensor import Tensor
+
+    Array: TypeAlias = NDArray[Any]
+
+
+def _shown(uop: UOp) -> Array | None:
+    """The values of a node that only shows a constant or what is in memory; None for others."""
+    node, moves = movement.origin(uop)
+    if node.op not in ("BUFFER", "CONST"):
+        return None
+
+    def moved(values: Array) -> Array:
+        for move in moves:
+            values = movement.function(move, 0)(values)
+        return values
+
+    if node.op == "BUFFER":
+        part: Array | None = Buffer.of(node).part(moved, as_dtype(uop.dtype).itemsize * math.prod(uop.shape))
+        return part
+    return np.array(moved(np.asarray(node.attrs["value"]).astype(as_dtype(node.dtype).numpy)), order="C")
+
+
+def realize(self: Tensor, *others: TensorCore) -> Tensor:
+    """Compute this tensor (and the others) now; `Tensor.realize(a, b)` may share kernels between them.
+
+    >>> x = Tensor([1, 2]) + 1
+    >>> x.uop.op, x.realize().uop.op
+    ('ADD', 'BUFFER')
+    """
+    realize_all([self, *others])
+    return self
+
+
+def numpy(self: Tensor) -> Array:
+    """The values as a new NumPy array (ml_dtypes' dtype for bfloat16 and fp8).
+
+    Constants and parts of what is in memory are read as they are, without a kernel.
+
+    >>> Tensor([0.5, 2.0]).numpy()
+    array([0.5, 2. ], dtype=float32)
+    """
+    renew(self)
+    if self._uop.op != "BUFFER" and (shown := _shown(self._uop)) is not None:
+        return shown
+    realize_all([self])
+    values: Array = Buffer.of(self._uop).numpy()
+    return values
+
+
+def as_array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Array:
+    if copy is False:
+        raise ValueError("a tensor has no memory that NumPy could share: its values are always copied")
+    values = self.numpy()
+    return values if dtype is None else values.astype(dtype, copy=False)
+
+
+def item(self: Tensor) -> Any:
+    """The value of a tensor with one element, as a Python number. Raises ShapeError for more.
+
+    >>> Tensor([0.5]).item()
+    0.5
+    """
+    if self.size != 1:
+        raise ShapeError(
+            f"item: the shape {self.shape} has {self.size} elements, not one; use tolist, or index it first"
+        )
+    return self.tolist() if not self.ndim else self.numpy().reshape(()).tolist()
+
+
+def tolist(self: Tensor) -> Any:
+    """The values as nested lists of Python numbers (a number for a scalar).
+
+    >>> Tensor([[1, 2], [3, 4]]).tolist(), Tensor(0.5).tolist()
+    ([[1, 2], [3, 4]], 0.5)
+    """
+    values = self.numpy()
+    # ml_dtypes' numbers stay NumPy scalars in lists; float32 holds them all.
+    return (values.astype(np.float32) if values.dtype.kind == "V" else values).tolist()
+
+
+def as_float(self: Tensor) -> float:
+    return float(self.item())
+
+
+def as_int(self: Tensor) -> int:
+    return int(self.item())
+
+
+def truth(self: Tensor) -> bool:
+    if self.size != 1:
+        raise ShapeError(
+            f"bool: the truth of {self.size} elements (shape {self.shape}) is not defined; use .any() or .all()"
+        )
+    return bool(self.item())
+
+
+def as_index(self: Tensor) -> int:
+    if self.dtype.is_float:
+        raise TypeError(f"a tensor of dtype {self.dtype} is not an integer; cast it to one first")
+    return int(self.item())
+
+
+def to(
+    self: Tensor,
+    target: Any = None,
+    dtype: Any = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    *,
+    device: str | None = None,
+) -> Tensor:
+    """The same values on another device, in another dtype, or as those of another tensor.
+
+    target: a device's name, a dtype, or a tensor whose device and dtype are taken. This tensor itself is returned
+    when nothing changes, unless `copy` asks for a new one. Between devices the values go through the host, and the
+    copy has no gradient. non_blocking: PyTorch's; nothing is waited for anyway.
+    Raises DeviceError for an unknown device and DtypeError for an unknown dtype.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor([1, 2]).to("float64").dtype, Tensor([1, 2]).to("numpy").device
+    (DType('float64'), 'numpy')
+    """
+    if isinstance(dtype, bool):  # `to(dtype, non_blocking, copy)`
+        dtype, non_blocking, copy = None, dtype, non_blocking
+    if isinstance(target, TensorCore):
+        device, dtype = target.device, target.dtype
+    elif target is not None and (not isinstance(target, str) or target in ALL):
+        dtype = target
+    elif target is not None:
+        device = target
+    name = device_name(device) or self.device
+    moved = self if name == self.device else _moved(self, name)
+    wanted = moved.dtype if dtype is None else as_dtype(dtype)
+    if wanted != moved.dtype:
+        return moved._result(UOp("CAST", (moved.uop,), wanted))
+    return moved._same() if copy and moved is self else moved
+
+
+def _moved(self: Tensor, device: str) -> Tensor:
+    buffer = upload(self.numpy(), device)
+    return self._new(buffer.uop, buffer, buffer.device)
+
+
+def cpu(self: Tensor) -> Tensor:
+    """This tensor when its device is the CPU, through whatever backend; else a copy on `numpy`.
+
+    >>> Tensor([1, 2]).cpu().tolist()
+    [1, 2]
+    """
+    return self if devices.kind_of(self.device) in ("cpu", "interpreter") else self.to("numpy")
+
+
+def assign(self: Tensor, value: TensorCore | Array | Sequence[Any]) -> Tensor:
+    """Take the values of `value`, of the same shape and dtype, and forget the old ones. Returns the tensor.
+
+    Lists and arrays are converted to the dtype. A leaf with a gradient stays one. Graphs that were built on the
+    old values keep them.
+
+    >>> x = Tensor([1, 2])
+    >>> y = x + 1
+    >>> x.assign([5, 6]).tolist(), y.tolist()
+    ([5, 6], [2, 3])
+    """
+    if not isinstance(value, TensorCore):
+        value = type(self)(as_operand(self, value, "assign"), self.dtype, self._device or None)
+    if value.shape != self.shape:
+        raise ShapeError(f"assign: the shapes {self.shape} and {value.shape} differ; reshape or expand first")
+    if value.dtype != self.dtype:
+        raise DtypeError(f"assign: a {value.dtype} tensor into a {self.dtype} one; cast it first")
+    self._replace(value)
+    return self
+
+
+def text(self: Tensor) -> str:
+    text = np.array2string(self.numpy(), separator=", ", prefix="Tensor(")
+    gradient = ", requires_grad=True" if self.requires_grad else ""
+    return f"Tensor({text}, dtype={self.dtype}, device={self.device}{gradient})"
