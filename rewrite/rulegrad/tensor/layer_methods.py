@@ -1,4 +1,4 @@
-"""What the layers of networks compute, as methods of a tensor: convolutions, pools, activations, norms, losses."""
+"""The methods of a tensor that layers of networks are made of: convolutions, pools, activations, norms, losses."""
 
 from __future__ import annotations
 

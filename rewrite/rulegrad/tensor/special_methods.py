@@ -1,4 +1,4 @@
-"""What Python and NumPy ask of a tensor by names of their own: `a + b`, `len(a)`, `a[0]`, `np.sin(a)`."""
+"""The methods by which Python and NumPy find their operations on tensors: `a + b`, `len(a)`, `a[0]`, `np.sin(a)`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rows of `Tensor` are made with: typed properties, and the names that methods have in help and in errors."""
+"""Helpers of the table of methods: typed properties, and the names that methods have in help and in errors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """`Tensor`: an array whose operations build a graph, which is compiled and run when its values are needed.
 
 The class is a table. A row says which function a method is: `exp, exp_ = with_in_place(transcendental.exp)` is the
-method `exp` and its in-place form; `a = b = …` is one method with two names. Functions are in the modules of this folder.
+method `exp` and its in-place form; `a = b = …` is one method with two names. Functions are in
+the modules of this folder.
 """
 
 from __future__ import annotations
