@@ -21,6 +21,7 @@ from rulegrad.tensor import fft, special
 from rulegrad.tensor.axes import one_axis
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.inplace import become
+from rulegrad.tensor.movement import squeeze_ones
 from rulegrad.tensor.numpy_nan_functions import NAN_FUNCTIONS
 from rulegrad.tensor.operands import as_tensor, result_dtype
 from rulegrad.tensor.storage import is_weak_scalar
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 #: NumPy's elementwise functions whose method has another name; the others have the same.
 _METHODS: Final = {
-    "absolute": "abs",
-    "bitwise_invert": "bitwise_not",
     "conjugate": "conj",
     "degrees": "rad2deg",
     "divmod": "__divmod__",
@@ -109,7 +108,6 @@ _FUNCTIONS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "searchsorted": ("searchsorted", {"v": "values", "side": "side"}),
     "sinc": ("sinc", {}),
     "sort": ("sort", {"axis": "axis"}),
-    "squeeze": ("_squeezed", {"axis": "axis"}),
     "std": ("std", {**_AXES, "ddof": "correction", "correction": "correction"}),
     "sum": ("sum", _TYPED),
     "swapaxes": ("swapaxes", {"axis1": "", "axis2": ""}),
@@ -413,5 +411,6 @@ _SPECIAL: Final[dict[str, Callable[..., Any]]] = {
     "shape": lambda a: a.shape,
     "size": _size,
     "split": _split,
+    "squeeze": squeeze_ones,
     "where": _where,
 }
