@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rulegrad.engine import load_rules, rewrite
     from rulegrad.ir import UOp
     from rulegrad.ir import dtype as dtypes
-    from rulegrad.nn.checkpoint_files import load, save
+    from rulegrad.nn._checkpoint_files import load, save
     from rulegrad.runtime.devices import load_backend
     from rulegrad.runtime.memory import memory_report, peak_memory, reset_peak_memory
     from rulegrad.runtime.profile import profile
@@ -50,7 +50,7 @@ _PLACES = {
     "jacobian": ("rulegrad.tensor.functional", "jacobian"),
     "jvp": ("rulegrad.tensor.functional", "jvp"),
     "linalg": ("rulegrad.linalg", ""),
-    "load": ("rulegrad.nn.checkpoint_files", "load"),
+    "load": ("rulegrad.nn._checkpoint_files", "load"),
     "load_backend": ("rulegrad.runtime.devices", "load_backend"),
     "load_rules": ("rulegrad.engine", "load_rules"),
     "manual_seed": ("rulegrad.tensor.generators", "manual_seed"),
@@ -63,7 +63,7 @@ _PLACES = {
     "profile": ("rulegrad.runtime.profile", "profile"),
     "reset_peak_memory": ("rulegrad.runtime.memory", "reset_peak_memory"),
     "rewrite": ("rulegrad.engine", "rewrite"),
-    "save": ("rulegrad.nn.checkpoint_files", "save"),
+    "save": ("rulegrad.nn._checkpoint_files", "save"),
     "set_rng_state": ("rulegrad.tensor.generators", "set_rng_state"),
     "signal": ("rulegrad.signal", ""),
     "special": ("rulegrad.special", ""),
@@ -128,4 +128,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

@@ -192,3 +192,7 @@ class ConfigError(RulegradError, ValueError):
         ...
     rulegrad.errors.ConfigError: interpolate: mode='cubist'...
     """
+
+
+def __dir__() -> list[str]:
+    return [name for name in globals() if name.endswith("Error")]

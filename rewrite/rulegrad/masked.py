@@ -28,6 +28,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 # ---- reductions ----
 
 

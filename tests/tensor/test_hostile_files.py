@@ -16,8 +16,8 @@ import pytest
 from rulegrad import Tensor
 from rulegrad.errors import FileError
 from rulegrad.ir.dtype import as_dtype
+from rulegrad.nn._torch_files import Name
 from rulegrad.nn.state import safe_load, safe_open, torch_load
-from rulegrad.nn.torch_files import Name
 
 FLOAT32 = b"ctorch\nfloat32\n"
 REBUILD = b"ctorch._utils\n_rebuild_tensor_v2\n"

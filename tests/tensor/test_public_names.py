@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
 import pydoc
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
 import rulegrad
-from rulegrad import Tensor
+from rulegrad import Tensor, nn, optim, signal
 
 HEAVY = ["pyopencl", "ml_dtypes", "networkx", "sklearn", "tqdm", "safetensors", "rulegrad.tensor", "rulegrad._core"]
 
@@ -18,7 +21,26 @@ HEAVY = ["pyopencl", "ml_dtypes", "networkx", "sklearn", "tqdm", "safetensors", 
 def test_every_public_name_is_there():
     for name in rulegrad.__all__:
         assert getattr(rulegrad, name) is not None
-    assert set(rulegrad.__all__) <= set(dir(rulegrad))
+
+
+NAMESPACES = """rulegrad rulegrad.array_api rulegrad.array_api.fft rulegrad.array_api.linalg rulegrad.fft rulegrad.linalg
+    rulegrad.masked rulegrad.nn rulegrad.nn.functional rulegrad.nn.init rulegrad.nn.state rulegrad.nn.utils rulegrad.optim
+    rulegrad.optim.lr_scheduler rulegrad.optim.swa_utils rulegrad.signal rulegrad.signal.windows rulegrad.special"""
+
+
+@pytest.mark.parametrize("name", NAMESPACES.split())
+def test_completion_shows_public_names_only(name: str) -> None:
+    """No module that implements a namespace is a name of it, nor what it imports."""
+    module = importlib.import_module(name)
+    shown = {one for one in dir(module) if not one.startswith("_")}
+    assert shown == {one for one in module.__all__ if not one.startswith("_")}
+
+
+@pytest.mark.parametrize("package", [nn, optim, signal])
+def test_files_that_implement_a_namespace_have_private_names(package: ModuleType) -> None:
+    """Unless the module is a public name: `from rulegrad.nn import _walking` is no promise to anybody."""
+    files = {module.name for module in pkgutil.iter_modules(package.__path__)}
+    assert {name for name in files if not name.startswith("_")} <= set(package.__all__)
 
 
 def test_packages_show_no_modules_of_their_implementation():

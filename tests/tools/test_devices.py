@@ -62,7 +62,7 @@ def test_devices_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
-    assert "devices        What devices there are" in capsys.readouterr().out
+    assert "devices        The devices that were found" in capsys.readouterr().out
 
 
 def test_a_reader_that_has_enough() -> None:

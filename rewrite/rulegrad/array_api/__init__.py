@@ -314,3 +314,7 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

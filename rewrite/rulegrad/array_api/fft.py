@@ -17,6 +17,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def fft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """X[k] = sum of x[j] exp(-2 pi i j k / n) over j, along `axis`; complex.
 

@@ -21,6 +21,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 # ---- decompositions ----
 
 

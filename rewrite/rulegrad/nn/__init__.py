@@ -10,7 +10,7 @@ the functions in `nn.state`.
 """
 
 from rulegrad.nn import functional, init, state, utils
-from rulegrad.nn.activation import (
+from rulegrad.nn._activation import (
     CELU,
     ELU,
     GELU,
@@ -40,27 +40,13 @@ from rulegrad.nn.activation import (
     Tanhshrink,
     Threshold,
 )
-from rulegrad.nn.attention import MultiheadAttention
-from rulegrad.nn.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
-from rulegrad.nn.convolution import (
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    ConvTranspose1d,
-    ConvTranspose2d,
-    ConvTranspose3d,
-)
-from rulegrad.nn.dropout import (
-    AlphaDropout,
-    Dropout,
-    Dropout1d,
-    Dropout2d,
-    Dropout3d,
-    FeatureAlphaDropout,
-)
-from rulegrad.nn.embedding import Embedding, EmbeddingBag
-from rulegrad.nn.linear import Bilinear, Flatten, Identity, Linear, Unflatten
-from rulegrad.nn.losses import (
+from rulegrad.nn._attention import MultiheadAttention
+from rulegrad.nn._container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from rulegrad.nn._convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from rulegrad.nn._dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
+from rulegrad.nn._embedding import Embedding, EmbeddingBag
+from rulegrad.nn._linear import Bilinear, Flatten, Identity, Linear, Unflatten
+from rulegrad.nn._losses import (
     BCELoss,
     BCEWithLogitsLoss,
     CosineEmbeddingLoss,
@@ -85,8 +71,8 @@ from rulegrad.nn.losses import (
     TripletMarginLoss,
     TripletMarginWithDistanceLoss,
 )
-from rulegrad.nn.module import Module
-from rulegrad.nn.normalization import (
+from rulegrad.nn._module import Module
+from rulegrad.nn._normalization import (
     BatchNorm1d,
     BatchNorm2d,
     BatchNorm3d,
@@ -98,7 +84,7 @@ from rulegrad.nn.normalization import (
     LocalResponseNorm,
     RMSNorm,
 )
-from rulegrad.nn.padding import (
+from rulegrad.nn._padding import (
     CircularPad1d,
     CircularPad2d,
     CircularPad3d,
@@ -115,8 +101,8 @@ from rulegrad.nn.padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
-from rulegrad.nn.parameter import Parameter
-from rulegrad.nn.pooling import (
+from rulegrad.nn._parameter import Parameter
+from rulegrad.nn._pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
     AdaptiveAvgPool3d,
@@ -138,8 +124,8 @@ from rulegrad.nn.pooling import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
-from rulegrad.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
-from rulegrad.nn.shuffle import (
+from rulegrad.nn._recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
+from rulegrad.nn._shuffle import (
     ChannelShuffle,
     Fold,
     PixelShuffle,
@@ -149,7 +135,7 @@ from rulegrad.nn.shuffle import (
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
 )
-from rulegrad.nn.transformer import (
+from rulegrad.nn._transformer import (
     Transformer,
     TransformerDecoder,
     TransformerDecoderLayer,

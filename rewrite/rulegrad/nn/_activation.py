@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.nn import init
-from rulegrad.nn.module import Layer
+from rulegrad.nn._module import Layer
 from rulegrad.tensor.tensor import Tensor
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
-from rulegrad.nn.steps import kept, split
+from rulegrad.nn._steps import kept, split
 from rulegrad.tensor.losses import Reduction
 from rulegrad.tensor.tensor import Tensor
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.nn import init
-from rulegrad.nn.linear import Linear
-from rulegrad.nn.module import Described
+from rulegrad.nn._linear import Linear
+from rulegrad.nn._module import Described
 from rulegrad.tensor.attention import attention_shares
 from rulegrad.tensor.tensor import Tensor
 

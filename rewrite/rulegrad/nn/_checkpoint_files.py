@@ -16,8 +16,8 @@ from typing import Any, Final
 import numpy as np
 
 from rulegrad.errors import DtypeError, FileError, FileMissingError
-from rulegrad.nn.safetensors_files import SafetensorsFile, safe_open, safe_save
-from rulegrad.nn.torch_files import torch_load
+from rulegrad.nn._safetensors_files import SafetensorsFile, safe_open, safe_save
+from rulegrad.nn._torch_files import torch_load
 from rulegrad.tensor.generators import get_rng_state, set_rng_state
 from rulegrad.tensor.tensor import Tensor
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import ShapeError
-from rulegrad.nn import walking
-from rulegrad.nn.module import Module
-from rulegrad.nn.parameter import Parameter
+from rulegrad.nn import _walking as walking
+from rulegrad.nn._module import Module
+from rulegrad.nn._parameter import Parameter
 from rulegrad.tensor.tensor import Tensor
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.nn import init
-from rulegrad.nn.module import Described, Layer
+from rulegrad.nn._module import Described, Layer
 from rulegrad.tensor.convolution import one_for_each_axis
 from rulegrad.tensor.tensor import Tensor
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rulegrad.errors import ShapeError
 from rulegrad.nn import init
-from rulegrad.nn.module import Described, Layer
+from rulegrad.nn._module import Described, Layer
 from rulegrad.tensor.tensor import Tensor
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rulegrad.nn import loss_functions
-from rulegrad.nn.alignment import ctc_loss
-from rulegrad.nn.module import Described
+from rulegrad.nn import _loss_functions as loss_functions
+from rulegrad.nn._alignment import ctc_loss
+from rulegrad.nn._module import Described
 from rulegrad.tensor.losses import Reduction
 from rulegrad.tensor.tensor import Tensor
 

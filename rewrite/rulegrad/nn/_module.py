@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import RulegradError
-from rulegrad.nn import state, walking
-from rulegrad.nn.parameter import Parameter, mark
+from rulegrad.nn import _walking as walking
+from rulegrad.nn import state
+from rulegrad.nn._parameter import Parameter, mark
 from rulegrad.tensor.tensor import Tensor
 
 if TYPE_CHECKING:

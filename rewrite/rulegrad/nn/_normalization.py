@@ -7,7 +7,7 @@ from typing import Any
 
 from rulegrad.errors import ShapeError
 from rulegrad.nn import init
-from rulegrad.nn.module import Layer
+from rulegrad.nn._module import Layer
 from rulegrad.tensor import updates
 from rulegrad.tensor.axes import integers
 from rulegrad.tensor.tensor import Tensor

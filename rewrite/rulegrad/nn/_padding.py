@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rulegrad.errors import ShapeError
+from rulegrad.nn._module import Layer
 from rulegrad.nn.functional import pad
-from rulegrad.nn.module import Layer
 from rulegrad.tensor.axes import integers
 from rulegrad.tensor.tensor import Tensor
 

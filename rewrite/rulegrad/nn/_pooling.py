@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rulegrad.nn.module import Described, Layer
-from rulegrad.nn.pooling_functions import (
-    fractional_max_pool2d,
-    fractional_max_pool3d,
-    lp_pool1d,
-    lp_pool2d,
-    lp_pool3d,
-)
+from rulegrad.nn._module import Described, Layer
+from rulegrad.nn._pooling_functions import fractional_max_pool2d, fractional_max_pool3d, lp_pool1d, lp_pool2d, lp_pool3d
 from rulegrad.tensor.tensor import Tensor
 
 Extents = int | Sequence[int]

@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.nn import init
-from rulegrad.nn.module import Described
-from rulegrad.nn.steps import kept, linked, split
+from rulegrad.nn._module import Described
+from rulegrad.nn._steps import kept, linked, split
 from rulegrad.tensor.tensor import Tensor
 
 #: The state of one layer: one tensor, or the two of an LSTM.

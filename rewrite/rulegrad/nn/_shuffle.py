@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rulegrad.errors import ShapeError
-from rulegrad.nn.module import Layer
+from rulegrad.nn._module import Layer
 from rulegrad.tensor.tensor import Tensor
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from rulegrad.errors import FileError, FileMissingError, RulegradError
 from rulegrad.ir.dtype import ALL, as_dtype
-from rulegrad.nn.torch_pickle import Name, Unpickler
+from rulegrad.nn._torch_pickle import Name, Unpickler
 from rulegrad.tensor.tensor import Tensor
 
 _STORAGES: Final = {

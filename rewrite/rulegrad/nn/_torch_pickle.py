@@ -239,7 +239,7 @@ def check_size(value: Any) -> None:
     ...     bomb = (bomb, bomb)
     >>> check_size(bomb)
     Traceback (most recent call last):
-    rulegrad.nn.torch_pickle.DamagedError: more than 10,000,000 values, as its structure repeats them
+    rulegrad.nn._torch_pickle.DamagedError: more than 10,000,000 values, as its structure repeats them
     """
     sizes: dict[int, int | None] = {}  # None: this container is being looked through
     stack: list[tuple[Any, bool]] = [(value, False)]

@@ -9,12 +9,12 @@ from typing import Any
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.nn import init
-from rulegrad.nn.attention import MultiheadAttention
-from rulegrad.nn.container import ModuleList
-from rulegrad.nn.dropout import Dropout
-from rulegrad.nn.linear import Linear
-from rulegrad.nn.module import Described
-from rulegrad.nn.normalization import LayerNorm
+from rulegrad.nn._attention import MultiheadAttention
+from rulegrad.nn._container import ModuleList
+from rulegrad.nn._dropout import Dropout
+from rulegrad.nn._linear import Linear
+from rulegrad.nn._module import Described
+from rulegrad.nn._normalization import LayerNorm
 from rulegrad.tensor.tensor import Tensor
 
 Activation = str | Callable[[Tensor], Tensor]

@@ -12,28 +12,28 @@ from collections.abc import Sequence
 from typing import Any
 
 from rulegrad.errors import ConfigError, ShapeError
-from rulegrad.nn.activation import gumbel_softmax, rrelu, softplus
-from rulegrad.nn.alignment import ctc_loss
-from rulegrad.nn.attention import multi_head_attention_forward
-from rulegrad.nn.convolution import check_padding
-from rulegrad.nn.dropout import alpha_dropped, channels_of, dropped_channels
-from rulegrad.nn.embedding import embedding, embedding_bag
-from rulegrad.nn.linear import bilinear
-from rulegrad.nn.loss_functions import (
+from rulegrad.nn._activation import gumbel_softmax, rrelu, softplus
+from rulegrad.nn._alignment import ctc_loss
+from rulegrad.nn._attention import multi_head_attention_forward
+from rulegrad.nn._convolution import check_padding
+from rulegrad.nn._dropout import alpha_dropped, channels_of, dropped_channels
+from rulegrad.nn._embedding import embedding, embedding_bag
+from rulegrad.nn._linear import bilinear
+from rulegrad.nn._loss_functions import (
     linear_cross_entropy,
     multilabel_margin_loss,
     multilabel_soft_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from rulegrad.nn.pooling_functions import (
+from rulegrad.nn._pooling_functions import (
     fractional_max_pool2d,
     fractional_max_pool3d,
     lp_pool1d,
     lp_pool2d,
     lp_pool3d,
 )
-from rulegrad.nn.sampling import affine_grid, grid_sample
-from rulegrad.nn.shuffle import channel_shuffle, pixel_shuffle, pixel_unshuffle
+from rulegrad.nn._sampling import affine_grid, grid_sample
+from rulegrad.nn._shuffle import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from rulegrad.tensor.losses import check_labels
 from rulegrad.tensor.tensor import Tensor
 from rulegrad.tensor.torch_shapes import pairs_of_axes
@@ -151,6 +151,11 @@ __all__ = [
     "upsample_bilinear",
     "upsample_nearest",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 # ---- activations: `inplace` changes nothing here ----
 

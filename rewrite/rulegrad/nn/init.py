@@ -11,6 +11,16 @@ from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.tensor import Tensor
 
+__all__ = [
+    "calculate_gain", "constant_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_", "orthogonal_",
+    "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_", "zeros_",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 #: What the fan is: the inputs that each output adds up, or the outputs that each input goes to.
 Fan = Literal["fan_in", "fan_out"]
 

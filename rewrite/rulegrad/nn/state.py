@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from rulegrad.errors import RulegradError, ShapeError
-from rulegrad.nn import walking
-from rulegrad.nn.safetensors_files import SafetensorsFile, safe_load, safe_open, safe_save
-from rulegrad.nn.torch_files import torch_load
+from rulegrad.nn import _walking as walking
+from rulegrad.nn._safetensors_files import SafetensorsFile, safe_load, safe_open, safe_save
+from rulegrad.nn._torch_files import torch_load
 from rulegrad.tensor.aliasing import leave
 from rulegrad.tensor.tensor import Tensor
 
@@ -23,6 +23,10 @@ __all__ = [
     "safe_save",
     "torch_load",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class IncompatibleKeys(NamedTuple):

@@ -13,6 +13,10 @@ from rulegrad.tensor.tensor import Tensor
 __all__ = ["clip_grad_norm_", "clip_grad_value_"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def clip_grad_norm_(
     parameters: Tensor | Iterable[Tensor],
     max_norm: float,

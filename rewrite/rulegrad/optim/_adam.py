@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rulegrad.errors import ConfigError, DtypeError
-from rulegrad.optim.optimizer import Numbers, Optimizer, Parameters, with_decay
+from rulegrad.optim._optimizer import Numbers, Optimizer, Parameters, with_decay
 from rulegrad.tensor.tensor import Tensor
 
 

@@ -7,8 +7,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from rulegrad.errors import ConfigError
-from rulegrad.optim.optimizer import Optimizer
-from rulegrad.optim.schedule import LRScheduler
+from rulegrad.optim._optimizer import Optimizer
+from rulegrad.optim._schedule import LRScheduler
 
 
 class StepLR(LRScheduler):

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from rulegrad.errors import ConfigError
-from rulegrad.optim.optimizer import Optimizer
-from rulegrad.optim.schedule import LRScheduler, for_each_group
+from rulegrad.optim._optimizer import Optimizer
+from rulegrad.optim._schedule import LRScheduler, for_each_group
 
 
 class _Cycling(LRScheduler):

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from rulegrad.errors import ConfigError, RulegradError, ShapeError
-from rulegrad.nn.parameter import Parameter
-from rulegrad.nn.walking import Walked
+from rulegrad.nn._parameter import Parameter
+from rulegrad.nn._walking import Walked
 from rulegrad.tensor import updates
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.realize import needs_buffer, realize_all

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from rulegrad.errors import ConfigError
-from rulegrad.nn.walking import Walked
-from rulegrad.optim.optimizer import Optimizer
-from rulegrad.optim.schedule import for_each_group
+from rulegrad.nn._walking import Walked
+from rulegrad.optim._optimizer import Optimizer
+from rulegrad.optim._schedule import for_each_group
 
 _STATE = ("best", "num_bad_epochs", "cooldown_counter", "last_epoch")
 

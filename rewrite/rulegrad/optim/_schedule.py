@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rulegrad.errors import ConfigError
-from rulegrad.nn.walking import Walked
-from rulegrad.optim.optimizer import Optimizer
+from rulegrad.nn._walking import Walked
+from rulegrad.optim._optimizer import Optimizer
 
 #: A factor by the epoch, or one such function for each group.
 Factors = Callable[[int], float] | Sequence[Callable[[int], float]]

@@ -4,7 +4,7 @@ Names and arguments are PyTorch's. A schedule reads the rates that the optimiser
 there: what is changed by hand in between does not last.
 """
 
-from rulegrad.optim.curves import (
+from rulegrad.optim._curves import (
     ConstantLR,
     CosineAnnealingLR,
     CosineAnnealingWarmRestarts,
@@ -14,9 +14,9 @@ from rulegrad.optim.curves import (
     PolynomialLR,
     StepLR,
 )
-from rulegrad.optim.cycles import CyclicLR, OneCycleLR
-from rulegrad.optim.plateau import ReduceLROnPlateau
-from rulegrad.optim.schedule import ChainedScheduler, LambdaLR, LRScheduler, MultiplicativeLR, SequentialLR
+from rulegrad.optim._cycles import CyclicLR, OneCycleLR
+from rulegrad.optim._plateau import ReduceLROnPlateau
+from rulegrad.optim._schedule import ChainedScheduler, LambdaLR, LRScheduler, MultiplicativeLR, SequentialLR
 
 __all__ = [
     "ChainedScheduler",
@@ -36,3 +36,7 @@ __all__ = [
     "SequentialLR",
     "StepLR",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

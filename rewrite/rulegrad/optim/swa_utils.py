@@ -10,15 +10,20 @@ from typing import Any, Literal
 import numpy as np
 
 from rulegrad.errors import ConfigError, ShapeError
-from rulegrad.nn import walking
-from rulegrad.nn.module import Module
-from rulegrad.nn.normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
-from rulegrad.optim.optimizer import Optimizer
-from rulegrad.optim.schedule import LRScheduler, for_each_group
+from rulegrad.nn import _walking as walking
+from rulegrad.nn._module import Module
+from rulegrad.nn._normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from rulegrad.optim._optimizer import Optimizer
+from rulegrad.optim._schedule import LRScheduler, for_each_group
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.tensor import Tensor
 
 __all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "update_bn"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 #: From the average so far, the parameter, and how many were averaged (a tensor), to the new average.
 Averaging = Callable[[Tensor, Tensor, Tensor], Tensor]

@@ -24,6 +24,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def _window(
     name: str,
     shape: Callable[[Tensor, int], Tensor],
