@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import ShapeError
 from rulegrad.tensor.axes import axis_or_dim
+from rulegrad.tensor.linalg import products
 from rulegrad.tensor.operands import as_tensor, result_dtype, tensors_of
 from rulegrad.tensor.reduce import accumulation_dtype
 
@@ -67,8 +68,6 @@ def tensordot(self: Tensor, other: Operand, axes: Any = 2, *, dims: Any = None) 
     >>> Tensor([[1, 2], [3, 4]]).tensordot(Tensor([1, 1]), 1).tolist()
     [3, 7]
     """
-    from rulegrad.tensor.linalg import products
-
     left: Any = self
     right: Any = as_tensor(left, other, "tensordot")
     first, second = products.paired_axes(left, right, axis_or_dim(axes, dims, "tensordot", 2))
@@ -86,8 +85,6 @@ def vecdot(self: Tensor, other: Operand, axis: int = -1) -> Tensor:
     >>> Tensor([[1, 2], [3, 4]]).vecdot(Tensor([1, 10])).tolist()
     [21, 43]
     """
-    from rulegrad.tensor.linalg import products
-
     left: Any = self
     return products.vecdot(left, as_tensor(left, other, "vecdot"), axis)
 
@@ -98,8 +95,6 @@ def cross(self: Tensor, other: Operand, dim: int = -1) -> Tensor:
     >>> Tensor([1, 0, 0]).cross(Tensor([0, 1, 0])).tolist()
     [0, 0, 1]
     """
-    from rulegrad.tensor.linalg import products
-
     left: Any = self
     return products.cross(left, as_tensor(left, other, "cross"), dim)
 
