@@ -35,7 +35,9 @@ NOT_HERE = {"cannot-compile", "conflicting-files", "failing-test"}
 
 def base() -> list[File]:
     """The op table and the limits, beside which each example is checked."""
-    return [parse_file((RULES / name).read_text(encoding="utf-8"), name) for name in ("ops/ops.rules", "ops/limits.rules")]
+    return [
+        parse_file((RULES / name).read_text(encoding="utf-8"), name) for name in ("ops/ops.rules", "ops/limits.rules")
+    ]
 
 
 def diagnostics_of(path: Path) -> list[Diagnostic]:

@@ -301,7 +301,8 @@ def test_a_target_is_extended(write: Write) -> None:
     before = engine.target_declaration("opencl")
     asks = 'function mine(n):\n    other: mine(n@_) -> {limit("mine")}\n        needs flag(mine)\n        test mine(1) -> 2\n'
     mine = write(
-        "mine.rules", f'{asks}limit mine: positive = 1\n    unit "mines"\n    doc "mine"\nflag mine\n    doc "mine"\ntarget opencl:\n    limit launch 1, mine 2\n    flag mine\n    literal inf "MINE"\n'
+        "mine.rules",
+        f'{asks}limit mine: positive = 1\n    unit "mines"\n    doc "mine"\nflag mine\n    doc "mine"\ntarget opencl:\n    limit launch 1, mine 2\n    flag mine\n    literal inf "MINE"\n',
     )
     with load_rules(mine):
         after = engine.target_declaration("opencl")

@@ -13,7 +13,7 @@ from rulegrad.tensor.storage import default_float
 
 from .data_types import BY_NAME, in_kind
 
-__all__ = ["Info", "__array_namespace_info__"]
+__all__ = ["__array_namespace_info__"]
 
 
 class Info:

@@ -49,19 +49,6 @@ def pair(first: Any, second: Any, operation: str) -> tuple[Any, Any]:
     return array(first, operation), array(second, operation)
 
 
-def unary(x: Any, method: str, operation: str = "") -> Tensor:
-    """The method of that name of an array, without arguments."""
-    result: Tensor = getattr(array(x, operation or method), method)()
-    return result
-
-
-def binary(first: Any, second: Any, method: str, operation: str = "") -> Tensor:
-    """The method of that name of two operands, of which one may be a Python scalar."""
-    left, right = pair(first, second, operation or method)
-    result: Tensor = getattr(left, method)(right)
-    return result
-
-
 def need_dtype(x: Tensor, fits: bool, operation: str, wanted: str) -> Tensor:
     """`x`, when `fits` says that its dtype is one of those `wanted`. Raises DtypeError."""
     if not fits:
