@@ -153,6 +153,16 @@ def test_no_two_packages_import_each_other() -> None:
     assert not both
 
 
+def test_backends_use_the_runtime() -> None:
+    """And what it stands on; the `numpy` backend, which interprets kernels, the interpreter of their graphs too."""
+    below = {"errors", "config", "support", "runtime", "backends"}  # and their own files
+    for path in (ROOT / "backends").rglob("*.py"):
+        allowed = below | ({"ir", "interpreter"} if path.parent.name == "numpy" else set())
+        found = imports_of(f"backends.{path.parent.name}.{path.stem}", path)
+        used = {package_of(target) for one in found if (target := inside(one)) is not None}
+        assert used <= allowed, path
+
+
 def test_imports_in_functions_have_a_reason() -> None:
     """Only what is loaded late on purpose: optional libraries, what few programs need, and what two modules need of each other."""
     wrong = [f"{f.module}:{f.line} {f.target}" for f in imports() if f.in_function and not f.reason]

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from rulegrad.lang import syntax
 from rulegrad.lang.checker.scope import NODE, Names, Scope
 from rulegrad.lang.checker.world import World
-from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS, Op
+from rulegrad.lang.notation import notation_of
+from rulegrad.lang.optable import Op
 
 
 def dtypes_of(world: World, scope: Scope, expression: syntax.Expression) -> Names | None:
@@ -39,20 +40,13 @@ def op_and_sources(
     world: World, scope: Scope, expression: syntax.Expression
 ) -> tuple[Op, Sequence[syntax.Expression]] | None:
     """The op that an expression builds or matches, when it is a single known one, and its sources."""
-    name, sources = "", []
-    if isinstance(expression, syntax.Infix):
-        name = INFIX_OPS.get(expression.operator, "") or SWAPPED_OPS.get(expression.operator, "")
-        sources = [expression.left, expression.right]
-    elif isinstance(expression, syntax.Prefix):
-        name, sources = PREFIX_OPS.get(expression.operator, ""), [expression.operand]
-    elif isinstance(expression, syntax.OpCall):
-        name, sources = expression.op, list(expression.arguments)
-    elif isinstance(expression, syntax.Call) and not _is_function(world, expression.function):
-        name = world.table.by_function_name.get(expression.function, "")
-        sources = list(expression.arguments)
+    found = notation_of(expression)
+    if found is None or (isinstance(expression, syntax.Call) and _is_function(world, found.name)):
+        return None
+    name = world.table.by_function_name.get(found.name, found.name)
     if scope.find(name) is not None or name not in world.table.ops:
         return None
-    return world.table.ops[name], sources
+    return world.table.ops[name], found.arguments
 
 
 def _is_function(world: World, name: str) -> bool:

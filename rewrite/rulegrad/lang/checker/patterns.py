@@ -22,7 +22,7 @@ from rulegrad.lang.checker.scope import CAPTURE, DTYPE, NODE, OP, SEQUENCE, VALU
 from rulegrad.lang.checker.views import check_view_arguments
 from rulegrad.lang.checker.world import World
 from rulegrad.lang.names import names_bound, values_of_view
-from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS
+from rulegrad.lang.notation import notation_of
 
 MOST_MEMBERS = 3  # of a multiset, besides the rest
 
@@ -84,7 +84,7 @@ class PatternChecker:
             self._refuse_choice(pattern, "`maybe`", kind)
             self.check(pattern.wrapped, kind)
         elif isinstance(pattern, syntax.Prefix):
-            if pattern.operator not in PREFIX_OPS:
+            if notation_of(pattern) is None:
                 self._misplaced(pattern, f"`{pattern.operator}`")
             self.check(pattern.operand, kind)
         elif isinstance(pattern, syntax.OpCall):
@@ -212,14 +212,13 @@ class PatternChecker:
     # ---- ops ----
 
     def _infix(self, pattern: syntax.Infix, kind: str) -> None:
-        operator = pattern.operator
-        name = INFIX_OPS.get(operator) or SWAPPED_OPS.get(operator)
-        if name is None:
+        found = notation_of(pattern)
+        if found is None:
             hint = "the ops are `&` and `|`; conditions stand after `if`"
-            message = f"`{operator}` cannot stand in a pattern"
+            message = f"`{pattern.operator}` cannot stand in a pattern"
             self.world.report("misplaced-expression", message, pattern.span, hint)
-        elif name in self.world.table.ops and not pattern.ordered:
-            self._refuse_const_first(frozenset((name,)), [pattern.left, pattern.right])
+        elif found.name in self.world.table.ops and not found.ordered:
+            self._refuse_const_first(frozenset((found.name,)), [pattern.left, pattern.right])
         self.check(pattern.left, kind)
         self.check(pattern.right, kind)
 

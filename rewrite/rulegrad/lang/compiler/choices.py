@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.expressions import compile_expression
-from rulegrad.lang.compiler.heads import CHAIN_OPS, bare, members_of, symbols_of, told_by_symbol
+from rulegrad.lang.compiler.heads import bare, members_of, symbols_of, told_by_symbol
 from rulegrad.lang.compiler.orders import Swapped, orders_of
 from rulegrad.lang.compiler.scope import Binding, Emitter, problem, with_names
 from rulegrad.lang.names import names_in, values_of_view
+from rulegrad.lang.notation import CHAIN_OPS
 from rulegrad.lang.walk import expressions_in
 
 LATEST = 10  # cost of what computes with names that other parts bind

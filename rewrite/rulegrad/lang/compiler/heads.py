@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.scope import Emitter, problem
 from rulegrad.lang.compiler.variants import Typed
-from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS
-
-CHAIN_OPS = {"sum": "ADD", "prod": "MUL", "all": "AND"}
+from rulegrad.lang.notation import CHAIN_OPS, notation_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,31 +25,18 @@ class Head:
 def head_of(e: Emitter, x: syntax.Expression) -> Head | None:
     """The op pattern that an expression is, or None for names, literals, multisets and views."""
     table = e.library.table
-    match x:
-        case syntax.Infix(operator=operator) if operator in INFIX_OPS or operator in SWAPPED_OPS:
-            op = INFIX_OPS.get(operator) or SWAPPED_OPS[operator]
-            arguments = (x.right, x.left) if operator in SWAPPED_OPS else (x.left, x.right)
-            commutes = table.ops[op].commutative and not x.ordered
-            return Head(frozenset((op,)), None, (), arguments, commutes, x.span)
-        case syntax.Prefix(operator=operator) if operator in PREFIX_OPS:
-            if isinstance(x.operand, syntax.Literal):
-                return None
-            return Head(frozenset((PREFIX_OPS[operator],)), None, (), (x.operand,), False, x.span)
-        case syntax.OpCall() | syntax.Call():
-            name = x.op if isinstance(x, syntax.OpCall) else x.function
-            if name in e.library.views:
-                return None
-            attributes = x.attributes if isinstance(x, syntax.OpCall) else ()
-            if name in e.generics.ops:
-                ops, variable = e.generics.ops[name], name
-            else:
-                op_name = name if name in table.ops else table.by_function_name.get(name)
-                if op_name is None:
-                    raise problem(f"no op is called `{name}`", x.span)
-                ops, variable = frozenset((op_name,)), None
-            commutes = len(x.arguments) == 2 and all(table.ops[n].commutative for n in ops)
-            return Head(ops, variable, attributes, x.arguments, commutes, x.span)
-    return None
+    found = notation_of(x)
+    if found is None or found.name in e.library.views or is_constant(x):
+        return None
+    if found.name in e.generics.ops:
+        ops, variable = e.generics.ops[found.name], found.name
+    else:
+        op_name = found.name if found.name in table.ops else table.by_function_name.get(found.name)
+        if op_name is None:
+            raise problem(f"no op is called `{found.name}`", x.span)
+        ops, variable = frozenset((op_name,)), None
+    commutes = len(found.arguments) == 2 and not found.ordered and all(table.ops[n].commutative for n in ops)
+    return Head(ops, variable, found.attributes, found.arguments, commutes, x.span)
 
 
 def is_constant(x: syntax.Expression) -> bool:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.variants import Typed
-from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS, OpTable
+from rulegrad.lang.notation import CHAIN_OPS, notation_of
+from rulegrad.lang.optable import OpTable
 from rulegrad.workbench.analysis.laboratory import Subject
 
-_CHAINS = {"sum": "ADD", "prod": "MUL", "all": "AND"}
 _EVERY = ""  # the measure that counts all ops
 
 
@@ -125,26 +125,18 @@ class _Count:
                 return isinstance(x.inner, syntax.Name) and self.add(x.inner)
             case syntax.Multiset():
                 items = sum(not isinstance(item, syntax.Splice) for item in x.items)
-                self.ops[_CHAINS[x.kind]] += items - 1
+                self.ops[CHAIN_OPS[x.kind]] += items - 1
                 return all(self.add(item) for item in x.items)
         return self._add_op(x)
 
     def _add_op(self, x: syntax.Expression) -> bool:
-        arguments: tuple[syntax.Expression, ...]
-        match x:
-            case syntax.Infix(operator=operator) if operator in INFIX_OPS or operator in SWAPPED_OPS:
-                op, arguments = INFIX_OPS.get(operator) or SWAPPED_OPS[operator], (x.left, x.right)
-            case syntax.Prefix(operator=operator) if operator in PREFIX_OPS:
-                op, arguments = PREFIX_OPS[operator], (x.operand,)
-            case syntax.OpCall():
-                op, arguments = x.op, x.arguments
-            case syntax.Call():
-                op, arguments = x.function, x.arguments
-                if op not in self.generics:
-                    op = self.table.by_function_name.get(op, "")
-                    if not op:
-                        return False
-            case _:
+        found = notation_of(x)
+        if found is None:
+            return False
+        op, arguments = found.name, found.arguments
+        if isinstance(x, syntax.Call) and op not in self.generics:
+            op = self.table.by_function_name.get(op, "")
+            if not op:
                 return False
         if op != "CONST":
             self.ops[op] += 1

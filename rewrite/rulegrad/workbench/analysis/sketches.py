@@ -8,11 +8,11 @@ from typing import Any
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.scope import Generics
 from rulegrad.lang.compiler.variants import Typed
-from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS, OpTable
+from rulegrad.lang.notation import CHAIN_OPS, notation_of
+from rulegrad.lang.optable import OpTable
 from rulegrad.workbench.analysis.cells import UNKNOWN, Cell, Contradiction, Domain, Opaque, Slot, join
 
 Choose = Callable[[int], int]
-_CHAINS = {"sum": "ADD", "prod": "MUL", "all": "AND"}
 _LONGEST = 3  # members of a sequence, one less
 
 
@@ -116,7 +116,7 @@ class Sketch:
         chain = members[0]
         for member in members[1:]:
             left, chain = chain, self.any()
-            chain.ops, chain.sources = Domain(frozenset((_CHAINS[x.kind],))), [left, member]
+            chain.ops, chain.sources = Domain(frozenset((CHAIN_OPS[x.kind],))), [left, member]
         return chain
 
     def _view(self, view: syntax.View, arguments: tuple[syntax.Expression, ...]) -> Cell:
@@ -135,7 +135,10 @@ class Sketch:
     # ---- ops ----
 
     def _op(self, x: syntax.Expression) -> Cell:
-        name, attributes, arguments, ordered = self._head(x)
+        found = notation_of(x)
+        if found is None:
+            raise Opaque
+        name, attributes, arguments, ordered = found
         cell = self.any()
         if name in self.ops:
             cell.ops = self.ops[name]
@@ -153,22 +156,6 @@ class Sketch:
             if commutes and self.choose(2):
                 cell.sources.reverse()
         return cell
-
-    def _head(
-        self, x: syntax.Expression
-    ) -> tuple[str, tuple[syntax.Attribute, ...], tuple[syntax.Expression, ...], bool]:
-        match x:
-            case syntax.Infix(operator=operator) if operator in INFIX_OPS:
-                return INFIX_OPS[operator], (), (x.left, x.right), x.ordered
-            case syntax.Infix(operator=operator) if operator in SWAPPED_OPS:
-                return SWAPPED_OPS[operator], (), (x.right, x.left), True
-            case syntax.Prefix(operator=operator) if operator in PREFIX_OPS:
-                return PREFIX_OPS[operator], (), (x.operand,), True
-            case syntax.OpCall():
-                return x.op, x.attributes, x.arguments, False
-            case syntax.Call():
-                return x.function, (), x.arguments, False
-        raise Opaque
 
     def _sources(self, arguments: tuple[syntax.Expression, ...]) -> tuple[list[Cell], int | None]:
         """The sources' cells; a sequence becomes some cells, or one and its place where nothing is chosen."""

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from rulegrad.lang import syntax
-from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS, OpTable
+from rulegrad.lang.notation import notation_of
+from rulegrad.lang.optable import OpTable
 
 _ADD_OP = "add `has OP` to the target and say how it is spelled, or add a rule that lowers it"
 #: What a message of the compiler says is missing: a pattern of the message, and what to do about it.
@@ -60,12 +61,8 @@ class Spellings:
         pattern = rule.pattern
         while isinstance(pattern, syntax.Capture):
             pattern = pattern.pattern
-        if isinstance(pattern, syntax.Infix):
-            return frozenset((INFIX_OPS.get(pattern.operator, SWAPPED_OPS.get(pattern.operator, "")),))
-        if isinstance(pattern, syntax.Prefix):
-            return frozenset((PREFIX_OPS.get(pattern.operator, ""),))
-        name = pattern.op if isinstance(pattern, syntax.OpCall) else ""
-        name = pattern.function if isinstance(pattern, syntax.Call) else name
+        found = notation_of(pattern)
+        name = found.name if found else ""
         classes = next((generic.classes for generic in rule.generics if generic.name == name), None)
         if classes is None:
             return frozenset((self._table.by_function_name.get(name, name),))

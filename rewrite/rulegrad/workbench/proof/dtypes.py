@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.variants import Typed
-from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS, OpTable
+from rulegrad.lang.notation import notation_of
+from rulegrad.lang.optable import OpTable
 
 
 @dataclass(eq=False, slots=True)
@@ -136,17 +137,8 @@ def op_of(
     table: OpTable, x: syntax.Expression, ops: Mapping[str, str]
 ) -> tuple[str, tuple[syntax.Attribute, ...], tuple[syntax.Expression, ...]] | None:
     """(op, attributes, sources) where an expression is a node of an op, in whatever notation."""
-    match x:
-        case syntax.Infix(operator=operator, left=left, right=right):
-            if operator in SWAPPED_OPS:
-                return SWAPPED_OPS[operator], (), (right, left)
-            return (INFIX_OPS[operator], (), (left, right)) if operator in INFIX_OPS else None
-        case syntax.Prefix(operator=operator, operand=operand):
-            return (PREFIX_OPS[operator], (), (operand,)) if operator in PREFIX_OPS else None
-        case syntax.OpCall(op=name, attributes=attributes, arguments=arguments):
-            name = ops.get(name, name)
-            return (name, attributes, arguments) if name in table.ops else None
-        case syntax.Call(function=name, arguments=arguments):
-            name = ops.get(name, table.by_function_name.get(name, name))
-            return (name, (), arguments) if name in table.ops else None
-    return None
+    found = notation_of(x)
+    if found is None:
+        return None
+    name = ops.get(found.name, table.by_function_name.get(found.name, found.name))
+    return (name, found.attributes, found.arguments) if name in table.ops else None

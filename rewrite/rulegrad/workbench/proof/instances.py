@@ -15,6 +15,7 @@ from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.scope import Library
 from rulegrad.lang.compiler.variants import Typed
+from rulegrad.lang.notation import CHAIN_OPS
 from rulegrad.lang.optable import OpTable
 from rulegrad.workbench.proof.dtypes import Choice, Dtypes, op_of
 from rulegrad.workbench.proof.encoding import Encoding
@@ -79,7 +80,7 @@ class Generator:
         self.random.shuffle(members)
         if not members:
             raise NoGraphError
-        op = {"sum": "ADD", "prod": "MUL", "all": "AND"}[x.kind]
+        op = CHAIN_OPS[x.kind]
         return reduce(lambda a, b: UOp(op, (a, b)), members)
 
     def _dtype(self, x: syntax.Expression) -> str:
