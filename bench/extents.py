@@ -2,8 +2,8 @@
 
     python bench/extents.py --device c --most 40
 
-How a kernel is cut into lanes, blocks and turns depends on its extents: a mistake shows at some of them only. Programs
-and their judgement are those of fuzz.py.
+The tiling and unrolling of a kernel depend on its extents: a mistake shows at some of them only. Programs and
+their judgement are those of fuzz.py.
 """
 
 from __future__ import annotations

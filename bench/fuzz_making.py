@@ -437,8 +437,8 @@ def softmax(m: Maker) -> bool:
     if n is None:
         return False
     axis, _ = axis_of(m, n)
-    powers = f"np.exp({{0}} - {{0}}.max({axis}, keepdims=True))"
-    text = f"{powers} / {powers}.sum({axis}, keepdims=True)"
+    exponentials = f"np.exp({{0}} - {{0}}.max({axis}, keepdims=True))"
+    text = f"{exponentials} / {exponentials}.sum({axis}, keepdims=True)"
     return m.put([n], text, f"{{0}}.softmax({axis})", m.known[n].shape, m.known[n].dtype, rounds=True)
 
 

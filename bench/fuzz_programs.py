@@ -55,8 +55,8 @@ def conv1d(x: Array, w: Array) -> Array:
 def attention(q: Array, k: Array, v: Array) -> Array:
     """Weighted by the softmax of half the products of queries and keys."""
     scores = matmul(q, k.T) * q.dtype.type(0.5)
-    powers = np.exp(scores - scores.max(1, keepdims=True))
-    return matmul(powers / powers.sum(1, keepdims=True), v)
+    exponentials = np.exp(scores - scores.max(1, keepdims=True))
+    return matmul(exponentials / exponentials.sum(1, keepdims=True), v)
 
 
 def added_at(x: Array, axis: int, places: Array, values: Array) -> Array:

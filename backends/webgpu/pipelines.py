@@ -17,7 +17,8 @@ from rulegrad.support import forks
 from .adapters import wgpu
 
 _BLOCK = 64  # work-items of a work-group
-_TURNS = 65535  # of all loops of a work-item, in Mesa 22's driver for the CPU: it does not say that it leaves them
+# Of all loops of a work-item, in Mesa 22's driver for the CPU: it leaves them silently.
+_MOST_ITERATIONS = 65535
 _LOOP = re.compile(r" *for \(var \w+: \w+ = 0; \w+ < (\d+)")
 
 
@@ -60,11 +61,11 @@ class Pipelines:
         most = self._limits["max-storage-buffers-per-shader-stage"]
         if kernel.slots > most:
             raise DeviceError(f"kernel {kernel.name!r} takes {kernel.slots} buffers; {self._name} binds {most} at most")
-        turns = _most_turns(kernel.source)
-        if self._ends_loops and turns > _TURNS:
+        iterations = _most_iterations(kernel.source)
+        if self._ends_loops and iterations > _MOST_ITERATIONS:
             raise DeviceError(
-                f"kernel {kernel.name!r} goes through its loops {turns:,} times in one work-item, and this version of "
-                f"Mesa's driver for the CPU ends loops after {_TURNS:,}; compute on another device"
+                f"kernel {kernel.name!r} runs {iterations:,} iterations in one work-item, and this version of "
+                f"Mesa's driver for the CPU ends loops after {_MOST_ITERATIONS:,}; compute on another device"
             )
         groups, layout, whole = self._groups(kernel), *self._layout(kernel.slots)
         # a kernel of groups numbers groups, others work-items
@@ -103,7 +104,7 @@ class Pipelines:
         return math.ceil(blocks / rows), rows, 1
 
 
-def _most_turns(source: str) -> int:
+def _most_iterations(source: str) -> int:
     """How often a work-item goes through the loops of a program, all of them together."""
     total, around = 0, [1]
     for line in source.splitlines():

@@ -1,4 +1,4 @@
-"""Losses, gradients, optimisers, and whole steps of training."""
+"""Losses, gradients, optimizers, and whole steps of training."""
 
 from __future__ import annotations
 

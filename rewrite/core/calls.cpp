@@ -86,7 +86,7 @@ int Machine::match(const Dispatch& dispatch, Node* n, const Value* extra, uint32
       registers[0] = Value::node(n);
       for (uint32_t k = 0; k < extra_count; k++) registers[1 + k] = extra[k];
       Status status = try_rule<Mode::Plain>(a, n, result);
-      // A template that gives the matched node itself is not a firing: later rules have their turn.
+      // A template that gives the matched node itself is not a firing: later rules are tried.
       if (status == Status::Done && result.tag == Tag::Node && plain(result.n) == n) status = Status::Failed;
       if (status == Status::Need) {
         CallKey key = needed;

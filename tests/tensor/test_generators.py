@@ -66,7 +66,7 @@ def test_a_fork_leaves_the_numbers_after_it() -> None:
 
 
 class Training:
-    """A network with dropout, and its optimiser."""
+    """A network with dropout, and its optimizer."""
 
     def __init__(self) -> None:
         self.model = nn.Sequential(nn.Linear(4, 8, device="numpy"), nn.Dropout(0.5), nn.Linear(8, 1, device="numpy"))

@@ -1,4 +1,4 @@
-"""Optimisers, schedules and limits of gradients: against PyTorch's values on file, and against the papers' formulas."""
+"""Optimizers, schedules and limits of gradients: against PyTorch's values on file, and against the papers' formulas."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _train(name: str, parameters: list[Tensor], reload_at: int | None = None) ->
     optimizer = case.make(optim, parameters)
     for step in range(STEPS):
         if step == reload_at:
-            # Another optimiser goes on with the state of the first.
+            # Another optimizer goes on with the state of the first.
             state = optimizer.state_dict()
             optimizer = case.make(optim, parameters)
             optimizer.load_state_dict(state)

@@ -1,4 +1,4 @@
-"""Layers and optimisers, made once for ours and for PyTorch: the names and arguments are the same."""
+"""Layers and optimizers, made once for ours and for PyTorch: the names and arguments are the same."""
 
 from __future__ import annotations
 

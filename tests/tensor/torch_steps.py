@@ -1,4 +1,4 @@
-"""Optimisers, schedules and limits of gradients, made once for ours and for PyTorch: names and arguments are the same.
+"""Optimizers, schedules and limits of gradients, made once for ours and for PyTorch: names and arguments are the same.
 
 The gradients are given numbers, so nothing but the step itself is compared.
 """
@@ -16,7 +16,7 @@ STEPS = 5
 
 
 class Descent(NamedTuple):
-    """An optimiser, and the dtype of what it moves; "late" parameters get no gradient in the first two steps."""
+    """An optimizer, and the dtype of what it moves; "late" parameters get no gradient in the first two steps."""
 
     make: Callable[[Any, list[Any]], Any]
     dtype: str = "float64"
@@ -24,7 +24,7 @@ class Descent(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """A schedule (of the module with the schedules, for an optimiser), and for how many epochs it is followed."""
+    """A schedule (of the module with the schedules, for an optimizer), and for how many epochs it is followed."""
 
     make: Callable[[Any, Any], Any]
     epochs: int
@@ -135,7 +135,7 @@ CLIPS = {
 
 
 def two_groups(optim: Any, kind: str, parameters: list[Any]) -> Any:
-    """An optimiser with two groups of different rates, for schedules."""
+    """An optimizer with two groups of different rates, for schedules."""
     groups = [{"params": parameters[:1]}, {"params": parameters[1:], "lr": 0.4}]
     if kind == "Adam":
         return optim.Adam(groups, 0.2)

@@ -103,7 +103,7 @@ def of_layer(name: str) -> dict[str, Any]:
 
 
 def of_optimizer(name: str) -> dict[str, Any]:
-    """The parameters after all steps, and the optimiser's state."""
+    """The parameters after all steps, and the optimizer's state."""
     case = OPTIMIZERS[name]
     parameters = [torch.tensor(start, requires_grad=True) for start in starts(case.dtype)]
     optimizer = case.make(torch.optim, parameters)

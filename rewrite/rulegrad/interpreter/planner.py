@@ -313,9 +313,9 @@ class Planner:
     def _update(self, node: UOp) -> None:
         slots = [self._slot[source] for source in (node.src[1], *node.src[3:])]
 
-        def repeated(value: Array, *turns: Array) -> Array:
-            """The value for each turn, also where it is the same in all of them."""
-            return np.broadcast_to(value, np.broadcast_shapes(value.shape, *(turn.shape for turn in turns)))
+        def repeated(value: Array, *iterations: Array) -> Array:
+            """The value for each iteration, also where it is the same in all of them."""
+            return np.broadcast_to(value, np.broadcast_shapes(value.shape, *(i.shape for i in iterations)))
 
         value = self._add(repeated, slots, 1) if len(slots) > 1 else slots[0]
         self._store_now(node, value, self._combination(node))

@@ -31,7 +31,7 @@ def save(state: Any, path: str | os.PathLike[str]) -> None:
     """Write a checkpoint: a dict, list or tuple, nested at will, of tensors, NumPy arrays and plain values.
 
     Plain values are numbers, strings, bools and None; keys of dicts are strings, ints, bools or None. Of a model or an
-    optimiser give its `state_dict()`. A tensor that is held twice is written once. The state of the random numbers goes
+    optimizer give its `state_dict()`. A tensor that is held twice is written once. The state of the random numbers goes
     along (`load(path, random=True)`). The file appears complete or not at all. Raises DtypeError for other objects,
     with their place, and FileError when the file cannot be written.
 

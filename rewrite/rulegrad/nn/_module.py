@@ -119,7 +119,7 @@ class Module(walking.Walked):
         return self._named(("parameter",), prefix, recurse)
 
     def parameters(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The parameters, each once, as optimisers take them."""
+        """The parameters, each once, as optimizers take them."""
         return (tensor for _, tensor in self.named_parameters(recurse=recurse))
 
     def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
@@ -241,7 +241,7 @@ class Module(walking.Walked):
     def to(self, target: Any = None, dtype: Any = None, *, device: str | None = None) -> Self:
         """Move all parameters and buffers to a device, and those of floats to a dtype. Returns the module.
 
-        The arguments are those of `Tensor.to`. The tensors stay the same objects, so optimisers keep hold of them.
+        The arguments are those of `Tensor.to`. The tensors stay the same objects, so optimizers keep hold of them.
 
         >>> from rulegrad import nn
         >>> nn.Linear(3, 2).to("float64").weight.dtype

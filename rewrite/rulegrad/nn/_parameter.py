@@ -33,7 +33,7 @@ else:
     class Parameter(metaclass=_KindOfTensor):
         """A tensor with the values of `data` that requires a gradient, unless `requires_grad` is False.
 
-        Of a tensor it is a view, as in PyTorch: a step of an optimiser changes both.
+        Of a tensor it is a view, as in PyTorch: a step of an optimizer changes both.
 
         As an attribute of a `Module` it is found by `parameters` and `state_dict`. `isinstance(x, Parameter)` is also
         true of every other leaf with a gradient, which a module treats in the same way.

@@ -1,4 +1,4 @@
-"""Limits on gradients, between `backward` and the optimiser's step. Nothing is computed before the step."""
+"""Limits on gradients, between `backward` and the optimizer's step. Nothing is computed before the step."""
 
 from __future__ import annotations
 

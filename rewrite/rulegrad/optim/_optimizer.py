@@ -262,7 +262,7 @@ class Optimizer(Walked):
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take the state and the options of another optimiser of this kind, ours or PyTorch's.
+        """Take the state and the options of another optimizer of this kind, ours or PyTorch's.
 
         Raises ConfigError for other groups, and ShapeError for state of other shapes; nothing is changed then.
 

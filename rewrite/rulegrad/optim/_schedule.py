@@ -18,7 +18,7 @@ Factors = Callable[[int], float] | Sequence[Callable[[int], float]]
 class LRScheduler(Walked):
     """Base of schedules: the epoch, and the first rate of each group. A subclass says in `_rate` the rate.
 
-    last_epoch: -1 to begin; to go on after an earlier run its last epoch, with an optimiser whose state was loaded.
+    last_epoch: -1 to begin; to go on after an earlier run its last epoch, with an optimizer whose state was loaded.
 
     >>> from rulegrad import optim
     >>> sgd = optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)

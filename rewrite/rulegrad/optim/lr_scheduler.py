@@ -1,6 +1,6 @@
 """Schedules of learning rates, by closed formulas of the epoch. `step` sets the rates of the next steps.
 
-Names and arguments are PyTorch's. A schedule reads the rates that the optimiser has when it is made, and sets them from
+Names and arguments are PyTorch's. A schedule reads the rates that the optimizer has when it is made, and sets them from
 there: what is changed by hand in between does not last.
 """
 
