@@ -12,6 +12,7 @@ from rulegrad.nn._parameter import Parameter
 from rulegrad.tensor.axes import one_axis, whole_number
 from rulegrad.tensor.gathering import places_along, taken_along
 from rulegrad.tensor.gradient_mode import no_grad
+from rulegrad.tensor.linalg import vector_norm
 from rulegrad.tensor.operands import as_tensor
 from rulegrad.tensor.tensor import Tensor
 
@@ -291,14 +292,8 @@ def _limit_rows(indices: Tensor, weight: Tensor, max_norm: float, norm_type: flo
     with no_grad():
         found = indices.flatten()
         rows = taken_along(weight, found, 0)
-        norms = rows.abs().max(1, keepdims=True) if norm_type == math.inf else _norm(rows, norm_type)
+        norms = vector_norm(rows, norm_type, 1, keepdim=True)
         # PyTorch's: a hair below, so that rounding does not make the row too long again.
         scaled = (norms > max_norm).where(rows * (max_norm / (norms + 1e-7)), rows)
         weight.assign(weight.index_copy(0, found, scaled))
         weight.realize()
-
-
-def _norm(rows: Tensor, order: float) -> Tensor:
-    if order == 2.0:
-        return rows.square().sum(1, keepdims=True).sqrt()
-    return (rows.abs() ** order).sum(1, keepdims=True) ** (1.0 / order)
