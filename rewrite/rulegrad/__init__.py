@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rulegrad.runtime.profile import profile
     from rulegrad.tensor import Tensor, linalg, no_grad
     from rulegrad.tensor.generators import Generator, fork_rng, get_rng_state, manual_seed, set_rng_state
-    from rulegrad.tensor.torch_shapes import broadcast_shapes
+    from rulegrad.tensor.movement import broadcast_shapes
     from rulegrad.workbench.tracing import trace
 
 __version__ = "0.1.0"
@@ -37,7 +37,7 @@ _PLACES = {
     "UOp": ("rulegrad.ir", "UOp"),
     "apply_op": ("rulegrad.tensor.custom", "apply_op"),
     "array_api": ("rulegrad.array_api", ""),
-    "broadcast_shapes": ("rulegrad.tensor.torch_shapes", "broadcast_shapes"),
+    "broadcast_shapes": ("rulegrad.tensor.movement", "broadcast_shapes"),
     "custom_gradient": ("rulegrad.tensor.custom", "custom_gradient"),
     "dtypes": ("rulegrad.ir.dtype", ""),
     "enable_grad": ("rulegrad.tensor.gradient_mode", "enable_grad"),

@@ -35,8 +35,8 @@ from rulegrad.nn._pooling_functions import (
 from rulegrad.nn._sampling import affine_grid, grid_sample
 from rulegrad.nn._shuffle import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from rulegrad.tensor.losses import check_labels
+from rulegrad.tensor.padding import pairs_of_axes
 from rulegrad.tensor.tensor import Tensor
-from rulegrad.tensor.torch_shapes import pairs_of_axes
 
 __all__ = [
     "adaptive_avg_pool1d",

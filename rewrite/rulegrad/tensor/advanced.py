@@ -17,7 +17,7 @@ from rulegrad.config import config
 from rulegrad.errors import IndexRangeError, ShapeError
 from rulegrad.ir.dtype import bool_
 from rulegrad.tensor.aliasing import is_same_view
-from rulegrad.tensor.axes import whole_number
+from rulegrad.tensor.axes import one_axis, whole_number
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.gathering import along_axis, as_mask, checked_indices, taken, update_values, updated
@@ -360,3 +360,45 @@ def _broadcast(value: Any, shape: tuple[int, ...]) -> Any:
     ):
         raise ShapeError(f"x[...] = value: a value of shape {value.shape} does not fit the shape {shape} of that place")
     return value.reshape(value.shape[extra:]).expand(shape)
+
+
+def diagonal_scatter(self: Tensor, src: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """This tensor with `src`, of the shape of `diagonal(offset, dim1, dim2)`, on that diagonal.
+
+    >>> Tensor([[1, 2], [3, 4]]).diagonal_scatter(Tensor([8, 9])).tolist()
+    [[8, 2], [3, 9]]
+    """
+    values = as_tensor(self, src, "diagonal_scatter")
+    shape = self.diagonal(offset, dim1, dim2).shape
+    if values.shape != shape:
+        raise ShapeError(f"diagonal_scatter: values of shape {values.shape} for a diagonal of shape {shape}")
+    first, second = (one_axis(axis, self.ndim, "diagonal_scatter") for axis in (dim1, dim2))
+    matrices = self.moveaxis((first, second), (-2, -1))
+    rows, columns = matrices.shape[-2:]
+    device = self._device or None
+    # The diagonal along the rows or the columns, whichever its elements begin at first.
+    lines = values.pad([(0, 0)] * (values.ndim - 1) + [(max(-offset, 0), rows - max(-offset, 0) - shape[-1])])
+    on = self.arange(columns, device=device) == self.arange(rows, device=device).unsqueeze(1) + offset
+    return on.where(lines.unsqueeze(-1), matrices).cast(self.dtype).moveaxis((-2, -1), (first, second))
+
+
+def select_scatter(self: Tensor, src: Operand, dim: int, index: int) -> Tensor:
+    """This tensor with `src` at `index` along `dim`.
+
+    >>> Tensor([[1, 2], [3, 4]]).select_scatter(Tensor([8, 9]), 1, 0).tolist()
+    [[8, 2], [9, 4]]
+    """
+    k = one_axis(dim, self.ndim, "select_scatter")
+    return self.index_put((slice(None),) * k + (whole_number(index, "select_scatter"),), src)
+
+
+def slice_scatter(
+    self: Tensor, src: Operand, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    """This tensor with `src` at a slice along `dim`.
+
+    >>> Tensor([1, 2, 3, 4]).slice_scatter(Tensor([8, 9]), 0, 1, 3).tolist()
+    [1, 8, 9, 4]
+    """
+    k = one_axis(dim, self.ndim, "slice_scatter")
+    return self.index_put((slice(None),) * k + (slice(start, end, step),), src)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from rulegrad.errors import DtypeError
+from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, complex64, complex128, float32, float64, int32
 from rulegrad.ir.limits import finfo
@@ -13,7 +13,7 @@ from rulegrad.tensor.aliasing import is_same_view
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.elementwise import binary, unary
-from rulegrad.tensor.operands import as_operand, broadcast_shapes, expand_to, float_dtype, result_dtype
+from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, expand_to, float_dtype, result_dtype
 from rulegrad.tensor.storage import is_weak_scalar
 
 if TYPE_CHECKING:
@@ -403,3 +403,80 @@ def _put(view: Any, value: Any) -> None:
     """Give a view the values, unless they are its own: `z.real += 1` has put them there."""
     if not (isinstance(value, TensorCore) and is_same_view(view, value)):
         view.copy_(value)
+
+
+def addcmul(self: Tensor, first: Operand, second: Operand, *, value: float = 1) -> Tensor:
+    """`self + value * first * second`
+
+    >>> Tensor([1, 2]).addcmul(Tensor([3, 4]), Tensor([5, 6]), value=2).tolist()
+    [31, 50]
+    """
+    product = as_tensor(self, first, "addcmul") * second
+    return self + (product if value == 1 else product * value)
+
+
+def addcdiv(self: Tensor, first: Operand, second: Operand, *, value: float = 1) -> Tensor:
+    """`self + value * first / second`
+
+    >>> Tensor([1.0, 2.0]).addcdiv(Tensor([3.0, 4.0]), Tensor([2.0, 8.0])).tolist()
+    [2.5, 2.5]
+    """
+    quotient = as_tensor(self, first, "addcdiv") / second
+    return self + (quotient if value == 1 else quotient * value)
+
+
+def xlogy(self: Tensor, other: Operand) -> Tensor:
+    """`self * log(other)`, and 0 where this tensor is 0 (but nan where `other` is).
+
+    >>> from rulegrad import Tensor
+    >>> Tensor([0.0, 2.0]).xlogy(Tensor([0.0, 1.0])).tolist()
+    [0.0, 0.0]
+    """
+    x, y = self, self.full_like(0) + other
+    # At x = 0 the derivative by x is still log(y), where that is finite.
+    zero = x.equal(0) & ((y <= 0) | y.equal(math.inf))
+    return x * zero.where(1.0, y).log()
+
+
+def rsub(self: Tensor, other: Operand, *, alpha: float = 1) -> Tensor:
+    """`other - alpha * self`
+
+    >>> Tensor([1, 2]).rsub(10, alpha=2).tolist()
+    [8, 6]
+    """
+    return (self if alpha == 1 else self * alpha).sub(other, swapped=True)
+
+
+def polar(self: Tensor, angle: Operand) -> Tensor:
+    """The complex numbers with these absolute values and angles.
+
+    >>> Tensor([2.0]).polar(Tensor([0.0])).tolist()
+    [(2+0j)]
+    """
+    turn = as_tensor(self, angle, "polar")
+    if not result_dtype(self, turn).is_float:
+        raise DtypeError(f"polar: {self.dtype} and {turn.dtype}; give floats")
+    return self.complex(self * turn.cos(), self * turn.sin())
+
+
+def view_as_complex(self: Tensor) -> Tensor:
+    """The last axis, of two floats, as the parts of complex numbers: `complex(x[..., 0], x[..., 1])`, a copy.
+
+    >>> Tensor([[1.0, 2.0]]).view_as_complex().tolist()
+    [(1+2j)]
+    """
+    if not self.ndim or self.shape[-1] != 2 or not self.dtype.is_float:
+        raise ShapeError(f"view_as_complex: {self.dtype} of shape {self.shape}; it needs floats of shape (…, 2)")
+    real, imaginary = self.unbind(-1)
+    return self.complex(real, imaginary)
+
+
+def view_as_real(self: Tensor) -> Tensor:
+    """The parts of complex numbers along a new last axis, `stack(x.real, x.imag)`: a copy. Raises DtypeError.
+
+    >>> Tensor([1 + 2j]).view_as_real().tolist()
+    [[1.0, 2.0]]
+    """
+    if not self.dtype.is_complex:
+        raise DtypeError(f"view_as_real: the dtype is {self.dtype}; it needs complex numbers")
+    return self.real.stack(self.imag, axis=-1)

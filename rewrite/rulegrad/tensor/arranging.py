@@ -391,3 +391,12 @@ def diag_embed(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
     square = square.shrink(*([None] * (self.ndim - 1)), (0, extent * extent)).reshape(*self.shape, extent)
     below, right = max(-offset, 0), max(offset, 0)
     return square.pad([*rest, (below, right), (right, below)]).moveaxis((-2, -1), (first, second))
+
+
+def diagflat(self: Tensor, offset: int = 0) -> Tensor:
+    """The matrix with all elements, in order, on a diagonal.
+
+    >>> Tensor([[1, 2]]).diagflat().tolist()
+    [[1, 0], [0, 2]]
+    """
+    return self.flatten().diag_embed(offset)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rulegrad.compile
 from rulegrad.errors import DtypeError, GradientError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.history import BackwardCall, GradientPoint, History, gradient_points
+from rulegrad.tensor.history import BackwardCall, GradientPoint, History, argument_numbers, gradient_points, join
 from rulegrad.tensor.operands import as_operand
 
 if TYPE_CHECKING:
@@ -143,3 +143,81 @@ def _value_and_gradient(
     slope = root._new(gradient, history, root._device)
     value._requires_grad = slope._requires_grad = True
     return value, slope
+
+
+def is_leaf(self: Tensor) -> bool:
+    """Whether `backward` gives this tensor a gradient by itself, or it has none at all.
+
+    >>> x = Tensor([1.0], requires_grad=True)
+    >>> x.is_leaf, (x * 2).is_leaf, Tensor([1.0]).is_leaf
+    (True, False, True)
+    """
+    return self._leaf or not self.requires_grad
+
+
+def retains_grad(self: Tensor) -> bool:
+    """Whether `retain_grad` was called.
+
+    >>> y = Tensor([1.0], requires_grad=True) * 2
+    >>> y.retain_grad()
+    >>> y.retains_grad, (y * 2).retains_grad
+    (True, False)
+    """
+    return not self._leaf and any(
+        point.leaf is not None and point.leaf() is self for point in gradient_points(self._history)
+    )
+
+
+def retain_grad(self: Tensor) -> None:
+    """Let `backward` set the `.grad` of this result too. Call it before the result is used further.
+
+    Raises GradientError for a tensor without a gradient; of a leaf it changes nothing.
+
+    >>> from rulegrad import Tensor
+    >>> x = Tensor([1.0, 2.0], requires_grad=True)
+    >>> y = x * 3
+    >>> y.retain_grad()
+    >>> _ = (y * y).sum().backward()
+    >>> y.grad.tolist(), x.grad.tolist()
+    ([6.0, 12.0], [18.0, 36.0])
+    """
+    if not self.requires_grad:
+        raise GradientError("retain_grad: this tensor has no gradient (it depends on no tensor that requires one)")
+    if self._leaf or self.retains_grad:
+        return
+    # A node of its own, as an equal result is the same node.
+    history = self._past()
+    self._uop = UOp("ARGUMENT", (self._uop,), id=next(argument_numbers))
+    self._history = join(history, GradientPoint(self._uop, None, leaf=self))
+
+
+def detach_(self: Tensor) -> Tensor:
+    """This tensor without its gradient from now on, in place: what it was computed from is forgotten.
+
+    >>> y = Tensor([1.0], requires_grad=True) * 2
+    >>> y.detach_().requires_grad, y.tolist()
+    (False, [2.0])
+    """
+    if self._leaf:
+        self.requires_grad = False
+    elif self.requires_grad:
+        self._uop, self._history, self._requires_grad = UOp("DETACH", (self.uop,)), self._past(), False
+        if self._view is not None:
+            self._view.detached = True
+    return self
+
+
+def data(self: Tensor) -> Tensor:
+    """`detach()`: the values without a gradient; a view. Setting it is `assign`, which takes the values.
+
+    >>> x = Tensor([1.0, 2.0], requires_grad=True)
+    >>> _ = x.data.mul_(10)
+    >>> x.data = x.data + 1
+    >>> x.tolist(), x.requires_grad
+    ([11.0, 21.0], True)
+    """
+    return self.detach()
+
+
+def set_data(self: Tensor, value: Any) -> None:
+    self.assign(value)

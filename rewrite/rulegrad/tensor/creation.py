@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.ir import UOp
-from rulegrad.ir.dtype import as_dtype, int64
+from rulegrad.ir.dtype import as_dtype, float64, int64
 from rulegrad.tensor.axes import either, extents, whole_number
 from rulegrad.tensor.constants import constant, spread
-from rulegrad.tensor.operands import number_of
-from rulegrad.tensor.storage import Scalar, check_range, default_float, device_name
+from rulegrad.tensor.operands import as_operand, number_of
+from rulegrad.tensor.storage import Scalar, check_range, default_float, device_name, is_weak_scalar
 
 if TYPE_CHECKING:
+    from rulegrad.tensor.operands import Operand
     from rulegrad.tensor.tensor import Tensor
 
 
@@ -261,3 +262,97 @@ def _shifted(numbers: Tensor, step: Scalar, start: Scalar) -> Tensor:
     """`start + step * numbers`, without the operations that change nothing."""
     scaled = numbers if step == 1 else numbers * step
     return scaled if start == 0 else scaled + start
+
+
+def new_tensor(self: Tensor, data: Any, dtype: Any = None) -> Tensor:
+    """A tensor of `data` with this tensor's dtype and device.
+
+    >>> Tensor([0.5]).new_tensor([1, 2]).tolist()
+    [1.0, 2.0]
+    """
+    return type(self)(data, dtype=dtype or self.dtype, device=self.device)
+
+
+def new_zeros(self: Tensor, *shape: Any, dtype: Any = None) -> Tensor:
+    """`zeros` with this tensor's dtype and device.
+
+    >>> Tensor([1, 2]).new_zeros(3).tolist()
+    [0, 0, 0]
+    """
+    return self.zeros(*shape, dtype=dtype or self.dtype, device=self.device)
+
+
+def new_ones(self: Tensor, *shape: Any, dtype: Any = None) -> Tensor:
+    """`ones` with this tensor's dtype and device.
+
+    >>> Tensor([1, 2]).new_ones(1, 3).tolist()
+    [[1, 1, 1]]
+    """
+    return self.ones(*shape, dtype=dtype or self.dtype, device=self.device)
+
+
+def new_empty(self: Tensor, *shape: Any, dtype: Any = None) -> Tensor:
+    """`empty` with this tensor's dtype and device: zeros.
+
+    >>> Tensor([1, 2]).new_empty(3).shape
+    (3,)
+    """
+    return self.empty(*shape, dtype=dtype or self.dtype, device=self.device)
+
+
+def new_full(self: Tensor, shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
+    """`full` with this tensor's dtype and device.
+
+    >>> Tensor([0.5]).new_full((2,), 7).tolist()
+    [7.0, 7.0]
+    """
+    return self.full(shape, fill_value, dtype=dtype or self.dtype, device=self.device)
+
+
+def fill(self: Tensor, value: Operand) -> Tensor:
+    """A tensor of this shape and dtype with one number everywhere, which may come from a tensor without axes.
+
+    >>> Tensor([1, 2]).fill(7).tolist()
+    [7, 7]
+    """
+    number: Any = as_operand(self, value, "fill")
+    if is_weak_scalar(number):
+        return self.full_like(number)
+    if number.ndim:
+        raise ShapeError(f"fill: a value of shape {number.shape}; give one number")
+    found: Tensor = number.cast(self.dtype).expand(self.shape)._same()
+    return found
+
+
+def scalar_tensor(cls: type[Tensor], value: Any, dtype: Any = default_float, device: str | None = None) -> Tensor:
+    """A tensor without axes, float32 by default.
+
+    >>> Tensor.scalar_tensor(3).tolist()
+    3.0
+    """
+    return cls.full((), value, dtype, device)
+
+
+def logspace(
+    cls: type[Tensor],
+    start: float,
+    stop: float | None = None,
+    count: int | None = None,
+    base: float = 10.0,
+    dtype: Any = default_float,
+    device: str | None = None,
+    *,
+    end: float | None = None,
+    steps: int | None = None,
+) -> Tensor:
+    """`count` powers of `base`, with exponents at equal distances from `start` to `stop`, both included.
+
+    end, steps: PyTorch's names of `stop` and `count`.
+
+    >>> Tensor.logspace(0, 2, 3, base=2.0).tolist()
+    [1.0, 2.0, 4.0]
+    """
+    wanted = as_dtype(dtype)
+    exact = float64 if wanted == float64 else default_float
+    stop, count = either(stop, end, "logspace", "stop", "end"), either(count, steps, "logspace", "count", "steps")
+    return cls.linspace(start, stop, count, exact, device).pow(float(base), swapped=True).cast(wanted)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rulegrad.ir.limits import finfo
 from rulegrad.tensor.arithmetic import from_parts
+from rulegrad.tensor.constants import constant
 from rulegrad.tensor.elementwise import unary
+from rulegrad.tensor.operands import as_operand, result_dtype
+from rulegrad.tensor.storage import is_weak_scalar
 from rulegrad.tensor.transcendental import as_floating, in_float32
 
 if TYPE_CHECKING:
+    from rulegrad.tensor.operands import Operand
     from rulegrad.tensor.tensor import Tensor
 
 
@@ -159,3 +163,88 @@ def softplus(self: Tensor, beta: float = 1.0, threshold: float | None = None) ->
     negative = x < 0
     small = negative.where(x, -x).exp()
     return negative.where(0.0, x) + small.log1p()
+
+
+def frac(self: Tensor) -> Tensor:
+    """What `trunc` cuts off.
+
+    >>> Tensor([1.5, -2.25]).frac().tolist()
+    [0.5, -0.25]
+    """
+    return self - self.trunc()
+
+
+def clamp_min(self: Tensor, min: Operand) -> Tensor:
+    """The values limited from below.
+
+    >>> Tensor([1, 2, 3]).clamp_min(2).tolist()
+    [2, 2, 3]
+    """
+    return self.clip(min, None)
+
+
+def clamp_max(self: Tensor, max: Operand) -> Tensor:
+    """The values limited from above.
+
+    >>> Tensor([1, 2, 3]).clamp_max(2).tolist()
+    [1, 2, 2]
+    """
+    return self.clip(None, max)
+
+
+def fmax(self: Tensor, other: Operand) -> Tensor:
+    """The larger of two elements; nan only when both are.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor([1.0, float("nan")]).fmax(0.5).tolist()
+    [1.0, 0.5]
+    """
+    return _extreme_number(self, other, "maximum", "fmax")
+
+
+def fmin(self: Tensor, other: Operand) -> Tensor:
+    """The smaller of two elements; nan only when both are.
+
+    >>> Tensor([1.0, float("nan")]).fmin(0.5).tolist()
+    [0.5, 0.5]
+    """
+    return _extreme_number(self, other, "minimum", "fmin")
+
+
+def _extreme_number(self: Tensor, other: Operand, method: str, name: str) -> Tensor:
+    second: Any = as_operand(self, other, name)
+    if is_weak_scalar(second):
+        second = self._new(constant(second, result_dtype(self, second), name), None, self._device)
+    found: Tensor = getattr(self, method)(second)
+    if not found.dtype.is_float:
+        return found
+    # Where they are equal, the gradient is that of the first.
+    found = (second.isnan() | self.equal(second)).where(self, found)
+    return self.isnan().where(second, found)
+
+
+def isposinf(self: Tensor) -> Tensor:
+    """Whether an element is infinite and positive.
+
+    >>> Tensor([1.0, float("inf"), -float("inf")]).isposinf().tolist()
+    [False, True, False]
+    """
+    return self.equal(math.inf)
+
+
+def isneginf(self: Tensor) -> Tensor:
+    """Whether an element is infinite and negative.
+
+    >>> Tensor([1.0, float("inf"), -float("inf")]).isneginf().tolist()
+    [False, False, True]
+    """
+    return self.equal(-math.inf)
+
+
+def isreal(self: Tensor) -> Tensor:
+    """Whether the imaginary part of an element is 0.
+
+    >>> Tensor([1 + 2j, 3 + 0j]).isreal().tolist()
+    [False, True]
+    """
+    return self.imag.equal(0) if self.dtype.is_complex else self.equal(self) | self.isnan()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from rulegrad.errors import ShapeError
 from rulegrad.ir import UOp
@@ -156,3 +159,139 @@ def _cat_nodes(parts: list[UOp], axis: int) -> UOp:
         begin -= extent
         result = UOp("WHERE", (expand_to(mask, shape), widened(part, begin), result))
     return result
+
+
+def atleast_1d(self: Tensor | Sequence[Tensor], *others: Tensor) -> Any:
+    """The tensor, or each of several as a tuple, with an axis at least.
+
+    >>> Tensor(3).atleast_1d().tolist()
+    [3]
+    """
+    return _each(self, others, lambda x: x if x.ndim else x.reshape(1), "atleast_1d")
+
+
+def atleast_2d(self: Tensor | Sequence[Tensor], *others: Tensor) -> Any:
+    """The tensor, or each of several, with two axes at least: vectors are rows.
+
+    >>> [part.tolist() for part in Tensor(3).atleast_2d(Tensor([1, 2]))]
+    [[[3]], [[1, 2]]]
+    """
+    return _each(self, others, lambda x: x if x.ndim > 1 else x.reshape(1, -1), "atleast_2d")
+
+
+def atleast_3d(self: Tensor | Sequence[Tensor], *others: Tensor) -> Any:
+    """The tensor, or each of several, with three axes at least: matrices get one at the end, vectors on each side.
+
+    >>> Tensor([1, 2]).atleast_3d().tolist()
+    [[[1], [2]]]
+    """
+
+    def wide(x: Tensor) -> Tensor:
+        return x if x.ndim > 2 else x.unsqueeze(2) if x.ndim == 2 else x.reshape(1, -1, 1)
+
+    return _each(self, others, wide, "atleast_3d")
+
+
+def hsplit(self: Tensor, sections: Any) -> tuple[Tensor, ...]:
+    """Parts along the second axis, of a vector along its only one: so many equal ones, or those between places.
+
+    Raises ShapeError for an extent that is no multiple; `tensor_split` takes any.
+
+    >>> [part.tolist() for part in Tensor([[1, 2], [3, 4]]).hsplit(2)]
+    [[[1], [3]], [[2], [4]]]
+    """
+    return _equal_parts(self, sections, 0 if self.ndim == 1 else 1, 1, "hsplit")
+
+
+def vsplit(self: Tensor, sections: Any) -> tuple[Tensor, ...]:
+    """`hsplit` along the first of two axes at least.
+
+    >>> [part.tolist() for part in Tensor([[1, 2], [3, 4]]).vsplit(2)]
+    [[[1, 2]], [[3, 4]]]
+    """
+    return _equal_parts(self, sections, 0, 2, "vsplit")
+
+
+def dsplit(self: Tensor, sections: Any) -> tuple[Tensor, ...]:
+    """`hsplit` along the third axis.
+
+    >>> [part.tolist() for part in Tensor([[[1, 2]]]).dsplit(2)]
+    [[[[1]]], [[[2]]]]
+    """
+    return _equal_parts(self, sections, 2, 3, "dsplit")
+
+
+def _equal_parts(self: Tensor, sections: Any, axis: int, rank: int, name: str) -> tuple[Tensor, ...]:
+    if self.ndim < rank:
+        raise ShapeError(f"{name}: the shape is {self.shape}; it needs {rank} {'axes' if rank > 1 else 'axis'}")
+    if not isinstance(sections, Sequence):
+        count = whole_number(sections, name)
+        if count < 1 or self.shape[axis] % count:
+            raise ShapeError(
+                f"{name}: {count} equal parts of axis {axis} of the shape {self.shape}; use tensor_split for others"
+            )
+    return self.tensor_split(sections, axis)
+
+
+def block_diag(self: Tensor | Sequence[Tensor], *others: Tensor) -> Tensor:
+    """The matrix with these matrices (vectors as rows, numbers) along its diagonal, and zeros elsewhere.
+
+    >>> Tensor([[1, 2]]).block_diag(Tensor([[3], [4]])).tolist()
+    [[1, 2, 0], [0, 0, 3], [0, 0, 4]]
+    """
+    blocks = [x.atleast_2d() for x in tensors_of(self, others, "block_diag")]
+    if any(x.ndim > 2 for x in blocks):
+        raise ShapeError(f"block_diag: the shapes {[x.shape for x in blocks]}; give matrices")
+    width, begin, rows = sum(x.shape[1] for x in blocks), 0, []
+    for block in blocks:
+        rows.append(block.pad([(0, 0), (begin, width - begin - block.shape[1])]))
+        begin += block.shape[1]
+    found: Tensor = rows[0].cat(*rows[1:])
+    return found
+
+
+def cartesian_prod(self: Tensor | Sequence[Tensor], *others: Tensor) -> Tensor:
+    """All tuples with an element of each vector, as rows in order; of one vector the vector.
+
+    >>> Tensor([1, 2]).cartesian_prod(Tensor([3, 4])).tolist()
+    [[1, 3], [1, 4], [2, 3], [2, 4]]
+    """
+    vectors = tensors_of(self, others, "cartesian_prod")
+    if any(v.ndim != 1 for v in vectors):
+        raise ShapeError(f"cartesian_prod: the shapes {[v.shape for v in vectors]}; give vectors")
+    if len(vectors) == 1:
+        return vectors[0]._same()
+    columns = [grid.flatten() for grid in vectors[0].meshgrid(*vectors[1:], indexing="ij")]
+    return columns[0].stack(*columns[1:], axis=1)
+
+
+def combinations(self: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All ways to take `r` elements of this vector in order, as rows; with replacement one may come again.
+
+    >>> Tensor([1, 2, 3]).combinations().tolist()
+    [[1, 2], [1, 3], [2, 3]]
+    """
+    count = whole_number(r, "combinations")
+    if self.ndim != 1 or count < 0:
+        raise ShapeError(f"combinations: {r} elements of the shape {self.shape}; take 0 or more of a vector")
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    places = np.array(list(choose(range(self.size), count)), np.int64)
+    if not places.size:
+        return self.shrink((0, 0)) if not count else self.new_empty(0, count)
+    return self.take(places)
+
+
+def _each(first: Any, others: tuple[Any, ...], change: Any, name: str) -> Any:
+    """`change` of one tensor, or of each of several, as a tuple."""
+    if not others and not isinstance(first, Sequence):
+        return change(first)
+    return tuple(change(x) for x in tensors_of(first, others, name))
+
+
+def split_with_sizes(self: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """`split` by a list of sizes.
+
+    >>> [part.tolist() for part in Tensor([1, 2, 3]).split_with_sizes([1, 2])]
+    [[1], [2, 3]]
+    """
+    return self.split(list(split_sizes), dim)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rulegrad.tensor import activations, attention, convolution, losses, normalization, pooling
+from rulegrad.tensor import activations, attention, convolution, distances, losses, normalization, pooling
 from rulegrad.tensor.special_methods import SpecialMethods
 
 
@@ -87,10 +87,10 @@ class LayerMethods(SpecialMethods):
     poisson_nll_loss = losses.poisson_nll_loss
     gaussian_nll_loss = losses.gaussian_nll_loss
     kl_div = losses.kl_div
-    cosine_similarity = losses.cosine_similarity
+    cosine_similarity = distances.cosine_similarity
     cosine_embedding_loss = losses.cosine_embedding_loss
     margin_ranking_loss = losses.margin_ranking_loss
-    pairwise_distance = losses.pairwise_distance
-    cdist = losses.cdist
-    pdist = losses.pdist
+    pairwise_distance = distances.pairwise_distance
+    cdist = distances.cdist
+    pdist = distances.pdist
     triplet_margin_loss = losses.triplet_margin_loss

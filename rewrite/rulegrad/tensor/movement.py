@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.errors import ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import bool_
-from rulegrad.tensor.axes import axis_or_dim, complete_shape, integers, is_list, one_axis, several_axes, whole_number
+from rulegrad.tensor import operands
+from rulegrad.tensor.axes import (
+    axis_or_dim,
+    complete_shape,
+    extents,
+    integers,
+    is_list,
+    one_axis,
+    several_axes,
+    whole_number,
+)
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.operands import cast_to, number_of, result_dtype
 from rulegrad.tensor.storage import is_weak_scalar
@@ -232,3 +242,174 @@ def contiguous(self: Tensor) -> Tensor:
     [[1, 3], [2, 4]]
     """
     return self._result(UOp("STAGE", (self.uop,)))
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape that all shapes (tuples, or numbers for vectors) broadcast to. Raises ShapeError.
+
+    >>> from rulegrad import broadcast_shapes
+    >>> broadcast_shapes((2, 1), 3)
+    (2, 3)
+    """
+    given = [extents((shape,), "broadcast_shapes") for shape in shapes]
+    return operands.broadcast_shapes("broadcast_shapes", *given) if given else ()
+
+
+def clone(self: Tensor) -> Tensor:
+    """The same values, through which gradients flow, in a tensor that is a view of no other.
+
+    >>> from rulegrad import Tensor
+    >>> x = Tensor([1.0])
+    >>> y = x.clone()
+    >>> _ = x.add_(1)
+    >>> x.tolist(), y.tolist()
+    ([2.0], [1.0])
+    """
+    return self._result(self.uop)
+
+
+def view(self: Tensor, *shape: Any) -> Tensor:
+    """`reshape`; of a single dtype, `bitcast`.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor.ones(2, 3).view(-1).shape
+    (6,)
+    """
+    if len(shape) == 1 and not isinstance(shape[0], (int, tuple, list)):
+        return self.bitcast(shape[0])
+    return self.reshape(*shape)
+
+
+def view_as(self: Tensor, other: Tensor) -> Tensor:
+    """Reshaped to the shape of `other`.
+
+    >>> Tensor([1, 2, 3, 4]).view_as(Tensor.zeros(2, 2)).tolist()
+    [[1, 2], [3, 4]]
+    """
+    return self.reshape(other.shape)
+
+
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """Reshaped to the shape of `other`.
+
+    >>> Tensor([1, 2, 3, 4]).reshape_as(Tensor.zeros(2, 2)).tolist()
+    [[1, 2], [3, 4]]
+    """
+    return self.reshape(other.shape)
+
+
+def expand_as(self: Tensor, other: Tensor) -> Tensor:
+    """Broadcast to the shape of `other`.
+
+    >>> Tensor([1, 2]).expand_as(Tensor.zeros(2, 2)).tolist()
+    [[1, 2], [1, 2]]
+    """
+    return self.expand(other.shape)
+
+
+def unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
+    """The axis `dim` as several of these sizes, one of which may be -1.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor.ones(2, 6).unflatten(1, (3, -1)).shape
+    (2, 3, 2)
+    """
+    k = one_axis(dim, self.ndim, "unflatten")
+    parts = complete_shape(integers((sizes,), "unflatten"), (self.shape[k],), "unflatten")
+    return self.reshape(self.shape[:k] + parts + self.shape[k + 1 :])
+
+
+def narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """The `length` elements from `start` on along `dim`. Raises ShapeError where there are not so many.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor([1, 2, 3, 4]).narrow(0, 1, 2).tolist()
+    [2, 3]
+    """
+    k = one_axis(dim, self.ndim, "narrow")
+    extent, count = self.shape[k], whole_number(length, "narrow")
+    begin = whole_number(start, "narrow")
+    begin += extent if begin < 0 else 0
+    if not 0 <= begin <= begin + count <= extent:
+        raise ShapeError(f"narrow: {length} elements from {start} on, of axis {k} of the shape {self.shape}")
+    return slice_axis(self, k, begin, begin + count)
+
+
+def select(self: Tensor, dim: int, index: int) -> Tensor:
+    """The slice at `index` along `dim`, without that axis. Raises IndexRangeError.
+
+    >>> Tensor([[1, 2], [3, 4]]).select(1, 0).tolist()
+    [1, 3]
+    """
+    k = one_axis(dim, self.ndim, "select")
+    return self[(slice(None),) * k + (whole_number(index, "select"),)]
+
+
+def fliplr(self: Tensor) -> Tensor:
+    """The columns (axis 1) in the other order.
+
+    >>> Tensor([[1, 2], [3, 4]]).fliplr().tolist()
+    [[2, 1], [4, 3]]
+    """
+    return self.flip(one_axis(1, self.ndim, "fliplr"))
+
+
+def flipud(self: Tensor) -> Tensor:
+    """The rows (axis 0) in the other order.
+
+    >>> Tensor([[1, 2], [3, 4]]).flipud().tolist()
+    [[3, 4], [1, 2]]
+    """
+    return self.flip(one_axis(0, self.ndim, "flipud"))
+
+
+def sum_to_size(self: Tensor, *size: Any) -> Tensor:
+    """The sums that bring the tensor to a shape that broadcasts to its own. Raises ShapeError.
+
+    >>> Tensor([[1, 2], [3, 4]]).sum_to_size(1, 2).tolist()
+    [[4, 6]]
+    """
+    shape = extents(size, "sum_to_size")
+    lead = self.ndim - len(shape)
+    if lead < 0 or any(n not in (1, m) for n, m in zip(shape, self.shape[lead:])):
+        raise ShapeError(f"sum_to_size: the shape {shape} does not broadcast to {self.shape}")
+    axes = (*range(lead), *(lead + k for k, n in enumerate(shape) if n == 1 != self.shape[lead + k]))
+    return self.sum(axes, dtype=self.dtype).reshape(shape) if axes else self
+
+
+def t(self: Tensor) -> Tensor:
+    """The transpose of a matrix; vectors and scalars stay. Raises ShapeError for more axes.
+
+    >>> Tensor([[1, 2], [3, 4]]).t().tolist()
+    [[1, 3], [2, 4]]
+    """
+    if self.ndim > 2:
+        raise ShapeError(f"t: the shape {self.shape} has {self.ndim} axes; use .mT, or transpose(a, b)")
+    return self.transpose(0, 1) if self.ndim == 2 else self
+
+
+def matrices_adjoint(self: Tensor) -> Tensor:
+    """The conjugate transposes of matrices.
+
+    >>> Tensor([[1 + 2j, 3 + 4j]]).mH.tolist()
+    [[(1-2j)], [(3-4j)]]
+    """
+    return self.mT.conj()
+
+
+def matrix_adjoint(self: Tensor) -> Tensor:
+    """The conjugate transpose of a matrix.
+
+    >>> Tensor([[1 + 2j, 3 + 4j]]).H.tolist()
+    [[(1-2j)], [(3-4j)]]
+    """
+    return self.t().conj()
+
+
+def adjoint(self: Tensor) -> Tensor:
+    """The conjugate transposes of matrices.
+
+    >>> Tensor([[1 + 2j, 3 + 4j]]).adjoint().tolist()
+    [[(1-2j)], [(3-4j)]]
+    """
+    return self.mH

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.tensor import updates
-from rulegrad.tensor.axes import integers
+from rulegrad.tensor.axes import integers, one_axis
 from rulegrad.tensor.convolution import windows_along_axis
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.gradient_mode import no_grad
@@ -265,3 +265,17 @@ def _note_statistics(self: Tensor, axes: tuple[int, ...], mean: Any, var: Any, m
         updates.settle(running)
         running._replace((running * (1.0 - momentum) + new * momentum).cast(running.dtype))
         updates.add(running)
+
+
+def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """The slices along `dim` with a p-norm above `maxnorm` scaled down to it; the others as they are.
+
+    >>> [[round(v, 3) for v in row] for row in Tensor([[3.0, 4.0], [0.0, 1.0]]).renorm(2, 0, 2.5).tolist()]
+    [[1.5, 2.0], [0.0, 1.0]]
+    """
+    k = one_axis(dim, self.ndim, "renorm")
+    if not self.dtype.is_inexact:
+        raise DtypeError(f"renorm: the dtype is {self.dtype}; cast it to a float dtype")
+    size = self.norm(p, tuple(j for j in range(self.ndim) if j != k), True)
+    # PyTorch's 1e-7 keeps the product below the limit.
+    return self * (size > maxnorm).where(maxnorm / (size + 1e-7), 1.0).cast(self.dtype)

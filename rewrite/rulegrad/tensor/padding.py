@@ -255,3 +255,27 @@ def _pair(operation: str, value: Any, name: str) -> tuple[int, int]:
     if len(numbers) != 2 or min(numbers) < (name != "padding"):
         raise ShapeError(f"{operation}: {name}={value!r}; give one number, or (height, width)")
     return numbers[0], numbers[1]
+
+
+def pairs_of_axes(pad: Sequence[int], shape: tuple[int, ...]) -> list[tuple[int, int]]:
+    """PyTorch's numbers of a padding, the last axis first, as a pair for each axis in order. Raises ShapeError."""
+    numbers, rank = list(pad), len(shape)
+    count = len(numbers) // 2
+    if len(numbers) % 2 or count > rank:
+        raise ShapeError(f"pad: {numbers} for the shape {shape}; give a pair for each of the last axes")
+    return [(0, 0)] * (rank - count) + [(numbers[2 * k], numbers[2 * k + 1]) for k in reversed(range(count))]
+
+
+def constant_pad_nd(self: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
+    """`nn.functional.pad` with a value: pairs (before, after) for the last axis, then for the one before it.
+
+    >>> Tensor([[1, 2]]).constant_pad_nd((1, 0), 9).tolist()
+    [[9, 1, 2]]
+    """
+    pairs = pairs_of_axes(pad, self.shape)
+    # What is cut off at one end is still there for the other.
+    padded = self.pad([(max(before, 0), max(after, 0)) for before, after in pairs], "constant", value)
+    cut = [(max(-before, 0), min(after, 0)) for before, after in pairs]
+    if not any(map(any, cut)):
+        return padded
+    return padded.shrink(*((first, n + last) for (first, last), n in zip(cut, padded.shape)))

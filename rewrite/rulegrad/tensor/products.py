@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rulegrad.errors import ShapeError
 from rulegrad.ir.dtype import bool_
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.operands import as_operand, as_tensor, defers_to, result_dtype
+from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, defers_to, result_dtype
 from rulegrad.tensor.reduce import accumulation_dtype
 
 if TYPE_CHECKING:
@@ -113,3 +113,99 @@ def linear(self: Tensor, weight: Operand, bias: Operand | None = None) -> Tensor
             f"linear: a bias of shape {added.shape} for {product.shape[-1]} outputs; give one number for each"
         )
     return product + added
+
+
+def mm(self: Tensor, other: Operand) -> Tensor:
+    """The product of two matrices. Raises ShapeError for others.
+
+    >>> Tensor([[1, 2], [3, 4]]).mm(Tensor([[0, 1], [1, 0]])).tolist()
+    [[2, 1], [4, 3]]
+    """
+    return _product(self, other, 2, "mm")
+
+
+def bmm(self: Tensor, other: Operand) -> Tensor:
+    """The products of two batches of matrices, (batch, n, k) and (batch, k, m). Raises ShapeError for others.
+
+    >>> Tensor([[[1, 2]], [[3, 4]]]).bmm(Tensor([[[1], [1]], [[2], [0]]])).tolist()
+    [[[3]], [[6]]]
+    """
+    return _product(self, other, 3, "bmm")
+
+
+def mv(self: Tensor, vector: Operand) -> Tensor:
+    """The product of a matrix and a vector. Raises ShapeError for others.
+
+    >>> Tensor([[1, 2], [3, 4]]).mv(Tensor([1, 1])).tolist()
+    [3, 7]
+    """
+    right = as_tensor(self, vector, "mv")
+    if (self.ndim, right.ndim) != (2, 1):
+        raise ShapeError(f"mv: the shapes {self.shape} and {right.shape}; it needs a matrix and a vector")
+    return matrix_product(self, right, "mv")
+
+
+def _product(self: Tensor, other: Operand, rank: int, name: str) -> Tensor:
+    right = as_tensor(self, other, name)
+    if (self.ndim, right.ndim) != (rank, rank):
+        raise ShapeError(f"{name}: the shapes {self.shape} and {right.shape}; both need {rank} axes; or use @")
+    return matrix_product(self, right, name)
+
+
+def addmm(self: Tensor, first: Operand, second: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`beta * self + alpha * (first @ second)`
+
+    >>> Tensor([[10]]).addmm(Tensor([[1, 2]]), Tensor([[3], [4]]), alpha=2).tolist()
+    [[32]]
+    """
+    product = _product(as_tensor(self, first, "addmm"), second, 2, "addmm")
+    return _plus(self, product, beta, alpha, "addmm")
+
+
+def addbmm(self: Tensor, first: Operand, second: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`beta * self + alpha * (first @ second).sum(0)`: the products of two batches of matrices, added up.
+
+    >>> Tensor([[10]]).addbmm(Tensor([[[1, 2]], [[1, 1]]]), Tensor([[[3], [4]], [[1], [0]]])).tolist()
+    [[22]]
+    """
+    product = _product(as_tensor(self, first, "addbmm"), second, 3, "addbmm")
+    return _plus(self, product.sum(0, dtype=product.dtype), beta, alpha, "addbmm")
+
+
+def _plus(self: Tensor, product: Tensor, beta: float, alpha: float, name: str) -> Tensor:
+    """`beta * self + alpha * product`; where `beta` is 0, nan and infinities of this tensor do not matter."""
+    added = product if alpha == 1 else product * alpha
+    if beta == 0:
+        shape = broadcast_shapes(name, self.shape, added.shape)
+        return added.cast(result_dtype(self, added)).expand(shape)._same()
+    return (self if beta == 1 else self * beta) + added
+
+
+def addmv(self: Tensor, matrix: Operand, vector: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`beta * self + alpha * (matrix @ vector)`
+
+    >>> Tensor([10, 20]).addmv(Tensor([[1, 2], [3, 4]]), Tensor([1, 1])).tolist()
+    [13, 27]
+    """
+    product = as_tensor(self, matrix, "addmv").mv(vector)
+    return _plus(self, product, beta, alpha, "addmv")
+
+
+def addr(self: Tensor, first: Operand, second: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`beta * self + alpha * outer(first, second)`
+
+    >>> Tensor([[10, 20]]).addr(Tensor([1, 2]), Tensor([3, 4])).tolist()
+    [[13, 24], [16, 28]]
+    """
+    product = as_tensor(self, first, "addr").outer(second)
+    return _plus(self, product, beta, alpha, "addr")
+
+
+def baddbmm(self: Tensor, first: Operand, second: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`beta * self + alpha * (first @ second)` of batches of matrices.
+
+    >>> Tensor([[[10]]]).baddbmm(Tensor([[[1, 2]]]), Tensor([[[3], [4]]]), beta=2).tolist()
+    [[[31]]]
+    """
+    product = _product(as_tensor(self, first, "baddbmm"), second, 3, "baddbmm")
+    return _plus(self, product, beta, alpha, "baddbmm")

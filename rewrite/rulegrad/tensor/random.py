@@ -23,6 +23,7 @@ from rulegrad.tensor.operands import broadcast_shapes, result_dtype
 from rulegrad.tensor.storage import default_float, fits, upload
 
 if TYPE_CHECKING:
+    from rulegrad.tensor.generators import Generator
     from rulegrad.tensor.tensor import Tensor
 
 
@@ -280,3 +281,48 @@ def _unit(bits: Tensor, dtype: DType) -> Tensor:
         return (bits >> (64 - digits)).cast(dtype) * 2.0**-digits
     # Through 32 bits: the result is the same, and devices without 64-bit floats convert those.
     return ((bits >> 32).cast(uint32) >> (32 - digits)).cast(dtype) * 2.0**-digits
+
+
+def rand_like(self: Tensor, dtype: Any = None, *, generator: Generator | None = None) -> Tensor:
+    """`rand` with the shape, dtype and device of this tensor.
+
+    >>> Tensor.ones(2, 3).rand_like().shape
+    (2, 3)
+    """
+    return self.rand(self.shape, dtype=dtype or self.dtype, device=self.device, generator=generator)
+
+
+def randn_like(self: Tensor, dtype: Any = None, *, generator: Generator | None = None) -> Tensor:
+    """`randn` with the shape, dtype and device of this tensor.
+
+    >>> from rulegrad import Tensor
+    >>> Tensor.ones(2, 3).randn_like().shape
+    (2, 3)
+    """
+    return self.randn(self.shape, dtype=dtype or self.dtype, device=self.device, generator=generator)
+
+
+def randint_like(
+    self: Tensor, low: int, high: int | None = None, dtype: Any = None, *, generator: Generator | None = None
+) -> Tensor:
+    """`randint` from `low` (0 with one number) up to `high`, with the shape, dtype and device of this tensor.
+
+    Of a tensor of floats the integers are floats, too.
+
+    >>> Tensor.ones(2, 3).randint_like(1).tolist()
+    [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    low, high = (0, low) if high is None else (low, high)
+    wanted = dtype or self.dtype
+    return self.randint(self.shape, low=low, high=high, dtype=wanted, device=self.device, generator=generator)
+
+
+def bernoulli(self: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
+    """1 with the probability `p`, or without it the probability that the element says; else 0.
+
+    >>> Tensor([0.0, 1.0]).bernoulli().tolist(), Tensor([0.0, 1.0]).bernoulli(1.0).tolist()
+    ([0.0, 1.0], [1.0, 1.0])
+    """
+    return (self.rand(self.shape, device=self.device, generator=generator) < (self if p is None else p)).cast(
+        self.dtype
+    )

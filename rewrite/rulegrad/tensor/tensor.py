@@ -22,12 +22,14 @@ from rulegrad.tensor import (
     cumulative,
     dlpack,
     elementwise,
+    facts,
     functions,
     gathering,
     inplace,
     joining,
     matrices,
     movement,
+    normalization,
     padding,
     products,
     protocols,
@@ -38,9 +40,6 @@ from rulegrad.tensor import (
     sorting,
     spectrograms,
     statistics,
-    torch_names,
-    torch_shapes,
-    torch_views,
     transcendental,
     values,
 )
@@ -81,6 +80,19 @@ class Tensor(LayerMethods):
             yield
         finally:
             cls.training = before
+
+    # facts
+    numel = nelement = facts.numel
+    dim = facts.dim
+    element_size = facts.element_size
+    is_floating_point = facts.is_floating_point
+    is_contiguous = facts.is_contiguous
+    type = facts.type
+    type_as = facts.type_as
+    is_complex = facts.is_complex
+    is_signed = facts.is_signed
+    is_nonzero = facts.is_nonzero
+    ndimension = facts.ndimension
 
     # values and devices
     realize = values.realize
@@ -194,6 +206,13 @@ class Tensor(LayerMethods):
     isclose = arithmetic.isclose
     allclose = arithmetic.allclose
     nan_to_num, nan_to_num_ = with_in_place(arithmetic.nan_to_num)
+    rsub = arithmetic.rsub
+    polar = arithmetic.polar
+    view_as_complex = arithmetic.view_as_complex
+    view_as_real = arithmetic.view_as_real
+    addcmul, addcmul_ = with_in_place(arithmetic.addcmul)
+    addcdiv, addcdiv_ = with_in_place(arithmetic.addcdiv)
+    xlogy, xlogy_ = with_in_place(arithmetic.xlogy)
 
     # rounding, kinds of values, activations
     floor, floor_ = with_in_place(functions.floor)
@@ -208,6 +227,14 @@ class Tensor(LayerMethods):
     expit = sigmoid
     silu = functions.silu
     softplus = functions.softplus
+    frac, frac_ = with_in_place(functions.frac)
+    clamp_min, clamp_min_ = with_in_place(functions.clamp_min)
+    clamp_max, clamp_max_ = with_in_place(functions.clamp_max)
+    fmax = functions.fmax
+    fmin = functions.fmin
+    isposinf = functions.isposinf
+    isneginf = functions.isneginf
+    isreal = functions.isreal
 
     # movement
     reshape = movement.reshape
@@ -220,6 +247,19 @@ class Tensor(LayerMethods):
     unsqueeze = movement.unsqueeze
     flatten = ravel = movement.flatten
     contiguous = movement.contiguous
+    clone = movement.clone
+    view = movement.view
+    view_as = movement.view_as
+    reshape_as = movement.reshape_as
+    expand_as = movement.expand_as
+    unflatten = movement.unflatten
+    narrow = movement.narrow
+    select = movement.select
+    fliplr = movement.fliplr
+    flipud = movement.flipud
+    sum_to_size = movement.sum_to_size
+    t = movement.t
+    adjoint = movement.adjoint
 
     # joining
     cat = joining.cat
@@ -227,6 +267,16 @@ class Tensor(LayerMethods):
     split = joining.split
     chunk = joining.chunk
     repeat = joining.repeat
+    split_with_sizes = joining.split_with_sizes
+    atleast_1d = joining.atleast_1d
+    atleast_2d = joining.atleast_2d
+    atleast_3d = joining.atleast_3d
+    hsplit = joining.hsplit
+    vsplit = joining.vsplit
+    dsplit = joining.dsplit
+    block_diag = joining.block_diag
+    cartesian_prod = joining.cartesian_prod
+    combinations = joining.combinations
 
     # creation
     full = classmethod(creation.full)
@@ -240,6 +290,14 @@ class Tensor(LayerMethods):
     arange = classmethod(creation.arange)
     linspace = classmethod(creation.linspace)
     eye = classmethod(creation.eye)
+    fill = creation.fill
+    scalar_tensor = classmethod(creation.scalar_tensor)
+    logspace = classmethod(creation.logspace)
+    new_tensor = creation.new_tensor
+    new_zeros = creation.new_zeros
+    new_ones = creation.new_ones
+    new_empty = creation.new_empty
+    new_full = creation.new_full
 
     # reductions
     sum = reduce.sum
@@ -255,6 +313,7 @@ class Tensor(LayerMethods):
     all = reduce.all
     argmax = reduce.argmax
     argmin = reduce.argmin
+    renorm, renorm_ = with_in_place(normalization.renorm)
 
     # elements at indices
     gather = gathering.gather
@@ -321,6 +380,9 @@ class Tensor(LayerMethods):
     index_put, index_put_ = with_in_place(advanced.index_put)
     masked_select = advanced.masked_select
     masked_scatter, masked_scatter_ = with_in_place(advanced.masked_scatter)
+    select_scatter = advanced.select_scatter
+    slice_scatter = advanced.slice_scatter
+    diagonal_scatter = advanced.diagonal_scatter
 
     # arranging
     tile = arranging.tile
@@ -346,6 +408,7 @@ class Tensor(LayerMethods):
     trace = arranging.trace
     diag = arranging.diag
     diag_embed = arranging.diag_embed
+    diagflat = arranging.diagflat
 
     # padding
     pad = padding.pad
@@ -353,6 +416,7 @@ class Tensor(LayerMethods):
     im2col = padding.im2col
     col2im = padding.col2im
     interpolate = padding.interpolate
+    constant_pad_nd = padding.constant_pad_nd
 
     # contractions
     einsum = staticmethod(contractions.einsum)
@@ -367,6 +431,14 @@ class Tensor(LayerMethods):
     dot = products.dot
     outer = ger = products.outer
     linear = products.linear
+    mm = products.mm
+    bmm = products.bmm
+    mv = products.mv
+    addmm, addmm_ = with_in_place(products.addmm)
+    addbmm, addbmm_ = with_in_place(products.addbmm)
+    addmv, addmv_ = with_in_place(products.addmv)
+    addr, addr_ = with_in_place(products.addr)
+    baddbmm, baddbmm_ = with_in_place(products.baddbmm)
 
     # random
     manual_seed = staticmethod(random.manual_seed)
@@ -377,9 +449,15 @@ class Tensor(LayerMethods):
     randint = classmethod(random.randint)
     randperm = classmethod(random.randperm)
     dropout = random.dropout
+    rand_like = random.rand_like
+    randn_like = random.randn_like
+    randint_like = random.randint_like
+    bernoulli = random.bernoulli
 
     # autograd
     backward = autograd.backward
+    retain_grad = autograd.retain_grad
+    detach_ = autograd.detach_
 
     # protocols
     tobytes = protocols.tobytes
@@ -413,92 +491,6 @@ class Tensor(LayerMethods):
     vdot = matrices.vdot
     norm = matrices.norm
 
-    # torch_views
-    numel = nelement = torch_views.numel
-    dim = torch_views.dim
-    element_size = torch_views.element_size
-    is_floating_point = torch_views.is_floating_point
-    is_contiguous = torch_views.is_contiguous
-    clone = torch_views.clone
-    type = torch_views.type
-    type_as = torch_views.type_as
-    view = torch_views.view
-    view_as = torch_views.view_as
-    reshape_as = torch_views.reshape_as
-    expand_as = torch_views.expand_as
-    unflatten = torch_views.unflatten
-    narrow = torch_views.narrow
-    select = torch_views.select
-    select_scatter = torch_views.select_scatter
-    slice_scatter = torch_views.slice_scatter
-    fliplr = torch_views.fliplr
-    flipud = torch_views.flipud
-    diagflat = torch_views.diagflat
-    sum_to_size = torch_views.sum_to_size
-    split_with_sizes = torch_views.split_with_sizes
-    t = torch_views.t
-    adjoint = torch_views.adjoint
-
-    # torch_shapes
-    atleast_1d = torch_shapes.atleast_1d
-    atleast_2d = torch_shapes.atleast_2d
-    atleast_3d = torch_shapes.atleast_3d
-    hsplit = torch_shapes.hsplit
-    vsplit = torch_shapes.vsplit
-    dsplit = torch_shapes.dsplit
-    block_diag = torch_shapes.block_diag
-    cartesian_prod = torch_shapes.cartesian_prod
-    combinations = torch_shapes.combinations
-    diagonal_scatter = torch_shapes.diagonal_scatter
-    fill = torch_shapes.fill
-    constant_pad_nd = torch_shapes.constant_pad_nd
-    scalar_tensor = classmethod(torch_shapes.scalar_tensor)
-    logspace = classmethod(torch_shapes.logspace)
-    rsub = torch_shapes.rsub
-    polar = torch_shapes.polar
-    view_as_complex = torch_shapes.view_as_complex
-    view_as_real = torch_shapes.view_as_real
-    renorm, renorm_ = with_in_place(torch_shapes.renorm)
-
-    # torch_names
-    frac, frac_ = with_in_place(torch_names.frac)
-    clamp_min, clamp_min_ = with_in_place(torch_names.clamp_min)
-    clamp_max, clamp_max_ = with_in_place(torch_names.clamp_max)
-    fmax = torch_names.fmax
-    fmin = torch_names.fmin
-    addcmul, addcmul_ = with_in_place(torch_names.addcmul)
-    addcdiv, addcdiv_ = with_in_place(torch_names.addcdiv)
-    xlogy, xlogy_ = with_in_place(torch_names.xlogy)
-    isposinf = torch_names.isposinf
-    isneginf = torch_names.isneginf
-    isreal = torch_names.isreal
-    is_complex = torch_names.is_complex
-    is_signed = torch_names.is_signed
-    is_nonzero = torch_names.is_nonzero
-    ndimension = torch_names.ndimension
-    mm = torch_names.mm
-    bmm = torch_names.bmm
-    mv = torch_names.mv
-    addmm, addmm_ = with_in_place(torch_names.addmm)
-    addbmm, addbmm_ = with_in_place(torch_names.addbmm)
-    addmv, addmv_ = with_in_place(torch_names.addmv)
-    addr, addr_ = with_in_place(torch_names.addr)
-    baddbmm, baddbmm_ = with_in_place(torch_names.baddbmm)
-    rand_like = torch_names.rand_like
-    randn_like = torch_names.randn_like
-    randint_like = torch_names.randint_like
-    bernoulli = torch_names.bernoulli
-    uniform_ = random_in_place.uniform_
-    normal_ = random_in_place.normal_
-    bernoulli_ = random_in_place.bernoulli_
-    new_tensor = torch_names.new_tensor
-    new_zeros = torch_names.new_zeros
-    new_ones = torch_names.new_ones
-    new_empty = torch_names.new_empty
-    new_full = torch_names.new_full
-    retain_grad = torch_names.retain_grad
-    detach_ = torch_names.detach_
-
     # statistics
     nansum = statistics.nansum
     nanmean = statistics.nanmean
@@ -525,17 +517,20 @@ class Tensor(LayerMethods):
     geometric_ = random_in_place.geometric_
     log_normal_ = random_in_place.log_normal_
     random_ = random_in_place.random_
+    uniform_ = random_in_place.uniform_
+    normal_ = random_in_place.normal_
+    bernoulli_ = random_in_place.bernoulli_
 
     # properties
     real = attribute(arithmetic.real, arithmetic.set_real)
     imag = attribute(arithmetic.imag, arithmetic.set_imag)
     T = attribute(movement.all_axes_reversed)
     mT = attribute(movement.matrices_transposed)  # noqa: N815  (the array API's name)
-    mH = attribute(torch_views.matrices_adjoint)  # noqa: N815  (PyTorch's name)
-    H = attribute(torch_views.matrix_adjoint)
-    is_leaf = attribute(torch_names.is_leaf)
-    retains_grad = attribute(torch_names.retains_grad)
-    data = attribute(torch_names.data, torch_names.set_data)
+    mH = attribute(movement.matrices_adjoint)  # noqa: N815  (PyTorch's name)
+    H = attribute(movement.matrix_adjoint)
+    is_leaf = attribute(autograd.is_leaf)
+    retains_grad = attribute(autograd.retains_grad)
+    data = attribute(autograd.data, autograd.set_data)
 
     # Last, for they are the names of Python's own types.
     bool = conversion("bool", "bool")

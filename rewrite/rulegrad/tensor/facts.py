@@ -1,0 +1,109 @@
+"""Facts about a tensor under PyTorch's names: numel, dim, is_floating_point, type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rulegrad.ir.dtype import as_dtype
+
+if TYPE_CHECKING:
+    from rulegrad.tensor.tensor import Tensor
+
+
+def is_complex(self: Tensor) -> bool:
+    """Whether the dtype is one of complex numbers.
+
+    >>> Tensor([1j]).is_complex(), Tensor([1.0]).is_complex()
+    (True, False)
+    """
+    return self.dtype.is_complex
+
+
+def is_signed(self: Tensor) -> bool:
+    """Whether the dtype has negative numbers.
+
+    >>> Tensor([1]).is_signed(), Tensor([1], dtype="uint8").is_signed()
+    (True, False)
+    """
+    return self.dtype.kind not in ("bool", "uint")
+
+
+def is_nonzero(self: Tensor) -> bool:
+    """Whether the only element is not 0. Raises ShapeError for another number of elements.
+
+    >>> Tensor([2]).is_nonzero(), Tensor(0.0).is_nonzero()
+    (True, False)
+    """
+    return bool(self)
+
+
+def ndimension(self: Tensor) -> int:
+    """The number of axes.
+
+    >>> Tensor([[1, 2]]).ndimension()
+    2
+    """
+    return self.ndim
+
+
+def numel(self: Tensor) -> int:
+    """The number of elements.
+
+    >>> Tensor([[1, 2, 3]]).numel()
+    3
+    """
+    return int(self.size)
+
+
+def dim(self: Tensor) -> int:
+    """The number of axes.
+
+    >>> Tensor([[1, 2, 3]]).dim()
+    2
+    """
+    return self.ndim
+
+
+def element_size(self: Tensor) -> int:
+    """The bytes of one element.
+
+    >>> Tensor([0.5]).element_size()
+    4
+    """
+    return self.itemsize
+
+
+def is_floating_point(self: Tensor) -> bool:
+    """Whether the dtype is one of floats.
+
+    >>> Tensor([0.5]).is_floating_point(), Tensor([1]).is_floating_point()
+    (True, False)
+    """
+    return self.dtype.is_float
+
+
+def is_contiguous(self: Tensor) -> bool:
+    """Always True: the memory of a tensor is in C order whenever anyone can see it.
+
+    >>> Tensor([[1, 2]]).T.is_contiguous()
+    True
+    """
+    return True
+
+
+def type(self: Tensor, dtype: Any = None) -> Any:
+    """The values as another dtype; without one, the name of this tensor's. Python's types are no dtypes.
+
+    >>> Tensor([0.5]).type(), Tensor([2.5]).type("int32").tolist()
+    ('float32', [2])
+    """
+    return str(self.dtype) if dtype is None else self.cast(as_dtype(dtype))
+
+
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """The values in the dtype of `other`.
+
+    >>> Tensor([2.5]).type_as(Tensor([1])).tolist()
+    [2]
+    """
+    return self.cast(other.dtype)
