@@ -7,13 +7,15 @@ import linecache
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rulegrad import __version__, engine
 from rulegrad.errors import GraphError
 from rulegrad.ir import UOp
 from rulegrad.workbench.tracing.provenance import Place
-from rulegrad.workbench.tracing.recorder import Trace, Traced, TracedFiring, TracedInside, TracedKernel, TracedPass
+
+if TYPE_CHECKING:
+    from rulegrad.workbench.tracing.recorder import Trace, Traced, TracedFiring, TracedInside, TracedKernel, TracedPass
 
 FORMAT = "rulegrad trace"
 #: Raised when a field changes its meaning or goes away; not when one is added.

@@ -16,16 +16,18 @@ from rulegrad.ir import UOp
 from rulegrad.runtime.profile import Profile
 from rulegrad.runtime.timeline import Span, save_timeline
 from rulegrad.support import forks
+from rulegrad.workbench.tracing.document import Selection, document
 from rulegrad.workbench.tracing.nodes import Difference, NodeTable, difference
+from rulegrad.workbench.tracing.page import page
 from rulegrad.workbench.tracing.provenance import Place, Provenance
 from rulegrad.workbench.tracing.rule_text import rule_text
+from rulegrad.workbench.tracing.text import as_text
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from rulegrad._core import Inside
     from rulegrad.runtime.kernel import Kernel
-    from rulegrad.workbench.tracing.document import Selection
 
 
 #: Candidates of one round of a choose pass that are kept: those of least cost.
@@ -260,14 +262,10 @@ class Trace:
 
     def text(self, title: str = "", selection: Selection | None = None, colored: bool = False) -> str:
         """The trace for people; `colored`: with the escape codes of a terminal."""
-        from rulegrad.workbench.tracing.text import as_text  # late: text and pages are written of what this records
-
         return as_text(self, title, selection, colored)
 
     def data(self, title: str = "", selection: Selection | None = None) -> dict[str, Any]:
         """The trace as plain data; docs/tracing.md says what each field means."""
-        from rulegrad.workbench.tracing.document import document  # late: as above
-
         return document(self, title, selection)
 
     def save(self, path: str | Path, title: str = "", selection: Selection | None = None) -> None:
@@ -277,8 +275,6 @@ class Trace:
         """
         ending = Path(path).suffix.lower()
         if ending == ".html":
-            from rulegrad.workbench.tracing.page import page  # late: as above
-
             text = page(self.data(title, selection))
         elif ending == ".json":
             text = json.dumps(self.data(title, selection))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from rulegrad.workbench.tracing.document import Selection, label, line_data
 from rulegrad.workbench.tracing.provenance import Place
-from rulegrad.workbench.tracing.recorder import Trace, Traced, TracedFiring, TracedInside, TracedPass
+
+if TYPE_CHECKING:
+    from rulegrad.workbench.tracing.recorder import Trace, Traced, TracedFiring, TracedInside, TracedPass
 
 #: Nodes that a firing is shown to remove, and to add: those nearest to the node that changed.
 MOST_SHOWN = 12
