@@ -24,10 +24,6 @@ MODULES = {
 }
 
 
-# Names that a module imports for its own use.
-ELSEWHERE = {"rulegrad.nn.init": ("no_grad",), "rulegrad.nn.functional": ("ConfigError", "ShapeError")}
-
-
 def write_pages(app: Any) -> None:
     FOLDER.mkdir(exist_ok=True)
     pages = {"tensor": tensor_page(), "rulegrad": functions_page(), "ops": ops_page(), "builtins": builtins_page()}
@@ -72,9 +68,9 @@ def module_page(module: str, heading: str) -> str:
     """The functions and classes that a module offers."""
     found = importlib.import_module(module)
     parts = [title(heading), f".. automodule:: {module}\n   :no-members:\n\n"]
-    for name in sorted(getattr(found, "__all__", dir(found)), key=str.lower):
+    for name in sorted(dir(found), key=str.lower):
         value = getattr(found, name)
-        if not is_public(name) or not is_documented(value) or name in ("Tensor", *ELSEWHERE.get(module, ())):
+        if not is_public(name) or not is_documented(value) or name == "Tensor":
             continue
         if (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__.startswith("rulegrad"):
             kind = "autoclass" if inspect.isclass(value) else "autofunction"
