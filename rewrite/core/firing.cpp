@@ -55,10 +55,7 @@ Node* Firer::result_of(uint32_t rule, Node* n, const Value& v) {
   if (machine_.plain(result) == n) return nullptr;
   if (result->dtype != n->dtype)
     fail(rule, n, "it changes the dtype from " + dtype_info(n->dtype).name->text + " to " + dtype_info(result->dtype).name->text);
-  if (options_.check_shapes) {
-    check_shape(rule, n, result);
-    check_measure(rule, n, result);
-  }
+  if (options_.check_shapes) check_shape(rule, n, result);
   return result;
 }
 
@@ -129,27 +126,6 @@ void Firer::fail(uint32_t rule, Node* n, const std::string& what) const {
 void Firer::check_shape(uint32_t rule, Node* before, Node* after) const {
   const Shape *a = shape_of(before), *b = shape_of(after);
   if (a->rank != b->rank || !std::equal(a->dims, a->dims + a->rank, b->dims)) fail(rule, before, "it changes the shape");
-}
-
-// `decreases`: where the rule could fire on what it made, its measure is a smaller natural number.
-void Firer::check_measure(uint32_t rule, Node* before, Node* after) {
-  auto found = program_.measures.find(rule);
-  if (found == program_.measures.end()) return;
-  auto measure = [&](Node* n) {
-    CallKey key{found->second, 1, {Value::node(n), {}, {}}};
-    if (!machine_.memo.count(key)) machine_.call(key);
-    return machine_.memo[key];
-  };
-  const Value limit = measure(before);
-  if (limit.tag != Tag::Int || limit.i < 0) fail(rule, before, "what `decreases` measures must be a natural number, not " + show(limit));
-  std::unordered_map<Node*, bool> known;
-  for (Node* n : toposort({before})) known.emplace(n, true);
-  for (Node* n : toposort({after})) {
-    if (known.count(n)) continue;
-    const Value now = measure(n);
-    if (now.tag != Tag::None && (now.tag != Tag::Int || now.i < 0 || now.i >= limit.i))
-      fail(rule, before, "what `decreases` measures goes from " + show(limit) + " to " + show(now) + ", at " + describe(n) + " that it makes");
-  }
 }
 
 void Firer::need_more(uint64_t& limit, uint64_t base, uint64_t per_node, uint64_t wanted) {

@@ -73,7 +73,6 @@ class Firer {
   Node* result_of(uint32_t rule, Node* n, const Value& v);
   void stop_limited();
   void check_shape(uint32_t rule, Node* before, Node* after) const;
-  void check_measure(uint32_t rule, Node* before, Node* after);
   [[noreturn]] void out_of_fuel() const;
 
   std::unique_ptr<Recorded> recorded_;

@@ -553,11 +553,6 @@ Status Machine::execute(const Code& code, Value& result) {
         pc += 4;
         break;
       }
-      case I_FRESH:
-        // 62 bits: the number is positive, and so is one more than it
-        r[pc[1]] = Value::integer(Int(mix(hash_value(r[pc[2]]), hash_value(program.constants[pc[3]])) >> 2));
-        pc += 4;
-        break;
       default: throw BytecodeError("an unknown instruction");
     }
     continue;

@@ -91,7 +91,7 @@ struct Explainer {
   };
   // Rewriting inside the pass begins: of a part of a template, which `rule` asks for at a node, or of its candidate.
   struct Entry {
-    const Str* function;  // rewritten, given or must; null for a candidate
+    const Str* function;  // rewritten or given; null for a candidate
     uint32_t rule;
     Node *at, *graph;  // null where nobody asks
   };

@@ -1,5 +1,5 @@
-// Parts of a template that are rewritten on their own while a rule is tried: `rewritten`, `given` and `must`. Such a rewriting does
-// not nest: a rule that asks for one inside it has no value there (`given`, `must`), or is an error (`rewritten`).
+// Parts of a template that are rewritten on their own while a rule is tried: `rewritten` and `given`. Such a rewriting does
+// not nest: a rule that asks for one inside it has no value there (`given`), or is an error (`rewritten`).
 #include <algorithm>
 #include <utility>
 
@@ -157,20 +157,6 @@ Node* substituted(Machine& m, Node* root, Replace replace) {
   return done.at(root);
 }
 
-bool is_below(Machine& m, Node* wanted, Node* root) {
-  std::unordered_map<Node*, bool> seen;
-  std::vector<Node*> stack{root};
-  while (!stack.empty()) {
-    Node* n = stack.back();
-    stack.pop_back();
-    if (!seen.emplace(n, true).second) continue;
-    m.spend(1);
-    if (n == wanted) return true;
-    stack.insert(stack.end(), n->src, n->src + n->nsrc);
-  }
-  return false;
-}
-
 }  // namespace
 
 Node* Machine::rewritten(const RuleFunction& f, Node* n) {
@@ -228,10 +214,7 @@ Value Machine::rewritten(const RuleFunction& f, const CallKey& key) {
     if (key.arguments[k].tag != Tag::Node) throw RewriteError(f.name->text + " takes nodes, not " + show(key.arguments[k]));
   budget = kBudget;
   Node* n = key.arguments[0].n;
-  if (f.nested == Nested::Given) return given(f, n, key.arguments[1].n);
-  Node* result = rewritten(f, n);
-  if (f.nested == Nested::Rewritten || result->nsrc == 0 || is_below(*this, result, key.arguments[1].n)) return Value::node(result);
-  return Value::none();
+  return f.nested == Nested::Given ? given(f, n, key.arguments[1].n) : Value::node(rewritten(f, n));
 }
 
 }  // namespace rulegrad

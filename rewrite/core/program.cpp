@@ -488,7 +488,7 @@ void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
     f.parameters = uint32_t(r.number());
     check(f.parameters <= 3, "a function takes at most three arguments");
     int nested = r.number();
-    check(nested >= 0 && nested <= int(Nested::Must), "an unknown kind of function");
+    check(nested >= 0 && nested <= int(Nested::Given), "an unknown kind of function");
     f.nested = Nested(nested);
     f.pass = r.number();
     p.functions.push_back(std::move(f));
@@ -536,12 +536,6 @@ void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
   for (uint32_t k = 0; k < n; k++) {
     std::string name(r.bytes());
     p.limits[name] = r.value();
-  }
-  n = r.count();
-  for (uint32_t k = 0; k < n; k++) {
-    uint32_t rule = uint32_t(r.number()), function = uint32_t(r.number());
-    check(rule < p.rules.size() && function < p.functions.size() && p.functions[function].parameters == 1, "a measure is out of range");
-    p.measures[rule] = function;
   }
   check(r.done(), "there is something after the program's end");
   std::vector<uint32_t> inputs(p.codes.size(), kRegisters);  // by code: how many registers hold something when it starts

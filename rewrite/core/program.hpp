@@ -19,7 +19,7 @@ constexpr size_t kMaxOps = 512;
 // TRY: when something fails later, go on at j (once; the last TRY first). CUT drops the TRYs since a MARK.
 // CHAIN: the members of a chain of op o, if there are n to n of them. PICK: the next item of a sequence, in s and at none of the places
 // counted before; when something fails later, the one after it. LEFT: the items that the counted places leave over. FIND: the row
-// whose first item is equal. FRESH: a number made of a value's structure and a constant.
+// whose first item is equal.
 // clang-format off
 #define RULEGRAD_OPCODES(X)                                                                                       \
   X(IS_OP, "ro") X(IN_SET, "rs") X(SOURCES, "rn") X(SOURCES_MIN, "rn") X(SOURCE, "drn") X(SOURCE_END, "drn")      \
@@ -29,7 +29,7 @@ constexpr size_t kMaxOps = 512;
   X(RETURN, "r") X(BEGIN, "") X(APPEND, "r") X(EXTEND, "r") X(FINISH, "d") X(ITERATE, "ddrj") X(UNPACK, "rV")     \
   X(SUBSCRIPT, "drr") X(SLICE, "drRR") X(UNARY, "dnr") X(BINARY, "dnnrr") X(BUILTIN, "dbv") X(FUNCTION, "dfv")    \
   X(EXTERN, "dxv") X(BUILD, "dORRRaw") X(NOT_SAME, "rr")                                                  \
-  X(TRY, "j") X(MARK, "d") X(CUT, "r") X(CHAIN, "dronn") X(PICK, "ddrSv") X(LEFT, "drv") X(FIND, "drr") X(FRESH, "drk")
+  X(TRY, "j") X(MARK, "d") X(CUT, "r") X(CHAIN, "dronn") X(PICK, "ddrSv") X(LEFT, "drv") X(FIND, "drr")
 // clang-format on
 
 enum Opcode : int32_t {
@@ -114,7 +114,7 @@ class Dispatch {
 
 // Functions without rules that rewrite an argument on its own: by a rule set; by a pass, under conditions that hold; by a pass, and
 // only where nothing new comes out.
-enum class Nested : uint8_t { No, Rewritten, Given, Must };
+enum class Nested : uint8_t { No, Rewritten, Given };
 
 struct RuleFunction {
   const Str* name;
@@ -195,7 +195,6 @@ struct Program {
   std::unordered_map<std::string, size_t> pass_names;
   std::unordered_map<uint32_t, const Str*> type_names;  // dtype -> the target's name
   std::unordered_map<std::string, Value> limits;        // limits, literal spellings, memory types, templates
-  std::unordered_map<uint32_t, uint32_t> measures;      // rule -> the function whose value it decreases
   std::vector<bool> disabled;                           // by rule
   mutable std::vector<RuleCount> counts;                // by rule, while somebody counts: then only one thread rewrites
 };

@@ -17,7 +17,7 @@ constexpr const char* kVerdicts[] = {"done", "failed", "given", "taken", "not ta
 // Rewriting inside a pass: of a part of a template, or of a candidate of a choose pass. In the round of a choose pass the graph that
 // candidates are compared with comes first.
 struct Inside {
-  const Str* name;  // rewritten, given or must, and the rules; null in a choose pass
+  const Str* name;  // rewritten or given, and the rules; null in a choose pass
   uint32_t rule;    // the action that gives a candidate
   Verdict verdict;
   Ref before, after;  // null where it failed

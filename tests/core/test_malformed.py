@@ -91,7 +91,7 @@ TEXT = textwrap.dedent("""
             if p != q and contains(BUFFER, n) and not is_const(p)
         loops: n@REDUCE[op=f](x, rs...) -> subst(x, rs -> [CONST[index](0) for r in rs])
             if f in Reduction and sum([depth(r) for r in ranges(x)]) >= 0
-        numbered: CAST[float32](x or -x) -> CAST[float32](x + fresh RANGE[kind="new"](3) for x)
+        negated: CAST[float32](-x) -> CAST[float32](x)
         terms: n@ABS(x) -> scaled(sum(sorted(srcs(x))), const_factor(x) + gcd(4, 6))
             if divides(1, x)
     pass linear order:
@@ -405,7 +405,6 @@ def one_code(*words: int | str) -> bytes:
         (("CONSTANT", 1, 0, "PICK", 1, 2, 0, 99, 0, "RETURN", 2), "an op set is out of range"),
         (("CONSTANT", 1, 0, "PICK", 1, 2, 0, -1, 1, 3, "RETURN", 2), "read before it is written"),
         (("LEFT", 1, 0, 1, 2, "RETURN", 1), "read before it is written"),
-        (("FRESH", 1, 0, 4, "RETURN", 1), "a constant is out of range"),
         (("UNPACK", 0, 300, "RETURN", 0), "too many operands"),
         (("BUILD", 1, 0, -1, -1, -1, 0, 1, -251, "RETURN", 1), "a register is out of range"),
         (("BUILD", 1, 0, -1, -1, -1, 99, "RETURN", 0), "too many attributes"),

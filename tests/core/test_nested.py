@@ -162,21 +162,3 @@ def test_a_fixed_point_with_given() -> None:
 def test_given_needs_a_pass_to_a_fixed_point() -> None:
     with pytest.raises(RuleError, match="`given` stands in a pass that does not rewrite to a fixed point"):
         one_pass("use: where(c, x, y) -> where(c, given(c, x), y)", "rewrite walk")
-
-
-# ---- must ----
-
-
-def test_must() -> None:
-    rules = """
-        twice: -(-x) -> x
-        zero: x * 0 -> 0
-        pull: ABS(x) - y -> must(-x)
-        leaf: ABS(x) * y -> must(y * {0})
-    """
-    x, y = var(0), var(1)
-    absolute = UOp("ABS", (x,))
-    assert rewritten(rules, UOp("ABS", (-x,)) - y) == x
-    assert rewritten(rules, absolute - y) == absolute - y
-    assert rewritten(rules, absolute - (-x)) == -x  # it is there already
-    assert rewritten(rules, absolute * y) == const(0)

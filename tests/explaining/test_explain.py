@@ -142,10 +142,7 @@ Z, F, G = var(2), var(3, "float32"), var(4, "float32")
             "sum{x * 3, y * 5, rest...}",
         ),
         ("above", X + Y + Z + 7, "`c > 100` is false: c = 7", "c > 100"),
-        ("chosen", (X + 1) & 7, "source 0 is %2 = ADD(%0, 1), not SUB", "x - 1"),
-        ("chosen", (X // 3) & 7, "source 1 of source 0 is 3, not 2", "2"),
         ("negated", UOp("SQRT", (F * G,)), "`not (x * y)` does not hold: x = %0, y = %1", "not (x * y"),
-        ("wrapped", UOp("EXP", (F + G,)), "source 0 is %2 = ADD(%0, %1), not MUL", "x * y"),
         (
             "wrapped",
             UOp("EXP", (UOp("CAST", (var(8, "int64") + var(9, "int64"),), "float32"),)),

@@ -163,7 +163,6 @@ def test_spaces(written: str, formatted: str) -> None:
         ("test i:range( - 1 , 4)->( i ,)", "test i:range(-1, 4) -> (i,)"),
         ("needs not has( ADD )", "needs not has(ADD)"),
         ("after b , r . c", "after b, r.c"),
-        ("decreases - x", "decreases -x"),
     ],
 )
 def test_clauses(written: str, formatted: str) -> None:

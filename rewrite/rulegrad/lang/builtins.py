@@ -147,7 +147,6 @@ BUILTINS: dict[str, Builtin] = _table(
     # ---- parts that are rewritten on their own ----
     ("rewritten(e, RULESET)", 2, 2, (RULE,), "e, rewritten by a rule set, children first; does not nest"),
     ("given(g, x)", 2, 2, (RULE,), "x, simplified by the pass's rules where the condition g holds"),
-    ("must(e)", 1, 1, (RULE,), "e, if the pass's rules make it a leaf or a node that is there already"),
     # ---- more evaluators of the op table ----
     ("expm1(a)", 1, 1, _O, "exp(a) - 1"),
     ("log1p(a)", 1, 1, _O, "log(1 + a)"),

@@ -67,7 +67,6 @@ CODES: dict[str, tuple[str, str]] = {
     "wrong-attribute-type": (ERROR, "an attribute with a value of another type"),
     "missing-attribute": (ERROR, "a template builds an op without an attribute that has no default"),
     "unnamed-attribute": (ERROR, "an attribute without a name that is not the only one, or has none to stand for"),
-    "different-names": (ERROR, "the two sides of `or` bind different names"),
     "too-many-members": (ERROR, "a multiset with more members than can be chosen in reasonable time"),
     "two-sequences": (ERROR, "more than one sequence in an argument list of a pattern"),
     "missing-splice": (ERROR, "a sequence stands where a node is wanted"),

@@ -120,27 +120,10 @@ class Multiset(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class Maybe(Expression):
-    """`maybe CAST[T](x)`: an op around its first source that may be missing; in a template, put back where it was."""
-
-    wrapped: Expression
-
-
-@dataclass(frozen=True, slots=True)
 class Negation(Expression):
     """`not PATTERN`, in a pattern: a node that does not match; binds nothing."""
 
     pattern: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class Must(Expression):
-    """`must(e)`, in a template: e once simplified by the pass's rules.
-
-    The rule fails unless that is a leaf or a node of the matched graph.
-    """
-
-    inner: Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +132,6 @@ class Substitution(Expression):
 
     inner: Expression
     pairs: tuple[tuple[Expression, Expression], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Fresh(Expression):
-    """`fresh OP[...](...) for n`, in a template: an op whose `id` is new, derived from n and the rule."""
-
-    node: OpCall
-    of: Expression
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from rulegrad.lang.syntax import Call, Definition, Expression, OpCall, Pass, Rule
+from rulegrad.lang.syntax import Call, Definition, Expression, Pass, Rule
 
 _part_names: dict[type, tuple[str, ...]] = {}
 
@@ -65,13 +65,6 @@ def same_but_spans(x: object, y: object) -> bool:
     if isinstance(x, Expression) and type(x) is type(y):
         return all(same_but_spans(getattr(x, name), getattr(y, name)) for name in part_names(type(x)))
     return type(x) is type(y) and x == y
-
-
-def same_wrapper(x: Expression, y: Expression) -> bool:
-    """Whether two `maybe`s are about the same op, with the same attributes."""
-    if isinstance(x, OpCall) and isinstance(y, OpCall):
-        return x.op == y.op and same_but_spans(x.attributes, y.attributes)
-    return isinstance(x, Call) and isinstance(y, Call) and x.function == y.function
 
 
 def calls_in(root: Expression) -> set[str]:

@@ -24,8 +24,6 @@ def dtypes_of(world: World, scope: Scope, expression: syntax.Expression) -> Name
         return _either(world, scope, expression)
     if isinstance(expression, syntax.Multiset):
         return _of_multiset(world, scope, expression)
-    if isinstance(expression, syntax.Maybe):
-        return dtypes_of(world, scope, expression.wrapped)
     parts = op_and_sources(world, scope, expression)
     if parts is None:
         return None

@@ -85,8 +85,6 @@ class ExpressionChecker:
             self._text(expression)
         elif isinstance(expression, syntax.Multiset):
             self._sources(expression.items)
-        elif isinstance(expression, syntax.Fresh):
-            self._fresh(expression)
         elif isinstance(expression, syntax.Capture):
             message = "`name@pattern` stands in patterns only"
             self.world.report("misplaced-expression", message, expression.span, "name it with `let`")
@@ -175,7 +173,7 @@ class ExpressionChecker:
 
     # ---- calls ----
 
-    def _op_call(self, call: syntax.OpCall, fresh: bool = False) -> None:
+    def _op_call(self, call: syntax.OpCall) -> None:
         ops, _ = ops_of(self.world, self.scope, call.op, call.span)
         self._require_bound(syntax.Name(call.span, call.op))
         check_arity(self.world, ops, call.arguments, call.span, call.op)
@@ -183,7 +181,7 @@ class ExpressionChecker:
         for attribute in call.attributes:
             self._attribute(ops, attribute, alone)
         if len(ops) == 1:
-            self._require_attributes(call, next(iter(ops)), fresh)
+            self._require_attributes(call, next(iter(ops)))
         self._sources(call.arguments, nodes="CONST" not in ops)
 
     def _sources(self, arguments: Sequence[syntax.Expression], nodes: bool = True) -> None:
@@ -207,7 +205,7 @@ class ExpressionChecker:
             check_literal(self.world, name, kind, value)
         self._inside(builds=False).check(value)
 
-    def _require_attributes(self, call: syntax.OpCall, name: str, fresh: bool) -> None:
+    def _require_attributes(self, call: syntax.OpCall, name: str) -> None:
         """Every attribute without a default is given, or taken from another node."""
         given = {attribute.name for attribute in call.attributes}
         op = self.world.table.ops[name]
@@ -216,26 +214,11 @@ class ExpressionChecker:
         declared = list(op.attributes.values())
         if None in given and not op.explicit:
             declared = declared[1:]
-        if fresh:
-            given.add("id")
         missing = [f"`{a.name}`" for a in declared if a.default is None and a.name not in given]
         if missing:
             message = f"{name} is built without its attribute {', '.join(missing)}"
             hint = "write `name=value`, or `..n` for the attributes of a node n"
             self.world.report("missing-attribute", message, call.span, hint)
-
-    def _fresh(self, fresh: syntax.Fresh) -> None:
-        """Its op has a number, which is not given as well."""
-        self._op_call(fresh.node, fresh=True)
-        self.check(fresh.of)
-        op = self.world.table.ops.get(fresh.node.op)
-        if op is not None and "id" not in op.attributes:
-            message = f"{fresh.node.op} has no attribute `id`, so no new one can be told from another"
-            self.world.report("unknown-attribute", message, fresh.node.span)
-        for attribute in fresh.node.attributes:
-            if attribute.name == "id":
-                message = "`fresh` gives the `id` of the new op"
-                self.world.report("misplaced-expression", message, attribute.span, "leave it out")
 
     def _call(self, call: syntax.Call) -> None:
         name = call.function

@@ -21,7 +21,7 @@ from rulegrad.lang.checker.expressions import GUARD, ExpressionChecker
 from rulegrad.lang.checker.scope import CAPTURE, DTYPE, NODE, OP, SEQUENCE, VALUE, Binding, Names, Scope
 from rulegrad.lang.checker.views import check_view_arguments
 from rulegrad.lang.checker.world import World
-from rulegrad.lang.names import names_bound, values_of_view
+from rulegrad.lang.names import values_of_view
 from rulegrad.lang.notation import notation_of
 
 MOST_MEMBERS = 3  # of a multiset, besides the rest
@@ -36,9 +36,7 @@ _NOT_IN_PATTERNS = {
     syntax.SetLiteral: "a set",
     syntax.Text: "a text",
     syntax.Splice: "`...`",
-    syntax.Must: "`must`",
     syntax.Substitution: "`subst`",
-    syntax.Fresh: "`fresh`",
 }
 
 
@@ -72,17 +70,12 @@ class PatternChecker:
             ops = self._ops_of_pattern(pattern.pattern)
             self._bind(pattern.name, kind, pattern.span, ops=ops)
             self.check(pattern.pattern, kind)
-        elif isinstance(pattern, syntax.Infix) and pattern.operator == "or":
-            self._or(pattern, kind)
         elif isinstance(pattern, syntax.Infix):
             self._infix(pattern, kind)
         elif isinstance(pattern, syntax.Negation):
             self.negations.append((pattern, kind))
         elif isinstance(pattern, syntax.Multiset):
             self._multiset(pattern, kind)
-        elif isinstance(pattern, syntax.Maybe):
-            self._refuse_choice(pattern, "`maybe`", kind)
-            self.check(pattern.wrapped, kind)
         elif isinstance(pattern, syntax.Prefix):
             if notation_of(pattern) is None:
                 self._misplaced(pattern, f"`{pattern.operator}`")
@@ -109,29 +102,6 @@ class PatternChecker:
             name = self.world.table.by_function_name.get(name, name)
             return self.world.table.resolve_ops(name)
         return None
-
-    # ---- choices ----
-
-    def _refuse_choice(self, pattern: syntax.Expression, what: str, kind: str) -> None:
-        if kind == SEQUENCE:
-            message = f"{what} cannot stand in `(pattern)...`: all nodes would have to choose the same"
-            self.world.report("misplaced-expression", message, pattern.span)
-
-    def _or(self, pattern: syntax.Infix, kind: str) -> None:
-        """Both sides bind the same names; the second time is not a use of them."""
-        self._refuse_choice(pattern, "`or`", kind)
-        left, right = ({n for n, _, _ in names_bound(self.world.table, p)} for p in (pattern.left, pattern.right))
-        for name in sorted(left ^ right):
-            if self.scope.find(name) is None:
-                side = pattern.right if name in left else pattern.left
-                message = f"this side of `or` does not bind `{name}`"
-                self.world.report("different-names", message, side.span, "bind the same names, or write two rules")
-        self.check(pattern.left, kind)
-        bindings = [b for name in left if (b := self.scope.find(name)) is not None]
-        uses = [binding.uses for binding in bindings]
-        self.check(pattern.right, kind)
-        for binding, count in zip(bindings, uses, strict=True):
-            binding.uses = count
 
     def _multiset(self, pattern: syntax.Multiset, kind: str) -> None:
         members = [item for item in pattern.items if not isinstance(item, syntax.Splice)]
@@ -214,7 +184,7 @@ class PatternChecker:
     def _infix(self, pattern: syntax.Infix, kind: str) -> None:
         found = notation_of(pattern)
         if found is None:
-            hint = "the ops are `&` and `|`; conditions stand after `if`"
+            hint = "the ops are `&` and `|`; conditions stand after `if`; two patterns are two rules"
             message = f"`{pattern.operator}` cannot stand in a pattern"
             self.world.report("misplaced-expression", message, pattern.span, hint)
         elif found.name in self.world.table.ops and not found.ordered:

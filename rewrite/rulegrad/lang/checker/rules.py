@@ -27,7 +27,7 @@ from rulegrad.lang.checker.scope import (
 from rulegrad.lang.checker.views import table_of
 from rulegrad.lang.checker.world import World, first_declared
 from rulegrad.lang.targets import find
-from rulegrad.lang.walk import calls_in, expressions_in, same_wrapper
+from rulegrad.lang.walk import calls_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,16 +192,6 @@ class _RuleChecker:
             self.world.report("misplaced-text", message, template.span, hint)
             return
         ExpressionChecker(self.world, self.scope, self._place(TEMPLATE)).check(template)
-        self._maybes()
-
-    def _maybes(self) -> None:
-        """A `maybe` of the template puts back one of the pattern."""
-        there = [x.wrapped for x in expressions_in(self.rule.pattern) if isinstance(x, syntax.Maybe)]
-        parts = [self.rule.template, *(c.expression for c in self.rule.clauses if c.expression is not None)]
-        for x in (x for part in parts for x in expressions_in(part) if isinstance(x, syntax.Maybe)):
-            if not any(same_wrapper(x.wrapped, other) for other in there):
-                message = "no `maybe` of the pattern has this op with these attributes"
-                self.world.report("misplaced-expression", message, x.span)
 
     def _dtypes(self) -> None:
         """The template's dtype must be able to be the pattern's."""

@@ -146,7 +146,7 @@ class ProgramCompiler:
         return each_once(found)
 
     def add_alone(self, name: str, owner: str, rule: syntax.Rule) -> None:
-        """Adds a pass `name` that walks by one rule only; `given` and `must` in it run a pass that has its owner."""
+        """Adds a pass `name` that walks by one rule only; `given` in it runs a pass that has its owner."""
         self.library.running = self._fixed_points.get(owner, "")
         self.assembler.passes.append(CompiledPass(name, _WALK, -1, self.rules.compile(owner, rule), [], []))
         self.library.running = ""
@@ -163,7 +163,7 @@ class ProgramCompiler:
 
     @staticmethod
     def simplifying(d: syntax.Pass) -> str | None:
-        """The pass that `given` and `must` run in the rules of a pass; None where they have no meaning."""
+        """The pass that `given` runs in the rules of a pass; None where it has no meaning."""
         if d.kind == "choose":
             return _normalising_name(d) or None
         return d.name if d.kind == "rewrite" and d.direction != "walk" else None
@@ -180,7 +180,7 @@ class ProgramCompiler:
         shuffle = None if self.seed is None else random.Random(f"{self.seed} {d.name}")
         alternatives: list[Alternative] = []
         for owner, rule in in_order(each_once(pairs), shuffle):
-            alternatives.extend(self.rules.compile(owner, rule, within=d.name))
+            alternatives.extend(self.rules.compile(owner, rule))
         if d.kind == "render":
             alternatives.extend(self._default_spellings())
         self.library.gathered = {}

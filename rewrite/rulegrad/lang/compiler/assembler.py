@@ -120,7 +120,7 @@ class CompiledFunction:
     name: str
     parameters: int
     alternatives: list[Alternative] = field(default_factory=list)
-    nested: int = 0  # the engine's Nested: no, rewritten, given, must
+    nested: int = 0  # the engine's Nested: no, rewritten, given
     runs: str = ""  # the pass that a nested rewriting runs
 
 
@@ -140,7 +140,6 @@ class Assembler:
         self.passes: list[CompiledPass] = []
         self.types: dict[str, str] = {}
         self.limits: dict[str, Any] = {}
-        self.measures: dict[int, int] = {}  # rule -> the function that gives the measure that it decreases
 
     def constant(self, value: Any) -> int:
         key = (type(value).__name__, repr(value))
@@ -173,10 +172,10 @@ class Assembler:
         return next(k for k, f in enumerate(self.functions) if f.name == name)
 
     def nested_function(self, kind: str, runs: str) -> int:
-        """The function `rewritten`, `given` or `must` of a pass (empty: of rules that stand in none)."""
+        """The function `rewritten` or `given` of a pass (empty: of rules that stand in none)."""
         name = f"{kind} {runs}"
         if all(function.name != name for function in self.functions):
-            number = ("", "rewritten", "given", "must").index(kind)
+            number = ("", "rewritten", "given").index(kind)
             self.functions.append(CompiledFunction(name, 1 if kind == "rewritten" else 2, [], number, runs))
         return self.function_number(name)
 
@@ -226,9 +225,6 @@ class Assembler:
         for name, value in self.limits.items():
             w.text(name)
             w.value(value)
-        w.number(len(self.measures))
-        for rule, measure in self.measures.items():
-            w.numbers((rule, measure))
         return w.bytes()
 
     @staticmethod

@@ -104,11 +104,11 @@ class ChoiceCompiler:
         """Fails when the pattern matches, in one of the orders of its commutative ops."""
         e = self.e
         outer, first = dict(e.names), e.next_register
-        for pattern, swapped in orders_of(e, x.pattern):
+        for swapped in orders_of(e, x.pattern):
             mark = e.register(x.span)
             e.emit("MARK", mark)
             leave = e.emit("TRY", 0)
-            self.inside(swapped).whole(pattern, register)
+            self.inside(swapped).whole(x.pattern, register)
             e.emit("CUT", mark)
             e.emit("FAIL")
             e.patch(leave)

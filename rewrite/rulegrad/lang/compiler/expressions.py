@@ -10,7 +10,7 @@ from __future__ import annotations
 from rulegrad.lang import syntax
 from rulegrad.lang.builtins import TAKES_NODES
 from rulegrad.lang.compiler.assembler import BINARY, UNARY, DtypeName, OpName
-from rulegrad.lang.compiler.forms import body_of_view, column, fresh_node, rows_of_table, table_of
+from rulegrad.lang.compiler.forms import body_of_view, column, rows_of_table, table_of
 from rulegrad.lang.compiler.scope import Binding, Emitter, problem, with_names
 from rulegrad.lang.compiler.texts import compile_text
 from rulegrad.lang.optable import INFIX_OPS, SWAPPED_OPS
@@ -41,8 +41,6 @@ def _dispatch(e: Emitter, x: syntax.Expression, build: bool) -> int:
             return _prefix(e, x, build)
         case syntax.OpCall():
             return _op_call(e, x, build)
-        case syntax.Must():
-            return _nested(e, "must", (x.inner,), build, x.span)
         case syntax.Call():
             return _call(e, x, build)
         case syntax.Sequence():
@@ -63,8 +61,6 @@ def _dispatch(e: Emitter, x: syntax.Expression, build: bool) -> int:
             return _multiset(e, x, build)
         case syntax.Substitution():
             return _substitution(e, x, build)
-        case syntax.Fresh():
-            return _fresh(e, x, build)
         case syntax.Text():
             return compile_text(e, x, lambda e, field: _argument(e, field, True))
     raise problem("this cannot stand in an expression", x.span)
@@ -182,19 +178,6 @@ def _substitution(e: Emitter, x: syntax.Substitution, build: bool) -> int:
     arguments = [_argument(e, part, True, build) for part in parts]
     register = e.result(start, x.span)
     e.emit("BUILTIN", register, e.assembler.builtin("subst"), len(arguments), *arguments)
-    return register
-
-
-def _fresh(e: Emitter, x: syntax.Fresh, build: bool) -> int:
-    start = e.next_register
-    owner = _argument(e, x.of, True)
-    number = e.result(start, x.span)
-    e.fresh += 1
-    e.library.depends = True
-    e.emit("FRESH", number, owner, e.assembler.constant(f"{e.place} {e.fresh}"))
-    outer = with_names(e, {**e.names, "fresh id": Binding(number)})
-    register = _op_call(e, fresh_node(x), build)
-    e.names = outer
     return register
 
 
@@ -337,7 +320,7 @@ def _nested(
     span: syntax.Span,
     ruleset: syntax.Expression | None = None,
 ) -> int:
-    """`rewritten`, `given` and `must`: functions without rules that run a pass on a part of a template."""
+    """`rewritten` and `given`: functions without rules that run a pass on a part of a template."""
     runs = e.library.running
     e.library.depends = e.library.depends or ruleset is None
     if ruleset is not None:
@@ -350,8 +333,6 @@ def _nested(
         raise problem(f"`{kind}` stands in a pass that does not rewrite to a fixed point", span, hint)
     start = e.next_register
     arguments = [_argument(e, part, True, build) for part in parts]
-    if kind == "must":
-        arguments.append(0)  # the matched node
     register = e.result(start, span)
     e.emit("FUNCTION", register, e.assembler.nested_function(kind, runs), len(arguments), *arguments)
     return register

@@ -1,8 +1,6 @@
-"""Views, tables and new ops in expressions, as the simpler expressions that they stand for."""
+"""Views and tables in expressions, as the simpler expressions that they stand for."""
 
 from __future__ import annotations
-
-import dataclasses
 
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.assembler import DtypeName, OpName
@@ -59,9 +57,3 @@ def column(table: syntax.Table, x: syntax.Member) -> int:
     if x.name not in names:
         raise problem(f"the table `{table.name}` has no column `{x.name}`", x.span, "it has " + ", ".join(names))
     return names.index(x.name)
-
-
-def fresh_node(x: syntax.Fresh) -> syntax.OpCall:
-    """The op with its new number, which stands under the name `fresh id`."""
-    number = syntax.Attribute(x.span, "id", syntax.Name(x.span, "fresh id"))
-    return dataclasses.replace(x.node, attributes=(*x.node.attributes, number))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.scope import Emitter, problem
-from rulegrad.lang.compiler.variants import Typed
 from rulegrad.lang.notation import CHAIN_OPS, notation_of
 
 
@@ -72,7 +71,7 @@ def literal_value(x: syntax.Expression) -> int | float | bool | str | None:
 
 def bare(x: syntax.Expression) -> syntax.Expression:
     """A pattern without the names that capture the whole node."""
-    while isinstance(x, (syntax.Capture, Typed)):
+    while isinstance(x, syntax.Capture):
         x = x.pattern
     return x
 
@@ -123,6 +122,6 @@ def _symbols_of_view(e: Emitter, view: syntax.View, x: syntax.Call) -> frozenset
 def told_by_symbol(e: Emitter, x: syntax.Expression) -> bool:
     """Whether a node's symbol tells that it has the op, or is a constant, that a pattern wants."""
     inner = bare(x)
-    if isinstance(x, Typed) or isinstance(inner, (syntax.Multiset, syntax.Negation)):
+    if isinstance(inner, (syntax.Multiset, syntax.Negation)):
         return False
     return head_of(e, inner) is not None or (is_constant(inner) and not isinstance(inner, syntax.Compute))

@@ -8,7 +8,6 @@ from rulegrad.lang.compiler.choices import ChoiceCompiler, cost, is_anything
 from rulegrad.lang.compiler.expressions import compile_expression
 from rulegrad.lang.compiler.heads import Head, constant_symbol, head_of, told_by_symbol
 from rulegrad.lang.compiler.scope import Binding, problem, with_names
-from rulegrad.lang.compiler.variants import Typed
 from rulegrad.lang.names import names_bound
 
 ANY = -1
@@ -41,9 +40,6 @@ class PatternCompiler(ChoiceCompiler):
                 self.later(x.inner, lambda: self._computed(x, register))
             case syntax.Capture():
                 self.bind(x.name, register, "node", x.span)
-                self.match(x.pattern, register, tested, counted)
-            case Typed():
-                self._dtype(x.dtype, register, x.span)
                 self.match(x.pattern, register, tested, counted)
             case syntax.Negation():
                 self.later(x.pattern, lambda: self.negation(x, register))

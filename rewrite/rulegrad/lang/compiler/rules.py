@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from rulegrad.lang import syntax
-from rulegrad.lang.compiler.assembler import Alternative, Assembler, CompiledFunction
+from rulegrad.lang.compiler.assembler import Alternative, Assembler
 from rulegrad.lang.compiler.expressions import compile_expression, compile_for, compile_let
 from rulegrad.lang.compiler.heads import bare, head_of, literal_value, symbols_of
-from rulegrad.lang.compiler.orders import Swapped, alternatives
+from rulegrad.lang.compiler.orders import Swapped, orders_of
 from rulegrad.lang.compiler.patterns import ANY, PatternCompiler
 from rulegrad.lang.compiler.scope import Binding, Emitter, Generics, Library, problem
 from rulegrad.lang.names import names_bound
@@ -46,9 +46,7 @@ class RuleCompiler:
         """What the code of one alternative is put together with."""
         return Emitter(self.library, self.assembler, generics)
 
-    def compile(
-        self, owner: str, rule: syntax.Rule, parameters: tuple[str, ...] = (), within: str = ""
-    ) -> list[Alternative]:
+    def compile(self, owner: str, rule: syntax.Rule, parameters: tuple[str, ...] = ()) -> list[Alternative]:
         """The alternatives of a rule; empty when the target lacks what it needs.
 
         parameters: the further arguments of a function; within: the pass that the rule is compiled for.
@@ -57,32 +55,24 @@ class RuleCompiler:
         if key in self._compiled and not (parameters or self.library.gathered):
             return [*self._compiled[key][1]]
         self.library.depends = bool(parameters or self.library.gathered)
-        found = self._compile(owner, rule, parameters, within)
+        found = self._compile(owner, rule, parameters)
         if not self.library.depends:
             self._compiled[key] = rule, found
         return found
 
-    def _compile(self, owner: str, rule: syntax.Rule, parameters: tuple[str, ...], within: str) -> list[Alternative]:
+    def _compile(self, owner: str, rule: syntax.Rule, parameters: tuple[str, ...]) -> list[Alternative]:
         generics = self.generics(rule)
         if generics is None or (self.strict and any(c.keyword == "unsound" for c in rule.clauses)):
             return []
         number = self.number(owner, rule)
-        place = f"{within} {owner}.{rule.name}"
-        measure = next((c.expression for c in rule.clauses if c.keyword == "decreases"), None)
-        if measure is not None and not parameters and number not in self.assembler.measures:
-            measured = replace(rule, template=syntax.Compute(measure.span, measure))
-            function = CompiledFunction(f"measure {owner}.{rule.name}", 1)
-            function.alternatives = self._alternatives(measured, number, generics, (), place)
-            self.assembler.measures[number] = len(self.assembler.functions)
-            self.assembler.functions.append(function)
-        return self._alternatives(rule, number, generics, parameters, place)
+        return self._alternatives(rule, number, generics, parameters)
 
     def _alternatives(
-        self, rule: syntax.Rule, number: int, generics: Generics, parameters: tuple[str, ...], place: str
+        self, rule: syntax.Rule, number: int, generics: Generics, parameters: tuple[str, ...]
     ) -> list[Alternative]:
         return [
-            self._alternative(variant, number, generics, swapped, parameters, place)
-            for variant, swapped in alternatives(self.emitter(generics), rule)
+            self._alternative(rule, number, generics, swapped, parameters)
+            for swapped in orders_of(self.emitter(generics), rule.pattern)
         ]
 
     def number(self, owner: str, rule: syntax.Rule) -> int:
@@ -141,10 +131,8 @@ class RuleCompiler:
         generics: Generics,
         swapped: Swapped,
         parameters: tuple[str, ...],
-        place: str,
     ) -> Alternative:
         e = self.emitter(generics)
-        e.place = place
         e.next_register = 1 + len(parameters)
         e.names = {name: Binding(1 + k, "node") for k, name in enumerate(parameters)}
         bound = {name for name, _, _ in names_bound(self.library.table, rule.pattern)}

@@ -76,8 +76,6 @@ class Emitter:
         self.words: list[int] = []
         self.names: dict[str, Binding] = {}
         self.next_register = 0
-        self.place = ""  # the pass and the rule: what numbers of new ops are derived from
-        self.fresh = 0  # how many of these there are so far
         self.part: syntax.Expression | None = None  # pattern, clause or template that is being compiled
         self.here: syntax.Expression | None = None  # the expression in it
 

@@ -127,8 +127,6 @@ def _prefix(cursor: Cursor, annotations: bool) -> syntax.Expression:
         return syntax.Prefix(cursor.span_from(token), "not", _operand(cursor, _NOT, annotations))
     if token.kind == NAME and token.text == "ordered" and _starts_operand(cursor.peek()):
         return _ordered(cursor, annotations)
-    if token.kind == NAME and token.text in _FORMS and cursor.peek().kind == NAME and _starts_operand(cursor.peek()):
-        return _FORMS[token.text](cursor, annotations)
     return _postfix(cursor, token, _primary(cursor, annotations))
 
 
@@ -149,30 +147,6 @@ def _ordered(cursor: Cursor, annotations: bool) -> syntax.Expression:
         message = "`ordered` stands before an infix operation"
         raise cursor.problem("expected", message, inner.span, "write `ordered a + b`")
     return syntax.Infix(cursor.span_from(first), inner.operator, inner.left, inner.right, ordered=True)
-
-
-def _maybe(cursor: Cursor, annotations: bool) -> syntax.Expression:
-    """`maybe CAST[T](x)`: an op and at least one source."""
-    first = cursor.advance()
-    inner = _primary(cursor, annotations)
-    if not isinstance(inner, (syntax.OpCall, syntax.Call)) or not inner.arguments:
-        message = "`maybe` stands before an op that has a source"
-        raise cursor.problem("expected", message, inner.span, "write `maybe CAST[T](x)`")
-    return syntax.Maybe(cursor.span_from(first), inner)
-
-
-def _fresh(cursor: Cursor, annotations: bool) -> syntax.Expression:
-    """`fresh OP[...](...) for n`."""
-    first = cursor.advance()
-    inner = _primary(cursor, annotations)
-    if not isinstance(inner, syntax.OpCall):
-        raise cursor.problem("expected", "`fresh` stands before an op", inner.span, "write `fresh RANGE[...](e) for n`")
-    cursor.expect("for", "what the new op belongs to: `fresh RANGE[...](e) for n`")
-    owner = _operand(cursor, _TIGHTEST, annotations)
-    return syntax.Fresh(cursor.span_from(first), inner, owner)
-
-
-_FORMS = {"maybe": _maybe, "fresh": _fresh}
 
 
 def _multiset(cursor: Cursor, kind: Token, annotations: bool) -> syntax.Expression:
@@ -278,8 +252,6 @@ def _call(
     span = cursor.span_from(name)
     if is_op:
         return syntax.OpCall(span, name.text, attributes, arguments)
-    if name.text == "must" and len(arguments) == 1:
-        return syntax.Must(span, arguments[0])
     return syntax.Call(span, name.text, arguments)
 
 

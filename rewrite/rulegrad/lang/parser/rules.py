@@ -246,8 +246,6 @@ _CLAUSES: dict[str, Callable[[Cursor, Token], syntax.Clause | syntax.RuleTest]] 
     "assumes": _names_clause,
     "essential": _bare_clause,
     "fallback": _bare_clause,
-    "decreases": _expression_clause,
-    "grows": _text_clause,
     "test": _test,
     "ulp": _ulp,
 }

@@ -1,4 +1,4 @@
-"""How many ways a pattern may be tried on one node: orders of commutative ops, options, choices out of chains."""
+"""How many ways a pattern may be tried on one node: orders of commutative ops, choices out of chains."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.assembler import Assembler
-from rulegrad.lang.compiler.orders import alternatives
+from rulegrad.lang.compiler.orders import orders_of
 from rulegrad.lang.compiler.rules import RuleCompiler, TargetFacts
 from rulegrad.lang.compiler.scope import Emitter, Library
 from rulegrad.lang.walk import expressions_in
@@ -21,7 +21,7 @@ CHAIN = 8  # members of a chain, and items of a sequence, that costs are counted
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One rule: its alternatives (orders, `or`, `maybe`), and the choices in each (from chains, tables, sequences)."""
+    """One rule: its alternatives (orders), and the choices in each (from chains, tables, sequences)."""
 
     name: str
     place: str
@@ -44,7 +44,7 @@ def costs(files: Sequence[syntax.File], library: Library, asked: Asked = EVERYTH
             continue
         generics = compiler.generics(rule)
         if generics is not None:
-            count = len(list(alternatives(Emitter(library, assembler, generics), rule)))
+            count = len(list(orders_of(Emitter(library, assembler, generics), rule.pattern)))
             place = f"{rule.span.file}:{rule.span.line}"
             found.append((rule, Cost(f"{owner}.{rule.name}", place, count, _choices(rule, rows))))
     return sorted(found, key=lambda pair: -pair[1].ways)

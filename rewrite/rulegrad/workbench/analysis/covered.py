@@ -29,16 +29,16 @@ def _uncovered(laboratory: Laboratory, function: PassRules) -> list[str]:
     """The ops of which the function may have no value, in the order of the op table."""
     missing = dict.fromkeys(laboratory.table.ops)
     for subject in function.subjects:
-        for pattern, _ in subject.patterns:
-            open_names = [x for x in expressions_in(pattern) if isinstance(x, syntax.Name) and x.dtype is not None]
-            if conditions(subject.rule, {}) or open_names:
-                continue
-            while isinstance(pattern, syntax.Capture):
-                pattern = pattern.pattern
-            if isinstance(pattern, syntax.Name) and not pattern.is_const:
-                return []
-            for op in _whole(laboratory, subject.generics.ops, pattern):
-                missing.pop(op, None)
+        pattern = subject.rule.pattern
+        open_names = [x for x in expressions_in(pattern) if isinstance(x, syntax.Name) and x.dtype is not None]
+        if conditions(subject.rule, {}) or open_names:
+            continue
+        while isinstance(pattern, syntax.Capture):
+            pattern = pattern.pattern
+        if isinstance(pattern, syntax.Name) and not pattern.is_const:
+            return []
+        for op in _whole(laboratory, subject.generics.ops, pattern):
+            missing.pop(op, None)
     return list(missing)
 
 

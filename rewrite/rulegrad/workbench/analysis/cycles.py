@@ -126,7 +126,7 @@ def _meetings(laboratory: Laboratory, a: Subject, b: Subject) -> Iterator[Cell]:
         place = (place + 1) % len(made)
         other = Sketch(laboratory.table, b.generics, laboratory.views, numbers.randrange)
         try:
-            target = other.pattern(numbers.choice(b.patterns)[0])
+            target = other.pattern(b.rule.pattern)
             join(made[place], target)
             infer(laboratory.table, pattern)
             infer(laboratory.table, target)
@@ -138,12 +138,11 @@ def _meetings(laboratory: Laboratory, a: Subject, b: Subject) -> Iterator[Cell]:
 
 def _drawn(laboratory: Laboratory, a: Subject, numbers: random.Random) -> tuple[Cell, list[Cell], Sketch] | None:
     """The pattern of a rule, the nodes that its template makes, and what its names stand for."""
-    pattern, options = numbers.choice(a.patterns)
-    if isinstance(a.rule.template, syntax.Text) or options:
+    if isinstance(a.rule.template, syntax.Text):
         return None
     sketch = _Template(laboratory.table, a.generics, laboratory.views, numbers.randrange)
     try:
-        root = sketch.pattern(pattern)
+        root = sketch.pattern(a.rule.pattern)
         known = {id(cell) for cell in below(root)}
         sketch.in_template = True
         template = sketch.pattern(a.rule.template)
@@ -200,18 +199,12 @@ def _unexplained(
             for place in part:
                 changes.setdefault(place, change_of(subjects[place], table))
             ending = explains({k: changes[k] for k in part})
-            ending |= {k for k in part if local[k] == {k} and _decreases(subjects[k].rule)}
             if ending:
                 waiting.append((part - ending, {k: v - ending for k, v in local.items() if k not in ending}))
             else:
                 ordered = sorted(part)
                 pairs = [(subjects[a], subjects[b]) for a in ordered for b in sorted(local[a])]
                 yield [subjects[k] for k in ordered], pairs
-
-
-def _decreases(rule: syntax.Rule) -> bool:
-    """Whether the rule says how it ends: the engine checks it under CHECK=1."""
-    return any(clause.keyword == "decreases" for clause in rule.clauses)
 
 
 def _components(places: set[int], edges: Edges) -> list[set[int]]:
@@ -251,6 +244,5 @@ def _note(findings: Findings, of: PassRules, part: list[Subject]) -> None:
     names = [subject.name for subject in part]
     shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
     message = f"nothing shows that {shown} of pass {of.name} end" + ("s" if len(names) == 1 else "")
-    hint = "a `decreases` line says how a rule ends; `grows` that it is meant to make more"
-    meant = [f"{s.name} grows: {c.text}" for s in part for c in s.rule.clauses if c.keyword == "grows"]
-    findings.report("possible-loop", message, head(part[0].rule), hint, tuple(meant))
+    hint = "let each of them leave fewer ops of some kind, or less of what its guard asks for"
+    findings.report("possible-loop", message, head(part[0].rule), hint)

@@ -12,7 +12,6 @@ from rulegrad.ir import UOp
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler import ProgramCompiler, each_once, in_order
 from rulegrad.lang.compiler.scope import Generics
-from rulegrad.lang.compiler.variants import Choices, expanded
 from rulegrad.workbench.analysis.asked import Asked
 from rulegrad.workbench.analysis.cells import Cell, Contradiction, Opaque, below, infer
 from rulegrad.workbench.analysis.instances import Maker, retyped, texts_of
@@ -43,7 +42,6 @@ class Subject:
     cell: Cell | None = None
     contradictory: bool = False  # its pattern matches nothing
     alone: bool = False  # compiled into a pass of its own
-    patterns: list[tuple[syntax.Expression, Choices]] = field(default_factory=list)  # that its pattern stands for
 
 
 @dataclass(eq=False, slots=True)
@@ -225,11 +223,8 @@ class Laboratory:
     def _draw(self, subject: Subject) -> None:
         """The cells of the rule's pattern, with nothing chosen."""
         sketch = Sketch(self.table, subject.generics, self.views)
-        patterns = subject.patterns = expanded(subject.rule.pattern)
-        if len(patterns) > 1:
-            return
         try:
-            cell = sketch.pattern(patterns[0][0])
+            cell = sketch.pattern(subject.rule.pattern)
             infer(self.table, cell)
         except Opaque:
             return
@@ -239,9 +234,8 @@ class Laboratory:
         subject.sketch, subject.cell = sketch, cell.root()
 
     def drawn(self, subject: Subject, numbers: random.Random) -> Cell:
-        """The cells of the rule's pattern, with orders, lengths and options chosen. Raises Contradiction, Opaque."""
-        pattern, _ = numbers.choice(subject.patterns)
-        return Sketch(self.table, subject.generics, self.views, numbers.randrange).pattern(pattern)
+        """The cells of the rule's pattern, with orders and lengths chosen. Raises Contradiction, Opaque."""
+        return Sketch(self.table, subject.generics, self.views, numbers.randrange).pattern(subject.rule.pattern)
 
     def instance(self, subject: Subject, numbers: random.Random, tensors: bool) -> UOp | None:
         """A node of the pattern's form."""

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rulegrad.lang import syntax
-from rulegrad.lang.compiler.variants import Typed
 from rulegrad.lang.notation import CHAIN_OPS, notation_of
 from rulegrad.lang.optable import OpTable
 from rulegrad.workbench.analysis.laboratory import Subject
@@ -58,25 +57,10 @@ def explains(changes: Mapping[int, Change | None]) -> set[int]:
 
 
 def change_of(subject: Subject, table: OpTable) -> Change | None:
-    """The change that a rule makes; None where it cannot be told. Of a rule's alternatives, the worst."""
-    found: Change | None = None
-    for pattern, options in subject.patterns:
-        one = None if options else _change(subject, table, pattern)
-        if one is None:
-            return None
-        found = one if found is None else _worse(found, one)
-    return found
-
-
-def _worse(a: Change, b: Change) -> Change:
-    named = Counter({op: max(a.named[op], b.named[op]) for op in a.named.keys() | b.named.keys()})
-    return Change(named, a.variables if a.of(_EVERY) >= b.of(_EVERY) else b.variables)
-
-
-def _change(subject: Subject, table: OpTable, pattern: syntax.Expression) -> Change | None:
+    """The change that a rule makes; None where it cannot be told."""
     before = _Count(subject, table)
     after = _Count(subject, table, before)
-    if not before.add(pattern) or not after.add(subject.rule.template):
+    if not before.add(subject.rule.pattern) or not after.add(subject.rule.template):
         return None
     if any(number > before.names[name] for name, number in after.names.items()):
         return None
@@ -118,8 +102,6 @@ class _Count:
                 return True
             case syntax.Capture(name=name):
                 self.captured[name] = x.pattern
-                return self.add(x.pattern)
-            case Typed():
                 return self.add(x.pattern)
             case syntax.Splice():
                 return isinstance(x.inner, syntax.Name) and self.add(x.inner)

@@ -7,7 +7,6 @@ from typing import Any
 
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.scope import Generics
-from rulegrad.lang.compiler.variants import Typed
 from rulegrad.lang.notation import CHAIN_OPS, notation_of
 from rulegrad.lang.optable import OpTable
 from rulegrad.workbench.analysis.cells import UNKNOWN, Cell, Contradiction, Domain, Opaque, Slot, join
@@ -20,7 +19,6 @@ class Sketch:
     """The cells of one pattern.
 
     `choose(n)` gives a number below n. Without it sequences and orders stay as written; chains and views are Opaque.
-    Patterns have no `or` and no `maybe`: those are several patterns.
     """
 
     def __init__(
@@ -63,10 +61,6 @@ class Sketch:
                 return self.any()
             case syntax.Capture():
                 return self._captured(x.name, self.pattern(x.pattern))
-            case Typed():
-                cell = self.pattern(x.pattern)
-                self._dtype(cell, x.dtype)
-                return cell
             case syntax.Multiset():
                 return self._multiset(x)
             case syntax.Call(function=name) if name in self.views:

@@ -40,7 +40,7 @@ class Attempt(NamedTuple):
 class Entered(NamedTuple):
     """Rewriting inside a pass: of a part of a template, or of a candidate (name is ""), for a rule at a node."""
 
-    name: str  # rewritten, given or must, and the pass that runs
+    name: str  # rewritten or given, and the pass that runs
     rule: str
     place: str
     at: UOp | None

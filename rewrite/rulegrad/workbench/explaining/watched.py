@@ -103,18 +103,16 @@ class WatchedRuleCompiler(RuleCompiler):
         self._emitters.append(WatchedEmitter(self.library, self.assembler, generics, keeps=self._keeps))
         return self._emitters[-1]
 
-    def compile(
-        self, owner: str, rule: syntax.Rule, parameters: tuple[str, ...] = (), within: str = ""
-    ) -> list[Alternative]:
+    def compile(self, owner: str, rule: syntax.Rule, parameters: tuple[str, ...] = ()) -> list[Alternative]:
         try:
-            return self._watched(owner, rule, parameters, within)
+            return self._watched(owner, rule, parameters)
         except RuleError:
             self._keeps = False
-            return self._watched(owner, rule, parameters, within)
+            return self._watched(owner, rule, parameters)
 
-    def _watched(self, owner: str, rule: syntax.Rule, parameters: tuple[str, ...], within: str) -> list[Alternative]:
+    def _watched(self, owner: str, rule: syntax.Rule, parameters: tuple[str, ...]) -> list[Alternative]:
         self._emitters.clear()
-        alternatives = super().compile(owner, rule, parameters, within)
+        alternatives = super().compile(owner, rule, parameters)
         emitters = {id(self.assembler.codes[a.code]): a.code for a in alternatives}
         self.codes = [e.code(emitters[id(e.words)]) for e in self._emitters if id(e.words) in emitters]
         return alternatives

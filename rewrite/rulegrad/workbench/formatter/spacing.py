@@ -9,7 +9,7 @@ from rulegrad.workbench.formatter.entries import CLAUSE, DECLARATION, PROPERTY, 
 OPENING = ("(", "[", "{")
 CLOSING = (")", "]", "}")
 # words of expressions that an operand follows
-_BEFORE_OPERAND = frozenset(("if", "else", "and", "or", "not", "in", "for", "ordered", "maybe"))
+_BEFORE_OPERAND = frozenset(("if", "else", "and", "or", "not", "in", "for", "ordered"))
 _INFIX_WORDS = frozenset(("and", "or", "in", "not"))
 _INFIX = frozenset((*INFIX_OPS, *SWAPPED_OPS))
 _MULTISETS = ("sum", "prod", "all")

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rulegrad.lang import syntax
-from rulegrad.lang.compiler.variants import Typed
 from rulegrad.lang.notation import notation_of
 from rulegrad.lang.optable import OpTable
 
@@ -85,10 +84,6 @@ class Dtypes:
                 return found
             case syntax.Splice(inner=inner):
                 return self.infer(inner)
-            case Typed(pattern=pattern, dtype=dtype):
-                found = self.infer(pattern)
-                self.unify(found, self.named(dtype))
-                return found
             case syntax.Multiset(kind=kind, items=items):
                 found = self.unknown(frozenset(("bool",)) if kind == "all" else self.table.resolve_dtypes("Any"))
                 for item in items:

@@ -89,8 +89,6 @@ class Evaluation(Operations):
                 return self._member(self._argument(owner, names, True, build), name)
             case syntax.Multiset(kind=kind, items=items):
                 return self.chain(kind, self._items(items, names, build))
-            case syntax.Must(inner=inner):
-                return self.evaluate(inner, names, build)
         raise UntranslatableError(type(x).__name__.lower())
 
     def _name(self, x: syntax.Name, names: Names, build: bool) -> Value:

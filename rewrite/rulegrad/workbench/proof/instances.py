@@ -14,7 +14,6 @@ from rulegrad.errors import RulegradError
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.scope import Library
-from rulegrad.lang.compiler.variants import Typed
 from rulegrad.lang.notation import CHAIN_OPS
 from rulegrad.lang.optable import OpTable
 from rulegrad.workbench.proof.dtypes import Choice, Dtypes, op_of
@@ -61,8 +60,6 @@ class Generator:
                 if self.names.setdefault(name, found) != found:
                     raise NoGraphError
                 return found
-            case Typed(pattern=pattern):
-                return self.of(pattern, shape)
             case syntax.Negation():
                 return self.variable(self._dtype(x), shape)
             case syntax.Multiset():

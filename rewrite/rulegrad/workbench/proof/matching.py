@@ -8,7 +8,6 @@ from typing import Any
 
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
-from rulegrad.lang.compiler.variants import Typed
 from rulegrad.workbench.proof.dtypes import Choice, Dtypes, op_of
 from rulegrad.workbench.proof.evaluation import Constant, Evaluation
 from rulegrad.workbench.proof.values import (
@@ -61,9 +60,6 @@ class Instances:
             case syntax.Capture(name=name, pattern=pattern):
                 for node, inner_names in self.of(pattern, names):
                     yield node, {**inner_names, name: node}
-                return
-            case Typed(pattern=pattern):
-                yield from self.of(pattern, names)
                 return
             case syntax.Negation():
                 yield self.evaluation.meaning.symbol("other", self.dtype(x)), dict(names)

@@ -1,4 +1,4 @@
-"""Rules without `maybe`, `or` and views: the plain rules that a rule stands for, each of which must be right.
+"""Rules without views: the plain rules that a rule stands for, each of which must be right.
 
 A view's pattern takes the first case that has the node's shape; here every case is taken: more is proved than needed.
 """
@@ -9,7 +9,6 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 
 from rulegrad.lang import syntax
-from rulegrad.lang.compiler.variants import variants
 from rulegrad.lang.walk import expressions_in, transformed
 
 Views = Mapping[str, syntax.View]
@@ -17,11 +16,6 @@ Views = Mapping[str, syntax.View]
 
 def plain_rules(rule: syntax.Rule, views: Views) -> Iterator[syntax.Rule]:
     """The rules that a rule stands for."""
-    for variant in variants(rule):
-        yield from _without_views(variant, views)
-
-
-def _without_views(rule: syntax.Rule, views: Views) -> Iterator[syntax.Rule]:
     call = next(
         (x for x in expressions_in(rule.pattern) if isinstance(x, syntax.Call) and x.function in views),
         None,
@@ -36,7 +30,7 @@ def _without_views(rule: syntax.Rule, views: Views) -> Iterator[syntax.Rule]:
         if changed is not None:
             seen = transformed(case.expression, _parameters(arguments))
             pattern = transformed(changed.pattern, lambda x: seen if x == call else x)  # noqa: B023
-            yield from _without_views(dataclasses.replace(changed, pattern=pattern), views)
+            yield from plain_rules(dataclasses.replace(changed, pattern=pattern), views)
 
 
 def _with_values(

@@ -52,7 +52,7 @@ class TracedFiring:
 class TracedInside:
     """Rewriting inside a pass: a part of a template, or a candidate of a choose pass.
 
-    kind: rewritten, given or must; graph, with which candidates are compared; candidate. verdict: done, failed; given
+    kind: rewritten or given; graph, with which candidates are compared; candidate. verdict: done, failed; given
     (that graph), taken, not taken, no cost.
     """
 
