@@ -30,7 +30,7 @@ ANALYSED = {
     *("values-differ", *NOTES),
 }
 # found by the compiler, or in several files: see their own tests
-NOT_HERE = {"cannot-compile", "conflicting-files", "failing-test"}
+NOT_HERE = {"cannot-compile", "conflicting-files", "failing-test", "missing-use", "unused-use", "unused-export"}
 
 
 def base() -> list[File]:

@@ -22,6 +22,7 @@ from rulegrad.lang.conflicts import conflicts
 from rulegrad.lang.diagnostics import report
 from rulegrad.lang.externs import with_externs
 from rulegrad.lang.merging import edited, merge, with_bases
+from rulegrad.lang.modules import plain, resolved
 from rulegrad.lang.parser import parse_file
 from rulegrad.lang.walk import gathering, has_clause
 
@@ -34,7 +35,7 @@ def checked_files(sources: Sources) -> list[syntax.File]:
     Raises RuleError.
     """
     measured, user = sources.measured, sources.user
-    parsed = [(_measured if path in measured else _parsed)(text, path) for path, text in sources.texts]
+    parsed = resolved([(_measured if path in measured else _parsed)(text, path) for path, text in sources.texts])
     merged = merge(merge(parsed, measured), user)
     # numbers of a target that is not there now are for later
     merged = [file for file in merged if file.path not in measured or targets.adds_to_targets(file, merged)]
@@ -134,7 +135,7 @@ def _rule_facts(declarations: Iterable[syntax.Declaration]) -> Mapping[str, Rule
             kind = "case" if is_case else "text" if is_text else "rule"
             essential, unsound = has_clause(rule, "essential"), has_clause(rule, "unsound")
             place = f"{rule.span.file}:{rule.span.line}"
-            found[name] = RuleFacts(place, kind, essential, unsound, name in external)
+            found.setdefault(plain(name), RuleFacts(place, kind, essential, unsound, name in external))
     return found
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rulegrad.lang import syntax
 from rulegrad.lang.diagnostics import Diagnostic, place
 from rulegrad.lang.merging import priority_key
+from rulegrad.lang.modules import plain
 from rulegrad.lang.walk import meaning
 
 _HINT = "load one of the files, or make them agree"
@@ -56,7 +57,7 @@ def _of_rules(file: syntax.File) -> Iterator[_Claim]:
         elif isinstance(declaration, syntax.Ruleset | syntax.Function | syntax.Pass):
             for rule in declaration.rules:
                 subject = ("rule", declaration.name, rule.name)
-                shown = f"`{declaration.name}.{rule.name}`"
+                shown = plain(f"`{declaration.name}.{rule.name}`")
                 yield _Claim(subject, shown, "defined", meaning(rule), rule.span)
         if isinstance(declaration, syntax.Pass):
             yield from _of_pass(declaration)

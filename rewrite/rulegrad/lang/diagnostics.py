@@ -36,6 +36,15 @@ CODES: dict[str, tuple[str, str]] = {
     "bad-text": (ERROR, "a text template with an empty or unclosed field, or a single `}`"),
     "duplicate-key": (ERROR, "a property that is given twice"),
     # ---- names ----
+    "unknown-file": (ERROR, "`use` names no rule file that is in force"),
+    "missing-use": (ERROR, "a function, `def`, view or extern of another file that this one does not `use`"),
+    "private-name": (ERROR, "`use` of a name that the file does not export, or does not declare"),
+    "cyclic-use": (ERROR, "rule files that use each other"),
+    "unused-use": (WARNING, "a name in a `use` that the file does not need"),
+    "unused-export": (
+        NOTE,
+        "a name of ours that is exported and that no rule file uses: it is for users, or for nobody",
+    ),
     "unknown-op": (ERROR, "no op or op class has this name"),
     "unknown-attribute": (ERROR, "the op has no attribute of this name"),
     "unknown-class": (ERROR, "no op class or dtype class has this name"),

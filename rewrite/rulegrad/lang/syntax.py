@@ -549,7 +549,19 @@ Declaration = (
 
 
 @dataclass(frozen=True, slots=True)
+class Use:
+    """`use FILE: NAME, NAME`: names that another file exports."""
+
+    path: str  # as it is written
+    names: tuple[tuple[str, Span], ...]
+    place: Span  # of the path
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class File:
     path: str
     text: str
     declarations: tuple[Declaration, ...]
+    uses: tuple[Use, ...] = ()
+    exports: frozenset[str] = frozenset()  # names of its functions, definitions, views and externs

@@ -23,6 +23,7 @@ from rulegrad.lang.compiler.assembler import Alternative, CompiledPass
 from rulegrad.lang.compiler.expressions import compile_expression
 from rulegrad.lang.compiler.rules import RuleCompiler
 from rulegrad.lang.compiler.scope import Binding, Emitter
+from rulegrad.lang.modules import plain
 from rulegrad.lang.targets import find
 from rulegrad.lang.walk import expressions_in
 
@@ -46,7 +47,7 @@ class OwnedRule:
 
     @property
     def name(self) -> str:
-        return f"{self.owner}.{self.rule.name}"
+        return plain(f"{self.owner}.{self.rule.name}")
 
     @property
     def place(self) -> str:

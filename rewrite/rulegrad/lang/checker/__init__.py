@@ -15,6 +15,7 @@ from rulegrad.lang.checker.declarations import (
     check_ruleset,
 )
 from rulegrad.lang.checker.edits import check_edit, check_off
+from rulegrad.lang.checker.modules import check_modules
 from rulegrad.lang.checker.op_table import check_class, check_dtype, check_op
 from rulegrad.lang.checker.targets import check_flag, check_limit, check_target
 from rulegrad.lang.checker.views import check_table, check_view
@@ -32,6 +33,7 @@ def check(files: Sequence[syntax.File], only: frozenset[str] | None = None) -> l
     """
     world = World(files)
     check_duplicates(world)
+    check_modules(world, files)
     for declaration in world.declarations:
         if only is None or declaration.span.file in only:
             _check(world, declaration)

@@ -305,15 +305,14 @@ class ExpressionChecker:
 
     def _unknown_function(self, call: syntax.Call) -> None:
         world = self.world
+        if (call.span.file, call.function) in world.taken:
+            return  # the `use` line is wrong
         known = [name for name, builtin in BUILTINS.items() if self.place.builtins in builtin.scopes]
         if self.place.builtins != OP_TABLE:
             known += [
                 *world.gathered,
                 *world.table.by_function_name,
-                *world.functions,
-                *world.definitions,
-                *world.externs,
-                *world.views,
+                *world.names_in(call.span.file),
             ]
         world.report_unknown("unknown-function", "function", call.function, call.span, known)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from rulegrad.lang import syntax
 from rulegrad.lang.diagnostics import Diagnostic, did_you_mean, place
+from rulegrad.lang.modules import own_names, plain
 from rulegrad.lang.optable import OpTable
 
 
@@ -17,6 +18,9 @@ class World:
         self.declarations = [d for file in files for d in file.declarations]
         self.table = OpTable.from_declarations(self.declarations)
         self.diagnostics: list[Diagnostic] = []
+        self._names = {file.path: frozenset(map(plain, own_names(file))) for file in files}
+        self.taken = {(file.path, name) for file in files for use in file.uses for name, _ in use.names}
+        self._exported = frozenset(name for file in files for name in file.exports)
         self._lines = {file.path: file.text.split("\n") for file in files}
         self.rulesets: dict[str, syntax.Ruleset] = {}
         self.passes: dict[str, syntax.Pass] = {}
@@ -58,11 +62,15 @@ class World:
         elif isinstance(declaration, syntax.Pipeline):
             self.pipelines.setdefault(declaration.name, declaration)
 
+    def names_in(self, path: str) -> frozenset[str]:
+        """The functions, definitions, views and externs that a file may call: its own, and those that others export."""
+        return self._names.get(path, frozenset()) | self._exported
+
     def report(self, code: str, message: str, span: syntax.Span, hint: str = "", notes: tuple[str, ...] = ()) -> None:
         """Records a diagnostic with its source line."""
         lines = self._lines.get(span.file, [])
         line = lines[span.line - 1] if 0 < span.line <= len(lines) else ""
-        self.diagnostics.append(Diagnostic(code, message, span, hint, notes, line))
+        self.diagnostics.append(Diagnostic(code, plain(message), span, plain(hint), notes, line))
 
     def report_unknown(self, code: str, what: str, name: str, span: syntax.Span, known: Iterable[str]) -> None:
         """Records `there is no WHAT NAME`, with the closest known name."""

@@ -12,6 +12,7 @@ from rulegrad.lang.compiler.heads import bare, head_of, literal_value, symbols_o
 from rulegrad.lang.compiler.orders import Swapped, orders_of
 from rulegrad.lang.compiler.patterns import ANY, PatternCompiler
 from rulegrad.lang.compiler.scope import Binding, Emitter, Generics, Library, problem
+from rulegrad.lang.modules import plain
 from rulegrad.lang.names import names_bound
 
 ALL_DTYPES = 0xFFFFFFFF
@@ -79,7 +80,7 @@ class RuleCompiler:
         key = (owner, rule.name, rule.span.line)
         if key not in self._numbers:
             self._numbers[key] = len(self.assembler.rules)
-            self.assembler.rules.append((f"{owner}.{rule.name}", f"{rule.span.file}:{rule.span.line}"))
+            self.assembler.rules.append((plain(f"{owner}.{rule.name}"), f"{rule.span.file}:{rule.span.line}"))
         return self._numbers[key]
 
     def generics(self, rule: syntax.Rule) -> Generics | None:

@@ -14,8 +14,10 @@ from rulegrad.lang import syntax
 from rulegrad.lang.diagnostics import Diagnostic, did_you_mean, report
 from rulegrad.lang.foreign import hint_for
 from rulegrad.lang.lexer import Line, Source, tokenize
+from rulegrad.lang.modules import Own
 from rulegrad.lang.parser.declarations import parse_definition, parse_extern
 from rulegrad.lang.parser.edits import parse_insert, parse_off, parse_remove
+from rulegrad.lang.parser.modules import exported, parse_use
 from rulegrad.lang.parser.op_table import parse_class, parse_dtype, parse_op
 from rulegrad.lang.parser.passes import parse_function, parse_pass, parse_pipeline, parse_ruleset
 from rulegrad.lang.parser.tables import parse_table, parse_view
@@ -43,7 +45,7 @@ _DECLARATIONS: dict[str, _Parse] = {
     "remove": parse_remove,
     "off": parse_off,
 }
-DECLARATION_WORDS = tuple(_DECLARATIONS)
+DECLARATION_WORDS = ("use", "export", *_DECLARATIONS)
 
 
 def parse_file(text: str, path: str) -> syntax.File:
@@ -62,12 +64,24 @@ def parse_what_can_be(text: str, path: str) -> tuple[syntax.File, list[Diagnosti
     """The declarations and rules that can be read, and all problems, in order: for text that is being written."""
     source = Source(path, text)
     declarations: list[syntax.Declaration] = []
+    uses: list[syntax.Use] = []
+    exports: set[str] = set()
     for head, body in _blocks(source, tokenize(source)):
-        declaration = _declaration(source, head, body)
+        word = head.tokens[0].text
+        if word == "use":
+            if declarations:
+                source.report("expected", "`use` lines stand above all declarations", source.span(head.tokens[0]))
+            if (use := parse_use(source, head, body)) is not None:
+                uses.append(use)
+            continue
+        line = exported(source, head) if word == "export" else head
+        declaration = _declaration(source, line, body) if line is not None else None
         if declaration is not None:
             declarations.append(declaration)
+            if word == "export" and isinstance(declaration, Own):
+                exports.add(declaration.name)
     ordered = sorted(source.diagnostics, key=lambda d: (d.span.line, d.span.column))
-    return syntax.File(path, text, tuple(declarations)), ordered
+    return syntax.File(path, text, tuple(declarations), tuple(uses), frozenset(exports)), ordered
 
 
 def _blocks(source: Source, lines: list[Line]) -> list[tuple[Line, list[Line]]]:
@@ -92,8 +106,10 @@ def _declaration(source: Source, head: Line, body: list[Line]) -> syntax.Declara
     if parse is not None:
         return parse(source, head, body)
     if not head.broken:
-        hint = hint_for(source.physical[keyword.line - 1], keyword.column) or did_you_mean(keyword.text, _DECLARATIONS)
-        hint = hint or "one of " + ", ".join(_DECLARATIONS)
+        hint = hint_for(source.physical[keyword.line - 1], keyword.column) or did_you_mean(
+            keyword.text, DECLARATION_WORDS
+        )
+        hint = hint or "one of " + ", ".join(DECLARATION_WORDS)
         message = f"`{keyword.text}` starts no declaration"
         source.report("unknown-declaration", message, source.span(keyword), hint)
     return None

@@ -12,6 +12,7 @@ from rulegrad.lang.checker import check
 from rulegrad.lang.conflicts import conflicts
 from rulegrad.lang.diagnostics import Diagnostic
 from rulegrad.lang.merging import merge
+from rulegrad.lang.modules import resolved
 from rulegrad.lang.parser import parse_what_can_be
 from rulegrad.lang.syntax import File
 from rulegrad.support.paths import data_folder
@@ -111,7 +112,7 @@ class Project:
     def _checked(self) -> list[Diagnostic]:
         user = self._user | (self._open.keys() - self._on_disk.keys())
         try:
-            files = self.files()
+            files = resolved(self.files())
             return [*conflicts(files, user), *check(merge(files, user))]
         except RuleError as error:
             return list(error.diagnostics)

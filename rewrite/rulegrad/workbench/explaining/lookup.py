@@ -52,10 +52,10 @@ def find_rule(files: Sequence[syntax.File], name: str) -> Found:
     if not matching:
         hint = did_you_mean(name, [found.name if "." in name else found.rule.name for found in known])
         raise RuleError(f"no rule is called `{name}`" + (f"; {hint}" if hint else ""))
-    if len(matching) > 1:
+    if len({found.name for found in matching}) > 1:
         names = ", ".join(f"{found.name} ({found.place})" for found in matching)
         raise RuleError(f"several rules are called `{name}`: {names}; give the name with its set")
-    return matching[0]
+    return matching[-1]
 
 
 def switched_off_by(name: str) -> syntax.Span | None:

@@ -88,11 +88,12 @@ def _joined_lines(source: Source, lines: Sequence[Line]) -> Iterator[_Joined]:
 
 
 def _declaration(source: Source, head: Line, body: list[Line]) -> Iterator[_Joined]:
-    owner = head.tokens[0].text
+    words = [token.text for token in head.tokens[:2]]
+    owner = words[-1] if words[0] == "export" else words[0]
     if owner == "def":
         yield from _definition(source, head, body)
         return
-    if owner == "off":
+    if owner in ("off", "use"):
         yield _Joined(EXPRESSION, 0, owner, [t for line in (head, *body) for t in line.tokens], head.indent)
         return
     yield _Joined(DECLARATION, 0, owner, head.tokens, head.indent)

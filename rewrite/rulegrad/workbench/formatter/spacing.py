@@ -30,6 +30,9 @@ class _Spacing:
         self.brackets: list[bool] = []  # of each open one: whether names are declared in it, as in `a: T`
         self.head = entry.kind in (RULE, DECLARATION) and entry.owner != "def"  # up to its first `:`
         self.keywords = self._leading_keywords()
+        texts = [word.text for word in self.words]
+        # the path of a `use` is one word
+        self.path = range(2, texts.index(":")) if texts[0] == "use" and entry.level == 0 else range(0)
         # values that spaces separate: a table's own row, or a target's
         self.is_row = entry.kind == ROW or (entry.kind == PROPERTY and entry.head == "row")
 
@@ -52,8 +55,8 @@ class _Spacing:
         glued = True  # no space after the previous word
         for number, word in enumerate(self.words):
             prefix = self._is_prefix(number, word, previous)
-            word.binary = self._is_infix(number, word) and not prefix
-            if previous is None or glued or self._glued_before(number, word, previous, prefix):
+            word.binary = self._is_infix(number, word) and not prefix and number not in self.path
+            if previous is None or glued or number in self.path or self._glued_before(number, word, previous, prefix):
                 word.spaces = 0
             else:
                 word.spaces = 1
@@ -112,7 +115,7 @@ class _Spacing:
     def _glued_after(self, word: Word, prefix: bool) -> bool:
         text = self._symbol(word)
         if text == ":":
-            return not (self.head and not self.brackets) and not (self.brackets and self.brackets[-1])
+            return not self.path and not (self.head and not self.brackets) and not (self.brackets and self.brackets[-1])
         if text == "=":
             return bool(self.brackets) and not self.brackets[-1]
         return prefix or text in OPENING or text in (".", "@")

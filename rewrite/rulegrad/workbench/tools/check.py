@@ -21,6 +21,7 @@ from rulegrad.lang.compiler import library_of
 from rulegrad.lang.conflicts import conflicts
 from rulegrad.lang.diagnostics import NOTE, Diagnostic, report
 from rulegrad.lang.merging import edited, merge
+from rulegrad.lang.modules import resolved
 from rulegrad.lang.parser import parse_file
 from rulegrad.workbench.analysis import analyse
 from rulegrad.workbench.analysis.asked import Asked
@@ -104,6 +105,7 @@ def checked(
             parsed.append(parse_file(text, path))
         except RuleError as error:
             found.extend(error.diagnostics)
+    parsed = resolved(parsed)
     names = {name for path in paths for name in (str(path), shown(path.resolve()))}
     mine = [file for file in parsed if file.path in names]
     if found:
