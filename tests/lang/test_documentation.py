@@ -64,7 +64,7 @@ block_of = pytest.mark.parametrize("block", WHOLE, ids=lambda block: block.place
 @cache
 def base() -> tuple[syntax.File, ...]:
     paths = [ROOT / "rules" / name for name in BASE]
-    return tuple(parse_file(path.read_text(encoding="utf-8"), path.name) for path in paths if path.exists())
+    return tuple(parse_file(path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix()) for path in paths)
 
 
 @cache

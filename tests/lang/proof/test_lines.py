@@ -59,7 +59,7 @@ def outcomes() -> dict[str, OnValues]:
     engine.install_op_table()
     rules = {**WRONG, **RIGHT, **{name: rule for name, (rule, _) in LEFT_OUT.items()}}
     lines = [f"    {name_of(n)}{'[T: Float]' if ':T' in rule else ''}: {rule}\n" for n, rule in rules.items()]
-    mine = ("mine.rules", "ruleset mine:\n" + "".join(lines) + FUNCTIONS)
+    mine = ("mine.rules", "use tensor/gradient: gradient\n\nruleset mine:\n" + "".join(lines) + FUNCTIONS)
     tests = RuleTests(Sources([*engine.loaded().sources.texts, mine], frozenset(("mine.rules",))).files)
     cases = [case for case in tests.cases if case.test.span.file == "mine.rules"]
     assert not [problem for case in cases if (problem := tests.run(case))], "the lines themselves hold"
