@@ -40,21 +40,21 @@ def title(text: str, underline: str = "=") -> str:
 
 
 def tensor_page() -> str:
-    """The methods of Tensor, by the family that they are written in."""
+    """The methods of Tensor, by the module that their functions are written in."""
     from rulegrad import Tensor
 
     parts = [title("Tensor"), ".. autoclass:: rulegrad.Tensor\n   :no-members:\n\n"]
-    listed: set[str] = set()
-    for family in reversed(Tensor.__mro__[:-1]):
-        names = [name for name in vars(family) if is_public(name) and is_documented(vars(family)[name])]
-        names = [name for name in names if name not in listed]
-        if not names:
-            continue
-        listed.update(names)
-        summary = (inspect.getdoc(family) or family.__name__).splitlines()[0].rstrip(".")
+    families: dict[str, dict[str, Any]] = {}
+    for owner in reversed(Tensor.__mro__[:-1]):
+        for name, row in vars(owner).items():
+            if is_public(name) and is_documented(row):
+                function = getattr(row, "__func__", getattr(row, "fget", row))
+                families.setdefault(function.__module__, {})[name] = row
+    for module, rows in families.items():
+        summary = (importlib.import_module(module).__doc__ or module).splitlines()[0].rstrip(".")
         parts.append(title(escaped(summary.replace("`", "")), "-"))
-        for name in names:
-            kind = "autoattribute" if isinstance(vars(family)[name], property) else "automethod"
+        for name, row in rows.items():
+            kind = "autoattribute" if isinstance(row, property) else "automethod"
             parts.append(f".. {kind}:: rulegrad.Tensor.{name}\n\n")
     return "".join(parts)
 

@@ -116,7 +116,9 @@ def test_gradients(name: str) -> None:
         (result * Tensor([[1.0, 2.0], [3.0, 4.0]], device="numpy")).sum().backward()
         found.append(0 if leaf.grad is None else as_numpy(leaf.grad))  # rounding has none
     np.testing.assert_array_equal(*found or (0, 0))
-    with pytest.raises(GradientError, match="cannot be changed in place"):
+    with pytest.raises(
+        GradientError, match=r"^\S+: .* cannot be changed in place" if name.startswith("__") else f"^{name}: "
+    ):
         FORMS[name](leaf, *others)
 
 

@@ -42,9 +42,9 @@ def in_place(function: Function, name: str = "") -> Function:
     return cast("Function", changed)
 
 
-def with_in_place(function: Function) -> tuple[Function, Function]:
-    """A function of a tensor, and its in-place form."""
-    return function, in_place(function)
+def with_in_place(function: Function, name: str = "") -> tuple[Function, Function]:
+    """A function of a tensor, and its in-place form. name: that of the row, where the function has another one."""
+    return function, in_place(function, f"{name}_" if name else "")
 
 
 def become(self: Tensor, value: Any, name: str) -> Tensor:

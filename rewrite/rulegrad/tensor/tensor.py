@@ -1,8 +1,8 @@
 """`Tensor`: an array whose operations build a graph, which is compiled and run when its values are needed.
 
 The class is a table. A row says which function a method is: `exp, exp_ = with_in_place(transcendental.exp)` is the
-method `exp` and its in-place form; `a = b = …` is one method with two names. Functions are in
-the modules of this folder.
+method `exp` and its in-place form; `a = b = …` is one method with two names, and `with_in_place(…, "absolute")` says
+how errors name the second one's in-place form. The functions are in the modules of this folder.
 """
 
 from __future__ import annotations
@@ -109,14 +109,19 @@ class Tensor(LayerMethods):
 
     # elementwise
     add, add_ = with_in_place(elementwise.add)
-    sub, sub_ = subtract, subtract_ = with_in_place(elementwise.sub)
-    mul, mul_ = multiply, multiply_ = with_in_place(elementwise.mul)
-    div, div_ = divide, divide_ = true_divide, true_divide_ = with_in_place(elementwise.div)
+    sub, sub_ = with_in_place(elementwise.sub)
+    subtract, subtract_ = with_in_place(elementwise.sub, "subtract")
+    mul, mul_ = with_in_place(elementwise.mul)
+    multiply, multiply_ = with_in_place(elementwise.mul, "multiply")
+    div, div_ = with_in_place(elementwise.div)
+    divide, divide_ = with_in_place(elementwise.div, "divide")
+    true_divide, true_divide_ = with_in_place(elementwise.div, "true_divide")
     floor_divide, floor_divide_ = with_in_place(elementwise.floor_divide)
     remainder, remainder_ = with_in_place(elementwise.remainder)
     pow, pow_ = with_in_place(elementwise.pow)
     power = pow
-    neg, neg_ = negative, negative_ = with_in_place(elementwise.neg)
+    neg, neg_ = with_in_place(elementwise.neg)
+    negative, negative_ = with_in_place(elementwise.neg, "negative")
     maximum = elementwise.maximum
     minimum = elementwise.minimum
     clip, clip_ = with_in_place(elementwise.clip)
@@ -124,11 +129,16 @@ class Tensor(LayerMethods):
     where = elementwise.where
     equal = eq = elementwise.equal
     eq_ = in_place(elementwise.equal, "eq_")
-    not_equal, not_equal_ = ne, ne_ = with_in_place(elementwise.not_equal)
-    less, less_ = lt, lt_ = with_in_place(elementwise.less)
-    less_equal, less_equal_ = le, le_ = with_in_place(elementwise.less_equal)
-    greater, greater_ = gt, gt_ = with_in_place(elementwise.greater)
-    greater_equal, greater_equal_ = ge, ge_ = with_in_place(elementwise.greater_equal)
+    not_equal, not_equal_ = with_in_place(elementwise.not_equal)
+    ne, ne_ = with_in_place(elementwise.not_equal, "ne")
+    less, less_ = with_in_place(elementwise.less)
+    lt, lt_ = with_in_place(elementwise.less, "lt")
+    less_equal, less_equal_ = with_in_place(elementwise.less_equal)
+    le, le_ = with_in_place(elementwise.less_equal, "le")
+    greater, greater_ = with_in_place(elementwise.greater)
+    gt, gt_ = with_in_place(elementwise.greater, "gt")
+    greater_equal, greater_equal_ = with_in_place(elementwise.greater_equal)
+    ge, ge_ = with_in_place(elementwise.greater_equal, "ge")
     bitwise_and, bitwise_and_ = with_in_place(elementwise.bitwise_and)
     bitwise_or, bitwise_or_ = with_in_place(elementwise.bitwise_or)
     bitwise_xor, bitwise_xor_ = with_in_place(elementwise.bitwise_xor)
@@ -159,19 +169,26 @@ class Tensor(LayerMethods):
     sin, sin_ = with_in_place(transcendental.sin)
     cos, cos_ = with_in_place(transcendental.cos)
     tan, tan_ = with_in_place(transcendental.tan)
-    asin, asin_ = arcsin, arcsin_ = with_in_place(transcendental.asin)
-    acos, acos_ = arccos, arccos_ = with_in_place(transcendental.acos)
-    atan, atan_ = arctan, arctan_ = with_in_place(transcendental.atan)
-    atan2, atan2_ = arctan2, arctan2_ = with_in_place(transcendental.atan2)
+    asin, asin_ = with_in_place(transcendental.asin)
+    arcsin, arcsin_ = with_in_place(transcendental.asin, "arcsin")
+    acos, acos_ = with_in_place(transcendental.acos)
+    arccos, arccos_ = with_in_place(transcendental.acos, "arccos")
+    atan, atan_ = with_in_place(transcendental.atan)
+    arctan, arctan_ = with_in_place(transcendental.atan, "arctan")
+    atan2, atan2_ = with_in_place(transcendental.atan2)
+    arctan2, arctan2_ = with_in_place(transcendental.atan2, "arctan2")
     deg2rad, deg2rad_ = with_in_place(transcendental.deg2rad)
     rad2deg, rad2deg_ = with_in_place(transcendental.rad2deg)
     sinc, sinc_ = with_in_place(transcendental.sinc)
     sinh, sinh_ = with_in_place(transcendental.sinh)
     cosh, cosh_ = with_in_place(transcendental.cosh)
     tanh, tanh_ = with_in_place(transcendental.tanh)
-    asinh, asinh_ = arcsinh, arcsinh_ = with_in_place(transcendental.asinh)
-    acosh, acosh_ = arccosh, arccosh_ = with_in_place(transcendental.acosh)
-    atanh, atanh_ = arctanh, arctanh_ = with_in_place(transcendental.atanh)
+    asinh, asinh_ = with_in_place(transcendental.asinh)
+    arcsinh, arcsinh_ = with_in_place(transcendental.asinh, "arcsinh")
+    acosh, acosh_ = with_in_place(transcendental.acosh)
+    arccosh, arccosh_ = with_in_place(transcendental.acosh, "arccosh")
+    atanh, atanh_ = with_in_place(transcendental.atanh)
+    arctanh, arctanh_ = with_in_place(transcendental.atanh, "arctanh")
     erf, erf_ = with_in_place(transcendental.erf)
     erfc, erfc_ = with_in_place(transcendental.erfc)
     lgamma, lgamma_ = with_in_place(transcendental.lgamma)
@@ -185,8 +202,10 @@ class Tensor(LayerMethods):
     logit, logit_ = with_in_place(transcendental.logit)
 
     # arithmetic
-    abs, abs_ = absolute, absolute_ = with_in_place(arithmetic.abs)
-    sign, sign_ = sgn, sgn_ = with_in_place(arithmetic.sign)
+    abs, abs_ = with_in_place(arithmetic.abs)
+    absolute, absolute_ = with_in_place(arithmetic.abs, "absolute")
+    sign, sign_ = with_in_place(arithmetic.sign)
+    sgn, sgn_ = with_in_place(arithmetic.sign, "sgn")
     signbit = arithmetic.signbit
     copysign, copysign_ = with_in_place(arithmetic.copysign)
     conj = conj_physical = arithmetic.conj
@@ -218,7 +237,8 @@ class Tensor(LayerMethods):
     floor, floor_ = with_in_place(functions.floor)
     ceil, ceil_ = with_in_place(functions.ceil)
     round, round_ = with_in_place(functions.round)
-    trunc, trunc_ = fix, fix_ = with_in_place(functions.trunc)
+    trunc, trunc_ = with_in_place(functions.trunc)
+    fix, fix_ = with_in_place(functions.trunc, "fix")
     isinf = functions.isinf
     isfinite = functions.isfinite
     relu, relu_ = with_in_place(functions.relu)
