@@ -146,13 +146,6 @@ bool f_is_int(Machine&, Arguments a, uint32_t, Value& r) {
   return true;
 }
 
-bool f_sign(Machine&, Arguments a, uint32_t, Value& r) {
-  double x;
-  if (!real_of(a[0], x)) return false;
-  r = Value::integer(x > 0 ? 1 : x < 0 ? -1 : 0);
-  return true;
-}
-
 // ---- sequences ----
 
 constexpr Int kLongest = 1 << 20;
@@ -561,12 +554,12 @@ struct Entry {
 const Entry kBuiltins[] = {
     {"vmin", f_vmin}, {"vmax", f_vmax}, {"dtype", f_dtype}, {"shape", f_shape}, {"rank", f_rank}, {"size", f_size}, {"op", f_op},
     {"srcs", f_srcs}, {"src", f_src}, {"attr", f_attr}, {"is_const", f_is_const}, {"value", f_value}, {"is_op", f_is_op},
-    {"ranges", f_ranges}, {"key", f_key}, {"contains", f_contains}, {"uses", f_uses}, {"meets", f_meets}, {"slot", f_slot},
+    {"ranges", f_ranges}, {"key", f_key}, {"contains", f_contains}, {"uses", f_uses}, {"slot", f_slot},
     {"sum", f_sum}, {"prod", f_prod}, {"all_of", f_all_of},
-    {"const_factor", f_const_factor}, {"divides", f_divides}, {"exact_div", f_exact_div}, {"gcd", f_gcd}, {"ordered_sum", f_ordered_sum},
+    {"const_factor", f_const_factor}, {"gcd", f_gcd}, {"ordered_sum", f_ordered_sum},
     {"joined_sum", f_joined_sum}, {"split_sum", f_split_sum}, {"quotient_sum", f_quotient_sum}, {"split_sum_below", f_split_sum_below}, {"residue", f_residue},
     {"abs", f_abs}, {"min", f_min}, {"max", f_max}, {"floor", f_round<std::floor>}, {"ceil", f_round<std::ceil>}, {"ceildiv", f_ceildiv},
-    {"log2", f_log2}, {"is_pow2", f_is_pow2}, {"is_int", f_is_int}, {"sign", f_sign}, {"iota", f_iota}, {"product", f_product},
+    {"log2", f_log2}, {"is_pow2", f_is_pow2}, {"is_int", f_is_int}, {"iota", f_iota}, {"product", f_product},
     {"total", f_total}, {"len", f_len}, {"zip", f_zip}, {"reversed", f_reversed}, {"sorted", f_sorted}, {"argsort", f_argsort}, {"distinct", f_distinct},
     {"any", f_any}, {"all", f_all}, {"strides", f_strides}, {"eval", f_eval}, {"convert", f_convert}, {"identity", f_identity},
     {"lossless", f_lossless}, {"fits", f_fits}, {"is_float", f_kind<kind_float>}, {"is_signed", f_kind<kind_signed>},

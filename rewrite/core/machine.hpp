@@ -139,10 +139,8 @@ struct Machine {
   };
   std::unordered_map<const Str*, Slots> slots;
   SideTable<uint32_t>* uses = nullptr;
-  const Node* original = nullptr;                 // the node of the graph that the rules are tried on in a walk,
-  const Node* matched = nullptr;                  // and that node with final sources
-  const std::vector<Node*>* graph = nullptr;      // the graph of a walk, sources first
-  std::unordered_map<const Node*, bool> meeting;  // of `meets`, computed when first asked for
+  const Node* original = nullptr;  // the node of the graph that the rules are tried on in a walk,
+  const Node* matched = nullptr;   // and that node with final sources
   const Explainer* explainer = nullptr;
   Recorded* recorded = nullptr;  // of a run that is traced
   struct Asking {

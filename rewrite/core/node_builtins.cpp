@@ -164,60 +164,6 @@ bool f_uses(Machine& m, Arguments a, uint32_t, Value& r) {
   return true;
 }
 
-// Whether all ways from a node to the end of the graph lead through one elementwise node, over elementwise nodes only: the
-// immediate post-dominator, as the lowest common ancestor of the consumers in the post-dominator tree.
-static void find_meetings(Machine& m) {
-  static const std::vector<bool> elementwise = [] {
-    std::vector<bool> is(op_count());
-    for (size_t k = 0; k < is.size(); k++) is[k] = op_info(uint32_t(k)).shape_rule == ShapeRule::Elementwise;
-    return is;
-  }();
-  struct Place {
-    const Node* parent;
-    uint32_t depth;
-  };
-  std::unordered_map<const Node*, Place> tree;
-  std::unordered_map<const Node*, std::vector<const Node*>> consumers;
-  for (Node* n : *m.graph)
-    for (uint32_t k = 0; k < n->nsrc; k++) consumers[n->src[k]].push_back(n);
-  for (auto at = m.graph->rbegin(); at != m.graph->rend(); ++at) {
-    const Node* n = *at;
-    const Node* join = nullptr;  // null: the end of the graph
-    bool first = true;
-    for (const Node* c : consumers[n]) {
-      if (!elementwise[c->op]) {
-        join = nullptr;
-        first = false;
-        break;
-      }
-      if (first) {
-        join = c;
-        first = false;
-        continue;
-      }
-      const Node* other = c;
-      while (join != other && join && other) {
-        if (tree[join].depth >= tree[other].depth) join = tree[join].parent;
-        else other = tree[other].parent;
-      }
-      if (join != other) join = nullptr;
-      if (!join) break;
-    }
-    tree[n] = {join, join ? tree[join].depth + 1 : 0};
-    m.meeting[n] = join != nullptr;
-  }
-}
-
-bool f_meets(Machine& m, Arguments a, uint32_t, Value& r) {
-  NODE_ARGUMENT(0);
-  if (!m.graph) return false;
-  if (m.meeting.empty()) find_meetings(m);
-  const Node* asked = n == m.matched ? m.original : n;
-  auto found = m.meeting.find(asked);
-  r = Value::boolean(found != m.meeting.end() && found->second);
-  return true;
-}
-
 bool f_slot(Machine& m, Arguments a, uint32_t count, Value& r) {
   NODE_ARGUMENT(0);
   static const Str* unnamed = intern("");

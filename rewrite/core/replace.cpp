@@ -61,7 +61,6 @@ class Replacer : Firer {
       for (uint32_t k = 0; k < n->nsrc; k++) (*uses_)[n->src[k]]++;
     }
     machine_.uses = &*uses_;
-    machine_.graph = &order_;
     machine_.simultaneous = true;
   }
 

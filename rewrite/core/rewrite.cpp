@@ -159,7 +159,6 @@ class Rewriter : Firer {
     for (Node* n : order)
       for (uint32_t k = 0; k < n->nsrc; k++) (*uses)[n->src[k]]++;
     machine_.uses = &*uses;
-    machine_.graph = &order;
     for (Node* n : order) {
       Node* m = rebuild(n);
       machine_.original = n;

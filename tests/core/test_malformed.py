@@ -93,7 +93,7 @@ TEXT = textwrap.dedent("""
             if f in Reduction and sum([depth(r) for r in ranges(x)]) >= 0
         negated: CAST[float32](-x) -> CAST[float32](x)
         terms: n@ABS(x) -> scaled(sum(sorted(srcs(x))), const_factor(x) + gcd(4, 6))
-            if divides(1, x)
+            if const_factor(x) == 1
     pass linear order:
         priority LOAD -1, STORE 1
         priority BUFFER[space="local"] -17

@@ -63,8 +63,6 @@ BUILTINS: dict[str, Builtin] = _table(
     ("prod(xs)", 1, 1, _RO, "the MUL chain of a sequence of nodes, the product of values; 1 when empty"),
     ("all_of(xs)", 1, 1, _R, "the AND chain of a sequence of bool nodes; true when empty"),
     ("const_factor(x)", 1, 1, _R, "of a term b * c: c, else 1; of a sum, the gcd of its terms' factors"),
-    ("divides(k, x)", 2, 2, _R, "every term of x is a multiple of k"),
-    ("exact_div(x, k)", 2, 2, _R, "x / k as a node, when divides(k, x)"),
     ("ordered_sum(x)", 1, 1, _R, "an integer sum with like terms added up, ordered by key, the constant last"),
     ("joined_sum(x)", 1, 1, _R, "an index sum with (b % c) * f + (b // c) * (c * f) put together to b * f"),
     ("quotient_sum(x, c)", 2, 2, _R, "(d, x // d), d > 1 the largest divisor of c with x // d a sum without division"),
@@ -82,7 +80,6 @@ BUILTINS: dict[str, Builtin] = _table(
     ("log2(n)", 1, 1, _RO, "base-2 logarithm; exact for an integer power of two, else fails for integers"),
     ("is_pow2(n)", 1, 1, _RO, "whether n is a positive power of two"),
     ("is_int(v)", 1, 1, _RO, "whether a number is integral"),
-    ("sign(a)", 1, 1, _RO, "-1, 0 or 1"),
     # ---- sequences ----
     ("iota(n)", 1, 1, _RO, "0, 1, …, n - 1"),
     ("product(shape)", 1, 1, _RO, "the sequence of index tuples of a shape, last axis fastest"),
@@ -143,7 +140,6 @@ BUILTINS: dict[str, Builtin] = _table(
     ("trunc(a)", 1, 1, _O, "rounded towards zero"),
     ("round_even(a)", 1, 1, _O, "rounded to the nearest integer, halves to even"),
     ("bitcast(v, A, B)", 1, 3, _RO, "the bits of v as dtype A stores it, read as B; in the op table, of a source"),
-    ("meets(n)", 1, 1, _R, "all uses of the matched node meet again in one elementwise node (walk passes)"),
     # ---- parts that are rewritten on their own ----
     ("rewritten(e, RULESET)", 2, 2, (RULE,), "e, rewritten by a rule set, children first; does not nest"),
     ("given(g, x)", 2, 2, (RULE,), "x, simplified by the pass's rules where the condition g holds"),
@@ -173,7 +169,7 @@ BUILTINS: dict[str, Builtin] = _table(
 TAKES_NODES = frozenset(
     [
         *("dtype", "shape", "rank", "size", "op", "srcs", "src", "attr", "is_const", "is_op", "ranges", "key"),
-        *("contains", "uses", "meets", "slot", "exact_div", "divides"),
+        *("contains", "uses", "slot"),
         *("fits", "literal"),
     ]
 )

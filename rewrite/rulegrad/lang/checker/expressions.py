@@ -281,7 +281,7 @@ class ExpressionChecker:
             where = " and ".join(_WHERE[scope] for scope in builtin.scopes)
             message = f"`{builtin.name}` can be called in {where} only"
             self.world.report("misplaced-function", message, call.span)
-        elif builtin.name in ("uses", "meets") and not self.place.has_uses:
+        elif builtin.name == "uses" and not self.place.has_uses:
             message = f"`{builtin.name}` can be called in `walk`, `collect` and `flow` passes only"
             self.world.report("misplaced-function", message, call.span)
         elif not any(is_sequence(argument) for argument in call.arguments) or builtin.maximum is not None:

@@ -66,7 +66,7 @@ def check_rules(world: World, rules: Sequence[syntax.Rule], setting: Setting) ->
 def _asks_for_consumers(rule: syntax.Rule) -> bool:
     """Such a rule depends on the graph around the node, and a test line has none."""
     expressions = [c.expression for c in rule.clauses if c.expression is not None]
-    return any(calls_in(x) & {"uses", "meets"} for x in (*expressions, rule.template))
+    return any("uses" in calls_in(x) for x in (*expressions, rule.template))
 
 
 def check_gathering(world: World, rule: syntax.Rule, kind: str) -> None:

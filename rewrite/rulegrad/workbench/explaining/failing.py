@@ -34,8 +34,6 @@ _NO_VALUE = {
     "vmin": "it is unbounded, or no integer",
     "vmax": "it is unbounded, or no integer",
     "value": "it is not a constant",
-    "exact_div": "it is not a multiple",
-    "divides": "it is not an integer sum",
     "attr": "the op has no such attribute",
 }
 

@@ -201,19 +201,6 @@ def _residue(e: Evaluation, x: Value, c: Value) -> Node:
     return result
 
 
-def _exact_div(e: Evaluation, x: Value, k: Value) -> Node:
-    x, k = _index_parts(x, k)
-    result = e.meaning.symbol("quotient", "index")
-    result.valid = x.valid
-    e.require(z3.And(x.term == result.term * _term(k), _term(k) != 0))
-    return result
-
-
-def _divides(e: Evaluation, k: Value, x: Value) -> Any:
-    x, k = _index_parts(x, k)
-    return z3.And(_term(k) != 0, arithmetic.floor_modulo(x.term, _term(k), False) == 0)
-
-
 def _op(e: Evaluation, x: Value) -> Value:
     if not isinstance(x, Node) or not x.op:
         raise UntranslatableError("the op of a node that is not known")
@@ -283,8 +270,6 @@ _ON_SYMBOLS: dict[str, Callable[..., Value]] = {
     "split_sum": _split_sum,
     "split_sum_below": _split_sum_below,
     "residue": _residue,
-    "exact_div": _exact_div,
-    "divides": _divides,
     "op": _op,
     "srcs": _sources,
     "src": lambda e, x, k: _sources(e, x)[k],

@@ -109,7 +109,6 @@ KNOWN: dict[str, Callable[..., Value]] = {
     "log2": _log2,
     "is_pow2": _is_pow2,
     "is_int": lambda v: float(v).is_integer(),
-    "sign": lambda a: (a > 0) - (a < 0),
     "iota": lambda n: tuple(range(n)),
     "product": lambda shape: tuple(itertools.product(*map(range, shape))),
     "total": sum,

@@ -158,7 +158,7 @@ def possible_dtypes(table: Any, rule: syntax.Rule) -> Iterator[_Possible]:
 
 def asks_for_consumers(entry: Entry) -> bool:
     """Whether the rule looks at the graph around a node, so that it must be tried on a whole one."""
-    return any(c.expression is not None and calls_in(c.expression) & {"uses", "meets"} for c in entry.rule.clauses)
+    return any(c.expression is not None and "uses" in calls_in(c.expression) for c in entry.rule.clauses)
 
 
 def _is_elementwise(entry: Entry, dtypes: Dtypes) -> bool:
