@@ -107,6 +107,8 @@ def _kinds(word: Word) -> Iterator[tuple[str, ...]]:
     block = declared.group() if declared else ""
     if word.in_head and re.fullmatch(r"(extern\s+pure|\w+)\s+", word.before):
         yield (block,)
+    if block in ("use", "export") and word.in_head:
+        yield _CALLED
     if block in ("insert", "remove", "off"):
         yield ("pass", "pipeline", "ruleset", "function")
     elif (block == "pipeline" and not word.in_head) or (block == "target" and word.first == "render"):
