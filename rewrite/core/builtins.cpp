@@ -552,7 +552,7 @@ struct Entry {
 
 // clang-format off
 const Entry kBuiltins[] = {
-    {"vmin", f_vmin}, {"vmax", f_vmax}, {"dtype", f_dtype}, {"shape", f_shape}, {"rank", f_rank}, {"size", f_size}, {"op", f_op},
+    {"vmin", f_vmin}, {"vmax", f_vmax}, {"dtype", f_dtype}, {"shape", f_shape}, {"rank", f_rank}, {"size", f_size}, {"op", f_op}, {"op_cost", f_op_cost},
     {"srcs", f_srcs}, {"src", f_src}, {"attr", f_attr}, {"is_const", f_is_const}, {"value", f_value}, {"is_op", f_is_op},
     {"ranges", f_ranges}, {"key", f_key}, {"contains", f_contains}, {"uses", f_uses}, {"slot", f_slot},
     {"sum", f_sum}, {"prod", f_prod}, {"all_of", f_all_of},
@@ -584,6 +584,12 @@ int find_builtin(std::string_view name) {
   for (size_t k = 0; k < std::size(kBuiltins); k++)
     if (name == kBuiltins[k].name) return int(k);
   return -1;
+}
+
+std::vector<std::string> builtin_names() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kBuiltins) names.emplace_back(entry.name);
+  return names;
 }
 
 bool Machine::builtin(int number, const Value* a, uint32_t count, Value& result) { return kBuiltins[number].function(*this, a, count, result); }

@@ -39,6 +39,7 @@ bool f_vmax(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_dtype(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_shape(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_rank(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_op_cost(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_size(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_op(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_srcs(Machine& m, Arguments a, uint32_t count, Value& r);

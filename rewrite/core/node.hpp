@@ -61,6 +61,7 @@ struct OpInfo {
   IntervalCode low, high;  // code_low and code_high on 64-bit integers
   std::vector<std::pair<int, const Str*>> checks;
   uint32_t stages = 7;  // bit 0 tensor, 1 kernel, 2 program
+  int cost = 1;         // additions that take as long
 };
 
 // Ops that the engine itself must know, found by name when the table is loaded.

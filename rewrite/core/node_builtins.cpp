@@ -64,6 +64,12 @@ bool f_op(Machine&, Arguments a, uint32_t, Value& r) {
   return true;
 }
 
+bool f_op_cost(Machine&, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  r = Value::integer(op_info(n->op).cost);
+  return true;
+}
+
 bool f_srcs(Machine& m, Arguments a, uint32_t count, Value& r) {
   Node* n = nullptr;
   if (count == 0) n = m.registers[0].tag == Tag::Node ? m.registers[0].n : nullptr;

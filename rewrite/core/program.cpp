@@ -175,6 +175,8 @@ void read_ops(Reader& r) {
       o.checks.emplace_back(code, r.text());
     }
     o.stages = uint32_t(r.number());
+    o.cost = r.number();
+    check(o.cost >= 0, "an op costs less than nothing");
     uint32_t attributes = r.count();
     check(attributes <= 16, "an op has too many attributes");
     for (uint32_t j = 0; j < attributes; j++) {

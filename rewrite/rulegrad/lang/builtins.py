@@ -1,6 +1,5 @@
-"""The closed list of built-in functions: one table for the checker, the compiler and the engine.
-
-The position of an entry is its opcode number: append new functions at the end, never reorder.
+"""The closed list of built-in functions, for the checker and the compiler. A program names those that it calls, and the engine
+finds each by its name, so their order means nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ NEEDS = "needs"  # `needs` clauses
 class Builtin:
     """One built-in function; `maximum` is None when it takes any number of arguments."""
 
-    number: int
     name: str
     signature: str
     minimum: int
@@ -28,9 +26,9 @@ class Builtin:
 
 def _table(*rows: tuple[str, int, int | None, tuple[str, ...], str]) -> dict[str, Builtin]:
     table: dict[str, Builtin] = {}
-    for number, (signature, minimum, maximum, scopes, doc) in enumerate(rows):
+    for signature, minimum, maximum, scopes, doc in rows:
         name = signature.split("(")[0]
-        table[name] = Builtin(number, name, signature, minimum, maximum, scopes, doc)
+        table[name] = Builtin(name, signature, minimum, maximum, scopes, doc)
     return table
 
 
@@ -47,6 +45,7 @@ BUILTINS: dict[str, Builtin] = _table(
     ("rank(x)", 1, 1, _RO, "number of axes"),
     ("size(x)", 1, 1, _RO, "number of elements"),
     ("op(x)", 1, 1, _R, "the op of a node"),
+    ("op_cost(x)", 1, 1, _R, "how many additions the op of a node takes as long as: its line `cost`"),
     ("srcs(x)", 0, 1, _RO, "the sources of a node; in the op table, srcs() are the node's own"),
     ("src(x, i)", 2, 2, _R, "one source of a node"),
     ('attr(x, "name")', 2, 2, _R, "an attribute of a node; fails when it has none of that name"),
@@ -168,8 +167,8 @@ BUILTINS: dict[str, Builtin] = _table(
 # Functions whose arguments are nodes even where a name would be taken for its constant's value.
 TAKES_NODES = frozenset(
     [
-        *("dtype", "shape", "rank", "size", "op", "srcs", "src", "attr", "is_const", "is_op", "ranges", "key"),
-        *("contains", "uses", "slot"),
+        *("dtype", "shape", "rank", "size", "op", "op_cost", "srcs", "src", "attr", "is_const", "is_op"),
+        *("ranges", "key", "contains", "uses", "slot"),
         *("fits", "literal"),
     ]
 )

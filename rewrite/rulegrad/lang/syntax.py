@@ -308,6 +308,7 @@ class OpDeclaration:
     stages: tuple[str, ...] = ()
     doc: str = ""
     ulp: int = 0  # units in the last place by which a device's floats may differ
+    cost: int = 1  # additions that take as long
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ class OpTableCompiler:
         for expression, message in d.checks:
             w.number(self._on_node(op, expression))
             w.text(message)
-        w.number(sum(STAGES[s] for s in d.stages) if d.stages else 7)
+        w.numbers((sum(STAGES[s] for s in d.stages) if d.stages else 7, d.cost))
         self._attributes(w, op)
 
     def _attributes(self, w: Writer, op: Op) -> None:

@@ -176,6 +176,7 @@ _PROPERTIES: Properties = {
     "identity": ("identity", parse_expression),
     "eval": ("evaluator", parse_expression),
     "ulp": ("ulp", parse_integer),
+    "cost": ("cost", parse_integer),
     "interval": ("interval", _interval),
     "shape": ("shape", parse_expression),
     "check": ("checks", _check),
