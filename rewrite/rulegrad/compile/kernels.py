@@ -152,7 +152,7 @@ def _require_arithmetic(program: UOp, target: str) -> None:
 
 def _lower(graphs: list[UOp], before: list[UOp], steps: Sequence[str], target: str, stage: str) -> list[UOp]:
     """Runs passes on kernels in parallel; one by one where each is looked at, as the settings say."""
-    if config.check == 0 and config.rules_limit is None and not watching.watchers:
+    if not engine.is_looked_at():
         return engine.run_all(before, steps, target)
     results = []
     for graph, root in zip(graphs, before, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -69,36 +69,46 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
     grouped = {part for node in nodes if node.op in _JOINED for part in node.src}
     for node in nodes:
         _require_real(node)
-        if _is_kernel(node, grouped):
-            with watching.part("kernel") as part:
-                isolated, _ = engine.run(UOp("SINK", (node,)), "isolate", target)
-                kernel, slots = number_buffers(isolated)
-                part.kernel = kernel
-            for slot in slots:
-                if slot.op == "BUFFER" and slot not in numbers:
-                    numbers[slot] = inputs + len(made)
-                    made.append((slot.shape, str(slot.dtype)))
-            buffers = tuple(_number(slot, numbers) for slot in slots)
-            steps.append(Step(kernel, buffers, _line_of(stores_of([node])[0].src[1], lines) or fallback))
+    stores = [node for node in nodes if _is_kernel(node, grouped)]
+    for node, (kernel, slots) in zip(stores, _numbered(stores, target), strict=True):
+        for slot in slots:
+            if slot.op == "BUFFER" and slot not in numbers:
+                numbers[slot] = inputs + len(made)
+                made.append((slot.shape, str(slot.dtype)))
+        buffers = tuple(_number(slot, numbers) for slot in slots)
+        steps.append(Step(kernel, buffers, _line_of(stores_of([node])[0].src[1], lines) or fallback))
     outputs = tuple(_number(result.src[0] if result.op == "AFTER" else result, numbers) for result in graph.src)
     for root, number in zip(roots, outputs, strict=True):
         if number >= inputs:  # complex numbers are stored as pairs of floats
             made[number - inputs] = (root.shape, str(root.dtype))
     schedule = Schedule(inputs, tuple(made), tuple(steps), outputs)
     if fused:
-        kernels = [node for node in nodes if _is_kernel(node, grouped)]
-        print(fused.text(kernels, lines, target), file=sys.stderr)
+        print(fused.text(stores, lines, target), file=sys.stderr)
     if config.check >= 2:
         checks().check_schedule(numbered, schedule)
     return schedule
 
 
+def _numbered(stores: Sequence[UOp], target: str) -> Iterator[tuple[UOp, list[UOp]]]:
+    """Each kernel as a graph of its own, and its buffers by slot."""
+    roots = [UOp("SINK", (node,)) for node in stores]
+    if not engine.is_looked_at():
+        yield from map(number_buffers, engine.run_all(roots, ["isolate"], target))
+        return
+    for root in roots:
+        with watching.part("kernel") as part:
+            found = number_buffers(engine.run(root, "isolate", target)[0])
+            part.kernel = found[0]
+        yield found
+
+
 def _passed(graph: UOp, target: str, lines: dict[UOp, str], fused: Fused | None) -> tuple[UOp, dict[UOp, str]]:
     """The graph after all passes of the pipeline, and its nodes' lines."""
+    steps = [name for name in engine.pipeline("schedule") if name != "number"]
+    if not (lines or fused or engine.is_looked_at()):
+        return engine.run_all([graph], steps, target)[0], lines
     run = _runner(graph, target)
-    for name in engine.pipeline("schedule"):
-        if name == "number":
-            continue
+    for name in steps:
         nodes = list(lines)
         with watching.part("schedule"):
             graph, info = run(graph, name, [*nodes, *(fused.kept if fused else ())])

@@ -300,6 +300,11 @@ def _tell_gradients(
     watching.tell(name, None, (root, result), changes, len(changes), (start, seconds), None, error)
 
 
+def is_looked_at() -> bool:
+    """Whether single passes or firings are looked at: then graphs go through `run`, one by one, and not `run_all`."""
+    return config.check != 0 or config.rules_limit is not None or bool(watching.watchers)
+
+
 def run_all(uops: Sequence[UOp], names: Sequence[str], target: str | None = None) -> list[UOp]:
     """Each graph through all the passes; the graphs are done in parallel, so nothing is traced, checked or limited."""
     results, did = program(target).rewrite_many(list(names), list(uops))

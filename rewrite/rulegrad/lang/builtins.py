@@ -1,5 +1,6 @@
-"""The closed list of built-in functions, for the checker and the compiler. A program names those that it calls, and the engine
-finds each by its name, so their order means nothing.
+"""The closed list of built-in functions, for the checker and the compiler.
+
+A program names those that it calls, and the engine finds each by its name: their order means nothing.
 """
 
 from __future__ import annotations

@@ -309,6 +309,7 @@ class OpDeclaration:
     doc: str = ""
     ulp: int = 0  # units in the last place by which a device's floats may differ
     cost: int = 1  # additions that take as long
+    values: tuple[tuple[str, tuple[str, ...]], ...] = ()  # attributes that have one of some texts
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rulegrad.lang import syntax
 from rulegrad.lang.checker.scope import DTYPE, GENERIC, OP, VALUE, Binding, Names, Scope
 from rulegrad.lang.checker.world import World
 from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.lang.optable import Op
+from rulegrad.lang.walk import expressions_in
 
 ATTRIBUTE_TYPES = ("int", "float", "bool", "str", "dtype", "op", "ints", "scalar", "tuple")
 
@@ -78,7 +79,27 @@ def _fits(op: Op, at_least: int, exact: bool, builds: bool) -> bool:
 
 
 def attribute_type(world: World, ops: Names, attribute: syntax.Attribute, alone: bool) -> tuple[str, str] | None:
-    """The name and type of an attribute of every one of these ops; reports one that is unknown."""
+    """The name and type of an attribute of every one of these ops; reports one that is unknown, as is its value."""
+    typed = _attribute_type(world, ops, attribute, alone)
+    if typed is not None:
+        check_value(world, typed[0], attribute.value, [world.table.ops[name] for name in ops])
+    return typed
+
+
+def check_value(world: World, name: str, value: syntax.Expression, ops: Iterable[Op]) -> None:
+    """Texts that are given for an attribute, or compared with it, are values that these ops say it may have."""
+    having = [op for op in ops if name in op.attributes]
+    allowed = {text for op in having for one, texts in op.declaration.values if one == name for text in texts}
+    if not having or not all(any(one == name for one, _ in op.declaration.values) for op in having):
+        return
+    for part in expressions_in(value):
+        if isinstance(part, syntax.Literal) and isinstance(part.value, str) and part.value not in allowed:
+            hint = did_you_mean(part.value, allowed) or "one of " + ", ".join(sorted(allowed))
+            message = f"the attribute `{name}` is never `{part.value}`"
+            world.report("unknown-word", message, part.span, hint)
+
+
+def _attribute_type(world: World, ops: Names, attribute: syntax.Attribute, alone: bool) -> tuple[str, str] | None:
     if attribute.name is None:
         return _unnamed(world, ops, attribute, alone)
     if attribute.name == "dtype":

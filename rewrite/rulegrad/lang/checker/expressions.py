@@ -12,6 +12,7 @@ from rulegrad.lang.checker.calls import (
     check_arity,
     check_literal,
     check_reference,
+    check_value,
     is_reference,
     is_sequence,
     ops_of,
@@ -158,6 +159,8 @@ class ExpressionChecker:
     def _infix(self, infix: syntax.Infix) -> None:
         self.check(infix.left)
         self.check(infix.right)
+        if isinstance(infix.left, syntax.Member) and infix.operator in ("==", "!=", "in", "not in"):
+            check_value(self.world, infix.left.name, infix.right, self.world.table.ops.values())
         is_op = infix.operator in INFIX_OPS or infix.operator in SWAPPED_OPS
         if self.place.builds and is_op:
             self._refuse_sequences((infix.left, infix.right))

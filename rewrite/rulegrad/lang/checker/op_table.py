@@ -75,6 +75,9 @@ def check_op(world: World, op: syntax.OpDeclaration) -> None:
             message = f"there is no attribute type `{attribute.type}`"
             hint = did_you_mean(attribute.type, ATTRIBUTE_TYPES) or "one of " + ", ".join(ATTRIBUTE_TYPES)
             world.report("unknown-type", message, attribute.span, hint)
+    declared = tuple(a.name for a in op.attributes if a.type == "str")
+    for name, _ in op.values:
+        _check_word(world, "attribute of type str", name, declared, op.span)
     for flag in op.flags:
         _check_word(world, "flag of an op", flag, OP_FLAGS, op.span)
     for stage in op.stages:

@@ -142,7 +142,7 @@ def _property(cursor: Cursor, properties: dict[str, Any], owner: str, known: Pro
         raise cursor.problem("unknown-clause", f"{owner} has no property `{key.text}`", span, hint)
     cursor.advance()
     field, read = known[key.text]
-    if field == "checks":
+    if field in ("checks", "values"):
         properties[field] = (*properties.get(field, ()), read(cursor))
     elif field in properties:
         span = cursor.source.span(key)
@@ -170,12 +170,18 @@ def _check(cursor: Cursor) -> tuple[syntax.Expression, str]:
     return condition, cursor.string("the message, in quotes")
 
 
+def _values(cursor: Cursor) -> tuple[str, tuple[str, ...]]:
+    name, *texts = parse_names(cursor)
+    return name, tuple(texts)
+
+
 _PROPERTIES: Properties = {
     "class": ("classes", parse_names),
     "flags": ("flags", parse_names),
     "identity": ("identity", parse_expression),
     "eval": ("evaluator", parse_expression),
     "ulp": ("ulp", parse_integer),
+    "values": ("values", _values),
     "cost": ("cost", parse_integer),
     "interval": ("interval", _interval),
     "shape": ("shape", parse_expression),
