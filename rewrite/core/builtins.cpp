@@ -586,12 +586,6 @@ int find_builtin(std::string_view name) {
   return -1;
 }
 
-std::vector<std::string> builtin_names() {
-  std::vector<std::string> names;
-  for (const Entry& entry : kBuiltins) names.emplace_back(entry.name);
-  return names;
-}
-
 bool Machine::builtin(int number, const Value* a, uint32_t count, Value& result) { return kBuiltins[number].function(*this, a, count, result); }
 
 }  // namespace rulegrad
