@@ -83,8 +83,7 @@ op MUL(a: T) -> T
     assert table.ops["MUL"].minimum == 2
 
 
-def test_builtins_are_numbered_in_order() -> None:
-    assert [b.number for b in BUILTINS.values()] == list(range(len(BUILTINS)))
+def test_builtins_are_described() -> None:
     for name, builtin in BUILTINS.items():
         assert builtin.signature.startswith(f"{name}(") and builtin.doc
         assert builtin.maximum is None or builtin.minimum <= builtin.maximum
