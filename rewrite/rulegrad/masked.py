@@ -38,8 +38,8 @@ def __dir__() -> list[str]:
 def sum(input: Tensor, dim: Axes = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Tensor:
     """The sum of the counted elements.
 
-    >>> from rulegrad import Tensor
-    >>> sum(Tensor([[1, 2], [3, 4]]), 1, mask=Tensor([[True, False], [True, True]])).tolist()
+    >>> from rulegrad import Tensor, masked
+    >>> masked.sum(Tensor([[1, 2], [3, 4]]), 1, mask=Tensor([[True, False], [True, True]])).tolist()
     [1, 7]
     """
     return _filled(input, mask, 0, "sum").sum(_axes(dim, input, "sum"), keepdim, _dtype(input, dtype))

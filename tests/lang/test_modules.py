@@ -250,3 +250,14 @@ def test_the_form_of_use_lines() -> None:
     )
     long = "use kernel/ranges: " + ", ".join(f"a_long_name_{k}" for k in range(12)) + "\n"
     assert format_text(format_text(long)) == format_text(long) and "\n    a_long_name" in format_text(long)
+
+
+def test_a_function_that_was_meant_to_extend_another() -> None:
+    mine = "function leaves(n):\n    more: leaves(NEG(_)) -> {3}\n        test leaves(-x:int32) -> {3}\n"
+    files = {"rules/loops/lanes.rules": LANES, "mine.rules": mine}
+    (found,) = [d for d in problems(files) if d.span.file == "mine.rules"]
+    assert (found.code, found.is_error, found.span.line) == ("unused-function", True, 1)
+    assert found.hint == "add `use loops/lanes: leaves` to add rules to that one"
+    for text in (f"use loops/lanes: leaves\n{mine}", mine + using("", "x * {leaves(x)}")):
+        there = problems({**files, "mine.rules": text}, ("mine.rules",))
+        assert [d for d in there if d.span.file == "mine.rules"] == []

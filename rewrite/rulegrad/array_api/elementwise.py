@@ -51,7 +51,7 @@ def _named(function: Function, name: str, text: str, example: str) -> Function:
 
     >>> from rulegrad import array_api as xp
     >>> one = xp.asarray({one})
-    >>> bool({example})
+    >>> ({example}).item()
     True
     """
     return function

@@ -38,6 +38,7 @@ CODES: dict[str, tuple[str, str]] = {
     # ---- names ----
     "unknown-file": (ERROR, "`use` names no rule file that is in force"),
     "missing-use": (ERROR, "a function, `def`, view or extern of another file that this one does not `use`"),
+    "unused-function": (ERROR, "a function that nothing in its file calls, of a name that another file exports"),
     "private-name": (ERROR, "`use` of a name that the file does not export, or does not declare"),
     "cyclic-use": (ERROR, "rule files that use each other"),
     "unused-use": (WARNING, "a name in a `use` that the file does not need"),

@@ -28,6 +28,7 @@ def custom_gradient(name: str, rule: str | None = None) -> Callable[[Callable[..
     The node `CUSTOM[name="NAME"](value, x1, …)` has the function's result and its arguments as sources. Its rule is a
     line of the function `gradient` in a rule file that is loaded with `load_rules`:
 
+        use tensor/gradient: gradient
         function gradient(n, d):
             clipped: gradient(CUSTOM[name="clipped"](_, _), d) -> (none, min(max(d, -1), 1))
 
@@ -109,5 +110,6 @@ def _load(name: str, rule: str) -> None:
         raise RulegradError(f"custom_gradient: the rule must be `(value, x) -> (none, gradient)`, not `{rule}`")
     path = Path(_folder.name) / f"{name}_{next(_numbers)}.rules"
     pattern = f'gradient(CUSTOM[name="{name}"]{sources.strip()}, d)'
-    path.write_text(f"function gradient(n, d):\n    {name}: {pattern} -> {gradients.strip()}\n", encoding="utf-8")
+    line = f"{name}: {pattern} -> {gradients.strip()}"
+    path.write_text(f"use tensor/gradient: gradient\nfunction gradient(n, d):\n    {line}\n", encoding="utf-8")
     load_rules(path)

@@ -32,6 +32,7 @@ def check_modules(world: World, files: Sequence[syntax.File]) -> None:
             if name in owners and name not in own and name not in taken and name not in BUILTINS:
                 owner = owners[name]
                 world.report("missing-use", f"`{name}` is a name of another file", span, _missing(world, owner, name))
+        _check_extensions(world, file, files, taken)
     _check_cycles(world, files, modules)
     for file in files:
         if file.path.startswith("rules/"):
@@ -85,6 +86,29 @@ def _check_name(
         message = f"`{name}` is taken from another file and declared in this one"
         world.report("duplicate-declaration", message, span, "a function can be extended so; take another name here")
     taken.setdefault(name, span)
+
+
+def _check_extensions(
+    world: World, file: syntax.File, files: Sequence[syntax.File], taken: Mapping[str, syntax.Span]
+) -> None:
+    """A function that nothing in its file calls, and that another file exports, was meant to add rules to that one."""
+    for declaration in file.declarations:
+        if not isinstance(declaration, syntax.Function) or (name := plain(declaration.name)) in taken:
+            continue
+        others = [d for d in file.declarations if d is not declaration]
+        is_called = any(plain(called) == name for d in others for called, _ in references(d))
+        owner = next((f for f in files if f is not file and _exports_like(f, declaration)), None)
+        if owner is not None and not is_called and name not in file.exports:
+            message = f"`{name}` of {module_name(owner.path)} is another function: nothing calls this one"
+            hint = f"add `use {module_name(owner.path)}: {name}` to add rules to that one"
+            world.report("unused-function", message, declaration.span, hint)
+
+
+def _exports_like(file: syntax.File, function: syntax.Function) -> bool:
+    """Whether a file exports a function of this name and of as many parameters."""
+    name = plain(function.name)
+    found = own_names(file).get(name) if name in file.exports else None
+    return isinstance(found, syntax.Function) and len(found.parameters) == len(function.parameters)
 
 
 def _missing(world: World, owner: syntax.File, name: str) -> str:
