@@ -158,7 +158,7 @@ def test_what_makes_kernels_of_a_graph_is_compared(rule: str, said: str, tmp_pat
 def test_a_case_of_a_function_is_named(tmp_path: Path) -> None:
     path = tmp_path / "wrong.rules"
     path.write_text(
-        "function stored(x):\n    value: stored(n@_) -> STAGE(-n)\n        fallback\n",
+        "use schedule/fusion: stored\nfunction stored(x):\n    value: stored(n@_) -> STAGE(-n)\n        fallback\n",
         encoding="utf-8",
     )
     x = Tensor([float(k % 5) for k in range(4000)], device="numpy")
@@ -166,7 +166,7 @@ def test_a_case_of_a_function_is_named(tmp_path: Path) -> None:
         compile_graph([(x * x.sum()).uop])
     message = str(caught.value)
     assert "pass stage changes what the graph computes" in message and "rule stage." in message
-    assert f"stored.value ({path}:2)" in message
+    assert f"stored.value ({path}:3)" in message
 
 
 def test_what_is_not_compared_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

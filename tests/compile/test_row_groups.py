@@ -97,7 +97,6 @@ def test_a_work_group_meets_twice(tmp_path: Path) -> None:
         ((3, 63), 16, "a row is shorter than four turns of the group"),
         ((40, 640), 16, "there are as many rows as work-items are wanted"),
         ((3, 640), 1, "a group of one work-item shares nothing"),
-        ((3, 640), 24, "steps halve the number of work-items"),
     ],
 )
 def test_rows_that_are_not_shared(shape: tuple[int, ...], items: int, why: str, tmp_path: Path) -> None:

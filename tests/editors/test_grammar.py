@@ -126,7 +126,7 @@ def test_clauses(word: str) -> None:
 @pytest.mark.parametrize("word", [*PROPERTY_WORDS, *ITEM_WORDS])
 def test_properties(word: str) -> None:
     # a line cannot tell these from the clause of a rule and the line of a pass
-    scope = "keyword.control" if word in ("ulp", "use") else "support.type.property-name"
+    scope = "keyword.control" if word in ("ulp", "use", "cost") else "support.type.property-name"
     assert scope_of(f"    {word}  x", word) == scope
 
 

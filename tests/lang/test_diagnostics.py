@@ -30,7 +30,15 @@ ANALYSED = {
     *("values-differ", *NOTES),
 }
 # found by the compiler, or in several files: see their own tests
-NOT_HERE = {"cannot-compile", "conflicting-files", "failing-test", "missing-use", "unused-use", "unused-export"}
+NOT_HERE = {
+    "cannot-compile",
+    "conflicting-files",
+    "failing-test",
+    "missing-use",
+    "unused-use",
+    "unused-export",
+    "unused-function",
+}
 
 
 def base() -> list[File]:

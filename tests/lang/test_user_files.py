@@ -346,16 +346,10 @@ def test_an_extern_runs_only_where_it_is_allowed(tmp_path: Path) -> None:
         assert rewrite(graph, "with_host") == UOp.const(5, "int32")
 
 
-def test_patterns_and_definitions_that_grow_without_end(tmp_path: Path) -> None:
+def test_definitions_that_grow_without_end(tmp_path: Path) -> None:
     definitions = ["def d0(a) = a + a", *(f"def d{k}(a) = d{k - 1}(a) + d{k - 1}(a)" for k in range(1, 41))]
-    choices = " + ".join(f"(a{k} * 3 or a{k} - 5)" for k in range(24))
-    texts = {
-        "`d11` expands to 16,379 expressions": "\n".join(definitions)
-        + "\nruleset algebra:\n    bomb: x:index * c:const -> x\n        if d40(c) == 3\n",
-        "stands for 2,048 patterns": f"ruleset algebra:\n    bomb: {choices} -> a0\n        test fails i:range(3) * 7919\n",
-    }
-    for number, (message, text) in enumerate(texts.items()):
-        path = tmp_path / f"bomb{number}.rules"
-        path.write_text(text, encoding="utf-8")
-        with pytest.raises(RuleError, match=message):
-            load_rules(path)
+    path = tmp_path / "bomb.rules"
+    rule = "ruleset algebra:\n    bomb: x:index * c:const -> x\n        if d40(c) == 3\n"
+    path.write_text("\n".join([*definitions, rule]), encoding="utf-8")
+    with pytest.raises(RuleError, match="`d11` expands to 16,379 expressions"):
+        load_rules(path)

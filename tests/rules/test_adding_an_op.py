@@ -17,7 +17,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "add-an-op.md"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of the page, each the blocks that are marked with its name, in their order."""
     made = tmp_path_factory.mktemp("op")
-    for name, text in re.findall(r"<!-- file (\S+) -->\n```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
+    for name, text in re.findall(
+        r"<!-- file (\S+) -->\n```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL
+    ):
         with (made / name).open("a", encoding="utf-8") as file:
             file.write(text + "\n")
     return made

@@ -149,7 +149,8 @@ ESSENTIAL = """pass indexing rewrite parents_first:
     flip: INDEX(FLIP[axes=a](x), is...) -> INDEX(x, is...)
         essential
 """
-CASE = """function stored(x):
+CASE = """use schedule/fusion: stored
+function stored(x):
     value: stored(n@_) -> STAGE(n + n)
         fallback
 """
@@ -159,7 +160,7 @@ CASE = """function stored(x):
     ("rules", "expression", "found"),
     [
         (ESSENTIAL, "x.flip(0) + 1", {"pass": "indexing", "rule": "indexing.flip", "cases": []}),
-        (CASE, "(x.sum() * x).sum()", {"pass": "stage", "cases": ["stored.value (PATH:2)"]}),
+        (CASE, "(x.sum() * x).sum()", {"pass": "stage", "cases": ["stored.value (PATH:3)"]}),
     ],
 )
 def test_what_cannot_be_left_out(

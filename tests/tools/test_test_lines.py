@@ -75,7 +75,8 @@ ruleset mine:
         test on adder fires x:int32 - y:int32
         test on adder fails x:int32 * y:int32
 """
-KERNELS = """ruleset mine:
+KERNELS = """use kernel/ranges: output_loop, reduce_loop
+ruleset mine:
     kernel: SINK(END(STORE(p, REDUCE[op=ADD](x, k)), i)) -> SINK(END(STORE(p, REDUCE[op=ADD](subst(x, k -> r), r)), i))
         let r = RANGE[..k, id=9](CONST[index](PLACE))
         test fires SINK(END(

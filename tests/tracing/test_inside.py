@@ -63,8 +63,9 @@ def test_candidates(data: dict[str, Any]) -> None:
 
 def test_of_many_candidates_the_cheapest_are_kept(tmp_path: Path) -> None:
     actions = "\n".join(f"    b{k}: b@BUFFER[id=9]() -> BUFFER[..b, id={1000 - k}]()" for k in range(200))
+    weight = "function own_weight(n):\n    leaf: own_weight(BUFFER[id=k]()) -> {k}\n"
     path = tmp_path / "many.rules"
-    path.write_text(f"pass many choose best:\n    cost inside_weight\n{actions}\n", encoding="utf-8")
+    path.write_text(f"{weight}pass many choose best:\n    cost own_weight\n{actions}\n", encoding="utf-8")
     with engine.load_rules(path), rg.trace() as trace:
         rg.rewrite(var(9), "many")
     (one,) = trace.passes

@@ -146,4 +146,5 @@ def _check_exports(world: World, file: syntax.File, used: set[str]) -> None:
     passes = [d for d in file.declarations if isinstance(d, syntax.Pass)]
     roots = {plain(name) for d in passes for name in (d.cost, *(d.uses if d.kind == "reverse" else ()))}
     for name in sorted(file.exports - used - roots):
-        world.report("unused-export", f"no other file uses `{name}`", own[name].span, "leave `export` out")
+        if name in own:
+            world.report("unused-export", f"no other file uses `{name}`", own[name].span, "leave `export` out")

@@ -22,7 +22,7 @@ def _use(cursor: Cursor) -> syntax.Use:
     first = cursor.expect("use")
     start, path = cursor.token, ""
     while not cursor.at(":") and not cursor.at_end():
-        if path and cursor.token.column != cursor.previous.end:
+        if path and cursor.token.kind == cursor.previous.kind == NAME:
             break
         path += cursor.advance().text
     if not path:

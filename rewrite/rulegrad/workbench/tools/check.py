@@ -67,6 +67,7 @@ def main(arguments: Sequence[str]) -> int:
             if not error.diagnostics:
                 raise
             found = [*found, *error.diagnostics]
+    found = [d for d in found if options.verbose or d.severity != NOTE]
     found.sort(key=lambda d: (d.span.file, d.span.line, d.span.column))
     if options.json:
         print(json.dumps(as_data(found, dear), indent=2))
