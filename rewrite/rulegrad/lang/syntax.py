@@ -251,6 +251,7 @@ class Rule:
     tests: tuple[RuleTest, ...]
     span: Span
     comment: str = ""  # the comment lines right above it
+    of_form: bool = False  # the form of a function stands for it
 
 
 # ---- declarations ----

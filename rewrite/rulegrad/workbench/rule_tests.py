@@ -93,10 +93,10 @@ Owned = TypeVar("Owned", bound=OwnedRule)
 
 
 def owners(files: Sequence[syntax.File]) -> Iterator[tuple[str, str, tuple[syntax.Rule, ...]]]:
-    """(name, function or "", rules) of each declaration with rules that are not texts."""
+    """(name, function or "", rules as written) of each declaration with rules that are not texts."""
     for declaration in (d for f in files for d in f.declarations):
         if isinstance(declaration, syntax.Function):
-            yield declaration.name, declaration.name, declaration.rules
+            yield declaration.name, declaration.name, tuple(r for r in declaration.rules if not r.of_form)
         elif isinstance(declaration, syntax.Ruleset | syntax.Pass):
             rules = tuple(r for r in declaration.rules if not isinstance(r.template, syntax.Text))
             yield declaration.name, "", rules

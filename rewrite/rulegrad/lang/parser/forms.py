@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from rulegrad.lang import syntax
@@ -61,7 +62,8 @@ def rule_of_form(source: Source, name: str, parameters: Sequence[str], form: Seq
             tokens.append(token._replace(text=replaced))
     placed = [t if t in value else t._replace(line=word.line, column=word.column) for t in tokens]
     fallback = Token(word.kind, "fallback", word.line, word.column)
-    return parse_rule(source, Line(4, placed), [Line(8, [fallback])])
+    rule = parse_rule(source, Line(4, placed), [Line(8, [fallback])])
+    return rule and dataclasses.replace(rule, of_form=True)
 
 
 def _new_names(parameters: Sequence[str]) -> dict[str, str]:
