@@ -17,9 +17,6 @@ from rulegrad.lang.compiler.scope import Library
 from rulegrad.lang.notation import CHAIN_OPS
 from rulegrad.lang.optable import OpTable
 from rulegrad.workbench.proof.dtypes import Choice, Dtypes, op_of
-from rulegrad.workbench.proof.encoding import Encoding
-from rulegrad.workbench.proof.evaluation import Evaluation
-from rulegrad.workbench.proof.meaning import Meaning
 from rulegrad.workbench.proof.values import DtypeName, is_known, limits, representable
 
 LENGTH = 97  # elements of a variable in a rule of elementwise ops: each is a test of a scalar
@@ -84,10 +81,15 @@ class Generator:
         return self.choice[self.dtypes.of[id(x)].root()]
 
     def _computed(self, x: syntax.Expression) -> Any:
+        """What `{...}` in a pattern is; without z3, which evaluates it, there is no graph for the pattern."""
         names = {n: v.attrs["value"] for n, v in self.names.items() if isinstance(v, UOp) and v.op == "CONST"}
         names |= {n: DtypeName(self.choice[u.root()]) for n, u in self.dtypes.variables.items()}
         library = Library(self.table, {}, {}, {})
         try:
+            from rulegrad.workbench.proof.encoding import Encoding  # late: z3 is optional
+            from rulegrad.workbench.proof.evaluation import Evaluation  # late: z3 is optional
+            from rulegrad.workbench.proof.meaning import Meaning  # late: z3 is optional
+
             found = Evaluation(library, Meaning(self.table, Encoding())).evaluate(x, names, False)
         except Exception as error:
             raise NoGraphError from error
