@@ -26,7 +26,7 @@ def custom_gradient(name: str, rule: str | None = None) -> Callable[[Callable[..
     """A decorator: the gradient of the function, from tensors to one tensor, is the rule for `CUSTOM[name="NAME"]`.
 
     The node `CUSTOM[name="NAME"](value, x1, …)` has the function's result and its arguments as sources. Its rule is a
-    line of the function `gradient` in a rule file that is loaded with `load_rules`:
+    line of the function `gradient` in a rule file that is loaded with `load_rules`::
 
         use tensor/gradient: gradient
         function gradient(n, d):
