@@ -12,6 +12,7 @@ import pytest
 import rulegrad as rg
 from rulegrad import Tensor, engine
 from rulegrad.compile import compile_graph
+from rulegrad.errors import RuleError
 from rulegrad.workbench.diagnosis import meaning, samples
 
 Build = Callable[[Tensor], Sequence[Tensor]]
@@ -103,6 +104,11 @@ def test_rows_that_are_not_shared(shape: tuple[int, ...], items: int, why: str, 
     with groups_of(items, tmp_path):
         (kernel,) = compile_graph([given(shape, "float32", "numpy").sum(1).uop], "opencl")
     assert kernel.local == (), why
+
+
+def test_steps_halve_the_number_of_work_items(tmp_path: Path) -> None:
+    with pytest.raises(RuleError, match="`row_items` is 24, and its type is power_of_two"), groups_of(24, tmp_path):
+        compile_graph([given((3, 640), "float32", "numpy").sum(1).uop], "opencl")
 
 
 def test_subgroups_meet_once(tmp_path: Path) -> None:

@@ -66,6 +66,4 @@ def asks_for_consumers(rule: syntax.Rule) -> bool:
 
 def test_every_rule_has_a_test_line() -> None:
     rules = [(f"{owner}.{rule.name}", rule) for owner, _, rules in owners(TESTS.files) for rule in rules]
-    assert not [
-        name for name, rule in rules if not rule.tests and not asks_for_consumers(rule)
-    ]
+    assert not [name for name, rule in rules if not rule.tests and not asks_for_consumers(rule)]

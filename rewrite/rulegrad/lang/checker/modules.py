@@ -95,10 +95,11 @@ def _check_extensions(
     for declaration in file.declarations:
         if not isinstance(declaration, syntax.Function) or (name := plain(declaration.name)) in taken:
             continue
-        others = [d for d in file.declarations if d is not declaration]
-        is_called = any(plain(called) == name for d in others for called, _ in references(d))
         owner = next((f for f in files if f is not file and _exports_like(f, declaration)), None)
-        if owner is not None and not is_called and name not in file.exports:
+        if owner is None or name in file.exports:
+            continue
+        others = (d for d in file.declarations if d is not declaration)
+        if not any(plain(called) == name for d in others for called, _ in references(d)):
             message = f"`{name}` of {module_name(owner.path)} is another function: nothing calls this one"
             hint = f"add `use {module_name(owner.path)}: {name}` to add rules to that one"
             world.report("unused-function", message, declaration.span, hint)

@@ -45,11 +45,12 @@ def rule_of_form(source: Source, name: str, parameters: Sequence[str], form: Seq
     """The last rule of a function, `otherwise`, that its form stands for; it stands where the form does."""
     word, value = form[0], form[1:]
     node, rest = parameters[0], "".join(f", {name}" for name in parameters[1:])
-    used = word.text not in ("else",) or any(token.text == node for token in value)
+    used = word.text != "else" or any(token.text == node for token in value)
     if word.text == "rebuild":
         pattern, head = f"{node}@OPERATION(SOURCES...)", "otherwise[OPERATION: Op]"
     else:
         pattern, head = f"{node}@_" if used else "_", "otherwise"
+    names = {**_new_names(parameters), "FUNCTION": name, "NODE": node}
     text = f"{head}: FUNCTION({pattern}{rest}) -> {FORMS[word.text]}"
     tokens: list[Token] = []
     for token in tokenize(Source(source.path, text))[0].tokens:
@@ -58,8 +59,7 @@ def rule_of_form(source: Source, name: str, parameters: Sequence[str], form: Seq
         elif token.text == "REST":
             tokens.extend(tokenize(Source(source.path, rest))[0].tokens if rest else ())
         else:
-            replaced = {**_new_names(parameters), "FUNCTION": name, "NODE": node}.get(token.text, token.text)
-            tokens.append(token._replace(text=replaced))
+            tokens.append(token._replace(text=names.get(token.text, token.text)))
     placed = [t if t in value else t._replace(line=word.line, column=word.column) for t in tokens]
     fallback = Token(word.kind, "fallback", word.line, word.column)
     rule = parse_rule(source, Line(4, placed), [Line(8, [fallback])])
