@@ -75,7 +75,7 @@ def test_passes_of_the_schedule_are_verified(tmp_path: Path) -> None:
         "pass early rewrite walk:\n"
         "    read: NEG(x:float32) -> MULACC(x, x, x)\n"
         "        test fails x:float32\n"
-        "insert early before stage in schedule\n",
+        "insert early before materialize in schedule\n",
         encoding="utf-8",
     )
     with config(rules=[path], check=1), pytest.raises(RewriteError, match=r"pass early leaves a graph .*early\.read"):
@@ -104,11 +104,11 @@ def products() -> UOp:
 # A pass of one wrong rule, and where it goes in; what is said of it.
 WRONG_PASSES = {
     "the graph of everything": (
-        "    bad: n@EXPAND(x:float32) -> EXPAND[..n](x * 2)\ninsert wrong before stage in schedule",
+        "    bad: n@EXPAND(x:float32) -> EXPAND[..n](x * 2)\ninsert wrong before materialize in schedule",
         r"pass wrong changes what the graph computes, at its firing 1: rule wrong\.bad",
     ),
     "stores to buffers": (
-        "    bad: STORE(b@BUFFER(), v) -> STORE(b, v + v)\ninsert wrong after store in schedule",
+        "    bad: STORE(b@BUFFER(), v) -> STORE(b, v + v)\ninsert wrong after form_kernels in schedule",
         r"pass wrong changes what the graph computes, at its firing 1: rule wrong\.bad",
     ),
     "loops and flat addresses": (
@@ -158,15 +158,15 @@ def test_what_makes_kernels_of_a_graph_is_compared(rule: str, said: str, tmp_pat
 def test_a_case_of_a_function_is_named(tmp_path: Path) -> None:
     path = tmp_path / "wrong.rules"
     path.write_text(
-        "use schedule/fusion: stored\nfunction stored(x):\n    value: stored(n@_) -> STAGE(-n)\n        fallback\n",
+        "use schedule/fusion: materialized\nfunction materialized(x):\n    value: materialized(n@_) -> MATERIALIZE(-n)\n        fallback\n",
         encoding="utf-8",
     )
     x = Tensor([float(k % 5) for k in range(4000)], device="numpy")
     with config(rules=[path], check=2), pytest.raises(RewriteError) as caught:
         compile_graph([(x * x.sum()).uop])
     message = str(caught.value)
-    assert "pass stage changes what the graph computes" in message and "rule stage." in message
-    assert f"stored.value ({path}:3)" in message
+    assert "pass materialize changes what the graph computes" in message and "rule materialize." in message
+    assert f"materialized.value ({path}:3)" in message
 
 
 def test_what_is_not_compared_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,7 @@ def test_one_kernel_with_two_stores(capfd: pytest.CaptureFixture[str]) -> None:
         "1: reads 384 bytes of 3 buffers, writes 256 bytes by 2 stores, no reductions",
         "   test_fused.py: MUL",
         "   test_fused.py: ADD EXP",
-        "   stored by stage.result (rules/schedule/fusion.rules)",
+        "   stored by materialize.result (rules/schedule/fusion.rules)",
     ]
 
 
@@ -53,8 +53,8 @@ def test_why_each_kernel_ends(capfd: pytest.CaptureFixture[str]) -> None:
     stored = "; ".join(line for line in lines if line.startswith("   stored by "))
     for reason in (
         "contiguous()",
-        "stage.repeated (rules/schedule/fusion.rules)",
-        "stage.result (rules/schedule/fusion.rules)",
+        "materialize.repeated (rules/schedule/fusion.rules)",
+        "materialize.result (rules/schedule/fusion.rules)",
     ):
         assert reason in stored
     assert any(re.search(r": (MUL )?SIN( MUL)?$", line) for line in lines)
@@ -76,7 +76,7 @@ def test_nothing_is_printed_below_2(capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_a_rule_is_known_until_the_value_is_a_buffer() -> None:
     x = UOp("PARAM", (), "float32", slot=0, shape=(4,))
-    kept = UOp("STAGE", (x.replace(),))
+    kept = UOp("MATERIALIZE", (x.replace(),))
     fused = Fused(UOp("SINK", (x,)))
     fused.passed([("set.rule", "file.rules:3", x, kept)], [])
     assert fused.kept == [kept]

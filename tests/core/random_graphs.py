@@ -164,7 +164,7 @@ def graphs(draw: st.DrawFn) -> UOp:
         if x.dtype == "void" and kind not in ("sink", "after"):
             continue
         if kind == "stage":
-            nodes.append(UOp("STAGE", (x,)))
+            nodes.append(UOp("MATERIALIZE", (x,)))
         elif kind == "copy":
             nodes.append(UOp("COPY", (x,), device=draw(TEXTS)))
         elif kind == "cast":

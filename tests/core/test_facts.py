@@ -141,7 +141,7 @@ X = var(0, "float32", (4, 1, 6))
         (UOp("REDUCE", (X,), op="ADD", axes=(0, 2)), (1, 1, 1)),
         (UOp("INDEX", (X, loop(0, 4), loop(1, 1), loop(2, 6))), ()),
         (UOp("STACK", (const(1), const(2))), (2,)),
-        (UOp("STAGE", (X,)), (4, 1, 6)),
+        (UOp("MATERIALIZE", (X,)), (4, 1, 6)),
         (UOp("AFTER", (X, UOp("SINK", ()))), (4, 1, 6)),
         (UOp("STORE", (X, X)), ()),
         (UOp("CAST", (X,), "int8"), (4, 1, 6)),

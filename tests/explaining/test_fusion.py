@@ -40,13 +40,13 @@ def test_a_value_that_is_repeated(columns: int, stored: bool) -> None:
     found = explain_fusion(graph, "%1", "opencl")
     assert (found.stored, found.gone) == (stored, "")
     decision = found.decisions[0]
-    assert (decision.rule, decision.pass_name, decision.stores) == ("stage.repeated", "stage", stored)
+    assert (decision.rule, decision.pass_name, decision.stores) == ("materialize.repeated", "materialize", stored)
     assert decision.at.startswith("%2 = EXPAND")
     condition = compared(decision.conditions)
-    assert condition.text.startswith("cheaper_stored(to_store(x)") and condition.holds == stored
+    assert condition.text.startswith("cheaper_materialized(to_materialize(x)") and condition.holds == stored
     # what the rule file's own functions say of the node
     rules, node = engine.program("opencl"), graph.toposort()[1]
-    work = rules.call("work", node)
+    work = rules.call("operation_cost", node)
     hidden = 4096 * columns * 32 * 125 // engine.target_declaration("opencl").limits["bandwidth"]
     assert condition.left is not None
     assert condition.left.value == max(work * max(0, columns // 8 - 1), work * (columns - 1) - hidden)
@@ -65,7 +65,7 @@ def test_the_launch_of_the_target_is_in_the_costs(tmp_path: Path) -> None:
 def test_a_result_and_a_view() -> None:
     graph = repeated_sine(2)
     result = explain_fusion(graph, 4, "opencl")
-    assert result.stored and [decision.rule for decision in result.decisions] == ["stage.result"]
+    assert result.stored and [decision.rule for decision in result.decisions] == ["materialize.result"]
     view = explain_fusion(graph, 2, "opencl")
     assert not view.stored and not view.decisions
     assert "no rule that stores values compared costs of it" in str(view)
@@ -73,16 +73,16 @@ def test_a_result_and_a_view() -> None:
 
 def test_a_sum_that_is_split() -> None:
     found = explain_fusion(UOp("REDUCE", (parameter(0, 4_000_000),), op="ADD", axes=(0,)), 1, "opencl")
-    decision = next(decision for decision in found.decisions if decision.rule == "stage.split")
+    decision = next(decision for decision in found.decisions if decision.rule == "materialize.split")
     assert decision.part and compared(decision.conditions[2:]).holds
-    assert "parts of it are stored by stage.split" in str(found)
+    assert "parts of it are stored by materialize.split" in str(found)
 
 
 def test_a_value_that_two_loops_compute() -> None:
     x = UOp("SIN", (UOp("EXP", (parameter(0, 64, 32),)),))
     sums = [UOp("REDUCE", (x,), op="ADD", axes=(axis,)) for axis in (0, 1)]
     found = explain_fusion(UOp("SINK", tuple(sums)), x, "opencl")
-    decision = next(decision for decision in found.decisions if decision.rule == "share.share")
+    decision = next(decision for decision in found.decisions if decision.rule == "materialize_shared.share")
     assert decision.stores == found.stored
     assert any("len(computed_in(n))" in str(condition) for condition in decision.conditions)
 
@@ -101,8 +101,10 @@ def test_the_tool_on_a_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     path.write_text(str(repeated_sine(4096)), encoding="utf-8")
     assert main(["why", "--fusion", "%1", "--graph", str(path), "--target", "opencl"]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("%1 = SIN(%0) is kept in memory, for target opencl\n  stored by stage.repeated (rules/")
-    assert '> limit("launch") + 2 * transfer(n) = ' in printed
+    assert printed.startswith(
+        "%1 = SIN(%0) is kept in memory, for target opencl\n  stored by materialize.repeated (rules/"
+    )
+    assert '> limit("launch") + 2 * transfer_cost(n) = ' in printed
     assert printed.endswith("  costs are in nanoseconds, by the target's numbers\n")
     assert main(["why", "--fusion", "%2", "--graph", str(path), "--target", "opencl", "--json"]) == 1
     assert [one["stored"] for one in json.loads(capsys.readouterr().out)] == [False]

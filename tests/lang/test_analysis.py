@@ -192,7 +192,7 @@ pass trips flow consumers_first:
     state trips = 1 max
     send all: n@_ -> {[trips(n) for s in srcs(n)]}
     send never: n@(x:Float & y) -> {[2, 2]}
-    keep: n@EXP(_) -> STAGE(n)
+    keep: n@EXP(_) -> MATERIALIZE(n)
         if trips(n) > 100
         test fails EXP(x:float32)
 """

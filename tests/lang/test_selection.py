@@ -26,7 +26,10 @@ def test_a_rule_is_off() -> None:
     [
         ("algebra.onne", r"RULES_OFF .*'algebra\.onne'; no rule has this name; did you mean algebra\.one\?"),
         ("quite_unknown_name", "a rule is called SET.RULE"),
-        ("store.stage", r"store\.stage \(rules/schedule/grouping\.rules:\d+\) is essential; replace it"),
+        (
+            "form_kernels.materialize",
+            r"form_kernels\.materialize \(rules/schedule/grouping\.rules:\d+\) is essential; replace it",
+        ),
         ("gradient.add", r"gradient\.add \(.*\) is a case of a function, a fact or a state"),
     ],
 )

@@ -51,23 +51,23 @@ def test_a_rule_is_switched_off(write: Write) -> None:
 def test_steps_are_put_in_and_taken_out(write: Write) -> None:
     before = engine.pipeline("kernel")
     first = write("first.rules", ONE_MORE + "insert one_more before symbolic in kernel\nremove loads from kernel\n")
-    second = write("second.rules", "insert stage after one_more in kernel\ninsert tensor after gating in kernel\n")
+    second = write(
+        "second.rules", "insert materialize after one_more in kernel\ninsert tensor after gating in kernel\n"
+    )
     with load_rules(first, second):
         steps = [step for step in before if step != "loads"]
         place = steps.index("symbolic")
-        wanted = [*steps[:place], "one_more", "stage", *steps[place:]]
+        wanted = [*steps[:place], "one_more", "materialize", *steps[place:]]
         wanted.insert(wanted.index("gating") + 1, "tensor")
         assert list(engine.pipeline("kernel")) == wanted
     assert engine.pipeline("kernel") == before
 
 
 def test_a_file_may_put_several_passes_at_one_place(write: Write) -> None:
-    text = (
-        "insert stage before symbolic in kernel\ninsert tensor before symbolic in kernel\nremove symbolic from kernel\n"
-    )
+    text = "insert materialize before symbolic in kernel\ninsert tensor before symbolic in kernel\nremove symbolic from kernel\n"
     with load_rules(write("several.rules", text)):
         steps = engine.pipeline("kernel")
-        assert steps.index("stage") + 1 == steps.index("tensor") and "symbolic" not in steps
+        assert steps.index("materialize") + 1 == steps.index("tensor") and "symbolic" not in steps
 
 
 def test_an_inserted_pass_runs(write: Write) -> None:
@@ -132,9 +132,9 @@ def test_off_and_defined(write: Write) -> None:
 
 
 def test_two_insertions_at_one_place(write: Write) -> None:
-    one = write("a.rules", "insert stage before symbolic in kernel\n")
+    one = write("a.rules", "insert materialize before symbolic in kernel\n")
     two = write("b.rules", "insert tensor after composite in kernel\n")
-    message = "a place of `kernel` is given to `tensor` here, but given to `stage` elsewhere"
+    message = "a place of `kernel` is given to `tensor` here, but given to `materialize` elsewhere"
     assert problems(one, two) == [("conflicting-files", message)]
 
 

@@ -85,7 +85,7 @@ def test_movement() -> None:
         np.testing.assert_array_equal(result, expected)
 
 
-@pytest.mark.parametrize("node_op", ["STAGE", "DETACH"])
+@pytest.mark.parametrize("node_op", ["MATERIALIZE", "DETACH"])
 def test_ops_that_keep_the_value(node_op: str) -> None:
     a = numbers(3)
     x = buffer(a)

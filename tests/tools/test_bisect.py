@@ -149,9 +149,9 @@ ESSENTIAL = """pass indexing rewrite parents_first:
     flip: INDEX(FLIP[axes=a](x), is...) -> INDEX(x, is...)
         essential
 """
-CASE = """use schedule/fusion: stored
-function stored(x):
-    value: stored(n@_) -> STAGE(n + n)
+CASE = """use schedule/fusion: materialized
+function materialized(x):
+    value: materialized(n@_) -> MATERIALIZE(n + n)
         fallback
 """
 
@@ -160,7 +160,7 @@ function stored(x):
     ("rules", "expression", "found"),
     [
         (ESSENTIAL, "x.flip(0) + 1", {"pass": "indexing", "rule": "indexing.flip", "cases": []}),
-        (CASE, "(x.sum() * x).sum()", {"pass": "stage", "cases": ["stored.value (PATH:3)"]}),
+        (CASE, "(x.sum() * x).sum()", {"pass": "materialize", "cases": ["materialized.value (PATH:3)"]}),
     ],
 )
 def test_what_cannot_be_left_out(
@@ -180,7 +180,7 @@ def test_what_cannot_be_left_out(
     monkeypatch.setenv("RULEGRAD_RULES", str(path))
     assert main(["bisect", "--json", str(script)]) == 1
     told = json.loads(capsys.readouterr().out)
-    told["cases"] = [case for case in told["cases"] if case.startswith("stored.value")]
+    told["cases"] = [case for case in told["cases"] if case.startswith("materialized.value")]
     assert {key: told[key] for key in found} == json.loads(json.dumps(found).replace("PATH", str(path)))
     assert told["right"] is False and "\n->\n%0 = " in told["change"]
 

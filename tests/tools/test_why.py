@@ -117,11 +117,11 @@ def test_a_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (Tensor([[1.0, 2.0]] * 3).sum(1) * 3).realize()
         """,
     )
-    assert main(["why", "stage.result", "--most", "1", path, "--at", "7"]) == 0
+    assert main(["why", "materialize.result", "--most", "1", path, "--at", "7"]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("arguments --at 7\nstage.result (rules/schedule/fusion.rules:")
-    assert "fires in pass stage" in printed and "it fires at step 1 and gives SINK(STAGE(" in printed
-    assert main(["why", "stage.result", "--json", path]) == 0
+    assert printed.startswith("arguments --at 7\nmaterialize.result (rules/schedule/fusion.rules:")
+    assert "fires in pass materialize" in printed and "it fires at step 1 and gives SINK(MATERIALIZE(" in printed
+    assert main(["why", "materialize.result", "--json", path]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out)["fires"] and captured.err.startswith("arguments")
 
@@ -137,8 +137,8 @@ def test_a_rule_that_is_also_tried_inside_a_pass_of_another_target(
 
 
 def test_a_script_that_compiles_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["why", "stage.result", script(tmp_path, "print(1)")]) == 1
-    assert "was not tried: no graph went through stage" in capsys.readouterr().out
+    assert main(["why", "materialize.result", script(tmp_path, "print(1)")]) == 1
+    assert "was not tried: no graph went through materialize" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -150,13 +150,13 @@ def test_a_script_that_compiles_nothing(tmp_path: Path, capsys: pytest.CaptureFi
     ],
 )
 def test_a_script_that_fails(tmp_path: Path, text: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["why", "stage.result", script(tmp_path, text)]) == 1
+    assert main(["why", "materialize.result", script(tmp_path, text)]) == 1
     error = capsys.readouterr().err
     assert error.startswith("rulegrad why: the script failed: ") and message in error and "Traceback" not in error
 
 
 def test_a_script_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["why", "stage.result", "missing.py"]) == 2
+    assert main(["why", "materialize.result", "missing.py"]) == 2
     assert "missing.py cannot be read" in capsys.readouterr().err
 
 

@@ -9,7 +9,7 @@ from rulegrad.compile.estimate import nbytes
 from rulegrad.ir import UOp
 from rulegrad.runtime.kernel import stores_of
 
-_VIEWS: Final = frozenset(("RESHAPE", "PERMUTE", "EXPAND", "SHRINK", "FLIP", "PAD", "STAGE", "DETACH"))
+_VIEWS: Final = frozenset(("RESHAPE", "PERMUTE", "EXPAND", "SHRINK", "FLIP", "PAD", "MATERIALIZE", "DETACH"))
 _MOST: Final = 12  # operations of a line that are named
 
 
@@ -18,7 +18,7 @@ class Fused:
 
     def __init__(self, graph: UOp) -> None:
         # by the node that keeps the value in memory; those that are there already were asked for
-        self._rules = {node: "contiguous()" for node in graph.toposort() if node.op == "STAGE"}
+        self._rules = {node: "contiguous()" for node in graph.toposort() if node.op == "MATERIALIZE"}
 
     @property
     def kept(self) -> list[UOp]:
@@ -30,7 +30,7 @@ class Fused:
         before = self._rules
         self._rules = {new: before[old] for old, new in zip(before, results, strict=True) if new is not None}
         for rule, place, old, new in firings:
-            stages = {node for node in new.toposort() if node.op == "STAGE"} - set(old.toposort())
+            stages = {node for node in new.toposort() if node.op == "MATERIALIZE"} - set(old.toposort())
             for node in stages - set(self._rules):
                 self._rules[node] = f"{rule} ({place})"
 

@@ -28,6 +28,6 @@ def decide(named: Sequence[UOp], device: str) -> tuple[bool, ...]:
     if found is None:
         graph = UOp("SINK", tuple(UOp("NAMED", (uop,)) for uop in named))
         with watching.part("schedule"):
-            graph, _ = engine.run(graph, "keep", target)
-        found = _decided[key, target] = tuple(kept.op == "STAGE" for kept in graph.src)
+            graph, _ = engine.run(graph, "materialize_live", target)
+        found = _decided[key, target] = tuple(kept.op == "MATERIALIZE" for kept in graph.src)
     return found

@@ -58,7 +58,7 @@ _NATIVE: dict[str, Callable[..., Array]] = {
     "REAL": np.real,
     "IMAG": np.imag,
     "ROUND_TF32": tf32,
-    "KEPT": lambda value, place: value,
+    "PRIVATE": lambda value, place: value,
 }
 
 

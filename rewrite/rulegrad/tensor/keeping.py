@@ -1,9 +1,9 @@
 """What is computed together: what was asked for, and values on the way that are kept because tensors stand for them.
 
 A tensor that somebody holds is a value that may be asked for. When a computation needs it anyway, and computing it
-again costs more than a little (`rules/schedule/keeping.rules`), it is a result too, as if it had been asked for. Graphs
-that were built before find values in buffers by their nodes. All references are weak: no memory is kept that nobody
-holds.
+again costs more than a little (`rules/schedule/live_values.rules`), it is a result too, as if it had been asked for.
+Graphs that were built before find values in buffers by their nodes. All references are weak: no memory is kept that
+nobody holds.
 """
 
 from __future__ import annotations

@@ -241,7 +241,7 @@ def contiguous(self: Tensor) -> Tensor:
     >>> Tensor([[1, 2], [3, 4]]).T.contiguous().tolist()
     [[1, 3], [2, 4]]
     """
-    return self._result(UOp("STAGE", (self.uop,)))
+    return self._result(UOp("MATERIALIZE", (self.uop,)))
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:

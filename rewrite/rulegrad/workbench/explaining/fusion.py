@@ -18,7 +18,7 @@ from rulegrad.workbench.explaining.naming import Namer
 from rulegrad.workbench.explaining.question import Question, compiled
 from rulegrad.workbench.explaining.runs import Attempt, Run, Subject
 
-_STORES = "STAGE"  # the op that keeps its source in memory
+_STORES = "MATERIALIZE"  # the op that keeps its source in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def explain_fusion(graph: UOp, at: str | int | UOp, target: str) -> FusionExplan
     >>> expanded = UOp("EXPAND", (UOp("SIN", (x,)),), shape=(64, 16))
     >>> found = explain_fusion(UOp("SINK", (UOp("NEG", (expanded,)),)), 1, "opencl")
     >>> found.stored, [decision.rule for decision in found.decisions]
-    (False, ['stage.repeated'])
+    (False, ['materialize.repeated'])
     """
     graph = graph if graph.op == "SINK" else UOp("SINK", (graph,))
     namer = Namer(graph, compiled(target).library.table)

@@ -48,10 +48,10 @@ def test_programs_mean_what_their_kernels_mean(name: str, target: str) -> None:
     build, shape, count = GRAPHS[name]
     (kernel,) = compile_graph([x.uop for x in build(given(shape, "numpy"))], target)
     pipeline = engine.pipeline("program")
-    marked = engine.run_all([kernel.graph], pipeline[: pipeline.index("mark_rows") + 1], target)[0]
-    assert "KEPT" in {node.op for node in marked.toposort()}
+    marked = engine.run_all([kernel.graph], pipeline[: pipeline.index("mark_private") + 1], target)[0]
+    assert "PRIVATE" in {node.op for node in marked.toposort()}
     whole = engine.run_all([kernel.graph], pipeline[: pipeline.index("decompose")], target)[0]
-    assert "KEPT" not in {node.op for node in whole.toposort()}
+    assert "PRIVATE" not in {node.op for node in whole.toposort()}
     assert len([node for node in whole.toposort() if node.op in COSTLY]) == count
     program = engine.run_all([kernel.graph], pipeline, target)[0]
     arrays = samples.sample_arrays(kernel.graph)
@@ -59,7 +59,7 @@ def test_programs_mean_what_their_kernels_mean(name: str, target: str) -> None:
 
 
 def test_steps_on_the_way_that_the_interpreter_cannot_run_are_no_errors(device: str) -> None:
-    """CHECK=2: between row_buffers and accumulate there are reductions beside registers."""
+    """CHECK=2: between private_arrays and accumulate there are reductions beside registers."""
     x = given((3, 70), device)
     forget_kernels()
     with config(check=2):
