@@ -15,7 +15,7 @@ from rulegrad.ir import UOp
 HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
     "realize": ("finds or makes the plan of a graph, allocates, launches", "it calls devices"),
     "keeping": (
-        "asks the pass `keep` which values that tensors stand for are results too",
+        "asks the pass `materialize_live` which values that tensors stand for are results too",
         "bookkeeping; decides nothing",
     ),
     "schedule": (

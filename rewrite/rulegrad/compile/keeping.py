@@ -1,4 +1,4 @@
-"""Which values that tensors stand for are kept with what is computed of them: the pass `keep` decides."""
+"""Which values that tensors stand for are kept with what is computed of them: the pass `materialize_live` decides."""
 
 from __future__ import annotations
 
