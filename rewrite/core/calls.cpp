@@ -168,7 +168,9 @@ void Machine::call(const CallKey& first) {
     }
     if (waiting) {
       if (!open.insert(needed).second) needs_itself(stack);
-      if (stack.size() > kDeepestCall + kCallsPerNode * live_nodes() || memo.size() > kMostCalls + kCallsPerNode * live_nodes())
+      // counting the nodes locks every part of the table: only where a bound without it is passed
+      if ((stack.size() > kDeepestCall || memo.size() > kMostCalls) &&
+          (stack.size() > kDeepestCall + kCallsPerNode * live_nodes() || memo.size() > kMostCalls + kCallsPerNode * live_nodes()))
         throw RewriteError("function " + f.name->text + " does not end: " + std::to_string(stack.size()) + " calls wait for each other, " +
                            std::to_string(memo.size()) + " are done");
       stack.push_back(needed);
