@@ -554,8 +554,8 @@ struct Entry {
 const Entry kBuiltins[] = {
     {"vmin", f_vmin}, {"vmax", f_vmax}, {"dtype", f_dtype}, {"shape", f_shape}, {"rank", f_rank}, {"size", f_size}, {"op", f_op}, {"op_cost", f_op_cost},
     {"srcs", f_srcs}, {"src", f_src}, {"attr", f_attr}, {"is_const", f_is_const}, {"value", f_value}, {"is_op", f_is_op},
-    {"ranges", f_ranges}, {"key", f_key}, {"contains", f_contains}, {"uses", f_uses}, {"slot", f_slot},
-    {"sum", f_sum}, {"prod", f_prod}, {"all_of", f_all_of},
+    {"ranges", f_ranges}, {"key", f_key}, {"contains", f_contains}, {"uses", f_uses}, {"slot", f_slot}, {"nodes", f_nodes},
+    {"sum", f_sum}, {"prod", f_prod}, {"all_of", f_all_of}, {"fold", f_fold},
     {"const_factor", f_const_factor}, {"gcd", f_gcd}, {"ordered_sum", f_ordered_sum},
     {"joined_sum", f_joined_sum}, {"split_sum", f_split_sum}, {"quotient_sum", f_quotient_sum}, {"split_sum_below", f_split_sum_below}, {"residue", f_residue},
     {"abs", f_abs}, {"min", f_min}, {"max", f_max}, {"floor", f_round<std::floor>}, {"ceil", f_round<std::ceil>}, {"ceildiv", f_ceildiv},

@@ -53,12 +53,14 @@ bool f_key(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_contains(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_uses(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_slot(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_nodes(Machine& m, Arguments a, uint32_t count, Value& r);
 
 // ---- sums.cpp: chains of one op ----
 
 bool f_sum(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_prod(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_all_of(Machine& m, Arguments a, uint32_t count, Value& r);
+bool f_fold(Machine& m, Arguments a, uint32_t count, Value& r);
 bool f_const_factor(Machine& m, Arguments a, uint32_t count, Value& r);
 
 // ---- linear.cpp: sums as factor * base + ... + constant ----

@@ -1,6 +1,7 @@
 // Trying rules on a node, and calling functions on nodes without recursion.
 #include "rewrite.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <unordered_set>
 
@@ -42,8 +43,9 @@ Status Machine::try_rule(const Alternative& a, Node* n, Value& result) {
 
 // A template that gives the matched node itself is not a result, as in `match`.
 bool Machine::offer(const Value& v) {
-  auto same = [&](const Value& known) { return known.tag == Tag::Node && v.tag == Tag::Node ? known.n == v.n : equal(known, v); };
-  bool is_new = !(v.tag == Tag::Node && v.n == registers[0].n) && std::none_of(offers.results.begin(), offers.results.end(), same);
+  auto same = [&](const Value& known) { return equal(known, v); };
+  bool is_new = v.tag == Tag::Node ? v.n != registers[0].n && offers.nodes.insert(v.n).second
+                                   : std::none_of(offers.results.begin(), offers.results.end(), same);
   if (is_new) offers.results.push_back(v);
   budget = kBudget;
   return ++offers.matches < Offers::kMostMatches && offers.results.size() < offers.most;
@@ -58,7 +60,7 @@ int Machine::match_all(const Dispatch& dispatch, Node* n, size_t most, int after
     if (int(*at) <= after || n->nsrc < a.min_sources || n->nsrc > a.max_sources || (*off)[a.rule]) continue;
     Value last;
     for (Status status = Status::Need; status == Status::Need;) {
-      offers = {most, 0, {}};
+      offers = {most, 0, {}, {}};
       like = n->dtype;
       registers[0] = Value::node(n);
       status = try_rule<Mode::All>(a, n, last);
@@ -120,6 +122,23 @@ Node* Machine::unmarked(Node* n) {
   return kept.back();
 }
 
+CallKey Machine::key_of(uint32_t function, const Value* arguments, uint32_t count) {
+  CallKey key{function, std::min(count, CallKey::kMost), {}};
+  std::copy(arguments, arguments + key.count, key.arguments);
+  if (count > CallKey::kMost) key.arguments[CallKey::kMost - 1] = sequence(arguments + CallKey::kMost - 1, count - CallKey::kMost + 1);
+  return key;
+}
+
+uint32_t Machine::arguments_of(const CallKey& key, Value* arguments) const {
+  const uint32_t wanted = program.functions[key.function].parameters;
+  std::copy(key.arguments, key.arguments + key.count, arguments);
+  if (wanted <= CallKey::kMost) return key.count == wanted ? wanted : 0;
+  const Value& rest = key.arguments[CallKey::kMost - 1];
+  if (key.count != CallKey::kMost || rest.tag != Tag::Seq || rest.q.size != wanted - CallKey::kMost + 1) return 0;
+  std::copy(rest.q.items, rest.q.items + rest.q.size, arguments + CallKey::kMost - 1);
+  return wanted;
+}
+
 // The last call of the stack asked for `needed`, which waits for it.
 void Machine::needs_itself(const std::vector<CallKey>& stack) const {
   size_t from = stack.size();
@@ -148,7 +167,9 @@ void Machine::call(const CallKey& first) {
       stack.pop_back();
       continue;
     }
-    if (key.count == 0 || key.count != f.parameters || key.arguments[0].tag != Tag::Node)
+    Value arguments[kMostParameters];
+    const uint32_t count = arguments_of(key, arguments);
+    if (count == 0 || key.arguments[0].tag != Tag::Node)
       throw RewriteError("function " + f.name->text + " takes " + std::to_string(f.parameters) + " arguments, the first of them a node");
     Node* n = key.arguments[0].n;
     auto mark = arena.mark();
@@ -160,7 +181,7 @@ void Machine::call(const CallKey& first) {
       const Alternative& a = f.dispatch.alternatives[*at];
       if (n->nsrc < a.min_sources || n->nsrc > a.max_sources || program.disabled[a.rule]) continue;
       like = n->dtype;
-      for (uint32_t k = 0; k < key.count; k++) registers[k] = key.arguments[k];
+      std::copy(arguments, arguments + count, registers);
       Status status = try_rule<Mode::Plain>(a, n, result);
       done = status == Status::Done;
       if (done) answered = a.rule;

@@ -36,6 +36,28 @@ bool Machine::can_pick(const Value& item, const OpSet* set, uint32_t place, cons
   return true;
 }
 
+bool Machine::least_of(const Value& least, const Value& value, uint32_t most, const int32_t* counted, Value& result) {
+  if (least.tag != Tag::Seq || (value.tag != Tag::Int && value.tag != Tag::Float)) return false;
+  if (value.tag == Tag::Float && value.f != value.f) return false;
+  uint32_t place = least.q.size;
+  for (Value below; place; place--) {
+    const Value& item = least.q.items[place - 1];
+    if (item.tag != Tag::Seq || !item.q.size || !binary(B_CMPLT, false, value, item.q.items[0], below)) return false;
+    if (!below.b) break;
+  }
+  if (place >= most) return false;
+  const uint32_t count = uint32_t(counted[0]), size = std::min(least.q.size + 1, most);
+  Value* taken = allocate(uint64_t(count) + 1);
+  taken[0] = value;
+  for (uint32_t k = 0; k < count; k++) taken[1 + k] = registers[counted[1 + k]];
+  Value* items = allocate(size);
+  std::copy(least.q.items, least.q.items + place, items);
+  items[place] = Value::seq(taken, count + 1);
+  std::copy(least.q.items + place, least.q.items + size - 1, items + place + 1);
+  result = Value::seq(items, size);
+  return result.q.depth <= kDeepest;
+}
+
 const Value* find_row(const Value& rows, const Value& key) {
   for (uint32_t k = 0; k < rows.q.size; k++) {
     const Value& row = rows.q.items[k];

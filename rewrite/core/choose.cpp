@@ -61,6 +61,8 @@ class Chooser : Firer {
   // One round over the graph; false when nothing costs less, as far as was examined.
   bool improve() {
     order_ = toposort({graph_});
+    members_->begin();
+    for (Node* n : order_) (*members_)[n] = 1;
     Candidate best;
     best.cost = cost_;
     round_.clear();
@@ -70,6 +72,7 @@ class Chooser : Firer {
       out_.visited++;
       if (pass_.dispatch.empty(n->op)) continue;
       int alternative = -1;
+      above_.clear();
       while (examined_ < pass_.fuel) {
         const std::vector<Node*> results = next_firings(n, pass_.fuel - examined_, alternative);
         if (alternative < 0) break;
@@ -116,16 +119,36 @@ class Chooser : Firer {
                       is_number(c.cost) ? c.cost : Value(), c.normalised.firings, std::move(remaining)});
   }
 
+  // The nodes of the graph, sources first, that a node is below: they change with it, the others stay.
+  void find_above(Node* at) {
+    placed_->begin();
+    (*placed_)[at] = at;
+    above_ = {at};
+    for (Node* n : order_) {
+      if (n == at || std::none_of(n->src, n->src + n->nsrc, [&](Node* s) { return placed_->has(s); })) continue;
+      (*placed_)[n] = n;
+      above_.push_back(n);
+    }
+  }
+
+  Node* placed(Node* n) {
+    Node** found = placed_->find(n);
+    return found ? *found : n;
+  }
+
   // The graph with one node replaced; what stands in its place is not looked into.
   void place(Candidate& c) {
+    if (above_.empty()) find_above(c.at);
     placed_->begin();
-    for (Node* n : order_) {
+    (*placed_)[c.at] = c.made;
+    for (size_t k = 1; k < above_.size(); k++) {
+      Node* n = above_[k];
       if (sources_.size() < n->nsrc) sources_.resize(n->nsrc);
-      for (uint32_t k = 0; k < n->nsrc; k++) sources_[k] = (*placed_)[n->src[k]];
-      (*placed_)[n] = n == c.at ? c.made : with_sources(n, sources_.data());
+      for (uint32_t j = 0; j < n->nsrc; j++) sources_[j] = placed(n->src[j]);
+      (*placed_)[n] = with_sources(n, sources_.data());
     }
-    c.graph = (*placed_)[graph_];
-    for (Node* n : followed_) c.followed.push_back(n && placed_->has(n) ? (*placed_)[n] : nullptr);
+    c.graph = placed(graph_);
+    for (Node* n : followed_) c.followed.push_back(n && members_->has(n) ? placed(n) : nullptr);
   }
 
   void normalise(Candidate& c) {
@@ -173,9 +196,10 @@ class Chooser : Firer {
   uint64_t examined_ = 0;
   std::vector<Inside> round_;    // what was examined since the last firing
   std::vector<Node*> followed_;  // what became of Options::follow; null where nothing did
-  std::vector<Node*> order_, sources_;
+  std::vector<Node*> order_, sources_, above_;
   Lease<SideTable<Node*>> placed_;
-  std::unordered_set<Node*> seen_;  // all are kept, so no other takes the place of one
+  Lease<SideTable<uint8_t>> members_;  // the nodes of the graph
+  std::unordered_set<Node*> seen_;     // all are kept, so no other takes the place of one
 };
 
 }  // namespace

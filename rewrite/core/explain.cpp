@@ -66,7 +66,9 @@ void Machine::explain_calls() {
   while (!calls_to_explain_.empty()) {
     CallKey key = calls_to_explain_.front();
     calls_to_explain_.pop_front();
-    explain(key.arguments[0].n, key.arguments + 1, key.count - 1);
+    Value arguments[kMostParameters];
+    const uint32_t count = arguments_of(key, arguments);
+    explain(arguments[0].n, arguments + 1, count - 1);
   }
   explaining_calls_ = false;
 }

@@ -1,4 +1,5 @@
 #include "machine.hpp"
+#include "quick.hpp"
 
 #include <cmath>
 
@@ -358,24 +359,11 @@ Status Machine::execute(const Code& code, Value& result) {
       }
       case I_BINARY: {
         const Value &a = r[pc[4]], &b = r[pc[5]];
-        Value v;
-        int64_t x, y;
-        if (a.tag == Tag::Int && b.tag == Tag::Int && a.i == (x = int64_t(a.i)) && b.i == (y = int64_t(b.i))) {
-          // The common case, two integers of 64 bits: no overflow in 128.
-          switch (pc[2]) {
-            case B_ADD: v = Value::integer(a.i + b.i); goto stored;
-            case B_SUB: v = Value::integer(a.i - b.i); goto stored;
-            case B_MUL: v = Value::integer(a.i * b.i); goto stored;
-            case B_CMPLT: v = Value::boolean(x < y); goto stored;
-            case B_CMPLE: v = Value::boolean(x <= y); goto stored;
-            case B_CMPEQ: v = Value::boolean(x == y); goto stored;
-            case B_CMPNE: v = Value::boolean(x != y); goto stored;
-            default: break;
-          }
+        if (!quick_binary(pc[2], a, b, r[pc[1]])) {
+          Value v;
+          REQUIRE(binary(pc[2], pc[3] != 0, a, b, v));
+          r[pc[1]] = v;
         }
-        REQUIRE(binary(pc[2], pc[3] != 0, a, b, v));
-      stored:
-        r[pc[1]] = v;
         pc += 6;
         break;
       }
@@ -394,7 +382,13 @@ Status Machine::execute(const Code& code, Value& result) {
         CallKey key;
         key.function = uint32_t(pc[2]);
         key.count = uint32_t(pc[3]);
-        for (uint32_t k = 0; k < key.count; k++) key.arguments[k] = r[pc[4 + k]];
+        if (key.count <= CallKey::kMost) {
+          for (uint32_t k = 0; k < key.count; k++) key.arguments[k] = r[pc[4 + k]];
+        } else {
+          Value arguments[kMostParameters];
+          for (uint32_t k = 0; k < key.count; k++) arguments[k] = r[pc[4 + k]];
+          key = key_of(key.function, arguments, key.count);
+        }
         if (simultaneous && program.functions[key.function].gathered)
           for (uint32_t k = 0; k < key.count; k++)
             if (key.arguments[k].tag == Tag::Node) key.arguments[k].n = plain(key.arguments[k].n);
@@ -407,7 +401,7 @@ Status Machine::execute(const Code& code, Value& result) {
         REQUIRE(found->second.tag != Tag::None);
         if constexpr (mode == Mode::Watched) watched.calls.push_back(found->first);
         r[pc[1]] = found->second;
-        pc += 4 + key.count;
+        pc += 4 + pc[3];
         break;
       }
       case I_EXTERN: {
@@ -527,9 +521,8 @@ Status Machine::execute(const Code& code, Value& result) {
           spend(kValueCost);
           choices.push_back({pc, building.size(), bottoms.size()});
         }
-        Value item = s.q.items[place];
-        at = Value::integer(place + 1);
-        r[pc[2]] = item;
+        at.i = place + 1;
+        r[pc[2]] = s.q.items[place];
         pc += 6 + pc[5];
         break;
       }
@@ -551,6 +544,13 @@ Status Machine::execute(const Code& code, Value& result) {
         REQUIRE(row);
         r[pc[1]] = Value(*row);
         pc += 4;
+        break;
+      }
+      case I_LEAST: {
+        Value kept;
+        REQUIRE(least_of(r[pc[1]], r[pc[2]], uint32_t(pc[3]), pc + 4, kept));
+        r[pc[1]] = kept;
+        pc += 5 + pc[4];
         break;
       }
       default: throw BytecodeError("an unknown instruction");

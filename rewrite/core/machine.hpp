@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <functional>
+#include <unordered_set>
 
 #include "number.hpp"
 #include "program.hpp"
@@ -38,10 +39,13 @@ class Arena {
 
 constexpr size_t kLongestChain = 16;  // names in a message
 
+// A call, small because most have one or two arguments: from the third on, those of a function that takes more than three are one
+// sequence.
 struct CallKey {
+  static constexpr uint32_t kMost = 3;
   uint32_t function;
   uint32_t count;
-  Value arguments[3];
+  Value arguments[kMost];
   bool operator==(const CallKey& o) const;
 };
 struct CallHash {
@@ -72,6 +76,7 @@ struct Offers {
   static constexpr size_t kMostMatches = size_t(1) << 17;  // that are looked at, equal ones too
   size_t most = 0, matches = 0;
   std::vector<Value> results;
+  std::unordered_set<const Node*> nodes;  // of the results
 };
 
 struct Outcome;
@@ -170,6 +175,9 @@ struct Machine {
   // The calls of an alternative that fired, as far as rewriting inside it is recorded.
   std::vector<CallKey> recorded_calls(const Alternative& a, Node* n);
   void call(const CallKey& key);  // fills memo, never recursive
+  CallKey key_of(uint32_t function, const Value* arguments, uint32_t count);
+  // The arguments of a call, of which there is room for the most; 0 when they are not those that the function takes.
+  uint32_t arguments_of(const CallKey& key, Value* arguments) const;
 
   Value* allocate(uint64_t count);  // values that live until the arena is reset
   Node* keep(Node* owned) {
@@ -189,6 +197,8 @@ struct Machine {
   // choices.cpp: the members of a chain, in order; and whether an item is in the set and at no place that is counted.
   bool chain_of(Node* n, uint32_t op, uint32_t least, uint32_t most, Value& result);
   bool can_pick(const Value& item, const OpSet* set, uint32_t place, const int32_t* counted) const;
+  // The least so far, each with the counted registers, when this value is among them.
+  bool least_of(const Value& least, const Value& value, uint32_t most, const int32_t* counted, Value& result);
   Value persistent(const Value& v);  // sequences copied out of the arena
 
  private:

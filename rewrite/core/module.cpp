@@ -552,6 +552,7 @@ NB_MODULE(_core, m) {
   m.attr("OPCODES") = opcodes;
   m.attr("BINARY_OPERATORS") = binary;
   m.attr("UNARY_OPERATORS") = unary;
+  m.attr("MOST_PARAMETERS") = kMostParameters;
   m.def("live_nodes", &live_nodes, "Number of nodes that are alive.");
   watch_forks();
   m.def("table_loaded", &table_loaded);

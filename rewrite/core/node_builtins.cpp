@@ -161,6 +161,15 @@ bool f_contains(Machine& m, Arguments a, uint32_t count, Value& r) {
   return true;
 }
 
+bool f_nodes(Machine& m, Arguments a, uint32_t, Value& r) {
+  NODE_ARGUMENT(0);
+  const std::vector<Node*> order = toposort({n});
+  Value* items = m.allocate(order.size());
+  for (size_t k = 0; k < order.size(); k++) items[k] = Value::node(order[k]);
+  r = Value::seq(items, uint32_t(order.size()));
+  return true;
+}
+
 bool f_uses(Machine& m, Arguments a, uint32_t, Value& r) {
   NODE_ARGUMENT(0);
   if (!m.uses) return false;

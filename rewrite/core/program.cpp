@@ -304,7 +304,7 @@ class Decoder {
     i.opcode = next();
     check(i.opcode >= 0 && i.opcode < I_COUNT, "an unknown instruction");
     for (const char* o = kOperands[i.opcode]; *o; o++) operand(i, *o);
-    if (i.opcode == I_ITERATE || i.opcode == I_PICK) i.reads.push_back(i.writes[0]);
+    if (i.opcode == I_ITERATE || i.opcode == I_PICK || i.opcode == I_LEAST) i.reads.push_back(i.writes[0]);
     return i;
   }
 
@@ -359,7 +359,7 @@ class Decoder {
       case 'x': below(p_.extern_names.size(), "an extern is out of range"); break;
       case 'v': {
         int32_t n = below(kRegisters, "too many operands");
-        check(i.opcode != I_FUNCTION || n <= 3, "a function takes at most three arguments");
+        check(i.opcode != I_FUNCTION || uint32_t(n) <= kMostParameters, "a function takes too many arguments");
         while (n--) i.reads.push_back(reg(next()));
         break;
       }
@@ -488,7 +488,7 @@ void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
     RuleFunction f;
     f.name = r.text();
     f.parameters = uint32_t(r.number());
-    check(f.parameters <= 3, "a function takes at most three arguments");
+    check(f.parameters <= kMostParameters, "a function takes too many arguments");
     int nested = r.number();
     check(nested >= 0 && nested <= int(Nested::Given), "an unknown kind of function");
     f.nested = Nested(nested);

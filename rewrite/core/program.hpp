@@ -11,6 +11,7 @@
 namespace rulegrad {
 
 constexpr int kRegisters = 250;
+constexpr uint32_t kMostParameters = 8;  // of a function on nodes
 constexpr size_t kMaxOps = 512;
 
 // X(name, operands). Operands: d destination register, r register, R register or -1, k constant, n number, j jump
@@ -19,7 +20,8 @@ constexpr size_t kMaxOps = 512;
 // TRY: when something fails later, go on at j (once; the last TRY first). CUT drops the TRYs since a MARK.
 // CHAIN: the members of a chain of op o, if there are n to n of them. PICK: the next item of a sequence, in s and at none of the places
 // counted before; when something fails later, the one after it. LEFT: the items that the counted places leave over. FIND: the row
-// whose first item is equal.
+// whose first item is equal. LEAST: of a number with the counted registers, those n that are least so far, in order; of equal ones the
+// first.
 // clang-format off
 #define RULEGRAD_OPCODES(X)                                                                                       \
   X(IS_OP, "ro") X(IN_SET, "rs") X(SOURCES, "rn") X(SOURCES_MIN, "rn") X(SOURCE, "drn") X(SOURCE_END, "drn")      \
@@ -29,7 +31,8 @@ constexpr size_t kMaxOps = 512;
   X(RETURN, "r") X(BEGIN, "") X(APPEND, "r") X(EXTEND, "r") X(FINISH, "d") X(ITERATE, "ddrj") X(UNPACK, "rV")     \
   X(SUBSCRIPT, "drr") X(SLICE, "drRR") X(UNARY, "dnr") X(BINARY, "dnnrr") X(BUILTIN, "dbv") X(FUNCTION, "dfv")    \
   X(EXTERN, "dxv") X(BUILD, "dORRRaw") X(NOT_SAME, "rr")                                                  \
-  X(TRY, "j") X(MARK, "d") X(CUT, "r") X(CHAIN, "dronn") X(PICK, "ddrSv") X(LEFT, "drv") X(FIND, "drr")
+  X(TRY, "j") X(MARK, "d") X(CUT, "r") X(CHAIN, "dronn") X(PICK, "ddrSv") X(LEFT, "drv") X(FIND, "drr")          \
+  X(LEAST, "drnv")
 // clang-format on
 
 enum Opcode : int32_t {

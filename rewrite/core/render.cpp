@@ -100,13 +100,23 @@ class Renderer {
     return !bare && t.precedence < 16 && t.precedence <= precedence ? "(" + t.text + ")" : t.text;
   }
 
+  // (value, modifier), or (sequence, modifier, separator).
+  std::string field(Node* self, const Value& part, int precedence) {
+    const Value& v = part.q.items[0];
+    const bool bare = part.q.items[1].tag == Tag::Str && part.q.items[1].s->text == "bare";
+    if (part.q.size == 2 || part.q.items[2].tag != Tag::Str) return field(self, v, bare, precedence);
+    if (v.tag != Tag::Seq) throw RewriteError("the text of " + describe(self) + " joins " + show(v) + ", which is not a sequence");
+    std::string s;
+    for (uint32_t k = 0; k < v.q.size; k++) s += (k ? part.q.items[2].s->text : "") + field(self, v.q.items[k], bare, precedence);
+    return s;
+  }
+
   std::string join(Node* self, const Value& parts, int precedence) {
     std::string s;
     for (uint32_t k = 0; k < parts.q.size; k++) {
       const Value& p = parts.q.items[k];
       if (p.tag == Tag::Str) s += p.s->text;
-      else if (p.tag == Tag::Seq && p.q.size == 2)
-        s += field(self, p.q.items[0], p.q.items[1].tag == Tag::Str && p.q.items[1].s->text == "bare", precedence);
+      else if (p.tag == Tag::Seq && p.q.size >= 2) s += field(self, p, precedence);
     }
     return s;
   }

@@ -239,9 +239,9 @@ std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, N
 Value call_function(const Program& program, const std::string& name, const std::vector<Value>& arguments, Machine& machine) {
   for (size_t k = 0; k < program.functions.size(); k++) {
     if (program.functions[k].name->text != name) continue;
-    if (arguments.empty() || arguments.size() > 3) throw RewriteError("function " + name + " takes one to three arguments");
-    CallKey key{uint32_t(k), uint32_t(arguments.size()), {}};
-    std::copy(arguments.begin(), arguments.end(), key.arguments);
+    if (arguments.empty() || arguments.size() > kMostParameters)
+      throw RewriteError("function " + name + " takes one to " + std::to_string(kMostParameters) + " arguments");
+    const CallKey key = machine.key_of(uint32_t(k), arguments.data(), uint32_t(arguments.size()));
     machine.call(key);
     return machine.memo[key];
   }

@@ -40,6 +40,26 @@ bool f_sum(Machine& m, Arguments a, uint32_t, Value& r) { return fold(m, a, B_AD
 bool f_prod(Machine& m, Arguments a, uint32_t, Value& r) { return fold(m, a, B_MUL, Value::integer(1), r); }
 bool f_all_of(Machine& m, Arguments a, uint32_t, Value& r) { return fold(m, a, B_AND, Value::boolean(true), r); }
 
+// By any op of two sources; of nothing it is the op's identity, as a constant of the matched node's dtype.
+bool f_fold(Machine& m, Arguments a, uint32_t, Value& r) {
+  if (a[0].tag != Tag::Op || a[1].tag != Tag::Seq) return false;
+  const uint32_t op = a[0].u;
+  const Seq& items = a[1].q;
+  if (items.size == 0) {
+    Value identity;
+    if (dtype_info(m.like).kind == Kind::Void || !identity_of(op, m.like, identity)) return false;
+    r = Value::node(m.keep(make_const(identity, m.like)));
+    return true;
+  }
+  r = items.items[0];
+  for (uint32_t k = 1; k < items.size; k++) {
+    const Value& item = items.items[k];
+    if (r.tag != Tag::Node && item.tag != Tag::Node) return false;
+    r = Value::node(m.build_infix(op, r, item));
+  }
+  return true;
+}
+
 Int gcd_of(Int x, Int y) {
   if (x < 0) x = checked_sub(0, x);
   if (y < 0) y = checked_sub(0, y);

@@ -7,6 +7,7 @@ from rulegrad.ir.dtype import DType
 
 #: (name, operand kinds) of each instruction, in the order of their numbers.
 OPCODES: list[tuple[str, str]]
+MOST_PARAMETERS: int
 #: Operators of the instruction BINARY, in the order of their numbers.
 BINARY_OPERATORS: list[str]
 #: Operators of the instruction UNARY, in the order of their numbers.

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from rule_programs import compile_rules, const, loop, op_table, rewritten, var
 
-from rulegrad.errors import RuleError
+from rulegrad.errors import RewriteError, RuleError
 from rulegrad.ir import UOp
 from rulegrad.lang.parser import parse_file
 from rulegrad.workbench.rule_tests import RuleTests
@@ -140,6 +140,128 @@ def test_for_tries_the_next_item_when_a_later_clause_fails() -> None:
         if s + t == 15
     """
     assert rewritten(rule, UOp("SINK", (N, J, K))) == UOp("SINK", (J, K))
+
+
+PAIRS = """
+a: SINK(x, y) -> SINK(CONST[int32](cost), CONST[int32](h), CONST[int32](w))
+    if is_const(x)
+    for h in [1, 2, 4, 8]
+    for w in [3, 2, 1]
+    if h * w <= value(x)
+    let cost = abs(h * w - value(y))
+    least {most}cost
+    {then}
+"""
+
+
+def best(limit: int, wanted: int, most: str = "", then: str = "") -> tuple[int, ...] | None:
+    rule = PAIRS.replace("{most}", most).replace("{then}", then)
+    graph = UOp("SINK", (const(limit), const(wanted)))
+    result = rewritten(rule, graph, "rewrite walk")
+    return None if result == graph else tuple(s.attrs["value"] for s in result.src)
+
+
+def test_least_is_over_all_choices_that_hold() -> None:
+    choices = [(h, w) for h in (1, 2, 4, 8) for w in (3, 2, 1)]
+    for limit, wanted in itertools.product((1, 2, 5, 12, 24), (0, 4, 7, 30)):
+        allowed = [(h, w) for h, w in choices if h * w <= limit]
+        h, w = min(allowed, key=lambda pair: abs(pair[0] * pair[1] - wanted))  # the first of equal ones
+        assert best(limit, wanted) == (abs(h * w - wanted), h, w)
+    assert best(0, 4) is None
+
+
+def test_those_that_least_keeps_are_tried_in_order() -> None:
+    assert best(24, 4, "3 of ", "if w == 2") == (0, 2, 2)
+    assert best(24, 4, "3 of ", "if w == 1") == (0, 4, 1)
+    assert best(24, 4, "3 of ", "if w == 3 and h == 1") == (1, 1, 3)
+    assert best(24, 4, "2 of ", "if w == 3") is None
+    assert best(24, 4, "1000 of ", "if cost == 20") == (20, 8, 3)
+
+
+def test_every_choice_that_is_kept_is_a_candidate() -> None:
+    before = """
+    function height(n):
+        sink: height(SINK(_, h, _)) -> {0 - value(h)}
+        all: height(_) -> {100}
+    """
+    graph = UOp("SINK", (const(24), const(4)))
+    for most, expected in (("", (0, 2, 2)), ("2 of ", (0, 4, 1)), ("12 of ", (4, 8, 1))):
+        rule = PAIRS.replace("{then}", "").replace("{most}", most)
+        found = rewritten("cost height\n" + rule.strip(), graph, "choose best", before)
+        assert tuple(s.attrs["value"] for s in found.src) == expected
+
+
+def test_a_choice_without_a_number_is_not_kept() -> None:
+    rule = """
+    a: SINK(x) -> SINK(CONST[int32](k), CONST[int32](c))
+        if is_const(x)
+        for k in [0, 3, 2, 5]
+        let c = value(x)
+        least (12 / k if k != 5 else dtype(x))
+    """
+    assert rewritten(rule, UOp("SINK", (const(7),)), "rewrite walk") == UOp("SINK", (const(3), const(7)))
+
+
+def test_fold_builds_a_chain() -> None:
+    rule = "a[f: Op]: SINK(f(x, y), xs...) -> SINK(fold[f]([NEG(x) for x in xs]))"
+    for op, identity in (("ADD", 0), ("MAX", -(2**31)), ("MUL", 1), ("AND", -1)):
+        pair = UOp(op, (N, J)) if op != "AND" else UOp("AND", (N, J))
+        chain = functools.reduce(lambda a, b: UOp(op, (a, b)), (-N, -J, -K))
+        assert rewritten(rule, UOp("SINK", (pair, N, J, K)), "rewrite walk") == UOp("SINK", (chain,))
+        assert rewritten(rule, UOp("SINK", (pair, J)), "rewrite walk") == UOp("SINK", (-J,))
+        program = compile_rules(f"""
+        function empty(n):
+            all: empty(n@_) -> fold[{op}](srcs(n))
+        """)
+        assert program.call("empty", var(0)) == const(identity)
+    assert (
+        compile_rules("""
+    function empty(n):
+        all: empty(n@_) -> fold[SUB](srcs(n))
+    """).call("empty", var(0))
+        is None
+    )
+
+
+def test_nodes_are_each_given_once_sources_first() -> None:
+    program = compile_rules("""
+    function below(n):
+        all: below(n@_) -> {nodes(n)}
+    """)
+    shared = N + J
+    graph = shared * shared + K
+    found = program.call("below", graph)
+    assert found[-1] == graph and len(set(found)) == len(found) == graph.count_nodes()
+    places = {node: place for place, node in enumerate(found)}
+    assert all(places[s] < places[n] for n in found for s in n.src)
+    for _ in range(200):  # the number of ways through it doubles each time
+        graph = graph * graph
+    assert len(program.call("below", graph)) == graph.count_nodes()
+
+
+def test_a_field_joins_the_texts_of_a_sequence() -> None:
+    rules = """
+    pass linear order:
+        priority LOAD 0
+    pass text render:
+        parameter: PARAM[slot=k]() -> inline "p{k}"
+        constant: c:const -> inline "{value(c)}"
+        sum: a + b -> expr 4 "{a} + {b:bare}"
+        call: STACK(xs...) -> stmt "f({xs:bare ', '}); g({[x for x in xs if not is_const(x)]:'*'}); h({[]:' '}, {[1, 2]:'|'});"
+        wrong: ABS(x) -> stmt "{x:', '}"
+    """
+    rules += """
+    target test:
+        has      ADD ABS
+        dtypes   int32
+        type     int32 "int"
+    """
+    program = compile_rules(rules, "test")
+    x, y = (UOp("PARAM", (), "int32", slot=k, shape=()) for k in range(2))
+    graph = UOp("SINK", (UOp("STACK", (x + y, const(3), x)),))
+    assert program.source("linear", "text", graph)[0] == "  f(p0 + p1, 3, p0); g((p0 + p1)*p0); h(, 1|2);\n"
+    with pytest.raises(RewriteError, match=r"joins PARAM.*, which is not a sequence"):
+        program.source("linear", "text", UOp("SINK", (UOp("ABS", (x,)),)))
 
 
 def test_subst_replaces_all_at_once() -> None:

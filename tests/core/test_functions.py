@@ -92,10 +92,30 @@ def test_wrong_arguments() -> None:
         program.call("two", X)
     with pytest.raises(RewriteError, match="function two takes 2 arguments, the first of them a node"):
         program.call("two", 1, 2)
-    with pytest.raises(RewriteError, match="takes one to three arguments"):
+    with pytest.raises(RewriteError, match="function two takes 2 arguments, the first of them a node"):
         program.call("two", X, 1, 2, 3)
-    with pytest.raises(RewriteError, match="takes one to three arguments"):
-        program.call("two")
+    for arguments in ((), (X, *range(8))):
+        with pytest.raises(RewriteError, match="takes one to 8 arguments"):
+            program.call("two", *arguments)
+
+
+def test_functions_of_many_arguments() -> None:
+    program = compile_rules("""
+    function many(n, a, b, c, d, e, f, g):
+        leaf: many(_:const, a, b, c, d, e, f, g) -> {[a, b, c, d, e, f, g]}
+        other: many(n@_, a, b, c, d, e, f, g) -> many(src(n, 0), b, c, d, e, f, g, {a + 1})
+    function four(n, a, b, c):
+        all: four(n@_, a, b, c) -> {[n, a, b, c]}
+    function asks(n):
+        all: asks(n@_) -> {[many(n, 1, 2, 3, 4, 5, 6, [7, n]), four(n, n, [1, 2], 3), four(n, n, [1, 2], 4)]}
+    """)
+    assert program.call("many", const(0), *range(7)) == tuple(range(7))
+    assert program.call("many", -(-const(0)), *range(7)) == (2, 3, 4, 5, 6, 1, 2)
+    assert program.call("four", X, 1, (2, 3), 4) == (X, 1, (2, 3), 4)
+    expected = ((1, 2, 3, 4, 5, 6, (7, const(0))), (const(0), const(0), (1, 2), 3), (const(0), const(0), (1, 2), 4))
+    assert program.call("asks", const(0)) == expected
+    with pytest.raises(RewriteError, match="function many takes 8 arguments"):
+        program.call("many", X, 1, (2, 3))
 
 
 def test_an_error_in_a_function_names_its_rule() -> None:

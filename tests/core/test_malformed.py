@@ -40,6 +40,8 @@ TEXT = textwrap.dedent("""
     function scaled(n, k):
         sum: scaled(a + b, k) -> scaled(a, k * 2) + scaled(b, k)
         all: scaled(n@_, k) -> n * k
+    function many_parts(n, a, b, c, d):
+        all: many_parts(n@_, a, b, c, d) -> fold[MAX]([n, a, b * c, d])
     function gradient(n, d):
         mul: gradient(ordered a * b, d) -> (d * b, d * a)
         other: gradient(n@_, d) -> [d for s in srcs(n)]
@@ -76,6 +78,10 @@ TEXT = textwrap.dedent("""
         factors: prod{x, not x, _...} -> x
             for unit in units
             if unit.lanes > vmin(x) and units["wide"].lanes != 3
+            least 2 of vmin(x) - unit.lanes
+            if unit.lanes < 9
+        many: SINK(x, y) -> fold[ADD](nodes(x)[:0]) + many_parts(x, y, 1, 2, 3)
+            if len(nodes(y)) == 2
         register: b@BUFFER[space="register"]() -> BUFFER[..b, space="local"]()
             if b.id > 0
     pass rewriting rewrite children_first: algebra

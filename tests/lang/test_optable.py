@@ -85,7 +85,7 @@ op MUL(a: T) -> T
 
 def test_builtins_are_described() -> None:
     for name, builtin in BUILTINS.items():
-        assert builtin.signature.startswith(f"{name}(") and builtin.doc
+        assert builtin.signature.startswith((f"{name}(", f"{name}[")) and builtin.doc
         assert builtin.maximum is None or builtin.minimum <= builtin.maximum
 
 
@@ -95,7 +95,7 @@ def test_builtins_of_rules_are_documented() -> None:
     documented = set[str]()
     for cell in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE):
         for code in re.findall(r"`([^`]*)`", cell):
-            documented |= set(re.findall(r"[a-z_0-9]+", re.sub(r"\([^)]*\)", " ", code)))
+            documented |= set(re.findall(r"[a-z_0-9]+", re.sub(r"\([^)]*\)|\[[^]]*\]", " ", code)))
     own = {"sum", "prod", "all_of", "rewritten", "given", "must"}  # in paragraphs of their own
     render = {"type", "literal"}
     rules = {name for name, builtin in BUILTINS.items() if RULE in builtin.scopes}

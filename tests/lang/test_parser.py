@@ -236,12 +236,14 @@ def text_of(line: str) -> Text:
 def test_text() -> None:
     text = text_of('a: RANGE(e) -> block 3 "for ({e:bare}) {{ {f(n, \'}\')[1:]}" ";\\n" close "}}"')
     assert (text.kind, text.precedence, text.close) == ("block", 3, ("}",))
-    shown = [part if isinstance(part, str) else (show(part[0]), part[1]) for part in text.parts]
-    assert shown == ["for (", ("e", "bare"), ") { ", ("f(n, '}')[1:]", ""), ";\n"]
+    shown = [part if isinstance(part, str) else (show(part[0]), *part[1:]) for part in text.parts]
+    assert shown == ["for (", ("e", "bare", None), ") { ", ("f(n, '}')[1:]", "", None), ";\n"]
     field = text.parts[1]
     assert isinstance(field, tuple)
     assert (field[0].span.line, field[0].span.column, field[0].span.end_column) == (2, 34, 35)
     assert text_of('a: x -> inline ""').parts == ()
+    fields = text_of("""a: SINK(xs...) -> expr "{xs:', '}{xs:bare '}\\n'}{xs: bare}" """).parts
+    assert [field[1:] for field in fields if isinstance(field, tuple)] == [("", ", "), ("bare", "}\n"), ("bare", None)]
 
 
 def test_op() -> None:

@@ -5,6 +5,7 @@ A program names those that it calls, and the engine finds each by its name: thei
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 RULE = "rule"  # guards, `let`, templates, functions on nodes
@@ -28,7 +29,7 @@ class Builtin:
 def _table(*rows: tuple[str, int, int | None, tuple[str, ...], str]) -> dict[str, Builtin]:
     table: dict[str, Builtin] = {}
     for signature, minimum, maximum, scopes, doc in rows:
-        name = signature.split("(")[0]
+        name = re.split(r"[(\[]", signature)[0]
         table[name] = Builtin(name, signature, minimum, maximum, scopes, doc)
     return table
 
@@ -56,12 +57,14 @@ BUILTINS: dict[str, Builtin] = _table(
     ("ranges(x)", 1, 1, _R, "the open RANGE nodes that x depends on, ordered by id"),
     ("key(x)", 1, 1, _R, "a structural key: a total order that does not depend on the run"),
     ("contains(OP, x, ...)", 2, None, _R, "one of the nodes has OP somewhere below it"),
+    ("nodes(x)", 1, 1, _R, "x and all nodes below it, each once, sources first"),
     ("uses(n)", 1, 1, _R, "number of consumers in the graph given to the pass (walk passes)"),
     ('slot(x, "name")', 1, 2, _R, "0, 1, 2, … in the order of first asking within one run of a pass"),
     # ---- sums and products ----
     ("sum(xs)", 1, 1, _R, "the ADD chain of a sequence of nodes; 0 when empty"),
     ("prod(xs)", 1, 1, _RO, "the MUL chain of a sequence of nodes, the product of values; 1 when empty"),
     ("all_of(xs)", 1, 1, _R, "the AND chain of a sequence of bool nodes; true when empty"),
+    ("fold[f](xs)", 2, 2, _R, "the chain of a sequence of nodes by an op; of none, the identity of f"),
     ("const_factor(x)", 1, 1, _R, "of a term b * c: c, else 1; of a sum, the gcd of its terms' factors"),
     ("ordered_sum(x)", 1, 1, _R, "an integer sum with like terms added up, ordered by key, the constant last"),
     ("joined_sum(x)", 1, 1, _R, "an index sum with (b % c) * f + (b // c) * (c * f) put together to b * f"),
@@ -169,7 +172,7 @@ BUILTINS: dict[str, Builtin] = _table(
 TAKES_NODES = frozenset(
     [
         *("dtype", "shape", "rank", "size", "op", "op_cost", "srcs", "src", "attr", "is_const", "is_op"),
-        *("ranges", "key", "contains", "uses", "slot"),
+        *("ranges", "key", "contains", "nodes", "uses", "slot"),
         *("fits", "literal"),
     ]
 )

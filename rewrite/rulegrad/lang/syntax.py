@@ -135,6 +135,14 @@ class Substitution(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class Fold(Expression):
+    """`fold[f](xs)`: the chain of a sequence by an op; of no nodes, the identity of f."""
+
+    op: Expression
+    sequence: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class SetLiteral(Expression):
     """`{ADD, MUL}` after `in` / `not in`: names of ops or dtypes, or literals."""
 
@@ -192,14 +200,18 @@ class Conditional(Expression):
     otherwise: Expression
 
 
+# A field of a text: its expression, a modifier or "", and what stands between the items of a sequence (else None).
+Field = tuple[Expression, str, str | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Text(Expression):
-    """A render template: literal strings and (field expression, modifier) pairs, in order."""
+    """A render template: literal strings and fields, in order."""
 
     kind: str  # inline, expr, stmt, block
     precedence: int
-    parts: tuple[str | tuple[Expression, str], ...]
-    close: tuple[str | tuple[Expression, str], ...] = ()
+    parts: tuple[str | Field, ...]
+    close: tuple[str | Field, ...] = ()
 
 
 # ---- clauses and rules ----
@@ -216,7 +228,7 @@ class Generic:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A clause; keyword: if, let, for, needs, before, after, unsound, assumes, essential, fallback, decreases,
+    """A clause; keyword: if, let, for, least, needs, before, after, unsound, assumes, essential, fallback, decreases,
     grows, ulp.
 
     `for NAME in SEQUENCE` (names, expression) tries each item (a row, of a table) until the clauses after it hold.
@@ -227,7 +239,7 @@ class Clause:
     expression: Expression | None = None
     names: tuple[str, ...] = ()  # let targets; before/after/assumes names
     text: str = ""  # unsound, grows
-    of: Expression | None = None  # ulp: what the error is measured by
+    of: Expression | None = None  # ulp: what the error is measured by; least: of how many choices
 
 
 @dataclass(frozen=True, slots=True)

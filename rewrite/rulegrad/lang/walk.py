@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from rulegrad.lang.syntax import Call, Definition, Expression, Pass, Rule
+from rulegrad.lang.syntax import Call, Clause, Definition, Expression, Literal, Pass, Rule
 
 _part_names: dict[type, tuple[str, ...]] = {}
 
@@ -90,6 +90,12 @@ def calls_of(declarations: Iterable[object], function: str) -> Iterator[Call]:
 def has_clause(rule: Rule, keyword: str) -> bool:
     """Whether a rule has a clause such as `essential`, `unsound` or `fallback`."""
     return any(clause.keyword == keyword for clause in rule.clauses)
+
+
+def most_kept(least: Clause) -> int:
+    """How many choices a `least` keeps."""
+    count = least.of.value if isinstance(least.of, Literal) else 1
+    return count if isinstance(count, int) else 1
 
 
 def gathering(declaration: object) -> tuple[Rule, ...]:

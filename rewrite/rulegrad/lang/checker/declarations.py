@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rulegrad._core import MOST_PARAMETERS
 from rulegrad.lang import syntax
 from rulegrad.lang.builtins import BUILTINS
 from rulegrad.lang.checker.calls import ATTRIBUTE_TYPES, attribute_type, check_literal
@@ -133,7 +134,11 @@ def _check_priority(world: World, priority: syntax.Priority) -> None:
 
 
 def check_function(world: World, function: syntax.Function) -> None:
-    """The rules of a function on nodes."""
+    """The rules of a function on nodes, and how many parameters it has."""
+    if len(function.parameters) > MOST_PARAMETERS:
+        message = f"`{function.name}` has {len(function.parameters)} parameters, and {MOST_PARAMETERS} are the most"
+        span = world.locate(function.span, function.parameters[MOST_PARAMETERS])
+        world.report("too-many-parameters", message, span, "pass several as one, a sequence: `[a, b]`")
     check_rules(world, function.rules, Setting("function", function.parameters[1:]))
 
 

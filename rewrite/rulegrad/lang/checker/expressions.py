@@ -86,6 +86,8 @@ class ExpressionChecker:
             self._text(expression)
         elif isinstance(expression, syntax.Multiset):
             self._sources(expression.items)
+        elif isinstance(expression, syntax.Fold):
+            self._fold(expression)
         elif isinstance(expression, syntax.Capture):
             message = "`name@pattern` stands in patterns only"
             self.world.report("misplaced-expression", message, expression.span, "name it with `let`")
@@ -165,14 +167,15 @@ class ExpressionChecker:
         if self.place.builds and is_op:
             self._refuse_sequences((infix.left, infix.right))
 
-    def _refuse_sequences(self, sources: Sequence[syntax.Expression]) -> None:
+    def _refuse_sequences(self, sources: Sequence[syntax.Expression], hint: str = "") -> None:
         for source in sources:
             if isinstance(source, syntax.Name):
                 binding = self.scope.find(source.name)
                 if binding is not None and binding.kind == SEQUENCE:
                     message = f"`{source.name}` is a sequence, but a node is wanted"
-                    hint = f"write `{source.name}...` among an op's sources, or a comprehension"
-                    self.world.report("missing-splice", message, source.span, hint)
+                    usual = "write `NAME...` among an op's sources, or a comprehension"
+                    shown = (hint or usual).replace("NAME", source.name)
+                    self.world.report("missing-splice", message, source.span, shown)
 
     # ---- calls ----
 
@@ -321,6 +324,18 @@ class ExpressionChecker:
 
     # ---- the rest ----
 
+    def _fold(self, fold: syntax.Fold) -> None:
+        """What it joins by is an op of two sources."""
+        if isinstance(fold.op, syntax.Name):
+            binding = self.scope.find(fold.op.name)
+            ops = self.world.table.resolve_ops(fold.op.name) if binding is None else binding.ops
+            if binding is not None and binding.kind not in (OP, VALUE):
+                self.world.report("unknown-op", f"`{fold.op.name}` is not an op", fold.op.span)
+            sources = [fold.op] * 2
+            check_arity(self.world, ops or frozenset(), sources, fold.op.span, fold.op.name)
+        self.check(fold.op)
+        self.check(fold.sequence)
+
     def _comprehension(self, comprehension: syntax.Comprehension) -> None:
         self.check(comprehension.iterable)
         scope = Scope(self.scope)
@@ -373,8 +388,10 @@ class ExpressionChecker:
         for part in (*text.parts, *text.close):
             if isinstance(part, str):
                 continue
-            expression, modifier = part
+            expression, modifier, separator = part
             fields.check(expression)
+            if separator is None:
+                fields._refuse_sequences((expression,), "write `{NAME:', '}`, with what stands between its texts")
             if modifier not in MODIFIERS:
                 message = f"there is no modifier `{modifier}`"
                 hint = did_you_mean(modifier, MODIFIERS) or "the only modifier is `bare`"

@@ -37,6 +37,7 @@ _NOT_IN_PATTERNS = {
     syntax.Text: "a text",
     syntax.Splice: "`...`",
     syntax.Substitution: "`subst`",
+    syntax.Fold: "`fold`",
 }
 
 

@@ -158,11 +158,21 @@ class _RuleChecker:
         if clause.keyword == "needs" and clause.expression is not None:
             check_needs(self.world, self.scope, clause.expression)
         elif clause.keyword != "ulp" and clause.expression is not None:
+            if clause.keyword == "least":
+                self._has_choices(clause)
             ExpressionChecker(self.world, self.scope, self._place(GUARD)).check(clause.expression)
         elif clause.of is not None:
             ExpressionChecker(self.world, self.scope, self._place(TEMPLATE)).check(clause.of)
         if clause.keyword in ("let", "for"):
             self._bind(clause)
+
+    def _has_choices(self, least: syntax.Clause) -> None:
+        """A `for` stands between it and the `least` above it."""
+        clauses = self.rule.clauses
+        above = [c.keyword for c in clauses[: clauses.index(least)] if c.keyword in ("for", "least")]
+        if above[-1:] != ["for"]:
+            message = "`least` has nothing to choose from: there is no `for` above it"
+            self.world.report("misplaced-clause", message, least.span, "write `for NAME in SEQUENCE` before it")
 
     def _bind(self, clause: syntax.Clause) -> None:
         """The names of a `let` or a `for`; a row of a table is known as such."""

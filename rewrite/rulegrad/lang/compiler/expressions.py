@@ -61,6 +61,8 @@ def _dispatch(e: Emitter, x: syntax.Expression, build: bool) -> int:
             return _multiset(e, x, build)
         case syntax.Substitution():
             return _substitution(e, x, build)
+        case syntax.Fold():
+            return _fold(e, x, build)
         case syntax.Text():
             return compile_text(e, x, lambda e, field: _argument(e, field, True))
     raise problem("this cannot stand in an expression", x.span)
@@ -178,6 +180,15 @@ def _substitution(e: Emitter, x: syntax.Substitution, build: bool) -> int:
     arguments = [_argument(e, part, True, build) for part in parts]
     register = e.result(start, x.span)
     e.emit("BUILTIN", register, e.assembler.builtin("subst"), len(arguments), *arguments)
+    return register
+
+
+def _fold(e: Emitter, x: syntax.Fold, build: bool) -> int:
+    start = e.next_register
+    op = compile_expression(e, x.op, False)
+    sequence = _argument(e, x.sequence, True, build)
+    register = e.result(start, x.span)
+    e.emit("BUILTIN", register, e.assembler.builtin("fold"), 2, op, sequence)
     return register
 
 

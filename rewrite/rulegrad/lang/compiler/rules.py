@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.assembler import Alternative, Assembler
-from rulegrad.lang.compiler.expressions import compile_expression, compile_for, compile_let
+from rulegrad.lang.compiler.clauses import compile_clauses
+from rulegrad.lang.compiler.expressions import compile_expression
 from rulegrad.lang.compiler.heads import bare, head_of, literal_value, symbols_of
 from rulegrad.lang.compiler.orders import Swapped, orders_of
 from rulegrad.lang.compiler.patterns import ANY, PatternCompiler
@@ -144,18 +145,7 @@ class RuleCompiler:
         if not self.dispatched and isinstance(bare(rule.pattern), syntax.Multiset):
             e.emit("IN_SET", 0, self._root(e, rule.pattern))
         compiler.whole(rule.pattern, 0, tested, self.dispatched)
-        for clause in rule.clauses:
-            if clause.expression is not None:
-                e.begin(clause.expression)
-            if clause.keyword == "let":
-                compile_let(e, clause)
-            elif clause.keyword == "for":
-                compile_for(e, clause)
-            elif clause.keyword == "if":
-                assert clause.expression is not None
-                mark = e.next_register
-                e.emit("GUARD", compile_expression(e, clause.expression, False))
-                e.next_register = mark
+        compile_clauses(e, rule.clauses)
         e.begin(rule.template)
         e.emit("RETURN", compile_expression(e, rule.template, True))
         return self._with_head(rule, number, e, compiler)

@@ -9,9 +9,10 @@ from rulegrad.lang.compiler.scope import Emitter
 
 
 def compile_text(e: Emitter, x: syntax.Text, compile_field: Callable[[Emitter, syntax.Expression], int]) -> int:
-    """A render template: (kind, precedence, parts, closing parts); a field is (value, modifier)."""
+    """A render template: (kind, precedence, parts, closing parts); a field is (value, modifier), with a separator
+    (sequence, modifier, separator)."""
 
-    def parts(pieces: tuple[str | tuple[syntax.Expression, str], ...]) -> int:
+    def parts(pieces: tuple[str | syntax.Field, ...]) -> int:
         e.emit("BEGIN")
         mark = e.next_register
         for piece in pieces:
@@ -23,6 +24,8 @@ def compile_text(e: Emitter, x: syntax.Text, compile_field: Callable[[Emitter, s
                 e.emit("BEGIN")
                 e.emit("APPEND", value)
                 e.emit("APPEND", modifier)
+                if piece[2] is not None:
+                    e.emit("APPEND", e.constant(piece[2], x.span))
                 pair = e.register(x.span)
                 e.emit("FINISH", pair)
                 e.emit("APPEND", pair)

@@ -172,6 +172,20 @@ def _substitution(cursor: Cursor, first: Token, annotations: bool) -> syntax.Exp
     return syntax.Substitution(cursor.span_from(first), inner, tuple(pairs))
 
 
+def _fold(cursor: Cursor, first: Token, annotations: bool) -> syntax.Expression:
+    """The rest of `fold[f](xs)`."""
+    hint = "a chain is written `fold[f](xs)`"
+    cursor.expect("[", hint)
+    op = parse_expression(cursor, annotations=False)
+    cursor.expect("]")
+    cursor.expect("(", hint)
+    items, _ = _items(cursor, ")", annotations)
+    cursor.expect(")")
+    if len(items) != 1 or isinstance(items[0], syntax.Splice):
+        raise cursor.problem("wrong-argument-count", "`fold` takes one sequence", cursor.span_from(first), hint)
+    return syntax.Fold(cursor.span_from(first), op, items[0])
+
+
 def parse_primary(cursor: Cursor) -> syntax.Expression:
     """A literal, a name, a call, or something in brackets: an expression without operators."""
     return _primary(cursor, annotations=False)
@@ -212,6 +226,8 @@ def _name(cursor: Cursor, annotations: bool) -> syntax.Expression:
         return syntax.Capture(cursor.span_from(token), token.text, pattern)
     if cursor.at("{") and token.text in _MULTISETS:
         return _multiset(cursor, token, annotations)
+    if cursor.at("[", "(") and token.text == "fold":
+        return _fold(cursor, token, annotations)
     if cursor.at("(") and token.text == "subst":
         return _substitution(cursor, token, annotations)
     if cursor.at("("):

@@ -11,8 +11,11 @@ from rulegrad.lang.lexer import NAME, NUMBER, Line, Source, Token, number_value
 from rulegrad.lang.parser.blocks import attempt, block_span, group, join_head, joined
 from rulegrad.lang.parser.cursor import Cursor, Problem
 from rulegrad.lang.parser.expressions import parse_expression
+from rulegrad.lang.parser.names import parse_integer
 from rulegrad.lang.parser.texts import at_text, parse_text
 from rulegrad.lang.walk import transformed
+
+MOST_CHOICES = 1000  # that a `least` keeps
 
 
 def parse_rules(source: Source, lines: list[Line]) -> tuple[syntax.Rule, ...]:
@@ -213,6 +216,20 @@ def _ulp(cursor: Cursor, first: Token) -> syntax.Clause:
     return syntax.Clause("ulp", cursor.span_from(first), expression=literal, of=of)
 
 
+def _least(cursor: Cursor, first: Token) -> syntax.Clause:
+    """The rest of `least EXPR` or `least 4 of EXPR`."""
+    most = None
+    if cursor.token.kind == NUMBER and cursor.peek().text == "of":
+        span, count = cursor.source.span(cursor.token), parse_integer(cursor)
+        cursor.advance()
+        if not 1 <= count <= MOST_CHOICES:
+            message = f"`least` keeps 1 to {MOST_CHOICES} choices, not {count}"
+            raise cursor.problem("bad-number", message, span)
+        most = syntax.Literal(span, count)
+    expression = parse_expression(cursor)
+    return syntax.Clause("least", cursor.span_from(first), expression=expression, of=most)
+
+
 def _test(cursor: Cursor, first: Token) -> syntax.RuleTest:
     target = _test_target(cursor)
     word = cursor.advance().text if cursor.at("fails", "fires") else ""
@@ -239,6 +256,7 @@ _CLAUSES: dict[str, Callable[[Cursor, Token], syntax.Clause | syntax.RuleTest]] 
     "if": _expression_clause,
     "let": parse_let,
     "for": _for,
+    "least": _least,
     "needs": _expression_clause,
     "before": _names_clause,
     "after": _names_clause,

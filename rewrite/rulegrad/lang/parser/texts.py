@@ -1,6 +1,8 @@
-"""Text templates: strings with `{expression}` and `{expression:modifier}` fields; `{{` is a brace."""
+"""Text templates: strings with fields, `{expression}`, `{expression:modifier}`, `{sequence:', '}`; `{{` is a brace."""
 
 from __future__ import annotations
+
+import re
 
 from rulegrad.lang import syntax
 from rulegrad.lang.lexer import NAME, NUMBER, STRING, SYMBOL, Token, field_tokens, number_problem
@@ -11,7 +13,9 @@ from rulegrad.lang.parser.names import parse_integer
 KINDS = ("inline", "expr", "stmt", "block")
 ATOM = 16  # the C precedence of a text that never needs parentheses
 
-Parts = tuple[str | tuple[syntax.Expression, str], ...]
+_MODIFIER = re.compile(r"""\s*(?P<word>[A-Za-z_]\w*)?\s*(?P<separator>"[^"]*"|'[^']*')?\s*\}""")
+
+Parts = tuple[str | syntax.Field, ...]
 
 
 def at_text(cursor: Cursor) -> bool:
@@ -44,14 +48,14 @@ def parse_parts(cursor: Cursor) -> Parts:
     """The parts of a string, or of several that follow each other."""
     if cursor.token.kind != STRING:
         raise cursor.expected("a text in quotes")
-    parts: list[str | tuple[syntax.Expression, str]] = []
+    parts: list[str | syntax.Field] = []
     while cursor.token.kind == STRING:
         _split(cursor, cursor.token, parts)
         cursor.advance()
     return tuple(parts)
 
 
-def _split(cursor: Cursor, string: Token, parts: list[str | tuple[syntax.Expression, str]]) -> None:
+def _split(cursor: Cursor, string: Token, parts: list[str | syntax.Field]) -> None:
     """Appends the parts of one string token, raw text joined to raw text."""
     raw = string.text
     index, start = 1, 1
@@ -77,7 +81,7 @@ def _split(cursor: Cursor, string: Token, parts: list[str | tuple[syntax.Express
     _append(parts, literal + cursor.unescape(raw[start:-1], string, start))
 
 
-def _append(parts: list[str | tuple[syntax.Expression, str]], literal: str) -> None:
+def _append(parts: list[str | syntax.Field], literal: str) -> None:
     if not literal:
         return
     last = parts[-1] if parts else None
@@ -87,7 +91,7 @@ def _append(parts: list[str | tuple[syntax.Expression, str]], literal: str) -> N
         parts.append(literal)
 
 
-def _field(cursor: Cursor, string: Token, opening: int) -> tuple[tuple[syntax.Expression, str], int]:
+def _field(cursor: Cursor, string: Token, opening: int) -> tuple[syntax.Field, int]:
     """The field whose `{` stands at `opening`, and the place after its `}`."""
     tokens = field_tokens(cursor.source, string, opening + 1)
     terminator = tokens[-1] if tokens else None
@@ -110,12 +114,15 @@ def _field(cursor: Cursor, string: Token, opening: int) -> tuple[tuple[syntax.Ex
         raise inner.expected("`}` or `:` and a modifier")
     end = terminator.column - string.column
     if terminator.text == "}":
-        return (expression, ""), end + 1
-    closing = string.text.find("}", end)
-    modifier = string.text[end + 1 : closing].strip() if closing >= 0 else ""
-    if not modifier.isidentifier():
-        raise _bad_text(cursor, string, end, "expected a modifier and `}` after `:`", "write `{x:bare}`")
-    return (expression, modifier), closing + 1
+        return (expression, "", None), end + 1
+    found = _MODIFIER.match(string.text, end + 1)
+    if found is None or not (found["word"] or found["separator"]):
+        hint = "write `{x:bare}`, or `{xs:', '}` for a sequence"
+        raise _bad_text(cursor, string, end, "expected a modifier or a separator in quotes, and `}`, after `:`", hint)
+    separator = found["separator"]
+    if separator is not None:
+        separator = cursor.unescape(separator[1:-1], string, found.start("separator") + 1)
+    return (expression, found["word"] or "", separator), found.end()
 
 
 def _bad_text(cursor: Cursor, string: Token, index: int, message: str, hint: str) -> Problem:

@@ -11,7 +11,7 @@ from rulegrad.lang.compiler.assembler import Assembler
 from rulegrad.lang.compiler.orders import orders_of
 from rulegrad.lang.compiler.rules import RuleCompiler, TargetFacts
 from rulegrad.lang.compiler.scope import Emitter, Library
-from rulegrad.lang.walk import expressions_in
+from rulegrad.lang.walk import expressions_in, most_kept
 from rulegrad.workbench.analysis.asked import EVERYTHING, Asked
 from rulegrad.workbench.analysis.findings import Findings, head
 
@@ -58,17 +58,28 @@ def _rules(files: Sequence[syntax.File]) -> Iterator[tuple[str, syntax.Rule]]:
 
 
 def _choices(rule: syntax.Rule, rows: dict[str, int]) -> int:
-    """Items of a multiset are chosen one after the other; a `for` tries each row of a table, or each item."""
+    """Items of a multiset are chosen one after the other; a `for` tries each row of a table, or each item.
+
+    A `least` is there to try them all: what follows it is tried for those that it keeps.
+    """
     total = 1
     for x in expressions_in(rule.pattern):
         if isinstance(x, syntax.Multiset):
             items = sum(not isinstance(item, syntax.Splice) for item in x.items)
             total *= math.perm(CHAIN, min(items, CHAIN))
+    choices = 1
     for clause in rule.clauses:
         if clause.keyword == "for":
-            name = clause.expression.name if isinstance(clause.expression, syntax.Name) else ""
-            total *= rows.get(name, CHAIN)
-    return total
+            choices *= _items(clause.expression, rows)
+        elif clause.keyword == "least":
+            choices = most_kept(clause)
+    return total * choices
+
+
+def _items(x: syntax.Expression | None, rows: dict[str, int]) -> int:
+    if isinstance(x, syntax.Sequence) and all(isinstance(item, syntax.Literal) for item in x.items):
+        return len(x.items)
+    return rows.get(x.name, CHAIN) if isinstance(x, syntax.Name) else CHAIN
 
 
 def check_costs(findings: Findings, files: Sequence[syntax.File], library: Library, asked: Asked) -> None:

@@ -127,7 +127,7 @@ def conditions(rule: syntax.Rule, names: Mapping[str, object]) -> frozenset[str]
     found: set[str] = set()
     inside = dict(names)
     for clause in rule.clauses:
-        if clause.keyword in ("if", "let", "for") and clause.expression is not None:
+        if clause.keyword in ("if", "let", "for", "least") and clause.expression is not None:
             found.add(f"{clause.keyword} {canonical(clause.expression, inside)}")
             inside.update((name, f"{name} of {len(found)}") for name in clause.names)
     return frozenset(found)

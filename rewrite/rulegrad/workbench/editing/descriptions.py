@@ -30,7 +30,7 @@ def describe(project: Project, name: str, word: Word) -> str:
         return "\n\n---\n\n".join(_described(symbol, table) for symbol in found)
     if word.before.endswith(".") and word.text in _FIELDS:
         return f"`T.{word.text}`: {_FIELDS[word.text]} of a dtype"
-    if word.text in BUILTINS and word.after.lstrip().startswith("("):
+    if word.text in BUILTINS and word.after.lstrip().startswith(("(", "[") if word.text == "fold" else "("):
         return _code(BUILTINS[word.text].signature) + f"\n\nbuilt in: {BUILTINS[word.text].doc}"
     return ""
 

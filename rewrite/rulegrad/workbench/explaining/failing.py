@@ -173,6 +173,10 @@ class Reader:
                 value = registers[operands[0]]
                 count = len(value) if isinstance(value, tuple) else "no"
                 return f"`{self.text(x)}` is a sequence of {count} items, not of {operands[1]}"
+            case "LEAST":
+                return f"`{self.text(x)}` is not a number"
+            case "PICK" if any(i.opcode == "LEAST" and i.operands[0] == operands[2] for i in self._before):
+                return f"of all choices above `least {self.text(x)}` none is left"
         return text
 
     # ---- patterns ----
@@ -335,6 +339,8 @@ def _parts(x: syntax.Expression) -> list[syntax.Expression]:
             return list(x.items)
         case syntax.Splice() | syntax.Compute():
             return [x.inner]
+        case syntax.Fold():
+            return [x.sequence]
         case syntax.Negation():
             return [x.pattern]
     return []

@@ -89,7 +89,18 @@ class Evaluation(Operations):
                 return self._member(self._argument(owner, names, True, build), name)
             case syntax.Multiset(kind=kind, items=items):
                 return self.chain(kind, self._items(items, names, build))
+            case syntax.Fold():
+                return self._fold(x, names, build)
         raise UntranslatableError(type(x).__name__.lower())
+
+    def _fold(self, x: syntax.Fold, names: Names, build: bool) -> Value:
+        op, items = self.evaluate(x.op, names, False), self.sequence(self._argument(x.sequence, names, True, build))
+        if not isinstance(op, OpName) or not items:
+            raise UntranslatableError("a chain of no nodes, or by an op that is not known")
+        result = items[0]
+        for item in items[1:]:
+            result = self.build(str(op), (result, item), "", {})
+        return result
 
     def _name(self, x: syntax.Name, names: Names, build: bool) -> Value:
         if x.name in names:
