@@ -9,7 +9,8 @@ Both sides are built by the engine, as templates are. A name with a kind is a va
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import copy
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -155,17 +156,27 @@ class RuleTests:
                     is_whole = owner in whole and not function
                     self.cases.append(Case(owner, rule, test, len(self.cases), function, is_whole))
 
-    def _compiled(self, target: str) -> Program:
-        """The requirements of test lines for a target; for none, all rules are there, whatever they need."""
+    def compiler(self, target: str) -> ProgramCompiler:
+        """What test lines for a target need; for none, all rules are there, whatever they need."""
         declared = find((d for f in self.files for d in f.declarations), target) if target else None
         compiler = ProgramCompiler(self.files, declared, False, tested=declared is None)
         if declared is None:
             compiler.rules = EveryNeedMet(compiler.library, compiler.assembler, compiler.rules.facts)
+        return compiler
+
+    def _compiled(self, target: str) -> Program:
+        compiler = self.compiler(target)
         compiler.compile()
-        sides: dict[str, list[Alternative]] = {"left": [], "right": [], "argument": []}
-        for case in (case for case in self.cases if case.test.target == target):
+        cases = [case for case in self.cases if case.test.target == target]
+        for case in cases:
             if not case.function and not case.whole:
                 case.add_alone(compiler, case.number)
+        return self.loaded(compiler, cases)
+
+    def loaded(self, compiler: ProgramCompiler, cases: Iterable[Case]) -> Program:
+        """The program of what was compiled, with both sides of some test lines."""
+        sides: dict[str, list[Alternative]] = {"left": [], "right": [], "argument": []}
+        for case in cases:
             test = case.test
             argument = test.left.arguments[0] if case.function and isinstance(test.left, syntax.Call) else None
             several = isinstance(test.right, syntax.Sequence)
@@ -179,10 +190,16 @@ class RuleTests:
             with_hosts(program, self.files)
         return program
 
+    def beside(self, programs: dict[str, Program]) -> RuleTests:
+        """The same lines, with other programs, by target: of changed rules."""
+        made = copy.copy(self)
+        made._programs = programs
+        return made
+
     def run(self, case: Case) -> str:
         """Empty, or what is wrong: the rule did not fire, fired where it must not, or gave something else."""
         try:
-            left = self._build("left", case)
+            left = self.values(case)
             like = left[0] if left and not isinstance(case.test.right, syntax.Sequence) else None
             right = self._build("right", case, like) if case.test.right is not None else None
             if case.function and right is None:
@@ -193,6 +210,10 @@ class RuleTests:
             found = self.applied(case, left[0])
         except RulegradError as error:
             return error.problem
+        return self.problem(case, left, right, found)
+
+    def problem(self, case: Case, left: Sequence[UOp], right: Sequence[UOp] | None, found: UOp | None) -> str:
+        """Empty, or what is wrong with a rule's result (None where it does not fire) for the left side of its line."""
         if case.test.target and found is None and not self._is_there(case):
             return f"is about a rule that the target {case.test.target} does not have: it lacks what the rule needs"
         if case.test.fires:
@@ -202,6 +223,10 @@ class RuleTests:
         if found is None:
             return f"does not fire on\n{left[0]}"
         return "" if _equal(found, right[0]) else f"gives something else\n{found}\nnot\n{right[0]}"
+
+    def values(self, case: Case) -> tuple[UOp, ...]:
+        """What the left side of a line gives: a node, or the values of a function. Raises RuleError."""
+        return self._build("left", case)
 
     def left(self, case: Case) -> UOp:
         """The node that a test is about. Raises RuleError when it cannot be built."""

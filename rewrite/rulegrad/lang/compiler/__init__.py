@@ -112,11 +112,18 @@ class ProgramCompiler:
         self.add_nested_sets()
         return self.assembler.serialize()
 
+    def add_pass(self, declaration: syntax.Pass) -> None:
+        """Adds a pass, as it is declared or changed."""
+        self.assembler.passes.append(self._pass(declaration))
+
     def add_nested_sets(self) -> None:
-        """The rule sets that `rewritten` runs in a rule that was compiled, as passes."""
+        """The rule sets that `rewritten` runs in a rule that was compiled, as passes; and passes that `given` runs."""
         for function in self.assembler.functions:
             done = any(compiled.name == function.runs for compiled in self.assembler.passes)
-            if function.runs.startswith("rules ") and not done:
+            runs = (d for d in self.passes if function.runs and self.simplifying(d) == function.runs)
+            if not done and (declared := next(runs, None)) is not None:
+                self.add_pass(declared)
+            elif function.runs.startswith("rules ") and not done:
                 name = function.runs.removeprefix("rules ")
                 span = self.rulesets[name].span if name in self.rulesets else syntax.Span("", 0, 0, 0, 0)
                 alternatives: list[Alternative] = []
