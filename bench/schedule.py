@@ -38,8 +38,8 @@ from schedule_cases import Case, cases
 from schedule_columns import Column, ColumnError, columns_of, serve
 
 PAUSE = 0.002  # seconds between turns: threads of the library before go to sleep
-LEAST_TURNS, QUICK_TURNS = 5, 2
-SLOW = 0.2  # seconds of a call that is not warmed up
+LEAST_TURNS, FEW_TURNS = 5, 2  # few: of slow calls, and with --quick
+SLOW = 0.1  # seconds of a call that is not warmed up
 ONCE = 5.0  # seconds of a call whose first run is enough
 
 
@@ -75,6 +75,7 @@ def main() -> None:
         seconds = QUICK_SECONDS if options.quick else SECONDS
         limits = measure_limits(options.threads, seconds)
         table = measured(rows, columns, options)
+        rows = [case for case in rows if case.name in table]
         limits = limits.better(measure_limits(options.threads, seconds))
     finally:
         for column in columns:
@@ -116,14 +117,20 @@ def wanted_rows(options: argparse.Namespace) -> list[Case]:
 
 
 def measured(rows: Sequence[Case], columns: Sequence[Column], options: argparse.Namespace) -> Table:
+    """The rows that are done, in the order given: all of them, or those before an interrupt."""
     table: Table = {}
     with tempfile.TemporaryDirectory() as folder:
         for number, case in enumerate(rows):
-            cells = table[case.name] = {column.name: Cell() for column in columns}
+            cells = {column.name: Cell() for column in columns}
             results = Path(folder) / f"{number}.npz"
-            ready = [c for c in columns if prepare(c, case, cells[c.name], results, options.plan)]
+            try:
+                ready = [c for c in columns if prepare(c, case, cells[c.name], results, options.plan)]
+                take_turns(ready, cells, options)
+            except KeyboardInterrupt:
+                note(f"interrupted at {case.name}: the rows before it follow")
+                break
             results.unlink(missing_ok=True)
-            take_turns(ready, cells, options)
+            table[case.name] = cells
             note(f"{case.name}: " + ", ".join(f"{name} {in_cell(cell)}" for name, cell in cells.items()))
     return table
 
@@ -143,7 +150,7 @@ def prepare(column: Column, case: Case, cell: Cell, results: Path, plan: bool) -
 
 def take_turns(columns: Sequence[Column], cells: dict[str, Cell], options: argparse.Namespace) -> None:
     """Each column in its turn, until all have had their share of the time and the least number of turns."""
-    least = QUICK_TURNS if options.quick else LEAST_TURNS
+    least = FEW_TURNS if options.quick else LEAST_TURNS
     share = (options.seconds / 20 if options.quick else options.seconds) / max(1, len(columns))
     spent = dict.fromkeys(cells, 0.0)
     left = [column for column in columns if not cells[column.name].times]
@@ -157,7 +164,8 @@ def take_turns(columns: Sequence[Column], cells: dict[str, Cell], options: argpa
             except ColumnError as failure:
                 cell.times, cell.problem = [], str(failure)
             spent[column.name] += time.perf_counter() - start
-            enough = len(cell.times) >= least or spent[column.name] > 4 * share + ONCE
+            turns = len(cell.times)
+            enough = turns >= least or (turns >= FEW_TURNS and spent[column.name] > 2 * share)
             if cell.problem or (enough and spent[column.name] > share):
                 left.remove(column)
 
@@ -206,8 +214,8 @@ def estimates(column: str, table: Table) -> list[tuple[float, float]]:
 
 def rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
     """Spearman's: 1 where the greater of two estimates always is that of the greater time."""
-    ranks = [np.argsort(np.argsort([pair[k] for pair in pairs])) for k in (0, 1)]
-    return float(np.corrcoef(*ranks)[0, 1])
+    ranks = [np.argsort(np.argsort([pair[k] for pair in pairs])).astype(np.float64) for k in (0, 1)]
+    return float(np.asarray(np.corrcoef(ranks))[0, 1])
 
 
 def as_object(rows: Sequence[Case], columns: Sequence[Column], table: Table, limits: Limits) -> dict[str, Any]:

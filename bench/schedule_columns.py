@@ -38,14 +38,14 @@ class Column:
 
     @property
     def is_ours(self) -> bool:
-        return self.options["library"] == "rulegrad"
+        return bool(self.options["library"] == "rulegrad")
 
     def start(self) -> None:
         """Starts the process. Raises ColumnError where the library is not there."""
         self._process = subprocess.Popen(
             [sys.executable, str(SCRIPT), "child", json.dumps(self.options)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            env={**os.environ, **self.environment},
+            env={**os.environ, **self.environment}, start_new_session=True,  # an interrupt is not for it
         )  # fmt: skip
         self.description = self._read(START_SECONDS)["description"]
 
@@ -98,13 +98,8 @@ def columns_of(devices: list[str], folder: Path | None, compiled: bool, threads:
         wanted.append(Column("torch.compile", {"library": "torch", "compiled": True, "threads": threads}, pool))
     if folder is not None:
         for name in ("clang", "gcc"):
-            options = {
-                "library": "recipes",
-                "folder": str(folder),
-                "compiler": compiler_named(name),
-                "threads": threads,
-            }
-            wanted.append(Column(f"recipe, {name}", options, pool))
+            recipes = {"library": "recipes", "folder": str(folder), "compiler": compiler_named(name)}
+            wanted.append(Column(f"recipe, {name}", {**recipes, "threads": threads}, pool))
     return [column for column in wanted if _starts(column)]
 
 

@@ -203,7 +203,8 @@ class Torch(Library):
         torch, wanted = self._torch, list(work.wanted)
         forward = torch.compile(work.forward) if self._compiled else work.forward
         if not wanted:
-            return torch.no_grad()(lambda: _several(forward()))
+            without: Callable[[], Sequence[Any]] = torch.no_grad()(lambda: _several(forward()))
+            return without
         gradients = torch.autograd.grad
         if work.only_gradients:
             result = forward()

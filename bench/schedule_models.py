@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -25,7 +26,7 @@ def models() -> Iterator[Case]:
                2 * parameters, tolerance=1e-3)  # fmt: skip
     for length in (128, 127):
         one = _block_operations(length, WIDTH)
-        yield Case(f"GPT-2 block, T = {length}", lambda library, t=length: gpt2_block(library, t), one,
+        yield Case(f"GPT-2 block, T = {length}", partial(gpt2_block, length=length), one,
                    4 * 12 * WIDTH**2, 4 * length * WIDTH, tolerance=1e-3)  # fmt: skip
     head = 2 * 128 * WIDTH * VOCABULARY
     yield Case("GPT-2 small, T = 128", gpt2, 12 * one + head, 4 * (12 * 12 * WIDTH**2 + WIDTH * VOCABULARY),
