@@ -75,9 +75,9 @@ Shape* compute_shape(Node* n) {
     }
   }
   if (o.shape_rule == ShapeRule::Scalar) return scalar_shape();
-  if (o.shape_rule == ShapeRule::Elementwise) {
+  if (o.shape_rule != ShapeRule::Code) {
     Shape* found = nullptr;
-    for (uint32_t k = 0; k < n->nsrc; k++) {
+    for (uint32_t k = o.shape_rule == ShapeRule::Indices; k < n->nsrc; k++) {
       Shape* s = n->src[k]->shape.load(std::memory_order_acquire);
       if (s->rank == 0) continue;
       if (found && found != s && (found->rank != s->rank || !std::equal(s->dims, s->dims + s->rank, found->dims)))

@@ -33,7 +33,7 @@ struct AttributeInfo {
 };
 
 // How a fact of an op is computed: by a named rule that is common enough to be native, or by code.
-enum class ShapeRule : uint8_t { Scalar, Elementwise, Code };
+enum class ShapeRule : uint8_t { Scalar, Elementwise, Code, Indices };  // Indices: elementwise, but for the first source
 
 // One end of an interval by the op table's code, translated to steps on 64-bit integers (interval.cpp); empty where it cannot be.
 struct IntervalCode {

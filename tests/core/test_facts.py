@@ -12,6 +12,7 @@ from random_graphs import INTEGERS, Undefined, assignments, limits, scalars, val
 from rule_programs import const, loop, var
 
 from rulegrad import _core
+from rulegrad.errors import GraphError
 from rulegrad.ir import UOp
 
 # ---- intervals ----
@@ -122,6 +123,7 @@ def test_intervals_near_the_ends_of_64_bits() -> None:
 # ---- shapes ----
 
 X = var(0, "float32", (4, 1, 6))
+LANES = UOp("STACK", (loop(3, 2), loop(3, 2) + 1))
 
 
 @pytest.mark.parametrize(
@@ -140,6 +142,10 @@ X = var(0, "float32", (4, 1, 6))
         (UOp("FLIP", (X,), axes=(0, 2)), (4, 1, 6)),
         (UOp("REDUCE", (X,), op="ADD", axes=(0, 2)), (1, 1, 1)),
         (UOp("INDEX", (X, loop(0, 4), loop(1, 1), loop(2, 6))), ()),
+        (UOp("INDEX", (X, LANES, loop(1, 1), LANES + loop(2, 4))), (2,)),
+        (UOp("LOAD", (UOp("INDEX", (X, LANES, loop(1, 1), loop(2, 6))),)), (2,)),
+        (UOp("LOAD", (UOp("INDEX", (X, loop(0, 4), loop(1, 1), loop(2, 6))),)), ()),
+        (UOp("STORE", (UOp("INDEX", (X, LANES, loop(1, 1), loop(2, 6))), const(0.0, "float32"))), ()),
         (UOp("STACK", (const(1), const(2))), (2,)),
         (UOp("MATERIALIZE", (X,)), (4, 1, 6)),
         (UOp("AFTER", (X, UOp("SINK", ()))), (4, 1, 6)),
@@ -150,6 +156,12 @@ X = var(0, "float32", (4, 1, 6))
 )
 def test_shapes(node: UOp, shape: tuple[int, ...]) -> None:
     assert node.shape == shape
+
+
+def test_indices_of_different_shapes() -> None:
+    three = UOp("STACK", (loop(3, 2),) * 3)
+    with pytest.raises(GraphError, match=r"INDEX: source shapes \(2,\) and \(3,\) differ"):
+        _ = UOp("INDEX", (X, LANES, loop(1, 1), three)).shape
 
 
 @given(st.lists(st.integers(0, 4), max_size=4), st.data())

@@ -16,7 +16,7 @@ DTYPE_PROPERTIES = ("kind", "bits", "exponent", "mantissa")
 DTYPE_KINDS = ("void", "bool", "int", "uint", "float", "index", "complex")
 OP_FLAGS = ("commutative", "associative", "idempotent", "closes", ROUNDS_EACH)
 STAGES = ("tensor", "kernel", "program")
-SHAPE_WORDS = ("scalar", "elementwise")
+SHAPE_WORDS = ("scalar", "elementwise", "indices")
 _VARIABLE = re.compile(r"[A-Z][0-9]?")
 
 

@@ -15,7 +15,8 @@ from rulegrad.lang.optable import Op
 KINDS = {"void": 0, "bool": 1, "int": 2, "uint": 3, "float": 4, "index": 5, "complex": 6}
 ATTRIBUTE_TYPES = {"int": 0, "float": 1, "bool": 2, "str": 3, "dtype": 4, "op": 5, "ints": 6, "scalar": 7, "tuple": 8}
 STAGES = {"tensor": 1, "kernel": 2, "program": 4}
-SHAPE_SCALAR, SHAPE_ELEMENTWISE, SHAPE_CODE = range(3)
+SHAPE_CODE = 2
+SHAPES = {"scalar": 0, "elementwise": 1, "indices": 3}  # a word for each of the engine's other ShapeRules
 
 
 class OpTableCompiler:
@@ -110,9 +111,9 @@ class OpTableCompiler:
     def _shape(self, op: Op) -> tuple[int, int]:
         x = op.declaration.shape
         if x is None:
-            return (SHAPE_ELEMENTWISE if op.elementwise else SHAPE_SCALAR), -1
-        if isinstance(x, syntax.Name) and x.name in ("scalar", "elementwise") and x.name not in op.attributes:
-            return (SHAPE_SCALAR if x.name == "scalar" else SHAPE_ELEMENTWISE), -1
+            return SHAPES["elementwise" if op.elementwise else "scalar"], -1
+        if isinstance(x, syntax.Name) and x.name in SHAPES and x.name not in op.attributes:
+            return SHAPES[x.name], -1
         return SHAPE_CODE, self._on_node(op, x)
 
     def _code(self, op: Op, x: syntax.Expression | None, prepare: Callable[[Emitter], None]) -> int:
