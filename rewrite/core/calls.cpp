@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <unordered_set>
 
 namespace rulegrad {
 
 // Calls of functions that wait for each other, and that are remembered, before they are taken for endless.
 constexpr size_t kDeepestCall = 200'000, kMostCalls = 1'000'000, kCallsPerNode = 8;
+constexpr uint32_t kDeepestWithin = 24;  // of calls on the stack of the processor
 
 std::string look_further(const Rule& rule, const std::string& what) {
   if (what.find(kLookFurther) != std::string::npos) return "";
@@ -139,32 +139,69 @@ uint32_t Machine::arguments_of(const CallKey& key, Value* arguments) const {
   return wanted;
 }
 
-// The last call of the stack asked for `needed`, which waits for it.
-void Machine::needs_itself(const std::vector<CallKey>& stack) const {
-  size_t from = stack.size();
-  while (from > 0 && !(stack[from - 1] == needed)) from--;
+// The last call that waits asked for `needed`, which waits for it.
+void Machine::needs_itself() const {
+  size_t from = waiting_.size();
+  while (from > 0 && !(waiting_[from - 1] == needed)) from--;
   std::string chain;
   size_t shown = 0;
-  for (size_t k = from ? from - 1 : 0; k < stack.size() && shown < kLongestChain; k++, shown++)
-    chain += program.functions[stack[k].function].name->text + "(" + brief(stack[k].arguments[0].n) + ") -> ";
+  for (size_t k = from ? from - 1 : 0; k < waiting_.size() && shown < kLongestChain; k++, shown++)
+    chain += program.functions[waiting_[k].function].name->text + "(" + brief(waiting_[k].arguments[0].n) + ") -> ";
   throw RewriteError("function " + program.functions[needed.function].name->text + " needs its own result: " + chain +
                      (shown == kLongestChain ? "… -> " : "") + program.functions[needed.function].name->text + "(" + brief(needed.arguments[0].n) +
                      ")");
 }
 
+// What the code goes on with is kept meanwhile: so a loop over many calls takes as many steps as it has calls. Calls that lie deeper
+// are made by `call`, without recursion, and the code is run again from its start. That is also how the work of each rule is counted and
+// explained, and how an error is told: once, by the rule that made it.
+bool Machine::call_within(const Code& code, const CallKey& key) {
+  if (within_ >= kDeepestWithin || explainer || recorded || !program.counts.empty()) return false;
+  const uint32_t used = program.used[size_t(&code - program.codes.data())], like_before = like;
+  const int64_t budget_before = budget;
+  Value* before = arena.allocate(used);
+  std::copy(registers, registers + used, before);
+  within_++;
+  try {
+    call(key);
+    within_--;
+  } catch (const std::runtime_error&) {
+    within_ = kDeepestWithin;  // it comes again, from where no other rule can be blamed for it
+  }
+  std::copy(before, before + used, registers);
+  like = like_before;
+  budget = budget_before;
+  return within_ < kDeepestWithin;
+}
+
 // Calls that depend on other calls are put on a stack of our own: when the machine says that it needs a result, that call is made
 // first and the rule is tried again.
 void Machine::call(const CallKey& first) {
-  std::vector<CallKey> stack{first};
-  std::unordered_set<CallKey, CallHash> open{first};
-  while (!stack.empty()) {
-    CallKey key = stack.back();
+  struct Leave {  // however it ends, nothing of it waits any more
+    Machine& m;
+    size_t bottom;
+    ~Leave() {
+      while (m.waiting_.size() > bottom) close();
+    }
+    void close() {
+      m.open_.erase(m.waiting_.back());
+      m.waiting_.pop_back();
+    }
+  } waiting_calls{*this, waiting_.size()};
+  auto ask = [&](const CallKey& key) {
+    needed = key;
+    if (!open_.insert(key).second) needs_itself();
+    waiting_.push_back(key);
+  };
+  ask(first);
+  while (waiting_.size() > waiting_calls.bottom) {
+    CallKey key = waiting_.back();
     const RuleFunction& f = program.functions[key.function];
     if ((f.gathered || f.nested != Nested::No) && key.count == f.parameters) {
-      memo[key] = f.gathered ? f.missing : rewritten(f, key);  // what was gathered is in memo
-      if (recorded) recorded->done(stack);
-      open.erase(key);
-      stack.pop_back();
+      const Value value = f.gathered ? f.missing : rewritten(f, key);  // what was gathered is in memo
+      memo[key] = value;
+      if (recorded) recorded->done(waiting_);
+      waiting_calls.close();
       continue;
     }
     Value arguments[kMostParameters];
@@ -188,18 +225,17 @@ void Machine::call(const CallKey& first) {
       waiting = status == Status::Need;
     }
     if (waiting) {
-      if (!open.insert(needed).second) needs_itself(stack);
       // counting the nodes locks every part of the table: only where a bound without it is passed
-      if ((stack.size() > kDeepestCall || memo.size() > kMostCalls) &&
-          (stack.size() > kDeepestCall + kCallsPerNode * live_nodes() || memo.size() > kMostCalls + kCallsPerNode * live_nodes()))
-        throw RewriteError("function " + f.name->text + " does not end: " + std::to_string(stack.size()) + " calls wait for each other, " +
-                           std::to_string(memo.size()) + " are done");
-      stack.push_back(needed);
+      const size_t depth = waiting_.size(), done_calls = memo.size();
+      if ((depth > kDeepestCall || done_calls > kMostCalls) &&
+          (depth > kDeepestCall + kCallsPerNode * live_nodes() || done_calls > kMostCalls + kCallsPerNode * live_nodes()))
+        throw RewriteError("function " + f.name->text + " does not end: " + std::to_string(depth) + " calls wait for each other, " +
+                           std::to_string(done_calls) + " are done");
+      ask(CallKey(needed));
     } else {
       if (explainer && explainer->asks(&f.dispatch)) calls_to_explain_.push_back(key);
       memo[key] = done ? persistent(result) : Value::none();
-      open.erase(key);
-      stack.pop_back();
+      waiting_calls.close();
     }
     arena.reset(mark);
   }

@@ -395,8 +395,11 @@ Status Machine::execute(const Code& code, Value& result) {
         auto found = memo.find(key);
         if (found == memo.end()) {
           for (uint32_t k = 0; k < key.count; k++) key.arguments[k] = persistent(key.arguments[k]);
-          needed = key;
-          return Status::Need;
+          if (!call_within(code, key)) {
+            needed = key;
+            return Status::Need;
+          }
+          found = memo.find(key);
         }
         REQUIRE(found->second.tag != Tag::None);
         if constexpr (mode == Mode::Watched) watched.calls.push_back(found->first);

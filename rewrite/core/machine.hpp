@@ -203,6 +203,8 @@ struct Machine {
 
  private:
   Node* built(Node* n);
+  // Makes a call while code runs that needs it. False where it must be left to the one who runs the code.
+  bool call_within(const Code& code, const CallKey& key);
   // nested.cpp: a part of a template, rewritten on its own; none where that is not allowed or gives nothing.
   Value rewritten(const RuleFunction& f, const CallKey& key);
   Node* rewritten(const RuleFunction& f, Node* n);
@@ -219,9 +221,12 @@ struct Machine {
   bool offer(const Value& v);  // false when there are enough
   void explain(Node* n, const Value* extra, uint32_t extra_count);
   void explain_calls();
-  [[noreturn]] void needs_itself(const std::vector<CallKey>& stack) const;
+  [[noreturn]] void needs_itself() const;
   std::deque<std::vector<Value>> persistent_;
   Watched watched;
+  std::vector<CallKey> waiting_;                // calls, each of which needs the next
+  std::unordered_set<CallKey, CallHash> open_;  // the same
+  uint32_t within_ = 0;                         // calls that are made while code runs
   std::deque<CallKey> calls_to_explain_;
   bool explaining_calls_ = false;
 };

@@ -164,7 +164,7 @@ void read_ops(Reader& r) {
     o.closes = r.number() != 0;
     check(!o.closes || o.variadic, "an op without variadic sources closes no loops");
     int shape = r.number();
-    check(shape >= 0 && shape <= 2, "an unknown shape rule");
+    check(shape >= 0 && shape <= int(ShapeRule::Indices), "an unknown shape rule");
     o.shape_rule = ShapeRule(shape);
     o.code_shape = r.number(), o.code_eval = r.number();
     o.code_low = r.number(), o.code_high = r.number();
@@ -390,7 +390,8 @@ class Decoder {
 
 // One pass over the code: what is written before each instruction, on every way to it. A jump back must find at its target no
 // more than what it has itself.
-void validate(const Program& p, const Code& code, uint32_t inputs) {
+uint32_t validate(const Program& p, const Code& code, uint32_t inputs) {
+  uint32_t used = std::min(inputs, uint32_t(kRegisters));
   std::vector<bool> starts(code.size(), false);
   std::map<size_t, Registers> before, arriving;
   Registers written;
@@ -410,7 +411,10 @@ void validate(const Program& p, const Code& code, uint32_t inputs) {
     Instruction i = decoder.take();
     for (int32_t r : i.reads) check(written[size_t(r)], "a register is read before it is written");
     Registers after = written;
-    for (int32_t r : i.writes) after.set(size_t(r));
+    for (int32_t r : i.writes) {
+      after.set(size_t(r));
+      used = std::max(used, uint32_t(r) + 1);
+    }
     if (i.target >= 0) {
       size_t to = size_t(i.target);
       const Registers& carried = i.opcode == I_ITERATE ? written : after;  // at its end there is no item
@@ -427,6 +431,7 @@ void validate(const Program& p, const Code& code, uint32_t inputs) {
   }
   check(!code.empty() && !reached, "the code does not end");
   for (size_t t : targets) check(starts[t], "a jump leads into the middle of an instruction");
+  return used;
 }
 
 namespace {
@@ -563,7 +568,7 @@ void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
       runs(o.code_identity, 0);
     }
   }
-  for (size_t k = 0; k < p.codes.size(); k++) validate(p, p.codes[k], inputs[k]);
+  for (size_t k = 0; k < p.codes.size(); k++) p.used.push_back(validate(p, p.codes[k], inputs[k]));
 }
 
 }  // namespace

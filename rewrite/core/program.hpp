@@ -187,6 +187,7 @@ struct Program {
   std::deque<Value> constants;
   std::deque<std::vector<Value>> sequences;  // storage of constant sequences
   std::vector<Code> codes;
+  std::vector<uint32_t> used;  // by code: how many registers
   std::deque<OpSet> sets;
   std::vector<Rule> rules;
   std::vector<int> builtins;  // as named by the program -> our numbers
@@ -202,9 +203,9 @@ struct Program {
   mutable std::vector<RuleCount> counts;                // by rule, while somebody counts: then only one thread rewrites
 };
 
-// Throws BytecodeError when the code is malformed: it may only read registers that are written before, of which the first
-// `inputs` are when it starts.
-void validate(const Program& p, const Code& code, uint32_t inputs);
+// How many registers the code uses. Throws BytecodeError when it is malformed: it may only read registers that are written before, of
+// which the first `inputs` are when it starts.
+uint32_t validate(const Program& p, const Code& code, uint32_t inputs);
 void load_program(Program& p, const uint8_t* bytes, size_t size, bool op_table);
 const Program& op_table_program();
 

@@ -99,6 +99,58 @@ def test_wrong_arguments() -> None:
             program.call("two", *arguments)
 
 
+def test_a_rule_goes_on_after_each_of_its_calls() -> None:
+    """Started again after each, 2,000 choices would take two million steps, and 20,000 sources two hundred million."""
+    program = compile_rules("""
+    function distance(n, k, m):
+        all: distance(n@_, k, m) -> {abs(k * 50 + m - 777)}
+    function leaves(n):
+        leaf: leaves(_:const) -> {1}
+        all: leaves(n@_) -> {total([leaves(s) for s in srcs(n)])}
+    pass p rewrite walk:
+        nearest: b@BUFFER() -> BUFFER[..b, id={k * 50 + m}]()
+            for k in iota(40)
+            let before = [k, b]
+            for m in iota(50)
+            if before[1] == b
+            least distance(b, before[0], m)
+    pass q choose best:
+        cost leaves
+        fuel 3000
+        each: SINK(xs...) -> SINK(y, y)
+            for y in xs
+            if leaves(y) < 3
+    """)
+    assert program.rewrite("p", X)[0] == var(777)
+    wide = UOp("SINK", tuple(const(k) + k for k in range(20_000)))
+    assert program.call("leaves", wide) == 40_000
+    pair = const(0) + 0
+    assert program.rewrite("q", UOp("SINK", tuple(const(k) + 0 for k in range(500))))[0] == UOp("SINK", (pair, pair))
+
+
+def test_calls_of_calls_at_every_depth() -> None:
+    program = compile_rules("""
+    function depth(n):
+        leaf: depth(BUFFER()) -> {0}
+        all: depth(n@_) -> {1 + max([depth(s) for s in srcs(n)])}
+    function wrong(n):
+        deep: wrong(n@_) -> n + CAST[int8](n)
+            if depth(n) == 0
+        all: wrong(n@_) -> wrong(src(n, 0))
+    """)
+    for depth in (0, 1, 20, 23, 24, 25, 26, 100, 3000):
+        graph = X
+        for k in range(depth):
+            graph = UOp("SINK", (X, graph)) if k % 2 else UOp("SINK", (graph, X, graph))
+        assert program.call("depth", graph) == depth
+        negated = X
+        for _ in range(depth):
+            negated = UOp("SINK", (negated,))
+        with pytest.raises(RewriteError) as caught:
+            program.call("wrong", negated)
+        assert str(caught.value).count("rule ") == 1 and "wrong.deep" in str(caught.value)
+
+
 def test_functions_of_many_arguments() -> None:
     program = compile_rules("""
     function many(n, a, b, c, d, e, f, g):
