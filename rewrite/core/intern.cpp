@@ -262,6 +262,21 @@ void unlock_nodes() {
 
 uint32_t id_limit() { return g_id_limit.load(std::memory_order_relaxed); }
 
+// Where a loop stands among those of a kernel: loops of different axes as their numbers, the parts of an axis as they nest. A part "outer" stands
+// before the loop that it is a part of, any other after it, each at half the distance of the part before.
+static uint64_t loop_rank(const Value* attrs, uint32_t nattrs) {
+  constexpr Int kParts = 16;
+  Int place = kParts / 2;
+  if (nattrs > 2 && attrs[2].tag == Tag::Seq) {
+    Int step = kParts / 4;
+    for (uint32_t k = 1; k < attrs[2].q.size; k++, step /= 2) {
+      const Value& part = attrs[2].q.items[k];
+      place += part.tag == Tag::Str && part.s->text == "outer" ? -step : step;
+    }
+  }
+  return uint64_t(std::min<Int>(std::min<Int>(attrs[0].i, kMostRank) * kParts + place, kMostRank));
+}
+
 Node* make_node(uint32_t op, uint32_t dtype, Node* const* src, uint32_t nsrc, const Value* attrs, uint32_t nattrs) {
   Node* swapped[2];
   const OpInfo& o = op_info(op);
@@ -276,7 +291,7 @@ Node* make_node(uint32_t op, uint32_t dtype, Node* const* src, uint32_t nsrc, co
     rank = std::max(rank, src[k]->hash >> kRankShift);
   }
   for (uint32_t k = 0; k < nattrs; k++) hash = mix(hash, hash_value(attrs[k]));
-  if (op == known_ops.RANGE && nattrs && attrs[0].i >= 0) rank = uint64_t(std::min<Int>(attrs[0].i + 1, kMostRank));
+  if (op == known_ops.RANGE && nattrs && attrs[0].i >= 0) rank = loop_rank(attrs, nattrs);
   hash = (hash & ((1ULL << kRankShift) - 1)) | rank << kRankShift;
   Shard& shard = shard_of(hash);
   std::lock_guard<SpinLock> hold(shard.lock);

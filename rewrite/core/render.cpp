@@ -87,6 +87,8 @@ class Renderer {
     auto found = program_.type_names.find(n->dtype);
     if (found == program_.type_names.end())
       throw RewriteError("the target has no dtype " + dtype_info(n->dtype).name->text + ", needed by " + describe(n));
+    // a vector's type, as the target has it: a mask's depends on what was compared, so that none may say it for all
+    if (n->op != known_ops.PARAM && n->op != known_ops.BUFFER && shape_of(n)->rank == 1) return spelling(program_, "template.vector", found->second->text);
     return found->second->text;
   }
 
