@@ -52,7 +52,9 @@ def test_programs_mean_what_their_kernels_mean(name: str, target: str) -> None:
     assert "PRIVATE" in {node.op for node in marked.toposort()}
     whole = engine.run_all([kernel.graph], pipeline[: pipeline.index("decompose")], target)[0]
     assert "PRIVATE" not in {node.op for node in whole.toposort()}
-    assert len([node for node in whole.toposort() if node.op in COSTLY]) == count
+    # once for a row; the elements that vectors leave over are text of their own
+    parts = 2 if target == "c" and shape[-1] % 16 and "columns" not in name else 1
+    assert len([node for node in whole.toposort() if node.op in COSTLY]) == count * parts
     program = engine.run_all([kernel.graph], pipeline, target)[0]
     arrays = samples.sample_arrays(kernel.graph)
     assert meaning.agree(meaning.meaning(kernel.graph, arrays), meaning.meaning(program, arrays))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 #: Statements, each as often as its loops say, that are run at most.
 MOST_STEPS = 1 << 19
 _EFFECTS = ("LOAD", "STORE", "MATRIX_MULACC", "CLEAR_MATRIX", "COPY_ELEMENTS", "COPY_TILE", "LOAD_LINES")
+_OF_VECTORS = ("LOAD_VECTOR", "STORE_VECTOR", "LANE", "BROADCAST", "STACK", "RAMP")
 _WAITS = ("BARRIER", "WAIT_MATRICES", "STORE_MATRIX", "INIT_MBARRIERS", "EXPECT_BYTES", "WAIT_MBARRIER")
 _OF_SUBGROUPS = ("SUBGROUP", "SUBGROUP_REDUCE")
 _STRUCTURE = ("PARAM", "BUFFER", "AFTER", "INDEX", "END", "SINK", "SEGMENT", "TENSOR_MAP", *_WAITS)
@@ -74,10 +75,10 @@ class Statements:
 
     def _add(self, node: UOp, block: _Block) -> None:
         if node.op == "BUFFER":
-            if node.attrs["space"] not in ("register", "local", "global"):
+            if node.attrs["space"] not in ("register", "vector", "local", "global"):
                 raise DeviceError(f"the interpreter has no {node.attrs['space']} memory")
             self._registers.append(node)
-        elif node.op in _EFFECTS:
+        elif node.op in _EFFECTS or node.op in _OF_VECTORS:
             block.items.append(node)
         elif node.op in _OF_SUBGROUPS:
             self._subgroups.append(node)
@@ -165,6 +166,8 @@ class _Run:
                 self._copy_tile(item)
             elif item.op == "LOAD_LINES":
                 self._load_lines(item)
+            elif item.op in _OF_VECTORS:
+                self._of_vectors(item)
             elif item.op in _OF_SUBGROUPS:
                 self.values[item] = self._of_subgroup(item)
             else:
@@ -201,6 +204,45 @@ class _Run:
             where = np.broadcast_to(np.logical_and.reduce(np.broadcast_arrays(*gates)), self.items.shape)
             everywhere = [array[where] for array in everywhere]
         memory[tuple(everywhere[:-1])] = everywhere[-1]
+
+    def _of_vectors(self, node: UOp) -> None:
+        """The values of a vector's lanes stand along an axis of their own, before that of the work-items."""
+        if node.op == "STORE_VECTOR":
+            self._store_vector(node)
+        elif node.op == "LOAD_VECTOR":
+            memory, (*holders, first) = self._place(node.src[0], None, bounded=False)
+            lanes = np.arange(node.attrs["lanes"])[:, None]
+            if len(node.src) > 1:
+                lanes = np.minimum(lanes, self._value(node.src[1]) - 1)
+            self.values[node] = memory[(*holders, self._within(first + lanes, memory, node))]
+        elif node.op == "LANE":
+            self.values[node] = self._value(node.src[0])[node.attrs["at"]]
+        elif node.op == "RAMP":
+            self.values[node] = np.arange(node.attrs["lanes"], dtype=as_dtype(node.dtype).numpy)[:, None]
+        else:
+            count = node.attrs["lanes"] if node.op == "BROADCAST" else 1
+            lanes = [np.broadcast_to(self._value(source), self.items.shape) for source in node.src * count]
+            self.values[node] = np.stack(lanes)
+
+    def _store_vector(self, node: UOp) -> None:
+        """The first lanes, as many as are counted, where the gate is true."""
+        memory, (*holders, first) = self._place(node.src[0], None, bounded=False)
+        shape = (node.attrs["lanes"], *self.items.shape)
+        lanes = np.arange(node.attrs["lanes"])[:, None]
+        where = lanes < self._value(node.src[2]) if len(node.src) > 2 else np.asarray(True)
+        for gate in (self._value(node.src[3]) if len(node.src) > 3 else None, self.active):
+            where = where if gate is None else where & gate
+        chosen = np.broadcast_to(where, shape)
+        *owners, place, value = (
+            np.broadcast_to(array, shape)[chosen] for array in (*holders, first + lanes, self._value(node.src[1]))
+        )
+        memory[(*owners, self._within(place, memory, node))] = value
+
+    @staticmethod
+    def _within(place: Array, memory: Array, node: UOp) -> Array:
+        if place.size and not (place.min() >= 0 and place.max() < memory.shape[-1]):
+            raise DeviceError(f"{node.describe()} is read or written out of its bounds")
+        return place
 
     def _copy(self, node: UOp) -> None:
         """Elements that follow each other, from one memory to another."""
@@ -264,7 +306,9 @@ class _Run:
     def _is_shared(node: UOp) -> bool:
         return bool(node.attrs["space"] == "local")
 
-    def _place(self, address: UOp, gate: Array | None) -> tuple[Array, tuple[Array, ...]]:
+    def _place(
+        self, address: UOp, gate: Array | None, *, bounded: bool = True
+    ) -> tuple[Array, tuple[Array, ...]]:
         """The memory, and where in it: of a register the work-item and the element, of an array the element."""
         storage = address.src[0] if address.op == "INDEX" else address
         while storage.op == "AFTER":
@@ -274,7 +318,7 @@ class _Run:
         memory = self.registers[storage] if storage.op == "BUFFER" else self._array(storage)
         if gate is not None:
             index = np.where(gate, index, 0)
-        if index.size and not (index.min() >= 0 and index.max() < memory.shape[-1]):
+        if bounded and index.size and not (index.min() >= 0 and index.max() < memory.shape[-1]):
             raise DeviceError(f"{storage.describe()} is read or written out of its bounds")
         if storage.op != "BUFFER":
             return memory, (index,)

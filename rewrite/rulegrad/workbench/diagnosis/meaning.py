@@ -77,7 +77,7 @@ def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]],
         program: KernelProgram | Statements = Statements(ordered)
     else:
         program = KernelProgram(graph)
-    slots = sorted({_stored(node.src[0]) for node in nodes if node.op in ("STORE", "UPDATE")} - {-1})
+    slots = sorted({_stored(node.src[0]) for node in nodes if node.op in ("STORE", "STORE_VECTOR", "UPDATE")} - {-1})
     if not slots:
         raise NotComparableError("nothing is stored to a slot")
 
