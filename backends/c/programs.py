@@ -47,14 +47,20 @@ static inline void *memory_for(__SIZE_TYPE__ bytes) {
 }
 static inline void free_at(void **variable) { free(*variable); }
 #define FREED __attribute__((cleanup(free_at)))
-/* Vectors are the compilers' own types, which gcc and clang share; where they lie in memory only elements are aligned. */
+/* Vectors are the compilers' own types, which gcc and clang share. In memory only their elements are aligned. */
 #define VECTOR(T, N) T __attribute__((vector_size((N) * sizeof(T))))
 #define VECTOR_AT(T, N, p) (((struct __attribute__((packed, may_alias)) { VECTOR(T, N) v; } *)(p))->v)
-#define LOAD_FIRST(T, N, p, count) ({ const T *p_ = (p); int c_ = (count); VECTOR(T, N) v_; if (c_ >= N) v_ = VECTOR_AT(T, N, p_); \\
-  else for (int l_ = 0; l_ < N; l_++) v_[l_] = p_[l_ < c_ ? l_ : c_ - 1]; v_; })
-#define STORE_FIRST(T, N, p, v, count) ({ T *p_ = (p); VECTOR(T, N) v_ = (v); int c_ = (count); if (c_ >= N) VECTOR_AT(T, N, p_) = v_; \\
+#define LOAD_FIRST(T, N, p, count) ({ \\
+  const T *p_ = (p); int c_ = (count); VECTOR(T, N) v_; \\
+  if (c_ >= N) v_ = VECTOR_AT(T, N, p_); \\
+  else for (int l_ = 0; l_ < N; l_++) v_[l_] = p_[l_ < c_ ? l_ : c_ - 1]; \\
+  v_; })
+#define STORE_FIRST(T, N, p, v, count) ({ \\
+  T *p_ = (p); VECTOR(T, N) v_ = (v); int c_ = (count); \\
+  if (c_ >= N) VECTOR_AT(T, N, p_) = v_; \\
   else for (int l_ = 0; l_ < c_; l_++) p_[l_] = v_[l_]; })
-#define SELECT(T, M, N, m, a, b) ({ VECTOR(M, N) m_ = __builtin_convertvector(m, VECTOR(M, N)); \\
+#define SELECT(T, M, N, m, a, b) ({ \\
+  VECTOR(M, N) m_ = __builtin_convertvector(m, VECTOR(M, N)); \\
   VECTOR(T, N) a_ = (VECTOR(T, N)){} + (a), b_ = (VECTOR(T, N)){} + (b); \\
   (VECTOR(T, N))(((VECTOR(M, N))a_ & m_) | ((VECTOR(M, N))b_ & ~m_)); })
 typedef void (*part_function)(void **, long long, long long);

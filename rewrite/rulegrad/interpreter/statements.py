@@ -214,15 +214,15 @@ class _Run:
             lanes = np.arange(node.attrs["lanes"])[:, None]
             if len(node.src) > 1:
                 lanes = np.minimum(lanes, self._value(node.src[1]) - 1)
-            self.values[node] = memory[(*holders, self._within(first + lanes, memory, node))]
+            self.values[node] = memory[tuple([*holders, self._within(first + lanes, memory, node)])]
         elif node.op == "LANE":
             self.values[node] = self._value(node.src[0])[node.attrs["at"]]
         elif node.op == "RAMP":
             self.values[node] = np.arange(node.attrs["lanes"], dtype=as_dtype(node.dtype).numpy)[:, None]
         else:
             count = node.attrs["lanes"] if node.op == "BROADCAST" else 1
-            lanes = [np.broadcast_to(self._value(source), self.items.shape) for source in node.src * count]
-            self.values[node] = np.stack(lanes)
+            values = [np.broadcast_to(self._value(source), self.items.shape) for source in node.src * count]
+            self.values[node] = np.stack(values)
 
     def _store_vector(self, node: UOp) -> None:
         """The first lanes, as many as are counted, where the gate is true."""
@@ -236,7 +236,7 @@ class _Run:
         *owners, place, value = (
             np.broadcast_to(array, shape)[chosen] for array in (*holders, first + lanes, self._value(node.src[1]))
         )
-        memory[(*owners, self._within(place, memory, node))] = value
+        memory[tuple([*owners, self._within(place, memory, node)])] = value
 
     @staticmethod
     def _within(place: Array, memory: Array, node: UOp) -> Array:
@@ -306,9 +306,7 @@ class _Run:
     def _is_shared(node: UOp) -> bool:
         return bool(node.attrs["space"] == "local")
 
-    def _place(
-        self, address: UOp, gate: Array | None, *, bounded: bool = True
-    ) -> tuple[Array, tuple[Array, ...]]:
+    def _place(self, address: UOp, gate: Array | None, *, bounded: bool = True) -> tuple[Array, tuple[Array, ...]]:
         """The memory, and where in it: of a register the work-item and the element, of an array the element."""
         storage = address.src[0] if address.op == "INDEX" else address
         while storage.op == "AFTER":

@@ -18,7 +18,18 @@ Value = TypeVar("Value", str, int)
 ITEM_WORDS = ("use", "has", "dtypes", "type", "memory", "suffix", "literal", "limit", "flag", "row", "render")
 #: What is around the text that rules give: how a kernel begins, its parameters, values.
 TEMPLATE_WORDS = (
-    *("kernel", "kernel_of_groups", "param", "separator", "unused", "value", "vector", "prologue", "builtins", "shared"),
+    *(
+        "kernel",
+        "kernel_of_groups",
+        "param",
+        "separator",
+        "unused",
+        "value",
+        "vector",
+        "prologue",
+        "builtins",
+        "shared",
+    ),
     "tensor_map",
 )
 
