@@ -214,7 +214,8 @@ class _Run:
             lanes = np.arange(node.attrs["lanes"])[:, None]
             if len(node.src) > 1:
                 lanes = np.minimum(lanes, self._value(node.src[1]) - 1)
-            self.values[node] = memory[tuple([*holders, self._within(first + lanes, memory, node)])]
+            chosen_places = (*holders, self._within(first + lanes, memory, node))
+            self.values[node] = memory[chosen_places]
         elif node.op == "LANE":
             self.values[node] = self._value(node.src[0])[node.attrs["at"]]
         elif node.op == "RAMP":
@@ -236,7 +237,8 @@ class _Run:
         *owners, place, value = (
             np.broadcast_to(array, shape)[chosen] for array in (*holders, first + lanes, self._value(node.src[1]))
         )
-        memory[tuple([*owners, self._within(place, memory, node)])] = value
+        chosen_places = (*owners, self._within(place, memory, node))
+        memory[chosen_places] = value
 
     @staticmethod
     def _within(place: Array, memory: Array, node: UOp) -> Array:
