@@ -87,7 +87,10 @@ class Bench:
         return self._wrong[key]
 
     def _differs(self, case: Case, found: UOp | None) -> bool:
-        said = on_values(self.tests, case, found)
+        try:
+            said = on_values(self.tests, case, found)
+        except Exception:  # the interpreter need not understand every graph that a wrong rule makes
+            return True
         return said.kind == "differ" or (said.kind == "left out" and not case.has("unsound"))
 
 
