@@ -185,6 +185,16 @@ def test_proofs_notice_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert ("if c == 1", "") in changes(found, "proof")["proved.small"]
 
 
+def test_a_line_that_fails_as_it_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It would notice every mutant."""
+    path = tmp_path / "wrong.rules"
+    path.write_text(SMALL + "        test x:int16 * 8 -> x\n")
+    with config():
+        assert main(["mutate", str(path), "--jobs", "1"]) == 1
+    said = capsys.readouterr().err
+    assert "wrong.rules:4: a test line of small.loose fails before anything is changed: it does not fire" in said
+
+
 def test_an_unknown_name_is_an_error() -> None:
     with pytest.raises(RuleError, match="`nowhere`"):
         mutate.main(["nowhere"])

@@ -46,10 +46,9 @@ class FunctionTrial:
         users = uses.users(d.name)
         near: list[Case] = []
         far: list[Case] = []
-        for case in self.bench.tests.cases:
-            if case.function in users or uses.asks(case.rule, users):
-                own = case.function == d.name or case.rule.span.file == d.span.file
-                (near if own else far).append(case)
+        for case in self.bench.lines(lambda case: case.function in users or uses.asks(case.rule, users)):
+            own = case.function == d.name or case.rule.span.file == d.span.file
+            (near if own else far).append(case)
         return near, far
 
     def _noticing(self, changed: syntax.Declaration, cases: Sequence[Case]) -> Iterator[Case]:
@@ -59,7 +58,8 @@ class FunctionTrial:
             mine = [case for case in cases if case.test.target == target]
             view = self.bench.tests.beside({target: self._program(target, changed, mine, mine)})
             yield from (case for case in mine if view.run(case))
-            views.extend((case, view) for case in mine if case.test.fires)
+            fired = (case for case in mine if not case.function and (case.test.fires or case.test.right is not None))
+            views.extend((case, view) for case in fired)
         for case, view in views:
             left = view.left(case)
             if self.bench.wrong_on_values(case, left, view.applied(case, left)):

@@ -52,8 +52,8 @@ class RuleTrial:
     @cached_property
     def _cases(self) -> list[Case]:
         """The rule's lines; those of its whole pass, where it makes sense only there."""
-        cases = [case for case in self.bench.tests.cases if case.owner == self.subject.owner and not case.function]
-        return [case for case in cases if self._whole or case.rule is self.subject.rule]
+        owner, rule = self.subject.owner, self.subject.rule
+        return self.bench.lines(lambda case: case.rule is rule or (self._whole and case.owner == owner))
 
     @cached_property
     def _lines(self) -> list[_Line]:

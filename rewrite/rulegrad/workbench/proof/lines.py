@@ -42,7 +42,7 @@ _AGREE = OnValues("agree")
 def on_values(tests: RuleTests, case: Case, result: UOp | None = None) -> OnValues:
     """Whether both sides of a test line compute the same, on sampled values.
 
-    result: of the rule on a line `test fires`, where that is not to be found out.
+    result: of the rule, where that is not to be found out.
 
     The values are signs, fractions, large and tiny numbers, infinities, nan and any bits, by dtype. Floats have to be
     equal to the bit, or as near as the rule's `ulp` says. A line of a gradient function is compared with the slope
@@ -58,8 +58,9 @@ def on_values(tests: RuleTests, case: Case, result: UOp | None = None) -> OnValu
             return OnValues("left out", f"the rule {clause.keyword} {clause.text or ', '.join(clause.names)}")
     try:
         left = tests.left(case)
-        fired = result if result is not None or not case.test.fires else tests.applied(case, left)
-        right = fired if case.test.fires else tests.right(case, left)
+        right = result
+        if right is None:
+            right = tests.applied(case, left) if case.test.fires else tests.right(case, left)
         if right is None:
             return OnValues("left out", "the rule does not fire")
         if case.test.fires and as_dtype(left.dtype).kind == "void":
