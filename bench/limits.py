@@ -78,15 +78,17 @@ class Limits:
         return asdict(self)
 
     def __str__(self) -> str:
-        products = ", ".join(f"{name} {self.one[name]:.0f} / {self.all[name]:.0f} GFLOP/s" for name in self.one)
+        def rate(one: float, all_threads: float) -> str:
+            return f"{one:.0f}" if self.threads == 1 else f"{one:.0f} / {all_threads:.0f}"
+
+        products = ", ".join(f"{name} {rate(self.one[name], self.all[name])} GFLOP/s" for name in self.one)
         levels = "; ".join(
-            f"{level.name} {level.read_one:.0f} / {level.read:.0f} read, {level.add_one:.0f} / {level.add:.0f} added"
+            f"{level.name} {rate(level.read_one, level.read)} read, {rate(level.add_one, level.add)} added"
             for level in self.levels
         )
-        return (
-            f"Limits, one thread / {self.threads} threads: {products}. GB/s: {levels}. "
-            f"Work is handed over and back in {self.launch:.2f} µs."
-        )
+        head = f"Limits of one thread{'' if self.threads == 1 else f' / {self.threads} threads'}"
+        launch = "" if self.threads == 1 else f" Work is handed over and back in {self.launch:.2f} µs."
+        return f"{head}: {products}. GB/s: {levels}.{launch}"
 
 
 def measure_limits(threads: int, seconds: float = SECONDS) -> Limits:

@@ -7,7 +7,8 @@ Each library runs in a process of its own; they take turns row by row, so that a
 A cell has the least time and the lower quartile of all turns in milliseconds, and the share of the machine's limit that
 the least time reaches: the limits of arithmetic and of memory are measured by bench/limits.c in the same run, before
 the rows and after them. A turn is a call that is timed and one before it that is not. Of rulegrad the times of the
-kernels count, of PyTorch and of kernels written by hand whole calls.
+kernels count, of PyTorch and of kernels written by hand whole calls. With --threads 1 the processor's time of a call
+counts where that is less: it is right too on a machine that others use, where longer calls of several threads are not.
 
 Results are compared with PyTorch's before anything is timed (without PyTorch with those of the first column): a row
 that is wrong has no time. --rows: a regular expression that a row's name has. --models: whole models too. --plan: the
@@ -124,7 +125,7 @@ def measured(rows: Sequence[Case], columns: Sequence[Column], options: argparse.
             cells = {column.name: Cell() for column in columns}
             results = Path(folder) / f"{number}.npz"
             try:
-                ready = [c for c in columns if prepare(c, case, cells[c.name], results, options.plan)]
+                ready = [c for c in columns if prepare(c, case, cells[c.name], results, options)]
                 take_turns(ready, cells, options)
             except KeyboardInterrupt:
                 note(f"interrupted at {case.name}: the rows before it follow")
@@ -135,15 +136,15 @@ def measured(rows: Sequence[Case], columns: Sequence[Column], options: argparse.
     return table
 
 
-def prepare(column: Column, case: Case, cell: Cell, results: Path, plan: bool) -> bool:
+def prepare(column: Column, case: Case, cell: Cell, results: Path, options: argparse.Namespace) -> bool:
     """Whether a column computes a row, and rightly."""
     try:
-        answer = column.ask(do="prepare", row=case.name, results=str(results), plan=plan and column.is_ours)
+        answer = column.ask(do="prepare", row=case.name, results=str(results), plan=options.plan and column.is_ours)
     except ColumnError as failure:
         cell.problem = str(failure)
         return False
     cell.kernels, cell.estimate = answer["kernels"], answer["estimate"]
-    if answer["seconds"] > ONCE:
+    if answer["seconds"] > ONCE and options.threads > 1:
         cell.times.append(answer["seconds"])
     return True
 

@@ -27,7 +27,18 @@ def test_a_run_on_two_rows(tmp_path: Path) -> None:
         pytest.skip("no C compiler was found")
     path = tmp_path / "found.json"
     pattern = "^(vector x matrix 768x768|matmul 16x128x1024)$"
-    command = [sys.executable, str(SCRIPT), "--quick", "--rows", pattern, "--devices", "c,none:0", "--plan"]
+    command = [
+        sys.executable,
+        str(SCRIPT),
+        "--quick",
+        "--rows",
+        pattern,
+        "--devices",
+        "c,none:0",
+        "--plan",
+        "--threads",
+        "1",
+    ]
     done = subprocess.run([*command, "--json", str(path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "none:0 is left out" in done.stderr
@@ -39,7 +50,7 @@ def test_a_run_on_two_rows(tmp_path: Path) -> None:
         assert cell["turns"] >= 2 and 0 < cell["least"] <= cell["quartile"]
         assert cell["kernels"] == 1 and cell["estimate"] > 0 and cell["share"] > 0
     limits = found["limits"]
-    assert limits["threads"] == 2 and limits["all"]["float32"] > 0 and limits["launch"] > 0
+    assert limits["threads"] == 1 and limits["all"]["float32"] > 0 and limits["launch"] > 0
     assert limits["levels"][-1]["name"] == "memory" and all(level["read"] > 0 for level in limits["levels"])
     lines = done.stdout.splitlines()
     assert len([line for line in lines if line.startswith("| ") and " / " in line]) == 2
@@ -85,7 +96,7 @@ def test_what_is_wrong_is_not_timed() -> None:
             raise ColumnError("wrong: differs by 5.0e-03")
 
     column: Any = Wrong()
-    options = SimpleNamespace(plan=False, quick=True, seconds=0.1)
+    options = SimpleNamespace(plan=False, quick=True, seconds=0.1, threads=2)
     case = Case("a row", lambda library: Work(lambda: None))
     table = schedule.measured([case], [column], options)  # type: ignore[arg-type]
     cell = table["a row"]["ours"]
