@@ -94,6 +94,8 @@ def test_a_pattern_that_stops(rule: str, graph: UOp, message: str, caret: str) -
         ("pair", -X, "`(x, x, x)` is a sequence of 3 items, not of 2: x = %0", "(x, x, x)"),
         ("neither", X % 6, "`not is_pow2(c + 2)` is false: c = 6, is_pow2(c + 2) = true", "not is_pow2(c + 2)"),
         ("either", X % 4, "`c > 7 or c < 3` is false: c = 4", "c > 7 or c < 3"),
+        ("nearest", X + 1, "of all choices above `least abs(a - c)` none is left", "abs(a - c)"),
+        ("nearest", X + 6, "`a == c` is false: a = 5, c = 6", "a == c"),
     ],
 )
 def test_a_clause_that_is_false(rule: str, graph: UOp, message: str, caret: str) -> None:

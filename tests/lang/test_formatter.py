@@ -144,6 +144,7 @@ def of_rule(*lines: str) -> str:
         ("a: ordered a*- b -> f(a)if a  not in{ADD}else - b", "a: ordered a * -b -> f(a) if a not in {ADD} else -b"),
         ("a: CAST [ float32 ](one s) -> x . shape [ 0 ] ** - 2", "a: CAST[float32](one s) -> x.shape[0] ** -2"),
         ("a: x -> 'text'", 'a: x -> "text"'),
+        ("a[f : Op]: x -> fold [ f ]( [ x,y for y in xs ] )", "a[f: Op]: x -> fold[f]([x, y for y in xs])"),
         ("a: x -> 'a \"text\"'", "a: x -> 'a \"text\"'"),
         ("a:\n        x\n            -> y", "a: x -> y"),
     ],
@@ -163,6 +164,8 @@ def test_spaces(written: str, formatted: str) -> None:
         ("test i:range( - 1 , 4)->( i ,)", "test i:range(-1, 4) -> (i,)"),
         ("needs not has( ADD )", "needs not has(ADD)"),
         ("after b , r . c", "after b, r.c"),
+        ("least   4  of f( x )-1", "least 4 of f(x) - 1"),
+        ("least(a - b) * c", "least (a - b) * c"),
     ],
 )
 def test_clauses(written: str, formatted: str) -> None:

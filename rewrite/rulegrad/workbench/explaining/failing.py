@@ -89,10 +89,16 @@ class Reader:
         elif instruction.opcode in _CONDITIONS:
             expression = self._first_false(expression)
             message = self._with_values(f"`{self.text(expression)}` is false", expression, instruction)
+        elif instruction.opcode == "PICK" and self._is_kept(instruction.operands[2]):
+            message = f"of all choices above `least {self.text(expression)}` none is left"
         else:
             message = self._with_values(self._valueless(instruction, expression), expression, instruction)
         matched, total = self.progress(place)
         return Reason(part, message, _whole(expression), self._names(instruction), path, matched, total)
+
+    def _is_kept(self, register: int) -> bool:
+        """Whether a register has the choices that a `least` keeps."""
+        return any(i.opcode == "LEAST" and i.operands[0] == register for i in self._before)
 
     def _part(self, instruction: Instruction) -> str:
         if instruction.part is self.code.pattern:
@@ -175,8 +181,6 @@ class Reader:
                 return f"`{self.text(x)}` is a sequence of {count} items, not of {operands[1]}"
             case "LEAST":
                 return f"`{self.text(x)}` is not a number"
-            case "PICK" if any(i.opcode == "LEAST" and i.operands[0] == operands[2] for i in self._before):
-                return f"of all choices above `least {self.text(x)}` none is left"
         return text
 
     # ---- patterns ----
