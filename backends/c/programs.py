@@ -55,6 +55,11 @@ static inline void free_at(void **variable) { free(*variable); }
   if (c_ >= N) v_ = VECTOR_AT(T, N, p_); \\
   else for (int l_ = 0; l_ < N; l_++) v_[l_] = p_[l_ < c_ ? l_ : c_ - 1]; \\
   v_; })
+#define LOAD_LANES(T, N, p, other, first, last, gate) ({ \\
+  const T *p_ = (p); int f_ = (first), c_ = (gate) ? (last) : 0; VECTOR(T, N) v_; \\
+  if (f_ <= 0 && c_ >= N) v_ = VECTOR_AT(T, N, p_); \\
+  else for (int l_ = 0; l_ < N; l_++) v_[l_] = f_ <= l_ && l_ < c_ ? p_[l_] : (other); \\
+  v_; })
 #define STORE_FIRST(T, N, p, v, count) ({ \\
   T *p_ = (p); VECTOR(T, N) v_ = (v); int c_ = (count); \\
   if (c_ >= N) VECTOR_AT(T, N, p_) = v_; \\

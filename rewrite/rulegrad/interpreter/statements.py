@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 #: Statements, each as often as its loops say, that are run at most.
 MOST_STEPS = 1 << 19
 _EFFECTS = ("LOAD", "STORE", "MATRIX_MULACC", "CLEAR_MATRIX", "COPY_ELEMENTS", "COPY_TILE", "LOAD_LINES")
-_OF_VECTORS = ("LOAD_VECTOR", "STORE_VECTOR", "LANE", "BROADCAST", "STACK", "RAMP")
+_OF_VECTORS = ("LOAD_VECTOR", "LOAD_LANES", "STORE_VECTOR", "LANE", "BROADCAST", "STACK", "RAMP")
 _WAITS = ("BARRIER", "WAIT_MATRICES", "STORE_MATRIX", "INIT_MBARRIERS", "EXPECT_BYTES", "WAIT_MBARRIER")
 _OF_SUBGROUPS = ("SUBGROUP", "SUBGROUP_REDUCE")
 _STRUCTURE = ("PARAM", "BUFFER", "AFTER", "INDEX", "END", "SINK", "SEGMENT", "TENSOR_MAP", *_WAITS)
@@ -216,6 +216,8 @@ class _Run:
                 lanes = np.minimum(lanes, self._value(node.src[1]) - 1)
             chosen_places = (*holders, self._within(first + lanes, memory, node))
             self.values[node] = memory[chosen_places]
+        elif node.op == "LOAD_LANES":
+            self.values[node] = self._load_lanes(node)
         elif node.op == "LANE":
             self.values[node] = self._value(node.src[0])[node.attrs["at"]]
         elif node.op == "RAMP":
@@ -224,6 +226,15 @@ class _Run:
             count = node.attrs["lanes"] if node.op == "BROADCAST" else 1
             values = [np.broadcast_to(self._value(source), self.items.shape) for source in node.src * count]
             self.values[node] = np.stack(values)
+
+    def _load_lanes(self, node: UOp) -> Array:
+        """The elements of the lanes that a condition holds for, the other value for the rest."""
+        memory, (*holders, begin) = self._place(node.src[0], None, bounded=False)
+        lanes = np.arange(node.attrs["lanes"])[:, None]
+        other, first, last, gate = (self._value(source) for source in node.src[1:])
+        where = np.broadcast_to((lanes >= first) & (lanes < last) & gate, (len(lanes), *self.items.shape))
+        chosen_places = (*holders, self._within(np.where(where, begin + lanes, 0), memory, node))
+        return np.where(where, memory[chosen_places], other)
 
     def _store_vector(self, node: UOp) -> None:
         """The first lanes, as many as are counted, where the gate is true."""
