@@ -163,6 +163,7 @@ def test_passes_and_texts() -> None:
         ("    a: n@f(x...) -> where(x not in y, 1, 2)", "not", "keyword.operator.word"),
         ("    a: sum{x, rest...} -> subst(x)", "sum", "support.function.multiset"),
         ("    a: sum{x, rest...} -> subst(x)", "subst", "keyword.other"),
+        ("    a: k@SINK() -> SCHEDULED(k, steps {unroll i0})", "steps", "keyword.other"),
         ('    c: ADD(x) -> expr "f({x:bare}) {{ # no comment"', "{x:bare}", "meta.embedded"),
         ('    c: ADD(x) -> expr "f({x:bare}) {{ # no comment"', "{{", "constant.character.escape"),
         ('    c: ADD(x) -> expr "f({x:bare}) {{ # no comment"', "# no comment", ""),

@@ -36,6 +36,7 @@ pass numbered collect:
         test BUFFER[id=7, shape=(), dtype=int32]() -> BUFFER[id=0, shape=(), dtype=int32]()
 pipeline all:
     use_mine
+def steps_on(p) = steps {split i0 by 8; unroll {p}.inner}
 """
 
 
@@ -200,6 +201,8 @@ def test_hover(editor: Editor, uri: str) -> None:
     assert "kind float" in editor.hover(uri, TEXT, "float32")
     assert "2 rules" in editor.hover(uri, TEXT, "mine +")
     assert editor.hover(uri, TEXT, "user's") == ""
+    assert "op SPLIT[loop: tuple" in editor.hover(uri, TEXT, "split i0")
+    assert "op UNROLL[loop: tuple" in editor.hover(uri, TEXT, "unroll {p}")
 
 
 def test_definition(editor: Editor, uri: str) -> None:
@@ -222,6 +225,8 @@ def test_completion(editor: Editor, uri: str) -> None:
         found = editor.ask("textDocument/completion", textDocument={"uri": uri}, position=place)
         return {one["label"]: one["detail"] for one in found}
 
+    assert words("split i0")["split"] == "split {loop} by {by} tail {tail}"
+    assert {"split", "reorder"} <= words("unroll {p}").keys()
     in_rule = words("ADD")
     assert in_rule["ADD"].startswith("op ADD(") and "double" in in_rule and in_rule["vmin"].startswith("vmin(x): ")
     assert "place" in words("place(b)]") and "place" not in in_rule

@@ -23,6 +23,7 @@ from rulegrad.lang.diagnostics import report
 from rulegrad.lang.externs import with_externs
 from rulegrad.lang.merging import edited, merge, with_bases
 from rulegrad.lang.modules import plain, resolved
+from rulegrad.lang.optable import OpTable
 from rulegrad.lang.parser import parse_file
 from rulegrad.lang.walk import gathering, has_clause
 
@@ -105,6 +106,8 @@ def summary(sources: Sources) -> bytes:
             found["passes"][declaration.name] = kind
         elif isinstance(declaration, syntax.OpDeclaration):
             found["ops"][declaration.name] = (declaration.classes, declaration.flags)
+    forms = OpTable.from_declarations(sources.declarations()).forms
+    found["steps"] = {word: tuple(form) for word, form in forms.items()}
     return kept.to_bytes(found)
 
 

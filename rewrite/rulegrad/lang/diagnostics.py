@@ -90,6 +90,7 @@ CODES: dict[str, tuple[str, str]] = {
     "misplaced-text": (ERROR, "a text template outside a render pass, or something else in one"),
     "bad-view": (ERROR, "a case of a view that does not give each of its parameters once"),
     "bad-row": (ERROR, "a row of a table that does not have a value of the right type for each column"),
+    "bad-step": (ERROR, "a step that is not as the op table says, or a form of steps that cannot be read"),
     "bad-parameter": (ERROR, "an op's sources in an order that cannot be told apart"),
     # ---- whole declarations ----
     "cyclic-union": (ERROR, "a rule set or a class that contains itself"),

@@ -159,8 +159,8 @@ class _Lexer:
             line.tokens.append(token)
         elif token.kind == NUMBER:
             self._number(token, line)
-        elif token.kind == SYMBOL:
-            self._symbol(token, line)
+        elif token.kind == SYMBOL or (token.text == ";" and self.open and self.open[-1].text == "{"):
+            self._symbol(token._replace(kind=SYMBOL), line)
         else:
             self._bad(token, line)
 

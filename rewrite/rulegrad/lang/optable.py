@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from rulegrad.lang.steps import Form, forms_of
 from rulegrad.lang.syntax import (
     AttributeDeclaration,
     ClassDeclaration,
@@ -142,6 +143,11 @@ class OpTable:
     def every_dtype(self) -> frozenset[str]:
         """The names of all dtypes."""
         return frozenset(self.dtypes)
+
+    @functools.cached_property
+    def forms(self) -> dict[str, Form]:
+        """How steps of schedules are written, by their first words."""
+        return forms_of(self)
 
     def resolve_ops(self, name: str) -> frozenset[str] | None:
         """The ops that an op or an op class stands for; None when it is neither."""

@@ -35,6 +35,7 @@ from rulegrad.lang.checker.views import check_column, table_of
 from rulegrad.lang.checker.world import World
 from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.lang.optable import INFIX_OPS, SWAPPED_OPS
+from rulegrad.lang.quoted_steps import StepError, as_sequence
 from rulegrad.lang.walk import parts_of
 
 DTYPE_FIELDS = ("bits", "mantissa", "exponent", "bias", "min", "max")
@@ -88,6 +89,8 @@ class ExpressionChecker:
             self._sources(expression.items)
         elif isinstance(expression, syntax.Fold):
             self._fold(expression)
+        elif isinstance(expression, syntax.Steps):
+            self._steps(expression)
         elif isinstance(expression, syntax.Capture):
             message = "`name@pattern` stands in patterns only"
             self.world.report("misplaced-expression", message, expression.span, "name it with `let`")
@@ -335,6 +338,16 @@ class ExpressionChecker:
             check_arity(self.world, ops or frozenset(), sources, fold.op.span, fold.op.name)
         self.check(fold.op)
         self.check(fold.sequence)
+
+    def _steps(self, steps: syntax.Steps) -> None:
+        for step in steps.steps:
+            try:
+                written = as_sequence(syntax.Steps(step.span, (step,)), self.world.table.forms)
+            except StepError as error:
+                found = error.diagnostic
+                self.world.report(found.code, found.message, found.span, found.hint)
+                continue
+            self._inside(builds=True).check(written)
 
     def _comprehension(self, comprehension: syntax.Comprehension) -> None:
         self.check(comprehension.iterable)

@@ -10,6 +10,7 @@ from rulegrad.lang.checker.expressions import OPS, ExpressionChecker
 from rulegrad.lang.checker.scope import DTYPE, NODE, PARAMETER, SEQUENCE, VALUE, Binding, Scope
 from rulegrad.lang.checker.world import World
 from rulegrad.lang.diagnostics import did_you_mean
+from rulegrad.lang.optable import OpTable
 from rulegrad.lang.rounding import ROUNDS_EACH
 
 DTYPE_PROPERTIES = ("kind", "bits", "exponent", "mantissa")
@@ -82,9 +83,23 @@ def check_op(world: World, op: syntax.OpDeclaration) -> None:
         _check_word(world, "flag of an op", flag, OP_FLAGS, op.span)
     for stage in op.stages:
         _check_word(world, "stage", stage, STAGES, op.span)
+    _check_step(world, op)
     _check_parameters(world, op)
     _check_types(world, op)
     _check_expressions(world, op)
+
+
+def _check_step(world: World, op: syntax.OpDeclaration) -> None:
+    """Its form reads all attributes, and no other op's begins with the same word."""
+    form = next(iter(OpTable.from_declarations((op,)).forms.values()), None)
+    if form is None:
+        return
+    span = world.locate(op.span, "step")
+    if problem := form.problem():
+        world.report("bad-step", f"the step's form `{op.step}`: {problem}", span, "`split {loop} by {by} tail {tail}`")
+    elif (other := world.table.forms[form.keyword]).op != op.name:
+        message = f"steps of {other.op} begin with `{form.keyword}` too"
+        world.report("bad-step", message, span, "begin with another word")
 
 
 def _check_parameters(world: World, op: syntax.OpDeclaration) -> None:

@@ -14,6 +14,7 @@ from rulegrad.lang.compiler.forms import body_of_view, column, rows_of_table, ta
 from rulegrad.lang.compiler.scope import Binding, Emitter, problem, with_names
 from rulegrad.lang.compiler.texts import compile_text
 from rulegrad.lang.optable import INFIX_OPS, SWAPPED_OPS
+from rulegrad.lang.quoted_steps import as_sequence
 
 MOST_ARGUMENTS = 16  # of a built-in function
 
@@ -47,6 +48,8 @@ def _dispatch(e: Emitter, x: syntax.Expression, build: bool) -> int:
             return _sequence(e, x.items, build, x.span)
         case syntax.Comprehension():
             return _sequence(e, (x,), build, x.span)
+        case syntax.Steps():
+            return compile_expression(e, as_sequence(x, e.library.table.forms), True)
         case syntax.SetLiteral():
             return _set(e, x)
         case syntax.Conditional():

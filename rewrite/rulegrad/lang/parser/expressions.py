@@ -228,6 +228,8 @@ def _name(cursor: Cursor, annotations: bool) -> syntax.Expression:
         return _multiset(cursor, token, annotations)
     if cursor.at("[", "(") and token.text == "fold":
         return _fold(cursor, token, annotations)
+    if cursor.at("{") and token.text == "steps":
+        return _steps(cursor, token)
     if cursor.at("(") and token.text == "subst":
         return _substitution(cursor, token, annotations)
     if cursor.at("("):
@@ -267,6 +269,7 @@ def _call(
     cursor.expect(")")
     span = cursor.span_from(name)
     if is_op:
+        arguments = tuple(syntax.Splice(a.span, a) if isinstance(a, syntax.Steps) else a for a in arguments)
         return syntax.OpCall(span, name.text, attributes, arguments)
     return syntax.Call(span, name.text, arguments)
 
@@ -345,16 +348,81 @@ def _item(cursor: Cursor, annotations: bool) -> syntax.Expression:
     expression = parse_expression(cursor, annotations)
     if cursor.accept("..."):
         expression = syntax.Splice(cursor.span_from(first), expression)
-    if not cursor.accept("for"):
+    if not cursor.at("for"):
         return expression
+    variables, iterable = _loop(cursor, annotations)
+    condition = parse_expression(cursor, annotations) if cursor.accept("if") else None
+    return syntax.Comprehension(cursor.span_from(first), expression, variables, iterable, condition)
+
+
+def _loop(cursor: Cursor, annotations: bool) -> tuple[tuple[str, ...], syntax.Expression]:
+    """`for a, b in sequence`."""
+    cursor.expect("for")
     variables = [cursor.name("a variable").text]
     while cursor.accept(","):
         variables.append(cursor.name("a variable").text)
     cursor.expect("in")
     # no conditional expression here: `if` begins the comprehension's own condition
-    iterable = _operand(cursor, 1, annotations)
-    condition = parse_expression(cursor, annotations) if cursor.accept("if") else None
-    return syntax.Comprehension(cursor.span_from(first), expression, tuple(variables), iterable, condition)
+    return tuple(variables), _operand(cursor, 1, annotations)
+
+
+def _steps(cursor: Cursor, first: Token) -> syntax.Steps:
+    """The rest of `steps {split i0 by 8; unroll i0.inner}`."""
+    cursor.expect("{")
+    steps = parse_steps(cursor)
+    cursor.expect("}")
+    return syntax.Steps(cursor.span_from(first), steps)
+
+
+def parse_steps(cursor: Cursor) -> tuple[syntax.Step, ...]:
+    """Steps with `;` between them, up to a `}` or the end."""
+    steps = []
+    while not (cursor.at("}") or cursor.at_end()):
+        steps.append(_step(cursor))
+        if not cursor.accept(";"):
+            break
+    if not (cursor.at("}") or cursor.at_end()):
+        raise cursor.expected("`;` between two steps")
+    return tuple(steps)
+
+
+def _step(cursor: Cursor) -> syntax.Step:
+    first = cursor.token
+    items: list[syntax.Expression] = []
+    while not cursor.at(";", "}", "for", "if") and not cursor.at_end():
+        items.append(_step_item(cursor))
+    if not items:
+        raise cursor.expected("a step, such as `split i0 by 8`")
+    variables, iterable = _loop(cursor, False) if cursor.at("for") else ((), None)
+    condition = parse_expression(cursor, annotations=False) if cursor.accept("if") else None
+    return syntax.Step(cursor.span_from(first), tuple(items), variables, iterable, condition)
+
+
+def _step_item(cursor: Cursor) -> syntax.Expression:
+    """A comma, or parts that dots join."""
+    first = cursor.token
+    if cursor.accept(","):
+        return syntax.StepWord(cursor.span_from(first), ",")
+    parts = [_step_part(cursor)]
+    while cursor.accept("."):
+        parts.append(_step_part(cursor))
+    return syntax.StepValue(cursor.span_from(first), tuple(parts))
+
+
+def _step_part(cursor: Cursor) -> syntax.Expression:
+    first = cursor.token
+    if first.kind == NAME:
+        cursor.advance()
+        return syntax.StepWord(cursor.span_from(first), first.text)
+    if first.kind in (NUMBER, STRING):
+        return parse_primary(cursor)
+    if not cursor.accept("{"):
+        raise cursor.expected("a word, a loop, a number or `{expression}`")
+    inner = parse_expression(cursor)
+    if cursor.accept("..."):
+        inner = syntax.Splice(cursor.span_from(first), inner)
+    cursor.expect("}")
+    return syntax.Compute(cursor.span_from(first), inner)
 
 
 def _postfix(cursor: Cursor, first: Token, expression: syntax.Expression) -> syntax.Expression:

@@ -188,6 +188,7 @@ _PROPERTIES: Properties = {
     "check": ("checks", _check),
     "c": ("spelling", parse_spelling),
     "stages": ("stages", parse_names),
+    "step": ("step", lambda cursor: cursor.string()),
     "doc": ("doc", lambda cursor: cursor.string()),
 }
 PROPERTY_WORDS = tuple(_PROPERTIES)

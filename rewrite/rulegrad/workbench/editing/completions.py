@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rulegrad.lang.builtins import BUILTINS, NEEDS, OP_TABLE, RENDER, RULE
+from rulegrad.lang.optable import OpTable
 from rulegrad.lang.parser import DECLARATION_WORDS
 from rulegrad.lang.parser.op_table import PROPERTY_WORDS
 from rulegrad.lang.parser.rules import CLAUSE_WORDS
@@ -21,7 +22,7 @@ _NAMED = ("op", "class", "dtype", "table", "view", "function", "def", "extern")
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A word that may be written; `kind` is that of a symbol, or word, builtin or field."""
+    """A word that may be written; `kind` is that of a symbol, or word, builtin, field or step."""
 
     word: str
     kind: str
@@ -56,6 +57,9 @@ def _fitting(project: Project, name: str, before: str, head: str, line: int) -> 
         kind = asked.group(1) or asked.group(2)
         yield from (_of(symbol) for symbol in declared if symbol.kind == kind)
         return
+    if re.search(r"(^\s+|;\s*|\bsteps\s*\{\s*)\w*$", before):
+        table = OpTable.from_declarations([d for file in project.files() for d in file.declarations])
+        yield from (Completion(word, "step", form.text) for word, form in table.forms.items())
     if re.fullmatch(r"\s+\w*", before):
         words = _PROPERTIES.get(block, CLAUSE_WORDS)
         yield from (Completion(word, "word") for word in words)

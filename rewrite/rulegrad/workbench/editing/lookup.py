@@ -74,6 +74,10 @@ def meanings(project: Project, name: str, word: Word) -> list[Symbol]:
     own = list(symbols(project.file(name)))
     others = (s for file in project.files() if file.path != name for s in symbols(file))
     found = [*own, *others]
+    if re.search(r"(^|[{;])\s*$", word.before) and not word.in_head:
+        begins = re.compile(rf'^\s+step\s+"{word.text}\b', re.MULTILINE)
+        if steps := [s for s in found if s.kind == "op" and begins.search(s.text)]:
+            return steps
     if word.set_before:
         rules = _rules_named(word.text, (s for s in found if s.name == word.set_before))
         if rules:

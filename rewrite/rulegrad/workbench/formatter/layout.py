@@ -26,6 +26,7 @@ _OPERATORS = {
     "in": 10, "not": 10, "==": 10, "!=": 10, "<": 10, "<=": 10, ">": 10, ">=": 10,
     "|": 11, "^": 12, "&": 13, "<<": 14, ">>": 14, "+": 15, "-": 15, "*": 16, "/": 16, "//": 16, "%": 16,
 }  # fmt: skip
+_STEP = -1  # after the `;` of a step: each stands on a line of its own
 _IN_HEAD = (_ARROW, _STRING, _COLON)
 _LISTS = ("class", "flags", "stages", "has", "dtypes", "flag")  # properties that are names
 
@@ -175,7 +176,7 @@ class _Writer:
         broken = False
         for number, piece in enumerate(pieces):
             after = trailing if number == len(pieces) - 1 else 0
-            if not broken and self.fits(piece, after):
+            if not broken and kind != _STEP and self.fits(piece, after):
                 self.flat(piece, indent)
                 continue
             stays = number == 0 and not (inside and self._opens_line_end())
@@ -235,6 +236,8 @@ class _Writer:
 
     def _class(self, previous: Node, node: Node, inside: bool, comprehension: bool) -> int | None:
         before, text = _text(previous), _text(node)
+        if before == ";":
+            return _STEP
         if before == ",":
             return _COMMA
         if text == "for" and self._is_word(node):

@@ -97,7 +97,7 @@ class _Spacing:
 
     def _glued_before(self, number: int, word: Word, previous: Word, prefix: bool) -> bool:
         text = self._symbol(word)
-        if text in CLOSING or text in (",", "...", "?", ".", "@", ":"):
+        if text in CLOSING or text in (",", ";", "...", "?", ".", "@", ":"):
             return True
         if text == "=":
             return bool(self.brackets) and not self.brackets[-1]

@@ -1,0 +1,43 @@
+"""Schedules as text: the steps on the loops of a kernel, written and read as the op table says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rulegrad import engine
+from rulegrad._core import UOp
+from rulegrad.lang.steps import Attribute, Form
+
+
+def forms() -> dict[str, Form]:
+    """How each step is written, by its first word, in the rules that are in force."""
+    found = engine.summary()["steps"]
+    return {
+        word: Form(op, text, tuple(Attribute(*attribute) for attribute in attributes))
+        for word, (op, text, attributes) in found.items()
+    }
+
+
+def schedule_text(steps: Sequence[UOp]) -> str:
+    """Steps as text; one of an op that has no text as its node is described.
+
+    >>> from rulegrad import UOp
+    >>> step = UOp("SPLIT", (), loop=("i0", "inner"), by=8, tail="guard")
+    >>> schedule_text([step, UOp("UNROLL", (), loop=("i0", "inner", "inner"))])
+    'split i0.inner by 8 tail guard; unroll i0.inner.inner'
+    """
+    by_op = {form.op: form for form in forms().values()}
+    return "; ".join(by_op[s.op].written(s.attrs) if s.op in by_op else s.describe() for s in steps)
+
+
+def parse_schedule(text: str) -> list[UOp]:
+    """The steps that a text says, each a node. Raises RuleError, with the place in the text.
+
+    >>> steps = parse_schedule("split i0 by 8; vectorize i0.inner")
+    >>> steps[0].attrs["by"], schedule_text(steps)
+    (8, 'split i0 by 8; vectorize i0.inner')
+    """
+    from rulegrad.lang import quoted_steps  # late: reading needs the language, printing does not
+
+    engine.install_op_table()
+    return [UOp(op, (), **attributes) for op, attributes in quoted_steps.parse_schedule(text, forms())]
