@@ -241,6 +241,7 @@ def test_outline(editor: Editor, uri: str) -> None:
     found = editor.ask("textDocument/documentSymbol", textDocument={"uri": uri})
     assert [(one["name"], one["detail"]) for one in found] == [
         ("mine", "ruleset"), ("double", "def"), ("use_mine", "pass"), ("numbered", "pass"), ("all", "pipeline"),
+        ("steps_on", "def"),
     ]  # fmt: skip
     assert [child["name"] for child in found[0]["children"]] == ["mul_one", "halves"]
     assert [child["name"] for child in found[3]["children"]] == ["place", "named"]

@@ -74,7 +74,7 @@ def meanings(project: Project, name: str, word: Word) -> list[Symbol]:
     own = list(symbols(project.file(name)))
     others = (s for file in project.files() if file.path != name for s in symbols(file))
     found = [*own, *others]
-    if re.search(r"(^|[{;])\s*$", word.before) and not word.in_head:
+    if re.search(r"(^\s+|[{;]\s*)$", word.before):
         begins = re.compile(rf'^\s+step\s+"{word.text}\b', re.MULTILINE)
         if steps := [s for s in found if s.kind == "op" and begins.search(s.text)]:
             return steps
