@@ -24,6 +24,8 @@ STEPS = (
     "reorder task, i0.inner.outer",
     "stage b layout k0, i1.inner.outer, i1.inner.inner",
     "stage b layout k0 in local",
+    "stage_windows b layout k2 windows (i1.inner, k0, 2), (i2.inner, k1, 1) in local",
+    "stage_windows b layout windows (i1, k0, 1)",
 )
 RULES = """
 ruleset quoted:
@@ -31,6 +33,7 @@ ruleset quoted:
     computed: SINK(SQRT(_)) -> SCHEDULED(SINK(), steps {
             split {path} by {4 * 2} tail {tail};
             reorder {[path, path]...}, {path}.outer, i1;
+            stage_windows b layout windows ({path}, k0, {4 * 2}), ({path}.x, {path}, 1);
             unroll {path}.rest.inner})
         let path = ["i0", "inner"]
         let tail = "guard"
@@ -103,7 +106,10 @@ def test_random_steps_are_read_as_they_are_printed() -> None:
         ("split i0 by 8 unroll i0", "1:15", "`;` stands between two steps"),
         ("split i0 by {8}", "1:13", "in the steps of rule files only"),
         ("unroll i0 for i in x", "1:1", "in the steps of rule files only"),
-        ("unroll (i0)", "1:8", "expected a word, a loop, a number"),
+        ("unroll (i0)", "1:8", "expected a loop"),
+        ("reorder (i0", "1:12", "`(` is open"),
+        ("reorder (i0, )", "1:14", "expected a word, a loop, a number"),
+        ("unroll &", "1:8", "expected a word, a loop, a number"),
         ("unroll i0;; unroll i1", "1:11", "expected a step"),
         ("unroll i0 }", "1:12", "closes nothing"),
         ("reorder i0, , i1", "1:13", "expected a loop"),
@@ -126,6 +132,7 @@ def test_values_are_computed(tmp_path: Path) -> None:
     assert found(tmp_path, "SQRT") == [
         "split i0.inner by 8 tail guard",
         "reorder i0.inner, i0.inner, i0.inner.outer, i1",
+        "stage_windows b layout windows (i0.inner, k0, 8), (i0.inner.x, i0.inner, 1)",
         "unroll i0.inner.rest.inner",
     ]
 

@@ -12,7 +12,7 @@ from rulegrad.lang.diagnostics import Diagnostic, did_you_mean
 from rulegrad.lang.lexer import Source, tokenize
 from rulegrad.lang.parser.cursor import Cursor, Problem
 from rulegrad.lang.parser.expressions import parse_steps
-from rulegrad.lang.steps import KINDS, Attribute, Form
+from rulegrad.lang.steps import KINDS, Attribute, Form, Step, StepGroup, Steps, StepValue, StepWord
 from rulegrad.lang.walk import expressions_in
 
 
@@ -24,12 +24,12 @@ class StepError(Exception):
         self.diagnostic = Diagnostic("bad-step", message, span, hint)
 
 
-def as_sequence(steps: syntax.Steps, forms: Mapping[str, Form]) -> syntax.Sequence:
+def as_sequence(steps: Steps, forms: Mapping[str, Form]) -> syntax.Sequence:
     """The sequence of nodes that quoted steps are. Raises StepError."""
     return syntax.Sequence(steps.span, tuple(_included(step, node_of(step, forms)) for step in steps.steps))
 
 
-def _included(step: syntax.Step, node: syntax.Expression) -> syntax.Expression:
+def _included(step: Step, node: syntax.Expression) -> syntax.Expression:
     """The step for each item of its loop, where its condition holds."""
     if step.iterable is None and step.condition is None:
         return node
@@ -37,7 +37,7 @@ def _included(step: syntax.Step, node: syntax.Expression) -> syntax.Expression:
     return syntax.Comprehension(step.span, node, step.variables or ("_",), step.iterable or once, step.condition)
 
 
-def node_of(step: syntax.Step, forms: Mapping[str, Form]) -> syntax.Expression:
+def node_of(step: Step, forms: Mapping[str, Form]) -> syntax.Expression:
     """The node of one step, or the splice of steps that are said elsewhere. Raises StepError."""
     first = step.items[0]
     inner = _computed(first)
@@ -73,7 +73,7 @@ def parse_schedule(text: str, forms: Mapping[str, Form]) -> list[tuple[str, dict
     return [(n.op, {str(a.name): _value(a.value) for a in n.attributes}) for n in nodes if isinstance(n, syntax.OpCall)]
 
 
-def _parsed(text: str) -> tuple[syntax.Step, ...]:
+def _parsed(text: str) -> tuple[Step, ...]:
     """The steps of a text on one line. Raises Problem."""
     source = Source("schedule", "{" + text + "}")  # inside braces `;` is a sign
     tokens = tokenize(source)[0].tokens
@@ -90,7 +90,7 @@ def _parsed(text: str) -> tuple[syntax.Step, ...]:
     return steps
 
 
-def _refuse_expressions(step: syntax.Step) -> None:
+def _refuse_expressions(step: Step) -> None:
     """A text has no names that an expression could be of."""
     for x in expressions_in(step):
         if isinstance(x, syntax.Compute | syntax.Splice) or (x is step and (step.iterable or step.condition)):
@@ -103,22 +103,22 @@ def _value(x: syntax.Expression) -> Any:
 
 def _computed(item: syntax.Expression) -> syntax.Expression | None:
     """The expression in braces that an item is, if it is one."""
-    if isinstance(item, syntax.StepValue) and len(item.parts) == 1 and isinstance(item.parts[0], syntax.Compute):
+    if isinstance(item, StepValue) and len(item.parts) == 1 and isinstance(item.parts[0], syntax.Compute):
         return item.parts[0].inner
     return None
 
 
 def _word(item: syntax.Expression | None) -> str:
     """The single word, or the comma, that an item is; "" for any other."""
-    if isinstance(item, syntax.StepValue) and len(item.parts) == 1:
+    if isinstance(item, StepValue) and len(item.parts) == 1:
         item = item.parts[0]
-    return item.text if isinstance(item, syntax.StepWord) else ""
+    return item.text if isinstance(item, StepWord) else ""
 
 
 class _Reader:
     """Reads one step by its form, from left to right."""
 
-    def __init__(self, step: syntax.Step, form: Form) -> None:
+    def __init__(self, step: Step, form: Form) -> None:
         self.step = step
         self.form = form
         self.at = 0
@@ -142,6 +142,11 @@ class _Reader:
         return syntax.OpCall(self.step.span, self.form.op, tuple(attributes), ())
 
     @property
+    def words(self) -> list[str]:
+        """The words of the form that stand between fields."""
+        return [piece.word for piece in self.form.pieces[1:] if piece.word not in ("", ",")]
+
+    @property
     def item(self) -> syntax.Expression | None:
         return self.step.items[self.at] if self.at < len(self.step.items) else None
 
@@ -155,7 +160,7 @@ class _Reader:
             found = _word(item)
             span, message = item.span, f"expected {wanted}" + (f", found `{found}`" if found else "")
         if not hint and item is not None and _word(item):
-            hint = did_you_mean(_word(item), [p.word for p in self.form.pieces if p.word])
+            hint = did_you_mean(_word(item), self.words)
         raise StepError(message, span, hint or f"the step is written `{self.form.text}`")
 
     def expect(self, word: str) -> None:
@@ -166,7 +171,7 @@ class _Reader:
     def value(self, attribute: Attribute) -> syntax.Expression:
         """The value of one field."""
         item = self.item
-        if not isinstance(item, syntax.StepValue):
+        if not isinstance(item, StepValue):
             self.refuse(KINDS[attribute.type])
         found = _path(item) if attribute.type == "tuple" else _plain(item, attribute)
         if found is None:
@@ -178,13 +183,14 @@ class _Reader:
         return found
 
     def several(self) -> syntax.Sequence:
-        """The loops of a field with commas between them; `{loops...}` is several."""
+        """The loops of a field with commas between them, or none; `{loops...}` is several."""
         first, found = self.item, list[syntax.Expression]()
+        if first is None or _word(first) in self.words:
+            return syntax.Sequence(self.step.span, ())
         while True:
             item = self.item
-            inner = _computed(item) if item is not None else None
-            one = inner if isinstance(inner, syntax.Splice) else _path(item) if item is not None else None
-            if one is None or first is None or item is None:
+            one = _one_of_several(item) if item is not None else None
+            if one is None or item is None:
                 self.refuse("a loop")
             found.append(one)
             self.at += 1
@@ -197,13 +203,24 @@ def _from(first: syntax.Span, last: syntax.Span) -> syntax.Span:
     return syntax.Span(first.file, first.line, first.column, last.end_line, last.end_column)
 
 
+def _one_of_several(item: syntax.Expression) -> syntax.Expression | None:
+    """A path, `{paths...}`, or a group of paths and numbers."""
+    inner = _computed(item)
+    if isinstance(inner, syntax.Splice):
+        return inner
+    if not isinstance(item, StepGroup):
+        return _path(item)
+    parts = [_path(part) or _number(part) for part in item.items]
+    return syntax.Sequence(item.span, tuple(p for p in parts if p is not None)) if None not in parts else None
+
+
 def _path(item: syntax.Expression) -> syntax.Expression | None:
     """`i0.inner` as the path that it is; `{path}.inner` is the path in braces and more."""
-    if not isinstance(item, syntax.StepValue):
+    if not isinstance(item, StepValue):
         return None
     first, rest = item.parts[0], item.parts[1:]
-    words = [part for part in item.parts if isinstance(part, syntax.StepWord)]
-    if isinstance(first, syntax.StepWord):
+    words = [part for part in item.parts if isinstance(part, StepWord)]
+    if isinstance(first, StepWord):
         if len(words) < len(item.parts):
             return None
         return _names(item.span, words)
@@ -212,11 +229,11 @@ def _path(item: syntax.Expression) -> syntax.Expression | None:
     return syntax.Infix(item.span, "+", first, _names(item.span, words)) if rest else first
 
 
-def _names(span: syntax.Span, words: list[syntax.StepWord]) -> syntax.Sequence:
+def _names(span: syntax.Span, words: list[StepWord]) -> syntax.Sequence:
     return syntax.Sequence(span, tuple(syntax.Literal(word.span, word.text) for word in words))
 
 
-def _plain(item: syntax.StepValue, attribute: Attribute) -> syntax.Expression | None:
+def _plain(item: StepValue, attribute: Attribute) -> syntax.Expression | None:
     """A number, a word, or what is computed in braces."""
     if len(item.parts) != 1:
         return None
@@ -224,6 +241,11 @@ def _plain(item: syntax.StepValue, attribute: Attribute) -> syntax.Expression | 
     if isinstance(part, syntax.Compute):
         return None if isinstance(part.inner, syntax.Splice) else part
     if attribute.type == "str":
-        return syntax.Literal(part.span, part.text) if isinstance(part, syntax.StepWord) else None
+        return syntax.Literal(part.span, part.text) if isinstance(part, StepWord) else None
+    return _number(item)
+
+
+def _number(item: syntax.Expression) -> syntax.Expression | None:
+    part = item.parts[0] if isinstance(item, StepValue) and len(item.parts) == 1 else None
     is_number = isinstance(part, syntax.Literal) and isinstance(part.value, int) and not isinstance(part.value, bool)
     return part if is_number else None

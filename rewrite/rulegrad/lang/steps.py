@@ -1,15 +1,18 @@
 """The text of a step of a schedule, as the op table's `step` lines say it: `split {loop} by {by} tail {tail}`.
 
 Printing and reading both follow from that line and from the declarations of the op's attributes. A path of a loop is
-written with dots, `i0.inner`, a field `{loops...}` is several with commas between them; a word and its field may be
-left out where the attribute has a default.
+written with dots, `i0.inner`, a field `{loops...}` is several with commas between them, where `(i0, k0, 2)` is one
+item of several parts; a word and its field may be left out where the attribute has a default.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rulegrad.lang import syntax
 
 if TYPE_CHECKING:
     from rulegrad.lang.optable import OpTable
@@ -17,6 +20,47 @@ if TYPE_CHECKING:
 _PIECE: Final = re.compile(r"\s*(?:\{(?P<field>\w+)(?P<several>\.\.\.)?\}|(?P<word>[A-Za-z_]\w*|,)|(?P<other>\S))")
 #: What attributes of a step can be, and how messages call their values.
 KINDS: Final = {"tuple": "a loop", "int": "a number", "str": "a word"}
+
+
+@dataclass(frozen=True, slots=True)
+class StepWord(syntax.Expression):
+    """A word of a step, a part of a loop's name, or a comma."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepValue(syntax.Expression):
+    """`i0.inner`, `8`, `{column}.inner`, `{loops...}`: parts that dots join, each a word, a literal or `{e}`."""
+
+    parts: tuple[syntax.Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepGroup(syntax.Expression):
+    """`(i1.inner, k0, 2)`: values that are one item among several."""
+
+    items: tuple[syntax.Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step(syntax.Expression):
+    """One step as it is written: values, words among them, and commas; or a Splice of steps from elsewhere.
+
+    `STEP for a, b in iterable if condition`: the step for each item; `STEP if condition`: the step or none.
+    """
+
+    items: tuple[syntax.Expression, ...]
+    variables: tuple[str, ...] = ()
+    iterable: syntax.Expression | None = None
+    condition: syntax.Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Steps(syntax.Expression):
+    """`steps {split i0 by 8; unroll i0.inner}`: these nodes, as the op table's `step` lines say."""
+
+    steps: tuple[Step, ...]
 
 
 class Attribute(NamedTuple):
@@ -91,7 +135,8 @@ class Form(NamedTuple):
             if self.may_be_left_out(number) and _is_default(self.attribute(pieces[number + 1].field), values):
                 number += 2
                 continue
-            text += word if word == "," else f" {_shown(values[field], several) if field else word}"
+            shown = _shown(values[field], several) if field else word
+            text += shown if word == "," or not shown else f" {shown}"
             number += 1
         return text.strip()
 
@@ -101,9 +146,12 @@ def _is_default(attribute: Attribute | None, values: Mapping[str, object]) -> bo
 
 
 def _shown(value: object, several: bool) -> str:
-    if several and isinstance(value, Sequence):
-        return ", ".join(_shown(one, False) for one in value)
-    return ".".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    if not isinstance(value, tuple):
+        return str(value)
+    if not several and all(isinstance(part, str) for part in value):
+        return ".".join(value)
+    items = ", ".join(_shown(part, False) for part in value)
+    return items if several else f"({items})"
 
 
 def forms_of(table: OpTable) -> dict[str, Form]:

@@ -200,40 +200,6 @@ class Conditional(Expression):
     otherwise: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class StepWord(Expression):
-    """A word of a step, a part of a loop's name, or a comma."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class StepValue(Expression):
-    """`i0.inner`, `8`, `{column}.inner`, `{loops...}`: parts that dots join, each a word, a literal or `{e}`."""
-
-    parts: tuple[Expression, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Step(Expression):
-    """One step as it is written: values, words among them, and commas; or a Splice of steps from elsewhere.
-
-    `STEP for a, b in iterable if condition`: the step for each item; `STEP if condition`: the step or none.
-    """
-
-    items: tuple[Expression, ...]
-    variables: tuple[str, ...] = ()
-    iterable: Expression | None = None
-    condition: Expression | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Steps(Expression):
-    """`steps {split i0 by 8; unroll i0.inner}`: these nodes, as the op table's `step` lines say."""
-
-    steps: tuple[Step, ...]
-
-
 # A field of a text: its expression, a modifier or "", and what stands between the items of a sequence (else None).
 Field = tuple[Expression, str, str | None]
 

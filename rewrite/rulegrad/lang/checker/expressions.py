@@ -36,6 +36,7 @@ from rulegrad.lang.checker.world import World
 from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.lang.optable import INFIX_OPS, SWAPPED_OPS
 from rulegrad.lang.quoted_steps import StepError, as_sequence
+from rulegrad.lang.steps import Steps
 from rulegrad.lang.walk import parts_of
 
 DTYPE_FIELDS = ("bits", "mantissa", "exponent", "bias", "min", "max")
@@ -89,7 +90,7 @@ class ExpressionChecker:
             self._sources(expression.items)
         elif isinstance(expression, syntax.Fold):
             self._fold(expression)
-        elif isinstance(expression, syntax.Steps):
+        elif isinstance(expression, Steps):
             self._steps(expression)
         elif isinstance(expression, syntax.Capture):
             message = "`name@pattern` stands in patterns only"
@@ -339,10 +340,10 @@ class ExpressionChecker:
         self.check(fold.op)
         self.check(fold.sequence)
 
-    def _steps(self, steps: syntax.Steps) -> None:
+    def _steps(self, steps: Steps) -> None:
         for step in steps.steps:
             try:
-                written = as_sequence(syntax.Steps(step.span, (step,)), self.world.table.forms)
+                written = as_sequence(Steps(step.span, (step,)), self.world.table.forms)
             except StepError as error:
                 found = error.diagnostic
                 self.world.report(found.code, found.message, found.span, found.hint)

@@ -15,6 +15,7 @@ from rulegrad.lang.compiler.scope import Binding, Emitter, problem, with_names
 from rulegrad.lang.compiler.texts import compile_text
 from rulegrad.lang.optable import INFIX_OPS, SWAPPED_OPS
 from rulegrad.lang.quoted_steps import as_sequence
+from rulegrad.lang.steps import Steps
 
 MOST_ARGUMENTS = 16  # of a built-in function
 
@@ -48,7 +49,7 @@ def _dispatch(e: Emitter, x: syntax.Expression, build: bool) -> int:
             return _sequence(e, x.items, build, x.span)
         case syntax.Comprehension():
             return _sequence(e, (x,), build, x.span)
-        case syntax.Steps():
+        case Steps():
             return compile_expression(e, as_sequence(x, e.library.table.forms), True)
         case syntax.SetLiteral():
             return _set(e, x)

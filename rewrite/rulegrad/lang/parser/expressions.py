@@ -12,6 +12,7 @@ from rulegrad.lang import syntax
 from rulegrad.lang.lexer import NAME, NUMBER, STRING, SYMBOL, Token, number_value
 from rulegrad.lang.parser.cursor import Cursor
 from rulegrad.lang.parser.names import parse_annotated
+from rulegrad.lang.steps import Step, StepGroup, Steps, StepValue, StepWord
 
 MAX_DEPTH = 40
 MAX_OPERATORS = 250
@@ -269,7 +270,7 @@ def _call(
     cursor.expect(")")
     span = cursor.span_from(name)
     if is_op:
-        arguments = tuple(syntax.Splice(a.span, a) if isinstance(a, syntax.Steps) else a for a in arguments)
+        arguments = tuple(syntax.Splice(a.span, a) if isinstance(a, Steps) else a for a in arguments)
         return syntax.OpCall(span, name.text, attributes, arguments)
     return syntax.Call(span, name.text, arguments)
 
@@ -366,15 +367,15 @@ def _loop(cursor: Cursor, annotations: bool) -> tuple[tuple[str, ...], syntax.Ex
     return tuple(variables), _operand(cursor, 1, annotations)
 
 
-def _steps(cursor: Cursor, first: Token) -> syntax.Steps:
+def _steps(cursor: Cursor, first: Token) -> Steps:
     """The rest of `steps {split i0 by 8; unroll i0.inner}`."""
     cursor.expect("{")
     steps = parse_steps(cursor)
     cursor.expect("}")
-    return syntax.Steps(cursor.span_from(first), steps)
+    return Steps(cursor.span_from(first), steps)
 
 
-def parse_steps(cursor: Cursor) -> tuple[syntax.Step, ...]:
+def parse_steps(cursor: Cursor) -> tuple[Step, ...]:
     """Steps with `;` between them, up to a `}` or the end."""
     steps = []
     while not (cursor.at("}") or cursor.at_end()):
@@ -386,7 +387,7 @@ def parse_steps(cursor: Cursor) -> tuple[syntax.Step, ...]:
     return tuple(steps)
 
 
-def _step(cursor: Cursor) -> syntax.Step:
+def _step(cursor: Cursor) -> Step:
     first = cursor.token
     items: list[syntax.Expression] = []
     while not cursor.at(";", "}", "for", "if") and not cursor.at_end():
@@ -395,25 +396,31 @@ def _step(cursor: Cursor) -> syntax.Step:
         raise cursor.expected("a step, such as `split i0 by 8`")
     variables, iterable = _loop(cursor, False) if cursor.at("for") else ((), None)
     condition = parse_expression(cursor, annotations=False) if cursor.accept("if") else None
-    return syntax.Step(cursor.span_from(first), tuple(items), variables, iterable, condition)
+    return Step(cursor.span_from(first), tuple(items), variables, iterable, condition)
 
 
 def _step_item(cursor: Cursor) -> syntax.Expression:
-    """A comma, or parts that dots join."""
+    """A comma, a group in parentheses, or parts that dots join."""
     first = cursor.token
     if cursor.accept(","):
-        return syntax.StepWord(cursor.span_from(first), ",")
+        return StepWord(cursor.span_from(first), ",")
+    if cursor.accept("("):
+        items = [_step_item(cursor)]
+        while cursor.accept(","):
+            items.append(_step_item(cursor))
+        cursor.expect(")")
+        return StepGroup(cursor.span_from(first), tuple(items))
     parts = [_step_part(cursor)]
     while cursor.accept("."):
         parts.append(_step_part(cursor))
-    return syntax.StepValue(cursor.span_from(first), tuple(parts))
+    return StepValue(cursor.span_from(first), tuple(parts))
 
 
 def _step_part(cursor: Cursor) -> syntax.Expression:
     first = cursor.token
     if first.kind == NAME:
         cursor.advance()
-        return syntax.StepWord(cursor.span_from(first), first.text)
+        return StepWord(cursor.span_from(first), first.text)
     if first.kind in (NUMBER, STRING):
         return parse_primary(cursor)
     if not cursor.accept("{"):

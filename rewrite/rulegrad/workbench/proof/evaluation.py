@@ -12,6 +12,7 @@ from rulegrad.lang import syntax
 from rulegrad.lang.builtins import BUILTINS, RULE, TAKES_NODES
 from rulegrad.lang.compiler import in_order
 from rulegrad.lang.quoted_steps import as_sequence
+from rulegrad.lang.steps import Steps
 from rulegrad.workbench.proof import arithmetic
 from rulegrad.workbench.proof.builtins import call_builtin
 from rulegrad.workbench.proof.dtypes import op_of
@@ -80,7 +81,7 @@ class Evaluation(Operations):
                 return self._items(items, names, build)
             case syntax.Comprehension():
                 return self._items((x,), names, build)
-            case syntax.Steps():
+            case Steps():
                 return self.evaluate(as_sequence(x, self.library.table.forms), names, True)
             case syntax.Conditional():
                 return self._conditional(x, names, build)
