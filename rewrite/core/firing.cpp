@@ -123,8 +123,16 @@ void Firer::fail(uint32_t rule, Node* n, const std::string& what) const {
   throw RewriteError("rule " + with_place(rule) + " on " + brief(n) + ": " + what + look_further(program_.rules[rule], what));
 }
 
+// Whether it stands in a kernel, where shapes are the lanes of vectors.
+static bool is_of_kernel(Node* n) {
+  for (Node* below : toposort({n}))
+    if (!(op_info(below->op).stages & 1)) return true;
+  return false;
+}
+
 void Firer::check_shape(uint32_t rule, Node* before, Node* after) const {
   const Shape *a = shape_of(before), *b = shape_of(after);
+  if (a->rank == 1 && b->rank == 0 && is_of_kernel(before)) return;  // the same in all lanes
   if (a->rank != b->rank || !std::equal(a->dims, a->dims + a->rank, b->dims)) fail(rule, before, "it changes the shape");
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rulegrad._core import verify
 from rulegrad.errors import GraphError, RewriteError
 from rulegrad.ir import UOp
 from rulegrad.workbench.analysis.findings import Findings, head, one_line
@@ -35,8 +36,13 @@ def _differs(findings: Findings, subject: Subject, node: UOp, found: UOp) -> boo
         message = f"`{subject.rule.name}` changes the dtype from {node.dtype} to {found.dtype}"
         findings.report("dtype-changed", message, span, "a template must have the dtype of what it replaces", notes)
         return True
-    if found.shape != node.shape:
+    if found.shape != node.shape and not _is_same_in_all_lanes(node, found):
         message = f"`{subject.rule.name}` changes the shape from {node.shape} to {found.shape}"
         findings.report("shape-changed", message, span, "a template must have the shape of what it replaces", notes)
         return True
     return False
+
+
+def _is_same_in_all_lanes(node: UOp, found: UOp) -> bool:
+    """Whether a scalar replaces a vector: in a kernel, where shapes are the lanes of vectors."""
+    return len(node.shape) == 1 and found.shape == () and bool(verify(node, "tensor"))

@@ -22,6 +22,10 @@ from rulegrad.workbench.diagnosis.samples import Samples, place_of, sample
 #: Relative difference that reordering a kernel's float operations may make.
 TOLERANCE = 1e-3
 
+#: What makes the reductions of a kernel that has vectors, copies or registers statements, in order.
+_TO_STATEMENTS = ("finish_schedule", "vectors", "nest", "accumulate")
+_OF_VECTORS = ("RAMP", "LOAD_VECTOR", "STORE_VECTOR")
+
 Meaning = list[Array]
 
 
@@ -50,6 +54,8 @@ def runner(graph: UOp) -> Callable[[Sequence[Array]], Meaning]:
 
 
 def _runner(graph: UOp) -> Callable[[Sequence[Array]], Meaning]:
+    if graph.op == "SCHEDULED":  # it means what its kernel means, whatever steps are still to be taken
+        graph = graph.src[0]
     roots = graph.src if graph.op == "SINK" else (graph,)
     try:
         if any(as_dtype(root.dtype).kind == "void" for root in roots):
@@ -68,9 +74,12 @@ def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]],
         order = np.argsort([store.src[0].attrs["slot"] for store in stores])
         return lambda arrays: [values(_Contents(arrays).of)[place] for place in order]
     nodes = graph.toposort()
-    # registers, or memory that a loop reads again after it has changed it
-    if any(node.op == "AFTER" or (node.op == "BUFFER" and node.attrs["space"] == "register") for node in nodes):
+    # registers, memory that a loop reads again after it has changed it, or vectors
+    if any(node.op in ("AFTER", *_OF_VECTORS) or (node.op == "BUFFER" and _is_register(node)) for node in nodes):
         try:
+            if any(node.op in ("REDUCE", "LABEL") for node in nodes):
+                for name in _TO_STATEMENTS:
+                    graph, _ = engine.program().rewrite(name, graph)
             ordered = engine.program().order("linearize", graph)
         except RewriteError as error:  # a reduction that is not a statement yet
             raise NotComparableError(error.problem) from None
@@ -87,6 +96,10 @@ def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]],
         return [copies[slot] for slot in slots if slot < len(copies)]
 
     return run
+
+
+def _is_register(buffer: UOp) -> bool:
+    return buffer.attrs["space"] in ("register", "vector")
 
 
 def contents(node: UOp, arrays: Sequence[Array]) -> Array:

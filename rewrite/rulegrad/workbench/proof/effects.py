@@ -24,7 +24,11 @@ from rulegrad.ir.dtype import DType, as_dtype
 
 STORAGE = ("BUFFER", "PARAM")
 LOOPS = ("RANGE", "SPECIAL")
-EFFECTS = frozenset(("STORE", "UPDATE", "END", "SINK", "BARRIER", "GROUP", "SEGMENTS", "AFTER", "LOAD", "SPECIAL"))
+COUNTERS = ("RANGE", "RAMP")  # what the loops of a form count with
+LANE = ("LANE",)  # the lane of a vector that is computed: lanes are computed one after the other
+_VECTORS = ("LOAD_VECTOR", "STORE_VECTOR", "LANE", "BROADCAST", "ACROSS", "STACK", "RAMP")
+_OF_KERNELS = ("STORE", "UPDATE", "END", "SINK", "BARRIER", "GROUP", "SEGMENTS", "AFTER", "LOAD", "SPECIAL")
+EFFECTS = frozenset((*_OF_KERNELS, "SCHEDULED", *_VECTORS))
 
 Key = tuple[Any, ...]
 Memory = dict[Key, Array]
@@ -49,7 +53,9 @@ def loop_key(node: UOp) -> Key:
     """Which loop a counter counts, whatever its dtype."""
     if node.op == "SPECIAL":
         return ("SPECIAL", node.attrs["axis"])
-    return ("RANGE", node.attrs["id"])
+    if node.op == "RAMP":
+        return LANE
+    return ("RANGE", node.attrs["id"], node.attrs["path"])
 
 
 def view(memory: Memory, node: UOp) -> Array:
@@ -73,11 +79,15 @@ class Run:
             case "SINK" | "BARRIER" | "GROUP" | "SEGMENTS":
                 for source in node.src:
                     self.effect(source)
+            case "SCHEDULED":
+                self.effect(node.src[0])
             case "END":
                 for _ in self.over(node.src[1:]):
                     self.effect(node.src[0])
             case "STORE" | "UPDATE":
                 self._store(node)
+            case "STORE_VECTOR":
+                self._store_vector(node)
             case "AFTER":
                 for source in node.src[1:]:
                     self._once(source)
@@ -86,19 +96,58 @@ class Run:
             case _:
                 raise NoMeaningError(f"{node.op} is not an effect")
 
-    def over(self, loops: tuple[UOp, ...]) -> Iterator[None]:
-        """Every combination of the values of some loops, the last one fastest."""
+    def over(self, forms: Sequence[UOp]) -> Iterator[None]:
+        """Every combination of the values of some loops, the last one fastest.
+
+        A loop may be a form of counters: it runs for all their values, where it is not INVALID.
+        """
+        either = next((node for form in forms for node in self._parts(form) if node.op == "EITHER"), None)
+        if either is not None:
+            for number in range(len(either.src)):
+                self.loops["EITHER", either] = number
+                yield from self.over(forms)
+            del self.loops["EITHER", either]
+            return
+        loops = dict.fromkeys(node for form in forms for node in self._parts(form) if node.op in (*LOOPS, *COUNTERS))
         keys = [loop_key(loop) for loop in loops]
         before = {key: self.loops[key] for key in keys if key in self.loops}
         for values in itertools.product(*(self._turns(loop) for loop in loops)):
             self.loops.update(zip(keys, values))
-            yield
+            if all(form.op in LOOPS or self._is_met(form) for form in forms):
+                yield
         for key in keys:
             self.loops.pop(key, None)
         self.loops.update(before)
 
+    def _parts(self, form: UOp) -> Iterator[UOp]:
+        """The nodes of a form; of one form after the other only those of the chosen one, if one is chosen."""
+        chosen = self.loops.get(("EITHER", form))
+        if chosen is None:
+            yield form
+        for source in () if form.op in (*LOOPS, *COUNTERS) else form.src if chosen is None else (form.src[chosen],):
+            yield from self._parts(source)
+
+    def _is_met(self, form: UOp) -> bool:
+        try:
+            self.value(form)
+        except InvalidError:
+            return False
+        return True
+
+    def _lanes(self, count: int) -> Iterator[int]:
+        """The lanes of a vector, one after the other."""
+        before = self.loops.get(LANE)
+        for lane in range(count):
+            self.loops[LANE] = lane
+            yield lane
+        self.loops.pop(LANE)
+        if before is not None:
+            self.loops[LANE] = before
+
     def _turns(self, loop: UOp) -> Sequence[int]:
         """The values of a loop's counter: of a segment the one turn that this work-item makes, if it makes any."""
+        if loop.op == "RAMP":
+            return range(loop.attrs["lanes"])
         if not loop.src or loop.src[0].op != "SEGMENT":
             return range(extent(loop))
         turns, only = loop.src[0].src
@@ -113,6 +162,11 @@ class Run:
 
     def _store(self, node: UOp) -> None:
         target, value = node.src[:2]
+        count = max(math.prod(source.shape) for source in (value, *target.src[1:], *node.src[2:]))
+        if target.op == "INDEX" and count > 1 and LANE not in self.loops:  # a vector
+            for _ in self._lanes(count):
+                self._store(node)
+            return
         if len(node.src) > 2 and not self.value(node.src[2]):
             return
         if target.op == "INDEX":
@@ -130,6 +184,22 @@ class Run:
         else:
             raise NoMeaningError(f"a store into {target.op}")
 
+    def _store_vector(self, node: UOp) -> None:
+        """The lanes that are counted, if the gate is true; all are computed before one is stored."""
+        if len(node.src) > 3 and not self.value(node.src[3]):
+            return
+        lanes = node.attrs["lanes"] if len(node.src) < 3 else min(node.attrs["lanes"], int(self.value(node.src[2])))
+        values = [self.value(node.src[1]) for _ in self._lanes(lanes)]
+        for lane, value in enumerate(values):
+            array, place = self._behind(node.src[0], lane)
+            array[place] = value
+
+    def _behind(self, address: UOp, lane: int) -> tuple[Array, tuple[int, ...]]:
+        """The memory of an address, and the place that is so many elements behind it."""
+        if address.op == "INDEX":
+            return self._memory(address.src[0]), self._place(address, lane)
+        return self._memory(address), (lane,)
+
     def _memory(self, node: UOp) -> Array:
         if node.op == "AFTER":
             self.effect(node)
@@ -138,9 +208,11 @@ class Run:
             raise NoMeaningError(f"{node.op} is not a memory")
         return view(self.memory, node)
 
-    def _place(self, node: UOp) -> tuple[int, ...]:
+    def _place(self, node: UOp, behind: int = 0) -> tuple[int, ...]:
+        """The indices of an address, or of the element so many behind it."""
         array = self._memory(node.src[0])
-        found = tuple(int(self.value(i)) for i in node.src[1:])
+        *others, last = (int(self.value(i)) for i in node.src[1:])
+        found = (*others, last + behind)
         if len(found) != array.ndim or any(not 0 <= i < n for i, n in zip(found, array.shape)):
             raise NoMeaningError("an index out of bounds")
         return found
@@ -151,6 +223,8 @@ class Run:
         """The value of a node with a shape."""
         if not node.shape and _has_effects(node):
             return np.asarray(self.value(node), as_dtype(node.dtype).numpy)
+        if len(node.shape) == 1 and any(inner.op in _VECTORS for inner in node.toposort()):
+            return np.asarray([self.value(node) for _ in self._lanes(node.shape[0])], as_dtype(node.dtype).numpy)
         for inner in node.toposort():
             if inner.op == "AFTER":
                 self.effect(inner)
@@ -163,8 +237,12 @@ class Run:
         """The value of a scalar, where the loops are."""
         if node.op == "CONST":
             return node.attrs["value"]
-        if node.op in LOOPS:
+        if node.op in (*LOOPS, *COUNTERS):
             return self.loops[loop_key(node)]
+        if node.op == "EITHER":
+            return self.value(node.src[self.loops["EITHER", node]])
+        if node.op in _VECTORS:
+            return self._of_vector(node)
         if node.op == "INVALID":
             raise InvalidError
         if node.op == "WHERE":
@@ -185,6 +263,27 @@ class Run:
             return _plain(self._memory(node)[()], node.dtype)
         sources = [np.asarray(self.value(s), as_dtype(s.dtype).numpy) for s in node.src]
         return _plain(evaluators().evaluate(node.op, node.dtype, sources)[()], node.dtype)
+
+    def _of_vector(self, node: UOp) -> Any:
+        """One lane of a vector, or what is made of its lanes."""
+        if node.op == "STACK":
+            return self.value(node.src[self.loops[LANE]])
+        if node.op == "BROADCAST":
+            return self.value(node.src[0])
+        if node.op == "LOAD_VECTOR":
+            last = int(self.value(node.src[1])) - 1 if len(node.src) > 1 else node.attrs["lanes"]
+            array, place = self._behind(node.src[0], min(self.loops[LANE], last))
+            return _plain(array[place], node.dtype)
+        (count,) = node.src[0].shape
+        values = [self.value(node.src[0]) for _ in self._lanes(count)]
+        if node.op == "LANE":
+            return values[node.attrs["at"]]
+        first = node.attrs["first"]
+        values = values[first : first + (node.attrs["count"] or count)]
+        result = values[0]
+        for value in values[1:]:
+            result = _combined(node.attrs["op"], result, value, node.dtype)
+        return result
 
     def _load(self, node: UOp) -> Any:
         address = node.src[0]
