@@ -26,7 +26,7 @@ STORAGE = ("BUFFER", "PARAM")
 LOOPS = ("RANGE", "SPECIAL")
 COUNTERS = ("RANGE", "RAMP")  # what the loops of a form count with
 LANE = ("LANE",)  # the lane of a vector that is computed: lanes are computed one after the other
-_VECTORS = ("LOAD_VECTOR", "STORE_VECTOR", "LANE", "BROADCAST", "ACROSS", "STACK", "RAMP")
+_VECTORS = ("LOAD_VECTOR", "LOAD_LANES", "STORE_VECTOR", "LANE", "BROADCAST", "ACROSS", "STACK", "RAMP")
 _OF_KERNELS = ("STORE", "UPDATE", "END", "SINK", "BARRIER", "GROUP", "SEGMENTS", "AFTER", "LOAD", "SPECIAL")
 EFFECTS = frozenset((*_OF_KERNELS, "SCHEDULED", *_VECTORS))
 
@@ -270,6 +270,12 @@ class Run:
             return self.value(node.src[self.loops[LANE]])
         if node.op == "BROADCAST":
             return self.value(node.src[0])
+        if node.op == "LOAD_LANES":
+            address, otherwise, first, last, gate = node.src
+            if not (self.value(gate) and self.value(first) <= self.loops[LANE] < self.value(last)):
+                return self.value(otherwise)
+            array, place = self._behind(address, self.loops[LANE])
+            return _plain(array[place], node.dtype)
         if node.op == "LOAD_VECTOR":
             last = int(self.value(node.src[1])) - 1 if len(node.src) > 1 else node.attrs["lanes"]
             array, place = self._behind(node.src[0], min(self.loops[LANE], last))
