@@ -277,8 +277,8 @@ class Run:
             array, place = self._behind(address, self.loops[LANE])
             return _plain(array[place], node.dtype)
         if node.op == "LOAD_VECTOR":
-            last = int(self.value(node.src[1])) - 1 if len(node.src) > 1 else node.attrs["lanes"]
-            array, place = self._behind(node.src[0], min(self.loops[LANE], last))
+            most = int(self.value(node.src[1])) - 1 if len(node.src) > 1 else node.attrs["lanes"]
+            array, place = self._behind(node.src[0], min(self.loops[LANE], most))
             return _plain(array[place], node.dtype)
         (count,) = node.src[0].shape
         values = [self.value(node.src[0]) for _ in self._lanes(count)]
