@@ -93,7 +93,7 @@ def test_the_usage_is_printed(arguments: list[str], capsys: pytest.CaptureFixtur
         main(["why", *arguments])
     assert end.value.code == 2
     assert (
-        "usage: python -m rulegrad why [options] {RULE | --fusion NODE} [SCRIPT argument ...]"
+        "usage: python -m rulegrad why [options] {RULE | --fusion NODE | --schedule KERNEL} [SCRIPT argument ...]"
         in capsys.readouterr().err
     )
 

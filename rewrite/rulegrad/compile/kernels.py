@@ -11,6 +11,7 @@ from rulegrad.compile.estimate import estimate
 from rulegrad.config import config
 from rulegrad.config import on_change as on_setting
 from rulegrad.engine import watching
+from rulegrad.engine.schedules import CHOOSES, described
 from rulegrad.errors import DtypeError, RewriteError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
@@ -53,11 +54,20 @@ def _compile(graphs: list[UOp], target: str, source: bool) -> list[Kernel]:
     steps = [name for name in engine.pipeline("kernel") if name not in ("isolate", "number")]
     indexed = _lower(graphs, graphs, steps, target, "kernel")
     stage, name = ("program", "program") if source else ("kernel", "interpreted")
-    programs = _lower(graphs, indexed, engine.pipeline(name), target, stage)
-    kernels = [_kernel(*stages, target, source) for stages in zip(graphs, indexed, programs, strict=True)]
+    before, after = _around_choice(engine.pipeline(name))
+    scheduled = _lower(graphs, indexed, before, target, stage)
+    programs = _lower(graphs, scheduled, after, target, stage)
+    stages = zip(graphs, indexed, scheduled, programs, strict=True)
+    kernels = [_kernel(*nodes, target, source) for nodes in stages]
     for graph, kernel in zip(graphs, kernels, strict=True):
         watching.tell_kernel(graph, kernel, target)
     return kernels
+
+
+def _around_choice(steps: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """The passes up to the one that gives a kernel its schedule, which is told of, and those that follow."""
+    cut = 1 + steps.index(CHOOSES) if CHOOSES in steps else 0
+    return steps[:cut], steps[cut:]
 
 
 def _require_flags(graph: UOp) -> None:
@@ -70,7 +80,7 @@ def _require_flags(graph: UOp) -> None:
             )
 
 
-def _kernel(graph: UOp, indexed: UOp, program: UOp, target: str, source: bool) -> Kernel:
+def _kernel(graph: UOp, indexed: UOp, scheduled: UOp, program: UOp, target: str, source: bool) -> Kernel:
     if source:
         _require_dtypes(indexed, program, target)
     slots, program_slots = (1 + max(_slots(stage)) for stage in (graph, program))
@@ -85,7 +95,7 @@ def _kernel(graph: UOp, indexed: UOp, program: UOp, target: str, source: bool) -
     runs = indexed if source else program
     return Kernel(
         name, runs, text, grid, group, slots, flops, nbytes,
-        local_bytes=local_bytes, maps=maps, checks_indices=checks_indices,
+        local_bytes=local_bytes, maps=maps, checks_indices=checks_indices, schedule=described(scheduled),
     )  # fmt: skip
 
 
@@ -152,6 +162,8 @@ def _require_arithmetic(program: UOp, target: str) -> None:
 
 def _lower(graphs: list[UOp], before: list[UOp], steps: Sequence[str], target: str, stage: str) -> list[UOp]:
     """Runs passes on kernels in parallel; one by one where each is looked at, as the settings say."""
+    if not steps:
+        return before
     if not engine.is_looked_at():
         return engine.run_all(before, steps, target)
     results = []

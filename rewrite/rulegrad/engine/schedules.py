@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from rulegrad import engine
 from rulegrad._core import UOp
 from rulegrad.lang.steps import Attribute, Form
+
+CHOOSES: Final = "choose_schedule"  # the pass that gives a kernel its schedule
 
 
 def forms() -> dict[str, Form]:
@@ -28,6 +31,19 @@ def schedule_text(steps: Sequence[UOp]) -> str:
     """
     by_op = {form.op: form for form in forms().values()}
     return "; ".join(by_op[s.op].written(s.attrs) if s.op in by_op else s.describe() for s in steps)
+
+
+def described(scheduled: UOp) -> str:
+    """The tactic of a kernel with a schedule and its steps, "rows: bind i0 to thread"; "" for another kernel.
+
+    >>> from rulegrad import UOp
+    >>> described(UOp("SCHEDULED", (UOp("SINK", ()), *parse_schedule("bind i0 to thread")), tactic="rows"))
+    'rows: bind i0 to thread'
+    """
+    if scheduled.op != "SCHEDULED":
+        return ""
+    tactic, steps = scheduled.attrs["tactic"], schedule_text(scheduled.src[1:])
+    return f"{tactic}: {steps}" if steps else tactic
 
 
 def parse_schedule(text: str) -> list[UOp]:

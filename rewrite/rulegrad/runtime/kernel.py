@@ -40,7 +40,8 @@ class Kernel:
     `slots` is the number of buffers it takes: PARAM slot k is the k-th handle of a launch. `flops` and
     `nbytes` are what one launch computes and moves, for the profile; `user_line` is where the user asked;
     `local_bytes` is the local memory of a work-group that a launch has to ask for; `maps` are further arguments, after
-    the buffers. The last slot of a kernel that `checks_indices` is for its flags.
+    the buffers; `schedule` is the tactic and its steps, as text. The last slot of a kernel that `checks_indices` is for
+    its flags.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Kernel:
     local_bytes: int = 0
     maps: tuple[TensorMap, ...] = ()
     checks_indices: bool = False
+    schedule: str = ""
 
 
 def sources_of(kernels: Sequence[Kernel]) -> list[str]:

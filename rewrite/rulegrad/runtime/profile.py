@@ -41,6 +41,7 @@ class KernelRecord:
     nbytes: int  #: bytes that it reads and writes
     source: str
     user_line: str  #: where the user asked for it: "file.py:12"
+    schedule: str = ""  #: the tactic that its loops run by, and the steps: "rows: bind i0 to thread; split k0 by 64"
 
     @property
     def gflops(self) -> float:
@@ -65,7 +66,7 @@ class KernelRecord:
 
     def __str__(self) -> str:
         """The line of DEBUG=2."""
-        place = f"  {self.user_line}" if self.user_line else ""
+        place = "".join(f"  {text}" for text in (self.user_line, self.schedule) if text)
         return (
             f"*** {self.number:5d}  {self.name:<40s} {self.device:<9s} {_duration(self.seconds):>9s} "
             f"{self.gflops:8.2f} GFLOP/s {self.gigabytes_per_second:7.2f} GB/s{place}"
@@ -197,7 +198,7 @@ def record_launch(kernel: Kernel, device: str, start: float, seconds: float) -> 
         _count += 1
         record = KernelRecord(
             _count, kernel.name, device, start, seconds, kernel.flops, kernel.nbytes,
-            kernel.source, kernel.user_line,
+            kernel.source, kernel.user_line, kernel.schedule,
         )  # fmt: skip
         for one in _active:
             one.kernels.append(record)

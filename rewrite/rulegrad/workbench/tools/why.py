@@ -4,9 +4,12 @@ python -m rulegrad why nested --graph g.txt --at %37 --pass symbolic
 python -m rulegrad why index_division.nested train.py --epochs 1     every graph of a script, with its arguments
 python -m rulegrad why nested < g.txt                                a graph in the text form, from the standard input
 python -m rulegrad why --fusion %7 train.py                          why the schedule stores the value of a node, or not
+python -m rulegrad why --schedule KERNEL train.py                    how the loops of a kernel run, and why so
+python -m rulegrad why --schedule train.py                           the same for all kernels of a script
 
-RULE is SET.RULE, or RULE where one set has it. The exit status is 0 when the rule fires on a node that is asked about
-(when the value is stored), 1 when it does not, 2 for a question that cannot be answered.
+KERNEL is a kernel's name, as DEBUG=2 prints it, or a part of it. RULE is SET.RULE, or RULE where one set has it. The
+exit status is 0 when the rule fires on a node that is asked about (the value is stored, a kernel has a schedule), 1
+when it does not, 2 for a question that cannot be answered.
 """
 
 from __future__ import annotations
@@ -25,10 +28,11 @@ from rulegrad.ir import UOp
 from rulegrad.runtime import devices
 from rulegrad.workbench.explaining import Explanation, Subject, explain
 from rulegrad.workbench.explaining.fusion import explain_fusion
+from rulegrad.workbench.explaining.schedules import ScheduleExplanation, ScheduleRecording, explain_schedule
 from rulegrad.workbench.explaining.script import Recording, run_script
 
 __all__ = ["Explanation", "explain", "main"]
-_WITH_VALUE = ("--fusion", "--graph", "--at", "--pass", "--target", "--most")
+_WITH_VALUE = ("--fusion", "--schedule", "--graph", "--at", "--pass", "--target", "--most")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -37,6 +41,8 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if options.fusion is not None:
             return _fusion(options)
+        if options.schedule is not None:
+            return _schedule(options)
         explanation = _explained(options)
     except RulegradError as error:
         print(f"rulegrad why: {error}", file=sys.stderr)
@@ -62,6 +68,35 @@ def _fusion(options: argparse.Namespace) -> int:
         head = f"graph {number}: " if len(found) > 1 else ""
         print(f"{head}{one}" + (f"\n\n{graph}" if options.show else ""))
     return 0 if any(one.stored for one in found) else 1
+
+
+def _schedule(options: argparse.Namespace) -> int:
+    """Prints the schedules of kernels; 0 when one has steps, 1 when none has."""
+    found = _schedules(options)
+    if options.json:
+        print(json.dumps([dataclasses.asdict(one) for one in found], indent=2))
+    else:
+        print("\n\n".join(map(str, found)))
+    return 0 if any(one.schedule for one in found) else 1
+
+
+def _schedules(options: argparse.Namespace) -> list[ScheduleExplanation]:
+    if options.script is None and options.graph is not None:
+        engine.install_op_table()
+        graph = _graph(options.graph)
+        return [explain_schedule(graph, options.target or devices.target_of(devices.default()))]
+    kernel, script = (options.schedule, options.script) if options.script else ("", options.schedule)
+    away = contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext()
+    recording = ScheduleRecording()
+    with recording, away:
+        problem = run_script(script, options.arguments)
+    if problem:
+        print(f"rulegrad why: the script failed: {problem}", file=sys.stderr)
+    found = recording.explained(kernel, options.target)
+    if not found:
+        names = ", ".join(dict.fromkeys(recording.names.values())) or "none"
+        raise GraphError(f"the script has no kernel {kernel or 'with loops'}; its kernels are: {names}")
+    return found
 
 
 def _scheduled(options: argparse.Namespace) -> list[tuple[UOp, str]]:
@@ -113,12 +148,15 @@ def _graph(file: str | None) -> UOp:
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         "python -m rulegrad why",
-        usage="%(prog)s [options] {RULE | --fusion NODE} [SCRIPT argument ...]",
+        usage="%(prog)s [options] {RULE | --fusion NODE | --schedule KERNEL} [SCRIPT argument ...]",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("rule", metavar="RULE", nargs="?", help="the rule; what follows a SCRIPT is the script's")
     parser.add_argument("--fusion", metavar="NODE", help="instead of a RULE: why the value of a node is stored, or not")
+    parser.add_argument(
+        "--schedule", metavar="KERNEL", help="instead of a RULE: the schedule of a kernel, or of a SCRIPT's"
+    )
     parser.add_argument("--graph", metavar="FILE", help="a graph in the text form, instead of a script")
     parser.add_argument("--at", metavar="NODE", help="the node, by its number in the printed text: %%37 or 37")
     parser.add_argument("--pass", dest="pass_name", metavar="PASS", help="the pass; else every one that has the rule")
@@ -128,7 +166,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of text")
     ours, script = _split(arguments)
     options = parser.parse_args(ours)
-    if options.rule is None and options.fusion is None:
+    if options.rule is None and options.fusion is None and options.schedule is None:
         parser.error("the following arguments are required: RULE")
     if script and options.graph is not None:
         parser.error("give a script or --graph FILE, not both")
@@ -139,7 +177,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Our arguments, and the script's: from the second non-option on, or the first where no RULE is given."""
     at = names = 0
-    wanted = 1 if any(one.startswith("--fusion") for one in arguments) else 2
+    wanted = 1 if any(one.startswith(("--fusion", "--schedule")) for one in arguments) else 2
     while at < len(arguments):
         one = arguments[at]
         if not one.startswith("-") or one == "-":

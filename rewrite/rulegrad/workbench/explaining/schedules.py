@@ -1,0 +1,151 @@
+"""Which schedule a kernel has, in words: the one that was chosen, the other candidates, and what stopped the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rulegrad import engine
+from rulegrad.engine.schedules import CHOOSES, described
+from rulegrad.ir import UOp
+from rulegrad.lang import syntax
+from rulegrad.workbench.explaining.explanation import Spot
+from rulegrad.workbench.explaining.question import Question
+from rulegrad.workbench.explaining.runs import Subject
+from rulegrad.workbench.explaining.script import Recording
+
+if TYPE_CHECKING:
+    from rulegrad._core import Inside
+    from rulegrad.engine.watching import PassRun
+    from rulegrad.runtime.kernel import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A schedule that a rule proposes. cost: by which the pass compares; nanoseconds by the rule's estimate."""
+
+    rule: str
+    place: str
+    cost: float | None
+    taken: bool
+    schedule: str  # the tactic and its steps
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A rule that proposed nothing: its first false test, where that stands, and the names in it."""
+
+    rule: str
+    place: str
+    message: str
+    spot: Spot | None = None
+    names: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleExplanation:
+    """The schedule of one kernel: "" where no rule proposed one."""
+
+    kernel: str
+    target: str | None
+    schedule: str
+    candidates: tuple[Candidate, ...]
+    refusals: tuple[Refusal, ...]
+
+    def __str__(self) -> str:
+        tactic, _, steps = self.schedule.partition(": ")
+        target = f" for {self.target}" if self.target else ""
+        said = f"by {tactic}:" if steps else f"{tactic}, without steps" if tactic else "no rule gives it a schedule"
+        lines = [f"{self.kernel}{target}: {said}", *(f"    {step}" for step in steps.split("; ") if step)]
+        if self.candidates:
+            lines.append("  candidates:")
+        for one in self.candidates:
+            cost = "no cost" if one.cost is None else f"{one.cost:,.0f} ns"
+            lines.append(f"    {cost:>20s}  {one.rule} ({one.place}){', taken' if one.taken else ''}")
+            if not one.taken and one.schedule:
+                lines.append(f"    {'':20s}    {one.schedule}")
+        if self.refusals:
+            lines.append("  do not apply:")
+        for refusal in self.refusals:
+            lines.append(f"    {refusal.rule} ({refusal.place}): {refusal.message}")
+            lines += [f"      {line}" for line in str(refusal.spot).split("\n")[1:] if refusal.spot is not None]
+            if refusal.names:
+                lines.append("      with " + ", ".join(f"{name} = {value}" for name, value in refusal.names.items()))
+        return "\n".join(lines)
+
+
+class ScheduleRecording(Recording):
+    """What the pass that gives schedules did on each kernel of what runs inside a `with` block."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.chosen: list[tuple[PassRun, Sequence[Inside]]] = []
+        self.names: dict[UOp, str] = {}
+
+    def ran(self, run: PassRun) -> None:
+        super().ran(run)
+        if run.name == CHOOSES:
+            inside = [one for change in run.changes for one in change.inside] or list(run.remaining)
+            self.chosen.append((run, inside))
+
+    def compiled(self, graph: UOp, kernel: Kernel, target: str) -> None:
+        self.names[graph] = kernel.name
+
+    def explained(self, kernel: str, target: str | None) -> list[ScheduleExplanation]:
+        """The kernels whose names contain `kernel`, each once."""
+        wanted: dict[tuple[str, UOp], tuple[PassRun, Sequence[Inside]]] = {}
+        for run, inside in self.chosen:
+            name = self.names.get(run.part.kernel, "a kernel") if run.part.kernel is not None else "a kernel"
+            if kernel in name and target in (None, run.target):
+                wanted[name, run.before] = run, inside
+        refused = _Refusals()
+        return [
+            _told(name, run.target, run.before, run.after, inside, refused)
+            for (name, _), (run, inside) in wanted.items()
+        ]
+
+
+def explain_schedule(graph: UOp, target: str) -> ScheduleExplanation:
+    """The schedule of a kernel's graph as its pass gets it. Raises RuleError for an unknown target."""
+    after, information = engine.run(graph, CHOOSES, target, True)
+    inside = [one for round_ in information["inside"] for one in round_] or information["remaining"]
+    return _told("the graph", target, graph, after, inside, _Refusals())
+
+
+def _told(
+    name: str, target: str | None, before: UOp, after: UOp, inside: Sequence[Inside], refused: _Refusals
+) -> ScheduleExplanation:
+    found = tuple(_candidates(inside))
+    proposed = {one.rule for one in found}
+    refusals = tuple(one for one in refused.of(Subject(before, CHOOSES, target)) if one.rule not in proposed)
+    return ScheduleExplanation(name, target, described(after), found, refusals)
+
+
+def _candidates(inside: Sequence[Inside]) -> Iterator[Candidate]:
+    """Those of the first round, the cheapest first; what the graph itself costs is none."""
+    ours = [one for one in inside if one["rule"]]
+    for one in sorted(ours, key=lambda one: (one["cost"] is None, one["cost"] or 0)):
+        schedule = described(one["after"]) if one["after"] is not None else ""
+        yield Candidate(one["rule"], one["place"], one["cost"], one["verdict"] == "taken", schedule)
+
+
+class _Refusals:
+    """Asks each rule of the pass why it does not fire; a rule is compiled once for all kernels."""
+
+    def __init__(self) -> None:
+        declared = [d for d in engine.loaded().sources.declarations() if isinstance(d, syntax.Pass)]
+        (choosing,) = [one for one in declared if one.name == CHOOSES]
+        self.questions = [Question(f"{CHOOSES}.{rule.name}", None, CHOOSES, 3) for rule in choosing.rules]
+
+    def of(self, subject: Subject) -> Iterator[Refusal]:
+        for question in self.questions:
+            told = question.answered([subject])
+            answer = next((one for one in told.answers if one.at and not one.fires), None)
+            if answer is not None:
+                yield Refusal(told.rule, told.place, answer.message, answer.spot, answer.names)
+            elif not told.fires:
+                yield Refusal(told.rule, told.place, told.summary, told.spot)
+
+
+__all__ = ["Candidate", "Refusal", "ScheduleExplanation", "ScheduleRecording", "explain_schedule"]
