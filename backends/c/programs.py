@@ -50,23 +50,41 @@ static inline void free_at(void **variable) { free(*variable); }
 /* Vectors are the compilers' own types, which gcc and clang share. In memory only their elements are aligned. */
 #define VECTOR(T, N) T __attribute__((vector_size((N) * sizeof(T))))
 #define VECTOR_AT(T, N, p) (((struct __attribute__((packed, may_alias)) { VECTOR(T, N) v; } *)(p))->v)
+/* The lanes first <= k < last of 16 with four bytes each are read and written by one instruction where there is one. */
+#ifdef __AVX512F__
+#define IS_MASKED(T, N) (sizeof(T) == 4 && (N) == 16)
+static inline unsigned below(int count) { return count <= 0 ? 0 : count >= 16 ? 0xffff : (1u << count) - 1; }
+static inline __attribute__((always_inline)) void load_masked(void *v, const void *p, int first, int last) {
+  *(VECTOR(float, 16) *)v = __builtin_ia32_loadups512_mask(p, *(VECTOR(float, 16) *)v, below(last) & ~below(first));
+}
+static inline __attribute__((always_inline)) void store_masked(void *p, const void *v, int last) {
+  __builtin_ia32_storeups512_mask(p, *(VECTOR(float, 16) *)v, below(last));
+}
+#else
+#define IS_MASKED(T, N) 0
+static inline void load_masked(void *v, const void *p, int first, int last) {}
+static inline void store_masked(void *p, const void *v, int last) {}
+#endif
 #define LOAD_FIRST(T, N, p, count) ({ \\
   const T *p_ = (p); int c_ = (count); VECTOR(T, N) v_; \\
   if (c_ >= N) v_ = VECTOR_AT(T, N, p_); \\
+  else if (IS_MASKED(T, N)) { v_ = p_[c_ - 1] - (VECTOR(T, N)){}; load_masked(&v_, p_, 0, c_); } \\
   else for (int l_ = 0; l_ < N; l_++) v_[l_] = p_[l_ < c_ ? l_ : c_ - 1]; \\
   v_; })
 #define LOAD_LANES(T, N, p, other, first, last, gate) ({ \\
-  const T *p_ = (p); int f_ = (first), c_ = (gate) ? (last) : 0; VECTOR(T, N) v_; \\
-  if (f_ <= 0 && c_ >= N) v_ = VECTOR_AT(T, N, p_); \\
-  else for (int l_ = 0; l_ < N; l_++) v_[l_] = f_ <= l_ && l_ < c_ ? p_[l_] : (other); \\
+  const T *p_ = (p); int f_ = (first), c_ = (gate) ? (last) : 0; VECTOR(T, N) v_ = (T)(other) - (VECTOR(T, N)){}; \\
+  if (IS_MASKED(T, N)) load_masked(&v_, p_, f_, c_); \\
+  else if (f_ <= 0 && c_ >= N) v_ = VECTOR_AT(T, N, p_); \\
+  else for (int l_ = 0; l_ < N; l_++) if (f_ <= l_ && l_ < c_) v_[l_] = p_[l_]; \\
   v_; })
 #define STORE_FIRST(T, N, p, v, count) ({ \\
   T *p_ = (p); VECTOR(T, N) v_ = (v); int c_ = (count); \\
   if (c_ >= N) VECTOR_AT(T, N, p_) = v_; \\
+  else if (IS_MASKED(T, N)) store_masked(p_, &v_, c_); \\
   else for (int l_ = 0; l_ < c_; l_++) p_[l_] = v_[l_]; })
 #define SELECT(T, M, N, m, a, b) ({ \\
   VECTOR(M, N) m_ = __builtin_convertvector(m, VECTOR(M, N)); \\
-  VECTOR(T, N) a_ = (VECTOR(T, N)){} + (a), b_ = (VECTOR(T, N)){} + (b); \\
+  VECTOR(T, N) a_ = (a) - (VECTOR(T, N)){}, b_ = (b) - (VECTOR(T, N)){}; \\
   (VECTOR(T, N))(((VECTOR(M, N))a_ & m_) | ((VECTOR(M, N))b_ & ~m_)); })
 typedef void (*part_function)(void **, long long, long long);
 static void (*rulegrad_run)(part_function, void **, long long, long long);
