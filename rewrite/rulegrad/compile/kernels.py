@@ -11,7 +11,7 @@ from rulegrad.compile.estimate import estimate
 from rulegrad.config import config
 from rulegrad.config import on_change as on_setting
 from rulegrad.engine import watching
-from rulegrad.engine.schedules import CHOOSES, described
+from rulegrad.engine.schedules import CHOOSES, described, schedule_text
 from rulegrad.errors import DtypeError, RewriteError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
@@ -82,6 +82,7 @@ def _require_flags(graph: UOp) -> None:
 
 def _kernel(graph: UOp, indexed: UOp, scheduled: UOp, program: UOp, target: str, source: bool) -> Kernel:
     if source:
+        _require_steps_taken(program, _name(indexed, 0))
         _require_dtypes(indexed, program, target)
     slots, program_slots = (1 + max(_slots(stage)) for stage in (graph, program))
     checks_indices = program_slots > slots  # the flags come after the buffers of the graph
@@ -97,6 +98,18 @@ def _kernel(graph: UOp, indexed: UOp, scheduled: UOp, program: UOp, target: str,
         name, runs, text, grid, group, slots, flops, nbytes,
         local_bytes=local_bytes, maps=maps, checks_indices=checks_indices, schedule=described(scheduled),
     )  # fmt: skip
+
+
+def _require_steps_taken(program: UOp, name: str) -> None:
+    """Raises RewriteError for a step of a schedule that no rule took: it is legal, or it is not for this kernel."""
+    for node in program.toposort():
+        if node.op == "SCHEDULED":
+            paths = sorted({".".join(n.attrs["path"]) for n in program.toposort() if n.op == "RANGE"} - {""})
+            raise RewriteError(
+                f"the step `{schedule_text(node.src[1:2])}` does not apply to the kernel {name}, "
+                f"which has the loops {', '.join(paths) or 'none'}\n"
+                "    look further: python -m rulegrad why steps SCRIPT says which guard of its rule stopped it"
+            )
 
 
 def _slots(graph: UOp) -> list[int]:

@@ -24,7 +24,8 @@ TOLERANCE = 1e-3
 
 #: What makes the reductions of a kernel that has vectors, copies or registers statements, in order.
 _TO_STATEMENTS = ("finish_schedule", "vectors", "nest", "accumulate")
-_OF_VECTORS = ("RAMP", "LOAD_VECTOR", "STORE_VECTOR")
+_OF_VECTORS = ("RAMP", "LOAD_VECTOR", "LOAD_LANES", "STORE_VECTOR", "LANE", "BROADCAST", "ACROSS")
+_LOWERED = ("REDUCE", "LABEL", "RAMP", "ACROSS")
 
 Meaning = list[Array]
 
@@ -77,7 +78,7 @@ def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]],
     # registers, memory that a loop reads again after it has changed it, or vectors
     if any(node.op in ("AFTER", *_OF_VECTORS) or (node.op == "BUFFER" and _is_register(node)) for node in nodes):
         try:
-            if any(node.op in ("REDUCE", "LABEL") for node in nodes):
+            if any(node.op in _LOWERED for node in nodes):
                 for name in _TO_STATEMENTS:
                     graph, _ = engine.program().rewrite(name, graph)
             ordered = engine.program().order("linearize", graph)

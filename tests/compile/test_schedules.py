@@ -1,0 +1,263 @@
+"""Schedules: random steps on random kernels mean what the kernels mean, every size of every tail, steps that are refused, kernels that overwrite."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rulegrad import Tensor, engine
+from rulegrad.compile import compile_graph
+from rulegrad.compile.kernels import forget_kernels
+from rulegrad.engine.schedules import parse_schedule, schedule_text
+from rulegrad.errors import RewriteError
+from rulegrad.ir import UOp
+from rulegrad.workbench.diagnosis.comparing import Comparison
+from rulegrad.workbench.diagnosis.meaning import NotComparableError
+
+RULES = Path(engine.__file__).parents[3] / "rules" / "loops"
+TAILS = ("exact", "guard", "clamp", "peel")
+CLOSING = ("END", "REDUCE")
+#: What is said of loops that steps have made stand inside each other: it is an error, not a wrong program.
+NO_ORDER = "would each stand inside the other"
+Build = Callable[..., Tensor]
+
+#: name -> shapes of what is read, and the result
+KERNELS: dict[str, tuple[tuple[tuple[int, ...], ...], Build]] = {
+    "elementwise": (((3, 11), (3, 11)), lambda x, y: x * 2 + y),
+    "transposed": (((11, 3), (3, 11)), lambda x, y: x.T + y),
+    "row sums": (((3, 11),), lambda x: x.sum(1)),
+    "row maxima": (((3, 11),), lambda x: x.max(1)),
+    "column sums": (((5, 9),), lambda x: x.sum(0)),
+    "product": (((5, 7), (7, 9)), lambda x, y: x @ y),
+    "product of turned operands": (((7, 5), (9, 7)), lambda x, y: x.T @ y.T),
+    "product and more": (((5, 7), (7, 9), (5, 9)), lambda x, y, z: (x @ y + z).relu()),
+    "two reductions": (((4, 10),), lambda x: x.sum(1) + x.max(1)),
+}
+
+
+def kernel(name: str) -> UOp:
+    """The kernel with names for its loops."""
+    shapes, build = KERNELS[name]
+    tensors = [Tensor(np.ones(shape, np.float32), device="numpy").realize() for shape in shapes]
+    (found,) = compile_graph([build(*tensors).uop], "c")
+    passes = engine.pipeline("program")
+    return engine.run_all([found.graph], passes[: passes.index("name_loops") + 1], "c")[0]
+
+
+def scheduled(graph: UOp, text: str) -> UOp:
+    """The graph after the steps; a SCHEDULED is left where one does not apply."""
+    return engine.rewrite(UOp("SCHEDULED", (graph, *parse_schedule(text))), "apply_schedule", "c")
+
+
+def loops(graph: UOp) -> dict[str, int]:
+    """The extents of the loops, by path."""
+    found = (node for node in graph.toposort() if node.op == "RANGE")
+    return {".".join(node.attrs["path"]): node.src[0].attrs["value"] for node in found}
+
+
+def labelled(graph: UOp) -> UOp:
+    """The graph with a name for what its first read gives."""
+    load = next(node for node in graph.toposort() if node.op == "LOAD")
+    made: dict[UOp, UOp] = {}
+    for node in graph.toposort():
+        built = node.replace([made[source] for source in node.src])
+        made[node] = UOp("LABEL", (built,), name="a") if node == load else built
+    return made[graph]
+
+
+def random_step(graph: UOp, r: random.Random) -> str:
+    known = loops(graph)
+    loop = r.choice(sorted(known))
+    match r.choice(("split", "split", "split", "fuse", "unroll", "vectorize", "bind", "reorder", "stage")):
+        case "split":
+            return f"split {loop} by {r.randint(2, 5)} tail {r.choice(TAILS)}"
+        case "fuse":
+            return f"fuse {loop}, {r.choice(sorted(known))} as both{r.randint(0, 9)}"
+        case "unroll" if known[loop] <= 6:
+            return f"unroll {loop}"
+        case "vectorize" if known[loop] <= 12:
+            return f"vectorize {loop}"
+        case "bind" if loop.startswith("i"):
+            return f"bind {loop} to thread"
+        case "reorder":
+            ended = sorted({".".join(p.attrs["path"]) for n in graph.toposort() if n.op == "END" for p in n.src[1:]})
+            return f"reorder {', '.join(r.sample(ended, len(ended)))}" if ended else f"unroll {loop}"
+        case "stage":
+            return f"stage a layout {', '.join(r.sample(sorted(known), min(2, len(known))))}"
+        case _:
+            return f"split {loop} by 2 tail guard"
+
+
+def require_one_place(graph: UOp) -> None:
+    """Every loop is closed in one place: by effects or by reductions, and never inside itself."""
+    closers: dict[UOp, set[str]] = {}
+    for node in graph.toposort():
+        if node.op in CLOSING:
+            for loop in node.src[1:]:
+                closers.setdefault(loop, set()).add(node.op)
+                assert loop in node.src[0].ranges or loop not in closed_below(node.src[0]), loop
+    assert not [loop for loop, ops in closers.items() if len(ops) > 1]
+
+
+def closed_below(node: UOp) -> set[UOp]:
+    return {loop for below in node.toposort() if below.op in CLOSING for loop in below.src[1:]}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("seed", range(6))
+def test_random_schedules(name: str, seed: int) -> None:
+    """After each step, and lowered to a program, the kernel computes what it did."""
+    r = random.Random(f"{name} {seed}")
+    start = labelled(kernel(name))
+    comparison = Comparison(start)
+    wanted = comparison.meanings(start)
+    graph, taken = start, list[str]()
+
+    def require_same(after: UOp) -> None:
+        assert not comparison.different(wanted, after), "; ".join(taken)
+
+    for _ in range(6):
+        step = random_step(graph, r)
+        after = scheduled(graph, step)
+        if after.op == "SCHEDULED":  # it does not apply
+            continue
+        taken.append(step)
+        require_one_place(after)
+        try:
+            require_same(after)
+        except NotComparableError as error:
+            assert NO_ORDER in str(error), "; ".join(taken)
+            return
+        graph = after
+        if not loops(graph):
+            break
+    passes = engine.pipeline("program")
+    require_same(engine.run_all([graph], passes[passes.index("finish_schedule") :], "c")[0])
+
+
+@pytest.mark.parametrize("tail", TAILS)
+@pytest.mark.parametrize("extent", [1, 3, 4, 5, 8])
+@pytest.mark.parametrize("build", [lambda x: x * 2, lambda x: x.sum(1), lambda x: x.max(1)], ids=["all", "sum", "max"])
+def test_tails(tail: str, extent: int, build: Build) -> None:
+    """Parts of four of 1, 3, 4, 5 and 8: it is refused where it says nothing, and right elsewhere."""
+    (found,) = compile_graph([build(Tensor(np.ones((2, extent), np.float32), device="numpy").realize()).uop], "c")
+    passes = engine.pipeline("program")
+    graph = engine.run_all([found.graph], passes[: passes.index("name_loops") + 1], "c")[0]
+    extents = loops(graph)
+    loop = next((path for path, size in sorted(extents.items()) if size == extent and path != "i0"), "")
+    if extent == 1:
+        assert not loop  # a loop of one iteration is none
+        return
+    after = scheduled(graph, f"split {loop} by 4 tail {tail}")
+    adds = any(node.attrs.get("op") == "ADD" for node in graph.toposort() if node.op == "REDUCE")
+    refused = (tail == "exact" and extent % 4) or (tail == "clamp" and (extent < 4 or adds))
+    assert (after.op == "SCHEDULED") == bool(refused)
+    if not refused:
+        comparison = Comparison(graph)
+        assert not comparison.different(comparison.meanings(graph), after)
+
+
+@pytest.mark.parametrize("width", [1, 2, 7, 8, 9, 15, 16, 17, 32, 33])
+def test_values_on_c(device: str, width: int) -> None:
+    """What the tactics choose, around the lanes of a vector."""
+    random_numbers = np.random.default_rng(width)
+    x, y = (random_numbers.uniform(-1, 1, shape).astype(np.float32) for shape in ((9, width), (width, width + 1)))
+    a, b = (Tensor(array, device=device).realize() for array in (x, y))
+    for found, wanted in (
+        (a @ b, x @ y),
+        (b.T @ a.T, (x @ y).T),
+        (a.sum(1), x.sum(1)),
+        (a.max(0), x.max(0)),
+        ((a @ b + 1).relu(), np.maximum(x @ y + 1, 0)),
+        (a.softmax(1), np.exp(x) / np.exp(x).sum(1, keepdims=True)),
+    ):
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [5, 17, 33])
+def test_kernels_that_overwrite_what_they_read(device: str, size: int) -> None:
+    x = np.random.default_rng(size).uniform(0.5, 1, (size, size)).astype(np.float32)
+
+    def assigned(change: Callable[[Tensor, Tensor], Tensor]) -> Any:
+        target, other = (Tensor(x.copy(), device=device).realize() for _ in range(2))
+        target.assign(change(target, other))
+        return target.numpy()
+
+    powers = np.exp(x)
+    for change, wanted in (
+        (lambda t, b: t.softmax(1), powers / powers.sum(1, keepdims=True)),
+        (lambda t, b: t @ b + t, x @ x + x),
+        (lambda t, b: t * 2 + b @ b, x * 2 + x @ x),
+        (lambda t, b: t / t.sum(0).reshape(1, size), x / x.sum(0)),
+        (lambda t, b: t + t.sum(1).reshape(size, 1), x + x.sum(1, keepdims=True)),
+    ):
+        np.testing.assert_allclose(assigned(change), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_what_overwrites_is_not_clamped_or_copied() -> None:
+    """An element would be computed twice, the second time from what it is already; a copy would be old."""
+    at = UOp("INDEX", (UOp("PARAM", (), "float32", slot=0, shape=(9,)), loop := named("i0", 9)))
+    value = UOp("LABEL", (UOp("LOAD", (at,)),), name="x")
+    graph = UOp("SINK", (UOp("END", (UOp("STORE", (at, value + value)), loop)),))
+    assert scheduled(graph, "split i0 by 4 tail clamp").op == "SCHEDULED"
+    assert scheduled(graph, "stage x layout i0").op == "SCHEDULED"
+    assert scheduled(graph, "split i0 by 4 tail guard").op == "SINK"
+
+
+def named(name: str, extent: int) -> UOp:
+    return UOp("RANGE", (UOp.const(extent, "index"),), id=0, kind="output", path=(name,))
+
+
+REFUSED = {
+    "split i9 by 4": "split i9 by 4",  # no such loop
+    "split i1 by 4": "split i1 by 4",  # 11 is no multiple of 4
+    "unroll i1; unroll i1": "unroll i1",  # it is gone
+    "fuse i0, k0 as both": "fuse i0, k0 as both",
+    "stage c layout i1": "stage c layout i1",
+    "split i1 by 4 tail peel; unroll i1.rest; unroll i1.middle": "unroll i1.middle",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_a_step_that_does_not_apply_is_an_error(text: str, tmp_path: Path) -> None:
+    rules = tmp_path / "mine.rules"
+    rules.write_text(
+        "pass mine rewrite walk:\n"
+        "    mine: k@SINK(END(x, rs...)) -> SCHEDULED(k, steps {" + text + "})\n"
+        "remove choose_schedule from program\n"
+        "insert mine before apply_schedule in program\n"
+    )
+    x = Tensor(np.ones((3, 11), np.float32), device="numpy").realize()
+    try:
+        with engine.load_rules(rules), pytest.raises(RewriteError, match=re.escape(f"the step `{REFUSED[text]}`")):
+            compile_graph([(x * 2).uop], "c")
+    finally:
+        forget_kernels()
+
+
+def test_steps_on_parts_that_are_none_do_nothing() -> None:
+    """What a split of whole parts leaves over has no loop; steps on it are taken."""
+    graph = kernel("row sums")
+    after = scheduled(graph, "split i0 by 3 tail peel; unroll i0.outer; unroll i0.rest; vectorize i0.inner")
+    assert after.op == "SINK"
+    comparison = Comparison(graph)
+    assert not comparison.different(comparison.meanings(graph), after)
+
+
+def test_no_rule_numbers_loops_by_hand() -> None:
+    """A loop that a step or a tactic makes has a path; an id would be one of a table that everybody must know."""
+    numbered = re.compile(r"RANGE\[id=(?!0,)")
+    for name in ("steps", "tactics"):
+        lines = (RULES / f"{name}.rules").read_text().splitlines()
+        assert [line.strip() for line in lines if numbered.search(line)] == [], name
+
+
+def test_a_schedule_is_text() -> None:
+    text = "split i0 by 8 tail guard; fuse i0.outer, i1 as task; bind task to thread; vectorize i0.inner"
+    assert schedule_text(parse_schedule(text)) == text
