@@ -82,6 +82,11 @@ static inline void store_masked(void *p, const void *v, int last) {}
   if (c_ >= N) VECTOR_AT(T, N, p_) = v_; \\
   else if (IS_MASKED(T, N)) store_masked(p_, &v_, c_); \\
   else for (int l_ = 0; l_ < c_; l_++) p_[l_] = v_[l_]; })
+#define EACH(T, N, f, x) ({ \\
+  VECTOR(T, N) x_ = (x), r_; for (int l_ = 0; l_ < N; l_++) r_[l_] = f(x_[l_]); r_; })
+#define EACH_PAIR(T, N, f, x, y) ({ \\
+  VECTOR(T, N) x_ = (x) - (VECTOR(T, N)){}, y_ = (y) - (VECTOR(T, N)){}, r_; \\
+  for (int l_ = 0; l_ < N; l_++) r_[l_] = f(x_[l_], y_[l_]); r_; })
 #define SELECT(T, M, N, m, a, b) ({ \\
   VECTOR(M, N) m_ = __builtin_convertvector(m, VECTOR(M, N)); \\
   VECTOR(T, N) a_ = (a) - (VECTOR(T, N)){}, b_ = (b) - (VECTOR(T, N)){}; \\
