@@ -99,12 +99,9 @@ def test_a_rule_of_a_user_fixes_a_schedule(tmp_path: Path) -> None:
 def test_a_step_that_does_not_apply_is_named(tmp_path: Path) -> None:
     path = tmp_path / "mine.rules"
     path.write_text(MINE.replace("split k0 by 32;", "split i0 by 4; split k0 by 10;"), encoding="utf-8")
-    with (
-        engine.load_rules(path),
-        pytest.raises(RewriteError, match="the schedule `sums` of the kernel reduce_8") as error,
-    ):
+    problem = "`split k0 by 10` does not apply to the kernel reduce_8"
+    with engine.load_rules(path), pytest.raises(RewriteError, match=problem):
         sums()
-    assert "`split k0 by 10`; the loops there are: i0.inner of 4, i0.outer of 2, k0 of 64" in str(error.value)
 
 
 def test_a_tactic_is_forbidden(tmp_path: Path) -> None:
