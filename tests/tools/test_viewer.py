@@ -168,7 +168,9 @@ def test_the_whole_graph_before_and_after_a_firing(opened: Browser) -> None:
 def test_every_pass_can_be_replayed(opened: Browser, trace: Trace) -> None:
     """The page's graph after all firings of a pass is the graph that the pass left."""
     passes = "viewer.model.data.passes.filter(pass => pass.kind !== 'reverse')"
-    assert opened.run(f"{passes}.filter(pass => !viewer.model.replays(pass)).map(pass => pass.name)") == []
+    # of a choose pass the page shows the graphs before and after it
+    replayed = f"{passes}.filter(pass => !pass.kind.startsWith('choose'))"
+    assert opened.run(f"{replayed}.filter(pass => !viewer.model.replays(pass)).map(pass => pass.name)") == []
     ends = opened.run(f"{passes}.map(pass => viewer.model.graphAfter(pass, pass.fired).roots[0])")
     assert ends == [one.after for one in trace.passes if one.part.pipeline != "gradients"]
 

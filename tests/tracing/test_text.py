@@ -17,14 +17,14 @@ def test_a_small_trace(small: Trace) -> None:
         "    #1 algebra.zero  rules/kernel/algebra.rules:LINE\n"
         "        # x + 0 == x; x | 0 == x; x ^ 0 == x\n"
         "        zero[f: {ADD, XOR, OR}, T: IntBool]: f(x:T, 0) -> x\n"
-        '        %1 = RANGE[id=0, kind="output"]:index(4)\n'
+        '        %1 = RANGE[id=0, kind="output", path=()]:index(4)\n'
         "      - %2 = CONST[value=0]:index()\n"
         "      - %3 = ADD:index(%1, 0)\n"
         "      %3 -> %1\n"
         "    #2 algebra.one  rules/kernel/algebra.rules:LINE\n"
         "        # x * 1 == x; x / 1 == x; x ** 1 == x\n"
         "        one[f: {MUL, DIV, FLOORDIV, TRUNCDIV, POW}]: f(x, 1) -> x\n"
-        '        %1 = RANGE[id=0, kind="output"]:index(4)\n'
+        '        %1 = RANGE[id=0, kind="output", path=()]:index(4)\n'
         "      - %4 = CONST[value=1]:index()\n"
         "      - %6 = MUL:index(%1, 1)\n"
         "      %6 -> %1"
