@@ -20,7 +20,7 @@ from rulegrad.ir import UOp
 from rulegrad.workbench.diagnosis.comparing import Comparison
 from rulegrad.workbench.diagnosis.meaning import NotComparableError
 
-RULES = Path(engine.__file__).parents[3] / "rules" / "loops"
+RULES = Path(__file__).parents[2] / "rules" / "loops"
 TAILS = ("exact", "guard", "clamp", "peel")
 CLOSING = ("END", "REDUCE")
 #: What is said of loops that steps have made stand inside each other: it is an error, not a wrong program.

@@ -245,6 +245,8 @@ class Run:
             return self._of_vector(node)
         if node.op == "INVALID":
             raise InvalidError
+        if node.op == "LABEL":
+            return self.value(node.src[0])
         if node.op == "WHERE":
             return self.value(node.src[1] if self.value(node.src[0]) else node.src[2])
         if node.op == "LOAD":
@@ -280,6 +282,8 @@ class Run:
             most = int(self.value(node.src[1])) - 1 if len(node.src) > 1 else node.attrs["lanes"]
             array, place = self._behind(node.src[0], min(self.loops[LANE], most))
             return _plain(array[place], node.dtype)
+        if not node.src[0].shape:  # a scalar that stands for a vector
+            return self.value(node.src[0])
         (count,) = node.src[0].shape
         values = [self.value(node.src[0]) for _ in self._lanes(count)]
         if node.op == "LANE":

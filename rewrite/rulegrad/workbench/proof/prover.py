@@ -16,6 +16,7 @@ from rulegrad.errors import RuleError, RulegradError
 from rulegrad.lang import syntax
 from rulegrad.workbench.proof import counterexamples
 from rulegrad.workbench.proof.derivatives import gradient_functions, test_gradient
+from rulegrad.workbench.proof.lines import on_values
 from rulegrad.workbench.proof.programs import TEXT, Entry, Rules
 from rulegrad.workbench.proof.testing import Difference, Tester, Trial
 
@@ -83,8 +84,18 @@ class Workbench:
         if not trial.fired:
             if proof.vacuous:
                 return _made(entry, "vacuous", "its guard holds for nothing that its pattern matches")
-            return _made(entry, "untested", f"it fired on none of {trial.tried} graphs")
+            return self._lines(entry) or _made(entry, "untested", f"it fired on none of {trial.tried} graphs")
         return _made(entry, "tested", f"on {_graphs(trial)}{proof.partly}")
+
+    def _lines(self, entry: Entry) -> Outcome | None:
+        """Of a rule that fires on no graph without its target: its test lines, on values."""
+        cases = [c for c in self.rules.tests.cases if c.rule is entry.rule]
+        found = [(case, on_values(self.rules.tests, case)) for case in cases]
+        for case, outcome in found:
+            if outcome.kind == "differ":
+                return _made(entry, "failed", f"its test line {case.place} {outcome.how}")
+        agree = sum(outcome.kind == "agree" for _, outcome in found)
+        return _made(entry, "tested", f"on {agree} test line{'s' * (agree != 1)}") if agree else None
 
     def _proof(self, entry: Entry) -> _Proof:
         from rulegrad.workbench.proof.symbolic import Prover  # late: it needs z3, which is optional
