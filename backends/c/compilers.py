@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shlex
@@ -28,6 +29,25 @@ _FLAGS = [
     "-fno-strict-aliasing", "-fno-math-errno", "-fno-trapping-math",
 ]  # fmt: skip
 
+#: Some versions of gcc (12.2 is one) mix up the lanes of loads that a condition chooses, in a loop over pairs: its bug 114375.
+_SELECTED = 64
+_SELECT = f"""
+#pragma GCC visibility push(default)
+void chosen(long pairs, double *restrict to, unsigned char *restrict which, double *restrict a, double *restrict b) {{
+  for (long i = 0; i < pairs; i++)
+    for (int j = 0; j < 2; j++) to[i * 2 + j] = which[i * 2 + j] ? a[i * 2 + j] : b[i * 2 + j];
+}}
+int wrong(int count) {{
+  double to[{2 * _SELECTED}], a[{2 * _SELECTED}], b[{2 * _SELECTED}];
+  unsigned char which[{2 * _SELECTED}];
+  for (int i = 0; i < count; i++) a[i] = i, b[i] = -1 - i, which[i] = i * i % 7 > 2;
+  chosen(count / 2, to, which, a, b);
+  int found = 0;
+  for (int i = 0; i < count; i++) found += to[i] != (which[i] ? a[i] : b[i]);
+  return found;
+}}
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
@@ -49,10 +69,12 @@ class Compiler:
         # gcc has only `fast` and `off`; `on`, as in OpenCL, joins what stands in one expression
         own = ["-ffp-contract=on"] if self.is_clang else ["-ffp-contract=fast"]
         wanted = compiler_flags()
-        key = f"{self.identity}|{wanted}"
+        key = f"{self.identity}|{wanted}|{_SELECT}"
         kept = shared().get("c flags", key)
         if kept is None:
             known = wanted if self._accepts(wanted) else [flag for flag in wanted if self._accepts([flag])]
+            if not self.is_clang and not self._selects_right([*_FLAGS, *own, *known]):
+                known.append("-fno-tree-loop-if-convert")
             kept = json.dumps(known).encode()
             shared().put("c flags", key, kept)
         return [*_FLAGS, *own, *json.loads(kept)]
@@ -61,11 +83,24 @@ class Compiler:
         command = [*self.command, "-Werror", *flags, "-fsyntax-only", "-x", "c", os.devnull]
         return subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL).returncode == 0
 
+    def _selects_right(self, flags: list[str]) -> bool:
+        """Whether loads that a condition chooses are right with these flags, found out by running some."""
+        handle, path = tempfile.mkstemp(prefix="rulegrad-", suffix=".so", dir=cache_folder())
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(self._begin(_SELECT, flags).finish())
+            return int(ctypes.CDLL(path).wrong(2 * _SELECTED)) == 0
+        finally:
+            os.unlink(path)
+
     def start(self, source: str) -> _Job:
         """Begins to compile a source into a shared object."""
+        return self._begin(source, self.flags())
+
+    def _begin(self, source: str, flags: list[str]) -> _Job:
         handle, target = tempfile.mkstemp(prefix="rulegrad-", suffix=".so", dir=cache_folder())
         os.close(handle)
-        command = [*self.command, *self.flags(), "-o", target, "-x", "c", "-", "-lm"]
+        command = [*self.command, *flags, "-o", target, "-x", "c", "-", "-lm"]
         try:
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,

@@ -216,6 +216,30 @@ def test_the_compiler_of_the_setting_is_used(monkeypatch: pytest.MonkeyPatch) ->
         np.testing.assert_array_equal(out.numpy(), np.arange(8) * 2.5)
 
 
+@pytest.mark.parametrize("name", ["gcc", "clang"])
+@pytest.mark.parametrize("element", ["double", "float", "signed char"])
+def test_loads_that_a_condition_chooses(name: str, element: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """gcc 12.2 mixes up their lanes in a loop over pairs."""
+    module = backend("c").module
+    monkeypatch.setenv("CC", name)
+    if module.compilers.find() is None:
+        pytest.skip(f"there is no {name}")
+    pairs = 64
+    source = f"""static void pairs(long long first, long long last, {element}* restrict to, unsigned char* restrict which,
+                       {element}* restrict a, {element}* restrict b) {{
+      for (int i = (int)first; i < (int)last; i++)
+        for (int k = 0; k < 9; k++)
+          for (int j = i * 18 + k * 2; j < i * 18 + k * 2 + 2; j++) to[j] = which[j] ? a[j] : b[j];
+    }}"""
+    kernel = Kernel("pairs", GRAPH, source, (pairs // 9,), (), 4)
+    dtype = {"double": np.float64, "float": np.float32, "signed char": np.int8}[element]
+    which, a = (np.arange(pairs * 2) ** 2 % 7 > 2), (np.arange(pairs * 2) % 100).astype(dtype)
+    given = [Buffer.around(array, "c") for array in (np.zeros_like(a), which.view(np.uint8), a, -1 - a)]
+    module.Device(0).compile([kernel])[0]([buffer.handle for buffer in given if buffer])
+    count = pairs // 9 * 18
+    np.testing.assert_array_equal(given[0].numpy()[:count], np.where(which, a, -1 - a)[:count])
+
+
 def test_copies_of_a_product_need_no_large_stack() -> None:
     """A thread of a user may have one of 256 KiB; what is copied for a tile is larger."""
     a, b = (np.arange(s[0] * s[1], dtype=np.float32).reshape(s) % 5 for s in ((64, 4096), (4096, 64)))
