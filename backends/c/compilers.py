@@ -29,7 +29,8 @@ _FLAGS = [
     "-fno-strict-aliasing", "-fno-math-errno", "-fno-trapping-math",
 ]  # fmt: skip
 
-#: Some versions of gcc (12.2 is one) mix up the lanes of loads that a condition chooses, in a loop over pairs: its bug 114375.
+#: Some versions of gcc (12.2 is one) mix up the lanes of loads that a condition chooses, in a loop over pairs
+#: (their bug 114375).
 _SELECTED = 64
 _SELECT = f"""
 #pragma GCC visibility push(default)

@@ -224,20 +224,23 @@ def test_loads_that_a_condition_chooses(name: str, element: str, monkeypatch: py
     monkeypatch.setenv("CC", name)
     if module.compilers.find() is None:
         pytest.skip(f"there is no {name}")
-    pairs = 64
     source = f"""static void pairs(long long first, long long last, {element}* restrict to, unsigned char* restrict which,
                        {element}* restrict a, {element}* restrict b) {{
       for (int i = (int)first; i < (int)last; i++)
         for (int k = 0; k < 9; k++)
-          for (int j = i * 18 + k * 2; j < i * 18 + k * 2 + 2; j++) to[j] = which[j] ? a[j] : b[j];
+          for (int j = 0; j < 2; j++) {{
+            const int at = i * 18 + k * 2 + j;
+            to[at] = which[at] ? a[at] : b[at];
+          }}
     }}"""
-    kernel = Kernel("pairs", GRAPH, source, (pairs // 9,), (), 4)
+    kernel = Kernel("pairs", GRAPH, source, (4096,), (), 4)
     dtype = {"double": np.float64, "float": np.float32, "signed char": np.int8}[element]
-    which, a = (np.arange(pairs * 2) ** 2 % 7 > 2), (np.arange(pairs * 2) % 100).astype(dtype)
-    given = [Buffer.around(array, "c") for array in (np.zeros_like(a), which.view(np.uint8), a, -1 - a)]
+    r = np.random.default_rng(1)
+    which, a, b = r.integers(0, 2, 4096 * 18, np.uint8), *r.integers(-100, 100, (2, 4096 * 18)).astype(dtype)
+    given = [Buffer.around(array, "c") for array in (np.zeros_like(a), which, a, b)]
     module.Device(0).compile([kernel])[0]([buffer.handle for buffer in given if buffer])
-    count = pairs // 9 * 18
-    np.testing.assert_array_equal(given[0].numpy()[:count], np.where(which, a, -1 - a)[:count])
+    assert given[0]
+    np.testing.assert_array_equal(given[0].numpy(), np.where(which, a, b))
 
 
 def test_copies_of_a_product_need_no_large_stack() -> None:
