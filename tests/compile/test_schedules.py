@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rulegrad as rg
 from rulegrad import Tensor, engine
 from rulegrad.compile import compile_graph
 from rulegrad.compile.kernels import forget_kernels
@@ -178,6 +179,24 @@ def test_values_on_c(device: str, width: int) -> None:
         (a.softmax(1), np.exp(x) / np.exp(x).sum(1, keepdims=True)),
     ):
         np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [5, 17, 33])
+def test_kernels_of_several_stores_have_schedules(device: str, size: int) -> None:
+    """A product whose result is stored beside what is made of it; neighbours stored twice; four axes."""
+    x = np.random.default_rng(size).uniform(0.5, 1, (2, 3, size, size)).astype(np.float32)
+    a, b = (Tensor(part, device=device).realize() for part in (x[0, 0], x[1]))
+    product = a @ a
+    for wanted, values in (
+        ("product", {"x": (product, x[0, 0] @ x[0, 0]), "y": (product * 2 + a, (x[0, 0] @ x[0, 0]) * 2 + x[0, 0])}),
+        ("elementwise", {"x": (b * 2, x[1] * 2), "y": (b * 2 - 1, x[1] * 2 - 1)}),
+    ):
+        with rg.profile() as profile:
+            Tensor.realize(*(found for found, _ in values.values()))
+        for found, expected in values.values():
+            np.testing.assert_allclose(found.numpy(), expected, rtol=1e-4, atol=1e-5)
+        (record,) = profile.kernels
+        assert device != "c" or size < 16 or record.schedule.startswith(wanted)
 
 
 @pytest.mark.parametrize("size", [5, 17, 33])
