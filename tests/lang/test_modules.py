@@ -15,6 +15,7 @@ from rulegrad.lang.diagnostics import Diagnostic, report
 from rulegrad.lang.merging import merge
 from rulegrad.lang.modules import module_name, own_names, plain, resolved, used_module
 from rulegrad.lang.parser import parse_file
+from rulegrad.lang.syntax import Pass
 from rulegrad.workbench.formatter import format_text
 
 ROOT = Path(__file__).parents[2]
@@ -220,6 +221,23 @@ function weight_of(n):
     )
     with load_rules(path):
         assert "level.no" in engine.rules() and "weight_of.any" in engine.rules()
+
+
+def test_a_choose_pass_has_actions_in_several_files() -> None:
+    """One of them says the cost; a head without one that continues nothing is an error."""
+    cost = "function size_of(n):\n    any: size_of(n@_) -> {leaves(n)}\n        test size_of(x:int32) -> {0}\n"
+    first = f"use loops/lanes: leaves\n{cost}pass smaller choose best:\n    cost size_of\n    zero: x + 0 -> x\n        test x:int32 + 0 -> x\n"
+    second = "pass smaller choose best:\n    one: x * 1 -> x\n        test x:int32 * 1 -> x\n"
+    ours = {"rules/loops/lanes.rules": LANES, "rules/first.rules": first, "rules/a.rules": second}
+    parsed = resolved([parse_file(t, p) for p, t in [OPS, *ours.items()]])
+    merged = merge(parsed, frozenset())
+    (smaller,) = (d for file in merged for d in file.declarations if isinstance(d, Pass))
+    assert [(rule.name, rule.span.file) for rule in smaller.rules] == [
+        ("zero", "rules/first.rules"),
+        ("one", "rules/a.rules"),
+    ]  # type: ignore[union-attr]
+    alone = [parse_file(t, p) for p, t in [OPS, ("rules/a.rules", second)]]
+    assert [d.code for d in check(merge(resolved(alone), frozenset())) if d.is_error] == ["missing-cost"]
 
 
 # ---- our own files ----

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 from rulegrad.lang import syntax
 
@@ -19,13 +19,35 @@ def merge(files: Sequence[syntax.File], user: frozenset[str]) -> list[syntax.Fil
     takes the place of ours, and what it has, it has besides. What has no counterpart stays, and
     so do the edits, for `edited` to make when they have been checked.
     """
-    result = [f for f in files if f.path not in user]
+    result = _with_parts([f for f in files if f.path not in user])
     for file in files:
         if file.path not in user:
             continue
         own = [d for d in file.declarations if not (isinstance(d, _Extendable) and _extend(result, d))]
         result.append(replace(file, declarations=tuple(own)))
     return result
+
+
+def _with_parts(files: Sequence[syntax.File]) -> list[syntax.File]:
+    """The files, with the actions of each choose pass in one place: parts of it in other files have no `cost` line."""
+    parts: dict[str, list[syntax.Pass]] = {}
+    whole = {d.name for f in files for d in f.declarations if isinstance(d, syntax.Pass) and d.cost}
+
+    def is_part(d: syntax.Declaration) -> TypeGuard[syntax.Pass]:
+        return isinstance(d, syntax.Pass) and d.kind == "choose" and not d.cost and d.name in whole
+
+    for file in files:
+        for declaration in filter(is_part, file.declarations):
+            parts.setdefault(declaration.name, []).append(declaration)
+
+    def with_parts(d: syntax.Declaration) -> syntax.Declaration:
+        if not (isinstance(d, syntax.Pass) and d.cost and d.name in parts):
+            return d
+        return replace(d, rules=(*d.rules, *(rule for part in parts[d.name] for rule in part.rules)))
+
+    if not parts:
+        return list(files)
+    return [replace(f, declarations=tuple(with_parts(d) for d in f.declarations if not is_part(d))) for f in files]
 
 
 def _extend(files: list[syntax.File], addition: _Extendable) -> bool:
