@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rulegrad import Tensor
+from rulegrad import Tensor, grad, vmap
 from rulegrad.errors import ShapeError
 
 
@@ -73,3 +73,45 @@ def test_pooling(device, check):
 def test_errors(make, text):
     with pytest.raises(ShapeError, match=text):
         make()
+
+
+GEOMETRIES = [
+    ((2, 4, 6, 5), (3, 4, 3, 3), {"padding": 1}),
+    ((2, 4, 6, 5), (3, 4, 1, 1), {"stride": 2}),
+    ((1, 4, 7, 6), (3, 4, 3, 2), {"stride": (2, 1), "padding": (1, 2)}),
+    ((2, 4, 9, 8), (2, 4, 2, 3), {"stride": (3, 2), "dilation": (2, 3), "padding": 2}),
+    ((2, 4, 6, 5), (4, 2, 3, 3), {"groups": 2, "stride": 2}),
+    ((1, 2, 6, 5), (3, 2, 4, 2), {"padding": "same"}),
+    ((2, 3, 9), (4, 3, 3), {"stride": 2, "padding": 2}),
+    ((1, 2, 4, 5, 3), (2, 2, 3, 2, 2), {"stride": (1, 2, 1), "padding": 1}),
+]
+
+
+@pytest.mark.parametrize(("images", "weights", "how"), GEOMETRIES)
+def test_gradients_are_adjoint(device, images, weights, how):
+    """A convolution is linear in images and in weights: the products of its gradients with v are those of d with it of v."""
+    x, w = (Tensor(_values(*shape), device=device, requires_grad=True) for shape in (images, weights))
+    convolution = getattr(Tensor, f"conv{len(images) - 2}d")
+    y = convolution(x, w, **how)
+    d = Tensor((np.arange(np.prod(y.shape)).reshape(y.shape) % 7 - 3).astype(np.float32), device=device)
+    (y * d).sum().backward()
+    u, v = (Tensor((_values(*shape) * 3 + 2) % 5, device=device) for shape in (images, weights))
+    assert (x.grad * u).sum().item() == (convolution(u, w.detach(), **how) * d).sum().item()
+    assert (w.grad * v).sum().item() == (convolution(x.detach(), v, **how) * d).sum().item()
+
+
+def test_gradients_of_gradients(device):
+    """<d, x * w> by x, then by w, is what d has by w at the direction that x was changed in."""
+    x, u = Tensor(_values(2, 3, 6, 6), device=device), Tensor(_values(2, 3, 6, 6) % 4, device=device)
+    w = Tensor(_values(4, 3, 3, 3), device=device)
+
+    def loss(x, w):
+        return (x.conv2d(w, stride=2, padding=1) * d).sum()
+
+    d = Tensor(_values(2, 4, 3, 3), device=device)
+    mixed = grad(lambda w: (grad(lambda x: loss(x, w))(x) * u).sum())(w)
+    np.testing.assert_array_equal(mixed.numpy(), grad(lambda w: loss(u, w))(w).numpy())
+    each = vmap(grad(lambda one: loss(one, w)))(x.reshape(2, 1, 3, 6, 6).expand(2, 2, 3, 6, 6))
+    np.testing.assert_array_equal(
+        each.sum(1)[0].numpy(), grad(lambda one: loss(one, w))(x[:1].expand(2, 3, 6, 6)).sum(0).numpy()
+    )

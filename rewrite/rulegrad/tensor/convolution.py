@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.tensor.axes import integers
+from rulegrad.tensor.bilinear import with_gradients
 from rulegrad.tensor.joining import repeat_axes
 from rulegrad.tensor.movement import slice_axis
 from rulegrad.tensor.operands import as_tensor, result_dtype
@@ -112,8 +113,27 @@ def _convolution(
     dilations = one_for_each_axis(dilation, rank, name, "dilation", 1)
     pairs = _padding(padding, weight.shape[2:], strides, dilations, name)
     offset = _offset(self, bias, weight.shape[0], name)
+    images, kernel = self.shape[2:], weight.shape[2:]
     padded = self.pad([(0, 0), (0, 0), *pairs])
-    return _correlated(padded, weight, offset, strides, dilations, groups, name)
+    total = _correlated(padded, weight, None, strides, dilations, groups, name)
+
+    def by_images(d: Tensor, w: Tensor) -> Tensor:
+        reach = [t * (k - 1) for t, k in zip(dilations, kernel)]
+        before = [r - p for r, (p, _) in zip(reach, pairs)]
+        spread = [(n - 1) * s + 1 for n, s in zip(d.shape[2:], strides)]
+        after = [n + r - e - b for n, r, e, b in zip(images, reach, spread, before)]
+        return _spread(d, w, strides, dilations, groups, list(zip(before, after)), name)
+
+    def by_weight(d: Tensor, x: Tensor) -> Tensor:
+        x = x.pad([(0, 0), (0, 0), *pairs])
+        return _weight_gradient(d, x, kernel, strides, dilations, groups, name)
+
+    key = (tuple(pairs), strides, dilations, groups)
+    return _biased(with_gradients(total, self, weight, by_images, by_weight, key), offset)
+
+
+def _biased(total: Tensor, bias: Tensor | None) -> Tensor:
+    return total if bias is None else total + bias.reshape(1, -1, *(1,) * (total.ndim - 2))
 
 
 def _offset(self: Tensor, bias: Operand | None, outputs: int, name: str) -> Tensor | None:
@@ -150,8 +170,36 @@ def _correlated(
     kernels = weight.reshape(1, groups, outputs // groups, *(1,) * rank, channels, *kernel)
     axes = tuple(range(-rank - 1, 0))
     total = (images.cast(wide) * kernels.cast(wide)).sum(axis=axes, dtype=wide).cast(result)
-    total = total.reshape(batch, outputs, *extents)
-    return total if bias is None else total + bias.reshape(1, -1, *(1,) * rank)
+    return _biased(total.reshape(batch, outputs, *extents), bias)
+
+
+def _weight_gradient(
+    d: Tensor,
+    padded: Tensor,
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+    name: str,
+) -> Tensor:
+    """For the gradient `d` of a correlation: the windows times it, added up over images and places.
+
+    Channels are neighbours in a copy of the images, and in the sums, so that they are the lanes of a product.
+    """
+    wide = accumulation_dtype(result_dtype(d, padded))
+    rank = len(kernel)
+    outputs, extents = d.shape[1], d.shape[2:]
+    channels = padded.shape[1] // groups
+    last = padded.permute(0, *range(2, rank + 2), 1).contiguous().moveaxis(-1, 1)
+    windows = sliding_windows(last, kernel, stride, dilation, name)
+    # (kernel, group, output, channel, batch, place)
+    windows = windows.reshape(-1, groups, 1, channels, *extents, *kernel)
+    windows = windows.permute(*range(4 + rank, 4 + 2 * rank), 1, 2, 3, 0, *range(4, 4 + rank))
+    d = d.reshape(-1, groups, outputs // groups, 1, *extents)
+    d = d.permute(1, 2, 3, 0, *range(4, 4 + rank))
+    total = (windows.cast(wide) * d.cast(wide)).sum(axis=tuple(range(-rank - 1, 0)), dtype=wide)
+    total = total.contiguous().permute(rank, rank + 1, rank + 2, *range(rank)).cast(d.dtype)
+    return total.reshape(outputs, channels, *kernel)
 
 
 # ---- transposed convolutions ----
@@ -244,15 +292,30 @@ def _transposed(
     extra = one_for_each_axis(output_padding, rank, name, "output_padding", 0)
     if any(e >= max(s, d) for e, s, d in zip(extra, strides, dilations)):
         raise ShapeError(f"{name}: output_padding={output_padding!r}; it must be below the stride or the dilation")
-    channels, outputs, *kernel = weight.shape
+    outputs, *kernel = weight.shape[1:]
     offset = _offset(self, bias, outputs * groups, name)
     reach = [d * (k - 1) for d, k in zip(dilations, kernel)]
     pairs = [(r - c, r - c + e) for r, c, e in zip(reach, cuts, extra)]
-    # The kernels mirrored, with inputs and outputs exchanged within each group.
+    return _biased(_spread(self, weight, strides, dilations, groups, pairs, name), offset)
+
+
+def _spread(
+    self: Tensor,
+    weight: Tensor,
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    groups: int,
+    pairs: list[tuple[int, int]],
+    name: str,
+) -> Tensor:
+    """The elements `strides` apart, with `pairs` around them, correlated with the kernels mirrored."""
+    channels, outputs, *kernel = weight.shape
+    rank = len(kernel)
+    # Inputs and outputs are exchanged within each group.
     kernels = weight.reshape(groups, channels // groups, outputs, *kernel).transpose(1, 2)
     kernels = kernels.reshape(groups * outputs, channels // groups, *kernel).flip(tuple(range(2, rank + 2)))
     spread = _padded_or_cut(_set_apart(self, strides), [(0, 0), (0, 0), *pairs], name)
-    return _correlated(spread, kernels, offset, (1,) * rank, dilations, groups, name)
+    return _correlated(spread, kernels, None, (1,) * rank, dilations, groups, name)
 
 
 def _set_apart(self: Tensor, strides: tuple[int, ...]) -> Tensor:
