@@ -14,7 +14,10 @@ PACKAGE = ROOT / "rewrite" / "rulegrad"
 
 # What stands against the order, with the reason.
 UPWARDS = {
-    ("compile.checking", "workbench"): "the setting CHECK loads what compares graphs; the only seam",
+    (
+        "compile.checking",
+        "workbench",
+    ): "the setting CHECK and errors of schedules load what looks into graphs; the only seam",
     ("tensor.dlpack", "array_api"): "the array API's standard asks an array for its namespace",
     ("engine.watching", "runtime"): "a type: watchers are told of kernels, and the engine does not look into them",
     ("lang.rounding", "ir"): "a type: dtypes come from callers",

@@ -13,6 +13,7 @@ Firer::Firer(const Program& program, const Pass& pass, const Options& options, O
     : program_(program), pass_(pass), options_(options), out_(out), machine_(program), fuel_(options.fuel) {
   machine_.explainer = options.explainer;
   machine_.nested = options.nested;
+  machine_.kept_choices = options.kept_choices;
   if (options.trace) {
     recorded_ = std::make_unique<Recorded>();
     machine_.recorded = recorded_.get();

@@ -551,7 +551,7 @@ Status Machine::execute(const Code& code, Value& result) {
       }
       case I_LEAST: {
         Value kept;
-        REQUIRE(least_of(r[pc[1]], r[pc[2]], uint32_t(pc[3]), pc + 4, kept));
+        REQUIRE(least_of(r[pc[1]], r[pc[2]], std::max(uint32_t(pc[3]), kept_choices), pc + 4, kept));
         r[pc[1]] = kept;
         pc += 5 + pc[4];
         break;

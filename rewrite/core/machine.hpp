@@ -120,6 +120,7 @@ struct Machine {
 
   const Program& program;
   const std::vector<bool>* off;  // rules of passes that are left out
+  uint32_t kept_choices = 1;     // a LEAST keeps at least so many
   std::unique_ptr<Workspace> workspace;
   Value* const registers;
   Arena& arena;

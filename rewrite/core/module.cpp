@@ -136,10 +136,11 @@ class PyProgram {
   }
 
   nb::object rewrite_one(const std::string& name, const Handle& root, bool trace, bool check, uint64_t fuel, std::vector<Handle> follow,
-                         int64_t limit, const std::string& limited, nb::object failed) {
+                         int64_t limit, const std::string& limited, nb::object failed, uint32_t kept_choices) {
     Options options;
     options.trace = trace;
     options.check_shapes = check;
+    options.kept_choices = kept_choices;
     if (fuel) options.fuel = fuel;
     for (auto& h : follow) options.follow.push_back(h.ref.n);
     if (limit >= 0) options.limit = uint64_t(limit);
@@ -521,7 +522,8 @@ NB_MODULE(_core, m) {
   nb::class_<PyProgram>(m, "Program", "Compiled rules.")
       .def(nb::init<nb::bytes, bool>(), nb::arg("data"), nb::arg("op_table") = false)
       .def("rewrite", &PyProgram::rewrite_one, nb::arg("pass_name"), nb::arg("root"), nb::arg("trace") = false, nb::arg("check") = false,
-           nb::arg("fuel") = 0, nb::arg("follow") = nb::list(), nb::arg("limit") = -1, nb::arg("limited") = "", nb::arg("failed") = nb::none())
+           nb::arg("fuel") = 0, nb::arg("follow") = nb::list(), nb::arg("limit") = -1, nb::arg("limited") = "", nb::arg("failed") = nb::none(),
+           nb::arg("kept_choices") = 1)
       .def("explain", &PyProgram::explain, nb::arg("pass_name"), nb::arg("probe"), nb::arg("root"), nb::arg("watcher"), nb::arg("function") = "",
            nb::arg("nodes") = nb::list(), nb::arg("seed") = nb::none(), nb::arg("inside") = nb::list())
       .def("rewrite_many", &PyProgram::rewrite_many, nb::arg("pass_names"), nb::arg("roots"))

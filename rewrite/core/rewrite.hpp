@@ -58,6 +58,7 @@ struct Options {
   // After so many firings of the rules in `limited` (by rule; empty: of all), these rules are left out.
   uint64_t limit = kNoLimit;
   std::vector<bool> limited;
+  uint32_t kept_choices = 1;  // a `least` line keeps at least so many
 };
 
 struct Outcome {

@@ -173,8 +173,11 @@ class Program:
         limit: int = -1,
         limited: str = "",
         failed: dict[str, Any] | None = None,
+        kept_choices: int = 1,
     ) -> tuple[UOp, Information]:
         """A pass on one graph. `check`: a firing must keep the shape too; `fuel`: most firings (0: the default).
+
+        kept_choices: a `least` line keeps at least so many, so that a choose pass has further candidates.
 
         failed: gets what an Information has, up to the error, when one is raised.
         After `limit` firings of the rule `limited` (of all rules, when it is empty) it is left out.

@@ -125,6 +125,29 @@ def _threads(value: Any) -> int:
     return number
 
 
+_UNITS: Final = {"": 1.0, "s": 1.0, "ms": 1e-3, "min": 60.0}
+
+
+def parse_seconds(value: Any) -> float:
+    """A time in seconds, of a number or of text with a unit. Raises ValueError or TypeError.
+
+    >>> parse_seconds("10s"), parse_seconds("2 min"), parse_seconds("500ms"), parse_seconds(3)
+    (10.0, 120.0, 0.5, 3.0)
+    """
+    if isinstance(value, bool):
+        raise TypeError(value)
+    text = str(value).strip()
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyz ")
+    seconds = float(number) * _UNITS.get(text[len(number) :].strip(), -1.0)
+    if not 0 <= seconds < 1e6:
+        raise ValueError(value)
+    return seconds
+
+
+def _tuned(value: Any) -> Path | None:
+    return None if value is None or not os.fspath(value) else _path(value).absolute()
+
+
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(value)
@@ -205,6 +228,14 @@ SETTINGS: Final[dict[str, Setting]] = {
             _level(1), lambda: 1, "1: an index in a tensor that is out of range is an error when a result is read",
         ),
         Setting(
+            "search", "SEARCH", "a time such as 10s, 500ms or 2min; 0 for none",
+            parse_seconds, float, "how long schedules of a new kernel are tried on the device, in seconds; 0: never",
+        ),
+        Setting(
+            "tuned", "RULEGRAD_TUNED", "a file",
+            _tuned, lambda: None, "where schedules that were found by search are kept; empty: in the cache folder",
+        ),
+        Setting(
             "threads", "RULEGRAD_THREADS", "a number of threads, at most 4096",
             _threads, int, "threads that share a kernel on the device c; 0: as many as there are cores",
         ),
@@ -230,6 +261,8 @@ class Config:
     rules_strict: int
     rules_limit: tuple[str, int] | None
     check_indices: int
+    search: float
+    tuned: Path | None
     threads: int
 
     def __getattr__(self, name: str) -> Any:

@@ -26,6 +26,11 @@ HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
         "runs the kernel's passes; joins signature and body, reads the grid's sizes",
         "bookkeeping; the texts are the target's",
     ),
+    "passes": ("runs passes on kernels, all at once or one by one where they are looked at", "decides nothing"),
+    "scheduling": (
+        "takes the schedule found for a kernel, else that of the pass `choose_schedule`, or its next candidate",
+        "bookkeeping; the candidates and their order are the rules', and what is found is measured (`compile/tuning`)",
+    ),
     "fused": ("says what each kernel of a schedule is made of (`DEBUG=2`)", "reports, does not change a graph"),
     "memory_plan": (
         "places buffers in blocks of memory by their lifetimes",
@@ -36,7 +41,10 @@ HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
         "bookkeeping; `rules/schedule/memory.rules` says which kernels may",
     ),
     "estimate": ("counts operations and bytes of a kernel for the profile", "reports, does not change a graph"),
-    "checking": ("loads what compares graphs before and after passes (`CHECK`)", "it is the workbench's"),
+    "checking": (
+        "loads what compares graphs before and after passes (`CHECK`), and what names the guard of a wrong step",
+        "it is the workbench's",
+    ),
 }
 
 

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 
 from rulegrad import engine
-from rulegrad.compile.checking import checks
 from rulegrad.compile.estimate import estimate
-from rulegrad.config import config
+from rulegrad.compile.passes import lower
+from rulegrad.compile.scheduling import are_searched, scheduled_programs
 from rulegrad.config import on_change as on_setting
 from rulegrad.engine import watching
-from rulegrad.engine.schedules import CHOOSES, described, schedule_text
+from rulegrad.engine.schedules import described
 from rulegrad.errors import DtypeError, RewriteError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
@@ -21,7 +21,7 @@ _OPERATORS = frozenset(("Unary", "Binary"))
 _COMPUTING = frozenset(("CAST", "MULACC", "CONST"))
 _MEMORY = frozenset(("PARAM", "BUFFER"))
 _PLACES = frozenset(("INDEX", "AFTER"))
-_kernels: dict[tuple[UOp, str, bool], Kernel] = {}
+_kernels: dict[tuple[UOp, str, bool, str], Kernel] = {}
 
 
 def forget_kernels() -> None:
@@ -33,41 +33,44 @@ def forget_kernels() -> None:
 
 _also_forget: list[Callable[[], None]] = []  # callables of modules that keep what was made from kernels
 engine.on_change(forget_kernels)
-on_setting(lambda names: forget_kernels() if "check" in names else None)
+on_setting(lambda names: forget_kernels() if names & {"check", "search", "tuned"} else None)
 
 
-def compile_kernels(graphs: Sequence[UOp], target: str, source: bool) -> list[Kernel]:
+def compile_kernels(graphs: Sequence[UOp], target: str, source: bool, device: str = "") -> list[Kernel]:
     """The kernels of numbered SINK(STORE(...)) graphs; `source`: for a device that compiles text.
 
-    Equal graphs are one kernel; new ones are compiled in parallel. Raises RewriteError when a rule is missing or wrong.
+    Equal graphs are one kernel; new ones are compiled in parallel. device: that they will run on, whose schedules that
+    were found by search are used; without one the rules choose. Raises RewriteError when a rule is missing or wrong.
     """
-    new = [graph for graph in dict.fromkeys(graphs) if (graph, target, source) not in _kernels]
-    for graph, kernel in zip(new, _compile(new, target, source), strict=True):
-        _kernels[graph, target, source] = kernel
-    return [_kernels[graph, target, source] for graph in graphs]
+    place = device if source and are_searched() else ""
+    new = [graph for graph in dict.fromkeys(graphs) if (graph, target, source, place) not in _kernels]
+    for graph, kernel in zip(new, _compile(new, target, source, place), strict=True):
+        _kernels[graph, target, source, place] = kernel
+    return [_kernels[graph, target, source, place] for graph in graphs]
 
 
-def _compile(graphs: list[UOp], target: str, source: bool) -> list[Kernel]:
+def _compile(graphs: list[UOp], target: str, source: bool, device: str) -> list[Kernel]:
     for graph in graphs:
         _require_flags(graph)
     # A kernel is isolated and numbered when it is cut out of the schedule.
     steps = [name for name in engine.pipeline("kernel") if name not in ("isolate", "number")]
-    indexed = _lower(graphs, graphs, steps, target, "kernel")
-    stage, name = ("program", "program") if source else ("kernel", "interpreted")
-    before, after = _around_choice(engine.pipeline(name))
-    scheduled = _lower(graphs, indexed, before, target, stage)
-    programs = _lower(graphs, scheduled, after, target, stage)
-    stages = zip(graphs, indexed, scheduled, programs, strict=True)
-    kernels = [_kernel(*nodes, target, source) for nodes in stages]
+    indexed = lower(graphs, graphs, steps, target, "kernel")
+    if source:
+        names = [_name(node, 1 + max(_slots(graph))) for graph, node in zip(graphs, indexed, strict=True)]
+
+        def made(place: int, scheduled: UOp, program: UOp) -> Kernel:
+            return _kernel(graphs[place], indexed[place], scheduled, program, target, source)
+
+        stages = scheduled_programs(graphs, indexed, names, target, device, made)
+    else:
+        programs = lower(graphs, indexed, engine.pipeline("interpreted"), target, "kernel")
+        stages = list(zip(indexed, programs, strict=True))
+    kernels = [
+        _kernel(graph, nodes, *pair, target, source) for graph, nodes, pair in zip(graphs, indexed, stages, strict=True)
+    ]
     for graph, kernel in zip(graphs, kernels, strict=True):
         watching.tell_kernel(graph, kernel, target)
     return kernels
-
-
-def _around_choice(steps: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """The passes up to the one that gives a kernel its schedule, which is told of, and those that follow."""
-    cut = 1 + steps.index(CHOOSES) if CHOOSES in steps else 0
-    return steps[:cut], steps[cut:]
 
 
 def _require_flags(graph: UOp) -> None:
@@ -82,7 +85,6 @@ def _require_flags(graph: UOp) -> None:
 
 def _kernel(graph: UOp, indexed: UOp, scheduled: UOp, program: UOp, target: str, source: bool) -> Kernel:
     if source:
-        _require_steps_taken(program, _name(indexed, 0))
         _require_dtypes(indexed, program, target)
     slots, program_slots = (1 + max(_slots(stage)) for stage in (graph, program))
     checks_indices = program_slots > slots  # the flags come after the buffers of the graph
@@ -98,18 +100,6 @@ def _kernel(graph: UOp, indexed: UOp, scheduled: UOp, program: UOp, target: str,
         name, runs, text, grid, group, slots, flops, nbytes,
         local_bytes=local_bytes, maps=maps, checks_indices=checks_indices, schedule=described(scheduled),
     )  # fmt: skip
-
-
-def _require_steps_taken(program: UOp, name: str) -> None:
-    """Raises RewriteError for a step of a schedule that no rule took: it is legal, or it is not for this kernel."""
-    for node in program.toposort():
-        if node.op == "SCHEDULED":
-            paths = sorted({".".join(n.attrs["path"]) for n in program.toposort() if n.op == "RANGE"} - {""})
-            raise RewriteError(
-                f"the step `{schedule_text(node.src[1:2])}` does not apply to the kernel {name}, "
-                f"which has the loops {', '.join(paths) or 'none'}\n"
-                "    look further: python -m rulegrad why steps SCRIPT says which guard of its rule stopped it"
-            )
 
 
 def _slots(graph: UOp) -> list[int]:
@@ -171,30 +161,6 @@ def _require_arithmetic(program: UOp, target: str) -> None:
                         f"the rules leave {node.op} of {dtype} in a program for {target}, which only stores {dtype}: "
                         "a rule is missing that computes it in another dtype"
                     )
-
-
-def _lower(graphs: list[UOp], before: list[UOp], steps: Sequence[str], target: str, stage: str) -> list[UOp]:
-    """Runs passes on kernels in parallel; one by one where each is looked at, as the settings say."""
-    if not steps:
-        return before
-    if not engine.is_looked_at():
-        return engine.run_all(before, steps, target)
-    results = []
-    for graph, root in zip(graphs, before, strict=True):
-        run = _runner(graph, target)
-        with watching.part(stage, graph):
-            for name in steps:
-                root = run(root, name, stage)
-        results.append(root)
-    return results
-
-
-def _runner(graph: UOp, target: str) -> Callable[[UOp, str, str], UOp]:
-    """How passes are run on this kernel: plainly, or checked as the setting `check` says."""
-    if config.check == 0:
-        return lambda before, name, stage: engine.rewrite(before, name, target)
-    checker = checks().Checker(graph, target)
-    return lambda before, name, stage: checker.run(before, name, stage)[0]
 
 
 def launch_sizes(program: UOp) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -198,7 +198,7 @@ def _prepare(plan: Plan, taken: tuple[int, ...], device: str) -> Prepared:
     ]
     steps = [step for step in changed if step is not None]
     start, known = time.perf_counter(), len(_executables)
-    found = compile_kernels([step.graph for step in steps], target, not devices.get(device).interprets)
+    found = compile_kernels([step.graph for step in steps], target, not devices.get(device).interprets, device)
     tell_graphs(found, [step.graph for step in steps])
     executables = _executables_of(found, device)
     tell_built(len(found), len(_executables) - known, device, time.perf_counter() - start)

@@ -3,13 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from rulegrad import engine
 from rulegrad._core import UOp
 from rulegrad.lang.steps import Attribute, Form
 
 CHOOSES: Final = "choose_schedule"  # the pass that gives a kernel its schedule
+
+
+class Candidate(NamedTuple):
+    """A schedule that a rule proposes for a kernel, and its cost, by which the pass compares."""
+
+    scheduled: UOp
+    cost: float
+    rule: str
+    place: str  # file and line of the rule
+
+    @property
+    def text(self) -> str:
+        """The tactic and its steps."""
+        return described(self.scheduled)
+
+    @property
+    def tactic(self) -> str:
+        """The name of the tactic."""
+        return str(self.scheduled.attrs["tactic"])
+
+
+def candidates(graph: UOp, target: str, kept: int = 1) -> list[Candidate]:
+    """All schedules that the rules propose for a kernel whose loops have names, the cheapest first.
+
+    kept: a `least` line of a rule keeps so many choices, not one. Raises RewriteError when a rule is wrong.
+    """
+    _, information = engine.program(target).rewrite(CHOOSES, graph, trace=True, kept_choices=kept)
+    rounds = information["inside"][:1] or [information["remaining"]]
+    found = [
+        Candidate(one["after"], one["cost"], one["rule"], one["place"])
+        for one in rounds[0]
+        if one["after"] is not None and one["after"].op == "SCHEDULED" and one["cost"] is not None
+    ]
+    return sorted(found, key=lambda one: one.cost)
 
 
 def forms() -> dict[str, Form]:

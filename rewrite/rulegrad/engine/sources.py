@@ -40,6 +40,12 @@ def user_files() -> list[Path]:
     return list(dict.fromkeys((*targets_with_ops(), *target_files, *packages, *config.rules, *loaded_files)))
 
 
+def is_of_user(place: str) -> bool:
+    """Whether a rule, of which this is the file and line, is one of a user's files; a device's are not."""
+    devices = {*targets_with_ops(), *target_files}
+    return place.rpartition(":")[0] in {shown(path) for path in user_files() if path not in devices}
+
+
 def files_of_code() -> set[Path]:
     """The rule files whose externs may run code: those that come with code, and those that were loaded so."""
     packages = {path.resolve() for found in installed(RULES) for path in found.paths}
@@ -100,6 +106,15 @@ class Sources:
         for path, text in self.texts:
             h.update(f"{path}\0{path in self.user}\0{text}\0".encode())
         return h.hexdigest()
+
+    @property
+    def text_key(self) -> str:
+        """Changes when a rule does: of the text alone, so that it is the same on other machines."""
+        h = hashlib.sha256()
+        for path, text in self.texts:
+            if path not in self.measured:
+                h.update(f"{path if path not in self.user else 'user'}\0{text}\0".encode())
+        return h.hexdigest()[:16]
 
     @property
     def files(self) -> list[syntax.File]:

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from rulegrad.runtime.kernel import Kernel
 
 
+APPLIES = "apply_schedule"  # the pass that takes steps
+STEPS = ("steps", "counter_form")  # the set of its rules, and the function that says what takes a counter's place
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A schedule that a rule proposes. cost: by which the pass compares; nanoseconds by the rule's estimate."""
@@ -52,12 +56,14 @@ class ScheduleExplanation:
     schedule: str
     candidates: tuple[Candidate, ...]
     refusals: tuple[Refusal, ...]
+    is_found: bool = False  # by search, or the next one, where the first candidate does not apply
 
     def __str__(self) -> str:
         tactic, _, steps = self.schedule.partition(": ")
         target = f" for {self.target}" if self.target else ""
         said = f"by {tactic}:" if steps else f"{tactic}, without steps" if tactic else "no rule gives it a schedule"
-        lines = [f"{self.kernel}{target}: {said}", *(f"    {step}" for step in steps.split("; ") if step)]
+        found = "not the first candidate, " if self.is_found else ""
+        lines = [f"{self.kernel}{target}: {found}{said}", *(f"    {step}" for step in steps.split("; ") if step)]
         if self.candidates:
             lines.append("  candidates:")
         for one in self.candidates:
@@ -82,6 +88,9 @@ class ScheduleRecording(Recording):
         super().__init__()
         self.chosen: list[tuple[PassRun, Sequence[Inside]]] = []
         self.names: dict[UOp, str] = {}
+        self.schedules: dict[
+            UOp | None, str
+        ] = {}  # that kernels got: not the rules' choice where another was found by search
 
     def ran(self, run: PassRun) -> None:
         super().ran(run)
@@ -91,6 +100,7 @@ class ScheduleRecording(Recording):
 
     def compiled(self, graph: UOp, kernel: Kernel, target: str) -> None:
         self.names[graph] = kernel.name
+        self.schedules[graph] = kernel.schedule
 
     def explained(self, kernel: str, target: str | None) -> list[ScheduleExplanation]:
         """The kernels whose names contain `kernel`, each once."""
@@ -101,7 +111,7 @@ class ScheduleRecording(Recording):
                 wanted[name, run.before] = run, inside
         refused = _Refusals()
         return [
-            _told(name, run.target, run.before, run.after, inside, refused)
+            _told(name, run.target, (run.before, run.after), inside, refused, self.schedules.get(run.part.kernel, ""))
             for (name, _), (run, inside) in wanted.items()
         ]
 
@@ -110,16 +120,23 @@ def explain_schedule(graph: UOp, target: str) -> ScheduleExplanation:
     """The schedule of a kernel's graph as its pass gets it. Raises RuleError for an unknown target."""
     after, information = engine.run(graph, CHOOSES, target, True)
     inside = [one for round_ in information["inside"] for one in round_] or information["remaining"]
-    return _told("the graph", target, graph, after, inside, _Refusals())
+    return _told("the graph", target, (graph, after), inside, _Refusals())
 
 
 def _told(
-    name: str, target: str | None, before: UOp, after: UOp, inside: Sequence[Inside], refused: _Refusals
+    name: str,
+    target: str | None,
+    graphs: tuple[UOp, UOp],
+    inside: Sequence[Inside],
+    refused: _Refusals,
+    has: str = "",
 ) -> ScheduleExplanation:
+    """graphs: before and after the pass. has: the schedule that the kernel got, where that is known."""
     found = tuple(_candidates(inside))
     proposed = {one.rule for one in found}
-    refusals = tuple(one for one in refused.of(Subject(before, CHOOSES, target)) if one.rule not in proposed)
-    return ScheduleExplanation(name, target, described(after), found, refusals)
+    refusals = tuple(one for one in refused.of(Subject(graphs[0], CHOOSES, target)) if one.rule not in proposed)
+    chosen = described(graphs[1])
+    return ScheduleExplanation(name, target, has or chosen, found, refusals, has not in ("", chosen))
 
 
 def _candidates(inside: Sequence[Inside]) -> Iterator[Candidate]:
@@ -128,6 +145,23 @@ def _candidates(inside: Sequence[Inside]) -> Iterator[Candidate]:
     for one in sorted(ours, key=lambda one: (one["cost"] is None, one["cost"] or 0)):
         schedule = described(one["after"]) if one["after"] is not None else ""
         yield Candidate(one["rule"], one["place"], one["cost"], one["verdict"] == "taken", schedule)
+
+
+def stopping_guard(graph: UOp, target: str) -> str:
+    """Which test of a rule the first step of a SCHEDULED did not pass, and where it stands; "" where none is known."""
+    passes = {d.name: d for d in engine.loaded().sources.declarations() if isinstance(d, syntax.Pass)}
+    rules = [name for name in engine.rules() if name.partition(".")[0] in STEPS and not name.endswith(".done")]
+    if APPLIES not in passes:
+        return ""
+    told = [Question(name, None, APPLIES, 1).answered([Subject(graph, APPLIES, target)]) for name in rules]
+    answers = [(one, answer) for one in told for answer in one.answers if answer.part == "clause"]
+    lines = []
+    for one, answer in answers:
+        lines.append(f"    {one.rule} ({one.place}): {answer.message}")
+        lines += [f"      {line}" for line in str(answer.spot).split("\n")[1:] if answer.spot is not None]
+        if answer.names:
+            lines.append("      with " + ", ".join(f"{name} = {value}" for name, value in answer.names.items()))
+    return "\n".join(lines)
 
 
 class _Refusals:
