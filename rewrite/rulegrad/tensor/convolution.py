@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -314,8 +315,36 @@ def _spread(
     # Inputs and outputs are exchanged within each group.
     kernels = weight.reshape(groups, channels // groups, outputs, *kernel).transpose(1, 2)
     kernels = kernels.reshape(groups * outputs, channels // groups, *kernel).flip(tuple(range(2, rank + 2)))
+    if any(s > 1 for s in strides) and all(d == 1 for d in dilations) and min(self.shape) > 0:
+        return _by_residues(self, kernels, strides, groups, pairs, name)
     spread = _padded_or_cut(_set_apart(self, strides), [(0, 0), (0, 0), *pairs], name)
     return _correlated(spread, kernels, None, (1,) * rank, dilations, groups, name)
+
+
+def _by_residues(
+    self: Tensor, kernels: Tensor, strides: tuple[int, ...], groups: int, pairs: list[tuple[int, int]], name: str
+) -> Tensor:
+    """What elements `strides` apart give, without the zeros between them: places that leave the same residues are a
+    correlation with every `strides`-th tap."""
+    rank, extents, taps = len(strides), self.shape[2:], kernels.shape[2:]
+    ends = [(n - 1) * s + 1 + b + a - k + 1 for n, s, (b, a), k in zip(extents, strides, pairs, taps)]
+    counts = [-(-end // s) for end, s in zip(ends, strides)]
+    total = None
+    for residues in itertools.product(*map(range, strides)):
+        first = [(b - r) % s for (b, _), r, s in zip(pairs, residues, strides)]
+        if any(m >= k for m, k in zip(first, taps)):
+            continue  # no tap meets an element there
+        some = kernels[(slice(None), slice(None), *(slice(m, None, s) for m, s in zip(first, strides)))]
+        around = [(b - r - m) // s for (b, _), r, m, s in zip(pairs, residues, first, strides)]
+        around = [(b, q + k - 1 - n - b) for b, q, k, n in zip(around, counts, some.shape[2:], extents)]
+        padded = _padded_or_cut(self, [(0, 0), (0, 0), *around], name)
+        part = _correlated(padded, some, None, (1,) * rank, (1,) * rank, groups, name)
+        part = part.reshape(*part.shape[:2], *(n for q in counts for n in (q, 1)))
+        part = part.pad([(0, 0)] * 2 + [p for r, s in zip(residues, strides) for p in ((0, 0), (r, s - 1 - r))])
+        total = part if total is None else total + part
+    assert total is not None  # the first taps meet the first elements
+    whole = total.reshape(*total.shape[:2], *(q * s for q, s in zip(counts, strides)))
+    return whole.shrink(None, None, *((0, end) for end in ends))
 
 
 def _set_apart(self: Tensor, strides: tuple[int, ...]) -> Tensor:
