@@ -334,13 +334,15 @@ def _by_residues(
         first = [(b - r) % s for (b, _), r, s in zip(pairs, residues, strides)]
         if any(m >= k for m, k in zip(first, taps)):
             continue  # no tap meets an element there
-        some = kernels[(slice(None), slice(None), *(slice(m, None, s) for m, s in zip(first, strides)))]
-        around = [(b - r - m) // s for (b, _), r, m, s in zip(pairs, residues, first, strides)]
-        around = [(b, q + k - 1 - n - b) for b, q, k, n in zip(around, counts, some.shape[2:], extents)]
-        padded = _padded_or_cut(self, [(0, 0), (0, 0), *around], name)
+        every = tuple(slice(m, None, s) for m, s in zip(first, strides))
+        some = kernels[(slice(None), slice(None), *every)]
+        before = [(b - r - m) // s for (b, _), r, m, s in zip(pairs, residues, first, strides)]
+        after = [q + k - 1 - n - b for b, q, k, n in zip(before, counts, some.shape[2:], extents)]
+        padded = _padded_or_cut(self, [(0, 0), (0, 0), *zip(before, after)], name)
         part = _correlated(padded, some, None, (1,) * rank, (1,) * rank, groups, name)
         part = part.reshape(*part.shape[:2], *(n for q in counts for n in (q, 1)))
-        part = part.pad([(0, 0)] * 2 + [p for r, s in zip(residues, strides) for p in ((0, 0), (r, s - 1 - r))])
+        gaps = [gap for r, s in zip(residues, strides) for gap in ((0, 0), (r, s - 1 - r))]
+        part = part.pad([(0, 0), (0, 0), *gaps])
         total = part if total is None else total + part
     assert total is not None  # the first taps meet the first elements
     whole = total.reshape(*total.shape[:2], *(q * s for q, s in zip(counts, strides)))
