@@ -335,7 +335,7 @@ def _by_residues(
         if any(m >= k for m, k in zip(first, taps)):
             continue  # no tap meets an element there
         every = tuple(slice(m, None, s) for m, s in zip(first, strides))
-        some = kernels[(slice(None), slice(None), *every)]
+        some = kernels[(slice(None),) * 2 + every]
         before = [(b - r - m) // s for (b, _), r, m, s in zip(pairs, residues, first, strides)]
         after = [q + k - 1 - n - b for b, q, k, n in zip(before, counts, some.shape[2:], extents)]
         padded = _padded_or_cut(self, [(0, 0), (0, 0), *zip(before, after)], name)
