@@ -36,7 +36,6 @@ class Device:
     short kernel does. So short launches wait, for others or for somebody who needs their results.
     """
 
-    target = "opencl"
     interprets = False
 
     def __init__(self, number: int) -> None:
@@ -47,6 +46,7 @@ class Device:
         profiling = cl.command_queue_properties.PROFILING_ENABLE
         self._queue = cl.CommandQueue(self._context, properties=profiling)
         self._programs = Programs(self._context, self._device, self.name)
+        self.target = self._programs.target
         self.memory: int = self._device.global_mem_size
         is_cpu = bool(self._device.type & cl.device_type.CPU)
         self.in_host_memory = is_cpu and bool(self._device.host_unified_memory)

@@ -7,6 +7,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rulegrad.runtime.kernel import Kernel, not_built, sources_of
@@ -21,6 +22,16 @@ from .drivers import opencl
 _POCL_SECONDS_PER_BINARY = 0.13
 
 
+# On a PoCL that does not know the processor the compiler has fewer instructions than the device says. Drivers whose
+# compiler is for no processor in particular define no such names.
+_WIDE = """
+#if !defined(__x86_64__) || defined(__AVX512F__)
+__kernel void wide(void) {}
+#endif
+__kernel void any(void) {}
+"""
+
+
 class Programs:
     """The programs of one device."""
 
@@ -32,6 +43,11 @@ class Programs:
         self._lock = forks.lock()
         self._builds_are_kept = device.platform.name == "Portable Computing Language"
         self._identity = "|".join((device.platform.name, device.platform.version, device.name, device.driver_version))
+        self._prologue = ""  # what every source is compiled behind
+        self.target = "opencl"
+        if device.type & opencl().device_type.CPU:
+            self.target = self._cpu_target()
+            self._prologue = _vector_macros()
 
     def build(self, kernels: Sequence[Kernel]) -> list[Any]:
         """The program that has each kernel; those not built before are built together.
@@ -48,8 +64,21 @@ class Programs:
                     found[source] = self._built[source] = program
         return [found[kernel.source] for kernel in kernels]
 
+    def _cpu_target(self) -> str:
+        """The target, of those in processors.rules, whose vectors the device and its compiler have."""
+        if self._device.native_vector_width_float < 16:
+            return "opencl_cpu"
+        key = f"{self._identity}|{_WIDE}"
+        kept = shared().get("opencl target", key)
+        if kept is not None:
+            return kept.decode()
+        names = self._from_source(_WIDE).kernel_names.split(";")
+        target = "opencl_cpu_avx512" if "wide" in names else "opencl_cpu"
+        shared().put("opencl target", key, target.encode())
+        return target
+
     def _build(self, source: str, count: int) -> Any:
-        key = hashlib.sha256(f"{self._identity}\0{source}".encode()).hexdigest()
+        key = hashlib.sha256(f"{self._identity}\0{self._prologue}\0{source}".encode()).hexdigest()
         binary = shared().get("opencl binary", key)
         if binary is not None:
             program = self._from_binary(binary)
@@ -65,7 +94,7 @@ class Programs:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what the compiler remarks about a program that it builds
-                program = cl.Program(self._context, source)
+                program = cl.Program(self._context, f"{self._prologue}\n#line 1\n{source}")
                 program.get_info(cl.program_info.NUM_DEVICES)  # keeps pyopencl's own cache out of it
                 return program.build(["-w"])  # remarks on style, such as a & b | c without parentheses
         except cl.Error as error:
@@ -91,6 +120,10 @@ class Programs:
         binaries = program.get_info(opencl().program_info.BINARIES)
         if binaries and binaries[0]:
             shared().put("opencl binary", key, binaries[0])
+
+
+def _vector_macros() -> str:
+    return (Path(__file__).parent / "vectors.h").read_text(encoding="utf-8")
 
 
 def _log_of(error: Exception) -> str:
