@@ -89,6 +89,8 @@ VARIANTS = {
     "webgpu+f16": {name for name, (dtypes, _) in PROGRAMS.items() if "float16" in dtypes.split()},
     "webgpu+f16+subgroups": {"reduce_all", "shared_rows"},
     "cuda_sm90a": {"matmul_tiles"},
+    "opencl_cpu": {"add_float16", "add_float64", "cast_to_int", "division", "functions", "shift", "matmul"},
+    "opencl_cpu_avx512": {"matmul", "reduce_all", "shared_rows"},
 }
 
 CASES = [
