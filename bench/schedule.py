@@ -2,6 +2,7 @@
 
     python bench/schedule.py [--quick] [--rows PATTERN] [--models] [--plan] [--devices clang,gcc,opencl]
                              [--compile] [--recipes FOLDER] [--json FILE] [--seconds S] [--threads N]
+                             [--search TIME]
 
 Each library runs in a process of its own; they take turns row by row, so that a slow spell of the machine meets all.
 A cell has the least time and the lower quartile of all turns in milliseconds, and the share of the machine's limit that
@@ -14,7 +15,8 @@ Results are compared with PyTorch's before anything is timed (without PyTorch wi
 that is wrong has no time. --rows: a regular expression that a row's name has. --models: whole models too. --plan: the
 number of kernels, the cost model's estimate of the whole plan, and the rank correlation of estimates and times.
 --recipes: a folder of kernels written by hand with a runner (see Recipes in bench/schedule_libraries.py). --devices: a
-C compiler for the device c, or the name of a device.
+C compiler for the device c, or the name of a device. --search: columns more, where each kernel's schedules are searched
+for so long; bench/schedule_choices.py says how good the choice without a search is.
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ def main() -> None:
         return
     options = parsed()
     rows = wanted_rows(options)
-    columns = columns_of(options.devices.split(","), options.recipes, options.compile, options.threads)
+    columns = columns_of(options.devices.split(","), options.recipes, options.compile, options.threads, options.search)
     try:
         seconds = QUICK_SECONDS if options.quick else SECONDS
         limits = measure_limits(options.threads, seconds)
@@ -97,6 +99,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--plan", action="store_true", help="numbers of kernels, and estimates of whole plans")
     parser.add_argument("--devices", default="clang,gcc,opencl", help="compilers of the device c, and other devices")
     parser.add_argument("--compile", action="store_true", help="torch.compile too")
+    parser.add_argument("--search", default="", metavar="TIME", help="search the schedules of each kernel: 10s")
     parser.add_argument("--recipes", type=Path, metavar="FOLDER", help="kernels written by hand")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to a file")
     parser.add_argument("--seconds", type=float, default=4.0, help="of the turns of a row")

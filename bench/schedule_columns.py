@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
@@ -88,15 +89,23 @@ class Column:
         return answer
 
 
-def columns_of(devices: list[str], folder: Path | None, compiled: bool, threads: int) -> list[Column]:
-    """The columns that work here, started; PyTorch is the first to run, for its results are those compared with."""
+def columns_of(devices: list[str], folder: Path | None, compiled: bool, threads: int, search: str = "") -> list[Column]:
+    """The columns that work here, started; PyTorch is the first to run, for its results are those compared with.
+
+    search: for so long each kernel's schedules are searched, in further columns; the others have the model's choice.
+    """
     pool = dict.fromkeys(THREADS, str(threads))
     wanted = [Column("torch", {"library": "torch", "compiled": False, "threads": threads}, pool)]
     for name in devices:
         is_compiler = name in ("clang", "gcc")
         command = {"CC": compiler_named(name)} if is_compiler else {}
         options = {"library": "rulegrad", "device": "c" if is_compiler else name, "threads": threads}
-        wanted.append(Column(name, options, {**pool, **command}))
+        own = {**pool, **command, "SEARCH": "", "RULEGRAD_TUNED": str(Path(tempfile.gettempdir()) / "none" / "found")}
+        wanted.append(Column(name, options, own))
+        if search:
+            found = Path(tempfile.mkdtemp(prefix="rulegrad-")) / "found.jsonl"
+            searched = {**own, "SEARCH": search, "RULEGRAD_TUNED": str(found)}
+            wanted.append(Column(f"{name}, searched", options, searched, seconds=3600.0))
     if compiled:
         wanted.append(Column("torch.compile", {"library": "torch", "compiled": True, "threads": threads}, pool))
     if folder is not None:

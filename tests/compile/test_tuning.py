@@ -122,7 +122,10 @@ def test_bad_candidates_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(Trials, "prepare", lambda *_: None)
     monkeypatch.setattr(Trials, "build", lambda _, kernels, left: tried.append(len(kernels)) or [""] * len(kernels))
     plain = one.kernel(proposed[-1].scheduled)
-    monkeypatch.setattr(Trials, "measure", lambda _, kernel, *rest: 2e-3 if kernel == plain else 1e-3)
+    seconds = lambda kernel: 2e-3 if kernel == plain else 1e-3  # noqa: E731
+    monkeypatch.setattr(
+        Trials, "measure", lambda _, kernel, spend, left, beside: (seconds(kernel), seconds(beside or kernel))
+    )
     with Trials(place.device, 1) as trials:
         found = search_one(one, proposed, known, place, 5.0, trials)
     assert tried == [2]  # of three
@@ -142,11 +145,11 @@ def test_a_kernel_whose_plain_form_fails_is_left_as_it_is(file: Path, capsys: py
 def test_an_interrupt_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
     measured: list[float] = []
 
-    def measure(*_: Any) -> float:
+    def measure(*_: Any) -> tuple[float, float]:
         if len(measured) == 2:
             raise KeyboardInterrupt
         measured.append(1.0 + len(measured))
-        return measured[-1]
+        return measured[-1], 1.0
 
     monkeypatch.setattr(Trials, "prepare", lambda *_: None)
     monkeypatch.setattr(Trials, "build", lambda _, kernels, left: [""] * len(kernels))
@@ -423,6 +426,6 @@ def test_results_of_all_dtypes_are_compared(name: str, monkeypatch: pytest.Monke
     with Trials(device, 1, 5.0) as trials:
         searching.prepare(one, proposed, trials)
         plain = one.kernel(proposed[-1].scheduled)
-        assert trials.measure(plain, 0.0, 1.0, 60.0) > 0
+        assert min(trials.measure(plain, 0.0, 60.0, plain)) > 0
         with pytest.raises(BadKernelError, match="are wrong"):
-            trials.measure(broken(plain, "return;"), 0.0, 1.0, 60.0)
+            trials.measure(broken(plain, "return;"), 0.0, 60.0)

@@ -99,6 +99,7 @@ class Sources:
     user: frozenset[str]
     measured: frozenset[str] = frozenset()
     _files: list[syntax.File] | None = None
+    _text_key: str = ""
 
     @property
     def key(self) -> str:
@@ -110,11 +111,13 @@ class Sources:
     @property
     def text_key(self) -> str:
         """Changes when a rule does: of the text alone, so that it is the same on other machines."""
-        h = hashlib.sha256()
-        for path, text in self.texts:
-            if path not in self.measured:
-                h.update(f"{path if path not in self.user else 'user'}\0{text}\0".encode())
-        return h.hexdigest()[:16]
+        if not self._text_key:
+            h = hashlib.sha256()
+            for path, text in self.texts:
+                if path not in self.measured:
+                    h.update(f"{path if path not in self.user else 'user'}\0{text}\0".encode())
+            self._text_key = h.hexdigest()[:16]
+        return self._text_key
 
     @property
     def files(self) -> list[syntax.File]:

@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Final, NamedTuple
 
 from rulegrad.compile.tuning.entries import Entry, tuned_file
@@ -27,7 +28,7 @@ from rulegrad.runtime.kernel import Kernel
 KEPT: Final = 64
 _BATCH, _FIRST_BATCH = 8, 2  # kernels that are built before they are measured
 _SHARE: Final = 0.05  # seconds of launches of one candidate
-_FINALISTS, _ROUNDS = 3, 3  # measured in turns in the end, so that a slow spell of the machine meets all
+_FINALISTS, _ROUNDS = 4, 3  # measured again in the end
 _BETTER: Final = 0.98  # of the time of the model's choice is less than what noise makes
 
 
@@ -121,25 +122,35 @@ def _measure_all(
             if problem != "" or (found.seconds and progress.left <= reserved):
                 continue
             kernels[text] = kernel
-            _measure(trials, text, kernel, found, progress)
+            _measure(trials, text, kernels, found, progress)
             progress.show(found)
-    first = proposed[0].text
-    finalists = list(dict.fromkeys([*found.fastest(_FINALISTS), *([first] if first in found.seconds else [])]))
-    for _ in range(_ROUNDS):
-        for text in finalists:
-            if progress.left > 0 and text not in found.bad:
-                _measure(trials, text, kernels[text], found, progress)
+    _decide(trials, proposed[0].text, kernels, found, progress)
 
 
-def _measure(trials: Trials, text: str, kernel: Kernel, found: Measured, progress: Progress) -> None:
-    """Measures a candidate once more: its least time counts; one that is bad has none."""
+def _measure(trials: Trials, text: str, kernels: dict[str, Kernel], found: Measured, progress: Progress) -> None:
+    """Measures a candidate, beside the best so far: what counts is by how much it is slower or faster."""
     left = progress.left if found.seconds else math.inf
+    best = found.fastest(1)
     try:
-        seconds = trials.measure(kernel, _SHARE, found.best, left)
-        found.seconds[text] = min(seconds, found.seconds.get(text, math.inf))
+        seconds, beside = trials.measure(kernels[text], _SHARE, left, kernels[best[0]] if best else None)
+        found.seconds[text] = found.best * seconds / beside if best else seconds
     except BadKernelError as problem:
-        found.seconds.pop(text, None)
         found.bad[text] = str(problem)
+
+
+def _decide(trials: Trials, first: str, kernels: dict[str, Kernel], found: Measured, progress: Progress) -> None:
+    """Measures the fastest, and the model's choice, again beside the fastest: the median of their turns counts."""
+    finalists = list(dict.fromkeys([*found.fastest(_FINALISTS), *([first] if first in found.seconds else [])]))
+    ratios: dict[str, list[float]] = {text: [] for text in finalists[1:]}
+    for _ in range(_ROUNDS):
+        for text, of_one in ratios.items():
+            if progress.left <= 0:
+                break
+            seconds, beside = trials.measure(kernels[text], _SHARE, progress.left, kernels[finalists[0]])
+            of_one.append(seconds / beside)
+    for text, of_one in ratios.items():
+        if of_one:
+            found.seconds[text] = found.seconds[finalists[0]] * median(of_one)
 
 
 def _made(subject: Subject, candidate: Candidate, bad: dict[str, str]) -> Kernel | None:

@@ -192,16 +192,18 @@ class Trials:
                 raise
         return [problem for _, problem in sorted((pair for part in parts for pair in part), key=lambda pair: pair[0])]
 
-    def measure(self, kernel: Kernel, seconds: float, best: float, left: float) -> float:
-        """The least seconds of a launch, of so many seconds of launches; few where it is far from the best.
+    def measure(self, kernel: Kernel, seconds: float, left: float, beside: Kernel | None = None) -> tuple[float, float]:
+        """The least seconds of a launch, of so many seconds of launches, and those of a kernel beside it.
 
-        left: seconds that there are. Raises BadKernelError for one that is wrong, or ended the process, and
-        TimeIsUpError where it did not end before the time was up.
+        The two take turns; without one beside it both numbers are its own. left: seconds that there are. Raises
+        BadKernelError for a kernel that is wrong, or ended the process, and TimeIsUpError where it did not end before
+        the time was up.
         """
         limit = min(self.seconds, max(left, 0.1))
+        other = described_kernel(beside) if beside is not None else None
         try:
             answer = self._children[0].ask(
-                "measure", limit, kernel=described_kernel(kernel), spend=seconds, best=min(best, 1e9)
+                "measure", limit, kernel=described_kernel(kernel), spend=seconds, beside=other
             )
         except BadKernelError as problem:
             if limit < self.seconds and problem.is_late:
@@ -209,4 +211,4 @@ class Trials:
             raise
         if "wrong" in answer:
             raise BadKernelError(answer["wrong"])
-        return float(answer["seconds"])
+        return float(answer["seconds"]), float(answer["beside"])
