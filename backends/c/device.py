@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import sys
 import time
@@ -48,7 +49,9 @@ def best_target(compiler: compilers.Compiler) -> str:
     flags = compiler.flags()
     if "-mamx-int8" in flags and "-mamx-bf16" in flags and processor.may_use_amx():
         return "c_amx"
-    return "c_avx512" if "-mavx512f" in flags else "c"
+    wider = {"c_avx512": "-mavx512f", "c_avx512_vnni": "-mavx512vnni", "c_avx512_bf16": "-mavx512bf16"}
+    has = list(itertools.takewhile(lambda target: wider[target] in flags, wider))
+    return has[-1] if has else "c"
 
 
 def fingerprint() -> str:
