@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import rulegrad
 from rulegrad.support import forks
+from rulegrad.support.paths import data_folder
 
 has_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
@@ -127,3 +131,16 @@ def test_the_end_of_a_process_with_daemon_threads() -> None:
     for _ in range(3):
         done = run(DAEMON)
         assert done.returncode == 0, done.stderr
+
+
+def test_nothing_in_programs_has_a_lock_that_a_fork_cannot_free() -> None:
+    """`cached_property` has one for all objects until Python 3.12; `platform.processor` uses it, and runs a process."""
+    package = Path(rulegrad.__file__).parent
+    files = [*package.rglob("*.py"), *(data_folder("backends")).rglob("*.py")]
+    found = [
+        str(file)
+        for file in files
+        if "workbench" not in file.parts
+        and re.search(r"import.*cached_property|platform\.processor", file.read_text(encoding="utf-8"))
+    ]
+    assert not found

@@ -7,7 +7,6 @@ import importlib
 import sys
 import types
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +58,7 @@ class Backend:
         """
         return self.folder.parent == data_folder("backends").resolve()
 
-    @cached_property
+    @property
     def module(self) -> Any:
         """The module `device.py`; it may import its neighbours with `from .other import …`.
 
@@ -69,6 +68,13 @@ class Backend:
         >>> backend("numpy").module.__name__
         'rulegrad_backend_numpy.device'
         """
+        # no cached_property: until Python 3.12 it has a lock, which a child may find held that another thread forked
+        kept = vars(self)
+        if "_module" not in kept:
+            kept["_module"] = self._imported()
+        return kept["_module"]
+
+    def _imported(self) -> Any:
         package_name = f"rulegrad_backend_{self.name}"
         package = types.ModuleType(package_name)
         package.__path__ = [str(self.folder)]

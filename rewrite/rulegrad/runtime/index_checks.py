@@ -9,7 +9,6 @@ depends on a wrong index stays wrong, and so does what is computed from it: read
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -110,11 +109,13 @@ class Dependencies:
         #: of the flags; 0 where the graph checks nothing
         self.words: int = checks[0].attrs["words"] if checks else 0
         self.checks = self._of_roots("INSIDE", "place") if checks else [0] * len(graph.src)
+        self._inputs: list[int] = []
 
-    @cached_property
+    @property
     def inputs(self) -> list[int]:
         """For each root the slots that it depends on."""
-        return self._of_roots("PARAM", "slot")
+        self._inputs = self._inputs or self._of_roots("PARAM", "slot")
+        return self._inputs
 
     def _of_roots(self, op: str, number: str) -> list[int]:
         found: dict[UOp, int] = {}
