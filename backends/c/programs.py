@@ -84,7 +84,8 @@ static inline void store_masked(void *p, const void *v, int last) {}
   else for (int l_ = 0; l_ < c_; l_++) p_[l_] = v_[l_]; })
 /* Its sum is a lane's own, the words of x and y are not changed. */
 #define DOT(T, instruction, c, x, y) ({ \\
-  VECTOR(T, 16) c_ = (c); VECTOR(unsigned, 16) x_ = (x), y_ = (y); \\
+  VECTOR(T, 16) c_ = (c) - (VECTOR(T, 16)){}; \\
+  VECTOR(unsigned, 16) x_ = (x) - (VECTOR(unsigned, 16)){}, y_ = (y) - (VECTOR(unsigned, 16)){}; \\
   __asm__(#instruction " %2, %1, %0" : "+v"(c_) : "v"(x_), "v"(y_)); c_; })
 #define EACH(T, N, f, x) ({ \\
   VECTOR(T, N) x_ = (x), r_; for (int l_ = 0; l_ < N; l_++) r_[l_] = f(x_[l_]); r_; })

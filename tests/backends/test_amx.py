@@ -160,6 +160,9 @@ def test_the_target_says_what_the_processor_has(monkeypatch: pytest.MonkeyPatch)
     for flags, permitted, target in (
         (["-mavx2"], True, "c"),
         (["-mavx512f"], True, "c_avx512"),
+        (["-mavx512f", "-mavx512bf16"], True, "c_avx512"),
+        (["-mavx512f", "-mavx512vnni"], True, "c_avx512_vnni"),
+        (["-mavx512f", "-mavx512vnni", "-mavx512bf16"], True, "c_avx512_bf16"),
         (["-mavx512f", "-mamx-bf16", "-mamx-int8"], False, "c_avx512"),
         (["-mavx512f", "-mamx-bf16", "-mamx-int8"], True, "c_amx"),
     ):

@@ -17,7 +17,18 @@ import numpy as np
 
 from rulegrad.engine.sources import declares_ops, user_files
 from rulegrad.errors import DeviceError, RuleError
-from rulegrad.interpreter.numerics import INDEX_PRIMITIVES, PRIMITIVES, Array, bitcast, convert, joined, tf32, threefry
+from rulegrad.interpreter.numerics import (
+    INDEX_PRIMITIVES,
+    PRIMITIVES,
+    Array,
+    bitcast,
+    convert,
+    dot_bfloat16,
+    dot_int16,
+    joined,
+    tf32,
+    threefry,
+)
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.lang import syntax
 from rulegrad.lang.parser import parse_file
@@ -58,6 +69,8 @@ _NATIVE: dict[str, Callable[..., Array]] = {
     "REAL": np.real,
     "IMAG": np.imag,
     "ROUND_TF32": tf32,
+    "DOT_BFLOAT16": dot_bfloat16,
+    "DOT_INT16": dot_int16,
     "PRIVATE": lambda value, place: value,
 }
 

@@ -337,3 +337,16 @@ INDEX_PRIMITIVES: dict[str, Primitive] = PRIMITIVES | {
     "*": _checked(np.multiply),
     "negate": _checked(np.negative),
 }
+
+
+def dot_bfloat16(x: Array, y: Array, c: Array) -> Array:
+    """c and the products of the two bfloat16 in each word (uint32) of x with those in y."""
+    upper = np.uint32(0xFFFF0000)
+    first = (x << np.uint32(16)).view(np.float32) * (y << np.uint32(16)).view(np.float32)
+    return np.asarray(c + (first + (x & upper).view(np.float32) * (y & upper).view(np.float32)))
+
+
+def dot_int16(x: Array, y: Array, c: Array) -> Array:
+    """c and the products of the two int16 in each word (uint32) of x with those in y, wrapped around."""
+    (a, b), (d, e) = (((words << np.uint32(16)).view(np.int32) >> 16, words.view(np.int32) >> 16) for words in (x, y))
+    return np.asarray(c + (a * d + b * e))

@@ -1,0 +1,72 @@
+"""Products of bfloat16 and small integers on targets whose vector units multiply pairs: the text, and the values at sizes that tile and that do not."""
+
+from __future__ import annotations
+
+import itertools
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from rulegrad import Tensor
+from rulegrad.compile import compile_graph
+from rulegrad.errors import DeviceError
+from rulegrad.runtime import devices
+
+INSTRUCTION = {"bfloat16": "vdpbf16ps", "int8": "vpdpwssd", "int16": "vpdpwssd", "uint8": "vpdpwssd"}
+SIZES = [(1, 1, 32), (5, 7, 40), (13, 16, 33), (24, 65, 64), (64, 48, 96)]
+
+
+def given(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Whole numbers that sums of bfloat16 products have exactly."""
+    return np.random.default_rng(sum(shape)).integers(0 if dtype == "uint8" else -9, 10, shape).astype(dtype)
+
+
+def product(dtype: str, rows: int, depth: int, columns: int, device: str) -> tuple[Tensor, np.ndarray]:
+    a, b = given((rows, depth), dtype), given((depth, columns), dtype)
+    wanted = "float32" if dtype == "bfloat16" else "int32"
+    x, y = (Tensor(array, device=device).cast(wanted) for array in (a, b))
+    return x @ y, a.astype(wanted) @ b.astype(wanted)
+
+
+@pytest.mark.parametrize("dtype", INSTRUCTION)
+def test_the_instruction_is_used(dtype: str) -> None:
+    for target, has in (("c_avx512_bf16", True), ("c_avx512_vnni", dtype != "bfloat16"), ("c_avx512", False)):
+        (kernel,) = compile_graph([product(dtype, 24, 64, 64, "numpy")[0].uop], target)
+        assert (f", {INSTRUCTION[dtype]}, " in kernel.source) == has
+
+
+@pytest.mark.parametrize(("dtype", "size"), list(itertools.product(INSTRUCTION, SIZES)))
+def test_values(dtype: str, size: tuple[int, int, int]) -> None:
+    try:
+        devices.get("c")
+    except DeviceError as problem:
+        pytest.skip(str(problem))
+    found, wanted = product(dtype, *size, "c")
+    np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
+def test_narrow_sums_wrap_around(dtype: str) -> None:
+    try:
+        devices.get("c")
+    except DeviceError as problem:
+        pytest.skip(str(problem))
+    limits = np.iinfo(dtype)
+    r = np.random.default_rng(1)
+    a, b = (r.integers(limits.min, limits.max, s, dtype, endpoint=True) for s in ((9, 35), (35, 33)))
+    np.testing.assert_array_equal((Tensor(a, device="c") @ Tensor(b, device="c")).numpy(), a @ b)
+
+
+def test_extremes() -> None:
+    """Products of the least int16 do not fit in 32 bits when two are added; infinities meet no zeros beyond the end."""
+    try:
+        devices.get("c")
+    except DeviceError as problem:
+        pytest.skip(str(problem))
+    a = np.full((4, 3), -32768, np.int16)
+    x = Tensor(a, device="c").cast("int32") @ Tensor(np.full((3, 32), -32768, np.int16), device="c").cast("int32")
+    assert np.unique(x.numpy()).tolist() == [np.int64(3 << 30).astype(np.int32)]
+    b = np.full((4, 3), np.inf, ml_dtypes.bfloat16)
+    y = Tensor(b, device="c") @ Tensor(np.ones((3, 32), ml_dtypes.bfloat16), device="c")
+    assert np.isposinf(y.numpy().astype(np.float32)).all()
