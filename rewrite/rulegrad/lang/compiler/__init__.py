@@ -10,7 +10,6 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.assembler import Alternative, Assembler, CompiledFunction, CompiledPass, DtypeName, OpName
@@ -94,6 +93,7 @@ class ProgramCompiler:
         self.rulesets = {d.name: d for d in declarations if isinstance(d, syntax.Ruleset)}
         self.passes = [d for d in declarations if isinstance(d, syntax.Pass)]
         self.assembler.limits.update(limits(declarations, target, tested))
+        self._fixed_points: dict[str, str] = {}
 
     def compile(self) -> bytes:
         for function in self.library.functions.values():
@@ -154,12 +154,12 @@ class ProgramCompiler:
 
     def add_alone(self, name: str, owner: str, rule: syntax.Rule) -> None:
         """Adds a pass `name` that walks by one rule only; `given` in it runs a pass that has its owner."""
+        self._fixed_points = self._fixed_points or self._made_fixed_points()
         self.library.running = self._fixed_points.get(owner, "")
         self.assembler.passes.append(CompiledPass(name, _WALK, -1, self.rules.compile(owner, rule), [], []))
         self.library.running = ""
 
-    @cached_property
-    def _fixed_points(self) -> dict[str, str]:
+    def _made_fixed_points(self) -> dict[str, str]:
         """For each rule set and pass, the first pass that simplifies by its rules."""
         found: dict[str, str] = {}
         for d in self.passes:
