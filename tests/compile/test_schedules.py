@@ -62,13 +62,13 @@ def loops(graph: UOp) -> dict[str, int]:
     return {".".join(node.attrs["path"]): node.src[0].attrs["value"] for node in found}
 
 
-def labelled(graph: UOp) -> UOp:
-    """The graph with a name for what its first read gives."""
-    load = next(node for node in graph.toposort() if node.op == "LOAD")
+def labelled_as(graph: UOp, op: str, name: str) -> UOp:
+    """The graph with a name for the value of the first node of an op."""
+    first = next(node for node in graph.toposort() if node.op == op)
     made: dict[UOp, UOp] = {}
     for node in graph.toposort():
         built = node.replace([made[source] for source in node.src])
-        made[node] = UOp("LABEL", (built,), name="a") if node == load else built
+        made[node] = UOp("LABEL", (built,), name=name) if node == first else built
     return made[graph]
 
 
@@ -115,7 +115,7 @@ def closed_below(node: UOp) -> set[UOp]:
 def test_random_schedules(name: str, seed: int) -> None:
     """After each step, and lowered to a program, the kernel computes what it did."""
     r = random.Random(f"{name} {seed}")
-    start = labelled(kernel(name))
+    start = labelled_as(kernel(name), "LOAD", "a")
     comparison = Comparison(start)
     wanted = comparison.meanings(start)
     graph, taken = start, list[str]()
