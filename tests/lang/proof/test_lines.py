@@ -20,12 +20,15 @@ WRONG = {
     "nan": "CMPEQ(x:T, x) -> {true}\n        test CMPEQ(x:float32, x) -> {true}",
     "negative zero": "x:T + 0 -> x\n        test x:float32 + 0 -> x",
     "one of a range": "CMPEQ(x:index, 63) -> {false}\n        test CMPEQ(i:range(64), 63) -> {false}",
+    "the last of many": "CMPEQ(x:index, 4999999999) -> {false}\n"
+    "        test CMPEQ(i:range(5000000000), 4999999999) -> {false}",
     "memory": "STORE(p, x:T) -> STORE(p, -x)\n        test STORE(x:float32[3], y:float32[3]) -> STORE(x, -y)",
     "an element": "INDEX(n@FLIP(x:T), i) -> INDEX(x, i)\n"
     "        test INDEX(FLIP[axes=(0,)](x:float32[4]), i:range(4)) -> INDEX(x, i)",
 }
 RIGHT = {
     "ulp": "x:T * 3 -> x + x + x\n        ulp 1\n        test x:float32 * 3 -> x + x + x",
+    "a long loop": "x:index + x -> x * 2\n        test i:range(5000000000) + i -> i * 2",
     "a place that is not always there": "where(c, INDEX(x, i), 0) -> where(c, INDEX(x, i) + 0, 0) * 1\n"
     "        if dtype(x) == int32\n"
     "        test where(c:bool, INDEX(x:int32[3], i:int32), 0) -> where(c, INDEX(x, i) + 0, 0) * 1",
@@ -33,6 +36,11 @@ RIGHT = {
 
 
 LEFT_OUT = {
+    "too long a sum": (
+        "REDUCE[op=ADD](x:int32, i) -> x * 500000000\n"
+        "        test REDUCE[op=ADD](x:int32, i:range(500000000)) -> x * 500000000",
+        "its loops have too many iterations",
+    ),
     "fails": ("x // 3 -> x // 3 * 1\n        if vmin(x) > 0\n        test fails i:range(9) // 3", FAILS),
     "unsound": (
         'x:T - x -> 0\n        unsound "inf - inf is nan"\n        test x:float32 - x -> 0',

@@ -30,6 +30,9 @@ _VECTORS = ("LOAD_VECTOR", "LOAD_LANES", "STORE_VECTOR", "LANE", "BROADCAST", "A
 _OF_KERNELS = ("STORE", "UPDATE", "END", "SINK", "BARRIER", "GROUP", "SEGMENTS", "AFTER", "LOAD", "SPECIAL")
 EFFECTS = frozenset((*_OF_KERNELS, "SCHEDULED", *_VECTORS))
 
+#: Iterations of all loops together that are computed, and those at each end of a loop that is too long.
+_MOST_ITERATIONS, _ENDS = 1 << 24, 32
+
 Key = tuple[Any, ...]
 Memory = dict[Key, Array]
 
@@ -372,15 +375,36 @@ class Outcome:
 def outcome(root: UOp, memory: Mapping[Key, Array], loops: Sequence[UOp]) -> Outcome:
     """The results of a graph: its value for every value of the open loops; or, without one, what it leaves in memory.
 
-    Raises NoMeaningError when it cannot be run.
+    Of long loops the first iterations and the last. Raises NoMeaningError when it cannot be run.
     """
     try:
+        root, loops = _shortened(root, loops)
         with np.errstate(all="ignore"):
             if as_dtype(root.dtype).kind != "void" and not _has_effects(root):
                 return _by_arrays(root, memory, loops)
             return Outcome(_by_elements(root, memory, loops))
     except (RulegradError, InvalidError, TypeError, KeyError, IndexError, ValueError, OverflowError) as error:
         raise NoMeaningError(str(error)) from error
+
+
+def _shortened(root: UOp, loops: Sequence[UOp]) -> tuple[UOp, Sequence[UOp]]:
+    """The graph with the first and the last values of the counters of open loops, where they have too many together."""
+    if math.prod(map(extent, loops)) > _MOST_ITERATIONS:
+        made: dict[UOp, UOp] = {}
+        long = {loop: extent(loop) - 2 * _ENDS for loop in loops if extent(loop) > 2 * _ENDS and loop.op == "RANGE"}
+        short = {loop: loop.replace([UOp.const(2 * _ENDS, loop.src[0].dtype)]) for loop in long}
+        for node in root.toposort():
+            if node in long:
+                counter, last = short[node], UOp.const(long[node], node.dtype)
+                is_first = UOp("CMPLT", (counter, UOp.const(_ENDS, node.dtype)))
+                made[node] = UOp("WHERE", (is_first, counter, UOp("ADD", (counter, last))))
+            else:
+                made[node] = node.replace([made[source] for source in node.src])
+        root, loops = made[root], [short.get(loop, loop) for loop in loops]
+    counters = {loop_key(node): node for node in root.toposort() if node.op in LOOPS and node.src[0].op == "CONST"}
+    if math.prod(map(extent, counters.values())) > _MOST_ITERATIONS:
+        raise NoMeaningError("its loops have too many iterations")
+    return root, loops
 
 
 def _by_arrays(root: UOp, memory: Mapping[Key, Array], loops: Sequence[UOp]) -> Outcome:
