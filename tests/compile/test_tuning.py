@@ -178,6 +178,14 @@ def test_a_search_finds_a_schedule_that_is_used_later(
     assert product() == found
 
 
+def test_a_schedule_that_is_fixed_is_not_searched(file: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "fixed.rules"
+    rules.write_text(STUBBORN.replace("split i1 by 4;", ""), encoding="utf-8")
+    with engine.load_rules(rules), config(search="30s"):
+        assert product() == "stubborn: split i0 by 2; unroll k0"
+    assert not file.exists()
+
+
 def test_without_the_setting_nothing_of_the_search_is_loaded() -> None:
     program = (
         "import sys; from rulegrad import Tensor; (Tensor([1.0] * 40, device='c') * 2).realize()\n"

@@ -16,7 +16,9 @@ pytest.importorskip("z3")
 def test_laws_of_steps() -> None:
     with engine.load_rules(Path(__file__).with_name("schedule_laws.rules")):
         files = engine.loaded().sources.files
-        entries = [entry for entry in entries_of(files) if entry.name.startswith(("schedule_laws.", "power_laws.", "no_law."))]
+        entries = [
+            entry for entry in entries_of(files) if entry.name.startswith(("schedule_laws.", "power_laws.", "no_law."))
+        ]
         found = {outcome.name: outcome for outcome in prove(files, entries)}
     refuted = found.pop("no_law.too_few")
     assert refuted.kind in PROBLEMS

@@ -69,13 +69,18 @@ def search(subjects: Sequence[Subject], place: Place, seconds: float) -> None:
         known = tuned_file().get(place.key(subject.named))
         if known is None or not (known.is_complete or known.searched >= seconds):
             proposed = candidates(subject.named, place.target, KEPT)
-            if len(proposed) > 1:
+            if has_choice(proposed):
                 wanted.append((subject, proposed, known))
     if not wanted:
         return
     with Trials(place.device, _core_count()) as trials:
         for subject, proposed, known in wanted:
             search_one(subject, proposed, known, place, seconds, trials)
+
+
+def has_choice(proposed: Sequence[Candidate]) -> bool:
+    """Whether there is something to find: an estimate of 0 fixes a schedule."""
+    return len(proposed) > 1 and proposed[0].cost > 0
 
 
 def search_one(

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from rulegrad.compile import forget_kernels
 from rulegrad.compile.scheduling import collecting
 from rulegrad.compile.tuning.entries import tuned_file
-from rulegrad.compile.tuning.search import KEPT, Subject, search
+from rulegrad.compile.tuning.search import KEPT, Subject, has_choice, search
 from rulegrad.compile.tuning.using import Place
 from rulegrad.config import parse_seconds
 from rulegrad.engine.schedules import candidates
@@ -93,7 +93,7 @@ def _wanted(script: str, arguments: Sequence[str], part: str) -> tuple[list[_Wan
     wanted = [
         _Wanted(subject, Place.of(target, device), seconds[subject.name])
         for subject, target, device in found
-        if part in subject.name and len(candidates(subject.named, target, KEPT)) > 1
+        if part in subject.name and has_choice(candidates(subject.named, target, KEPT))
     ]
     unique = {(one.place.key(one.subject.named)): one for one in wanted}
     return sorted(unique.values(), key=lambda one: -one.seconds), problem
