@@ -87,6 +87,7 @@ static inline void store_masked(void *p, const void *v, int last) {}
   VECTOR(T, 16) c_ = (c) - (VECTOR(T, 16)){}; \\
   VECTOR(unsigned, 16) x_ = (x) - (VECTOR(unsigned, 16)){}, y_ = (y) - (VECTOR(unsigned, 16)){}; \\
   __asm__(#instruction " %2, %1, %0" : "+v"(c_) : "v"(x_), "v"(y_)); c_; })
+#define TRUTHS(N, m) (__builtin_convertvector(m, VECTOR(unsigned char, N)) & 1)
 #define EACH(T, N, f, x) ({ \\
   VECTOR(T, N) x_ = (x), r_; for (int l_ = 0; l_ < N; l_++) r_[l_] = f(x_[l_]); r_; })
 #define EACH_PAIR(T, N, f, x, y) ({ \\

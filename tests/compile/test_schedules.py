@@ -47,8 +47,14 @@ def kernel(name: str) -> UOp:
     shapes, build = KERNELS[name]
     tensors = [Tensor(np.ones(shape, np.float32), device="numpy").realize() for shape in shapes]
     (found,) = compile_graph([build(*tensors).uop], "c")
+    return with_names(found.graph)
+
+
+def with_names(graph: UOp) -> UOp:
+    """A kernel with names for its loops: one for each axis."""
     passes = engine.pipeline("program")
-    return engine.run_all([found.graph], passes[: passes.index("name_loops") + 1], "c")[0]
+    before = [name for name in passes[: passes.index("name_loops") + 1] if name != "merge_loops"]
+    return engine.run_all([graph], before, "c")[0]
 
 
 def scheduled(graph: UOp, text: str) -> UOp:
@@ -148,8 +154,7 @@ def test_random_schedules(name: str, seed: int) -> None:
 def test_tails(tail: str, extent: int, build: Build) -> None:
     """Parts of four of 1, 3, 4, 5 and 8: it is refused where it says nothing, and right elsewhere."""
     (found,) = compile_graph([build(Tensor(np.ones((2, extent), np.float32), device="numpy").realize()).uop], "c")
-    passes = engine.pipeline("program")
-    graph = engine.run_all([found.graph], passes[: passes.index("name_loops") + 1], "c")[0]
+    graph = with_names(found.graph)
     extents = loops(graph)
     loop = next((path for path, size in sorted(extents.items()) if size == extent and path != "i0"), "")
     if extent == 1:
@@ -255,7 +260,7 @@ def test_a_step_that_does_not_apply_is_an_error(text: str, tmp_path: Path) -> No
     x = Tensor(np.ones((3, 11), np.float32), device="numpy").realize()
     try:
         with engine.load_rules(rules), pytest.raises(RewriteError, match=re.escape(f"the step `{REFUSED[text]}`")):
-            compile_graph([(x * 2).uop], "c")
+            compile_graph([(x * x[:, :1]).uop], "c")
     finally:
         forget_kernels()
 
@@ -280,3 +285,33 @@ def test_no_rule_numbers_loops_by_hand() -> None:
 def test_a_schedule_is_text() -> None:
     text = "split i0 by 8 tail guard; fuse i0.outer, i1 as task; bind task to thread; vectorize i0.inner"
     assert schedule_text(parse_schedule(text)) == text
+
+
+@pytest.mark.parametrize("width", [7, 16, 33])
+def test_truth_values_in_vectors(device: str, width: int) -> None:
+    """Masks are read from bytes and written to them, as 1 or 0, whole rows and rests; one for a row, too."""
+    random_numbers = np.random.default_rng(width)
+    x, mask = random_numbers.standard_normal((5, width), np.float32), random_numbers.random((5, width)) < 0.5
+    a, m = (Tensor(array, device=device).realize() for array in (x, mask))
+    for found, wanted in (
+        ((a < 0) & m, (x < 0) & mask),
+        (~m, ~mask),
+        (m.where(a, 0), np.where(mask, x, 0)),
+        ((a * m.cast("float32")).sum(1), (x * mask).sum(1)),
+        (m.flip(1) | (a < 0), mask[:, ::-1] | (x < 0)),
+        ((a[:, :1] < 0).expand(5, width).contiguous(), np.repeat(x[:, :1] < 0, width, 1)),
+    ):
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-4, atol=1e-5)
+        assert wanted.dtype != bool or set(np.unique(found.numpy().view(np.uint8))) <= {0, 1}
+
+
+@pytest.mark.parametrize("size", [3, 7, 14])
+def test_rows_of_several_axes(device: str, size: int) -> None:
+    """The axes of a plane are one loop; a channel's sums are computed once for all its images."""
+    x = np.random.default_rng(size).standard_normal((3, 5, size, size), np.float32)
+    a = Tensor(x, device=device).realize()
+    axes = (0, 2, 3)
+    found = (a - a.mean(axes, keepdim=True)) / (a.var(axes, keepdim=True, correction=0) + 1e-5).sqrt()
+    wanted = (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose((a * 2 + 1).numpy(), x * 2 + 1, rtol=1e-6)
