@@ -134,6 +134,17 @@ def test_what_is_measured_is_printed(
     assert "`python -m rulegrad devices --forget numpy` removes them" in printed
 
 
+def test_threads_are_counted_where_they_share_launches(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel's text depends on them: so only a measurement, which people ask for, sets them by the machine."""
+    from rulegrad.workbench.diagnosis import measuring
+
+    for name in ("_bandwidth", "_rate", "_launch_time"):
+        monkeypatch.setattr(measuring, name, lambda device: 5.0)
+    monkeypatch.setattr(measuring, "_cores", lambda: 48)
+    assert measuring.measure("c") == {"bandwidth": 5, "rate": 5, "launch": 5, "threads": 48}
+    assert measuring.measure("numpy") == {"bandwidth": 5, "rate": 5, "launch": 5}
+
+
 def test_numbers_of_a_target_with_features(cache: Path) -> None:
     told = engine.target("webgpu+f16").limits["rate"]
     measured.write("webgpu+f16", {"rate": told + 1}, "for a test")

@@ -1,15 +1,17 @@
-"""Measuring what the cost model counts with: bandwidth, rate of arithmetic, time of a launch.
+"""Measuring what the cost model counts with: bandwidth, rate of arithmetic, time of a launch; and counting threads.
 
 Each is the median of several runs of a kernel that the compiler makes from a tensor, as a user's kernel is made.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Callable
 from typing import Final
 
+from rulegrad import engine
 from rulegrad.compile.kernels import compile_kernels
 from rulegrad.compile.schedule import make_schedule, number_buffers
 from rulegrad.errors import DeviceError
@@ -20,6 +22,7 @@ from rulegrad.runtime.profile import launch, profile
 from rulegrad.tensor.tensor import Tensor
 
 COSTS: Final = ("bandwidth", "rate", "launch")  # the limits that the cost model counts with
+NUMBERS: Final = (*COSTS, "threads")  # all that is found out; threads only of targets that say how many share a launch
 
 _RUNS: Final = 7
 _LONG: Final = 0.01  # seconds: a run that takes as long is not hidden by what starts and ends it
@@ -30,13 +33,21 @@ _LAUNCHES: Final = 64  # in a run
 
 
 def measure(device: str) -> dict[str, int]:
-    """The numbers of `COSTS` for a device, as `limit` lines of its target have them.
+    """The numbers of `NUMBERS` for a device, as `limit` lines of its target have them.
 
     bandwidth: bytes read and written by a copy. rate: float32 operations of chains of multiply-adds, two each. launch:
-    from launch to launch of a kernel on one element. Raises DeviceError where the device fails.
+    from launch to launch of a kernel on one element. threads: the cores that this process may run on, where the target
+    says that threads share its launches. Raises DeviceError where the device fails.
     """
     found = {"bandwidth": _bandwidth(device), "rate": _rate(device), "launch": _launch_time(device)}
+    if "threads" in engine.target_declaration(devices.get(device).target).limits:
+        found["threads"] = _cores()
     return {name: max(1, round(number)) for name, number in found.items()}
+
+
+def _cores() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _bandwidth(device: str) -> float:

@@ -104,7 +104,7 @@ def _numbers(target: str) -> dict[str, Any]:
         limits = engine.target_declaration(target).limits
     except RuleError as error:
         return {"problem": str(error)}
-    return {"limits": {name: limits[name] for name in measuring.COSTS if name in limits}}
+    return {"limits": {name: limits[name] for name in measuring.NUMBERS if name in limits}}
 
 
 def _backend(owner: Backend) -> dict[str, Any]:
