@@ -91,3 +91,11 @@ def test_how_loops_are_written() -> None:
     assert "float acc1[4096]" in product and product.count("VECTOR(float, 8) acc") >= 8 and "UNROLLED" not in product
     rows = compile_graph([x.sum(-1).uop], "c")[0]
     assert rows.source.count("VECTOR(float, 8) acc") == 4 and rows.grid == (128,)
+
+
+@pytest.mark.parametrize("divisor", [0, 3])
+def test_vectors_of_small_integers_by_one_number(divisor: int) -> None:
+    """C computes with int: a number that is chosen for all lanes is one of theirs."""
+    values = np.arange(33, dtype=np.uint16)
+    found = Tensor(values, device="c").realize() % Tensor(np.array(divisor, np.uint16), device="c").realize()
+    np.testing.assert_array_equal(found.numpy(), values % divisor if divisor else values * 0)
