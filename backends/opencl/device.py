@@ -23,6 +23,7 @@ __all__ = ["RANK", "Device", "discover", "fingerprint", "self_test"]
 # survives a fork. So a driver that somebody installs changes no program that does not name it.
 RANK = 1
 
+_ALIGNMENT = 64  # bytes: a line of the cache, and the widest vector
 _MOST_WAITING = 16  # launches
 _SHORT = 1 << 16  # operations and bytes of a launch that takes no longer than waking a thread
 
@@ -63,10 +64,21 @@ class Device:
         problem = f"its largest buffer is {most:,} bytes"
         if nbytes <= most:
             try:
+                if self.in_host_memory:
+                    return self._in_large_pages(nbytes)
                 return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, nbytes)
             except cl.Error as error:
                 problem = f"of {self.memory:,} bytes not enough are free ({error})"
         raise OutOfMemoryError(f"{self.name} cannot allocate {nbytes:,} bytes: {problem}")
+
+    def _in_large_pages(self, nbytes: int) -> Any:
+        """A buffer in NumPy's memory, for which the system has large pages: a driver's own has none."""
+        cl = opencl()
+        alignment = max(_ALIGNMENT, self._device.mem_base_addr_align // 8)
+        array = np.empty(nbytes + alignment, np.uint8)
+        start = -array.ctypes.data % alignment
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+        return cl.Buffer(self._context, flags, hostbuf=array[start : start + nbytes])
 
     def free(self, handle: Any) -> None:
         if _fork.forked:
