@@ -11,6 +11,7 @@ import pytest
 from rulegrad import Tensor
 from rulegrad.compile import compile_graph
 from rulegrad.errors import DeviceError
+from rulegrad.nn import functional
 from rulegrad.runtime import devices
 
 INSTRUCTION = {"bfloat16": "vdpbf16ps", "int8": "vpdpwssd", "int16": "vpdpwssd", "uint8": "vpdpwssd"}
@@ -44,6 +45,25 @@ def test_values(dtype: str, size: tuple[int, int, int]) -> None:
         pytest.skip(str(problem))
     found, wanted = product(dtype, *size, "c")
     np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+@pytest.mark.parametrize(("dtype", "accumulated"), [("bfloat16", "float32"), ("int8", "int32")])
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_convolutions(dtype: str, accumulated: str, channels_last: bool) -> None:
+    """Also where the pairs are of channels, which a plane's columns do not have beside each other."""
+    try:
+        devices.get("c")
+    except DeviceError as problem:
+        pytest.skip(str(problem))
+    x, weight = given((1, 8, 7, 9), dtype), given((5, 8, 3, 3), dtype)
+    found = []
+    for device in ("c", "numpy"):
+        a, b = Tensor(x, device=device), Tensor(weight, device=device)
+        if channels_last:
+            a = a.permute((0, 2, 3, 1)).contiguous().permute((0, 3, 1, 2))
+            b = b.permute((2, 3, 1, 0)).contiguous().permute((3, 2, 0, 1))
+        found.append(functional.conv2d(a.cast(accumulated), b.cast(accumulated), padding=1).numpy())
+    np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
