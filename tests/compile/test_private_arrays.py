@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -82,7 +83,7 @@ def test_many_rows_and_long_ones(shape: tuple[int, int], device: str) -> None:
     x = given(shape, device)
     (kernel,) = compile_graph([x.softmax(1).uop], devices.get(device).target)
     if device == "opencl":
-        assert kernel.local == ((1, 1) if shape[1] <= 8192 else ())
+        assert math.prod(kernel.local) == 1
     powers = np.exp(x.numpy() - x.numpy().max(1, keepdims=True))
     np.testing.assert_allclose(x.softmax(1).numpy(), powers / powers.sum(1, keepdims=True), rtol=1e-5, atol=1e-7)
 
