@@ -230,6 +230,8 @@ def test_completion(editor: Editor, uri: str) -> None:
     in_rule = words("ADD")
     assert in_rule["ADD"].startswith("op ADD(") and "double" in in_rule and in_rule["vmin"].startswith("vmin(x): ")
     assert "place" in words("place(b)]") and "place" not in in_rule
+    # of other files, what they export
+    assert "extent_of" in in_rule and "unnamed" not in in_rule
     assert {"test", "if", "after"} <= words("test on").keys()
     assert {"opencl", "webgpu"} <= words("opencl").keys() and "ADD" not in words("opencl")
     assert "ruleset" in words("ruleset mine") and "test" not in words("ruleset mine")

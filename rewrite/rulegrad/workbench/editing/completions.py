@@ -17,6 +17,7 @@ from rulegrad.workbench.editing.project import Project
 from rulegrad.workbench.editing.symbols import FACT, STATE, Symbol, symbols
 
 _PROPERTIES = {"op": PROPERTY_WORDS, "target": ITEM_WORDS, "limit": LIMIT_WORDS, "flag": FLAG_WORDS}
+_OF_FILES = ("function", "def", "view", "extern")  # names are the file's own, but for those that it exports
 _NAMED = ("op", "class", "dtype", "table", "view", "function", "def", "extern")
 
 
@@ -40,7 +41,8 @@ def completions(project: Project, name: str, text: str, line: int, column: int) 
 
 def _fitting(project: Project, name: str, before: str, head: str, line: int) -> Iterator[Completion]:
     own = list(symbols(project.file(name)))
-    declared = [*own, *(s for file in project.files() if file.path != name for s in symbols(file))]
+    others = [symbol for file in project.files() if file.path != name for symbol in symbols(file)]
+    declared = [*own, *(symbol for symbol in others if _is_seen(symbol))]
     block = head.split(" ")[0]
     if re.fullmatch(r"\w*", before):
         yield from (Completion(word, "word") for word in DECLARATION_WORDS)
@@ -71,6 +73,11 @@ def _fitting(project: Project, name: str, before: str, head: str, line: int) -> 
     for builtin in BUILTINS.values():
         if set(scopes) & set(builtin.scopes):
             yield Completion(builtin.name, "builtin", f"{builtin.signature}: {builtin.doc}")
+
+
+def _is_seen(symbol: Symbol) -> bool:
+    """Whether other files may name it."""
+    return symbol.kind not in _OF_FILES or symbol.name in symbol.file.exports
 
 
 def _of(symbol: Symbol) -> Completion:
