@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rulegrad.lang import syntax
@@ -81,6 +82,12 @@ class Piece(NamedTuple):
     several: bool
 
 
+@cache
+def _pieces(text: str) -> tuple[Piece, ...]:
+    found = _PIECE.finditer(text)
+    return tuple(Piece(m["word"] or "", m["field"] or "", bool(m["several"])) for m in found if not m["other"])
+
+
 class Form(NamedTuple):
     """How the steps of one op are written."""
 
@@ -91,8 +98,7 @@ class Form(NamedTuple):
     @property
     def pieces(self) -> tuple[Piece, ...]:
         """The words and fields of the text, in order; `problem` is about what is neither."""
-        found = _PIECE.finditer(self.text)
-        return tuple(Piece(m["word"] or "", m["field"] or "", bool(m["several"])) for m in found if not m["other"])
+        return _pieces(self.text)
 
     @property
     def keyword(self) -> str:
