@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.tensor.axes import integers
-from rulegrad.tensor.bilinear import with_gradients
+from rulegrad.tensor.custom_gradient import with_gradients
 from rulegrad.tensor.joining import repeat_axes
 from rulegrad.tensor.movement import slice_axis
 from rulegrad.tensor.operands import as_tensor, result_dtype

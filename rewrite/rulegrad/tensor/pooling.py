@@ -12,9 +12,11 @@ from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.ir.dtype import int64
 from rulegrad.ir.limits import extremes
 from rulegrad.tensor.axes import integers
-from rulegrad.tensor.convolution import one_for_each_axis, sliding_windows, split_axis, windows_along_axis
+from rulegrad.tensor.convolution import one_for_each_axis, split_axis
+from rulegrad.tensor.custom_gradient import with_gradient
 from rulegrad.tensor.gathering import taken
 from rulegrad.tensor.movement import slice_axis
+from rulegrad.tensor.pooling_windows import PoolingWindows, need_axes
 from rulegrad.tensor.transcendental import as_floating
 
 if TYPE_CHECKING:
@@ -107,10 +109,12 @@ def _max_pool(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    windows = _Windows(self.shape, rank, f"max_pool{rank}d", kernel_size, stride, padding, dilation, ceil_mode)
+    windows = PoolingWindows(self.shape, rank, f"max_pool{rank}d", kernel_size, stride, padding, dilation, ceil_mode)
     axes = tuple(range(-rank, 0))
     parts: Tensor = windows.of(self, extremes(self.dtype)[0])
     largest = parts.max(axes)
+    if windows.overlap:
+        largest = with_gradient(largest, self, windows.gradient_of_largest, windows.key)
     if not return_indices:
         return largest
     extents = self.shape[-rank:]
@@ -187,7 +191,7 @@ def _max_unpool(
     output_size: Sequence[int] | None,
 ) -> Tensor:
     name = f"max_unpool{rank}d"
-    _need_axes(self.shape, rank, name)
+    need_axes(self.shape, rank, name)
     if indices.shape != self.shape:
         raise ShapeError(f"{name}: indices of shape {indices.shape} for the shape {self.shape}; they must agree")
     kernel = one_for_each_axis(kernel_size, rank, name, "kernel_size", 1)
@@ -272,7 +276,7 @@ def _avg_pool(
     count_include_pad: bool,
     divisor: int | None,
 ) -> Tensor:
-    windows = _Windows(self.shape, rank, f"avg_pool{rank}d", kernel_size, stride, padding, 1, ceil_mode)
+    windows = PoolingWindows(self.shape, rank, f"avg_pool{rank}d", kernel_size, stride, padding, 1, ceil_mode)
     if divisor == 0:
         raise ConfigError(f"avg_pool{rank}d: divisor_override=0; use another number, or None for the count")
     axes = tuple(range(-rank, 0))
@@ -411,7 +415,7 @@ def _adaptive_pool(self: Tensor, rank: int, output_size: Sizes, kind: str, name:
 
 def _adaptive_sizes(self: Tensor, rank: int, output_size: Sizes, name: str) -> list[int]:
     """How many windows there are along each of the last axes."""
-    _need_axes(self.shape, rank, name)
+    need_axes(self.shape, rank, name)
     sizes = list(output_size) if isinstance(output_size, Sequence) else [output_size] * rank
     if len(sizes) != rank:
         raise ShapeError(f"{name}: output_size={output_size!r}; give one number, or {rank} of them")
@@ -430,69 +434,6 @@ def _adaptive_along(self: Tensor, axis: int, size: int, kind: str, name: str) ->
         part = slice_axis(self, axis, k * extent // size, -(-(k + 1) * extent // size))
         results.append(part.mean(axis, keepdims=True) if kind == "mean" else part.max(axis, keepdims=True))
     return type(self).cat(results, axis=axis)
-
-
-class _Windows:
-    """The windows of one pooling: what is added around the axes, and how the windows lie."""
-
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        rank: int,
-        name: str,
-        kernel_size: Extents,
-        stride: Extents | None,
-        padding: Extents,
-        dilation: Extents,
-        ceil_mode: bool,
-    ) -> None:
-        _need_axes(shape, rank, name)
-        self.name = name
-        self.kernel = one_for_each_axis(kernel_size, rank, name, "kernel_size", 1)
-        # () is how PyTorch's own functions leave the stride out.
-        given = self.kernel if stride is None or stride == () else stride
-        self.stride = one_for_each_axis(given, rank, name, "stride", 1)
-        self.dilation = one_for_each_axis(dilation, rank, name, "dilation", 1)
-        self.padding = one_for_each_axis(padding, rank, name, "padding", 0)
-        self.extents = shape[len(shape) - rank :]
-        if any(2 * p > k for p, k in zip(self.padding, self.kernel)):
-            raise ShapeError(f"{name}: padding={padding!r} is more than half of kernel_size={kernel_size!r}")
-        self.after = [self._after(k, ceil_mode) for k in range(rank)]
-        self.is_padded = any(self.padding) or any(self.after)
-
-    def _after(self, k: int, ceil_mode: bool) -> int:
-        """What is added behind axis k: the padding, and with `ceil_mode` what the last window needs."""
-        extent, pad, stride = self.extents[k], self.padding[k], self.stride[k]
-        reach = self.dilation[k] * (self.kernel[k] - 1) + 1
-        if not ceil_mode:
-            return pad
-        last = max(-(-(extent + 2 * pad - reach) // stride), 0)
-        if last * stride >= extent + pad:
-            # Such a window would begin behind the image.
-            last -= 1
-        return max(pad, last * stride + reach - extent - pad)
-
-    def of(self, tensor: Any, value: Any) -> Any:
-        """The windows of `tensor`, with `value` around it."""
-        lead = [(0, 0)] * (tensor.ndim - len(self.kernel))
-        padded = tensor.pad([*lead, *zip(self.padding, self.after)], value=value)
-        return sliding_windows(padded, self.kernel, self.stride, self.dilation, self.name)
-
-    def counts(self, like: Any, k: int, include_padding: bool) -> Any:
-        """How many elements each window has along axis k, ready to be broadcast."""
-        pad, after = self.padding[k], self.after[k]
-        # The padding of both sides counts; what was added so that the last window fits does not.
-        inside = (pad, pad) if include_padding else (0, 0)
-        ones = like.ones(self.extents[k] + sum(inside), device=like._device or None)
-        ones = ones.pad([(pad - inside[0], max(after - inside[1], 0))])
-        counts = windows_along_axis(ones, 0, self.kernel[k], self.stride[k], 1, self.name).sum(1)
-        return counts.reshape(-1, *(1,) * (len(self.kernel) - 1 - k))
-
-
-def _need_axes(shape: tuple[int, ...], rank: int, name: str) -> None:
-    if len(shape) < rank:
-        axes = ("depth, height and width", "height and width", "length")[3 - rank]
-        raise ShapeError(f"{name}: the shape {shape} has no {axes}; give at least {rank} axes")
 
 
 def _need_windows(shape: tuple[int, ...], extent: int, size: int, name: str) -> None:

@@ -1,8 +1,8 @@
-"""Functions that are linear in each of two tensors, with gradients that are given, not found from their steps.
+"""Functions of one or two tensors with gradients that are given, not found from their steps.
 
-The node is CUSTOM[name="rulegrad.bilinear"](value, x, y, …): its gradient is a rule of rules/tensor/gradient.rules,
-which puts the gradient of the value, x and y into graphs of placeholders. These depend on shapes and dtypes only, so
-each is built once.
+The node is CUSTOM[name="rulegrad.custom_gradient"](value, x, y, …): its gradient is a rule of
+rules/tensor/gradient.rules, which puts the gradient of the value, x and y into graphs of placeholders. These depend on
+shapes and dtypes only, so each is built once.
 """
 
 from __future__ import annotations
@@ -40,8 +40,13 @@ def with_gradients(value: Tensor, x: Tensor, y: Tensor, by_x: Gradient, by_y: Gr
         if len(_graphs) >= _MOST:
             _graphs.clear()
         graphs = _graphs[whole] = tuple(part.uop for part in parts)
-    node = UOp("CUSTOM", (value.uop, x.uop, y.uop, *graphs), name="rulegrad.bilinear")
+    node = UOp("CUSTOM", (value.uop, x.uop, y.uop, *graphs), name="rulegrad.custom_gradient")
     return value._result(node, x, y)
+
+
+def with_gradient(value: Tensor, x: Tensor, by_x: Gradient, key: Hashable) -> Tensor:
+    """`value`, whose gradient by x is `by_x(d, x)` for its own gradient d; the second derivative by x is 0."""
+    return with_gradients(value, x, x.detach(), by_x, lambda d, x: x.zeros_like(), key)
 
 
 def _placeholder(like: Tensor, number: int) -> Tensor:
