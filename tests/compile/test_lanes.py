@@ -53,7 +53,9 @@ def test_idle_lanes_do_nothing() -> None:
 
 def test_places_are_not_read_by_idle_lanes() -> None:
     """The table of the places that are read has 7 elements, for 8 lanes."""
-    assert re.search(r"uchar (alu\d+) = i\d+ < 7l;\s+const long value\d+ = \1 \? data3\[", source("chosen columns"))
+    assert re.search(
+        r"uchar (alu\d+) = \(int\)i\d+ < 7;\s+const long value\d+ = \1 \? data3\[", source("chosen columns")
+    )
 
 
 def test_a_product_beside_sums_of_rows_has_tiles() -> None:
