@@ -51,6 +51,7 @@ def test_comparisons_with_numbers_that_are_far(bound: int, device: str) -> None:
 def test_masks_by_counters_are_vectors() -> None:
     x = Tensor(np.ones((8, 64), np.float32), device="c").realize()
     limits = Tensor(np.arange(8).reshape(8, 1), device="c").realize()
-    for condition in (Tensor.arange(64, device="c") % 2 < 1, Tensor.arange(64, device="c") < limits):
+    places = Tensor.arange(64, device="c")
+    for condition in (places % 2 < 1, places < limits, places == limits, limits == places, limits <= places):
         (kernel,) = compile_graph([condition.where(x, 0).uop], "c")
         assert kernel.schedule.startswith("elementwise")
