@@ -7,7 +7,7 @@ import itertools
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +15,20 @@ import numpy as np
 
 from rulegrad.config import config, on_change
 from rulegrad.errors import DeviceError, OutOfMemoryError
-from rulegrad.runtime.device import Discovery, Found
+from rulegrad.runtime.device import Discovery, Found, Replay
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.selftest import add_number
 from rulegrad.support.diskcache import shared
 
 from . import compilers, processor
-from .programs import NOT_LOADED, Programs, load
+from .programs import NOT_LOADED, Function, Programs, load
 
 __all__ = ["ONE_DEVICE", "Device", "discover", "fingerprint", "self_test"]
 
 ONE_DEVICE = True
 
 _ALIGNMENT = 64  # bytes: a line of the cache, and the widest vector
+_FEW = 4  # short launches: together they end before another thread would have had its turn
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -121,6 +122,14 @@ class Device:
         functions = self._programs.build(kernels)
         return [_Executable(kernel, function) for kernel, function in zip(kernels, functions, strict=True)]
 
+    def record(
+        self, launches: Sequence[tuple[_Executable, Sequence[int]]], bound: int, offsets: Sequence[int]
+    ) -> Replay:
+        """Launches on numbered buffers as one program, which runs in the engine."""
+        is_short = len(launches) <= _FEW and all(executable.is_short for executable, _ in launches)
+        functions = [(executable.address, numbers) for executable, numbers in launches]
+        return Replay(functions, bound, offsets, is_short)
+
     def synchronize(self) -> None:
         """Nothing to do: a launch returns when it has ended."""
 
@@ -129,24 +138,23 @@ class Device:
 
 
 class _Executable:
-    """A function of a shared object, which takes the buffers' addresses."""
+    """A function of a shared object, which takes an array of the buffers' addresses."""
 
-    __slots__ = ("_function", "_name", "_slots")
+    __slots__ = ("_array", "_function", "_name", "_slots", "address", "is_short")
 
-    def __init__(self, kernel: Kernel, function: Callable[..., None]) -> None:
-        self._function = function
+    def __init__(self, kernel: Kernel, function: Function) -> None:
+        self.address, self._function, self.is_short = function
         self._name = kernel.name
         self._slots = kernel.slots
+        self._array = ctypes.c_void_p * kernel.slots
 
     def __call__(self, handles: Sequence[Memory], wait: bool = False) -> float | None:
         if len(handles) != self._slots:
             raise DeviceError(f"kernel {self._name!r} takes {self._slots} buffers, but was given {len(handles)}")
-        if not wait:
-            self._function(*handles)
-            return None
+        buffers = self._array(*handles)
         start = time.perf_counter()
-        self._function(*handles)
-        return time.perf_counter() - start
+        self._function(buffers)
+        return time.perf_counter() - start if wait else None
 
 
 def self_test(number: int) -> None:

@@ -8,7 +8,7 @@ import os
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rulegrad.errors import DeviceError
 from rulegrad.runtime.kernel import Kernel, sources_of
@@ -22,7 +22,7 @@ from .processor import core_count
 _SHORT = 1 << 17  # operations and bytes of a launch that takes no longer than waking a thread
 _PER_THREAD = 1 << 16  # operations and bytes that are worth a thread
 _PER_UNIT = 8  # kernels in one run of the compiler, where more than one core can run it
-_FORMAT = 1  # of what is kept on disk
+_FORMAT = 2  # of what is kept on disk
 
 NOT_LOADED = (
     "the system does not load the shared object that its compiler made; does the file system of the cache folder allow "
@@ -103,6 +103,14 @@ __attribute__((visibility("default"))) void rulegrad_connect(void *run) { rulegr
 """
 
 
+class Function(NamedTuple):
+    """A function of a shared object, `void launch(void **buffers)`: it launches one kernel."""
+
+    address: int
+    call: Callable[..., None]
+    is_short: bool
+
+
 class Programs:
     """The programs of one compiler."""
 
@@ -112,11 +120,11 @@ class Programs:
         self._run = run  # the address of the function that shares work among threads
         self._identity = f"{_FORMAT}|{compiler.identity}|{compiler.flags()}"
         self._units: dict[str, ctypes.CDLL] = {}  # by key
-        self._functions: dict[str, Callable[..., None]] = {}  # by text
+        self._functions: dict[str, Function] = {}  # by text
         self._lock = forks.lock()
 
-    def build(self, kernels: Sequence[Kernel]) -> list[Callable[..., None]]:
-        """The function that launches each kernel: it takes the addresses of the buffers.
+    def build(self, kernels: Sequence[Kernel]) -> list[Function]:
+        """The function that launches each kernel: it takes an array of the buffers' addresses.
 
         Raises DeviceError, with the compiler's message and the source.
         """
@@ -171,7 +179,7 @@ class Programs:
         kind = ctypes.PYFUNCTYPE if is_short(kernel) else ctypes.CFUNCTYPE
         address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
         assert address is not None  # a function that was found has one
-        self._functions[text] = kind(None, *[ctypes.c_void_p] * kernel.slots)(address)
+        self._functions[text] = Function(address, kind(None, ctypes.c_void_p)(address), is_short(kernel))
         return True
 
     def _load(self, code: bytes) -> ctypes.CDLL | None:
@@ -204,11 +212,11 @@ def is_short(kernel: Kernel) -> bool:
 
 def text_of(kernel: Kernel) -> str:
     """A kernel's source with the function that launches it on all of its work."""
-    name, slots = kernel.name, range(kernel.slots)
+    name = kernel.name
     size = kernel.grid[0] if kernel.grid else 1
     work = kernel.flops + kernel.nbytes
     most = work // _PER_THREAD if work else 1 << 20
-    passed = "".join(f", buffers[{k}]" for k in slots)
+    passed = "".join(f", buffers[{k}]" for k in range(kernel.slots))
     start = (
         f"part_{name}(buffers, 0, {size})"
         if is_short(kernel) or size == 1
@@ -217,8 +225,5 @@ def text_of(kernel: Kernel) -> str:
     return (
         f"{kernel.source}\n"
         f"static void part_{name}(void **buffers, long long first, long long last) {{ {name}(first, last{passed}); }}\n"
-        f'__attribute__((visibility("default"))) void launch_{name}({", ".join(f"void *b{k}" for k in slots)}) {{\n'
-        f"  void *buffers[] = {{{', '.join(f'b{k}' for k in slots)}}};\n"
-        f"  {start};\n"
-        "}\n"
+        f'__attribute__((visibility("default"))) void launch_{name}(void **buffers) {{ {start}; }}\n'
     )

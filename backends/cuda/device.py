@@ -17,7 +17,7 @@ from rulegrad.support.forks import ForkGuard
 from .driver import call, capability, cuda, discover, fingerprint, start
 from .launching import UNASKED_BYTES, geometry
 from .programs import architecture, build, target_for
-from .replay import Launches, Replay
+from .replay import Program, Replay
 from .staging import Staging
 from .tensor_maps import TensorMaps
 
@@ -47,7 +47,7 @@ class Device:
         with self.entered():
             self.stream = call("cuStreamCreate", cuda().CUstream_flags.CU_STREAM_NON_BLOCKING)
             self._staging = Staging(self.stream)
-            self._replay = Replay(self.stream)
+            self.replay = Replay(self.stream)
             self._keep_memory_in_pool()
 
     def entered(self) -> forks.Lock:
@@ -86,10 +86,11 @@ class Device:
             module = call("cuModuleLoadData", cubin)
             return [Executable(self, kernel, module) for kernel in kernels]
 
-    def launch_together(self, launches: Launches) -> None:
-        """Starts the launches of a schedule in their order; a schedule that is run again is one launch of a graph."""
-        with self.entered():
-            self._replay.run(launches)
+    def record(
+        self, launches: Sequence[tuple[Executable, Sequence[int]]], bound: int, offsets: Sequence[int]
+    ) -> Program:
+        """Launches on numbered buffers as one program: run again on the same buffers, it is one launch of a graph."""
+        return Program(self, launches, offsets)
 
     def synchronize(self) -> None:
         with self.entered():

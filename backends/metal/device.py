@@ -18,6 +18,7 @@ from .api import discover
 __all__ = ["Device", "discover", "fingerprint", "group_size", "self_test"]
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Place = tuple[Any, int]  # a buffer, and bytes from its start
 _THREADS = 256  # of a group, where the kernel leaves their number open
 _MOST_WAITING = 64  # command buffers: a queue has a limit, beyond which it waits by itself
 
@@ -77,13 +78,19 @@ class Device:
         library = api.build(self.raw, self.name, "\n".join(sources_of(kernels)))
         return [Executable(self, kernel, api.pipeline(self.raw, library, kernel.name)) for kernel in kernels]
 
-    def launch_together(self, launches: Sequence[tuple[Executable, Sequence[Any]]]) -> Any:
+    def record(
+        self, launches: Sequence[tuple[Executable, Sequence[int]]], bound: int, offsets: Sequence[int]
+    ) -> Program:
+        """Launches on numbered buffers as one program, which is run as one command buffer."""
+        return Program(self, launches, offsets)
+
+    def start(self, launches: Sequence[tuple[Executable, Sequence[Place]]]) -> Any:
         """Starts launches in their order, in one command buffer, which is returned."""
         with self._lock:
             buffer = self._queue.commandBuffer()
             encoder = buffer.computeCommandEncoder()  # serial: each launch sees what those before it wrote
-            for executable, handles in launches:
-                executable.encode(encoder, handles)
+            for executable, places in launches:
+                executable.encode(encoder, places)
             encoder.endEncoding()
             buffer.commit()
             self._started.append(buffer)
@@ -102,6 +109,24 @@ class Device:
             raise DeviceError(f"{self.name} failed while it ran kernels: {problems[0]}")
 
 
+class Program:
+    """The launches of a plan, on numbered buffers: those given to each run, then places in an arena."""
+
+    def __init__(
+        self, device: Device, launches: Sequence[tuple[Executable, Sequence[int]]], offsets: Sequence[int]
+    ) -> None:
+        self._device = device
+        self._launches = tuple(launches)
+        self._offsets = tuple(offsets)
+
+    def run(self, handles: Sequence[Any], arena: Any) -> None:
+        """Starts the launches in their order, in one command buffer."""
+        places = [*((handle, 0) for handle in handles), *((arena, offset) for offset in self._offsets)]
+        self._device.start(
+            [(executable, [places[number] for number in numbers]) for executable, numbers in self._launches]
+        )
+
+
 class Executable:
     """A kernel as a compute pipeline."""
 
@@ -115,17 +140,17 @@ class Executable:
         self._slots = kernel.slots
 
     def __call__(self, handles: Sequence[Any], wait: bool = False) -> float | None:
-        buffer = self._device.launch_together([(self, handles)])
+        buffer = self._device.start([(self, [(handle, 0) for handle in handles])])
         if not wait:
             return None
         self._device.synchronize()
         return float(buffer.GPUEndTime() - buffer.GPUStartTime())
 
-    def encode(self, encoder: Any, handles: Sequence[Any]) -> None:
+    def encode(self, encoder: Any, places: Sequence[Place]) -> None:
         """Adds a launch to commands. The device's lock is held."""
         encoder.setComputePipelineState_(self._pipeline)
-        for slot, handle in enumerate(handles):
-            encoder.setBuffer_offset_atIndex_(handle, 0, slot)
+        for slot, (buffer, offset) in enumerate(places):
+            encoder.setBuffer_offset_atIndex_(buffer, offset, slot)
         encoder.dispatchThreads_threadsPerThreadgroup_(self._grid, self._group)
 
 

@@ -10,6 +10,7 @@
 #include "interpreter_lock.hpp"
 #include "named.hpp"
 #include "python_trace.hpp"
+#include "replay.hpp"
 #include "signature.hpp"
 
 using namespace rulegrad;
@@ -557,6 +558,7 @@ NB_MODULE(_core, m) {
   m.attr("MOST_PARAMETERS") = kMostParameters;
   m.def("live_nodes", &live_nodes, "Number of nodes that are alive.");
   watch_forks();
+  define_replay(m);
   m.def("table_loaded", &table_loaded);
   m.def("name_dtypes", &name_dtypes, nb::arg("dtypes"), "The objects that stand for dtypes from now on; str() of each is its name.");
   m.def("renumbered", &renumbered, nb::arg("like"), nb::arg("number"), "The BUFFER node with another number.");

@@ -255,6 +255,27 @@ class Program:
     @property
     def passes(self) -> list[str]: ...
 
+class Replay:
+    """A plan's launches as one program, which does not change.
+
+    Buffers are numbered: bound ones first, whose addresses each run is given, then places in an arena.
+    """
+
+    def __init__(
+        self, launches: Sequence[tuple[int, Sequence[int]]], bound: int, offsets: Sequence[int], is_short: bool
+    ) -> None:
+        """launches: the address of each function `void launch(void **buffers)`, and the numbers of its buffers.
+
+        bound: how many buffers each run is given. offsets: bytes from the arena's start to the buffers after those.
+        is_short: a run keeps the interpreter's lock. Raises GraphError for a number that no buffer has.
+        """
+
+    def run(self, handles: Sequence[int], arena: int | None) -> None:
+        """Launches all in order. arena: None where there are no places in it. Raises GraphError."""
+
+    def __len__(self) -> int:
+        """The number of launches."""
+
 def live_nodes() -> int:
     """Number of nodes that are alive."""
 

@@ -161,21 +161,25 @@ def test_a_schedule_that_is_run_again_is_one_launch(fake: Any) -> None:
     handles = [device.allocate(256) for _ in range(2)]
     device.copy_in(handles[0], np.arange(64, dtype=np.float32))
     (twice,) = device.compile([kernel("twice", TWICE)])
-    launches = [(twice, [handles[1], handles[0]]), (twice, handles), (twice, [handles[1], handles[0]])]
+    program = device.record([(twice, (1, 0)), (twice, (2, 1)), (twice, (1, 2))], 2, [512])
+    arena = device.allocate(768)
     result = np.zeros(64, np.float32)
     counts = []
-    for run in range(4):
+    for _ in range(4):
         fake.driver.called.clear()
-        device.launch_together(launches)
+        program.run(handles, arena)
         device.copy_out(handles[1], result)
-        np.testing.assert_array_equal(result, np.arange(64) * 8.0 * 4.0**run)
+        np.testing.assert_array_equal(result, np.arange(64) * 8.0)
         counts.append((fake.driver.called.count("cuLaunchKernel"), fake.driver.called.count("cuGraphLaunch")))
     assert counts == [(3, 0), (3, 1), (0, 1), (0, 1)]
-    # on other buffers it is another schedule
+    # on other buffers it is another graph
     other = device.allocate(256)
-    device.launch_together([(twice, [other, handles[0]])] * 3)
+    program.run([handles[1], other], arena)
     device.copy_out(other, result)
-    np.testing.assert_array_equal(result, np.arange(64) * 2.0 * 4.0**4)
+    np.testing.assert_array_equal(result, np.arange(64) * 64.0)
+    program.run(handles, device.allocate(768))
+    device.copy_out(handles[1], result)
+    np.testing.assert_array_equal(result, np.arange(64) * 8.0)
 
 
 def test_training_steps_are_replayed(fake: Any) -> None:
@@ -292,11 +296,12 @@ def test_replayed_launches_have_the_maps_of_their_buffers(fake: Any) -> None:
     one, buffer = product_of_boxes(device)
     (executable,) = device.compile([one])
     (x, _), (y, _), (z, _), (a, first), (b, second) = (buffer(seed) for seed in range(5))
-    launches = [(executable, [x, a, b]), (executable, [y, b, a]), (executable, [z, a, a])]
+    program = device.record([(executable, (0, 3, 4)), (executable, (1, 4, 3)), (executable, (2, 3, 3))], 5, [])
+    handles = [x, y, z, a, b]
     counts = []
     for _ in range(4):
         fake.driver.called.clear()
-        device.launch_together(launches)
+        program.run(handles, None)
         counts.append((fake.driver.called.count("cuLaunchKernel"), fake.driver.called.count("cuGraphLaunch")))
         for handle, wanted in ((x, first @ second), (y, second @ first), (z, first @ first)):
             np.testing.assert_array_equal(read(device, handle), wanted)
@@ -306,11 +311,11 @@ def test_replayed_launches_have_the_maps_of_their_buffers(fake: Any) -> None:
     assert counts == [(3, 0), (3, 1), (0, 1), (0, 1)]
     # with other contents, and then with other buffers
     device.copy_in(a, 2 * first)
-    device.launch_together(launches)
+    program.run(handles, None)
     np.testing.assert_array_equal(read(device, z), 4 * (first @ first))
     (c, third) = buffer(9)
-    device.launch_together([(executable, [out, c, b]) for out in (x, y, z)])
-    np.testing.assert_array_equal(read(device, y), third @ second)
+    program.run([x, y, z, a, c], None)
+    np.testing.assert_array_equal(read(device, y), third @ (2 * first))
 
 
 def test_products_on_tensors_that_move(fake: Any) -> None:

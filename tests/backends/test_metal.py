@@ -93,7 +93,8 @@ def test_a_schedule_is_one_command_buffer(fake: Any) -> None:
     handles = [device.allocate(256) for _ in range(2)]
     device.copy_in(handles[0], np.arange(64, dtype=np.float32))
     (twice,) = device.compile([kernel()])
-    device.launch_together([(twice, handles[::-1]), (twice, handles), (twice, handles[::-1])])
+    program = device.record([(twice, (1, 0)), (twice, (2, 1)), (twice, (1, 2))], 2, [512])
+    program.run(handles, device.allocate(768))
     result = np.zeros(64, np.float32)
     device.copy_out(handles[1], result)
     np.testing.assert_array_equal(result, np.arange(64) * 8.0)

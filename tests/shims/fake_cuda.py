@@ -130,13 +130,13 @@ class FakeDriver:
         return OK, self.page_locked[-1].ctypes.data
 
     def cuMemcpyHtoDAsync(self, target: int, source: int, nbytes: int, stream: str) -> tuple[CUresult]:
-        if not any(a <= target and target + nbytes <= a + array.nbytes for a, array in self.memory.items()):
+        if not self._has(target, nbytes):
             return (CUresult.CUDA_ERROR_INVALID_VALUE,)
         ctypes.memmove(target, source, nbytes)
         return (OK,)
 
     def cuMemcpyDtoHAsync(self, target: int, source: int, nbytes: int, stream: str) -> tuple[CUresult]:
-        if source not in self.memory or nbytes > self.memory[source].nbytes:
+        if not self._has(source, nbytes):
             return (CUresult.CUDA_ERROR_INVALID_VALUE,)
         ctypes.memmove(target, source, nbytes)
         return (OK,)
@@ -190,7 +190,8 @@ class FakeDriver:
         given = [ctypes.string_at(places[k] or 0, tensor_maps.BYTES if one else 8) for k, one in enumerate(are_maps)]
         addresses = [int.from_bytes(text, "little") for text, is_map in zip(given, are_maps, strict=True) if not is_map]
         maps = [text for text, is_map in zip(given, are_maps, strict=True) if is_map]
-        if not self.current or not set(addresses) <= self.memory.keys() or not all(map(self._is_in_memory, maps)):
+        places_are_there = all(self._has(address, 1) for address in addresses)
+        if not self.current or not places_are_there or not all(map(self._is_in_memory, maps)):
             return (CUresult.CUDA_ERROR_ILLEGAL_ADDRESS,)
 
         def launch() -> None:
@@ -228,8 +229,11 @@ class FakeDriver:
         return 0
 
     def _is_in_memory(self, text: bytes) -> bool:
-        address, nbytes = tensor_maps.reach(text)
-        return address in self.memory and nbytes <= self.memory[address].nbytes
+        return self._has(*tensor_maps.reach(text))
+
+    def _has(self, address: int, nbytes: int) -> bool:
+        """Whether so many bytes from there are in one allocation."""
+        return any(a <= address and address + nbytes <= a + array.nbytes for a, array in self.memory.items())
 
     # ---- graphs ----
 

@@ -70,7 +70,7 @@ class CommandBuffer:
 
     def __init__(self) -> None:
         self.commands: list[Any] = []
-        self.slots: dict[int, Buffer] = {}
+        self.slots: dict[int, Any] = {}
         self.ended = self.waited = False
         self.problem: Error | None = None
 
@@ -81,7 +81,7 @@ class CommandBuffer:
         self.pipeline = pipeline
 
     def setBuffer_offset_atIndex_(self, buffer: Buffer, offset: int, slot: int) -> None:
-        self.slots[slot] = buffer
+        self.slots[slot] = buffer.array[offset:]
 
     def dispatchThreads_threadsPerThreadgroup_(self, grid: tuple[int, ...], group: tuple[int, ...]) -> None:
         assert np.prod(group) <= self.pipeline.maxTotalThreadsPerThreadgroup()
@@ -99,7 +99,7 @@ class CommandBuffer:
             )  # type: ignore[union-attr]
             try:
                 (executable,) = devices.get("metal_shim").compile([kernel])
-                executable([slots[k].array for k in range(used)] + [slots[0].array] * (len(slots) - used))
+                executable([slots[k] for k in range(used)] + [slots[0]] * (len(slots) - used))
             except DeviceError as error:
                 self.problem = Error(str(error))
 

@@ -288,8 +288,8 @@ def test_gradients_of_a_function_find_their_plan_again(any_device):
 
 def _compiled() -> tuple[int, int]:
     """How many plans and kernels this process has made."""
-    compiling = importlib.import_module("rulegrad.compile.realize")
-    return len(compiling._plans), len(compiling._executables)
+    finding, plans = (importlib.import_module(f"rulegrad.compile.{name}") for name in ("realize", "plans"))
+    return len(finding._plans), len(plans._executables)
 
 
 # ---- schedules ----

@@ -13,7 +13,8 @@ from rulegrad.ir import UOp
 
 #: What is Python and not rules: file, what it does, why it is not a rule; docs/architecture.md has the same table.
 HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
-    "realize": ("finds or makes the plan of a graph, allocates, launches", "it calls devices"),
+    "realize": ("finds or makes the plan of a graph, launches it", "bookkeeping; decides nothing"),
+    "plans": ("prepares a plan's kernels and memory, allocates, launches", "it calls devices"),
     "keeping": (
         "asks the pass `materialize_live` which values that tensors stand for are results too",
         "bookkeeping; decides nothing",

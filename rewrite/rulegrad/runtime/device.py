@@ -21,6 +21,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rulegrad._core import Replay
+
+__all__ = ["KINDS", "Device", "Discovery", "Executable", "Found", "Handle", "Program", "Replay"]
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -60,6 +64,14 @@ class Executable(Protocol):
         ...
 
 
+class Program(Protocol):
+    """The launches of a plan, which may be run again and again, on other buffers each time."""
+
+    def run(self, handles: Sequence[Handle], arena: Handle | None) -> None:
+        """Launches all, in order. handles: of the bound buffers. arena: memory that no other launch uses meanwhile."""
+        ...
+
+
 class Device(Protocol):
     """One device. `nbytes` is never 0. Launches happen in the order in which they are asked for."""
 
@@ -90,8 +102,10 @@ class Device(Protocol):
 
     # A device may also have `launches_wait: bool`. Where it is True, a launch returns when it has ended.
 
-    # A device may also have `launch_together(launches) -> None`: all launches of a schedule, each an executable and the
-    # handles of its slots, in this order. One that can replays those that come again as one.
+    # A device may also have `record(launches, bound, offsets) -> Program`: launches, each an executable and the numbers
+    # of the buffers behind its slots, as one program. The first `bound` buffers are given to each run of it; the one
+    # after them begins `offsets[0]` bytes after the arena's start, and so on. Where kernels are functions in memory,
+    # `Replay` is such a program, which the engine runs.
 
     def compile(self, kernels: Sequence[Kernel]) -> list[Executable]:
         """Builds all the kernels, in one program where that is cheaper. Raises DeviceError with the

@@ -1,0 +1,43 @@
+// A plan's launches as one program: no Python for each kernel.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace nb = nanobind;
+
+namespace rulegrad {
+
+// Launches of functions `void launch(void** buffers)`, in order. Buffers are numbered: bound ones first, whose addresses each run is
+// given, then those that are places in an arena. It does not change once it is built, so several threads may run it.
+class Replay {
+ public:
+  // launches: of each the function's address, and the numbers of its buffers. offsets: the places in the arena. is_short: a run keeps the
+  // interpreter's lock, for letting go of it costs as much as the launches. Throws GraphError for a number that no buffer has.
+  Replay(const std::vector<std::pair<uintptr_t, std::vector<uint32_t>>>& launches, size_t bound, std::vector<size_t> offsets, bool is_short);
+  // handles: ints, the addresses of the bound buffers. arena: an int, or None where there are no places. Throws GraphError.
+  void run(nb::handle handles, nb::handle arena) const;
+  size_t size() const { return launches_.size(); }
+
+ private:
+  struct Launch {
+    void (*function)(void**);
+    uint32_t first, count;  // of the numbers
+  };
+  void bind(nb::handle handles, nb::handle arena, void** table) const;
+  void launch(void** table) const;
+
+  size_t bound_;
+  std::vector<size_t> offsets_;
+  bool is_short_;
+  std::vector<Launch> launches_;
+  std::vector<uint32_t> numbers_;
+  size_t most_ = 0;  // buffers of one launch
+};
+
+void define_replay(nb::module_& m);
+
+}  // namespace rulegrad

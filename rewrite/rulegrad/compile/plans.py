@@ -1,0 +1,254 @@
+"""Execution plans: the launches of a graph with its buffers left open, their memory, and running them.
+
+Where the device can, the launches of a plan are one program: it is recorded once, and run on the buffers of each call.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from rulegrad.compile import kernels
+from rulegrad.compile.estimate import nbytes
+from rulegrad.compile.kernels import compile_kernels
+from rulegrad.compile.memory_plan import MemoryPlan, Use, plan_memory, useful_inputs
+from rulegrad.compile.overwriting import overwritable, overwriting, use_of
+from rulegrad.compile.schedule import Schedule
+from rulegrad.ir import UOp
+from rulegrad.runtime import devices, index_checks, profile
+from rulegrad.runtime.allocator import rounded
+from rulegrad.runtime.buffer import Buffer, Layout
+from rulegrad.runtime.device import Executable, Handle, Program
+from rulegrad.runtime.index_checks import Dependencies
+from rulegrad.runtime.kernel import Kernel
+from rulegrad.runtime.telling import tell_built, tell_graphs, tell_sources
+
+#: Of one plan: each may have kernels of its own, which take time to build.
+_MOST_VARIANTS = 8
+#: Bytes of a block in the arena. A larger one is an allocation of its own, which other plans use in their turn.
+_LARGE = 1 << 20
+_executables: dict[tuple[Kernel, str], Executable] = {}
+kernels._also_forget.append(_executables.clear)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One kernel, and the plan's buffers behind its slots."""
+
+    kernel: Kernel
+    executable: Executable
+    buffers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The launches as one program of the device: on the inputs, some blocks, the flags if any, and the arena."""
+
+    program: Program
+    bound: tuple[int, ...]  # the blocks that are allocations of their own
+    arena: Layout | None  # the others together
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A schedule's kernels and memory, where some inputs are needed by nobody else."""
+
+    memory: MemoryPlan
+    launches: tuple[Launch, ...]
+    blocks: tuple[Layout | int, ...]  # how a block is made, or the input that it is taken from
+    results: tuple[Layout | None, ...]  # of outputs that are in memory taken from inputs
+    checks_indices: bool  # whether a kernel has flags
+    recorded: Recorded | None  # None where the device launches kernels one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A schedule, ready to be launched on any buffers of the same shapes."""
+
+    device: str
+    schedule: Schedule
+    uses: tuple[Use, ...]
+    sizes: tuple[int, ...]  # bytes of each buffer, the inputs first
+    takeable: tuple[int, ...]  # inputs whose memory the schedule could use
+    pairs: frozenset[tuple[int, int]]  # buffers that a kernel may have in one place
+    dependencies: Dependencies
+    _prepared: dict[tuple[int, ...], Prepared] = field(default_factory=dict)  # by the inputs that are taken
+
+    def prepared(self, taken: tuple[int, ...] = ()) -> Prepared:
+        """The kernels and the memory where nobody else needs the inputs `taken`, numbers out of `takeable`.
+
+        Once there are many variants, it is that for the most of these inputs.
+        """
+        found = self._prepared.get(taken)
+        if found is None:
+            if len(self._prepared) >= _MOST_VARIANTS:
+                taken = max((known for known in self._prepared if set(known) <= set(taken)), key=len, default=())
+                found = self._prepared.get(taken)
+            if found is None:
+                found = self._prepared[taken] = _prepare(self, taken)
+        return found
+
+    def memory(self, taken: Sequence[int] = ()) -> MemoryPlan:
+        """Where each buffer lies when nobody else needs the inputs `taken`."""
+        schedule = self.schedule
+        return plan_memory(self.uses, self.sizes, schedule.inputs, schedule.outputs, taken, self.pairs)
+
+    def launch(self, inputs: Sequence[Buffer], graphs: Sequence[UOp], taken: tuple[int, ...] = ()) -> list[Buffer]:
+        """Launches the kernels on these inputs, and returns the buffers of the results, in the order of the graphs.
+
+        A result may be one of the inputs. graphs: what is computed, which errors about indices name. taken: inputs that
+        nobody else needs; where the memory of one is used, it has no contents afterwards. Raises DeviceError.
+        """
+        prepared = self.prepared(taken)
+        flags = index_checks.new_flags(self.device, self.dependencies.words) if prepared.checks_indices else None
+        try:
+            blocks = _run(self.device, prepared, inputs, flags)
+        except BaseException:
+            for block in prepared.blocks:
+                if isinstance(block, int):
+                    inputs[block].release()
+            raise
+        found = self._results(prepared, inputs, blocks)
+        if flags is not None or any(buffer.checks for buffer in inputs):
+            check = None if flags is None else index_checks.launched(flags, graphs)
+            index_checks.tell(found, self.dependencies, check, inputs)
+        return found
+
+    def _results(self, prepared: Prepared, inputs: Sequence[Buffer], blocks: Sequence[Buffer | None]) -> list[Buffer]:
+        results: dict[int, Buffer] = {}
+        count = self.schedule.inputs
+        for number, layout in zip(self.schedule.outputs, prepared.results, strict=True):
+            if number not in results:
+                buffer = inputs[number] if number < count else blocks[prepared.memory.block_of[number - count]]
+                assert buffer is not None  # the arena has no results
+                if layout is not None:
+                    taken, buffer = buffer, Buffer.like(layout)
+                    buffer.take_memory(taken)
+                results[number] = buffer
+        return [results[number] for number in self.schedule.outputs]
+
+
+def make_plan(schedule: Schedule, graph: UOp, device: str, target: str) -> Plan:
+    """A plan with nothing prepared, of a graph with parameters in the place of its buffers.
+
+    device: "" for a plan that is only looked at.
+    """
+    sizes = [0] * schedule.inputs + [rounded(nbytes(shape, dtype)) for shape, dtype in schedule.made]
+    for node in graph.toposort():
+        if node.op == "PARAM":
+            sizes[node.attrs["slot"]] = rounded(nbytes(node.shape, node.dtype))
+    last = {number: place for place, step in enumerate(schedule.steps) for number in step.buffers}
+    pairs: set[tuple[int, int]] = set()
+    for place, step in enumerate(schedule.steps):
+        ending = [number for number in step.buffers if last[number] == place and number not in schedule.outputs]
+        pairs.update(overwritable(step, ending, target))
+    uses = [use_of(step) for step in schedule.steps]
+    useful = useful_inputs(uses, sizes, schedule.inputs, schedule.outputs, pairs)
+    return Plan(device, schedule, tuple(uses), tuple(sizes), useful, frozenset(pairs), Dependencies(graph))
+
+
+def executables_of(wanted: Sequence[Kernel], device: str) -> tuple[Executable, ...]:
+    """All new kernels are built in one program: that is several times cheaper than one by one."""
+    new = list(dict.fromkeys(k for k in wanted if (k, device) not in _executables))
+    if new:
+        tell_sources(new)
+        for kernel, executable in zip(new, devices.get(device).compile(new), strict=True):
+            _executables[kernel, device] = executable
+    return tuple(_executables[k, device] for k in wanted)
+
+
+def _prepare(plan: Plan, taken: tuple[int, ...]) -> Prepared:
+    schedule, device = plan.schedule, plan.device
+    memory = plan.memory(taken)
+    launches = _launches_of(plan, memory)
+    layouts = [Layout.of(shape, dtype, device) for shape, dtype in schedule.made]
+    first = schedule.inputs
+    blocks = [layouts[block.largest - first] if block.taken is None else block.taken for block in memory.blocks]
+    in_taken = [k >= first and memory.blocks[memory.block_of[k - first]].taken is not None for k in schedule.outputs]
+    results = [layouts[k - first] if moved else None for k, moved in zip(schedule.outputs, in_taken, strict=True)]
+    checks_indices = any(launch.kernel.checks_indices for launch in launches)
+    recorded = _record(plan, memory, launches, blocks, checks_indices)
+    return Prepared(memory, launches, tuple(blocks), tuple(results), checks_indices, recorded)
+
+
+def _launches_of(plan: Plan, memory: MemoryPlan) -> tuple[Launch, ...]:
+    """The kernels of the schedule's steps, built for the device; in this memory some write over what they read."""
+    schedule, device, target = plan.schedule, plan.device, devices.target_of(plan.device)
+    changed = [
+        overwriting(step, pairs, target) if pairs else step
+        for step, pairs in zip(schedule.steps, memory.overwritten, strict=True)
+    ]
+    steps = [step for step in changed if step is not None]
+    start, known = time.perf_counter(), len(_executables)
+    found = compile_kernels([step.graph for step in steps], target, not devices.get(device).interprets, device)
+    tell_graphs(found, [step.graph for step in steps])
+    executables = executables_of(found, device)
+    tell_built(len(found), len(_executables) - known, device, time.perf_counter() - start)
+    flags = (schedule.inputs + len(schedule.made),)
+    return tuple(
+        Launch(
+            replace(kernel, user_line=step.user_line), executable,
+            step.buffers + flags if kernel.checks_indices else step.buffers,
+        )
+        for kernel, executable, step in zip(found, executables, steps, strict=True)
+    )  # fmt: skip
+
+
+def _record(
+    plan: Plan, memory: MemoryPlan, launches: Sequence[Launch], blocks: Sequence[Layout | int], checks_indices: bool
+) -> Recorded | None:
+    """The launches as a program: inputs, blocks that results are in or that are large, and flags are bound to it."""
+    record = getattr(devices.get(plan.device), "record", None)
+    if record is None or not launches:
+        return None
+    count = plan.schedule.inputs
+    kept = {memory.block_of[number - count] for number in plan.schedule.outputs if number >= count}
+    bound, places, offsets, end = [], [], [], 0
+    for number, block in enumerate(blocks):
+        if isinstance(block, int):
+            continue
+        if number in kept or block.nbytes > _LARGE:
+            bound.append(number)
+        else:
+            places.append(number)
+            offsets.append(end)
+            end += rounded(block.nbytes)
+    all_bound = count + len(bound) + checks_indices
+    at = {number: block for number, block in enumerate(blocks) if isinstance(block, int)}
+    at |= {number: count + k for k, number in enumerate(bound)}
+    at |= {number: all_bound + k for k, number in enumerate(places)}
+    buffers = [*range(count), *(at[number] for number in memory.block_of), all_bound - 1]  # the last: the flags
+    program = record(
+        [(launch.executable, tuple([buffers[number] for number in launch.buffers])) for launch in launches],
+        all_bound,
+        offsets,
+    )
+    return Recorded(program, tuple(bound), Layout.of((end,), "uint8", plan.device) if end else None)
+
+
+def _run(device: str, prepared: Prepared, inputs: Sequence[Buffer], flags: Buffer | None) -> list[Buffer | None]:
+    """Launches in order, once all memory is there; returns the blocks, None for those that were in the arena.
+
+    A program runs all at once; kernels are launched one by one where somebody wants to know how long each takes.
+    """
+    recorded = None if profile.is_timing() else prepared.recorded
+    own = range(len(prepared.blocks)) if recorded is None else recorded.bound
+    blocks: list[Buffer | None] = [inputs[block] if isinstance(block, int) else None for block in prepared.blocks]
+    for number in own:
+        layout = prepared.blocks[number]
+        if not isinstance(layout, int):
+            blocks[number] = Buffer.like(layout)
+    handles = [buffer.handle for buffer in inputs]
+    last = [] if flags is None else [flags.handle]
+    if recorded is not None:
+        arena = None if recorded.arena is None else Buffer.like(recorded.arena)
+        handles += [blocks[number].handle for number in recorded.bound]  # type: ignore[union-attr]
+        recorded.program.run(handles + last, None if arena is None else arena.handle)
+        return blocks
+    handles += [blocks[number].handle for number in prepared.memory.block_of]  # type: ignore[union-attr]
+    handles += last
+    for launch in prepared.launches:
+        given: list[Handle] = [handles[number] for number in launch.buffers]
+        profile.launch(launch.executable, given, launch.kernel, device)
+    return blocks
