@@ -171,6 +171,23 @@ class Linearizer {
         edge(from, to);
       }
     }
+    connect_overwritten();
+  }
+
+  // The loads of what is overwritten before the stores.
+  void connect_overwritten() {
+    std::map<Node*, std::pair<Set, Set>> accesses;  // loads and stores
+    for (Node* p : overwritten(order_)) accesses[p];
+    if (accesses.empty()) return;
+    for (Node* n : order_)
+      if (auto found = accesses.find(parameter_of(n)); found != accesses.end())
+        (n->dtype == known_dtypes.void_ ? found->second.second : found->second.first).push_back(n);
+    for (auto& [p, both] : accesses)
+      for (Node* load : both.first)
+        for (Node* store : both.second) {
+          size_t from = item_of_[load];
+          if (holder(block_of_[load], block_of_[store], from)) edge(from, item_of_[store]);
+        }
   }
 
   // Bodies are emitted with a stack of their own: (block, its items in order, position).
@@ -232,6 +249,26 @@ class Linearizer {
 };
 
 }  // namespace
+
+Node* parameter_of(const Node* n) {
+  if (n->op == known_ops.INDEX) return nullptr;
+  for (uint32_t k = 0; k < n->nsrc; k++) {
+    Node* at = n->src[k];
+    if (at->op != known_ops.INDEX) continue;
+    while (at->op == known_ops.INDEX) at = at->src[0];
+    if (at->op == known_ops.PARAM) return at;
+  }
+  return nullptr;
+}
+
+std::vector<Node*> overwritten(const std::vector<Node*>& nodes) {
+  std::set<Node*> stored, loaded;
+  for (const Node* n : nodes)
+    if (Node* p = parameter_of(n)) (n->dtype == known_dtypes.void_ ? stored : loaded).insert(p);
+  std::vector<Node*> both;
+  if (stored.size() > 1) std::set_intersection(stored.begin(), stored.end(), loaded.begin(), loaded.end(), std::back_inserter(both));
+  return both;
+}
 
 std::vector<Line> linearize(const Pass& pass, Node* root) {
   if (pass.kind != PassKind::Order) throw RewriteError("pass " + pass.name->text + " is not an order pass");

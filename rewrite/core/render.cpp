@@ -44,6 +44,9 @@ class Renderer {
       depth_[l.node] = depth;
       if (l.node->op == known_ops.RANGE) depth++;
     }
+    std::vector<Node*> nodes;
+    for (const Line& l : lines) nodes.push_back(l.node);
+    overwritten_ = overwritten(nodes);
     for (const Line& l : lines) {
       if (l.closes) continue;
       for (uint32_t k = 0; k < l.node->nsrc; k++) {
@@ -123,6 +126,11 @@ class Renderer {
     return s;
   }
 
+  // Whether n loads what a store may change before the value of n is used.
+  bool is_overwritten(Node* n) const {
+    return !overwritten_.empty() && std::find(overwritten_.begin(), overwritten_.end(), parameter_of(n)) != overwritten_.end();
+  }
+
   void node(Node* n) {
     Value v;
     auto mark = machine_.arena.mark();
@@ -140,7 +148,7 @@ class Renderer {
     if (kind == "inline") {
       texts_[n] = {text, precedence};
     } else if (kind == "expr") {
-      bool once = uses_[n] <= 1 && !deeper_[n] && text.size() <= kLongestInline;
+      bool once = uses_[n] <= 1 && !deeper_[n] && text.size() <= kLongestInline && !is_overwritten(n);
       if (once) {
         texts_[n] = {text, precedence};
       } else {
@@ -169,6 +177,7 @@ class Renderer {
   Machine machine_;
   std::map<Node*, int> depth_, uses_;
   std::map<Node*, bool> deeper_;
+  std::vector<Node*> overwritten_;
   std::map<Node*, std::string> names_;
   std::map<std::string, int> counters_;
   std::map<Node*, Text> texts_;

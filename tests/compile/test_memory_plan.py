@@ -36,11 +36,11 @@ def cases(draw: st.DrawFn) -> Case:
     return steps, sizes, inputs, outputs, free, pairs
 
 
-@given(cases())
+@given(cases(), st.lists(st.tuples(st.integers(0, 12), st.integers(0, 2)), max_size=3))
 @settings(max_examples=300, deadline=None, derandomize=True)
-def test_no_buffer_that_is_needed_is_overwritten(case: Case) -> None:
+def test_no_buffer_that_is_needed_is_overwritten(case: Case, wished: list[tuple[int, int]]) -> None:
     steps, sizes, inputs, outputs, free, pairs = case
-    plan = plan_memory(steps, sizes, inputs, outputs, free, pairs)
+    plan = plan_memory(steps, sizes, inputs, outputs, free, pairs, dict(wished))
     blocks = list(plan.blocks)
     place: dict[int, object] = {n: ("input", n) for n in range(inputs)}
     place |= {block.taken: k for k, block in enumerate(blocks) if block.taken is not None}
@@ -89,6 +89,17 @@ def test_an_input_that_is_read_later_is_not_overwritten() -> None:
     plan = plan_memory(steps, [128] * 3, 1, [1, 2], (0,), {(0, 1), (0, 2)})
     assert plan.overwritten == ((), ((0, 2),))
     assert plan.nbytes == 128
+
+
+def test_a_result_prefers_its_own_place() -> None:
+    """Two states that are updated by one step: each new value goes where the old one was."""
+    steps = [Use((0, 1), (2, 3))]
+    pairs = {(0, 2), (0, 3), (1, 2), (1, 3)}
+    for own in ({2: 0, 3: 1}, {2: 1, 3: 0}, {3: 0}):
+        plan = plan_memory(steps, [128] * 4, 2, [2, 3], (0, 1), pairs, own)
+        assert plan.nbytes == 0
+        for result, state in own.items():
+            assert plan.blocks[plan.block_of[result - 2]].taken == state
 
 
 def test_large_plans_take_little_longer() -> None:

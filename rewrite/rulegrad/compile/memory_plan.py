@@ -13,10 +13,12 @@ are whole allocations, so no device needs views of memory.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import inf
+from types import MappingProxyType
 
+_NONE: Mapping[int, int] = MappingProxyType({})
 _MOST_TRIED = 256  # blocks that are looked at for one buffer, so that planning stays close to linear
 
 
@@ -59,12 +61,14 @@ def plan_memory(
     outputs: Sequence[int],
     taken: Sequence[int] = (),
     pairs: _Pairs = frozenset(),
+    own: Mapping[int, int] = _NONE,
 ) -> MemoryPlan:
     """Places every buffer that the steps make.
 
     Buffers are numbered, the inputs first. sizes: bytes of each. taken: the inputs that nobody needs after their last
-    use here. pairs: (read, written) buffers of a step that may be the same memory. Results take the memory of inputs
-    of just their size; overwriting is planned only where it saves memory.
+    use here. pairs: (read, written) buffers of a step that may be the same memory. own: for some results the input,
+    one that is taken, in whose place they should lie: the new value of a state in that of the old one. Other results
+    take the memory of inputs of just their size too; overwriting is planned only where it saves memory, or for `own`.
     """
     lives = _lives(steps, len(sizes), inputs, outputs)
     made = range(inputs, len(sizes))
@@ -76,12 +80,12 @@ def plan_memory(
         lambda number: (-sizes[number], lives[number][0] - lives[number][1]),
     ]
     best: _Placing | None = None
-    for allowed in (frozenset[tuple[int, int]](), pairs) if pairs else (pairs,):
+    for allowed in (frozenset[tuple[int, int]](), pairs) if pairs and not own else (pairs,):
         for order in orders:
             placing = _Placing(sizes, lives, allowed)
             for number in taken:
                 placing.add(_Room(sizes[number], number, number), number)
-            placing.place_results(sorted(ends, key=lambda number: lives[number]))
+            placing.place_results(sorted(ends, key=lambda number: lives[number]), own)
             placing.place(sorted(inner, key=order))
             if best is None or placing.nbytes < best.nbytes:
                 best = placing
@@ -182,16 +186,11 @@ class _Placing:
             self.nbytes += room.nbytes
         self._put(number, room)
 
-    def place_results(self, numbers: Sequence[int]) -> None:
+    def place_results(self, numbers: Sequence[int], own: Mapping[int, int]) -> None:
         """Each result has a room to itself from its first step on: one of just its size."""
-        waiting = []
-        for number in numbers:  # what may overwrite an input goes there before others do
-            room = self._overwritable(number)
-            if room is not None and room.taken is not None and self._suits(room, number):
-                self._put(number, room, ends=True)
-            else:
-                waiting.append(number)
-        for number in waiting:
+        waiting = self._place_in(numbers, lambda number: self._room_of.get(own.get(number, -1)))
+        # what may overwrite an input goes there before others do
+        for number in self._place_in(waiting, self._overwritable):
             size = self._sizes[number]
             start, stop = bisect_left(self._by_size, (size, 0)), bisect_left(self._by_size, (size + 1, 0))
             rooms = (self._rooms[k] for _, k in self._by_size[start : min(stop, start + _MOST_TRIED)])
@@ -200,6 +199,17 @@ class _Placing:
                 self.add(_Room(size, number, ends=True), number)
             else:
                 self._put(number, found, ends=True)
+
+    def _place_in(self, numbers: Sequence[int], room_of: Callable[[int], _Room | None]) -> list[int]:
+        """Places results in the rooms of inputs that are theirs, where these suit; returns the other results."""
+        waiting = []
+        for number in numbers:
+            room = room_of(number)
+            if room is not None and room.taken is not None and self._suits(room, number):
+                self._put(number, room, ends=True)
+            else:
+                waiting.append(number)
+        return waiting
 
     def _suits(self, room: _Room, number: int) -> bool:
         return not room.ends and room.nbytes == self._sizes[number] and self._is_free(room, number)

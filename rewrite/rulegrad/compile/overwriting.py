@@ -29,10 +29,7 @@ def use_of(step: Step) -> Use:
 
 
 def overwritable(step: Step, ending: Iterable[int], target: str | None) -> list[tuple[int, int]]:
-    """Pairs (read, written) of buffers that the step's kernel may have in one place, for the `ending` ones it reads.
-
-    No other store of the kernel may read what is written over: the stores of one kernel have no order.
-    """
+    """Pairs (read, written) of buffers that the step's kernel may have in one place, for the `ending` ones it reads."""
     stores = stores_of(step.graph.src)
     parameters = {node.attrs["slot"]: node for node in step.graph.toposort() if node.op == "PARAM"}
     call = engine.program(target).call
@@ -40,8 +37,7 @@ def overwritable(step: Step, ending: Iterable[int], target: str | None) -> list[
     for number in ending:
         read = parameters[step.buffers.index(number)]
         for store in stores:
-            others = (other.src[1] for other in stores if other is not store)
-            if call("may_overwrite", store, read) and not any(call("depends_on", value, read) for value in others):
+            if call("may_overwrite", store, read) and all(call("leaves", root, store, read) for root in step.graph.src):
                 found.append((number, step.buffers[store.src[0].attrs["slot"]]))
     return found
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from rulegrad.compile import kernels
 from rulegrad.compile.estimate import nbytes
@@ -24,6 +25,8 @@ from rulegrad.runtime.index_checks import Dependencies
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.telling import tell_built, tell_graphs, tell_sources
 
+_Pairs: TypeAlias = tuple[tuple[int, int], ...]
+_Variant: TypeAlias = tuple[tuple[int, ...], _Pairs]  # inputs that are taken, and results in the places of such inputs
 #: Of one plan: each may have kernels of its own, which take time to build.
 _MOST_VARIANTS = 8
 #: Bytes of a block in the arena. A larger one is an allocation of its own, which other plans use in their turn.
@@ -73,34 +76,40 @@ class Plan:
     takeable: tuple[int, ...]  # inputs whose memory the schedule could use
     pairs: frozenset[tuple[int, int]]  # buffers that a kernel may have in one place
     dependencies: Dependencies
-    _prepared: dict[tuple[int, ...], Prepared] = field(default_factory=dict)  # by the inputs that are taken
+    _prepared: dict[_Variant, Prepared] = field(default_factory=dict)
 
-    def prepared(self, taken: tuple[int, ...] = ()) -> Prepared:
+    def prepared(self, taken: tuple[int, ...] = (), own: _Pairs = ()) -> Prepared:
         """The kernels and the memory where nobody else needs the inputs `taken`, numbers out of `takeable`.
 
-        Once there are many variants, it is that for the most of these inputs.
+        own: pairs of a result's number, out of `schedule.outputs`, and an input that is taken, in whose memory the
+        result is put if it can: the new value of a state and the old one. Once there are many variants, it is that for
+        the most of the inputs.
         """
-        found = self._prepared.get(taken)
+        found = self._prepared.get((taken, own))
         if found is None:
             if len(self._prepared) >= _MOST_VARIANTS:
-                taken = max((known for known in self._prepared if set(known) <= set(taken)), key=len, default=())
-                found = self._prepared.get(taken)
+                less = (known for known in self._prepared if set(known[0]) <= set(taken))
+                taken, own = max(less, key=lambda known: len(known[0]), default=((), ()))
+                found = self._prepared.get((taken, own))
             if found is None:
-                found = self._prepared[taken] = _prepare(self, taken)
+                found = self._prepared[taken, own] = _prepare(self, taken, own)
         return found
 
-    def memory(self, taken: Sequence[int] = ()) -> MemoryPlan:
-        """Where each buffer lies when nobody else needs the inputs `taken`."""
+    def memory(self, taken: Sequence[int] = (), own: _Pairs = ()) -> MemoryPlan:
+        """Where each buffer lies, as `prepared` has it."""
         schedule = self.schedule
-        return plan_memory(self.uses, self.sizes, schedule.inputs, schedule.outputs, taken, self.pairs)
+        return plan_memory(self.uses, self.sizes, schedule.inputs, schedule.outputs, taken, self.pairs, dict(own))
 
-    def launch(self, inputs: Sequence[Buffer], graphs: Sequence[UOp], taken: tuple[int, ...] = ()) -> list[Buffer]:
+    def launch(
+        self, inputs: Sequence[Buffer], graphs: Sequence[UOp], taken: tuple[int, ...] = (), own: _Pairs = ()
+    ) -> list[Buffer]:
         """Launches the kernels on these inputs, and returns the buffers of the results, in the order of the graphs.
 
         A result may be one of the inputs. graphs: what is computed, which errors about indices name. taken: inputs that
-        nobody else needs; where the memory of one is used, it has no contents afterwards. Raises DeviceError.
+        nobody else needs; where the memory of one is used, it has no contents afterwards. own: as `prepared` has it.
+        Raises DeviceError.
         """
-        prepared = self.prepared(taken)
+        prepared = self.prepared(taken, own)
         flags = index_checks.new_flags(self.device, self.dependencies.words) if prepared.checks_indices else None
         try:
             blocks = _run(self.device, prepared, inputs, flags)
@@ -158,9 +167,9 @@ def executables_of(wanted: Sequence[Kernel], device: str) -> tuple[Executable, .
     return tuple(_executables[k, device] for k in wanted)
 
 
-def _prepare(plan: Plan, taken: tuple[int, ...]) -> Prepared:
+def _prepare(plan: Plan, taken: tuple[int, ...], own: _Pairs) -> Prepared:
     schedule, device = plan.schedule, plan.device
-    memory = plan.memory(taken)
+    memory = plan.memory(taken, own)
     launches = _launches_of(plan, memory)
     layouts = [Layout.of(shape, dtype, device) for shape, dtype in schedule.made]
     first = schedule.inputs

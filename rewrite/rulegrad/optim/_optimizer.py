@@ -167,11 +167,14 @@ class Optimizer(Walked):
                 all_numbers = {**numbers, **cohort.shared}
                 changes += [(moved[j], self._moved(j, moved[j], group, all_numbers)) for j in sorted(cohort.members)]
             results += [tensor for j in moved for tensor in self.state.get(j, {}).values()]
-        for parameter, value in changes:
+        parameters = [parameter for parameter, _ in changes]
+        while changes:  # whoever held the new values would hold the memory of the old state too
+            parameter, value = changes.pop()
             parameter.assign(value.cast(parameter.dtype))
+            del value
         # A gradient that was not asked for before needs no memory.
-        used_up = [parameter.grad for parameter, _ in changes if parameter.grad is not None]
-        realize_all([*(parameter for parameter, _ in changes), *results, *updates.take(self.device)], used_up)
+        used_up = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        realize_all([*parameters, *results, *updates.take(self.device)], used_up)
 
     def _moving(self, k: int, moved: set[int]) -> list[_Cohort]:
         """The cohorts of group k when these parameters are moved: one, unless some lacked a gradient before."""
