@@ -8,7 +8,6 @@ namespace rulegrad {
 
 // Calls of functions that wait for each other, and that are remembered, before they are taken for endless.
 constexpr size_t kDeepestCall = 200'000, kMostCalls = 1'000'000, kCallsPerNode = 8;
-constexpr uint32_t kDeepestWithin = 24;  // of calls on the stack of the processor
 
 std::string look_further(const Rule& rule, const std::string& what) {
   if (what.find(kLookFurther) != std::string::npos) return "";
@@ -142,35 +141,42 @@ uint32_t Machine::arguments_of(const CallKey& key, Value* arguments) const {
 // The last call that waits asked for `needed`, which waits for it.
 void Machine::needs_itself() const {
   size_t from = waiting_.size();
-  while (from > 0 && !(waiting_[from - 1] == needed)) from--;
+  while (from > 0 && !(waiting_[from - 1]->key() == needed)) from--;
+  auto shown_as = [&](uint32_t function, const Value& node) { return program.functions[function].name->text + "(" + brief(node.n) + ")"; };
   std::string chain;
   size_t shown = 0;
   for (size_t k = from ? from - 1 : 0; k < waiting_.size() && shown < kLongestChain; k++, shown++)
-    chain += program.functions[waiting_[k].function].name->text + "(" + brief(waiting_[k].arguments[0].n) + ") -> ";
+    chain += shown_as(waiting_[k]->function, waiting_[k]->arguments[0]) + " -> ";
   throw RewriteError("function " + program.functions[needed.function].name->text + " needs its own result: " + chain +
-                     (shown == kLongestChain ? "… -> " : "") + program.functions[needed.function].name->text + "(" + brief(needed.arguments[0].n) +
-                     ")");
+                     (shown == kLongestChain ? "… -> " : "") + shown_as(needed.function, needed.arguments[0]));
 }
 
-// What the code goes on with is kept meanwhile: so a loop over many calls takes as many steps as it has calls. Calls that lie deeper
-// are made by `call`, without recursion, and the code is run again from its start. That is also how the work of each rule is counted and
-// explained, and how an error is told: once, by the rule that made it.
+// The code that waits keeps its registers, those above are for the call: so a loop over many calls takes as many steps as it has
+// calls. Calls that lie deeper are made by `call`, without recursion, and the code is run again from its start. That is also how the
+// work of each rule is counted and explained, and how an error is told: once, by the rule that made it.
 bool Machine::call_within(const Code& code, const CallKey& key) {
   if (within_ >= kDeepestWithin || explainer || recorded || !program.counts.empty()) return false;
-  const uint32_t used = program.used[size_t(&code - program.codes.data())], like_before = like;
-  const int64_t budget_before = budget;
-  Value* before = arena.allocate(used);
-  std::copy(registers, registers + used, before);
-  within_++;
+  struct Above {  // the registers of others, while the call is made
+    Machine& m;
+    const uint32_t used, like;
+    const int64_t budget;
+    Above(Machine& m, uint32_t used) : m(m), used(used), like(m.like), budget(m.budget) {
+      m.registers += used;
+      m.within_++;
+    }
+    ~Above() {
+      m.registers -= used;
+      m.within_--;
+      m.like = like;
+      m.budget = budget;
+    }
+  };
   try {
+    Above above(*this, program.used[size_t(&code - program.codes.data())]);
     call(key);
-    within_--;
   } catch (const std::runtime_error&) {
     within_ = kDeepestWithin;  // it comes again, from where no other rule can be blamed for it
   }
-  std::copy(before, before + used, registers);
-  like = like_before;
-  budget = budget_before;
   return within_ < kDeepestWithin;
 }
 
@@ -181,65 +187,77 @@ void Machine::call(const CallKey& first) {
     Machine& m;
     size_t bottom;
     ~Leave() {
-      while (m.waiting_.size() > bottom) close();
-    }
-    void close() {
-      m.open_.erase(m.waiting_.back());
-      m.waiting_.pop_back();
+      while (m.waiting_.size() > bottom) {
+        if (m.waiting_.back()->state == Memo::State::Open) m.waiting_.back()->state = Memo::State::Absent;
+        m.waiting_.pop_back();
+      }
     }
   } waiting_calls{*this, waiting_.size()};
-  auto ask = [&](const CallKey& key) {
-    needed = key;
-    if (!open_.insert(key).second) needs_itself();
-    waiting_.push_back(key);
-  };
   ask(first);
   while (waiting_.size() > waiting_calls.bottom) {
-    CallKey key = waiting_.back();
+    Memo::Entry& entry = *waiting_.back();
+    const CallKey key = entry.key();
     const RuleFunction& f = program.functions[key.function];
+    Value value;
     if ((f.gathered || f.nested != Nested::No) && key.count == f.parameters) {
-      const Value value = f.gathered ? f.missing : rewritten(f, key);  // what was gathered is in memo
-      memo[key] = value;
+      value = f.gathered ? f.missing : rewritten(f, key);  // what was gathered is in memo
       if (recorded) recorded->done(waiting_);
-      waiting_calls.close();
-      continue;
-    }
-    Value arguments[kMostParameters];
-    const uint32_t count = arguments_of(key, arguments);
-    if (count == 0 || key.arguments[0].tag != Tag::Node)
-      throw RewriteError("function " + f.name->text + " takes " + std::to_string(f.parameters) + " arguments, the first of them a node");
-    Node* n = key.arguments[0].n;
-    auto mark = arena.mark();
-    const uint32_t *at, *end;
-    f.dispatch.candidates(n, at, end);
-    Value result;
-    bool waiting = false, done = false;
-    for (; at != end && !done && !waiting; at++) {
-      const Alternative& a = f.dispatch.alternatives[*at];
-      if (n->nsrc < a.min_sources || n->nsrc > a.max_sources || program.disabled[a.rule]) continue;
-      like = n->dtype;
-      std::copy(arguments, arguments + count, registers);
-      Status status = try_rule<Mode::Plain>(a, n, result);
-      done = status == Status::Done;
-      if (done) answered = a.rule;
-      waiting = status == Status::Need;
-    }
-    if (waiting) {
-      // counting the nodes locks every part of the table: only where a bound without it is passed
-      const size_t depth = waiting_.size(), done_calls = memo.size();
-      if ((depth > kDeepestCall || done_calls > kMostCalls) &&
-          (depth > kDeepestCall + kCallsPerNode * live_nodes() || done_calls > kMostCalls + kCallsPerNode * live_nodes()))
-        throw RewriteError("function " + f.name->text + " does not end: " + std::to_string(depth) + " calls wait for each other, " +
-                           std::to_string(done_calls) + " are done");
+    } else if (!answer(f, key, value)) {
+      check_depth(f);
       ask(CallKey(needed));
-    } else {
-      if (explainer && explainer->asks(&f.dispatch)) calls_to_explain_.push_back(key);
-      memo[key] = done ? persistent(result) : Value::none();
-      waiting_calls.close();
+      continue;
+    } else if (explainer && explainer->asks(&f.dispatch)) {
+      calls_to_explain_.push_back(key);
     }
-    arena.reset(mark);
+    entry.value = value;
+    entry.state = Memo::State::Done;
+    waiting_.pop_back();
   }
   if (!calls_to_explain_.empty()) explain_calls();
+}
+
+void Machine::ask(const CallKey& key) {
+  needed = key;
+  Memo::Entry& entry = memo.at(key);
+  if (entry.state == Memo::State::Open) needs_itself();
+  entry.state = Memo::State::Open;
+  waiting_.push_back(&entry);
+}
+
+// The result of a call by the function's rules, none where no rule matches; false when another call is needed first.
+bool Machine::answer(const RuleFunction& f, const CallKey& key, Value& value) {
+  Value arguments[kMostParameters];
+  const uint32_t count = arguments_of(key, arguments);
+  if (count == 0 || key.arguments[0].tag != Tag::Node)
+    throw RewriteError("function " + f.name->text + " takes " + std::to_string(f.parameters) + " arguments, the first of them a node");
+  Node* n = key.arguments[0].n;
+  auto mark = arena.mark();
+  const uint32_t *at, *end;
+  f.dispatch.candidates(n, at, end);
+  Status status = Status::Failed;
+  for (; at != end && status == Status::Failed; at++) {
+    const Alternative& a = f.dispatch.alternatives[*at];
+    if (n->nsrc < a.min_sources || n->nsrc > a.max_sources || program.disabled[a.rule]) continue;
+    like = n->dtype;
+    std::copy(arguments, arguments + count, registers);
+    Value result;
+    status = try_rule<Mode::Plain>(a, n, result);
+    if (status != Status::Done) continue;
+    answered = a.rule;
+    value = persistent(result);
+  }
+  arena.reset(mark);
+  return status != Status::Need;
+}
+
+// Counting the nodes locks every part of the table: only where a bound without it is passed.
+void Machine::check_depth(const RuleFunction& f) const {
+  const size_t depth = waiting_.size(), calls = memo.size();
+  if (depth <= kDeepestCall && calls <= kMostCalls) return;
+  const size_t more = kCallsPerNode * live_nodes();
+  if (depth > kDeepestCall + more || calls > kMostCalls + more)
+    throw RewriteError("function " + f.name->text + " does not end: " + std::to_string(depth) + " calls wait for each other, " +
+                       std::to_string(calls) + " are done");
 }
 
 }  // namespace rulegrad

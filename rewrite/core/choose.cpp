@@ -49,8 +49,7 @@ class Chooser : Firer {
   Value cost_of(Node* graph) {
     CallKey key{uint32_t(pass_.function), 1, {Value::node(graph), {}, {}}};
     machine_.budget = Machine::kBudget;
-    if (!machine_.memo.count(key)) machine_.call(key);
-    return machine_.memo[key];
+    return machine_.result_of(key);
   }
 
   bool less(const Value& a, const Value& b) {

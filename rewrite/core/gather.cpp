@@ -68,7 +68,7 @@ void Gathered::publish() {
   for (const CallKey& key : order_) {
     Value value;
     find(key, value);
-    machine_.memo[key] = value;
+    machine_.memo.put(key, value);
   }
 }
 

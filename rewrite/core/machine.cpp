@@ -7,38 +7,6 @@ namespace rulegrad {
 
 // ---- memory ----
 
-Value* Arena::allocate(uint64_t count) {
-  constexpr size_t kBlock = 4096;
-  while (block_ < blocks_.size() && used_ + count > blocks_[block_].second) {
-    block_++;
-    used_ = 0;
-  }
-  if (block_ == blocks_.size()) {
-    size_t size = std::max<size_t>(kBlock, count);
-    blocks_.emplace_back(std::make_unique<Value[]>(size), size);
-    used_ = 0;
-  }
-  Value* at = blocks_[block_].first.get() + used_;
-  used_ += count;
-  return at;
-}
-
-bool CallKey::operator==(const CallKey& o) const {
-  if (function != o.function || count != o.count) return false;
-  for (uint32_t k = 0; k < count; k++)
-    if (!identical(arguments[k], o.arguments[k])) return false;
-  return true;
-}
-
-size_t CallHash::operator()(const CallKey& k) const {
-  uint64_t h = k.function;
-  for (uint32_t j = 0; j < k.count; j++) {
-    const Value& v = k.arguments[j];
-    h = mix(h, v.tag == Tag::Node ? uint64_t(reinterpret_cast<uintptr_t>(v.n)) : hash_value(v));
-  }
-  return h;
-}
-
 Value* Machine::allocate(uint64_t count) {
   spend(count * kValueCost);
   return arena.allocate(count);
@@ -58,12 +26,20 @@ static std::unique_ptr<Workspace> take_workspace() {
 }
 
 Machine::Machine(const Program& program)
-    : program(program), off(&program.disabled), workspace(take_workspace()), registers(workspace->registers), arena(workspace->arena) {}
+    : program(program),
+      off(&program.disabled),
+      workspace(take_workspace()),
+      registers(workspace->registers),
+      arena(workspace->arena),
+      memo(workspace->memo) {}
 
 Machine::~Machine() {
   for (Node* n : kept) release(n);
-  arena.reset({0, 0});
-  arena.trim();
+  for (Arena* a : {&arena, &workspace->persistent}) {
+    a->reset({0, 0});
+    a->trim();
+  }
+  memo.clear();
   workspaces().push_back(std::move(workspace));
 }
 
@@ -75,10 +51,11 @@ Value Machine::sequence(const Value* items, uint32_t count) {
 
 Value Machine::persistent(const Value& v) {
   if (v.tag != Tag::Seq) return v;
-  std::vector<Value> items;
-  for (uint32_t k = 0; k < v.q.size; k++) items.push_back(persistent(v.q.items[k]));
-  persistent_.push_back(std::move(items));
-  return Value::seq(persistent_.back().data(), uint32_t(persistent_.back().size()));
+  Value* items = workspace->persistent.allocate(v.q.size);
+  for (uint32_t k = 0; k < v.q.size; k++) items[k] = persistent(v.q.items[k]);
+  Value copy = v;
+  copy.q.items = items;
+  return copy;
 }
 
 // ---- the machine ----
@@ -392,8 +369,8 @@ Status Machine::execute(const Code& code, Value& result) {
         if (simultaneous && program.functions[key.function].gathered)
           for (uint32_t k = 0; k < key.count; k++)
             if (key.arguments[k].tag == Tag::Node) key.arguments[k].n = plain(key.arguments[k].n);
-        auto found = memo.find(key);
-        if (found == memo.end()) {
+        const Value* found = memo.find(key);
+        if (!found) {
           for (uint32_t k = 0; k < key.count; k++) key.arguments[k] = persistent(key.arguments[k]);
           if (!call_within(code, key)) {
             needed = key;
@@ -401,9 +378,9 @@ Status Machine::execute(const Code& code, Value& result) {
           }
           found = memo.find(key);
         }
-        REQUIRE(found->second.tag != Tag::None);
-        if constexpr (mode == Mode::Watched) watched.calls.push_back(found->first);
-        r[pc[1]] = found->second;
+        REQUIRE(found->tag != Tag::None);
+        if constexpr (mode == Mode::Watched) watched.calls.push_back(key);
+        r[pc[1]] = *found;
         pc += 4 + pc[3];
         break;
       }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <unordered_set>
 
+#include "memo.hpp"
 #include "number.hpp"
 #include "program.hpp"
 
@@ -16,47 +17,15 @@ enum class Status : uint8_t { Failed, Done, Need };
 // How code is run: to its first result; watched, for someone who asks why; to all of its results.
 enum class Mode : uint8_t { Plain, Watched, All };
 
-// Memory that lives until the machine is reset to a mark.
-class Arena {
- public:
-  Value* allocate(uint64_t count);
-  struct Mark {
-    size_t block, used;
-  };
-  Mark mark() const { return {block_, used_}; }
-  void reset(Mark m) {
-    block_ = m.block;
-    used_ = m.used;
-  }
-  void trim() {
-    if (blocks_.size() > 4) blocks_.resize(4);
-  }  // what one large run needed is not kept
-
- private:
-  std::vector<std::pair<std::unique_ptr<Value[]>, size_t>> blocks_;
-  size_t block_ = 0, used_ = 0;
-};
-
-constexpr size_t kLongestChain = 16;  // names in a message
-
-// A call, small because most have one or two arguments: from the third on, those of a function that takes more than three are one
-// sequence.
-struct CallKey {
-  static constexpr uint32_t kMost = 3;
-  uint32_t function;
-  uint32_t count;
-  Value arguments[kMost];
-  bool operator==(const CallKey& o) const;
-};
-struct CallHash {
-  size_t operator()(const CallKey& k) const;
-};
+constexpr size_t kLongestChain = 16;     // names in a message
+constexpr uint32_t kDeepestWithin = 24;  // calls that are made while code runs, on the stack of the processor
 
 // State that is costly to set up: taken from a pool of the thread, for a run on a small graph takes less time than its making.
 // Registers keep what an earlier run left; code is verified to read only what it has written.
 struct Workspace {
-  Value registers[kRegisters];
-  Arena arena;
+  Value registers[kRegisters * (kDeepestWithin + 1)];  // of code, and above those of code that waits for a call
+  Arena arena, persistent;
+  Memo memo;
 };
 
 // Where code that is watched was, and the furthest place where a test of it failed, with the registers as they were there.
@@ -122,7 +91,7 @@ struct Machine {
   const std::vector<bool>* off;  // rules of passes that are left out
   uint32_t kept_choices = 1;     // a LEAST keeps at least so many
   std::unique_ptr<Workspace> workspace;
-  Value* const registers;
+  Value* registers;
   Arena& arena;
   std::vector<Value> building;  // the sequences under construction, one stack
   std::vector<uint32_t> bottoms;
@@ -136,7 +105,7 @@ struct Machine {
   uint32_t current_dtype = 0;   // of the op whose evaluator runs
   uint32_t argument_dtype = 0;
   bool wraps = false;  // that dtype is a fixed-width integer: only the lower bits of a result count
-  std::unordered_map<CallKey, Value, CallHash> memo;
+  Memo& memo;
   CallKey needed;         // when run() says Need
   uint32_t answered = 0;  // the rule that gave the last call its result
   struct Slots {
@@ -176,6 +145,10 @@ struct Machine {
   // The calls of an alternative that fired, as far as rewriting inside it is recorded.
   std::vector<CallKey> recorded_calls(const Alternative& a, Node* n);
   void call(const CallKey& key);  // fills memo, never recursive
+  Value result_of(const CallKey& key) {
+    if (!memo.find(key)) call(key);
+    return *memo.find(key);
+  }
   CallKey key_of(uint32_t function, const Value* arguments, uint32_t count);
   // The arguments of a call, of which there is room for the most; 0 when they are not those that the function takes.
   uint32_t arguments_of(const CallKey& key, Value* arguments) const;
@@ -222,12 +195,13 @@ struct Machine {
   bool offer(const Value& v);  // false when there are enough
   void explain(Node* n, const Value* extra, uint32_t extra_count);
   void explain_calls();
+  void ask(const CallKey& key);
+  bool answer(const RuleFunction& f, const CallKey& key, Value& value);
+  void check_depth(const RuleFunction& f) const;
   [[noreturn]] void needs_itself() const;
-  std::deque<std::vector<Value>> persistent_;
   Watched watched;
-  std::vector<CallKey> waiting_;                // calls, each of which needs the next
-  std::unordered_set<CallKey, CallHash> open_;  // the same
-  uint32_t within_ = 0;                         // calls that are made while code runs
+  std::vector<Memo::Entry*> waiting_;  // calls, each of which needs the next
+  uint32_t within_ = 0;                // calls that are made while code runs
   std::deque<CallKey> calls_to_explain_;
   bool explaining_calls_ = false;
 };

@@ -125,7 +125,7 @@ class Replacer : Firer {
       for (size_t k = 0; k < sent.size(); k++) {
         Value state;
         if (!sent[k].find(state_of(pass_.gatherings[k], n), state)) state = pass_.gatherings[k].initial;
-        machine_.memo[state_of(pass_.gatherings[k], n)] = state;
+        machine_.memo.put(state_of(pass_.gatherings[k], n), state);
       }
       for (size_t k = 0; k < sent.size(); k++) send(pass_.gatherings[k], sent[k], n);
     }
@@ -139,7 +139,7 @@ class Replacer : Firer {
     Value v;
     uint32_t rule;
     if (!ask(g, n, v, rule)) v = g.initial;
-    machine_.memo[state_of(g, n)] = machine_.persistent(v);
+    machine_.memo.put(state_of(g, n), machine_.persistent(v));
     machine_.arena.reset(mark);
   }
 

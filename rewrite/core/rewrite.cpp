@@ -210,8 +210,7 @@ std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, N
     if (!needed) continue;
     Value d = Value::node(gradients[n]), result;
     CallKey key{uint32_t(pass.function), 2, {Value::node(n), d, {}}};
-    machine.call(key);
-    result = machine.memo[key];
+    result = machine.result_of(key);
     if (result.tag != Tag::Seq || result.q.size != n->nsrc)
       throw RewriteError("function " + f.name->text + " has no rule for " + brief(n) +
                          ": no gradient is defined there; use detach() if none is meant");
@@ -242,8 +241,7 @@ Value call_function(const Program& program, const std::string& name, const std::
     if (arguments.empty() || arguments.size() > kMostParameters)
       throw RewriteError("function " + name + " takes one to " + std::to_string(kMostParameters) + " arguments");
     const CallKey key = machine.key_of(uint32_t(k), arguments.data(), uint32_t(arguments.size()));
-    machine.call(key);
-    return machine.memo[key];
+    return machine.result_of(key);
   }
   throw RewriteError("no function is called " + name);
 }

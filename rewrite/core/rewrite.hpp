@@ -30,9 +30,12 @@ struct Inside {
 struct Recorded {
   std::unordered_map<CallKey, std::vector<Inside>, CallHash> calls;
   std::vector<Inside> latest;  // of the call that is being made
-  void done(const std::vector<CallKey>& stack) {
+  void done(const std::vector<Memo::Entry*>& stack) {
     if (latest.empty()) return;
-    for (const CallKey& key : stack) calls[key].insert(calls[key].end(), latest.begin(), latest.end());
+    for (const Memo::Entry* entry : stack) {
+      std::vector<Inside>& made = calls[entry->key()];
+      made.insert(made.end(), latest.begin(), latest.end());
+    }
     latest.clear();
   }
 };
