@@ -23,9 +23,12 @@ constexpr uint32_t kDeepestWithin = 24;  // calls that are made while code runs,
 // State that is costly to set up: taken from a pool of the thread, for a run on a small graph takes less time than its making.
 // Registers keep what an earlier run left; code is verified to read only what it has written.
 struct Workspace {
-  Value registers[kRegisters * (kDeepestWithin + 1)];  // of code, and above those of code that waits for a call
+  Value* const registers;  // of code, and above those of code that waits for a call
   Arena arena, persistent;
   Memo memo;
+  Workspace() : registers(static_cast<Value*>(::operator new(sizeof(Value) * kRegisters * (kDeepestWithin + 1)))) {}
+  ~Workspace() { ::operator delete(registers); }
+  Workspace(const Workspace&) = delete;
 };
 
 // Where code that is watched was, and the furthest place where a test of it failed, with the registers as they were there.

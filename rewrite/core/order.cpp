@@ -1,34 +1,38 @@
 // A kernel in linear order. Every RANGE is one loop. A node stands in the innermost loop whose counter it depends on; loops nest as the
 // ranges that are still open where they end. Within a loop's body: sources first, then the pass's priorities, then the order of the graph.
 #include <algorithm>
-#include <map>
+#include <bit>
 #include <queue>
 #include <set>
 
-#include "rewrite.hpp"
+#include "firing.hpp"
 
 namespace rulegrad {
 
 namespace {
 
-struct Item {
-  Node* node;  // of a plain item; the RANGE of a loop
-  bool loop;
-  int priority;
-  size_t place;  // in the graph's order
-  std::vector<size_t> followers;
-  size_t pending = 0;
-};
+constexpr uint32_t kNone = ~0u;
 
+// Nodes are known by their places in the graph's order, loops by the numbers of their ranges; a set of loops is some words of bits.
 class Linearizer {
  public:
   Linearizer(const Pass& pass, Node* root) : pass_(pass), root_(root), order_(toposort({root})) {
-    for (Node* n : order_) {
+    place_->begin();
+    range_.assign(order_.size(), kNone);
+    for (uint32_t k = 0; k < order_.size(); k++) {
+      Node* n = order_[k];
+      (*place_)[n] = k;
       const OpInfo& info = op_info(n->op);
       if (info.closes && n->op != known_ops.END)
         throw RewriteError("pass " + pass.name->text + ": a " + info.name->text + " is left in the kernel; it must be lowered before");
-      if (n->op == known_ops.RANGE) ranges_.push_back(n);
+      if (n->op == known_ops.RANGE) {
+        range_[k] = uint32_t(ranges_.size());
+        ranges_.push_back(n);
+      }
     }
+    words_ = ranges_.size() / 64 + 1;
+    open_.resize(order_.size() * words_);
+    outer_.resize(ranges_.size() * words_);
   }
 
   std::vector<Line> run() {
@@ -40,70 +44,96 @@ class Linearizer {
   }
 
  private:
-  using Set = std::vector<Node*>;  // ranges, sorted by address
+  using Set = uint64_t*;
 
-  static void merge(Set& into, const Set& from) {
-    Set both;
-    std::set_union(into.begin(), into.end(), from.begin(), from.end(), std::back_inserter(both));
-    into.swap(both);
+  Set open(uint32_t place) { return open_.data() + place * words_; }
+  Set outer(uint32_t range) { return outer_.data() + range * words_; }
+  bool has(const uint64_t* set, uint32_t range) const { return set[range / 64] >> (range % 64) & 1; }
+  void add(Set set, uint32_t range) { set[range / 64] |= uint64_t(1) << (range % 64); }
+  // Whether the set grows.
+  bool merge(Set into, const uint64_t* from) {
+    bool grown = false;
+    for (size_t k = 0; k < words_; k++) {
+      grown |= (from[k] & ~into[k]) != 0;
+      into[k] |= from[k];
+    }
+    return grown;
   }
+  size_t size(const uint64_t* set) const {
+    size_t count = 0;
+    for (size_t k = 0; k < words_; k++) count += size_t(std::popcount(set[k]));
+    return count;
+  }
+  template <typename F>
+  void each(const uint64_t* set, F f) const {
+    for (size_t k = 0; k < words_; k++)
+      for (uint64_t word = set[k]; word; word &= word - 1) f(uint32_t(k * 64 + size_t(std::countr_zero(word))));
+  }
+  uint32_t place_of(Node* n) { return (*place_)[n]; }
+  uint32_t range_of(Node* n) { return range_[place_of(n)]; }
 
   // The open ranges of every node, where a RANGE also counts the loops around it.
   void find_open() {
-    open_.clear();
-    for (Node* n : order_) {
-      Set s;
-      bool end = n->op == known_ops.END;
-      for (uint32_t k = 0; k < (end ? 1u : n->nsrc); k++) merge(s, open_[n->src[k]]);
+    for (uint32_t place = 0; place < order_.size(); place++) {
+      Node* n = order_[place];
+      Set s = open(place);
+      const bool end = n->op == known_ops.END;
+      std::fill(s, s + words_, 0);
+      for (uint32_t k = 0; k < (end ? 1u : n->nsrc); k++) merge(s, open(place_of(n->src[k])));
       if (n->op == known_ops.RANGE) {
-        merge(s, Set{n});
-        merge(s, outer_[n]);
+        add(s, range_[place]);
+        merge(s, outer(range_[place]));
       }
-      if (end)
-        for (uint32_t k = 1; k < n->nsrc; k++) {
-          if (n->src[k]->op != known_ops.RANGE) throw RewriteError("END closes something that is not a RANGE: " + describe(n->src[k]));
-          s.erase(std::remove(s.begin(), s.end(), n->src[k]), s.end());
-        }
-      open_[n] = s;
+      if (!end) continue;
+      for (uint32_t k = 1; k < n->nsrc; k++) {
+        if (n->src[k]->op != known_ops.RANGE) throw RewriteError("END closes something that is not a RANGE: " + describe(n->src[k]));
+        const uint32_t range = range_of(n->src[k]);
+        s[range / 64] &= ~(uint64_t(1) << (range % 64));
+      }
     }
   }
 
   void find_parents() {
+    std::vector<bool> closed(ranges_.size());
+    std::vector<uint64_t> around(words_);
     for (size_t round = 0; round <= ranges_.size() + 1; round++) {
       find_open();
       bool changed = false;
-      for (Node* n : order_) {
+      for (uint32_t place = 0; place < order_.size(); place++) {
+        Node* n = order_[place];
         if (n->op != known_ops.END) continue;
-        Set around = open_[n];
+        std::copy(open(place), open(place) + words_, around.begin());
         for (uint32_t k = 1; k < n->nsrc; k++) {
-          closed_.insert(n->src[k]);
-          Set before = outer_[n->src[k]];
-          merge(outer_[n->src[k]], around);
-          changed |= before != outer_[n->src[k]];
-          merge(around, Set{n->src[k]});
+          const uint32_t range = range_of(n->src[k]);
+          closed[range] = true;
+          changed |= merge(outer(range), around.data());
+          add(around.data(), range);
         }
       }
       if (!changed) break;
     }
-    for (Node* r : ranges_) {
-      if (!closed_.count(r)) throw RewriteError("the loop over " + describe(r) + " is never closed by an END");
-      if (std::binary_search(outer_[r].begin(), outer_[r].end(), r))
-        throw RewriteError("the loop over " + describe(r) + " would stand inside itself");
-      for (Node* other : outer_[r])
-        if (std::binary_search(outer_[other].begin(), outer_[other].end(), r))
-          throw RewriteError("the loops over " + describe(r) + " and " + describe(other) + " would each stand inside the other");
+    for (uint32_t r = 0; r < ranges_.size(); r++) {
+      if (!closed[r]) throw RewriteError("the loop over " + describe(ranges_[r]) + " is never closed by an END");
+      if (has(outer(r), r)) throw RewriteError("the loop over " + describe(ranges_[r]) + " would stand inside itself");
+      each(outer(r), [&](uint32_t other) {
+        if (has(outer(other), r))
+          throw RewriteError("the loops over " + describe(ranges_[r]) + " and " + describe(ranges_[other]) + " would each stand inside the other");
+      });
     }
-    for (Node* r : ranges_) parent_[r] = innermost(outer_[r], r);
+    for (uint32_t r = 0; r < ranges_.size(); r++) parent_.push_back(innermost(outer(r), ranges_[r]));
   }
 
   // The loop of the set that stands inside all others of it.
-  Node* innermost(const Set& s, Node* where) {
-    Node* best = nullptr;
-    for (Node* r : s)
-      if (!best || outer_[r].size() > outer_[best].size()) best = r;
-    for (Node* r : s)
-      if (r != best && !std::binary_search(outer_[best].begin(), outer_[best].end(), r))
-        throw RewriteError("the loops over " + describe(r) + " and " + describe(best) + " do not nest, but " + describe(where) + " needs both");
+  uint32_t innermost(const uint64_t* set, Node* where) {
+    uint32_t best = kNone;
+    each(set, [&](uint32_t r) {
+      if (best == kNone || size(outer(r)) > size(outer(best))) best = r;
+    });
+    each(set, [&](uint32_t r) {
+      if (r != best && !has(outer(best), r))
+        throw RewriteError("the loops over " + describe(ranges_[r]) + " and " + describe(ranges_[best]) + " do not nest, but " + describe(where) +
+                           " needs both");
+    });
     return best;
   }
 
@@ -114,90 +144,93 @@ class Linearizer {
     return 0;
   }
 
+  bool is_item(Node* n) const { return n != root_ && n->op != known_ops.END; }
+  // What a block holds; the last block is that outside all loops.
+  std::vector<uint32_t>& contents(uint32_t block) { return contents_[block == kNone ? ranges_.size() : block]; }
+
   void make_items() {
-    for (size_t k = 0; k < order_.size(); k++) {
-      Node* n = order_[k];
-      if (n->op == known_ops.END || n == root_) continue;
-      bool loop = n->op == known_ops.RANGE;
-      Node* block = loop ? parent_[n] : innermost(open_[n], n);
-      item_of_[n] = items_.size();
-      block_of_[n] = block;
-      items_.push_back({n, loop, priority_of(n), k, {}, 0});
-      contents_[block].push_back(items_.size() - 1);
+    contents_.resize(ranges_.size() + 1);
+    block_.assign(order_.size(), kNone);
+    priority_.assign(order_.size(), 0);
+    for (uint32_t place = 0; place < order_.size(); place++) {
+      Node* n = order_[place];
+      if (!is_item(n)) continue;
+      block_[place] = n->op == known_ops.RANGE ? parent_[range_[place]] : innermost(open(place), n);
+      priority_[place] = priority_of(n);
+      contents(block_[place]).push_back(place);
     }
   }
 
-  // The item in `block` that holds what stands in `inner`; none when block is not around it.
-  bool holder(Node* inner, Node* block, size_t& item) {
+  // The item in `block` that holds what stands in `inner`; false when block is not around it.
+  bool holder(uint32_t inner, uint32_t block, uint32_t& item) {
     while (inner != block) {
-      if (!inner) return false;
-      item = item_of_[inner];
+      if (inner == kNone) return false;
+      item = place_of(ranges_[inner]);
       inner = parent_[inner];
     }
     return true;
   }
 
-  void edge(size_t from, size_t to) {
-    if (from == to || !edges_.insert({from, to}).second) return;
-    items_[from].followers.push_back(to);
-    items_[to].pending++;
+  using Edges = std::vector<std::pair<uint32_t, uint32_t>>;
+
+  // The loads of what is overwritten before the stores.
+  void connect_overwritten(Edges& edges) {
+    for (Node* p : overwritten(order_)) {
+      std::vector<uint32_t> loads, stores;
+      for (uint32_t place = 0; place < order_.size(); place++)
+        if (parameter_of(order_[place]) == p) (order_[place]->dtype == known_dtypes.void_ ? stores : loads).push_back(place);
+      for (uint32_t load : loads)
+        for (uint32_t store : stores) {
+          uint32_t from = load;
+          if (holder(block_[load], block_[store], from) && from != store) edges.emplace_back(from, store);
+        }
+    }
   }
 
   void connect() {
-    for (Node* n : order_) {
-      if (n == root_ || n->op == known_ops.END) continue;
-      bool loop = n->op == known_ops.RANGE;
+    Edges edges;
+    for (uint32_t place = 0; place < order_.size(); place++) {
+      Node* n = order_[place];
+      if (!is_item(n)) continue;
       for (uint32_t k = 0; k < n->nsrc; k++) {
         Node* s = n->src[k];
-        std::vector<Node*> ends{s};
         if (s->op == known_ops.RANGE) continue;
-        Node* block;
-        size_t from;
+        uint32_t from = place_of(s), block = block_[from];
         if (s->op == known_ops.END) {  // after the outermost loop that it closes
-          block = innermost(open_[s], s);
+          innermost(open(from), s);
           if (s->nsrc == 1) continue;
-          Node* outermost = s->src[1];
+          uint32_t outermost = range_of(s->src[1]);
           for (uint32_t j = 1; j < s->nsrc; j++)
-            if (outer_[s->src[j]].size() < outer_[outermost].size()) outermost = s->src[j];
+            if (size(outer(range_of(s->src[j]))) < size(outer(outermost))) outermost = range_of(s->src[j]);
           block = parent_[outermost];
-          from = item_of_[outermost];
-        } else {
-          block = block_of_[s];
-          from = item_of_[s];
+          from = place_of(ranges_[outermost]);
         }
-        size_t to = item_of_[n];
-        Node* at = loop ? parent_[n] : block_of_[n];
-        if (!holder(at, block, to)) throw RewriteError(describe(n) + " uses " + describe(s) + " outside the loop that computes it");
-        edge(from, to);
+        uint32_t to = place;
+        if (!holder(block_[place], block, to)) throw RewriteError(describe(n) + " uses " + describe(s) + " outside the loop that computes it");
+        if (from != to) edges.emplace_back(from, to);
       }
     }
-    connect_overwritten();
-  }
-
-  // The loads of what is overwritten before the stores.
-  void connect_overwritten() {
-    std::map<Node*, std::pair<Set, Set>> accesses;  // loads and stores
-    for (Node* p : overwritten(order_)) accesses[p];
-    if (accesses.empty()) return;
-    for (Node* n : order_)
-      if (auto found = accesses.find(parameter_of(n)); found != accesses.end())
-        (n->dtype == known_dtypes.void_ ? found->second.second : found->second.first).push_back(n);
-    for (auto& [p, both] : accesses)
-      for (Node* load : both.first)
-        for (Node* store : both.second) {
-          size_t from = item_of_[load];
-          if (holder(block_of_[load], block_of_[store], from)) edge(from, item_of_[store]);
-        }
+    connect_overwritten(edges);
+    std::sort(edges.begin(), edges.end());
+    edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+    pending_.assign(order_.size(), 0);
+    first_.assign(order_.size() + 1, 0);
+    for (auto [from, to] : edges) {
+      first_[from + 1]++;
+      pending_[to]++;
+      followers_.push_back(to);
+    }
+    for (size_t k = 0; k < order_.size(); k++) first_[k + 1] += first_[k];
   }
 
   // Bodies are emitted with a stack of their own: (block, its items in order, position).
   void emit() {
     struct Body {
       Node* loop;
-      std::vector<size_t> items;
+      std::vector<uint32_t> items;
       size_t next;
     };
-    std::vector<Body> stack{{nullptr, sorted(nullptr), 0}};
+    std::vector<Body> stack{{nullptr, sorted(kNone), 0}};
     while (!stack.empty()) {
       Body& b = stack.back();
       if (b.next == b.items.size()) {
@@ -205,31 +238,25 @@ class Linearizer {
         stack.pop_back();
         continue;
       }
-      const Item& item = items_[b.items[b.next++]];
-      lines_.push_back({item.node, nullptr});
-      if (item.loop) {
-        Node* loop = item.node;
-        stack.push_back({loop, sorted(loop), 0});
-      }
+      const uint32_t item = b.items[b.next++];
+      lines_.push_back({order_[item], nullptr});
+      if (range_[item] != kNone) stack.push_back({order_[item], sorted(range_[item]), 0});
     }
   }
 
-  std::vector<size_t> sorted(Node* block) {
-    auto later = [&](size_t a, size_t b) {
-      const Item &x = items_[a], &y = items_[b];
-      return x.priority != y.priority ? x.priority > y.priority : x.place > y.place;
-    };
-    std::priority_queue<size_t, std::vector<size_t>, decltype(later)> ready(later);
-    const std::vector<size_t>& all = contents_[block];
-    for (size_t k : all)
-      if (items_[k].pending == 0) ready.push(k);
-    std::vector<size_t> out;
+  std::vector<uint32_t> sorted(uint32_t block) {
+    auto later = [&](uint32_t a, uint32_t b) { return priority_[a] != priority_[b] ? priority_[a] > priority_[b] : a > b; };
+    std::priority_queue<uint32_t, std::vector<uint32_t>, decltype(later)> ready(later);
+    const std::vector<uint32_t>& all = contents(block);
+    for (uint32_t k : all)
+      if (pending_[k] == 0) ready.push(k);
+    std::vector<uint32_t> out;
     while (!ready.empty()) {
-      size_t k = ready.top();
+      const uint32_t k = ready.top();
       ready.pop();
       out.push_back(k);
-      for (size_t f : items_[k].followers)
-        if (--items_[f].pending == 0) ready.push(f);
+      for (uint32_t j = first_[k]; j < first_[k + 1]; j++)
+        if (--pending_[followers_[j]] == 0) ready.push(followers_[j]);
     }
     if (out.size() != all.size()) throw RewriteError("two loops of the kernel need each other's results");
     return out;
@@ -238,13 +265,15 @@ class Linearizer {
   const Pass& pass_;
   Node* root_;
   std::vector<Node*> order_, ranges_;
-  std::map<Node*, Set> open_, outer_;
-  std::set<Node*> closed_;
-  std::map<Node*, Node*> parent_, block_of_;
-  std::map<Node*, size_t> item_of_;
-  std::vector<Item> items_;
-  std::map<Node*, std::vector<size_t>> contents_;
-  std::set<std::pair<size_t, size_t>> edges_;
+  Lease<SideTable<uint32_t>> place_;
+  size_t words_ = 0;                         // of a set
+  std::vector<uint64_t> open_, outer_;       // sets: of nodes, of loops
+  std::vector<uint32_t> range_, block_;      // of nodes
+  std::vector<uint32_t> parent_;             // of loops
+  std::vector<int> priority_;                // of nodes
+  std::vector<uint32_t> pending_;            // how many items a node waits for
+  std::vector<uint32_t> first_, followers_;  // of each node, from its first to that of the next
+  std::vector<std::vector<uint32_t>> contents_;
   std::vector<Line> lines_;
 };
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "rewrite.hpp"
+#include "firing.hpp"
 
 namespace rulegrad {
 
@@ -19,11 +19,14 @@ struct Text {
 };
 
 // A template with each field that it has replaced by its text.
-std::string filled(std::string text, const std::map<std::string, std::string>& fields) {
+std::string filled(const std::string& text, const std::vector<std::pair<std::string_view, std::string_view>>& fields) {
   std::string result;
   for (size_t at = 0; at < text.size();) {
-    auto field = std::find_if(fields.begin(), fields.end(), [&](auto& f) { return text.compare(at, f.first.size(), f.first) == 0; });
-    result += field == fields.end() ? text.substr(at, 1) : field->second;
+    auto field = text[at] != '{'
+                     ? fields.end()
+                     : std::find_if(fields.begin(), fields.end(), [&](auto& f) { return text.compare(at, f.first.size(), f.first) == 0; });
+    if (field == fields.end()) result += text[at];
+    else result += field->second;
     at += field == fields.end() ? 1 : field->first.size();
   }
   return result;
@@ -35,13 +38,15 @@ class Renderer {
  public:
   Renderer(const Program& program, const Pass& pass, const std::vector<Line>& lines)
       : program_(program), pass_(pass), lines_(lines), machine_(program) {
+    index_->begin();
+    written_.reserve(lines.size() + 1);
     int depth = 0;
     for (const Line& l : lines) {
       if (l.closes) {
         depth--;
         continue;
       }
-      depth_[l.node] = depth;
+      written(l.node).depth = depth;
       if (l.node->op == known_ops.RANGE) depth++;
     }
     std::vector<Node*> nodes;
@@ -49,9 +54,11 @@ class Renderer {
     overwritten_ = overwritten(nodes);
     for (const Line& l : lines) {
       if (l.closes) continue;
+      const int here = written(l.node).depth;
       for (uint32_t k = 0; k < l.node->nsrc; k++) {
-        uses_[l.node->src[k]]++;
-        if (depth_[l.node] != depth_[l.node->src[k]]) deeper_[l.node->src[k]] = true;
+        Written& source = written(l.node->src[k]);
+        source.uses++;
+        source.deeper |= here != source.depth;
       }
     }
   }
@@ -70,15 +77,43 @@ class Renderer {
   }
 
  private:
-  void line(const std::string& text) { out_.body += std::string(size_t(indent_ + 1) * 2, ' ') + text + "\n"; }
+  struct Written {  // a node
+    int depth = 0, uses = 0;
+    bool deeper = false;  // used in another loop
+    bool has_text = false;
+    Text text;
+    std::string name;
+  };
 
-  std::string name_of(Node* n) {
-    auto found = names_.find(n);
-    if (found != names_.end()) return found->second;
+  // All nodes of the lines are known when the first is written.
+  Written& written(Node* n) {
+    uint32_t& index = (*index_)[n];
+    if (!index) {
+      written_.emplace_back();
+      index = uint32_t(written_.size());
+    }
+    return written_[index - 1];
+  }
+
+  void line(const std::string& text) {
+    out_.body.append(size_t(indent_ + 1) * 2, ' ');
+    out_.body += text;
+    out_.body += '\n';
+  }
+
+  const std::string& name_of(Node* n) {
+    std::string& name = written(n).name;
+    if (!name.empty()) return name;
     std::string prefix = "alu";
     for (auto& [op, text] : pass_.prefixes)
       if (op == n->op) prefix = text->text;
-    return names_[n] = prefix + std::to_string(counters_[prefix]++);
+    return name = prefix + std::to_string(counters_[prefix]++);
+  }
+
+  void set_text(Node* n, std::string text, int precedence) {
+    Written& w = written(n);
+    w.text = {std::move(text), precedence};
+    w.has_text = true;
   }
 
   // The type of a value, or of the elements of a parameter where that is another.
@@ -91,29 +126,40 @@ class Renderer {
     if (found == program_.type_names.end())
       throw RewriteError("the target has no dtype " + dtype_info(n->dtype).name->text + ", needed by " + describe(n));
     // a vector's type, as the target has it: a mask's depends on what was compared, so that none may say it for all
-    if (n->op != known_ops.PARAM && n->op != known_ops.BUFFER && shape_of(n)->rank == 1) return spelling(program_, "template.vector", found->second->text);
+    if (n->op != known_ops.PARAM && n->op != known_ops.BUFFER && shape_of(n)->rank == 1)
+      return spelling(program_, "template.vector", found->second->text);
     return found->second->text;
   }
 
-  std::string field(Node* self, const Value& v, bool bare, int precedence) {
-    if (v.tag == Tag::Str) return v.s->text;
-    if (v.tag != Tag::Node) return show(v);
-    if (v.n == self) return name_of(self);
-    auto found = texts_.find(v.n);
-    if (found == texts_.end()) throw RewriteError("the text of " + describe(self) + " uses " + describe(v.n) + ", which has none");
-    const Text& t = found->second;
-    return !bare && t.precedence < 16 && t.precedence <= precedence ? "(" + t.text + ")" : t.text;
+  void field(std::string& s, Node* self, const Value& v, bool bare, int precedence) {
+    if (v.tag == Tag::Str) {
+      s += v.s->text;
+    } else if (v.tag != Tag::Node) {
+      s += show(v);
+    } else if (v.n == self) {
+      s += name_of(self);
+    } else {
+      const uint32_t* found = index_->find(v.n);
+      if (!found || !written_[*found - 1].has_text)
+        throw RewriteError("the text of " + describe(self) + " uses " + describe(v.n) + ", which has none");
+      const Text& t = written_[*found - 1].text;
+      const bool enclosed = !bare && t.precedence < 16 && t.precedence <= precedence;
+      if (enclosed) s += '(';
+      s += t.text;
+      if (enclosed) s += ')';
+    }
   }
 
   // (value, modifier), or (sequence, modifier, separator).
-  std::string field(Node* self, const Value& part, int precedence) {
+  void field(std::string& s, Node* self, const Value& part, int precedence) {
     const Value& v = part.q.items[0];
     const bool bare = part.q.items[1].tag == Tag::Str && part.q.items[1].s->text == "bare";
-    if (part.q.size == 2 || part.q.items[2].tag != Tag::Str) return field(self, v, bare, precedence);
+    if (part.q.size == 2 || part.q.items[2].tag != Tag::Str) return field(s, self, v, bare, precedence);
     if (v.tag != Tag::Seq) throw RewriteError("the text of " + describe(self) + " joins " + show(v) + ", which is not a sequence");
-    std::string s;
-    for (uint32_t k = 0; k < v.q.size; k++) s += (k ? part.q.items[2].s->text : "") + field(self, v.q.items[k], bare, precedence);
-    return s;
+    for (uint32_t k = 0; k < v.q.size; k++) {
+      if (k) s += part.q.items[2].s->text;
+      field(s, self, v.q.items[k], bare, precedence);
+    }
   }
 
   std::string join(Node* self, const Value& parts, int precedence) {
@@ -121,7 +167,7 @@ class Renderer {
     for (uint32_t k = 0; k < parts.q.size; k++) {
       const Value& p = parts.q.items[k];
       if (p.tag == Tag::Str) s += p.s->text;
-      else if (p.tag == Tag::Seq && p.q.size >= 2) s += field(self, p, precedence);
+      else if (p.tag == Tag::Seq && p.q.size >= 2) field(s, self, p, precedence);
     }
     return s;
   }
@@ -146,28 +192,26 @@ class Renderer {
     int precedence = int(v.q.items[1].i);
     std::string text = join(n, v.q.items[2], precedence);
     if (kind == "inline") {
-      texts_[n] = {text, precedence};
+      set_text(n, std::move(text), precedence);
     } else if (kind == "expr") {
-      bool once = uses_[n] <= 1 && !deeper_[n] && text.size() <= kLongestInline && !is_overwritten(n);
-      if (once) {
-        texts_[n] = {text, precedence};
+      const Written& w = written(n);
+      if (w.uses <= 1 && !w.deeper && text.size() <= kLongestInline && !is_overwritten(n)) {
+        set_text(n, std::move(text), precedence);
       } else {
-        std::string name = name_of(n);
-        line(filled(spelling(program_, "template.value", "const {type} {name} = {value};"),
-                    {{"{type}", type_of(n)}, {"{name}", name}, {"{value}", text}}));
-        texts_[n] = {name, 16};
+        const std::string& name = name_of(n);
+        line(filled(value_, {{"{type}", type_of(n)}, {"{name}", name}, {"{value}", text}}));
+        set_text(n, name, 16);
       }
     } else {
       if (!text.empty()) line(text);
-      auto named = names_.find(n);
-      if (named != names_.end()) texts_[n] = {named->second, 16};
+      if (const std::string& name = written(n).name; !name.empty()) set_text(n, name, 16);
       if (kind == "block") {
         closing_.push_back(join(n, v.q.items[3], 0));
         indent_++;
       }
     }
     if (n->op == known_ops.PARAM && n->attrs->items[0].i == int64_t(n->attrs->items[0].i))
-      out_.parameters.push_back({int64_t(n->attrs->items[0].i), {texts_[n].text, type_of(n)}});
+      out_.parameters.push_back({int64_t(n->attrs->items[0].i), {written(n).text.text, type_of(n)}});
     machine_.arena.reset(mark);
   }
 
@@ -175,12 +219,11 @@ class Renderer {
   const Pass& pass_;
   const std::vector<Line>& lines_;
   Machine machine_;
-  std::map<Node*, int> depth_, uses_;
-  std::map<Node*, bool> deeper_;
+  Lease<SideTable<uint32_t>> index_;  // of nodes, from 1
+  std::vector<Written> written_;
   std::vector<Node*> overwritten_;
-  std::map<Node*, std::string> names_;
+  const std::string value_ = spelling(program_, "template.value", "const {type} {name} = {value};");
   std::map<std::string, int> counters_;
-  std::map<Node*, Text> texts_;
   std::vector<std::string> closing_;
   int indent_ = 0;
   Rendered out_;
