@@ -253,21 +253,27 @@ bool f_argsort(Machine& m, Arguments a, uint32_t, Value& r) {
 
 // The items of a sequence of sequences, each once, in the order in which they come first.
 bool f_distinct(Machine& m, Arguments a, uint32_t, Value& r) {
+  constexpr size_t kFew = 16;  // that are compared one by one
   if (a[0].tag != Tag::Seq) return false;
-  std::unordered_multimap<uint64_t, Value> seen;
-  std::vector<Value> found;
+  uint32_t most = 0, count = 0;
   for (uint32_t k = 0; k < a[0].q.size; k++) {
-    const Value& xs = a[0].q.items[k];
-    if (xs.tag != Tag::Seq) return false;
-    for (uint32_t j = 0; j < xs.q.size; j++) {
-      const Value& x = xs.q.items[j];
-      auto [first, last] = seen.equal_range(hash_value(x));
-      if (std::any_of(first, last, [&](const auto& other) { return equal(other.second, x); })) continue;
-      seen.emplace(hash_value(x), x);
-      found.push_back(x);
-    }
+    if (a[0].q.items[k].tag != Tag::Seq) return false;
+    most += a[0].q.items[k].q.size;
   }
-  r = m.sequence(found.data(), uint32_t(found.size()));
+  Value* found = m.allocate(most);
+  std::unordered_multimap<uint64_t, const Value*> seen;
+  auto is_new = [&](const Value& x) {
+    if (most <= kFew) return std::none_of(found, found + count, [&](const Value& other) { return equal(other, x); });
+    const uint64_t hash = hash_value(x);
+    auto [first, last] = seen.equal_range(hash);
+    if (std::any_of(first, last, [&](const auto& other) { return equal(*other.second, x); })) return false;
+    seen.emplace(hash, found + count);
+    return true;
+  };
+  for (uint32_t k = 0; k < a[0].q.size; k++)
+    for (uint32_t j = 0; j < a[0].q.items[k].q.size; j++)
+      if (const Value& x = a[0].q.items[k].q.items[j]; is_new(x)) found[count++] = x;
+  r = Value::seq(found, count);
   return true;
 }
 

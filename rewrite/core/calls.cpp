@@ -141,12 +141,12 @@ uint32_t Machine::arguments_of(const CallKey& key, Value* arguments) const {
 // The last call that waits asked for `needed`, which waits for it.
 void Machine::needs_itself() const {
   size_t from = waiting_.size();
-  while (from > 0 && !(waiting_[from - 1]->key() == needed)) from--;
+  while (from > 0 && !(waiting_[from - 1].entry->key() == needed)) from--;
   auto shown_as = [&](uint32_t function, const Value& node) { return program.functions[function].name->text + "(" + brief(node.n) + ")"; };
   std::string chain;
   size_t shown = 0;
   for (size_t k = from ? from - 1 : 0; k < waiting_.size() && shown < kLongestChain; k++, shown++)
-    chain += shown_as(waiting_[k]->function, waiting_[k]->arguments[0]) + " -> ";
+    chain += shown_as(waiting_[k].entry->function, waiting_[k].entry->arguments[0]) + " -> ";
   throw RewriteError("function " + program.functions[needed.function].name->text + " needs its own result: " + chain +
                      (shown == kLongestChain ? "… -> " : "") + shown_as(needed.function, needed.arguments[0]));
 }
@@ -188,21 +188,21 @@ void Machine::call(const CallKey& first) {
     size_t bottom;
     ~Leave() {
       while (m.waiting_.size() > bottom) {
-        if (m.waiting_.back()->state == Memo::State::Open) m.waiting_.back()->state = Memo::State::Absent;
+        m.waiting_.back().entry->state = Memo::State::Absent;
         m.waiting_.pop_back();
       }
     }
   } waiting_calls{*this, waiting_.size()};
   ask(first);
   while (waiting_.size() > waiting_calls.bottom) {
-    Memo::Entry& entry = *waiting_.back();
+    Memo::Entry& entry = *waiting_.back().entry;
     const CallKey key = entry.key();
     const RuleFunction& f = program.functions[key.function];
     Value value;
     if ((f.gathered || f.nested != Nested::No) && key.count == f.parameters) {
       value = f.gathered ? f.missing : rewritten(f, key);  // what was gathered is in memo
       if (recorded) recorded->done(waiting_);
-    } else if (!answer(f, key, value)) {
+    } else if (answer(f, waiting_.size() - 1, key, value) == Status::Need) {
       check_depth(f);
       ask(CallKey(needed));
       continue;
@@ -221,33 +221,84 @@ void Machine::ask(const CallKey& key) {
   Memo::Entry& entry = memo.at(key);
   if (entry.state == Memo::State::Open) needs_itself();
   entry.state = Memo::State::Open;
-  waiting_.push_back(&entry);
+  waiting_.push_back({&entry});
 }
 
-// The result of a call by the function's rules, none where no rule matches; false when another call is needed first.
-bool Machine::answer(const RuleFunction& f, const CallKey& key, Value& value) {
+// The result of the call that waits at this place, by the function's rules: none where no rule matches. When it needs another call
+// first it goes on where it was.
+Status Machine::answer(const RuleFunction& f, size_t place, const CallKey& key, Value& value) {
   Value arguments[kMostParameters];
   const uint32_t count = arguments_of(key, arguments);
   if (count == 0 || key.arguments[0].tag != Tag::Node)
     throw RewriteError("function " + f.name->text + " takes " + std::to_string(f.parameters) + " arguments, the first of them a node");
   Node* n = key.arguments[0].n;
-  auto mark = arena.mark();
-  const uint32_t *at, *end;
-  f.dispatch.candidates(n, at, end);
-  Status status = Status::Failed;
-  for (; at != end && status == Status::Failed; at++) {
+  const bool is_watched = explainer || recorded || !program.counts.empty();
+  const uint32_t *begin, *end;
+  f.dispatch.candidates(n, begin, end);
+  for (const uint32_t* at = begin + waiting_[place].alternative; at != end; at++, waiting_[place].alternative++) {
     const Alternative& a = f.dispatch.alternatives[*at];
     if (n->nsrc < a.min_sources || n->nsrc > a.max_sources || program.disabled[a.rule]) continue;
+    if (const Fold& fold = f.folds[*at]; fold.kind != Fold::No && !is_watched) {
+      if (needs_source(place, key)) return Status::Need;
+      if (fold.kind != Fold::Sources && joined(fold, key, value)) {
+        answered = a.rule;
+        return Status::Done;
+      }
+    }
     like = n->dtype;
     std::copy(arguments, arguments + count, registers);
+    auto mark = arena.mark();
     Value result;
-    status = try_rule<Mode::Plain>(a, n, result);
-    if (status != Status::Done) continue;
-    answered = a.rule;
-    value = persistent(result);
+    const Status status = try_rule<Mode::Plain>(a, n, result);
+    if (status == Status::Done) {
+      answered = a.rule;
+      value = persistent(result);
+    }
+    arena.reset(mark);
+    if (status != Status::Failed) return status;
+  }
+  return Status::Failed;
+}
+
+// Whether the function of a source of the node is not known yet; the first is needed.
+bool Machine::needs_source(size_t place, CallKey key) {
+  const Node* n = key.arguments[0].n;
+  for (uint32_t& source = waiting_[place].source; source < n->nsrc; source++) {
+    key.arguments[0].n = n->src[source];
+    if (memo.find(key)) continue;
+    needed = key;
+    return true;
+  }
+  return false;
+}
+
+// What the rule's code would make of the results of the sources; false where it has to be run.
+bool Machine::joined(const Fold& fold, CallKey key, Value& value) {
+  Node* n = key.arguments[0].n;
+  auto mark = arena.mark();
+  budget = kBudget;
+  Value* results = arena.allocate(n->nsrc);
+  bool done = true, same = true;
+  for (uint32_t k = 0; k < n->nsrc && done; k++) {
+    key.arguments[0].n = n->src[k];
+    results[k] = *memo.find(key);
+    done = results[k].tag != Tag::None;
+    same &= results[k].tag == Tag::Node && results[k].n == n->src[k];
+  }
+  if (done && fold.kind == Fold::Rebuild) {
+    done = same && !simultaneous;
+    value = Value::node(n);
+  } else if (done) {
+    Value arguments[2] = {fold.first, Value::seq(results, n->nsrc)}, made;
+    const uint32_t skip = fold.first.tag == Tag::None;
+    done = builtin(fold.builtin, arguments + skip, 2 - skip, made);
+    // a sequence that is that of a source need not be copied
+    const Value* known =
+        done && made.tag == Tag::Seq ? std::find_if(results, results + n->nsrc, [&](const Value& v) { return identical(v, made); }) : nullptr;
+    if (done) value = known && known != results + n->nsrc ? *known : persistent(made);
   }
   arena.reset(mark);
-  return status != Status::Need;
+  return done;
 }
 
 // Counting the nodes locks every part of the table: only where a bound without it is passed.

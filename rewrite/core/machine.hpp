@@ -199,12 +199,18 @@ struct Machine {
   void explain(Node* n, const Value* extra, uint32_t extra_count);
   void explain_calls();
   void ask(const CallKey& key);
-  bool answer(const RuleFunction& f, const CallKey& key, Value& value);
+  Status answer(const RuleFunction& f, size_t place, const CallKey& key, Value& value);
+  bool needs_source(size_t place, CallKey key);
+  bool joined(const Fold& fold, CallKey key, Value& value);
   void check_depth(const RuleFunction& f) const;
   [[noreturn]] void needs_itself() const;
   Watched watched;
-  std::vector<Memo::Entry*> waiting_;  // calls, each of which needs the next
-  uint32_t within_ = 0;                // calls that are made while code runs
+  struct Waiting {
+    Memo::Entry* entry;
+    uint32_t alternative = 0, source = 0;  // those before have failed; the results of those before are known
+  };
+  std::vector<Waiting> waiting_;  // calls, each of which needs the next
+  uint32_t within_ = 0;           // calls that are made while code runs
   std::deque<CallKey> calls_to_explain_;
   bool explaining_calls_ = false;
 };

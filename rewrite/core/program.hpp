@@ -6,6 +6,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "folds.hpp"
 #include "node.hpp"
 
 namespace rulegrad {
@@ -125,8 +126,9 @@ struct RuleFunction {
   Nested nested = Nested::No;
   int pass = -1;  // that rewrites; none where rules stand in no pass
   Dispatch dispatch;
-  bool gathered = false;  // a fact or a state
-  Value missing;          // of a fact for which nothing was gathered; none: it has no value
+  std::vector<Fold> folds;  // of the dispatch's alternatives
+  bool gathered = false;    // a fact or a state
+  Value missing;            // of a fact for which nothing was gathered; none: it has no value
 };
 
 struct Priority {

@@ -30,10 +30,11 @@ struct Inside {
 struct Recorded {
   std::unordered_map<CallKey, std::vector<Inside>, CallHash> calls;
   std::vector<Inside> latest;  // of the call that is being made
-  void done(const std::vector<Memo::Entry*>& stack) {
+  template <typename Stack>
+  void done(const Stack& stack) {
     if (latest.empty()) return;
-    for (const Memo::Entry* entry : stack) {
-      std::vector<Inside>& made = calls[entry->key()];
+    for (const auto& waiting : stack) {
+      std::vector<Inside>& made = calls[waiting.entry->key()];
       made.insert(made.end(), latest.begin(), latest.end());
     }
     latest.clear();

@@ -1,0 +1,76 @@
+#include "folds.hpp"
+
+#include "program.hpp"
+
+namespace rulegrad {
+
+namespace {
+
+// Reads code that must stand as it is expected.
+class Expected {
+ public:
+  explicit Expected(const Code& code) : code_(code) {}
+  // These words come next; kAny: any word. Nothing is taken where they do not.
+  static constexpr int32_t kAny = INT32_MIN;
+  bool take(std::initializer_list<int32_t> words) {
+    if (code_.size() - at_ < words.size()) return false;
+    size_t k = at_;
+    for (int32_t word : words)
+      if (code_[k++] != word && word != kAny) return false;
+    at_ = k;
+    return true;
+  }
+  int32_t back(size_t k) const { return code_[at_ - k]; }  // the k-th last of the words that were taken
+  bool at_end() const { return at_ == code_.size(); }
+  int32_t at() const { return int32_t(at_); }
+
+ private:
+  const Code& code_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+Fold find_fold(const Program& program, uint32_t function, const Code& code) {
+  constexpr int32_t any = Expected::kAny;
+  const int32_t parameters = int32_t(program.functions[function].parameters), srcs = find_builtin("srcs");
+  Expected next(code);
+  Fold found;
+  int32_t first = -1, sources;
+  if (next.take({I_CONSTANT, any, any})) {
+    first = next.back(2);
+    found.first = program.constants[size_t(next.back(1))];
+  }
+  const bool rebuilds = next.take({I_GET_OP, any, 0, I_SOURCE_SLICE, any, 0, 0, 0});
+  const int32_t op = rebuilds ? next.back(7) : -1;
+  if (rebuilds) sources = next.back(4);
+  if (!next.take({I_BEGIN})) return {};
+  if (!rebuilds) {
+    if (!next.take({I_BUILTIN, any, any, 1, 0}) || program.builtins[size_t(next.back(3))] != srcs) return {};
+    sources = next.back(4);
+  }
+  if (!next.take({I_CONSTANT, any, any})) return {};
+  const Value& zero = program.constants[size_t(next.back(1))];
+  if (zero.tag != Tag::Int || zero.i != 0) return {};
+  const int32_t counter = next.back(2), loop = next.at();
+  if (!next.take({I_ITERATE, counter, any, sources, any})) return {};
+  const int32_t item = next.back(3), end = next.back(1);
+  if (!next.take({I_FUNCTION, any, int32_t(function), parameters, item})) return {};
+  const int32_t each = next.back(4);
+  for (int32_t k = 1; k < parameters; k++)
+    if (!next.take({k})) return {};
+  found.kind = Fold::Sources;
+  if (!next.take({I_APPEND, each, I_JUMP, loop}) || next.at() != end || !next.take({I_FINISH, any})) return found;
+  const int32_t all = next.back(1);
+  if (rebuilds) {
+    const bool plain = next.take({I_BUILD, any, -1, op, -1, 0, 0, 1, -(all + 1)}) && next.take({I_RETURN, next.back(8)}) && next.at_end();
+    if (plain) found.kind = Fold::Rebuild;
+  } else if (first < 0 ? next.take({I_BUILTIN, any, any, 1, all}) : next.take({I_BUILTIN, any, any, 2, first, all})) {
+    const int32_t result = next.back(first < 0 ? 4 : 5);
+    found.builtin = program.builtins[size_t(next.back(first < 0 ? 3 : 4))];
+    if (next.take({I_RETURN, result}) && next.at_end()) found.kind = Fold::Builtin;
+  }
+  return found;
+}
+
+}  // namespace rulegrad
