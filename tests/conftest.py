@@ -106,12 +106,13 @@ def cache_with_rules(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], P
     """Makes cache folders that have the compiled rules of the others, and nothing else."""
     from rulegrad import engine
     from rulegrad.config import config
+    from rulegrad.engine import kept
     from rulegrad.support.diskcache import DiskCache
 
     def make() -> Path:
         folder = tmp_path_factory.mktemp("cache")
         engine.program("opencl")
-        old, key = engine._cache, engine.loaded().sources.key
+        old, key = kept.cache, engine.loaded().sources.key
         entries = {kind: old.get(kind, key) for kind, of, *_ in old.entries() if of == key}
         with config(cache=folder):
             new = DiskCache(old.file_name)

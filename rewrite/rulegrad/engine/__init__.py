@@ -24,13 +24,11 @@ from rulegrad.engine.sources import Sources
 from rulegrad.engine.statistics import Statistics
 from rulegrad.engine.watching import Change
 from rulegrad.errors import RewriteError, RuleError, RulegradError
-from rulegrad.support.diskcache import DiskCache
 
 if TYPE_CHECKING:
     from rulegrad.lang import syntax
 
 UOp = _core.UOp
-_cache = DiskCache("rules.sqlite")
 
 
 class TargetFacts(NamedTuple):
@@ -84,12 +82,12 @@ def _cached(kind: str, *arguments: Any) -> bytes:
     """Bytes from the disk cache, or made by the function `kind` of `compiling` and put there."""
     name, files = " ".join(map(str, (kind, *arguments))), loaded().sources
     key = files.key
-    found = _cache.get(name, key)
+    found = kept.cache.get(name, key)
     if found is None:
         from rulegrad.engine import compiling  # late: with a warm cache rules are not parsed, and it takes 0.1 s
 
         found = getattr(compiling, kind)(files, *arguments)
-        _cache.put(name, key, found)
+        kept.cache.put(name, key, found)
     return found
 
 

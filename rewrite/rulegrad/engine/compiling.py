@@ -5,7 +5,7 @@ The one part of the seam that needs the language; a program whose rules are in t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import lru_cache
@@ -27,23 +27,37 @@ from rulegrad.lang.optable import OpTable
 from rulegrad.lang.parser import parse_file
 from rulegrad.lang.walk import gathering, has_clause
 
+_sound: set[str] = set()  # keys of our files, of which this process knows that they have no error
 _ADVICE: Final = "`python -m rulegrad devices --forget` removes measured numbers"
 
 
 def checked_files(sources: Sources) -> list[syntax.File]:
     """The syntax trees of all files; measured numbers and user files are merged into ours, and edits made.
 
-    Raises RuleError.
+    Where ours were found without an error before, they are not checked again. Raises RuleError.
     """
     measured, user = sources.measured, sources.user
-    parsed = resolved([(_measured if path in measured else _parsed)(text, path) for path, text in sources.texts])
+    files = [(_measured if path in measured else _parsed)(text, path) for path, text in sources.texts]
+    parsed, sound = resolved(files), _sound_files(sources, files)
     merged = merge(merge(parsed, measured), user)
     # numbers of a target that is not there now are for later
     merged = [file for file in merged if file.path not in measured or targets.adds_to_targets(file, merged)]
-    errors = tuple(d for d in (*conflicts(parsed, user), *check(merged)) if d.is_error)
+    errors = tuple(d for d in (*conflicts(parsed, user), *check(merged, sound=sound)) if d.is_error)
     if errors:
         raise RuleError(report(list(errors)), errors)
     return with_bases(edited(merged))
+
+
+def _sound_files(sources: Sources, files: Sequence[syntax.File]) -> list[syntax.File]:
+    """Ours of these files, if there is no error in them; the cache on disk knows of files that were checked before."""
+    ours, key = resolved([file for file in files if sources.is_ours(file.path)]), sources.ours_alone().key
+    if key in _sound or kept.cache.get("sound", key) is not None:
+        return ours
+    if any(found.is_error for found in check(merge(ours, frozenset()))):
+        return []
+    _sound.add(key)
+    kept.cache.put("sound", key, b"")
+    return ours
 
 
 @lru_cache(maxsize=256)

@@ -5,6 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from rulegrad.support.diskcache import DiskCache
+
+#: What is kept on disk of rule files, by kind and the key of their text.
+cache = DiskCache("rules.sqlite")
+
 _TUPLE, _SET = "tuple", "set"
 _PLAIN: Final = (str, int, float, bool, type(None))
 

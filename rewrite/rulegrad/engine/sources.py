@@ -108,6 +108,14 @@ class Sources:
             h.update(f"{path}\0{path in self.user}\0{text}\0".encode())
         return h.hexdigest()
 
+    def is_ours(self, path: str) -> bool:
+        """Whether a file comes with rulegrad."""
+        return path not in self.user and path not in self.measured
+
+    def ours_alone(self) -> Sources:
+        """The same without the files of users and the numbers that were measured."""
+        return Sources([(path, text) for path, text in self.texts if self.is_ours(path)], frozenset())
+
     @property
     def text_key(self) -> str:
         """Changes when a rule does: of the text alone, so that it is the same on other machines."""

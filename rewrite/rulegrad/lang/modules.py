@@ -91,10 +91,21 @@ def _unique(name: str, taken: set[str], is_gathered: bool) -> str:
     return unique
 
 
+#: The latest results of `_renamed`, by the file's identity and the names: one file stays one object.
+_renamed_files: dict[tuple[int, tuple[tuple[str, str], ...]], tuple[syntax.File, syntax.File]] = {}
+_MOST_RENAMED = 256
+
+
 def _renamed(file: syntax.File, names: Mapping[str, str]) -> syntax.File:
     if not names:
         return file
-    return replace(file, declarations=tuple(_with_names(d, names) for d in file.declarations))
+    key = (id(file), tuple(sorted(names.items())))
+    if key not in _renamed_files:
+        if len(_renamed_files) >= _MOST_RENAMED:
+            _renamed_files.clear()
+        changed = replace(file, declarations=tuple(_with_names(d, names) for d in file.declarations))
+        _renamed_files[key] = file, changed
+    return _renamed_files[key][1]
 
 
 # the parts of each kind of syntax in which functions are called

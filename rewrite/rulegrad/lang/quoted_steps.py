@@ -172,10 +172,10 @@ class _Reader:
         """The value of one field."""
         item = self.item
         if not isinstance(item, StepValue):
-            self.refuse(KINDS[attribute.type])
+            self.refuse(KINDS.get(attribute.type, "a value"))
         found = _path(item) if attribute.type == "tuple" else _plain(item, attribute)
         if found is None:
-            self.refuse(KINDS[attribute.type])
+            self.refuse(KINDS.get(attribute.type, "a value"))
         if attribute.values and isinstance(found, syntax.Literal) and found.value not in attribute.values:
             hint = did_you_mean(str(found.value), attribute.values) or "one of " + ", ".join(attribute.values)
             raise StepError(f"`{attribute.name}` is never `{found.value}`", found.span, hint)

@@ -25,17 +25,27 @@ from rulegrad.lang.diagnostics import Diagnostic
 __all__ = ["check"]
 
 
-def check(files: Sequence[syntax.File], only: frozenset[str] | None = None) -> list[Diagnostic]:
+# What stands for itself: of the others a file that adds to them can change the meaning.
+_ALONE = (syntax.DtypeDeclaration, syntax.ClassDeclaration, syntax.OpDeclaration, syntax.Definition, syntax.View)
+
+
+def check(
+    files: Sequence[syntax.File], only: frozenset[str] | None = None, sound: Sequence[syntax.File] = ()
+) -> list[Diagnostic]:
     """The errors and warnings of a set of rule files, by file and place; `only`: of the files with these paths.
 
     The files are checked together: pass the op table and everything that they refer to. Filter by
     `diagnostic.is_error` for what matters.
+
+    sound: files without an error when they are checked together, which `files` adds to. What both share, as the same
+    object, is not checked again: a file that only adds declarations cannot make it wrong.
     """
-    world = World(files)
+    world = World(files, sound)
     check_duplicates(world)
-    check_modules(world, files)
+    check_modules(world, files, frozenset(file.path for file in sound))
     for declaration in world.declarations:
-        if only is None or declaration.span.file in only:
+        is_done = isinstance(declaration, _ALONE) and world.is_sound(declaration)
+        if not is_done and (only is None or declaration.span.file in only):
             _check(world, declaration)
     order = {file.path: number for number, file in enumerate(files)}
     return sorted(

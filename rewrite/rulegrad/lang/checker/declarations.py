@@ -12,7 +12,7 @@ from rulegrad.lang.checker.rules import Setting, check_rules, check_test
 from rulegrad.lang.checker.scope import LET, PARAMETER, VALUE, Binding, Scope
 from rulegrad.lang.checker.world import World, first_declared
 from rulegrad.lang.diagnostics import did_you_mean
-from rulegrad.lang.walk import calls_in, expressions_in
+from rulegrad.lang.walk import expressions_in
 
 EXTERN_TYPES = (*ATTRIBUTE_TYPES, "node")
 _MOST_EXPANDED = 10_000  # expressions of a definition; ours have at most a few hundred
@@ -165,31 +165,41 @@ def check_definition(world: World, definition: syntax.Definition) -> None:
         hint = "an abbreviation cannot be recursive: write a `function`"
         world.report("cyclic-definition", message, definition.span, hint)
         return
-    sizes = expanded_sizes(world, definition)
-    size = sizes.pop(definition.name)
-    if size > _MOST_EXPANDED >= max(sizes.values(), default=0):
+    size = _expanded_size(world, definition)
+    used = (world.expanded.get(name, 0) for name in _calls(definition))
+    if size > _MOST_EXPANDED >= max(used, default=0):
         message = f"`{definition.name}` expands to {size:,} expressions, and {_MOST_EXPANDED:,} are the most"
         hint = "keep what is computed twice in a `let`, or write a `function`, whose results are kept"
         world.report("large-definition", message, definition.span, hint)
 
 
-def expanded_sizes(world: World, start: syntax.Definition) -> dict[str, int]:
-    """How many expressions a definition, and each that it uses, is with those written out; a cycle counts once."""
-    sizes: dict[str, int] = {}
-    waiting = [start]
+def _expanded_size(world: World, start: syntax.Definition) -> int:
+    """How many expressions a definition is with those that it uses written out; a cycle counts once.
+
+    World keeps it, of each definition.
+    """
+    sizes, waiting = world.expanded, [start]
     while waiting:
         definition = waiting[-1]
-        bodies = (definition.body, *(c.expression for c in definition.lets if c.expression is not None))
-        parts = [part for body in bodies for part in expressions_in(body)]
-        calls = [part.function for part in parts if isinstance(part, syntax.Call)]
-        used = [world.definitions[name] for name in calls if name in world.definitions]
+        used = [world.definitions[name] for name in _calls(definition) if name in world.definitions]
         missing = [one for one in used if one.name not in sizes and one not in waiting]
         if missing:
             waiting.append(missing[0])
         else:
             waiting.pop()
-            sizes[definition.name] = len(parts) + sum(sizes.get(one.name, 0) for one in used)
-    return sizes
+            parts = sum(1 for body in _bodies(definition) for _ in expressions_in(body))
+            sizes[definition.name] = parts + sum(sizes.get(one.name, 0) for one in used)
+    return sizes[start.name]
+
+
+def _bodies(definition: syntax.Definition) -> tuple[syntax.Expression, ...]:
+    return definition.body, *(c.expression for c in definition.lets if c.expression is not None)
+
+
+def _calls(definition: syntax.Definition) -> list[str]:
+    """What a definition calls, as often as it does."""
+    parts = (part for body in _bodies(definition) for part in expressions_in(body))
+    return [part.function for part in parts if isinstance(part, syntax.Call)]
 
 
 def _expansion_cycle(world: World, start: syntax.Definition) -> list[str]:
@@ -198,8 +208,7 @@ def _expansion_cycle(world: World, start: syntax.Definition) -> list[str]:
     seen: set[str] = set()
     while waiting:
         definition, path = waiting.pop()
-        bodies = [definition.body, *(c.expression for c in definition.lets if c.expression is not None)]
-        for name in sorted({name for body in bodies for name in calls_in(body)}):
+        for name in sorted(set(_calls(definition))):
             if name == start.name:
                 return [*path, name]
             if name in world.definitions and name not in seen:

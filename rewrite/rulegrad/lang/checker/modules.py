@@ -12,20 +12,26 @@ from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.lang.modules import gathered_names, module_name, own_names, plain, references, used_module
 
 
-def check_modules(world: World, files: Sequence[syntax.File]) -> None:
-    """`use` lines name files and what these export, all that is taken is used, and no file needs itself."""
+def check_modules(world: World, files: Sequence[syntax.File], sound: frozenset[str] = frozenset()) -> None:
+    """`use` lines name files and what these export, all that is taken is used, and no file needs itself.
+
+    sound: the paths of files that take from each other only, and rightly.
+    """
     modules = {module_name(file.path): file for file in files}
     owners = {plain(name): file for file in reversed(files) for name in own_names(file)}
-    needed = _needed(files)
+    needed = _needed(world)
     used_of: dict[str, set[str]] = defaultdict(set)  # of each module: names that others use
     for file in files:
         own = {plain(name) for name in own_names(file)}
         taken: dict[str, syntax.Span] = {}
         for use in file.uses:
+            used_of[used_module(file, use)].update(name for name, _ in use.names)
+        if file.path in sound:
+            continue
+        for use in file.uses:
             _check_use(world, file, use, modules)
             for name, span in use.names:
                 _check_name(world, file, name, span, own, taken)
-                used_of[used_module(file, use)].add(name)
                 if name not in needed[file.path]:
                     world.report("unused-use", f"`{name}` is not needed here", span, "leave it out")
         for name, span in needed[file.path].items():
@@ -39,13 +45,15 @@ def check_modules(world: World, files: Sequence[syntax.File]) -> None:
             _check_exports(world, file, used_of[module_name(file.path)])
 
 
-def _needed(files: Sequence[syntax.File]) -> dict[str, dict[str, syntax.Span]]:
-    """Of each file: the names of functions that it calls or extends, each with its first place.
+def _needed(world: World) -> dict[str, dict[str, syntax.Span]]:
+    """Of each file: the names of functions that it calls or extends, each with its first place; none of sound ones.
 
     What extends something stands in the declaration that it extends.
     """
     found: dict[str, dict[str, syntax.Span]] = defaultdict(dict)
-    for declaration in (d for file in files for d in file.declarations):
+    for declaration in world.declarations:
+        if world.is_sound(declaration):
+            continue
         for name, span in references(declaration):
             found[span.file].setdefault(plain(name), span)
         if isinstance(declaration, syntax.Function):

@@ -10,11 +10,15 @@ from rulegrad.lang.diagnostics import Diagnostic, did_you_mean, place
 from rulegrad.lang.modules import own_names, plain
 from rulegrad.lang.optable import OpTable
 
+_OF_TABLE = (syntax.DtypeDeclaration, syntax.ClassDeclaration, syntax.OpDeclaration)
+_OWNERS = (syntax.Ruleset, syntax.Pass, syntax.Function)
+
 
 class World:
     """The declarations of all files: the first of a name counts, later ones are reported by `declarations`."""
 
-    def __init__(self, files: Sequence[syntax.File]) -> None:
+    def __init__(self, files: Sequence[syntax.File], sound: Sequence[syntax.File] = ()) -> None:
+        self._sound = _sound_ids(files, sound)
         self.declarations = [d for file in files for d in file.declarations]
         self.table = OpTable.from_declarations(self.declarations)
         self.diagnostics: list[Diagnostic] = []
@@ -33,6 +37,7 @@ class World:
         self.limits: dict[str, syntax.Limit] = {}
         self.flags: dict[str, syntax.Flag] = {}
         self.pipelines: dict[str, syntax.Pipeline] = {}
+        self.expanded: dict[str, int] = {}  # expressions of a definition, with those that it uses written out
         self.gathered: dict[str, int] = {}  # facts and states of the pass that is checked: number of their keys
         for declaration in self.declarations:
             self._index(declaration)
@@ -61,6 +66,10 @@ class World:
             self.flags.setdefault(declaration.name, declaration)
         elif isinstance(declaration, syntax.Pipeline):
             self.pipelines.setdefault(declaration.name, declaration)
+
+    def is_sound(self, piece: syntax.Declaration | syntax.Rule) -> bool:
+        """Whether a declaration or rule was checked before, with all that it refers to, and has not changed."""
+        return id(piece) in self._sound
 
     def names_in(self, path: str) -> frozenset[str]:
         """The functions, definitions, views and externs that a file may call: its own, and those that others export."""
@@ -93,3 +102,14 @@ class World:
 def first_declared(span: syntax.Span) -> tuple[str, ...]:
     """The note of a duplicate."""
     return (f"first declared at {place(span)}",)
+
+
+def _sound_ids(files: Sequence[syntax.File], sound: Sequence[syntax.File]) -> frozenset[int]:
+    """The declarations and rules of `sound`, by identity, that need no second look beside the other declarations."""
+    before, now = ({id(d): d for file in some for d in file.declarations} for some in (sound, files))
+    if any(isinstance(d, _OF_TABLE) for key, d in now.items() if key not in before):
+        return frozenset()  # a rule over a class of ops is checked for each of them
+    # `rewritten` looks into other rule sets
+    is_extended = any(isinstance(d, syntax.Ruleset | syntax.Function) for key, d in before.items() if key not in now)
+    same = [d for file in sound if not (is_extended and "rewritten" in file.text) for d in file.declarations]
+    return frozenset(map(id, [*same, *(rule for d in same if isinstance(d, _OWNERS) for rule in d.rules)]))
