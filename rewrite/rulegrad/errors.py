@@ -144,6 +144,18 @@ class AliasError(RulegradError, RuntimeError, ValueError):
     """
 
 
+class CaptureError(RulegradError, RuntimeError):
+    """A function that `jit` cannot capture as it is: it asks for a value, or writes where a replay could not.
+
+    The message names the user's line and what to write in its place; docs/capture.md lists all of them.
+
+    >>> rg.jit(lambda x: x * x.sum().item())(Tensor([1.0, 2.0]))
+    Traceback (most recent call last):
+        ...
+    rulegrad.errors.CaptureError: jit: the value of a tensor is asked for...
+    """
+
+
 class DeviceError(RulegradError, RuntimeError):
     """A device that is missing or failed.
 

@@ -24,8 +24,14 @@ _PLACES = frozenset(("INDEX", "AFTER"))
 _kernels: dict[tuple[UOp, str, bool, str], Kernel] = {}
 
 
+#: How often all kernels were forgotten: what was captured before then is captured again.
+generation = 0
+
+
 def forget_kernels() -> None:
     """Lets go of all compiled kernels and schedules, so that the next use compiles again."""
+    global generation
+    generation += 1
     _kernels.clear()
     for listener in _also_forget:
         listener()

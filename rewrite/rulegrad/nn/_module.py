@@ -9,6 +9,7 @@ from rulegrad.errors import RulegradError
 from rulegrad.nn import _walking as walking
 from rulegrad.nn import state
 from rulegrad.nn._parameter import Parameter, mark
+from rulegrad.tensor.capturing import noticed
 from rulegrad.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -180,7 +181,9 @@ class Module(walking.Walked):
 
         Inside `with Tensor.train(mode):` it is that mode, for every module.
         """
-        return self._training if Tensor.training is None else Tensor.training
+        mode = self._training if Tensor.training is None else Tensor.training
+        noticed(self, "training", mode)
+        return mode
 
     @training.setter
     def training(self, mode: bool) -> None:

@@ -6,6 +6,7 @@ is compiled once.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from rulegrad.errors import ConfigError, RulegradError, ShapeError
 from rulegrad.nn._parameter import Parameter
 from rulegrad.nn._walking import Walked
 from rulegrad.tensor import updates
+from rulegrad.tensor.capturing import each_call, noticed
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.realize import needs_buffer, realize_all
 from rulegrad.tensor.tensor import Tensor
@@ -137,8 +139,8 @@ class Optimizer(Walked):
         True
         """
         for parameter in self.parameters:
-            grad = parameter.grad
-            parameter.grad = None if set_to_none or grad is None else grad.zeros_like()
+            grad = None if set_to_none else parameter.grad
+            parameter.grad = None if grad is None else grad.zeros_like()
 
     @no_grad()
     def step(self, *others: Tensor) -> None:
@@ -154,6 +156,7 @@ class Optimizer(Walked):
         >>> w.item()
         0.5
         """
+        noticed(self, "_options", self._options)
         results = [*self._roots(), *others]
         changes: list[tuple[Tensor, Tensor]] = []
         number = 0
@@ -183,7 +186,7 @@ class Optimizer(Walked):
             here = cohort.members & moved
             if here and here != cohort.members:
                 cohort.members -= here
-                cohort = _Cohort(here, {name: Tensor(t.numpy(), device=t.device) for name, t in cohort.shared.items()})
+                cohort = _Cohort(here, {name: t.clone() for name, t in cohort.shared.items()})
                 self._cohorts[k].append(cohort)
             found += [cohort] if here else []
             new -= here
@@ -215,14 +218,30 @@ class Optimizer(Walked):
 
     def _uploaded_numbers(self, k: int) -> Numbers:
         """The numbers of a group in one buffer, which is made anew only where one of them changed."""
+        numbers = self._numbers(self.param_groups[k])
+        optimizer = weakref.ref(self)  # a captured function keeps what it calls
+        uploaded = each_call(lambda: _alive(optimizer)._upload(k))
+        return {name: uploaded[place] for place, name in enumerate(numbers)}
+
+    def _upload(self, k: int) -> Tensor:
         group = self.param_groups[k]
         self._check(group)
-        numbers = self._numbers(group)
-        values, uploaded = tuple(numbers.values()), self._uploaded[k]
+        values, uploaded = tuple(self._numbers(group).values()), self._uploaded[k]
         if uploaded is None or uploaded[0] != values:
             uploaded = values, Tensor(np.array(values, self._dtype(group)), device=group["params"][0].device)
             self._uploaded[k] = uploaded
-        return {name: uploaded[1][place] for place, name in enumerate(numbers)}
+        return uploaded[1]
+
+    @property
+    def _options(self) -> list[Any]:
+        """The options that decide how a step is computed, and not only with which numbers."""
+        found = []
+        for group in self.param_groups:
+            numbers = self._numbers(group)
+            covered = {"params", "initial_lr", *(("betas",) if "beta1" in numbers else ())}
+            options = {name: value for name, value in group.items() if name not in covered}
+            found.append({name: bool(value) if name in numbers else value for name, value in options.items()})
+        return found
 
     @staticmethod
     def _dtype(group: dict[str, Any]) -> Any:
@@ -341,6 +360,12 @@ class Optimizer(Walked):
     def _change(self, number: int, value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:
         """The new value of a parameter; the state is in `_kept`."""
         raise NotImplementedError
+
+
+def _alive(reference: weakref.ref[Optimizer]) -> Optimizer:
+    optimizer = reference()
+    assert optimizer is not None, "a captured step is replayed only as long as its state is there"
+    return optimizer
 
 
 def with_decay(value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:

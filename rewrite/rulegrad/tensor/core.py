@@ -16,9 +16,10 @@ from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor import aliasing
 from rulegrad.tensor.aliasing import View
 from rulegrad.tensor.axes import Size
+from rulegrad.tensor.capturing import is_tracing
 from rulegrad.tensor.constants import constant
 from rulegrad.tensor.gradient_mode import gradients_enabled
-from rulegrad.tensor.history import BackwardCall, GradientPoint, History, join, points_below, reads
+from rulegrad.tensor.history import BackwardCall, GradientPoint, History, argument_numbers, join, points_below, reads
 from rulegrad.tensor.storage import device_name, host_array, is_weak_scalar, scalar_dtype, upload
 
 if TYPE_CHECKING:
@@ -185,9 +186,12 @@ class TensorCore(NodeHolder):
         if self._view is not None:
             aliasing.renew(self)
         if self._leaf and id(self) in pending_leaves:
-            from rulegrad.tensor.realize import settle_leaves  # late: realize is written with this class
+            if is_tracing():
+                self._name_leaf()
+            else:
+                from rulegrad.tensor.realize import settle_leaves  # late: realize is written with this class
 
-            settle_leaves(self.device)
+                settle_leaves(self.device)
         return self._uop
 
     @property
@@ -331,6 +335,14 @@ class TensorCore(NodeHolder):
         if self._is_taken(buffer) or self._others_hold(buffer):
             buffer = buffer.alias()
         self._own(buffer)
+
+    def _name_leaf(self) -> None:
+        """Let a node of its own stand for a leaf whose values wait for the end of a trace."""
+        value = self._uop  # which computes a leaf from outside of the trace
+        if id(self) in pending_leaves:
+            del pending_leaves[id(self)]
+            self._uop = UOp("ARGUMENT", (UOp("DETACH", (value,)),), id=next(argument_numbers))
+            self._history = join(self._past(), GradientPoint(self._uop, None, leaf=self))
 
     def _own(self, buffer: Buffer) -> None:
         """Let a buffer that nobody else's graphs read stand for this leaf."""

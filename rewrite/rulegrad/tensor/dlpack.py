@@ -16,6 +16,7 @@ from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor.aliasing import mark_borrowed
 from rulegrad.tensor.capsules import lend, read
+from rulegrad.tensor.capturing import must_compute
 from rulegrad.tensor.realize import realize_all
 from rulegrad.tensor.storage import device_name, is_weak_scalar, upload
 
@@ -116,6 +117,8 @@ def dlpack_capsule(
 
 def _lent(self: Tensor, writable: bool = False) -> Array | None:
     """The values over the tensor's own memory; None where the host cannot see it."""
+    if must_compute(self.uop):
+        return None  # a copy will do
     realize_all([self])
     return Buffer.of(self._uop).host_view(writable)
 

@@ -16,6 +16,7 @@ from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, float32, float64, int64, uint32
 from rulegrad.tensor.axes import extents as _extents
 from rulegrad.tensor.axes import is_list, whole_number
+from rulegrad.tensor.capturing import each_call
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.creation import counted
 from rulegrad.tensor.generators import Generator, default_generator
@@ -45,8 +46,13 @@ def manual_seed(seed: int = 0) -> None:
 def _random_bits(cls: type[Tensor], count: int, device: str | None, generator: Generator | None) -> Tensor:
     """`count` times 64 random bits, as uint64, from the default generator unless another is given."""
     places = counted(cls, count, device, "random").cast("uint64")
-    buffer = upload(np.array((generator or default_generator).draw(count), dtype=np.uint64), places.device)
-    state = cls._new(buffer.uop, buffer, buffer.device)
+    device, source = places.device, generator or default_generator
+
+    def drawn() -> Tensor:
+        buffer = upload(np.array(source.draw(count), dtype=np.uint64), device)
+        return cls._new(buffer.uop, buffer, buffer.device)
+
+    state = each_call(drawn)
     counters = places + state[0]
     key = state[1].expand(count)
     return counters._result(UOp("THREEFRY", (counters.uop, key.uop)), key)

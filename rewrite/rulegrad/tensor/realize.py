@@ -13,6 +13,7 @@ from rulegrad.runtime import source_lines
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor import keeping
 from rulegrad.tensor.aliasing import prepare, renew
+from rulegrad.tensor.capturing import is_tracing
 from rulegrad.tensor.core import TensorCore, pending_leaves
 from rulegrad.tensor.storage import upload
 
@@ -25,8 +26,11 @@ if TYPE_CHECKING:
 def realize_all(tensors: list[TensorCore], used_up: Sequence[TensorCore] = ()) -> None:
     """Compute the tensors, all in one call, and let each point at the buffer with its values.
 
-    What other tensors stand for is kept too, where it is needed and costs much: not of those that are `used_up`.
+    What other tensors stand for is kept too, where it is needed and costs much: not of those that are `used_up`. Inside
+    a function that is being captured nothing is computed before its end.
     """
+    if is_tracing():
+        return
     for tensor in tensors:
         renew(tensor)
     waiting = {id(tensor): tensor for tensor in tensors if needs_buffer(tensor)}

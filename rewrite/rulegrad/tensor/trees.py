@@ -1,13 +1,19 @@
-"""Nested tuples, lists and dicts of tensors, as arguments and results of functions."""
+"""Nested tuples, lists, dicts and dataclasses of tensors, as arguments and results of functions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+import numpy as np
+
+from rulegrad.errors import CaptureError
 from rulegrad.tensor.core import TensorCore
 
 Rebuild = Callable[[Sequence[Any]], Any]
+
+_LARGE = 1 << 16  # bytes of an array that is no constant of a program any more
 
 
 def flatten(tree: Any) -> tuple[list[Any], Rebuild]:
@@ -27,20 +33,108 @@ def flatten(tree: Any) -> tuple[list[Any], Rebuild]:
             return lambda found: found[place]
         if isinstance(item, dict):
             parts = {key: outline(part) for key, part in item.items()}
-            return lambda found: {key: part(found) for key, part in parts.items()}
+            make = _maker_of_dicts(item)
+            return lambda found: make({key: part(found) for key, part in parts.items()})
         if isinstance(item, (list, tuple)):
             several = [outline(part) for part in item]
             kind: Any = type(item)
             if hasattr(item, "_fields"):  # a named tuple takes its parts one by one
                 return lambda found: kind(*(part(found) for part in several))
             return lambda found: kind(part(found) for part in several)
+        if dataclasses.is_dataclass(item) and not isinstance(item, type):
+            values = {field.name: outline(getattr(item, field.name)) for field in dataclasses.fields(item)}
+            return _maker_of_dataclass(type(item), values)
         return lambda found: item
 
     rebuild = outline(tree)
     return leaves, rebuild
 
 
+def _maker_of_dicts(item: Any) -> Callable[[dict[Any, Any]], Any]:
+    """From the parts of a dict to one of its kind; the dict itself is not kept."""
+    kind: Any = type(item)
+    if kind is dict:
+        return lambda parts: parts
+    factory = getattr(item, "default_factory", None)
+    return kind if factory is None else lambda parts: kind(factory, parts)
+
+
+def _maker_of_dataclass(kind: type, parts: dict[str, Rebuild]) -> Rebuild:
+    """Makes dataclasses without `__init__`: its checks were made once."""
+
+    def rebuild(found: Sequence[Any]) -> Any:
+        new = object.__new__(kind)
+        for name, part in parts.items():
+            object.__setattr__(new, name, part(found))
+        return new
+
+    return rebuild
+
+
 def change(tree: Any, function: Callable[[Any], Any]) -> Any:
     """The tree with `function` of each of its tensors in the tensor's place."""
     leaves, rebuild = flatten(tree)
     return rebuild([function(leaf) for leaf in leaves])
+
+
+def structure(tree: Any, tensors: list[Any], objects: list[Any]) -> Hashable:
+    """What two trees have in common that one computation serves: containers, shapes and dtypes, other values.
+
+    The tensors are added to `tensors`, each once, so the structure says which places hold the same; objects that are
+    told apart by identity (modules, functions) are added to `objects`. Raises CaptureError for a value that is neither.
+
+    >>> x, found = Tensor([1.0]), []
+    >>> structure([x, 2], found, []) == structure([Tensor([5.0]), 2], [], [])
+    True
+    >>> structure([x, x], [], []) == structure([x, Tensor([1.0])], [], [])
+    False
+    """
+    if isinstance(tree, TensorCore):
+        for place, known in enumerate(tensors):
+            if known is tree:
+                return place
+        tensors.append(tree)
+        uop = tree.uop
+        return (len(tensors) - 1, uop.shape, uop.dtype, tree.device, tree._requires_grad, tree._leaf)
+    kind = type(tree)
+    if kind in _PLAIN:
+        return (kind, repr(tree)) if kind is float or kind is complex else (kind, tree)
+    if kind is tuple or kind is list:
+        return (kind, *[structure(part, tensors, objects) for part in tree])
+    if kind is dict:
+        return (dict, *[(key, structure(part, tensors, objects)) for key, part in tree.items()])
+    return _unusual(tree, tensors, objects)
+
+
+_PLAIN = frozenset((int, float, bool, str, bytes, complex, type(None)))
+
+
+def _unusual(tree: Any, tensors: list[Any], objects: list[Any]) -> Hashable:
+    kind = type(tree)
+    if isinstance(tree, (list, tuple)):
+        return (kind, *[structure(part, tensors, objects) for part in tree])
+    if isinstance(tree, dict):
+        return (kind, *[(key, structure(part, tensors, objects)) for key, part in tree.items()])
+    if isinstance(tree, slice):
+        return (slice, *[structure(part, tensors, objects) for part in (tree.start, tree.stop, tree.step)])
+    if isinstance(tree, np.ndarray):
+        if tree.nbytes > _LARGE or tree.dtype.hasobject:
+            raise CaptureError(
+                f"jit: an argument is an array of {tree.dtype} with {tree.nbytes} bytes, which would be a constant of the "
+                "captured function; pass a tensor"
+            )
+        return (kind, tree.shape, str(tree.dtype), tree.tobytes())
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        fields = dataclasses.fields(tree)
+        return (kind, *[structure(getattr(tree, field.name), tensors, objects) for field in fields])
+    if kind.__hash__ is object.__hash__ or callable(tree):
+        objects.append(tree)
+        return ("object", id(tree))
+    try:
+        hash(tree)
+    except TypeError:
+        raise CaptureError(
+            f"jit: an argument of type {kind.__name__} is neither a tensor nor hashable; pass tensors, numbers, texts, or "
+            "nested tuples, lists, dicts and dataclasses of them"
+        ) from None
+    return (kind, tree)

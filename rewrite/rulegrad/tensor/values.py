@@ -15,6 +15,7 @@ from rulegrad.ir.dtype import ALL, as_dtype
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor.aliasing import renew
+from rulegrad.tensor.capturing import must_compute, suspended
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import as_operand
 from rulegrad.tensor.realize import realize_all
@@ -65,6 +66,9 @@ def numpy(self: Tensor) -> Array:
     array([0.5, 2. ], dtype=float32)
     """
     renew(self)
+    if must_compute(self._uop):
+        with suspended():
+            return self._new(self._uop, self._past(), self._device).numpy()
     if self._uop.op != "BUFFER" and (shown := _shown(self._uop)) is not None:
         return shown
     realize_all([self])

@@ -1,0 +1,271 @@
+"""What one trace leaves behind: plans, where their inputs come from and their results go, and what must still hold."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import rulegrad.compile
+from rulegrad.capture.paths import Paths
+from rulegrad.capture.sources import Kind, Output, Recipe, Source, kind_of
+from rulegrad.compile import kernels
+from rulegrad.errors import CaptureError, GradientError
+from rulegrad.ir import UOp
+from rulegrad.ir.dtype import as_dtype
+from rulegrad.runtime.buffer import Buffer
+from rulegrad.tensor.aliasing import View, renew
+from rulegrad.tensor.core import TensorCore, _leaf_of_buffer
+from rulegrad.tensor.history import GradientPoint
+from rulegrad.tensor.realize import needs_buffer, realize_all
+from rulegrad.tensor.storage import upload
+from rulegrad.tensor.tensor import Tensor
+from rulegrad.tensor.trees import Rebuild, flatten
+
+class Part(NamedTuple):
+    """The computation of the outputs that are on one device."""
+
+    plan: Any
+    device: str
+    sources: tuple[Source, ...]
+    graphs: tuple[UOp, ...]
+    outputs: tuple[int, ...]
+    may_take: tuple[int, ...]  # inputs that outputs replace
+
+
+class Write(NamedTuple):
+    """A tensor from outside, by its number, that stands for an output from now on; for a gradient None is none."""
+
+    tensor: int
+    output: int | None
+
+
+class Guards(NamedTuple):
+    """What has to be as it was in the trace. Tensors are numbered, the arguments first."""
+
+    generation: int
+    paths: Paths
+    flags: tuple[tuple[int, bool, bool, str], ...]  # whether a tensor requires a gradient, is a leaf; its device
+    gradients: tuple[tuple[int, Kind | None], ...]  # of tensors: None for no gradient
+    values: tuple[tuple[weakref.ref[Any], str, Any], ...]
+    same: tuple[int, ...]  # arguments that have to be the same tensors
+
+
+class Call(NamedTuple):
+    """A function of `each_call`, and what its tensors are like."""
+
+    make: Callable[[], Any]
+    kinds: tuple[Kind, ...]
+
+
+class Captured:
+    """A function as it was traced for arguments of one structure."""
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        outputs: Sequence[Output],
+        recipes: Sequence[Recipe],
+        rebuild: Rebuild,
+        writes: Sequence[Write],
+        gradients: Sequence[Write],
+        calls: Sequence[Call],
+        arguments: Sequence[TensorCore],
+        outside: Sequence[TensorCore],
+        guards: Guards,
+    ) -> None:
+        self.parts, self.outputs, self.recipes, self.rebuild = parts, outputs, recipes, rebuild
+        self.writes, self.gradients, self.calls, self.guards = writes, gradients, calls, guards
+        self.outside = [weakref.ref(tensor) for tensor in outside]
+        self.same = [(number, weakref.ref(arguments[number])) for number in guards.same]
+        self.objects: Sequence[Any] = ()  # arguments that are told apart by identity, as far as possible weakly
+        self._written = {write.tensor for write in writes}
+
+    # ---- whether it can be replayed ----
+
+    def obstacle(self, arguments: Sequence[TensorCore], roots: Sequence[Any]) -> str:
+        """Why a replay would not be a call, as a sentence; "" where it would."""
+        if self.guards.generation != kernels.generation:
+            return "the rules or a setting that plans depend on changed"
+        changed = self.guards.paths.change(roots)
+        if changed:
+            return changed
+        tensors: list[Any] = [*arguments, *(reference() for reference in self.outside)]
+        if any(tensor is None for tensor in tensors):
+            return "a tensor that it reads is gone"
+        return self._changed_tensor(tensors) or self._changed_value() or self._changed_argument(arguments, tensors)
+
+    def _changed_tensor(self, tensors: list[Any]) -> str:
+        for number, requires_grad, leaf, device in self.guards.flags:
+            tensor = tensors[number]
+            if tensor._requires_grad is not requires_grad or tensor._leaf is not leaf:
+                return f"a tensor of shape {tensor.shape} has requires_grad={tensor._requires_grad} now"
+            if tensor._device != device and tensor.device != device:
+                return f"a tensor of shape {tensor.shape} is on {tensor.device} now"
+        for number, kind in self.guards.gradients:
+            gradient = tensors[number].grad
+            if (None if gradient is None else kind_of(gradient)) != kind:
+                return f"a tensor of shape {tensors[number].shape} has {'no' if gradient is None else 'a'} gradient now"
+        return ""
+
+    def _changed_value(self) -> str:
+        for owner, name, value in self.guards.values:
+            now = getattr(owner(), name, None)
+            if now != value:
+                return f"{type(owner()).__name__}.{name.lstrip('_')} is {now!r} now, and was {value!r}"
+        return ""
+
+    def _changed_argument(self, arguments: Sequence[TensorCore], tensors: list[Any]) -> str:
+        for number, reference in self.same:
+            if reference() is not arguments[number]:
+                return "an argument that the function could find without being given it is another tensor now"
+        if self._written:
+            written = {id(tensors[number]) for number in self._written}
+            for argument in arguments:
+                base: Any = argument
+                while base._view is not None and base._view.base is not None:
+                    base = base._view.base
+                    if id(base) in written:
+                        return "an argument is a view of a tensor that the function changes"
+        return ""
+
+    # ---- replay ----
+
+    def replay(self, arguments: Sequence[TensorCore], called: Sequence[list[Any]] | None = None) -> Any:
+        """The result for these arguments, with all that the function does to tensors.
+
+        called: what its `each_call`s made, where they were called already.
+        """
+        tensors: list[Any] = [*arguments, *(reference() for reference in self.outside)]
+        if called is None:
+            called = [_call(call) for call in self.calls]
+        made: list[Any] = [None] * len(self.outputs)
+        for part in self.parts:
+            self._run(part, tensors, called, made)
+        for number, output in enumerate(self.outputs):
+            if made[number] is None:  # without elements
+                made[number] = upload(np.empty(output.shape, as_dtype(output.dtype).numpy), output.device)
+        for write in self.writes:
+            _write(tensors[write.tensor], made, self.outputs, write)
+        replaced = {write.output for write in self.writes}
+        new = [
+            None if number in replaced else _result(buffer, output)
+            for number, (buffer, output) in enumerate(zip(made, self.outputs, strict=True))
+        ]
+        for write in self.gradients:
+            tensors[write.tensor].grad = None if write.output is None else new[write.output]
+        return self.rebuild([_cooked(recipe, new, tensors) for recipe in self.recipes])[0]
+
+    def _run(self, part: Part, tensors: list[Any], called: Sequence[list[Any]], made: list[Any]) -> None:
+        buffers = [_bound(source, tensors, called) for source in part.sources]
+        let_go = []
+        for place in part.may_take:
+            kind, which = part.sources[place]
+            tensor = tensors[which].grad if kind == "gradient" else tensors[which]
+            # A gradient is another tensor afterwards: this one may be somebody's.
+            if (kind == "tensor" and (tensor._leaf or not tensor._requires_grad)) or sys.getrefcount(tensor) == 3:
+                tensor._history = None
+                let_go.append((tensor, place))
+        try:
+            found = rulegrad.compile.run_plan(part.plan, part.device, buffers, part.graphs, part.may_take)
+        except BaseException:
+            for tensor, place in let_go:
+                _take_back(tensor, buffers[place])
+            raise
+        for number, buffer in zip(part.outputs, found, strict=True):
+            made[number] = buffer
+
+
+def _call(call: Call) -> list[Any]:
+    tensors = flatten(call.make())[0]
+    kinds = tuple(map(kind_of, tensors))
+    if kinds != call.kinds:
+        raise CaptureError(f"each_call: the tensors are {kinds}, and were {call.kinds} in the trace; make them alike")
+    waiting = [tensor for tensor in tensors if needs_buffer(tensor)]
+    if waiting:
+        realize_all(waiting)
+    return tensors
+
+
+def _bound(source: Source, tensors: list[Any], called: Sequence[list[Any]]) -> Buffer:
+    """The buffer of an input, which is computed now if it waits."""
+    kind, which = source
+    if kind == "constant":
+        constant: Buffer = which
+        return constant
+    if kind == "call":
+        tensor = called[which[0]][which[1]]
+    else:
+        tensor = tensors[which].grad if kind == "gradient" else tensors[which]
+    if tensor._view is not None:
+        renew(tensor)
+    if needs_buffer(tensor):
+        realize_all([tensor])
+    return Buffer.of(tensor._uop)
+
+
+def _take_back(tensor: Any, buffer: Buffer) -> None:
+    """Nothing was computed: the tensor has its values still, where the memory is there."""
+    if buffer.is_allocated or not buffer.nbytes:
+        if tensor._leaf:
+            tensor._own(buffer)
+        else:
+            tensor._history = buffer
+
+
+def _write(tensor: Any, made: list[Any], outputs: Sequence[Output], write: Write) -> None:
+    """Let a tensor from outside stand for an output."""
+    assert write.output is not None
+    output, buffer = outputs[write.output], made[write.output]
+    tensor._changes += 1
+    tensor._gradient_of = ()
+    if tensor._leaf:
+        if tensor._uop.op == "BUFFER":
+            _leaf_of_buffer.pop(tensor._uop.attrs["id"], None)
+        tensor._settle(buffer)
+        return
+    tensor._requires_grad, tensor._history = False, None
+    tensor._settle(buffer)
+    if output.requires_grad:
+        _track(tensor, buffer)
+
+
+def _result(buffer: Buffer, output: Output) -> Any:
+    """The tensor of an output."""
+    new = Tensor._new(buffer.uop, buffer, buffer.device)
+    if output.is_leaf:
+        new.requires_grad = True
+    elif output.requires_grad:
+        _track(new, buffer)
+    return new
+
+
+def _track(tensor: Any, buffer: Buffer) -> None:
+    """Let gradients of a result arrive."""
+    if any(isinstance(point, GradientPoint) for point in (tensor._history,)):
+        return
+    tensor._history = GradientPoint(buffer.uop, buffer, pullback=_no_gradient)
+    tensor._requires_grad = True
+
+
+def _no_gradient(value: Any, gradient: Any) -> Any:
+    raise GradientError(
+        "backward: the gradient does not flow back through a captured function; call backward inside it, or compute "
+        "this tensor outside of jit"
+    )
+
+
+def _cooked(recipe: Recipe, new: list[Any], tensors: list[Any]) -> Any:
+    """A tensor of the result."""
+    tensor = new[recipe.which] if recipe.kind == "made" else tensors[recipe.which]
+    if recipe.steps is None:
+        return tensor
+    link = View(tensor, recipe.steps, recipe.detached, recipe.obstacle)
+    uop = link.graph(link.root)
+    detached = recipe.detached and tensor._requires_grad
+    view = tensor._new(UOp("DETACH", (uop,)) if detached else uop, None, tensor._device)
+    view._view, view._requires_grad = link, tensor._requires_grad and not recipe.detached
+    return view

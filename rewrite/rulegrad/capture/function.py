@@ -1,0 +1,224 @@
+"""`jit`: a function that is traced at its first call, and replayed at later calls of the same structure."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+import warnings
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
+
+from rulegrad.capture.captured import Captured
+from rulegrad.capture.outcome import Outcome
+from rulegrad.capture.paths import Walk
+from rulegrad.capture.tracing import Trace
+from rulegrad.config import config
+from rulegrad.engine import watching
+from rulegrad.support import forks
+from rulegrad.support.places import shown, user_place
+from rulegrad.tensor import capturing
+from rulegrad.tensor.gradient_mode import gradients_enabled
+from rulegrad.tensor.realize import needs_buffer, realize_all
+from rulegrad.tensor.tensor import Tensor
+from rulegrad.tensor.trees import flatten, structure
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_MANY: Final = 8  # traces, before a warning
+_MOST_KEYS: Final = 64  # structures of arguments, of one function; those that were not used for longest go
+_MOST_OF_KEY: Final = 8  # captures of one structure
+_MOST_REASONS: Final = 100
+
+
+class JitFunction(Generic[P, R]):
+    """A captured function, as `jit` gives it: it is called like the function, and is a method where that is one."""
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._captured: OrderedDict[Hashable, list[Captured]] = OrderedDict()
+        self._unambiguous: set[tuple[Hashable, int]] = set()  # arguments that are not found otherwise
+        self._reasons: list[str] = []
+        self._traces = 0
+        self._lock = forks.lock()
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if capturing.is_tracing() or watching.watchers:  # part of another, or looked at pass by pass
+            return self._function(*args, **kwargs)
+        tensors: list[Any] = []
+        objects: list[Any] = []
+        named = tuple(sorted(kwargs.items())) if kwargs else ()
+        inputs = structure(args, tensors, objects), structure(named, tensors, objects)
+        key = (*inputs, gradients_enabled(), Tensor.training, config.device, config.check_indices)
+        waiting = [tensor for tensor in tensors if needs_buffer(tensor)]
+        if waiting:
+            if any(_is_transformed(tensor) for tensor in waiting):
+                return self._function(*args, **kwargs)  # inside grad or vmap: part of what these build
+            realize_all(waiting)
+        roots = (self._function, *objects)
+        with self._lock:
+            why = "the first call" if not self._captured else "arguments of a structure that was not met before"
+            known = self._captured.get(key)
+            if known is not None:
+                self._captured.move_to_end(key)
+            for one in known or ():
+                why = one.obstacle(tensors, roots)
+                if not why:
+                    result: R = one.replay(tensors)
+                    return result
+            return self._trace(args, kwargs, key, tensors, roots, why)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"jit({self._function!r})"
+
+    def reasons(self) -> list[str]:
+        """Why the function was traced, one sentence for each trace (the last 100).
+
+        >>> double = rg.jit(lambda x: x * 2)
+        >>> _ = double(Tensor([1.0])), double(Tensor([2.0])), double(Tensor([1.0, 2.0]))
+        >>> double.reasons()
+        ['the first call', 'arguments of a structure that was not met before']
+        """
+        return list(self._reasons)
+
+    # ---- tracing ----
+
+    def _trace(
+        self, args: Any, kwargs: Any, key: Hashable, tensors: list[Any], roots: Sequence[Any], why: str
+    ) -> Any:
+        self._tell(why)
+        walk = Walk(roots)
+        trace = Trace(tensors)
+        with trace:
+            box = [self._function(*args, **kwargs)]
+        try:
+            with trace.waiting():
+                outcome = Outcome(trace, box, tensors)
+                problem = outcome.problem or _rebound(walk, roots, trace) or _changed_arguments(args, kwargs, tensors)
+                survivors = outcome.survivors()
+                if survivors:
+                    noun = "a tensor" if survivors == 1 else f"{survivors} tensors"
+                    problem = problem or f"{noun} that it made inside are held outside"
+                one = None if problem else outcome.captured(walk, self._ambiguous(key, walk, tensors, trace))
+        except BaseException:
+            trace.put_back(all_of_them=False)
+            raise
+        if one is None:
+            self._reasons[-1] += f"; not kept, for {problem}"
+            trace.put_back(all_of_them=False)
+            outcome.compute()
+            return box[0]
+        called = trace.called
+        trace.put_back(all_of_them=True)
+        del outcome, box, trace, walk
+        self._keep(key, one, roots[1:])
+        return one.replay(tensors, called)
+
+    def _ambiguous(self, key: Hashable, walk: Walk, tensors: Sequence[Any], trace: Trace) -> list[int]:
+        """The arguments that the function could read in another way, too: it cannot be seen in which it did."""
+        for one in self._captured.get(key, ()):
+            for number, reference in one.same:
+                old = reference()
+                if old is not None and old is not tensors[number] and id(old) not in trace.known:
+                    self._unambiguous.add((key, number))
+        found = {id(tensor) for _, tensor in walk.tensors}
+        return [k for k, t in enumerate(tensors) if id(t) in found and (key, k) not in self._unambiguous]
+
+    def _keep(self, key: Hashable, one: Captured, objects: Sequence[Any]) -> None:
+        kept = self._captured.setdefault(key, [])
+        kept.append(one)
+        del kept[:-_MOST_OF_KEY]
+        while len(self._captured) > _MOST_KEYS:
+            self._captured.popitem(last=False)
+        owner = weakref.ref(self)
+
+        def forget(_: Any) -> None:
+            function = owner()
+            if function is not None:
+                function._captured.pop(key, None)
+
+        # Another object may have the address of one that is gone.
+        one.objects = [weakref.ref(item, forget) if hasattr(item, "__weakref__") else item for item in objects]
+
+    def _tell(self, why: str) -> None:
+        self._traces += 1
+        self._reasons.append(why)
+        del self._reasons[:-_MOST_REASONS]
+        name = getattr(self._function, "__qualname__", repr(self._function))
+        if config.debug >= 1:
+            place = shown(user_place())
+            print(f"rulegrad: jit traces {name}{f', for {place}' if place else ''}: {why}", file=sys.stderr)
+        if self._traces == _MANY:
+            warnings.warn(
+                f"jit: {name} was traced {_MANY} times, the last time because: {why}. Each trace costs more than a "
+                "call without jit; .reasons() lists them all",
+                RuntimeWarning,
+                stacklevel=_levels_to_user(),
+            )
+
+
+def _levels_to_user() -> int:
+    """How many frames are between a warning here and the user's line."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and (frame.f_globals.get("__name__") or "").startswith("rulegrad."):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _is_transformed(tensor: Any) -> bool:
+    """Whether a tensor is an argument inside `grad` or `vmap`, or computed from one."""
+    return any(node.op in ("ARGUMENT", "BATCHED") for node in tensor._uop.toposort())
+
+
+def _rebound(walk: Walk, roots: Sequence[Any], trace: Trace) -> str:
+    """The place where the function has put another tensor than there was; "" where it has not."""
+    before, after = walk.found(), Walk(roots).found()
+    called = {id(tensor) for tensors in trace.called for tensor in tensors}
+    for name in {**before, **after}:
+        old, new = before.get(name), after.get(name)
+        if old is not new and id(new) not in called:
+            if old is None:
+                return f"{name} was made in the call"
+            return f"{name} is another tensor after the call (assign changes it in place)"
+    return ""
+
+
+def _changed_arguments(args: Any, kwargs: Any, tensors: Sequence[Any]) -> str:
+    found = {id(tensor): tensor for tensor in flatten((args, [kwargs[name] for name in sorted(kwargs)]))[0]}
+    same = len(found) == len(tensors) and all(one is other for one, other in zip(found.values(), tensors))
+    return "" if same else "it puts other tensors into a container among its arguments"
+
+
+@overload
+def jit(function: Callable[P, R]) -> JitFunction[P, R]: ...
+@overload
+def jit(function: None = None) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
+def jit(function: Any = None) -> Any:
+    """The function, captured: its first call is traced, and later calls of the same structure are replayed.
+
+    A replay runs no Python of the function; the kernels are those of one computation. Arguments and results are tensors
+    and nested tuples, lists, dicts, named tuples and dataclasses of them; other arguments (numbers, texts, modules) are
+    part of what is captured. Tensors that the function reads and writes without being given them are its state:
+    parameters, an optimizer's moments, caches. docs/capture.md says what can be captured, and which errors there are.
+    Use it as a decorator, for methods too.
+
+    >>> weight = Tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = rg.optim.SGD([weight], lr=0.5)
+    >>> @rg.jit
+    ... def step(x):
+    ...     optimizer.zero_grad()
+    ...     loss = (weight * x).sum()
+    ...     loss.backward()
+    ...     optimizer.step()
+    ...     return loss
+    >>> [step(Tensor([1.0, 1.0])).item() for _ in range(3)]
+    [3.0, 2.0, 1.0]
+    """
+    return jit if function is None else JitFunction(function)

@@ -1,0 +1,183 @@
+"""From a trace to what is kept of it, or to the reason that nothing can be."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import weakref
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import rulegrad.compile
+from rulegrad.capture.captured import Call, Captured, Guards, Part, Write
+from rulegrad.capture.paths import Paths, Walk
+from rulegrad.capture.sources import Output, Recipe, Source, kind_of
+from rulegrad.capture.tracing import Trace
+from rulegrad.compile import kernels
+from rulegrad.errors import CaptureError
+from rulegrad.runtime.buffer import Buffer
+from rulegrad.tensor.aliasing import leave, release, renew
+from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.realize import realize_all
+from rulegrad.tensor.trees import flatten
+
+
+class Outcome:
+    """What a function did, as a trace tells, and what it gave: the only part of the list `box`."""
+
+    def __init__(self, trace: Trace, box: list[Any], arguments: Sequence[TensorCore]) -> None:
+        self.trace, self.arguments = trace, arguments
+        self.outside: list[TensorCore] = []
+        self.made: list[TensorCore] = []  # what has to be computed
+        self._numbers = {id(tensor): number for number, tensor in enumerate(arguments)}
+        self._places: dict[int, int] = {}
+        self._leaves, self.rebuild = flatten(box)
+        for tensor in trace.known.values():
+            if id(tensor) not in trace.owner_of and tensor._view is None:
+                self.number(tensor)
+        self.recipes = [self._recipe(leaf) for leaf in self._leaves]
+        self.writes = [Write(self.number(t), self._output(t)) for t in trace.written.values()]
+        self.problem = ""
+        self.gradients = self._gradients()
+
+    def number(self, tensor: TensorCore) -> int:
+        """The number of a tensor from outside."""
+        if id(tensor) not in self._numbers:
+            self._numbers[id(tensor)] = len(self.arguments) + len(self.outside)
+            self.outside.append(tensor)
+        return self._numbers[id(tensor)]
+
+    def _output(self, tensor: TensorCore) -> int:
+        if id(tensor) not in self._places:
+            self._places[id(tensor)] = len(self.made)
+            self.made.append(tensor)
+        return self._places[id(tensor)]
+
+    def _recipe(self, tensor: TensorCore) -> Recipe:
+        if not self.trace.is_inside(tensor):
+            return Recipe("given", self.number(tensor))
+        renew(tensor)
+        link = tensor._view
+        if link is not None and link.is_alone():
+            release(tensor)
+            link = tensor._view
+        if link is None or link.base is None or tensor._leaf:
+            return Recipe("made", self._output(tensor))
+        base, steps, detached = link.base, link.steps, link.detached
+        while base._view is not None and base._view.base is not None:
+            base, steps, detached = base._view.base, base._view.steps + steps, detached or base._view.detached
+        if self.trace.is_inside(base):
+            return Recipe("made", self._output(base), steps, detached, link.obstacle)
+        return Recipe("given", self.number(base), steps, detached, link.obstacle)
+
+    def _gradients(self) -> list[Write]:
+        found = []
+        for owner in self.trace.grads_written.values():
+            gradient = owner.grad
+            if gradient is None:
+                found.append(Write(self.number(owner), None))
+            elif self.trace.is_inside(gradient):
+                if gradient._view is not None:
+                    leave(gradient)
+                found.append(Write(self.number(owner), self._output(gradient)))
+            else:
+                self.problem = "it sets a gradient to a tensor from outside"
+        return found
+
+    def survivors(self) -> int:
+        """How many tensors that were made inside somebody else holds now."""
+        found = self._held_elsewhere()
+        if found:  # perhaps only a cycle does
+            gc.collect()
+            found = self._held_elsewhere()
+        return found
+
+    def _held_elsewhere(self) -> int:
+        held = Counter(id(leaf) for leaf in self._leaves)  # each is in the tree, too
+        holds = Counter({number: 2 * count for number, count in held.items()})
+        holds.update(id(tensor) for tensor in self.made)
+        holds.update(id(owner.grad) for owner in self.trace.grads_written.values())
+        own = {id(leaf): leaf for leaf in self._leaves}
+        holds.update(id(leaf._view.base) for leaf in own.values() if leaf._view is not None)
+        alive = [tensor for tensor in (reference() for reference in self.trace.inside.values()) if tensor is not None]
+        count = 0
+        tensor = leaf = None
+        del own
+        for tensor in alive:
+            # The list, the loop and the argument have it, too.
+            count += sys.getrefcount(tensor) > holds[id(tensor)] + 3
+        return count
+
+    def compute(self) -> None:
+        """Compute all that waits, as nothing is kept."""
+        alive = [tensor for tensor in (reference() for reference in self.trace.inside.values()) if tensor is not None]
+        realize_all([*self.made, *alive])
+
+    def captured(self, walk: Walk, same: Sequence[int]) -> Captured:
+        """What is kept; walk: over what the function could reach before the call."""
+        outputs = [
+            Output(t.shape, str(t.dtype), t.device, t._requires_grad, t._leaf) for t in self.made
+        ]  # fmt: skip
+        return Captured(
+            [self._part(device, outputs) for device in dict.fromkeys(output.device for output in outputs)],
+            outputs,
+            self.recipes,
+            self.rebuild,
+            self.writes,
+            self.gradients,
+            [
+                Call(make, tuple(map(kind_of, called)))
+                for make, called in zip(self.trace.calls, self.trace.called, strict=True)
+            ],
+            self.arguments,
+            self.outside,
+            self._guards(walk, same),
+        )
+
+    def _part(self, device: str, outputs: Sequence[Output]) -> Part:
+        numbers = tuple(
+            place for place, output in enumerate(outputs) if output.device == device and self.made[place].size
+        )
+        graphs = [self.made[place]._uop for place in numbers]
+        plan, inputs = rulegrad.compile.plan_of(graphs, device)
+        sources = tuple(self._source(number) for number in inputs)
+        replaced = {write.tensor for write in self.writes} - set(range(len(self.arguments)))
+        gone = {write.tensor for write in self.gradients}
+        may_take = tuple(
+            place
+            for place, (kind, which) in enumerate(sources)
+            if (kind == "tensor" and which in replaced) or (kind == "gradient" and which in gone)
+        )
+        return Part(plan, device, sources, tuple(graphs), numbers, may_take)
+
+    def _source(self, number: int) -> Source:
+        named = self.trace.named.get(number)
+        if named is None:
+            if number < self.trace.first:
+                raise CaptureError(
+                    "jit: the function uses a graph that was built outside on values that no tensor holds any more; keep "
+                    "the tensors that it was built on, or build it inside"
+                )
+            return Source("constant", Buffer.numbered(number))
+        kind, which = named
+        if kind == "call":
+            return named
+        number = which if isinstance(which, int) else self.number(which)
+        return Source("gradient" if kind == "gradient" else "tensor", number)
+
+    def _guards(self, walk: Walk, same: Sequence[int]) -> Guards:
+        trace, before = self.trace, self.trace.before
+        flags = tuple(
+            (number, before[id(t)].requires_grad, before[id(t)].leaf, t.device)
+            for number, t in enumerate(self.outside, len(self.arguments))
+            if id(t) in before
+        )
+        return Guards(
+            kernels.generation,
+            Paths(walk, {id(tensor) for tensor in self.outside}),
+            flags,
+            tuple((self.number(trace.known[k]), kind) for k, kind in trace.gradient_kinds.items()),
+            tuple((weakref.ref(owner), name, value) for owner, name, value in trace.values.values()),
+            tuple(same),
+        )

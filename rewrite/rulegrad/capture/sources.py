@@ -1,0 +1,54 @@
+"""Where the inputs of a captured plan come from, and where its results go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from rulegrad.tensor.core import TensorCore
+
+#: Shape, dtype and device.
+Kind: TypeAlias = tuple[tuple[int, ...], str, str]
+
+
+def kind_of(tensor: TensorCore) -> Kind:
+    """Shape, dtype and device of a tensor."""
+    return tensor.shape, str(tensor.dtype), tensor.device
+
+
+Where = Literal["argument", "state", "tensor", "gradient", "call", "constant"]
+
+
+class Source(NamedTuple):
+    """An input of a captured plan.
+
+    In a trace `which` is the number of an argument; the tensor that is state; the number of an argument or the tensor
+    whose gradient it is; the numbers of a call and of the tensor that it makes; the buffer of a constant. Once it is
+    captured, arguments and state are tensors with a number: the arguments first, then those from outside.
+    """
+
+    kind: Where
+    which: Any
+
+
+class Output(NamedTuple):
+    """A tensor that a replay computes."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    requires_grad: bool
+    is_leaf: bool
+
+
+class Recipe(NamedTuple):
+    """How a replay makes a tensor of the result.
+
+    `which` is the number of an output, or of a tensor from outside; a view is the `steps` from there.
+    """
+
+    kind: Literal["made", "given"]
+    which: int
+    steps: tuple[Any, ...] | None = None
+    detached: bool = False
+    obstacle: str = ""
