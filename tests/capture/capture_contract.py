@@ -89,5 +89,3 @@ def check(program: Callable[[Run], None], traces: int, tolerance: float = 2e-6) 
         function, counts = run.functions[0]
         assert counts[0] == traces == len(function.reasons()), function.reasons()
     return function
-
-

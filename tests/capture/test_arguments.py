@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from capture_contract import Run, array, check
 
 import rulegrad as rg
 from rulegrad import Tensor, nn
 from rulegrad.errors import CaptureError
-from capture_contract import Run, array, check
 
 
 class Pair(NamedTuple):
@@ -36,7 +36,9 @@ class Frozen:
 
 def test_trees_of_arguments_and_results_whose_values_are_kept() -> None:
     def program(run: Run) -> None:
-        f = run.jit(lambda d, p, *, k: {"s": d["a"] @ p[0], "t": (p[0] * 2, [d["a"], None]), "k": Pair(k.second, k.first)})
+        f = run.jit(
+            lambda d, p, *, k: {"s": d["a"] @ p[0], "t": (p[0] * 2, [d["a"], None]), "k": Pair(k.second, k.first)}
+        )
         for seed in range(4):
             a, b, c, d = (Tensor(array(3, 3, seed=10 * seed + j)) for j in range(4))
             out = f({"a": a}, [b], k=Pair(c, d))
@@ -48,7 +50,12 @@ def test_trees_of_arguments_and_results_whose_values_are_kept() -> None:
 
 def test_dataclasses() -> None:
     def program(run: Run) -> None:
-        f = run.jit(lambda batch, frozen: (Batch(batch.x * frozen.scale, batch.names, {"n": batch.more["n"] + 1}), Frozen(frozen.x - 1)))
+        f = run.jit(
+            lambda batch, frozen: (
+                Batch(batch.x * frozen.scale, batch.names, {"n": batch.more["n"] + 1}),
+                Frozen(frozen.x - 1),
+            )
+        )
         for seed in range(3):
             batch = Batch(Tensor(array(2, seed=seed)), ("a", "b"), {"n": Tensor([seed])})
             out, frozen = f(batch, Frozen(Tensor(array(4, seed=seed))))
@@ -74,6 +81,7 @@ class Mode(enum.Enum):
     DOWN = 2
 
 
+@pytest.mark.filterwarnings("ignore:jit")
 def test_static_values_are_part_of_the_key() -> None:
     def program(run: Run) -> None:
         f = run.jit(lambda x, n: x * (n.value if isinstance(n, Mode) else 10 if n is None else n))
@@ -88,7 +96,12 @@ def test_slices_arrays_and_texts_are_static() -> None:
     def program(run: Run) -> None:
         f = run.jit(lambda x, s, a, t: x[s] + Tensor(a) if t == "add" else x[s])
         x = Tensor(array(4))
-        for s, a, t in [(slice(0, 2), [1, 2], "add"), (slice(0, 2), [1, 2], "no"), (slice(0, 2), [1, 3], "add"), (slice(2), [1, 3], "no")]:
+        for s, a, t in [
+            (slice(0, 2), [1, 2], "add"),
+            (slice(0, 2), [1, 2], "no"),
+            (slice(0, 2), [1, 3], "add"),
+            (slice(2), [1, 3], "no"),
+        ]:
             for _ in range(2):
                 run.see(f(x, s, np.array(a, "float32"), t))
 
@@ -156,7 +169,12 @@ def test_lazy_constant_and_viewed_arguments() -> None:
         f = run.jit(lambda a, b: a * b + 1)
         base = Tensor(array(4, 3))
         lazy = base[1] * 2
-        for a, b in [(base[0], lazy), (Tensor.ones(3), base[2]), (Tensor.zeros(3), Tensor.ones(3)), (base.T[:, 0], base[3])]:
+        for a, b in [
+            (base[0], lazy),
+            (Tensor.ones(3), base[2]),
+            (Tensor.zeros(3), Tensor.ones(3)),
+            (base.T[:, 0], base[3]),
+        ]:
             run.see(f(a, b))
         run.see(base, lazy)
 
@@ -171,7 +189,9 @@ def test_a_view_of_what_the_function_changes_is_an_error() -> None:
         return row + 1
 
     f = rg.jit(body)
-    with pytest.raises(CaptureError, match=r"changes a tensor \(test_arguments.py:\d+\) of which an argument is a view"):
+    with pytest.raises(
+        CaptureError, match=r"changes a tensor \(test_arguments.py:\d+\) of which an argument is a view"
+    ):
         f(cache[0])
     np.testing.assert_array_equal(cache.numpy(), array(3, 2))
     f(Tensor([1.0, 2.0]))
@@ -230,6 +250,7 @@ def test_results_fed_back() -> None:
 
 def test_results_that_are_views() -> None:
     """Of arguments, of state, of each other: an update of one is one of all, as in an eager call."""
+
     def program(run: Run) -> None:
         state = Tensor(array(2, 3)).realize()
 

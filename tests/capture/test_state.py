@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from capture_contract import Run, array, check
 
 import rulegrad as rg
-from capture_contract import Run, array, check
 from rulegrad import Tensor, nn
 from rulegrad.compile import forget_kernels
 from rulegrad.errors import CaptureError
@@ -187,7 +187,9 @@ def test_what_is_replaced() -> None:
         run.see(f(x))
 
     reasons = check(program, traces=6).reasons()
-    assert [name in reason for name, reason in zip(["box['w']", "items[0]", "thing.w", "cell", "_shared"], reasons[1:])] == [True] * 5
+    assert [
+        name in reason for name, reason in zip(["box['w']", "items[0]", "thing.w", "cell", "_shared"], reasons[1:])
+    ] == [True] * 5
 
 
 def test_an_object_on_the_way_is_replaced() -> None:
@@ -337,6 +339,7 @@ def test_a_container_among_the_arguments_that_is_changed() -> None:
 
 def test_an_argument_that_is_captured_too() -> None:
     """Where the function can find an argument otherwise, both ways are told apart."""
+
     def program(run: Run) -> None:
         w = Tensor([1.0])
         f = run.jit(lambda x: x * 10 + w)
@@ -492,7 +495,9 @@ def test_values_cannot_be_asked_for() -> None:
         lambda x: x.to("c"),
         lambda x: x[x > 0],
     ):
-        with pytest.raises(CaptureError, match=r"the value of a tensor is asked for \(test_state.py:\d+\).*use where|Use where"):
+        with pytest.raises(
+            CaptureError, match=r"the value of a tensor is asked for \(test_state.py:\d+\).*use where|Use where"
+        ):
             rg.jit(body)(Tensor([1.0, 2.0]))
     assert rg.jit(lambda x: x * Tensor([2.0, 3.0]).sum().item())(Tensor([1.0])).item() == 5.0
 

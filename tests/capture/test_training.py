@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from capture_contract import Run, array, check
 
 import rulegrad as rg
-from capture_contract import Run, array, check
 from rulegrad import Tensor, nn, optim
 from rulegrad.errors import CaptureError, GradientError
-from rulegrad.nn import functional as F  # noqa: N812
+from rulegrad.nn import functional as F
 from rulegrad.optim import lr_scheduler
 from rulegrad.runtime.memory_table import live
 from rulegrad.tensor.core import _leaf_of_buffer, pending_leaves
@@ -46,7 +46,10 @@ OPTIMIZERS: dict[str, tuple[Make, int]] = {
     "rmsprop": (lambda p: optim.RMSprop(p, lr=0.02, momentum=0.5), 2),
     "lamb": (lambda p: optim.LAMB(p, lr=0.02), 2),
     "muon": (lambda p: optim.Muon(p, lr=0.02), 2),
-    "groups": (lambda p: (lambda q: optim.Adam([{"params": q[:2]}, {"params": q[2:], "lr": 0.1}], lr=0.01))(list(p)), 2),
+    "groups": (
+        lambda p: (lambda q: optim.Adam([{"params": q[:2]}, {"params": q[2:], "lr": 0.1}], lr=0.01))(list(p)),
+        2,
+    ),
 }
 
 

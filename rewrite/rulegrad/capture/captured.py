@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import rulegrad.compile
 from rulegrad.capture.paths import Paths
 from rulegrad.capture.sources import Kind, Output, Recipe, Source, kind_of
 from rulegrad.compile import kernels
+from rulegrad.compile.plans import Plan
+from rulegrad.compile.realize import is_free
 from rulegrad.errors import CaptureError, GradientError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
@@ -25,15 +26,15 @@ from rulegrad.tensor.storage import upload
 from rulegrad.tensor.tensor import Tensor
 from rulegrad.tensor.trees import Rebuild, flatten
 
+
 class Part(NamedTuple):
     """The computation of the outputs that are on one device."""
 
-    plan: Any
-    device: str
+    plan: Plan
     sources: tuple[Source, ...]
     graphs: tuple[UOp, ...]
     outputs: tuple[int, ...]
-    may_take: tuple[int, ...]  # inputs that outputs replace
+    own: dict[int, int | None]  # inputs that are replaced, and the places of the graphs that replace them
 
 
 class Write(NamedTuple):
@@ -162,7 +163,7 @@ class Captured:
     def _run(self, part: Part, tensors: list[Any], called: Sequence[list[Any]], made: list[Any]) -> None:
         buffers = [_bound(source, tensors, called) for source in part.sources]
         let_go = []
-        for place in part.may_take:
+        for place in part.own:
             kind, which = part.sources[place]
             tensor = tensors[which].grad if kind == "gradient" else tensors[which]
             # A gradient is another tensor afterwards: this one may be somebody's.
@@ -170,7 +171,10 @@ class Captured:
                 tensor._history = None
                 let_go.append((tensor, place))
         try:
-            found = rulegrad.compile.run_plan(part.plan, part.device, buffers, part.graphs, part.may_take)
+            taken = tuple([k for k in part.plan.takeable if k in part.own and is_free(buffers, k)])
+            outputs = part.plan.schedule.outputs
+            own = tuple([(outputs[new], k) for k in taken if (new := part.own[k]) is not None])
+            found = part.plan.launch(buffers, part.graphs, taken, own)
         except BaseException:
             for tensor, place in let_go:
                 _take_back(tensor, buffers[place])

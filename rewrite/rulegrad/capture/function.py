@@ -20,6 +20,7 @@ from rulegrad.engine import watching
 from rulegrad.support import forks
 from rulegrad.support.places import shown, user_place
 from rulegrad.tensor import capturing
+from rulegrad.tensor.aliasing import release
 from rulegrad.tensor.gradient_mode import gradients_enabled
 from rulegrad.tensor.realize import needs_buffer, realize_all
 from rulegrad.tensor.tensor import Tensor
@@ -70,7 +71,8 @@ class JitFunction(Generic[P, R]):
                 if not why:
                     result: R = one.replay(tensors)
                     return result
-            return self._trace(args, kwargs, key, tensors, roots, why)
+            traced: R = self._trace(args, kwargs, key, tensors, roots, why)
+            return traced
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -90,11 +92,12 @@ class JitFunction(Generic[P, R]):
 
     # ---- tracing ----
 
-    def _trace(
-        self, args: Any, kwargs: Any, key: Hashable, tensors: list[Any], roots: Sequence[Any], why: str
-    ) -> Any:
+    def _trace(self, args: Any, kwargs: Any, key: Hashable, tensors: list[Any], roots: Sequence[Any], why: str) -> Any:
         self._tell(why)
         walk = Walk(roots)
+        for _, tensor in walk.tensors:
+            if tensor._view is not None and tensor._view.is_alone():
+                release(tensor)  # a view of nobody else's is state of its own
         trace = Trace(tensors)
         with trace:
             box = [self._function(*args, **kwargs)]

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import rulegrad.compile
 from rulegrad.capture.captured import Call, Captured, Guards, Part, Write
 from rulegrad.capture.paths import Paths, Walk
 from rulegrad.capture.sources import Output, Recipe, Source, kind_of
 from rulegrad.capture.tracing import Trace
 from rulegrad.compile import kernels
+from rulegrad.compile.realize import find_plan
 from rulegrad.errors import CaptureError
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor.aliasing import leave, release, renew
@@ -64,12 +64,15 @@ class Outcome:
             link = tensor._view
         if link is None or link.base is None or tensor._leaf:
             return Recipe("made", self._output(tensor))
-        base, steps, detached = link.base, link.steps, link.detached
+        base: Any = link.base
+        steps, detached = link.steps, link.detached
+        obstacle = link.obstacle
         while base._view is not None and base._view.base is not None:
-            base, steps, detached = base._view.base, base._view.steps + steps, detached or base._view.detached
+            link = base._view
+            base, steps, detached = link.base, link.steps + steps, detached or link.detached
         if self.trace.is_inside(base):
-            return Recipe("made", self._output(base), steps, detached, link.obstacle)
-        return Recipe("given", self.number(base), steps, detached, link.obstacle)
+            return Recipe("made", self._output(base), steps, detached, obstacle)
+        return Recipe("given", self.number(base), steps, detached, obstacle)
 
     def _gradients(self) -> list[Write]:
         found = []
@@ -102,7 +105,6 @@ class Outcome:
         holds.update(id(leaf._view.base) for leaf in own.values() if leaf._view is not None)
         alive = [tensor for tensor in (reference() for reference in self.trace.inside.values()) if tensor is not None]
         count = 0
-        tensor = leaf = None
         del own
         for tensor in alive:
             # The list, the loop and the argument have it, too.
@@ -140,24 +142,29 @@ class Outcome:
             place for place, output in enumerate(outputs) if output.device == device and self.made[place].size
         )
         graphs = [self.made[place]._uop for place in numbers]
-        plan, inputs = rulegrad.compile.plan_of(graphs, device)
-        sources = tuple(self._source(number) for number in inputs)
-        replaced = {write.tensor for write in self.writes} - set(range(len(self.arguments)))
-        gone = {write.tensor for write in self.gradients}
-        may_take = tuple(
-            place
-            for place, (kind, which) in enumerate(sources)
-            if (kind == "tensor" and which in replaced) or (kind == "gradient" and which in gone)
-        )
-        return Part(plan, device, sources, tuple(graphs), numbers, may_take)
+        plan, buffers = find_plan(graphs, device)
+        sources = tuple(self._source(buffer.id) for buffer in buffers)
+        # What each input may give its memory to: arguments are somebody else's.
+        heirs = {("tensor", write.tensor): write.output for write in self.writes if write.tensor >= len(self.arguments)}
+        heirs.update({("gradient", write.tensor): write.output for write in self.gradients})
+        places = {output: place for place, output in enumerate(numbers)}
+        own = {
+            place: None if heirs[source] is None else places.get(heirs[source])
+            for place, source in enumerate(sources)
+            if source in heirs
+        }
+        return Part(plan, sources, tuple(graphs), numbers, own)
 
     def _source(self, number: int) -> Source:
         named = self.trace.named.get(number)
         if named is None:
-            if number < self.trace.first:
+            owner = Buffer.numbered(number)._owner
+            if owner is not None:  # of a leaf that is a view: the same values under another number
+                return self._source(owner.id)
+            if number not in self.trace.constants:
                 raise CaptureError(
-                    "jit: the function uses a graph that was built outside on values that no tensor holds any more; keep "
-                    "the tensors that it was built on, or build it inside"
+                    "jit: the function uses a graph that was built outside on values that no tensor holds any more; "
+                    "keep the tensors that it was built on, or build it inside"
                 )
             return Source("constant", Buffer.numbered(number))
         kind, which = named

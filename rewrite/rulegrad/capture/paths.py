@@ -1,7 +1,7 @@
 """Where a function finds what it was not given: a walk over its closure, globals, defaults, and the objects in them.
 
-A path is a list of steps from the function, or from an object among the arguments. A replay takes the steps again: where
-one leads to another tensor or another number than in the trace, the function is traced again.
+A path is a list of steps from the function, or from an object among the arguments. A replay takes the steps again:
+where one leads to another tensor or another number than in the trace, the function is traced again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rulegrad.tensor.core import TensorCore
 
 _MOST = 20_000  # objects that are looked into
 _PLAIN: Final = (bool, int, float, str, type(None))
-_OPAQUE: Final = (str, bytes, int, float, complex, type(None), np.ndarray, np.generic, types.BuiltinFunctionType, UOp, Buffer)
+_OPAQUE: Final = (*_PLAIN, bytes, complex, np.ndarray, np.generic, types.BuiltinFunctionType, UOp, Buffer)
 _GONE: Final = object()  # what a step leads to that can no longer be taken
 
 
@@ -118,8 +118,9 @@ class Walk:
 
     def _keep_named(self) -> None:
         """Of the values only those whose names the code has: that of the functions, and of the methods they name."""
-        names = {name for one in self._items.values() if isinstance(one, types.FunctionType) for name in names_in(one.__code__)}
-        names |= {"forward", "__call__", "__getitem__", "__iter__", "__enter__", "__exit__"}
+        functions = [one for one in self._items.values() if isinstance(one, types.FunctionType)]
+        names = frozenset(("forward", "__call__", "__getitem__", "__iter__", "__enter__", "__exit__"))
+        names = names.union(*(names_in(function.__code__) for function in functions))
         waiting = [part for kind in {type(one) for one in self._items.values()} for part in _methods(kind)]
         while called := [its for name, its in waiting if name in names]:
             waiting = [(name, its) for name, its in waiting if name not in names]
@@ -239,8 +240,8 @@ class Paths:
         self._values = [(new[place], type(value), value, walk.name(place)) for place, value in walk.values]
         self._objects = [(new[place], _reference(item), walk.name(place)) for place, item in walk.objects]
         self._joins = [(new[other], new[first], walk.name(other)) for other, first in joins]
-        kept = {place: walk.item(place) for place in used}
-        self._keys = [(new[place], _keys(item), walk.name(place)) for place, item in kept.items() if _is_container(item)]
+        containers = [(place, item) for place in used if _is_container(item := walk.item(place))]
+        self._keys = [(new[place], _keys(item), walk.name(place)) for place, item in containers]
 
     def change(self, roots: Sequence[Any]) -> str:
         """The first thing that is not as it was, as a sentence; "" where there is none."""

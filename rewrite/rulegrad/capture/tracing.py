@@ -103,7 +103,7 @@ class Trace:
         self.values: dict[tuple[int, str], tuple[Any, str, Any]] = {}
         self.calls: list[Callable[[], Any]] = []
         self.called: list[list[TensorCore]] = []
-        self.first = Buffer((), "int32", "numpy").id  # buffers from here on were made inside
+        self.constants: set[int] = set()  # numbers of buffers that were made inside, of values on the host
         self._held: list[Any] = []
         self.before: dict[int, _Before] = {}
         self._grads_before: dict[int, Any] = {}
@@ -165,8 +165,8 @@ class Trace:
             self._keep_grad(tensor)
             if value is not None and not tensor._leaf:
                 raise CaptureError(
-                    f"jit: backward{_place()} inside a captured function reaches a tensor that was computed outside from "
-                    "tensors with gradients; call backward outside, or pass tensor.detach()"
+                    f"jit: backward{_place()} inside a captured function reaches a tensor that was computed outside "
+                    "from tensors with gradients; call backward outside, or pass tensor.detach()"
                 )
             self.grads_written[id(tensor)] = tensor
             return
@@ -256,6 +256,10 @@ class Trace:
     def is_known(self, uop: UOp) -> bool:
         """Whether a graph depends on nothing that a replay may find changed."""
         return not any(node.op == "BUFFER" and node.attrs["id"] in self.named for node in uop.toposort())
+
+    def uploaded(self, number: int) -> None:
+        """A buffer was made of values on the host."""
+        self.constants.add(number)
 
     def noticed(self, owner: Any, name: str, value: Any) -> None:
         """`owner.name` decides what is traced."""

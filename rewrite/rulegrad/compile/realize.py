@@ -73,7 +73,7 @@ def realize(uops: Sequence[UOp], holders: Holders | None = None, device: str | N
         return plan.launch(buffers, uops)
     holders.let_go()
     try:
-        taken = tuple([number for number in plan.takeable if _is_free(buffers, number)])
+        taken = tuple([number for number in plan.takeable if is_free(buffers, number)])
         return plan.launch(buffers, uops, taken)
     except BaseException:
         holders.take_back([buffer for buffer in buffers if buffer.is_allocated or not buffer.nbytes])
@@ -101,7 +101,7 @@ def find_plan(uops: Sequence[UOp], device: str | None = None) -> Found:
     return Found(way.plan, [buffers[place] for place in way.inputs])
 
 
-def _is_free(buffers: list[Buffer], number: int) -> bool:
+def is_free(buffers: list[Buffer], number: int) -> bool:
     """Whether nobody but the list has the buffer, and the memory is its own."""
     # The second reference is the argument's.
     return sys.getrefcount(buffers[number]) == 2 and buffers[number].owns_memory

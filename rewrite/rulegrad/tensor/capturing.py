@@ -26,6 +26,10 @@ class Trace(Protocol):
         """The tensors of `make()` as inputs that are made anew before each replay."""
         ...
 
+    def uploaded(self, number: int) -> None:
+        """The buffer of this number was made of values on the host, which are constants of the trace."""
+        ...
+
     def noticed(self, owner: Any, name: str, value: Any) -> None:
         """`owner.name` was read: a replay needs it to be the same."""
         ...

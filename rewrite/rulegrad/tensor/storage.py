@@ -11,6 +11,7 @@ from rulegrad.ir.dtype import ALL, DType, as_dtype, complex64, float32
 from rulegrad.ir.limits import integer_bounds
 from rulegrad.runtime.buffer import Buffer, as_bools
 from rulegrad.runtime.devices import canonical
+from rulegrad.tensor import capturing
 from rulegrad.tensor.capsules import read
 
 if TYPE_CHECKING:
@@ -142,4 +143,6 @@ def upload(array: Array, device: str) -> Buffer:
     """A new buffer on `device` ("" for the default device) with the values of `array`."""
     buffer = Buffer(array.shape, as_dtype(array.dtype), device or None)
     buffer.copy_in(as_bools(array) if array.dtype == bool else array)
+    if capturing.current.trace is not None:
+        capturing.current.trace.uploaded(buffer.id)
     return buffer

@@ -63,7 +63,7 @@ def _maker_of_dataclass(kind: type, parts: dict[str, Rebuild]) -> Rebuild:
     """Makes dataclasses without `__init__`: its checks were made once."""
 
     def rebuild(found: Sequence[Any]) -> Any:
-        new = object.__new__(kind)
+        new: Any = object.__new__(kind)
         for name, part in parts.items():
             object.__setattr__(new, name, part(found))
         return new
@@ -120,21 +120,21 @@ def _unusual(tree: Any, tensors: list[Any], objects: list[Any]) -> Hashable:
     if isinstance(tree, np.ndarray):
         if tree.nbytes > _LARGE or tree.dtype.hasobject:
             raise CaptureError(
-                f"jit: an argument is an array of {tree.dtype} with {tree.nbytes} bytes, which would be a constant of the "
-                "captured function; pass a tensor"
+                f"jit: an argument is an array of {tree.dtype} with {tree.nbytes} bytes, which would be a constant of "
+                "the captured function; pass a tensor"
             )
         return (kind, tree.shape, str(tree.dtype), tree.tobytes())
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
         fields = dataclasses.fields(tree)
         return (kind, *[structure(getattr(tree, field.name), tensors, objects) for field in fields])
-    if kind.__hash__ is object.__hash__ or callable(tree):
+    if getattr(kind, "__hash__", None) is object.__hash__ or callable(tree):
         objects.append(tree)
         return ("object", id(tree))
     try:
         hash(tree)
     except TypeError:
         raise CaptureError(
-            f"jit: an argument of type {kind.__name__} is neither a tensor nor hashable; pass tensors, numbers, texts, or "
-            "nested tuples, lists, dicts and dataclasses of them"
+            f"jit: an argument of type {kind.__name__} is neither a tensor nor hashable; pass tensors, numbers, texts, "
+            "or nested tuples, lists, dicts and dataclasses of them"
         ) from None
     return (kind, tree)
