@@ -173,7 +173,13 @@ class Captured:
         try:
             taken = tuple([k for k in part.plan.takeable if k in part.own and is_free(buffers, k)])
             outputs = part.plan.schedule.outputs
-            own = tuple([(outputs[new], k) for k in taken if (new := part.own[k]) is not None])
+            own = tuple(
+                [
+                    (outputs[new], k)
+                    for k in taken
+                    if (new := part.own[k]) is not None and outputs[new] >= part.plan.schedule.inputs
+                ]
+            )
             found = part.plan.launch(buffers, part.graphs, taken, own)
         except BaseException:
             for tensor, place in let_go:
