@@ -147,12 +147,8 @@ class Outcome:
         # What each input may give its memory to: arguments are somebody else's.
         heirs = {("tensor", write.tensor): write.output for write in self.writes if write.tensor >= len(self.arguments)}
         heirs.update({("gradient", write.tensor): write.output for write in self.gradients})
-        places = {output: place for place, output in enumerate(numbers)}
-        own = {
-            place: None if heirs[source] is None else places.get(heirs[source])
-            for place, source in enumerate(sources)
-            if source in heirs
-        }
+        places: dict[int | None, int] = {output: place for place, output in enumerate(numbers)}
+        own = {place: places.get(heirs[source]) for place, source in enumerate(sources) if source in heirs}
         return Part(plan, sources, tuple(graphs), numbers, own)
 
     def _source(self, number: int) -> Source:
