@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from rulegrad.capture.gradients import Product, make_product, no_gradient, pullback
 from rulegrad.capture.paths import Paths
 from rulegrad.capture.sources import Kind, Output, Recipe, Source, kind_of
 from rulegrad.compile import kernels
 from rulegrad.compile.plans import Plan
 from rulegrad.compile.realize import is_free
-from rulegrad.errors import CaptureError, GradientError
+from rulegrad.errors import CaptureError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.runtime.buffer import Buffer
-from rulegrad.tensor.aliasing import View, renew
-from rulegrad.tensor.core import TensorCore, _leaf_of_buffer
-from rulegrad.tensor.history import GradientPoint
+from rulegrad.tensor.aliasing import View, renew, settled
+from rulegrad.tensor.core import TensorCore, _leaf_of_buffer, pending_leaves
+from rulegrad.tensor.history import GradientPoint, Pullback
 from rulegrad.tensor.realize import needs_buffer, realize_all
 from rulegrad.tensor.storage import upload
 from rulegrad.tensor.tensor import Tensor
@@ -35,6 +37,9 @@ class Part(NamedTuple):
     graphs: tuple[UOp, ...]
     outputs: tuple[int, ...]
     own: dict[int, int | None]  # inputs that are replaced, and the places of the graphs that replace them
+    shared: tuple[int, ...]  # places of graphs whose results are inputs, or other results
+    inputs: tuple[UOp, ...]  # the nodes that stand for the inputs in the graphs
+    targets: tuple[int, ...]  # inputs that gradients go to
 
 
 class Write(NamedTuple):
@@ -84,6 +89,11 @@ class Captured:
         self.same = [(number, weakref.ref(arguments[number])) for number in guards.same]
         self.objects: Sequence[Any] = ()  # arguments that are told apart by identity, as far as possible weakly
         self._written = {write.tensor for write in writes}
+        computed = {number for part in parts for number in part.outputs}
+        self._empty = [number for number in range(len(outputs)) if number not in computed]  # without elements
+        replaced = {write.output for write in writes}
+        self._new = [number for number in range(len(outputs)) if number not in replaced]
+        self._products: dict[int, Product] = {}
 
     # ---- whether it can be replayed ----
 
@@ -144,24 +154,34 @@ class Captured:
         if called is None:
             called = [_call(call) for call in self.calls]
         made: list[Any] = [None] * len(self.outputs)
+        pullbacks: dict[int, Pullback] = {}
         for part in self.parts:
-            self._run(part, tensors, called, made)
-        for number, output in enumerate(self.outputs):
-            if made[number] is None:  # without elements
-                made[number] = upload(np.empty(output.shape, as_dtype(output.dtype).numpy), output.device)
+            self._run(part, tensors, called, made, pullbacks)
+        for number in self._empty:
+            output = self.outputs[number]
+            made[number] = upload(np.empty(output.shape, as_dtype(output.dtype).numpy), output.device)
         for write in self.writes:
-            _write(tensors[write.tensor], made, self.outputs, write)
-        replaced = {write.output for write in self.writes}
-        new = [
-            None if number in replaced else _result(buffer, output)
-            for number, (buffer, output) in enumerate(zip(made, self.outputs, strict=True))
-        ]
+            assert write.output is not None
+            _write(tensors[write.tensor], made[write.output])
+            if write.output in pullbacks:
+                _track(tensors[write.tensor], made[write.output], pullbacks[write.output])
+        new: list[Any] = [None] * len(made)
+        for number in self._new:
+            new[number] = _result(made[number], self.outputs[number], pullbacks.get(number))
         for write in self.gradients:
             tensors[write.tensor].grad = None if write.output is None else new[write.output]
         return self.rebuild([_cooked(recipe, new, tensors) for recipe in self.recipes])[0]
 
-    def _run(self, part: Part, tensors: list[Any], called: Sequence[list[Any]], made: list[Any]) -> None:
+    def _run(
+        self,
+        part: Part,
+        tensors: list[Any],
+        called: Sequence[list[Any]],
+        made: list[Any],
+        pullbacks: dict[int, Pullback],
+    ) -> None:
         buffers = [_bound(source, tensors, called) for source in part.sources]
+        pullbacks.update(self._pullbacks(part, tensors, buffers))
         let_go = []
         for place in part.own:
             kind, which = part.sources[place]
@@ -171,22 +191,54 @@ class Captured:
                 tensor._history = None
                 let_go.append((tensor, place))
         try:
-            taken = tuple([k for k in part.plan.takeable if k in part.own and is_free(buffers, k)])
-            outputs = part.plan.schedule.outputs
-            own = tuple(
-                [
-                    (outputs[new], k)
-                    for k in taken
-                    if (new := part.own[k]) is not None and outputs[new] >= part.plan.schedule.inputs
-                ]
-            )
-            found = part.plan.launch(buffers, part.graphs, taken, own)
+            found = part.plan.launch(buffers, part.graphs, *_taken(part, buffers))
         except BaseException:
             for tensor, place in let_go:
                 _take_back(tensor, buffers[place])
             raise
+        for place in part.shared:
+            found[place] = found[place].alias()
         for number, buffer in zip(part.outputs, found, strict=True):
             made[number] = buffer
+
+    def _pullbacks(self, part: Part, tensors: list[Any], buffers: list[Buffer]) -> Iterator[tuple[int, Pullback]]:
+        """The ways of gradients from this part's outputs back to what it reads."""
+        wanted = [
+            (place, number)
+            for place, number in enumerate(part.outputs)
+            if self.outputs[number].requires_grad and not self.outputs[number].is_leaf
+        ]
+        if not wanted:
+            return
+        targets = [part.sources[place].which for place in part.targets]
+        operands: dict[int, Any] | None = None
+        for place, number in wanted:
+            if self.outputs[number].is_root or not self._written.isdisjoint(targets):
+                yield number, no_gradient
+                continue
+            if operands is None:
+                operands = {k: _same(tensors[which]) for k, which in zip(part.targets, targets, strict=True)}
+            yield number, pullback(partial(self._product, part, place, number), buffers, operands)
+
+    def _product(self, part: Part, place: int, number: int) -> Product:
+        if number not in self._products:
+            self._products[number] = make_product(part.graphs[place], part.inputs, part.targets)
+        return self._products[number]
+
+
+def _taken(part: Part, buffers: list[Buffer]) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
+    """The inputs whose memory is used, and the results that are put into that of the input that they replace."""
+    taken = tuple([place for place in part.plan.takeable if place in part.own and is_free(buffers, place)])
+    schedule = part.plan.schedule
+    pairs = [(schedule.outputs[new], place) for place in taken if (new := part.own[place]) is not None]
+    return taken, tuple([pair for pair in pairs if pair[0] >= schedule.inputs])
+
+
+def _same(tensor: Any) -> Any:
+    """The tensor as it is now, to where gradients go on."""
+    same = tensor._new(tensor._uop, tensor._history, tensor._device)
+    same._requires_grad = True
+    return same
 
 
 def _call(call: Call) -> list[Any]:
@@ -203,14 +255,19 @@ def _call(call: Call) -> list[Any]:
 def _bound(source: Source, tensors: list[Any], called: Sequence[list[Any]]) -> Buffer:
     """The buffer of an input, which is computed now if it waits."""
     kind, which = source
-    if kind == "constant":
+    if kind == "tensor":
+        tensor = tensors[which]
+    elif kind == "constant":
         constant: Buffer = which
         return constant
-    if kind == "call":
-        tensor = called[which[0]][which[1]]
     else:
-        tensor = tensors[which].grad if kind == "gradient" else tensors[which]
-    if tensor._view is not None:
+        tensor = tensors[which].grad if kind == "gradient" else called[which[0]][which[1]]
+    if tensor._view is None:
+        history = tensor._history
+        buffer: Any = history.buffer if type(history) is GradientPoint else history
+        if type(buffer) is Buffer and buffer._uop is tensor._uop:
+            return buffer
+    else:
         renew(tensor)
     if needs_buffer(tensor):
         realize_all([tensor])
@@ -226,46 +283,35 @@ def _take_back(tensor: Any, buffer: Buffer) -> None:
             tensor._history = buffer
 
 
-def _write(tensor: Any, made: list[Any], outputs: Sequence[Output], write: Write) -> None:
-    """Let a tensor from outside stand for an output."""
-    assert write.output is not None
-    output, buffer = outputs[write.output], made[write.output]
+def _write(tensor: Any, buffer: Buffer) -> None:
+    """Let a tensor from outside stand for the contents of a buffer, which no other tensor has."""
     tensor._changes += 1
     tensor._gradient_of = ()
+    tensor._device = buffer.device
     if tensor._leaf:
         if tensor._uop.op == "BUFFER":
             _leaf_of_buffer.pop(tensor._uop.attrs["id"], None)
-        tensor._settle(buffer)
-        return
-    tensor._requires_grad, tensor._history = False, None
-    tensor._settle(buffer)
-    if output.requires_grad:
-        _track(tensor, buffer)
+        pending_leaves.pop(id(tensor), None)
+        tensor._own(buffer)
+        settled(tensor)
+    else:
+        tensor._uop, tensor._history, tensor._requires_grad = buffer.uop, buffer, False
 
 
-def _result(buffer: Buffer, output: Output) -> Any:
+def _result(buffer: Buffer, output: Output, way: Pullback | None) -> Any:
     """The tensor of an output."""
     new = Tensor._new(buffer.uop, buffer, buffer.device)
     if output.is_leaf:
         new.requires_grad = True
-    elif output.requires_grad:
-        _track(new, buffer)
+    elif way is not None:
+        _track(new, buffer, way)
     return new
 
 
-def _track(tensor: Any, buffer: Buffer) -> None:
-    """Let gradients of a result arrive."""
-    if any(isinstance(point, GradientPoint) for point in (tensor._history,)):
-        return
-    tensor._history = GradientPoint(buffer.uop, buffer, pullback=_no_gradient)
+def _track(tensor: Any, buffer: Buffer, way: Pullback) -> None:
+    """Let gradients of a result go on."""
+    tensor._history = GradientPoint(buffer.uop, buffer, pullback=way)
     tensor._requires_grad = True
-
-
-def _no_gradient(value: Any, gradient: Any) -> Any:
-    raise GradientError(
-        "backward: the gradient does not flow back through a captured function; call backward inside it, or compute "
-        "this tensor outside of jit"
-    )
 
 
 def _cooked(recipe: Recipe, new: list[Any], tensors: list[Any]) -> Any:

@@ -15,6 +15,7 @@ from rulegrad.capture.sources import Output, Recipe, Source, kind_of
 from rulegrad.capture.tracing import Trace
 from rulegrad.compile import kernels
 from rulegrad.compile.realize import find_plan
+from rulegrad.compile.schedule import Schedule
 from rulegrad.errors import CaptureError
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor.aliasing import leave, release, renew
@@ -119,7 +120,7 @@ class Outcome:
     def captured(self, walk: Walk, same: Sequence[int]) -> Captured:
         """What is kept; walk: over what the function could reach before the call."""
         outputs = [
-            Output(t.shape, str(t.dtype), t.device, t._requires_grad, t._leaf) for t in self.made
+            Output(t.shape, str(t.dtype), t.device, t._requires_grad, t._leaf, _is_root(t)) for t in self.made
         ]  # fmt: skip
         return Captured(
             [self._part(device, outputs) for device in dict.fromkeys(output.device for output in outputs)],
@@ -149,14 +150,23 @@ class Outcome:
         heirs.update({("gradient", write.tensor): write.output for write in self.gradients})
         places: dict[int | None, int] = {output: place for place, output in enumerate(numbers)}
         own = {place: places.get(heirs[source]) for place, source in enumerate(sources) if source in heirs}
-        return Part(plan, sources, tuple(graphs), numbers, own)
+        shared = _shared(plan.schedule)
+        nodes = [buffer.uop for buffer in buffers]
+        targets = tuple(
+            place for place, buffer in enumerate(buffers) if self._original(buffer.id) in self.trace.tracked
+        )
+        return Part(plan, sources, tuple(graphs), numbers, own, shared, tuple(nodes), targets)
+
+    def _original(self, number: int) -> int:
+        """The number of the buffer that another one is an alias of, as far as the trace knows it."""
+        while number not in self.trace.named and (owner := Buffer.numbered(number)._owner) is not None:
+            number = owner.id
+        return number
 
     def _source(self, number: int) -> Source:
+        number = self._original(number)  # of a leaf that is a view: the same values under another number
         named = self.trace.named.get(number)
         if named is None:
-            owner = Buffer.numbered(number)._owner
-            if owner is not None:  # of a leaf that is a view: the same values under another number
-                return self._source(owner.id)
             if number not in self.trace.constants:
                 raise CaptureError(
                     "jit: the function uses a graph that was built outside on values that no tensor holds any more; "
@@ -184,3 +194,18 @@ class Outcome:
             tuple((weakref.ref(owner), name, value) for owner, name, value in trace.values.values()),
             tuple(same),
         )
+
+
+def _is_root(tensor: TensorCore) -> bool:
+    return any(call.root is tensor for call in tensor._gradient_of)
+
+
+def _shared(schedule: Schedule) -> tuple[int, ...]:
+    """The outputs of a schedule that are inputs, or other outputs."""
+    seen = set(range(schedule.inputs))
+    found = []
+    for place, number in enumerate(schedule.outputs):
+        if number in seen:
+            found.append(place)
+        seen.add(number)
+    return tuple(found)

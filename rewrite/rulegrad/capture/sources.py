@@ -39,6 +39,7 @@ class Output(NamedTuple):
     device: str
     requires_grad: bool
     is_leaf: bool
+    is_root: bool  # `backward` was called on it
 
 
 class Recipe(NamedTuple):

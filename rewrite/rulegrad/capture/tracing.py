@@ -99,7 +99,7 @@ class Trace:
         self.grads_written: dict[int, TensorCore] = {}  # tensors whose `grad` was set
         self.gradient_kinds: dict[int, Kind | None] = {}  # of the gradients that there were
         self.named: dict[int, Source] = {}  # what a buffer's number stands for
-        self.nodes: dict[int, UOp] = {}  # the nodes that stand for tensors with gradients, by number
+        self.tracked: set[int] = set()  # numbers of buffers that stand for tensors with gradients
         self.values: dict[tuple[int, str], tuple[Any, str, Any]] = {}
         self.calls: list[Callable[[], Any]] = []
         self.called: list[list[TensorCore]] = []
@@ -240,7 +240,7 @@ class Trace:
         if tensor._leaf:  # nobody else has its buffer
             self.named[uop.attrs["id"]] = source
             self._held.append(Buffer.of(uop))
-            self.nodes[uop.attrs["id"]] = uop
+            self.tracked.add(uop.attrs["id"])
             return
         stand_in = Buffer.of(uop).alias()
         self._held.append(stand_in)
@@ -249,7 +249,7 @@ class Trace:
         tensor._history = stand_in
         if tensor._requires_grad:
             tensor._history = GradientPoint(stand_in.uop, stand_in, leaf=tensor)
-            self.nodes[stand_in.id] = stand_in.uop
+            self.tracked.add(stand_in.id)
 
     # ---- what the function asks of the trace ----
 
