@@ -12,7 +12,7 @@ are whole allocations, so no device needs views of memory.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import inf
@@ -79,18 +79,20 @@ def plan_memory(
         lambda number: (-sizes[number], lives[number][0]),
         lambda number: (-sizes[number], lives[number][0] - lives[number][1]),
     ]
+    bound = _bound(lives, sizes, made, len(steps))
+    by_life = sorted(ends, key=lambda number: lives[number])
     best: _Placing | None = None
     for allowed in (frozenset[tuple[int, int]](), pairs) if pairs and not own else (pairs,):
         for order in orders:
-            placing = _Placing(sizes, lives, allowed)
+            placing = _Placing(sizes, lives, allowed, best.nbytes if best is not None else inf)
             for number in taken:
                 placing.add(_Room(sizes[number], number, number), number)
-            placing.place_results(sorted(ends, key=lambda number: lives[number]), own)
+            placing.place_results(by_life, own)
             placing.place(sorted(inner, key=order))
             if best is None or placing.nbytes < best.nbytes:
                 best = placing
     assert best is not None
-    return best.plan(steps, made, _bound(lives, sizes, made, len(steps)))
+    return best.plan(steps, made, bound)
 
 
 def useful_inputs(
@@ -161,26 +163,31 @@ class _Room:
     taken: int | None = None
     ends: bool = False  # a result is in it
     occupants: list[tuple[int, int]] = field(default_factory=list)  # (first step, buffer)
+    busy: int = 0  # the steps in which one of them lives, as bits
 
 
 class _Placing:
-    """One attempt: rooms by size, and the room of each buffer."""
+    """One attempt: rooms by size, and the room of each buffer. It is given up when it takes as much as `most` bytes."""
 
-    def __init__(self, sizes: Sequence[int], lives: Sequence[_Life], pairs: _Pairs) -> None:
+    def __init__(self, sizes: Sequence[int], lives: Sequence[_Life], pairs: _Pairs, most: float = inf) -> None:
         self._sizes = sizes
         self._lives = lives
         self._pairs = pairs
+        self._most = most
         self._sources: dict[int, list[int]] = {}
         for read, written in sorted(pairs):
             self._sources.setdefault(written, []).append(read)
         self._rooms: list[_Room] = []
-        self._by_size: list[tuple[int, int]] = []  # (bytes, number of the room)
+        self._by_size: list[_Room] = []  # of one size, as they were made
+        self._rising: list[int] = []  # the sizes of these
         self._room_of: dict[int, _Room] = {}
         self.nbytes = 0  # that are allocated
 
     def add(self, room: _Room, number: int) -> None:
         """A new room, with its first buffer."""
-        insort(self._by_size, (room.nbytes, len(self._rooms)))
+        at = bisect_right(self._rising, room.nbytes)
+        self._rising.insert(at, room.nbytes)
+        self._by_size.insert(at, room)
         self._rooms.append(room)
         if room.taken is None:
             self.nbytes += room.nbytes
@@ -192,8 +199,8 @@ class _Placing:
         # what may overwrite an input goes there before others do
         for number in self._place_in(waiting, self._overwritable):
             size = self._sizes[number]
-            start, stop = bisect_left(self._by_size, (size, 0)), bisect_left(self._by_size, (size + 1, 0))
-            rooms = (self._rooms[k] for _, k in self._by_size[start : min(stop, start + _MOST_TRIED)])
+            start, stop = bisect_left(self._rising, size), bisect_right(self._rising, size)
+            rooms = self._by_size[start : min(stop, start + _MOST_TRIED)]
             found = next((room for room in rooms if room.taken is not None and self._suits(room, number)), None)
             if found is None:
                 self.add(_Room(size, number, ends=True), number)
@@ -217,15 +224,24 @@ class _Placing:
     def place(self, numbers: Sequence[int]) -> None:
         """The smallest room that is large enough and free, or a new one."""
         for number in numbers:
+            if self.nbytes >= self._most:
+                return
             room = self._overwritable(number)
             if room is None or room.nbytes < self._sizes[number] or not self._is_free(room, number):
-                start = bisect_left(self._by_size, (self._sizes[number], 0))
-                rooms = (self._rooms[k] for _, k in self._by_size[start : start + _MOST_TRIED])
-                room = next((room for room in rooms if self._is_free(room, number)), None)
+                room = self._smallest_free(number)
             if room is None:
                 self.add(_Room(self._sizes[number], number), number)
             else:
                 self._put(number, room)
+
+    def _smallest_free(self, number: int) -> _Room | None:
+        during, within = self._steps_of(number)
+        start = bisect_left(self._rising, self._sizes[number])
+        for room in self._by_size[start : start + _MOST_TRIED]:
+            # most rooms are busy in the middle of a life: that is seen at once
+            if not room.busy & during or (not room.busy & within and self._is_free(room, number)):
+                return room
+        return None
 
     def _overwritable(self, number: int) -> _Room | None:
         rooms = (self._room_of.get(source) for source in self._sources.get(number, ()))
@@ -243,6 +259,11 @@ class _Placing:
                 return False
         return True
 
+    def _steps_of(self, number: int) -> tuple[int, int]:
+        """The steps of a buffer's life as bits, the first of an input's too; and without the two at its ends."""
+        first, last = self._lives[number]
+        return (2 << (last + 1)) - (1 << (first + 1)), max(0, (1 << (last + 1)) - (2 << (first + 1)))
+
     def _may_follow(self, earlier: int, later: int) -> bool:
         """Whether one buffer ends in the step that writes the other, which may write over it."""
         return self._lives[earlier][1] == self._lives[later][0] and (earlier, later) in self._pairs
@@ -250,6 +271,7 @@ class _Placing:
     def _put(self, number: int, room: _Room, ends: bool = False) -> None:
         insort(room.occupants, (self._lives[number][0], number))
         room.ends |= ends
+        room.busy |= self._steps_of(number)[0]
         self._room_of[number] = room
 
     def plan(self, steps: Sequence[Use], made: Sequence[int], bound: int) -> MemoryPlan:
