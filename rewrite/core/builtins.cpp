@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "builtins.hpp"
+#include "substitute.hpp"
 
 namespace rulegrad {
 
@@ -388,12 +389,13 @@ bool kind_integer(const DtypeInfo& d) { return d.kind == Kind::Int || d.kind == 
 bool f_subst(Machine& m, Arguments a, uint32_t count, Value& r) {
   Node* e;
   if (!node_of(a[0], e) || count % 2 == 0) return false;
-  std::unordered_map<Node*, Node*> done;
+  std::unordered_map<Node*, Node*> by;
   auto pair = [&](const Value& from, const Value& to) {
     if (from.tag != Tag::Node) return false;
-    Node* by = m.lift(to, from.n->dtype);
-    if (by->dtype != from.n->dtype) throw RewriteError("subst changes the dtype of " + describe(from.n) + " to " + dtype_info(by->dtype).name->text);
-    done.emplace(from.n, by);
+    Node* made = m.lift(to, from.n->dtype);
+    if (made->dtype != from.n->dtype)
+      throw RewriteError("subst changes the dtype of " + describe(from.n) + " to " + dtype_info(made->dtype).name->text);
+    by.emplace(from.n, made);
     return true;
   };
   for (uint32_t k = 1; k < count; k += 2) {
@@ -406,20 +408,10 @@ bool f_subst(Machine& m, Arguments a, uint32_t count, Value& r) {
     for (uint32_t j = 0; j < from.q.size; j++)
       if (!pair(from.q.items[j], to.q.items[j])) return false;
   }
-  for (Node* n : toposort({e})) {
-    if (done.count(n)) continue;
-    m.spend(1 + n->nsrc);
-    std::vector<Node*> src(n->src, n->src + n->nsrc);
-    bool changed = false;
-    for (auto& s : src) {
-      Node* t = done.at(s);
-      changed |= t != s;
-      s = t;
-    }
-    done[n] =
-        changed ? m.keep(make_node(n->op, n->dtype, src.data(), n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0)) : n;
-  }
-  r = Value::node(done.at(e));
+  r = Value::node(substituted(m, e, [&](Node* n) -> Node* {
+    auto found = by.find(n);
+    return found == by.end() ? nullptr : found->second;
+  }));
   return true;
 }
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "builtins.hpp"
-#include "rewrite.hpp"
+#include "substitute.hpp"
 
 namespace rulegrad {
 
@@ -122,40 +122,6 @@ class Assumptions {
   std::unordered_map<Node*, Bounds> bounds_;
   bool contradictory_ = false;
 };
-
-// The graph with some nodes replaced, from the top: what is replaced is not looked into. Never recursive.
-template <typename Replace>
-Node* substituted(Machine& m, Node* root, Replace replace) {
-  std::unordered_map<Node*, Node*> done;
-  std::vector<Node*> stack{root};
-  while (!stack.empty()) {
-    Node* n = stack.back();
-    if (done.count(n)) {
-      stack.pop_back();
-      continue;
-    }
-    if (Node* by = replace(n)) {
-      done[n] = by;
-      stack.pop_back();
-      continue;
-    }
-    bool ready = true;
-    for (uint32_t k = n->nsrc; k--;)
-      if (!done.count(n->src[k])) {
-        stack.push_back(n->src[k]);
-        ready = false;
-      }
-    if (!ready) continue;
-    stack.pop_back();
-    m.spend(1 + n->nsrc);
-    std::vector<Node*> src(n->src, n->src + n->nsrc);
-    for (auto& s : src) s = done.at(s);
-    done[n] = std::equal(src.begin(), src.end(), n->src)
-                  ? n
-                  : m.keep(make_node(n->op, n->dtype, src.data(), n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0));
-  }
-  return done.at(root);
-}
 
 }  // namespace
 
