@@ -27,8 +27,10 @@ class Classes {
   std::map<Signature, uint8_t> numbers_;
 };
 
-// For each alternative whether it is admitted.
-using Admitted = std::vector<bool>;
+// For each alternative whether it is admitted, as bits.
+using Admitted = std::vector<uint64_t>;
+
+void admit(Admitted& admitted, size_t k) { admitted[k / 64] |= uint64_t(1) << (k % 64); }
 
 }  // namespace
 
@@ -55,51 +57,52 @@ void Dispatch::compile(const std::deque<OpSet>& sets, size_t op_count) {
 
 Dispatch::Table Dispatch::table(const std::deque<OpSet>& sets, const std::vector<uint32_t>& mine) {
   Table t;
+  const size_t words = mine.size() / 64 + 1;
   Classes<Admitted> kinds[4];
   for (size_t dtype = 0; dtype < 32; dtype++) {
-    Admitted admitted(mine.size());
-    for (size_t k = 0; k < mine.size(); k++) admitted[k] = alternatives[mine[k]].dtypes >> dtype & 1;
+    Admitted admitted(words);
+    for (size_t k = 0; k < mine.size(); k++)
+      if (alternatives[mine[k]].dtypes >> dtype & 1) admit(admitted, k);
     t.of_dtype[dtype] = kinds[0].number(admitted);
   }
   for (size_t position = 0; position < 3; position++) {
-    // Symbols that are in the same sets need not be looked at twice.
-    std::vector<int32_t> used;
-    for (uint32_t k : mine) {
-      int32_t set = alternatives[k].children[position];
-      if (set >= 0 && std::find(used.begin(), used.end(), set) == used.end()) used.push_back(set);
-    }
-    t.of_symbol[position].resize(symbols_ + 1);
-    std::map<std::vector<bool>, uint8_t> by_sets;
-    for (size_t symbol = 0; symbol <= symbols_; symbol++) {
-      bool missing = symbol == symbols_;
-      std::vector<bool> in(used.size());
-      for (size_t j = 0; j < used.size(); j++) in[j] = !missing && sets[size_t(used[j])][symbol];
-      auto found = by_sets.find(in);
-      if (found == by_sets.end()) {
-        Admitted admitted(mine.size());
-        for (size_t k = 0; k < mine.size(); k++) {
-          int32_t set = alternatives[mine[k]].children[position];
-          admitted[k] = set < 0 || (!missing && sets[size_t(set)][symbol]);
-        }
-        found = by_sets.emplace(in, kinds[1 + position].number(admitted)).first;
+    std::map<int32_t, Admitted> by_set;  // the alternatives that want a source of the set; -1: any
+    for (size_t k = 0; k < mine.size(); k++) admit(by_set.try_emplace(alternatives[mine[k]].children[position], words).first->second, k);
+    const Admitted always = by_set.count(-1) ? by_set[-1] : Admitted(words);
+    by_set.erase(-1);
+    Classes<Admitted>& classes = kinds[1 + position];
+    if (by_set.empty()) {
+      classes.number(always);
+    } else {
+      std::vector<uint64_t> of_symbol;
+      for (size_t symbol = 0; symbol <= symbols_; symbol++) of_symbol.insert(of_symbol.end(), always.begin(), always.end());
+      for (auto& [set, wanted] : by_set)
+        for (size_t symbol = 0; symbol < symbols_; symbol++)
+          if (sets[size_t(set)][symbol])
+            for (size_t k = 0; k < words; k++) of_symbol[symbol * words + k] |= wanted[k];
+      Admitted admitted(words);
+      for (size_t symbol = 0; symbol <= symbols_; symbol++) {
+        const uint64_t* here = of_symbol.data() + symbol * words;
+        const bool again = symbol && std::equal(here, here + words, here - words);  // most are like the one before
+        if (!again) admitted.assign(here, here + words);
+        t.of_symbol[position].push_back(again ? t.of_symbol[position].back() : classes.number(admitted));
       }
-      t.of_symbol[position][symbol] = found->second;
     }
-    t.counts[position] = uint32_t(kinds[1 + position].signatures.size());
+    t.counts[position] = uint32_t(classes.signatures.size());
   }
-  std::map<std::vector<uint32_t>, Span> shared;
+  std::map<Admitted, Span> shared;
+  Admitted both(words);
   for (auto& a : kinds[0].signatures)
     for (auto& b : kinds[1].signatures)
       for (auto& c : kinds[2].signatures)
         for (auto& d : kinds[3].signatures) {
-          std::vector<uint32_t> list;
-          for (size_t k = 0; k < mine.size(); k++)
-            if (a[k] && b[k] && c[k] && d[k]) list.push_back(mine[k]);
-          auto found = shared.find(list);
-          if (found == shared.end()) {
-            Span span{uint32_t(lists_.size()), uint32_t(lists_.size() + list.size())};
-            lists_.insert(lists_.end(), list.begin(), list.end());
-            found = shared.emplace(std::move(list), span).first;
+          for (size_t k = 0; k < words; k++) both[k] = a[k] & b[k] & c[k] & d[k];
+          auto [found, first] = shared.try_emplace(both);
+          if (first) {
+            found->second.begin = uint32_t(lists_.size());
+            for (size_t k = 0; k < mine.size(); k++)
+              if (both[k / 64] >> (k % 64) & 1) lists_.push_back(mine[k]);
+            found->second.end = uint32_t(lists_.size());
           }
           t.spans.push_back(found->second);
         }

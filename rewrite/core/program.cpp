@@ -299,13 +299,14 @@ class Decoder {
   bool more() const { return at_ < code_.size(); }
   size_t at() const { return at_; }
 
-  Instruction take() {
-    Instruction i;
+  void take(Instruction& i) {
+    i.reads.clear();
+    i.writes.clear();
+    i.target = -1;
     i.opcode = next();
     check(i.opcode >= 0 && i.opcode < I_COUNT, "an unknown instruction");
     for (const char* o = kOperands[i.opcode]; *o; o++) operand(i, *o);
     if (i.opcode == I_ITERATE || i.opcode == I_PICK || i.opcode == I_LEAST) i.reads.push_back(i.writes[0]);
-    return i;
   }
 
  private:
@@ -393,12 +394,14 @@ class Decoder {
 uint32_t validate(const Program& p, const Code& code, uint32_t inputs) {
   uint32_t used = std::min(inputs, uint32_t(kRegisters));
   std::vector<bool> starts(code.size(), false);
-  std::map<size_t, Registers> before, arriving;
+  std::vector<Registers> before(code.size());
+  std::map<size_t, Registers> arriving;
   Registers written;
   for (uint32_t k = 0; k < inputs && k < kRegisters; k++) written.set(k);
   std::vector<size_t> targets;
   bool reached = true;
   Decoder decoder(p, code);
+  Instruction i;
   while (decoder.more()) {
     size_t place = decoder.at();
     if (auto found = arriving.find(place); found != arriving.end()) {
@@ -408,7 +411,7 @@ uint32_t validate(const Program& p, const Code& code, uint32_t inputs) {
     if (!reached) written.set();  // never run
     starts[place] = true;
     before[place] = written;
-    Instruction i = decoder.take();
+    decoder.take(i);
     for (int32_t r : i.reads) check(written[size_t(r)], "a register is read before it is written");
     Registers after = written;
     for (int32_t r : i.writes) {

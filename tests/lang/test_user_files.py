@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rulegrad import UOp, config, engine, load_rules, rewrite
+from rulegrad.engine.sources import Sources
 from rulegrad.errors import ConfigError, RuleError
 
 Write = Callable[[str, str], Path]
@@ -353,3 +354,16 @@ def test_definitions_that_grow_without_end(tmp_path: Path) -> None:
     path.write_text("\n".join([*definitions, rule]), encoding="utf-8")
     with pytest.raises(RuleError, match="`d11` expands to 16,379 expressions"):
         load_rules(path)
+
+
+def test_a_file_that_is_not_read_is_known_by_when_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "mine.rules"
+    path.write_text("off algebra.zero\n")
+    sources = Sources([("mine.rules", path)], frozenset())
+    key = sources.key
+    path.write_text("off algebra.ones\n")  # as long
+    assert Sources([("mine.rules", path)], frozenset()).key != key
+    assert sources.key == key and sources.texts == [("mine.rules", "off algebra.ones\n")]
+    path.unlink()
+    with pytest.raises(RuleError, match=r"mine\.rules cannot be read"):
+        _ = Sources([("mine.rules", path)], frozenset()).key

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from rulegrad import engine
 from rulegrad._core import UOp
-from rulegrad.lang.steps import Attribute, Form
+from rulegrad.lang.step_text import Attribute, Form
 
 CHOOSES: Final = "choose_schedule"  # the pass that gives a kernel its schedule
 
@@ -46,13 +46,20 @@ def candidates(graph: UOp, target: str, kept: int = 1) -> list[Candidate]:
     return sorted(found, key=lambda one: one.cost)
 
 
+_forms: tuple[object, dict[str, Form]] = (None, {})  # and the summary that they are of
+
+
 def forms() -> dict[str, Form]:
     """How each step is written, by its first word, in the rules that are in force."""
-    found = engine.summary()["steps"]
-    return {
-        word: Form(op, text, tuple(Attribute(*attribute) for attribute in attributes))
-        for word, (op, text, attributes) in found.items()
-    }
+    global _forms
+    steps = engine.summary()["steps"]
+    if _forms[0] is not steps:
+        found = {
+            word: Form(op, text, tuple(Attribute(*attribute) for attribute in attributes))
+            for word, (op, text, attributes) in steps.items()
+        }
+        _forms = steps, found
+    return _forms[1]
 
 
 def schedule_text(steps: Sequence[UOp]) -> str:

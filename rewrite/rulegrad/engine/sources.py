@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from rulegrad import _core
 from rulegrad.config import config
@@ -91,22 +90,40 @@ def shown(path: Path) -> str:
     return str(path)
 
 
-@dataclass(slots=True)
 class Sources:
-    """The text of all rule files, and what follows from it; measured: the files of measured numbers."""
+    """The text of all rule files, and what follows from it; measured: the files of measured numbers.
 
-    texts: list[tuple[str, str]]
-    user: frozenset[str]
-    measured: frozenset[str] = frozenset()
-    _files: list[syntax.File] | None = None
-    _text_key: str = ""
+    Files that are not read yet may stand for texts: with a warm cache those of the distribution never are.
+    """
+
+    __slots__ = ("_files", "_key", "_text_key", "_texts", "measured", "user")
+
+    def __init__(
+        self, texts: Sequence[tuple[str, str | Path]], user: frozenset[str], measured: frozenset[str] = frozenset()
+    ) -> None:
+        self._texts = list(texts)
+        self.user = user
+        self.measured = measured
+        self._files: list[syntax.File] | None = None
+        self._key = self._text_key = ""
+
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """The files, as messages call them, and their texts. Raises RuleError for one that cannot be read."""
+        for number, (name, text) in enumerate(self._texts):
+            if isinstance(text, Path):
+                self._texts[number] = (name, _read(text))
+        return cast("list[tuple[str, str]]", self._texts)
 
     @property
     def key(self) -> str:
-        h = hashlib.sha256(_engine_version().encode())
-        for path, text in self.texts:
-            h.update(f"{path}\0{path in self.user}\0{text}\0".encode())
-        return h.hexdigest()
+        """Changes when a text does, or the compiler; of a file that is not read, when it was written or replaced."""
+        if not self._key:
+            h = hashlib.sha256(_engine_version().encode())
+            for name, text in self._texts:
+                h.update(f"{name}\0{name in self.user}\0{_stamp(text) if isinstance(text, Path) else text}\0".encode())
+            self._key = h.hexdigest()
+        return self._key
 
     def is_ours(self, path: str) -> bool:
         """Whether a file comes with rulegrad."""
@@ -146,17 +163,30 @@ class Sources:
 
 def read_sources() -> Sources:
     """The files as they are now. Raises RuleError for one that cannot be read."""
-    users, numbers = user_files(), measured.files()
-    texts = []
-    for path in dict.fromkeys((*our_files(), *numbers, *users)):
-        try:
-            texts.append((shown(path), path.read_text(encoding="utf-8")))
-        except UnicodeDecodeError as error:
-            line = error.object[: error.start].count(b"\n") + 1
-            raise RuleError(f"{path}:{line}: this is not UTF-8 ({error.reason}); save the file as UTF-8") from None
-        except OSError as error:
-            raise RuleError(f"the rule file {path} cannot be read: {error}") from None
+    users, numbers, ours = user_files(), measured.files(), our_files()
+    others = [path for path in dict.fromkeys((*numbers, *users)) if path not in ours]
+    texts: list[tuple[str, str | Path]] = [(shown(path), path) for path in ours]
+    texts += [(shown(path), _read(path)) for path in others]
     return Sources(texts, frozenset(map(shown, users)), frozenset(map(shown, numbers)))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise RuleError(f"{path}:{line}: this is not UTF-8 ({error.reason}); save the file as UTF-8") from None
+    except OSError as error:
+        raise RuleError(f"the rule file {path} cannot be read: {error}") from None
+
+
+def _stamp(path: Path) -> str:
+    """What changes when a file is written or another one takes its place, however soon."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise RuleError(f"the rule file {path} cannot be read: {error}") from None
+    return f"{path}\0{found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
 
 
 def without_measured(sources: Sources) -> Sources:

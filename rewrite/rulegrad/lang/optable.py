@@ -6,7 +6,8 @@ import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from rulegrad.lang.steps import Form, forms_of
+from rulegrad.lang.step_text import Form
+from rulegrad.lang.steps import forms_of
 from rulegrad.lang.syntax import (
     AttributeDeclaration,
     ClassDeclaration,

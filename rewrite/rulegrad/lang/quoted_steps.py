@@ -12,7 +12,8 @@ from rulegrad.lang.diagnostics import Diagnostic, did_you_mean
 from rulegrad.lang.lexer import Source, tokenize
 from rulegrad.lang.parser.cursor import Cursor, Problem
 from rulegrad.lang.parser.expressions import parse_steps
-from rulegrad.lang.steps import KINDS, Attribute, Form, Step, StepGroup, Steps, StepValue, StepWord
+from rulegrad.lang.step_text import KINDS, Attribute, Form
+from rulegrad.lang.steps import Step, StepGroup, Steps, StepValue, StepWord
 from rulegrad.lang.walk import expressions_in
 
 
