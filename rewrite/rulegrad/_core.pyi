@@ -111,8 +111,11 @@ class UOp:
     def ranges(self) -> list[UOp]:
         """The open RANGE nodes that this node depends on, by id."""
 
-    def toposort(self) -> list[UOp]:
-        """Every node below, sources first, this node last."""
+    def toposort(self, *ops: str) -> list[UOp]:
+        """Every node below, sources first, this node last; where ops are named, those of these ops only."""
+
+    def dtypes(self) -> set[DType]:
+        """The dtypes of the nodes below, of this node too."""
 
     def count_nodes(self) -> int:
         """Number of distinct nodes below, itself included."""

@@ -339,3 +339,12 @@ def test_constants_are_stored_as_their_dtype_stores_them(dtype: str, value: int)
     node = const(value, dtype)
     assert node.attrs["value"] == node.replace().attrs["value"] or node.attrs["value"] != node.attrs["value"]
     assert const(node.attrs["value"], dtype) == node
+
+
+def test_the_nodes_below_by_op_and_their_dtypes() -> None:
+    x, y = var(0), var(1)
+    graph = UOp("SINK", ((x + y) * x,))
+    assert graph.toposort() == [x, y, x + y, (x + y) * x, graph]
+    assert graph.toposort("MUL", "ADD") == [x + y, (x + y) * x]
+    assert graph.toposort("REDUCE") == graph.toposort("NO_SUCH_OP") == []
+    assert {str(dtype) for dtype in graph.dtypes()} == {str(x.dtype), "void"}

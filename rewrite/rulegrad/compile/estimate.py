@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
 
-_FREE = frozenset(("CAST", "BITCAST", "WHERE"))
+_FREE = frozenset(("CAST", "BITCAST", "WHERE", "LOAD", "INDEX", "STORE", "AFTER", "END", "SINK"))
 
 
 def estimate(indexed: UOp) -> tuple[int, int]:
@@ -16,7 +16,7 @@ def estimate(indexed: UOp) -> tuple[int, int]:
 
     Arithmetic on values counts once for each combination of the loops around it, a buffer counts once.
     """
-    buffers = {node.attrs["slot"]: nbytes(node.shape, node.dtype) for node in indexed.toposort() if node.op == "PARAM"}
+    buffers = {node.attrs["slot"]: nbytes(node.shape, node.dtype) for node in indexed.toposort("PARAM")}
     return sum(times for _, times in computed(indexed)), sum(buffers.values())
 
 
@@ -30,17 +30,8 @@ def computed(indexed: UOp) -> Iterator[tuple[UOp, int]]:
     for node in indexed.toposort():
         if node.op == "REDUCE":
             yield node, _trips(node.src[0])
-        elif (
-            len(node.src) in (1, 2, 3)
-            and node.dtype not in ("index", "void", "bool")
-            and node.op not in _FREE
-            and not _is_access(node)
-        ):
+        elif node.op not in _FREE and node.dtype not in ("index", "void", "bool") and len(node.src) in (1, 2, 3):
             yield node, _trips(node)
-
-
-def _is_access(node: UOp) -> bool:
-    return node.op in ("LOAD", "INDEX", "STORE", "AFTER", "END", "SINK")
 
 
 def _trips(node: UOp) -> int:

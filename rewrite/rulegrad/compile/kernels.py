@@ -19,7 +19,7 @@ from rulegrad.runtime.kernel import Kernel, TensorMap
 
 _OPERATORS = frozenset(("Unary", "Binary"))
 _COMPUTING = frozenset(("CAST", "MULACC", "CONST"))
-_MEMORY = frozenset(("PARAM", "BUFFER"))
+_MEMORY = ("PARAM", "BUFFER")
 _PLACES = frozenset(("INDEX", "AFTER"))
 _kernels: dict[tuple[UOp, str, bool, str], Kernel] = {}
 
@@ -81,8 +81,8 @@ def _compile(graphs: list[UOp], target: str, source: bool, device: str) -> list[
 
 def _require_flags(graph: UOp) -> None:
     """Raises RewriteError for a check of a tensor's indices that has no word among the flags: it would only clamp."""
-    for node in graph.toposort():
-        if node.op == "INSIDE" and node.attrs["slot"] < 0 and (node.attrs["operation"] or node.attrs["place"] >= 0):
+    for node in graph.toposort("INSIDE"):
+        if node.attrs["slot"] < 0 and (node.attrs["operation"] or node.attrs["place"] >= 0):
             raise RewriteError(
                 f"the check of the indices of `{node.attrs['operation']}` along axis {node.attrs['axis']} has no slot "
                 "for its flags in a kernel: pass number (rules/schedule/memory.rules) has to give it one"
@@ -109,13 +109,13 @@ def _kernel(graph: UOp, indexed: UOp, scheduled: UOp, program: UOp, target: str,
 
 
 def _slots(graph: UOp) -> list[int]:
-    return [node.attrs["slot"] for node in graph.toposort() if node.op == "PARAM"]
+    return [node.attrs["slot"] for node in graph.toposort("PARAM")]
 
 
 def _require_dtypes(indexed: UOp, program: UOp, target: str) -> None:
     """Raises DtypeError where the lowered kernel has values that the target cannot have."""
     known = engine.target(target).dtypes
-    missing = {n.dtype for n in program.toposort()} - known - {"void", "index"}
+    missing = program.dtypes() - known - {"void", "index"}
     if missing:
         names = ", ".join(sorted(map(str, missing)))
         raise DtypeError(
@@ -129,17 +129,16 @@ def _require_dtypes(indexed: UOp, program: UOp, target: str) -> None:
 def _require_one_dtype(program: UOp, target: str) -> None:
     """Raises RewriteError for memory that some ops take as another dtype than others: it would be two buffers."""
     known: dict[tuple[object, ...], UOp] = {}
-    for node in program.toposort():
-        if node.op in _MEMORY:
-            kind, number = ("parameter", "slot") if node.op == "PARAM" else (f"{node.attrs['space']} buffer", "id")
-            other = known.setdefault((kind, node.attrs[number], tuple(node.shape)), node)
-            if other.dtype != node.dtype:
-                takers = " and ".join(f"{n.dtype} for {', '.join(_takers(program, n))}" for n in (other, node))
-                raise RewriteError(
-                    f"the rules leave {kind} {node.attrs[number]} with two dtypes in a program for {target}: {takers}. "
-                    "An op that takes memory says `class Access` and leaves the dtypes of its sources open, so that "
-                    "storage.access (rules/lower/small_floats.rules) gives it small floats as the bits that others take"
-                )
+    for node in program.toposort(*_MEMORY):
+        kind, number = ("parameter", "slot") if node.op == "PARAM" else (f"{node.attrs['space']} buffer", "id")
+        other = known.setdefault((kind, node.attrs[number], tuple(node.shape)), node)
+        if other.dtype != node.dtype:
+            takers = " and ".join(f"{n.dtype} for {', '.join(_takers(program, n))}" for n in (other, node))
+            raise RewriteError(
+                f"the rules leave {kind} {node.attrs[number]} with two dtypes in a program for {target}: {takers}. "
+                "An op that takes memory says `class Access` and leaves the dtypes of its sources open, so that "
+                "storage.access (rules/lower/small_floats.rules) gives it small floats as the bits that others take"
+            )
 
 
 def _takers(program: UOp, memory: UOp) -> list[str]:
@@ -159,6 +158,8 @@ def _require_arithmetic(program: UOp, target: str) -> None:
     """Raises RewriteError for arithmetic on a dtype that the target only stores: it would be that of the bits."""
     facts, ops = engine.target(target), engine.summary()["ops"]
     moved = facts.dtypes - facts.computes - {"void", "index"}
+    if moved.isdisjoint(program.dtypes()):
+        return
     for node in program.toposort():
         if node.op in _COMPUTING or not _OPERATORS.isdisjoint(ops[node.op][0]):
             for dtype in (node.dtype, *(source.dtype for source in node.src)):
@@ -175,11 +176,11 @@ def launch_sizes(program: UOp) -> tuple[tuple[int, ...], tuple[int, ...]]:
     The second is () where the rules leave the size of work-groups to the device: no position in a group is asked for.
     """
     sizes: dict[str, dict[int, int]] = {"item": {}, "group": {}, "local": {}}
-    for node in program.toposort():
-        if node.op == "RANGE" and node.attrs["kind"] == "item":
-            return (node.src[0].attrs["value"],), ()  # a device without a grid does a part of the outermost loop
+    for node in program.toposort("RANGE", "SPECIAL"):
         if node.op == "SPECIAL":
             sizes[node.attrs["name"]][node.attrs["axis"]] = node.src[0].attrs["value"]
+        elif node.attrs["kind"] == "item":
+            return (node.src[0].attrs["value"],), ()  # a device without a grid does a part of the outermost loop
     if sizes["item"] and sizes["local"]:
         raise RewriteError(
             "a kernel has positions in the grid as well as in a work-group; the launch pass gives one kind"
@@ -199,7 +200,7 @@ def local_memory(program: UOp, target: str) -> int:
     step = engine.target(target).limits["local_alignment"]
     if not step:
         return 0
-    buffers = [n for n in program.toposort() if n.op == "BUFFER" and n.attrs["space"] == "local"]
+    buffers = [n for n in program.toposort("BUFFER") if n.attrs["space"] == "local"]
     sizes = [math.prod(n.shape) * as_dtype(n.dtype).itemsize for n in buffers]
     return sum(-(-size // step) * step for size in sizes)
 
@@ -211,7 +212,7 @@ def tensor_maps(program: UOp, target: str) -> tuple[TensorMap, ...]:
     """
     if not engine.target(target).limits["box_lines"]:
         return ()
-    nodes = {n.attrs["number"]: n for n in program.toposort() if n.op == "TENSOR_MAP"}
+    nodes = {n.attrs["number"]: n for n in program.toposort("TENSOR_MAP")}
     return tuple(
         TensorMap(
             node.src[0].attrs["slot"], as_dtype(node.dtype).itemsize, tuple(node.src[0].shape),
@@ -244,19 +245,18 @@ def render(program: UOp, target: str, name: str, slots: int) -> str:
         for text, dtype in [by_slot.get(k, (f"unused{k}", unused))]
     )
     signature = facts.templates.get("separator", ", ").join([signature, *maps])
-    nodes = program.toposort()
     # what matrix instructions are called by, each defined once
-    texts = dict.fromkeys(node.attrs["text"] for node in nodes if node.op == "MATRIX_MULACC")
+    texts = dict.fromkeys(node.attrs["text"] for node in program.toposort("MATRIX_MULACC"))
     definitions = "".join(f"{text}\n" for text in texts if text)
     if "shared" in facts.templates:  # a language in which the memory of a work-group is declared outside of the kernel
         definitions += "".join(
             facts.templates["shared"].format(
                 name=f"shared{node.attrs['id']}", type=facts.types[str(node.dtype)], size=math.prod(node.shape)
             )
-            for node in nodes
-            if node.op == "BUFFER" and node.attrs["space"] == "local"
+            for node in program.toposort("BUFFER")
+            if node.attrs["space"] == "local"
         )
-    of_groups = any(node.op == "SPECIAL" and node.attrs["name"] == "local" for node in nodes)
+    of_groups = any(node.attrs["name"] == "local" for node in program.toposort("SPECIAL"))
     head = "kernel_of_groups" if of_groups and "kernel_of_groups" in facts.templates else "kernel"
     prologue = facts.templates.get("prologue", "").format()
     builtins = facts.templates.get("builtins", "")
@@ -271,12 +271,10 @@ def _name(indexed: UOp, slots: int) -> str:
 
     Kernels whose graphs became equal may still take different numbers of buffers: these are part of the hash.
     """
-    nodes = indexed.toposort()
-    sizes = {
-        kind: [n.src[0].attrs["value"] for n in nodes if n.op == "RANGE" and n.attrs["kind"] == kind]
-        for kind in ("output", "reduce")
-    }
-    word = "reduce" if any(n.op == "REDUCE" for n in nodes) else "map"
+    sizes: dict[str, list[int]] = {"output": [], "reduce": []}
+    for loop in indexed.toposort("RANGE"):
+        sizes.setdefault(loop.attrs["kind"], []).append(loop.src[0].attrs["value"])
+    word = "reduce" if indexed.toposort("REDUCE") else "map"
     number = f"{indexed.key + slots & 0xFFFFFFFF:08x}"
     if len(indexed.src) > 1:
         return f"{word}_of_{len(indexed.src)}_kernels_{number}"

@@ -31,7 +31,7 @@ def use_of(step: Step) -> Use:
 def overwritable(step: Step, ending: Iterable[int], target: str | None) -> list[tuple[int, int]]:
     """Pairs (read, written) of buffers that the step's kernel may have in one place, for the `ending` ones it reads."""
     stores = stores_of(step.graph.src)
-    parameters = {node.attrs["slot"]: node for node in step.graph.toposort() if node.op == "PARAM"}
+    parameters = {node.attrs["slot"]: node for node in step.graph.toposort("PARAM")}
     call = engine.program(target).call
     found = []
     for number in ending:
@@ -46,7 +46,7 @@ def overwriting(step: Step, pairs: Sequence[tuple[int, int]], target: str | None
     """The step with each first buffer of the pairs in the place of the second; None where nothing is left to do."""
     graph, slots = step.graph, {number: slot for slot, number in enumerate(step.buffers)}
     for read, written in pairs:
-        parameters = {node.attrs["slot"]: node for node in graph.toposort() if node.op == "PARAM"}
+        parameters = {node.attrs["slot"]: node for node in graph.toposort("PARAM")}
         graph = engine.program(target).call("moved_into", graph, parameters[slots[read]], parameters[slots[written]])
     if all(store.src[0] == store.src[1] for store in stores_of(graph.src)):
         return None  # a copy of a buffer to itself

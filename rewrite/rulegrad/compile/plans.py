@@ -144,9 +144,8 @@ def make_plan(schedule: Schedule, graph: UOp, device: str, target: str) -> Plan:
     device: "" for a plan that is only looked at.
     """
     sizes = [0] * schedule.inputs + [rounded(nbytes(shape, dtype)) for shape, dtype in schedule.made]
-    for node in graph.toposort():
-        if node.op == "PARAM":
-            sizes[node.attrs["slot"]] = rounded(nbytes(node.shape, node.dtype))
+    for node in graph.toposort("PARAM"):
+        sizes[node.attrs["slot"]] = rounded(nbytes(node.shape, node.dtype))
     last = {number: place for place, step in enumerate(schedule.steps) for number in step.buffers}
     pairs: set[tuple[int, int]] = set()
     for place, step in enumerate(schedule.steps):

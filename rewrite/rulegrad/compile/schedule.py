@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,11 +65,10 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
     numbers: dict[UOp, int] = {}
     made: list[tuple[tuple[int, ...], str]] = []
     steps: list[Step] = []
-    nodes = graph.toposort()
-    grouped = {part for node in nodes if node.op in _JOINED for part in node.src}
-    for node in nodes:
-        _require_real(node)
-    stores = [node for node in nodes if _is_kernel(node, grouped)]
+    _require_real(graph)
+    kernels = graph.toposort("STORE", *_JOINED)
+    grouped = {part for node in kernels if node.op in _JOINED for part in node.src}
+    stores = [node for node in kernels if node not in grouped]
     for node, (kernel, slots) in zip(stores, _numbered(stores, target), strict=True):
         for slot in slots:
             if slot.op == "BUFFER" and slot not in numbers:
@@ -119,11 +118,6 @@ def _passed(graph: UOp, target: str, lines: dict[UOp, str], fused: Fused | None)
     return graph, lines
 
 
-def _is_kernel(node: UOp, grouped: Collection[UOp]) -> bool:
-    """Whether a node is a kernel; grouped: the stores and groups that are parts of others."""
-    return node.op in ("STORE", *_JOINED) and node not in grouped
-
-
 def _runner(graph: UOp, target: str) -> Callable[[UOp, str, Sequence[UOp]], tuple[UOp, Information]]:
     """How passes are run on this graph: plainly, or checked as the setting `check` says."""
     if config.check == 0:
@@ -133,11 +127,14 @@ def _runner(graph: UOp, target: str) -> Callable[[UOp, str, Sequence[UOp]], tupl
     return lambda before, name, follow: checker.run(before, name, "tensor", follow)
 
 
-def _require_real(node: UOp) -> None:
+def _require_real(graph: UOp) -> None:
     """Raises DtypeError where the pass `complex_numbers` has left a complex number."""
-    if node.op not in ("BUFFER", "COMPLEX", "AFTER") and as_dtype(node.dtype).is_complex:
-        what = f"{node.op} by {node.attrs['op']}" if "op" in node.attrs else node.op
-        raise DtypeError(f"no rule computes {what} on {node.dtype}; use .real and .imag, or another operation")
+    if not any(as_dtype(dtype).is_complex for dtype in graph.dtypes()):
+        return
+    for node in graph.toposort():
+        if node.op not in ("BUFFER", "COMPLEX", "AFTER") and as_dtype(node.dtype).is_complex:
+            what = f"{node.op} by {node.attrs['op']}" if "op" in node.attrs else node.op
+            raise DtypeError(f"no rule computes {what} on {node.dtype}; use .real and .imag, or another operation")
 
 
 def _line_of(value: UOp, lines: dict[UOp, str]) -> str:

@@ -141,7 +141,7 @@ def _found(work: Sequence[_Work], device: str) -> list[UOp | None]:
 
 def left_step(program: UOp) -> UOp | None:
     """The SCHEDULED of a program with a step that no rule took."""
-    return next((node for node in program.toposort() if node.op == "SCHEDULED"), None)
+    return next(iter(program.toposort("SCHEDULED")), None)
 
 
 def _step_text(program: UOp) -> str:

@@ -105,7 +105,7 @@ class Dependencies:
 
     def __init__(self, graph: UOp) -> None:
         self._graph = graph
-        checks = [node for node in graph.toposort() if node.op == "INSIDE"]
+        checks = graph.toposort("INSIDE")
         #: of the flags; 0 where the graph checks nothing
         self.words: int = checks[0].attrs["words"] if checks else 0
         self.checks = self._of_roots("INSIDE", "place") if checks else [0] * len(graph.src)
