@@ -569,7 +569,15 @@ def test_gradients_that_do_not_flow_through() -> None:
         optimizer.zero_grad()
         with pytest.raises(GradientError, match="does not flow back through this captured function"):
             f(Tensor([1.0, 1.0])).backward()
+
+
+def test_gradients_of_functions_of_captured_results() -> None:
+    w = Tensor([1.0, 2.0], requires_grad=True)
     g = rg.jit(lambda x: x.square() * w)
-    h = g(Tensor([1.0, 1.0])) * 2
-    first = rg.value_and_grad(lambda x: (g(x) * h).sum())
-    assert first(Tensor([1.0, 3.0]))[1].tolist() == [4, 48]
+    for _ in range(2):
+        h = g(Tensor([1.0, 1.0])) * 2
+        gradient = rg.grad(lambda x, h=h: (g(x) * h).sum())(Tensor([1.0, 3.0]))
+        assert gradient.tolist() == [4, 48]
+        gradient.sum().backward()
+    assert len(g.reasons()) == 1
+    np.testing.assert_array_equal(w.grad.numpy(), [2 * 8, 2 * 48])
