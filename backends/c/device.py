@@ -122,6 +122,15 @@ class Device:
         functions = self._programs.build(kernels)
         return [_Executable(kernel, function) for kernel, function in zip(kernels, functions, strict=True)]
 
+    @property
+    def identity(self) -> str:
+        """Of the compiler and its flags: programs of another one are not used."""
+        return self._programs.identity
+
+    def kept_programs(self, kernels: Sequence[Kernel]) -> list[tuple[str, str, bytes]]:
+        """The entries of the cache on disk from which another process has these kernels."""
+        return self._programs.kept(kernels)
+
     def record(
         self, launches: Sequence[tuple[_Executable, Sequence[int]]], bound: int, offsets: Sequence[int]
     ) -> Replay:

@@ -118,7 +118,7 @@ class Programs:
         self._compiler = compiler
         self._prologue = _PROLOGUE + prologue
         self._run = run  # the address of the function that shares work among threads
-        self._identity = f"{_FORMAT}|{compiler.identity}|{compiler.flags()}"
+        self.identity = f"{_FORMAT}|{compiler.identity}|{compiler.flags()}"
         self._units: dict[str, ctypes.CDLL] = {}  # by key
         self._functions: dict[str, Function] = {}  # by text
         self._lock = forks.lock()
@@ -136,6 +136,16 @@ class Programs:
             if missing:
                 self._make(missing)
             return [self._functions[text] for text in texts]
+
+    def kept(self, kernels: Sequence[Kernel]) -> list[tuple[str, str, bytes]]:
+        """The entries of the cache on disk that have kernels: kind, key and bytes."""
+        found: dict[tuple[str, str], bytes] = {}
+        for key in (self._key(text_of(kernel)) for kernel in kernels):
+            unit = shared().get("c kernel", key)
+            code = None if unit is None else shared().get("c program", unit.decode())
+            if unit is not None and code is not None:
+                found["c kernel", key], found["c program", unit.decode()] = unit, code
+        return [(*key, value) for key, value in found.items()]
 
     def _load_kept(self, text: str, kernel: Kernel) -> bool:
         """Loads the kernel from the shared object on disk that has it, if there is one."""
@@ -189,7 +199,7 @@ class Programs:
         return library
 
     def _key(self, text: str) -> str:
-        return hashlib.sha256(f"{self._identity}\0{self._prologue}\0{text}".encode()).hexdigest()
+        return hashlib.sha256(f"{self.identity}\0{self._prologue}\0{text}".encode()).hexdigest()
 
 
 def load(code: bytes) -> Any:

@@ -40,6 +40,7 @@ class Part(NamedTuple):
     shared: tuple[int, ...]  # places of graphs whose results are inputs, or other results
     inputs: tuple[UOp, ...]  # the nodes that stand for the inputs in the graphs
     targets: tuple[int, ...]  # inputs that gradients go to
+    prepared: tuple[tuple[int, ...], ...] | None = None  # of a file: the inputs that can be taken together
 
 
 class Write(NamedTuple):
@@ -79,13 +80,14 @@ class Captured:
         writes: Sequence[Write],
         gradients: Sequence[Write],
         calls: Sequence[Call],
-        arguments: Sequence[TensorCore],
+        arguments: Sequence[Any],
         outside: Sequence[TensorCore],
         guards: Guards,
     ) -> None:
         self.parts, self.outputs, self.recipes, self.rebuild = parts, outputs, recipes, rebuild
         self.writes, self.gradients, self.calls, self.guards = writes, gradients, calls, guards
         self.outside = [weakref.ref(tensor) for tensor in outside]
+        self.arguments = len(arguments)
         self.same = [(number, weakref.ref(arguments[number])) for number in guards.same]
         self.objects: Sequence[Any] = ()  # arguments that are told apart by identity, as far as possible weakly
         self._written = {write.tensor for write in writes}
@@ -229,9 +231,16 @@ class Captured:
 def _taken(part: Part, buffers: list[Buffer]) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
     """The inputs whose memory is used, and the results that are put into that of the input that they replace."""
     taken = tuple([place for place in part.plan.takeable if place in part.own and is_free(buffers, place)])
+    if part.prepared is not None and taken not in part.prepared:
+        taken = max((known for known in part.prepared if set(known) <= set(taken)), key=len)
+    return taken, pairs_of(part, taken)
+
+
+def pairs_of(part: Part, taken: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """The results that are put into the memory of the inputs that they replace, where these are taken."""
     schedule = part.plan.schedule
     pairs = [(schedule.outputs[new], place) for place in taken if (new := part.own[place]) is not None]
-    return taken, tuple([pair for pair in pairs if pair[0] >= schedule.inputs])
+    return tuple([pair for pair in pairs if pair[0] >= schedule.inputs])
 
 
 def _same(tensor: Any) -> Any:

@@ -9,14 +9,18 @@ import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
 from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
 
+from rulegrad.capture import files
 from rulegrad.capture.captured import Captured
 from rulegrad.capture.outcome import Outcome
 from rulegrad.capture.paths import Walk
 from rulegrad.capture.tracing import Trace
+from rulegrad.compile import kernels
 from rulegrad.config import config
 from rulegrad.engine import watching
+from rulegrad.errors import CaptureError
 from rulegrad.support import forks
 from rulegrad.support.places import shown, user_place
 from rulegrad.tensor import capturing
@@ -90,6 +94,44 @@ class JitFunction(Generic[P, R]):
         """
         return list(self._reasons)
 
+    def save(self, path: str | Path) -> None:
+        """Write what was captured to a file, with its kernels, for `load` in another process.
+
+        State is named by its path from the closure and the globals of the function. The file is code, as a module is.
+        Raises CaptureError for what cannot be saved (functions of the user's in `each_call`, modules as arguments), and
+        where nothing was captured; FileError.
+
+        >>> double = rg.jit(lambda x: x * 2)
+        >>> _ = double(Tensor([1.0]))
+        >>> import tempfile
+        >>> path = tempfile.mkdtemp() + "/double.captured"
+        >>> double.save(path)
+        >>> again = rg.jit(double.__wrapped__)
+        >>> again.load(path)
+        >>> again(Tensor([4.0])).item(), again.reasons()
+        (8.0, [])
+        """
+        with self._lock:
+            kept = [(key, one) for key, several in self._captured.items() for one in several]
+            kept = [(key, one) for key, one in kept if one.guards.generation == kernels.generation]
+            if not kept:
+                raise CaptureError(f"save: {self._name} has no captures; call it first")
+            files.save(path, self._name, kept, self._function)
+
+    def load(self, path: str | Path) -> None:
+        """Take the captures of a file: calls of their structures are not traced, and no kernel is compiled.
+
+        The state has to be there, with the shapes, dtypes and devices that it had. Raises CaptureError, which names the
+        difference, for a file of another version, other rules, another device, compiler or code; FileError.
+        """
+        with self._lock:
+            for key, one in files.load(path, self._name, self._function):
+                self._keep(key, one, ())
+
+    @property
+    def _name(self) -> str:
+        return getattr(self._function, "__qualname__", repr(self._function))
+
     # ---- tracing ----
 
     def _trace(self, args: Any, kwargs: Any, key: Hashable, tensors: list[Any], roots: Sequence[Any], why: str) -> Any:
@@ -154,14 +196,13 @@ class JitFunction(Generic[P, R]):
         self._traces += 1
         self._reasons.append(why)
         del self._reasons[:-_MOST_REASONS]
-        name = getattr(self._function, "__qualname__", repr(self._function))
         if config.debug >= 1:
             place = shown(user_place())
-            print(f"rulegrad: jit traces {name}{f', for {place}' if place else ''}: {why}", file=sys.stderr)
+            print(f"rulegrad: jit traces {self._name}{f', for {place}' if place else ''}: {why}", file=sys.stderr)
         if self._traces == _MANY:
             warnings.warn(
-                f"jit: {name} was traced {_MANY} times, the last time because: {why}. Each trace costs more than a "
-                "call without jit; .reasons() lists them all",
+                f"jit: {self._name} was traced {_MANY} times, the last time because: {why}. Each trace costs more than "
+                "a call without jit; .reasons() lists them all",
                 RuntimeWarning,
                 stacklevel=_levels_to_user(),
             )

@@ -136,6 +136,10 @@ class Walk:
         step = self.steps[place]
         return step.take in (_cell, _global) or (step.take in _NAMING and step.key in names and step.key != "_training")
 
+    def items(self) -> list[tuple[int, Any]]:
+        """What was looked into, by the steps that lead to it."""
+        return list(self._items.items())
+
     def item(self, place: int) -> Any:
         """The object that a step leads to, if it was looked into."""
         return self._items.get(place)

@@ -95,6 +95,21 @@ class Plan:
                 found = self._prepared[taken, own] = _prepare(self, taken, own)
         return found
 
+    def variants(self) -> list[Prepared]:
+        """What was prepared so far."""
+        return list(self._prepared.values())
+
+    def built(self) -> Plan:
+        """A plan that was read from a file, with what was prepared of it: its kernels as the device has them."""
+        made: dict[_Variant, Prepared] = {}
+        for key, variant in self._prepared.items():
+            executables = executables_of([launch.kernel for launch in variant.launches], self.device)
+            pairs = zip(variant.launches, executables, strict=True)
+            launches = tuple(replace(launch, executable=executable) for launch, executable in pairs)
+            recorded = _record(self, variant.memory, launches, variant.blocks, variant.checks_indices)
+            made[key] = replace(variant, launches=launches, recorded=recorded)
+        return replace(self, _prepared=made)
+
     def memory(self, taken: Sequence[int] = (), own: _Pairs = ()) -> MemoryPlan:
         """Where each buffer lies, as `prepared` has it."""
         schedule = self.schedule

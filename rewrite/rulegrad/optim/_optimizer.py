@@ -36,6 +36,24 @@ class _Cohort:
     shared: dict[str, Tensor]
 
 
+@dataclass(frozen=True)
+class _Uploads:
+    """Called, it uploads the numbers of a group. Weak: a captured step keeps what it calls."""
+
+    optimizer: weakref.ref[Optimizer]
+    group: int
+
+    def __call__(self) -> Tensor:
+        optimizer = self.optimizer()
+        assert optimizer is not None, "a captured step is replayed only as long as its state is there"
+        return optimizer._upload(self.group)
+
+    @property
+    def saved(self) -> tuple[str, Optimizer | None, int]:
+        """How a file of a captured step names it."""
+        return ("optimizer", self.optimizer(), self.group)
+
+
 class Optimizer(Walked):
     """Groups of parameters with their options, in `param_groups` as in PyTorch, and the step that moves them.
 
@@ -219,9 +237,11 @@ class Optimizer(Walked):
     def _uploaded_numbers(self, k: int) -> Numbers:
         """The numbers of a group in one buffer, which is made anew only where one of them changed."""
         numbers = self._numbers(self.param_groups[k])
-        optimizer = weakref.ref(self)  # a captured function keeps what it calls
-        uploaded = each_call(lambda: _alive(optimizer)._upload(k))
+        uploaded = each_call(self._uploads(k))
         return {name: uploaded[place] for place, name in enumerate(numbers)}
+
+    def _uploads(self, k: int) -> _Uploads:
+        return _Uploads(weakref.ref(self), k)
 
     def _upload(self, k: int) -> Tensor:
         group = self.param_groups[k]
@@ -360,12 +380,6 @@ class Optimizer(Walked):
     def _change(self, number: int, value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:
         """The new value of a parameter; the state is in `_kept`."""
         raise NotImplementedError
-
-
-def _alive(reference: weakref.ref[Optimizer]) -> Optimizer:
-    optimizer = reference()
-    assert optimizer is not None, "a captured step is replayed only as long as its state is there"
-    return optimizer
 
 
 def with_decay(value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:

@@ -100,6 +100,9 @@ class Device(Protocol):
     # of an array of bytes as a handle that keeps the array, and `memory_of(handle, nbytes) -> array | None`, the memory
     # as bytes, after all earlier launches. None says that just this memory cannot be shared; it is copied then.
 
+    # A device may also have `identity: str`, of its compiler, which files of captured functions name, and
+    # `kept_programs(kernels)`, entries of the cache on disk (kind, key, bytes) from which another process has them.
+
     # A device may also have `launches_wait: bool`. Where it is True, a launch returns when it has ended.
 
     # A device may also have `record(launches, bound, offsets) -> Program`: launches, each an executable and the numbers

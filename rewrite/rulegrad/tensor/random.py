@@ -7,6 +7,7 @@ buffer and not constants of the graph, so every training step has the same graph
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,16 +44,30 @@ def manual_seed(seed: int = 0) -> None:
     default_generator.manual_seed(seed)
 
 
+@dataclass(frozen=True)
+class Draw:
+    """Called, it reserves random numbers: how many were drawn before them, and the seed, as a tensor."""
+
+    count: int
+    device: str
+    source: Generator = default_generator
+
+    def __call__(self) -> Tensor:
+        from rulegrad.tensor.tensor import Tensor  # late: Tensor is written with these functions
+
+        buffer = upload(np.array(self.source.draw(self.count), dtype=np.uint64), self.device)
+        return Tensor._new(buffer.uop, buffer, buffer.device)
+
+    @property
+    def saved(self) -> tuple[str, int, str] | None:
+        """How a file names it: None where the numbers come from a generator of the user's."""
+        return ("random", self.count, self.device) if self.source is default_generator else None
+
+
 def _random_bits(cls: type[Tensor], count: int, device: str | None, generator: Generator | None) -> Tensor:
     """`count` times 64 random bits, as uint64, from the default generator unless another is given."""
     places = counted(cls, count, device, "random").cast("uint64")
-    device, source = places.device, generator or default_generator
-
-    def drawn() -> Tensor:
-        buffer = upload(np.array(source.draw(count), dtype=np.uint64), device)
-        return cls._new(buffer.uop, buffer, buffer.device)
-
-    state = each_call(drawn)
+    state = each_call(Draw(count, places.device, generator or default_generator))
     counters = places + state[0]
     key = state[1].expand(count)
     return counters._result(UOp("THREEFRY", (counters.uop, key.uop)), key)

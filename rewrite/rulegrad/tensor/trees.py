@@ -16,8 +16,10 @@ Rebuild = Callable[[Sequence[Any]], Any]
 _LARGE = 1 << 16  # bytes of an array that is no constant of a program any more
 
 
-def flatten(tree: Any) -> tuple[list[Any], Rebuild]:
+def flatten(tree: Any, wanted: type = TensorCore) -> tuple[list[Any], Rebuild]:
     """The tensors of a tree in order, and a function that puts others in their places. What is no tensor stays.
+
+    wanted: a class whose objects are looked for in the place of tensors.
 
     >>> from rulegrad import Tensor
     >>> leaves, rebuild = flatten({"a": Tensor([1]), "b": (Tensor([2]), "text")})
@@ -27,7 +29,7 @@ def flatten(tree: Any) -> tuple[list[Any], Rebuild]:
     leaves: list[Any] = []
 
     def outline(item: Any) -> Rebuild:
-        if isinstance(item, TensorCore):
+        if isinstance(item, wanted):
             place = len(leaves)
             leaves.append(item)
             return lambda found: found[place]
