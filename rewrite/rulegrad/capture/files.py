@@ -119,10 +119,10 @@ def load(path: str | Path, name: str, function: Any) -> list[tuple[Any, Captured
 
 def _made_by(used: Sequence[str]) -> dict[str, Any]:
     """What a file depends on, by name."""
-    import rulegrad  # late: the package loads this module
+    from rulegrad import __version__  # late: as it is now
 
     found: dict[str, Any] = {
-        "version": rulegrad.__version__,
+        "version": __version__,
         "version of Python": ".".join(map(str, sys.version_info[:2])),
         "rules": engine.loaded().sources.text_key,
         "device": list(used),
