@@ -137,7 +137,10 @@ class Device:
         """Launches on numbered buffers as one program, which runs in the engine."""
         is_short = len(launches) <= _FEW and all(executable.is_short for executable, _ in launches)
         functions = [(executable.address, numbers) for executable, numbers in launches]
-        return Replay(functions, bound, offsets, is_short)
+        shared = sum(not executable.is_short for executable, _ in launches)
+        # between launches that are shared, threads wait for the next without sleeping
+        around = (self._pool.rulegrad_begin, self._pool.rulegrad_end) if shared > 1 else ()
+        return Replay(functions, bound, offsets, is_short, *map(_address, around))
 
     def synchronize(self) -> None:
         """Nothing to do: a launch returns when it has ended."""

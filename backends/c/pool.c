@@ -8,7 +8,7 @@
 
 typedef void (*part_function)(void **buffers, long long first, long long last);
 
-enum { SPINS = 4000, MOST_THREADS = 1024, PARTS_PER_THREAD = 16, GRAIN = 64 };
+enum { SPINS = 4000, SPINS_IN_PROGRAM = 80000, MOST_THREADS = 1024, PARTS_PER_THREAD = 16, GRAIN = 64 };
 
 static struct {
   part_function function;
@@ -18,6 +18,8 @@ static struct {
 } job;
 
 static unsigned open_job, numbers;
+static unsigned begun; /* programs, whose launches follow each other */
+static int running;    /* programs that have not ended */
 static int inside, sleepers, wanted, started;
 static pthread_mutex_t launching = PTHREAD_MUTEX_INITIALIZER, sleeping = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
@@ -39,22 +41,43 @@ static void take_parts(void) {
   }
 }
 
-/* The number of an open job other than `seen`: spins for a while, then sleeps. */
-static unsigned await_job(unsigned seen) {
-  unsigned number;
-  for (int k = 0; k < SPINS; k++) {
-    number = __atomic_load_n(&open_job, __ATOMIC_SEQ_CST);
-    if (number != 0 && number != seen) return number;
-    relax();
-  }
-  pthread_mutex_lock(&sleeping);
-  __atomic_add_fetch(&sleepers, 1, __ATOMIC_SEQ_CST);
-  while ((number = __atomic_load_n(&open_job, __ATOMIC_SEQ_CST)) == 0 || number == seen)
-    pthread_cond_wait(&opened, &sleeping);
-  __atomic_sub_fetch(&sleepers, 1, __ATOMIC_SEQ_CST);
-  pthread_mutex_unlock(&sleeping);
-  return number;
+static int is_open(unsigned seen) {
+  unsigned number = __atomic_load_n(&open_job, __ATOMIC_SEQ_CST);
+  return number != 0 && number != seen;
 }
+
+/* Returns when a job other than `seen` is open: spins for a while, longer within a program, then sleeps until there is one or a program
+   begins. */
+static void await_job(unsigned seen) {
+  for (;;) {
+    for (int k = 0; k < SPINS || (k < SPINS_IN_PROGRAM && __atomic_load_n(&running, __ATOMIC_RELAXED)); k++) {
+      if (is_open(seen)) return;
+      relax();
+    }
+    pthread_mutex_lock(&sleeping);
+    __atomic_add_fetch(&sleepers, 1, __ATOMIC_SEQ_CST);
+    unsigned before = __atomic_load_n(&begun, __ATOMIC_SEQ_CST);
+    while (!is_open(seen) && __atomic_load_n(&begun, __ATOMIC_SEQ_CST) == before) pthread_cond_wait(&opened, &sleeping);
+    __atomic_sub_fetch(&sleepers, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&sleeping);
+  }
+}
+
+static void wake_sleepers(void) {
+  if (!__atomic_load_n(&sleepers, __ATOMIC_SEQ_CST)) return;
+  pthread_mutex_lock(&sleeping);
+  pthread_cond_broadcast(&opened);
+  pthread_mutex_unlock(&sleeping);
+}
+
+/* A program begins, in which several launches are shared, and ends. */
+__attribute__((visibility("default"))) void rulegrad_begin(void) {
+  __atomic_add_fetch(&running, 1, __ATOMIC_SEQ_CST);
+  __atomic_add_fetch(&begun, 1, __ATOMIC_SEQ_CST);
+  wake_sleepers();
+}
+
+__attribute__((visibility("default"))) void rulegrad_end(void) { __atomic_sub_fetch(&running, 1, __ATOMIC_SEQ_CST); }
 
 static void *work(void *index) {
   unsigned seen = 0;
@@ -77,7 +100,7 @@ static void after_fork(void) {
   pthread_mutex_init(&sleeping, 0);
   pthread_cond_init(&opened, 0);
   open_job = 0;
-  inside = sleepers = started = 0;
+  inside = sleepers = started = running = 0;
 }
 
 static void start_threads(void) {
@@ -125,11 +148,7 @@ __attribute__((visibility("default"))) void rulegrad_run(part_function function,
   job.next = 0;
   if (++numbers == 0) numbers = 1;
   __atomic_store_n(&open_job, numbers, __ATOMIC_SEQ_CST);
-  if (__atomic_load_n(&sleepers, __ATOMIC_SEQ_CST)) {
-    pthread_mutex_lock(&sleeping);
-    pthread_cond_broadcast(&opened);
-    pthread_mutex_unlock(&sleeping);
-  }
+  wake_sleepers();
   take_parts();
   __atomic_store_n(&open_job, 0, __ATOMIC_SEQ_CST);
   for (int k = 0; __atomic_load_n(&inside, __ATOMIC_SEQ_CST); k++)

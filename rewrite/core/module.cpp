@@ -7,11 +7,13 @@
 #include <chrono>
 #include <thread>
 
+#include "eager.hpp"
 #include "interpreter_lock.hpp"
 #include "named.hpp"
 #include "python_trace.hpp"
 #include "replay.hpp"
 #include "signature.hpp"
+#include "buffers.hpp"
 
 using namespace rulegrad;
 
@@ -571,6 +573,8 @@ NB_MODULE(_core, m) {
   m.def("live_nodes", &live_nodes, "Number of nodes that are alive.");
   watch_forks();
   define_replay(m);
+  define_buffers(m);
+  define_eager(m);
   m.def("table_loaded", &table_loaded);
   m.def("name_dtypes", &name_dtypes, nb::arg("dtypes"), "The objects that stand for dtypes from now on; str() of each is its name.");
   m.def("renumbered", &renumbered, nb::arg("like"), nb::arg("number"), "The BUFFER node with another number.");

@@ -136,6 +136,17 @@ Ref rebuilt(Node* n, const std::vector<Ref>& results, SideTable<uint32_t>& place
 
 PyObject* node_holder() { return PyType_FromSpec(&spec); }
 
+PyObject* uop_of(PyObject* holder) { return reinterpret_cast<Holder*>(holder)->uop; }
+
+void set_uop_of(PyObject* holder, nb::handle uop) {
+  if (set_uop(holder, uop.ptr(), nullptr) < 0) throw nb::python_error();
+}
+
+bool stands_alone(PyObject* holder) {
+  auto* h = reinterpret_cast<Holder*>(holder);
+  return !h->next && !h->previous;
+}
+
 void remember(const Handle& node, nb::handle buffer) {
   if (!reads_buffer(node.ref.n)) return;  // plans hold such nodes, whoever else does
   PyObject* reference = PyWeakref_NewRef(buffer.ptr(), nullptr);

@@ -7,6 +7,13 @@ namespace rulegrad {
 // A new reference to the type NodeHolder; null with an error set when it cannot be made.
 PyObject* node_holder();
 
+// Of an object that is a NodeHolder: its node, as Python has it, borrowed; null where it has none.
+PyObject* uop_of(PyObject* holder);
+// Gives a NodeHolder another node, a UOp. Throws Python's error.
+void set_uop_of(PyObject* holder, nb::handle uop);
+// Whether nobody else stands for its node.
+bool stands_alone(PyObject* holder);
+
 // From now on the buffer holds the value of the node, as long as both live. A node that reads no buffer is not remembered.
 void remember(const Handle& node, nb::handle buffer);
 

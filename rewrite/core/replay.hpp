@@ -16,10 +16,15 @@ namespace rulegrad {
 class Replay {
  public:
   // launches: of each the function's address, and the numbers of its buffers. offsets: the places in the arena. is_short: a run keeps the
-  // interpreter's lock, for letting go of it costs as much as the launches. Throws GraphError for a number that no buffer has.
-  Replay(const std::vector<std::pair<uintptr_t, std::vector<uint32_t>>>& launches, size_t bound, std::vector<size_t> offsets, bool is_short);
+  // interpreter's lock, for letting go of it costs as much as the launches. begin, end: addresses of functions `void f(void)` that are called
+  // around a run, or 0. Throws GraphError for a number that no buffer has.
+  Replay(const std::vector<std::pair<uintptr_t, std::vector<uint32_t>>>& launches, size_t bound, std::vector<size_t> offsets, bool is_short,
+         uintptr_t begin, uintptr_t end);
   // handles: ints, the addresses of the bound buffers. arena: an int, or None where there are no places. Throws GraphError.
   void run(nb::handle handles, nb::handle arena) const;
+  // The same on the addresses of the bound buffers, with room in the table for the places in the arena.
+  void run(std::vector<void*>& table, void* arena) const;
+  size_t bound() const { return bound_; }
   size_t size() const { return launches_.size(); }
 
  private:
@@ -27,16 +32,20 @@ class Replay {
     void (*function)(void**);
     uint32_t first, count;  // of the numbers
   };
-  void bind(nb::handle handles, nb::handle arena, void** table) const;
   void launch(void** table) const;
 
   size_t bound_;
   std::vector<size_t> offsets_;
   bool is_short_;
+  void (*begin_)();
+  void (*end_)();
   std::vector<Launch> launches_;
   std::vector<uint32_t> numbers_;
   size_t most_ = 0;  // buffers of one launch
 };
+
+// The address that an int is. Throws Python's error.
+void* address_of(PyObject* handle);
 
 void define_replay(nb::module_& m);
 

@@ -39,17 +39,12 @@ size_t buffer_id_place() {
 
 }  // namespace
 
-nb::tuple signature(const std::vector<Handle>& roots) {
+void write_signature(const std::vector<Node*>& order, const std::vector<Node*>& roots, std::string& text, std::vector<int64_t>& ids) {
   static thread_local SideTable<uint32_t> places;
   const size_t id = buffer_id_place();
   // ARGUMENT is its source under a name that is new in each call of a function's gradient
   static const int argument = find_op("ARGUMENT");
-  std::vector<Node*> nodes;
-  for (auto& h : roots) nodes.push_back(h.ref.n);
-  std::vector<Node*> order = toposort(nodes);
-  std::string text;
   text.reserve(order.size() * 48);
-  nb::list ids;
   places.begin();
   for (size_t k = 0; k < order.size(); k++) {
     Node* n = order[k];
@@ -62,11 +57,21 @@ nb::tuple signature(const std::vector<Handle>& roots) {
     put(text, attributes);
     for (uint32_t j = 0; j < n->nsrc; j++) put(text, *places.find(n->src[j]));
     for (uint32_t j = 0; j < attributes; j++) {
-      if (is_buffer && j == id) ids.append(python_of(n->attrs->items[j]));
+      if (is_buffer && j == id) ids.push_back(int64_t(n->attrs->items[j].i));
       else put_value(text, n->attrs->items[j]);
     }
   }
-  for (Node* root : nodes) put(text, *places.find(root));
+  for (Node* root : roots) put(text, *places.find(root));
+}
+
+nb::tuple signature(const std::vector<Handle>& roots) {
+  std::vector<Node*> nodes;
+  for (auto& h : roots) nodes.push_back(h.ref.n);
+  std::string text;
+  std::vector<int64_t> numbers;
+  write_signature(toposort(nodes), nodes, text, numbers);
+  nb::list ids;
+  for (int64_t number : numbers) ids.append(number);
   return nb::make_tuple(nb::bytes(text.data(), text.size()), ids);
 }
 

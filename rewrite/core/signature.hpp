@@ -4,8 +4,10 @@
 
 namespace rulegrad {
 
-// A key of the graphs, and the ids of their buffers in the order of the graph, each once. Two graphs have the same key exactly when
-// they become equal by renaming buffers. It holds in this process only: it has addresses of strings. Throws GraphError.
+// A key of the graphs with these roots, whose nodes are given in order, sources first, and the ids of their buffers in the order of the graph, each
+// once. Two graphs have the same key exactly when they become equal by renaming buffers. It holds in this process only: it has addresses of strings.
+// Throws GraphError.
+void write_signature(const std::vector<Node*>& order, const std::vector<Node*>& roots, std::string& text, std::vector<int64_t>& ids);
 nb::tuple signature(const std::vector<Handle>& roots);
 // A BUFFER node like another one, of another buffer. Throws GraphError.
 nb::object renumbered(const Handle& like, int64_t number);

@@ -1,7 +1,7 @@
 """The engine: hash-consed nodes and compiled rules (C++, rewrite/core)."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, TypedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, Protocol, TypedDict
 
 from rulegrad.ir.dtype import DType
 
@@ -265,12 +265,19 @@ class Replay:
     """
 
     def __init__(
-        self, launches: Sequence[tuple[int, Sequence[int]]], bound: int, offsets: Sequence[int], is_short: bool
+        self,
+        launches: Sequence[tuple[int, Sequence[int]]],
+        bound: int,
+        offsets: Sequence[int],
+        is_short: bool,
+        begin: int = 0,
+        end: int = 0,
     ) -> None:
         """launches: the address of each function `void launch(void **buffers)`, and the numbers of its buffers.
 
         bound: how many buffers each run is given. offsets: bytes from the arena's start to the buffers after those.
-        is_short: a run keeps the interpreter's lock. Raises GraphError for a number that no buffer has.
+        is_short: a run keeps the interpreter's lock. begin, end: addresses of functions `void f(void)` that are called
+        around a run. Raises GraphError for a number that no buffer has.
         """
 
     def run(self, handles: Sequence[int], arena: int | None) -> None:
@@ -278,6 +285,81 @@ class Replay:
 
     def __len__(self) -> int:
         """The number of launches."""
+
+class BufferBase:
+    """The fields of a buffer. When the last one lets go of it, its memory waits in the device's allocator."""
+
+    id: int
+    shape: tuple[int, ...]
+    dtype: DType
+    device: str
+    nbytes: int
+    is_lent: bool
+    checks: tuple[Any, ...]
+    made_at: tuple[str, int] | None
+    _handle: Any
+    _borrowed: bool
+    _owner: Any
+    _uop: UOp | None
+
+class Blocks:
+    """Blocks of a device's memory that wait for reuse, by size, and how many bytes are in use."""
+
+    in_use: int
+    most_in_use: int
+    waiting: int
+    most_kept: int
+
+    def __init__(self) -> None: ...
+    def take(self, nbytes: int) -> Any:
+        """A block that waits, counted as in use from now on; None where there is none of this size."""
+
+    def give(self, handle: Any, nbytes: int) -> None:
+        """A block waits that was in use."""
+
+    def count(self, nbytes: int) -> None:
+        """A block of this size is in use that did not wait."""
+
+    def oldest(self) -> Any:
+        """A block, which waits no longer, of the size of which none was given for the longest time; None for none."""
+
+def connect_buffers(buffer: type[BufferBase], numbers: Iterator[int]) -> None:
+    """The class of new buffers from now on, and their numbers."""
+
+def new_buffer(layout: Any, has_memory: bool) -> Any:
+    """A new buffer of a layout, whose line is not known. Raises OutOfMemoryError."""
+
+live_buffers: dict[int, Any]
+allocators: dict[str, Any]
+
+class Eager:
+    """The way of small computations without Python: operators, and results whose plan is known."""
+
+    LITTLE: Final[int]
+    is_off: bool  #: whether everything goes through Python, as it does at first
+
+    def __init__(self, observers: tuple[list[Any], ...]) -> None:
+        """observers: lists of those who want to see each operation and launch; while one has items, it is off."""
+
+    def connect(self, core: type[NodeHolder], tensor: type[NodeHolder]) -> None:
+        """From now on it computes with tensors of this class, whose slots are those of `core`."""
+
+    def keep(
+        self, key: bytes, program: Replay, inputs: Sequence[int], takeable: Sequence[int], layout: Any, arena: int
+    ) -> None:
+        """Graphs of this signature are computed by the program: on these of the signature's buffers, and one result.
+
+        takeable: those in whose memory the result could be. layout: the result's. arena: bytes for temporaries.
+        """
+
+    def forget(self) -> None:
+        """Lets go of all programs."""
+
+    def realize(self, tensor: NodeHolder) -> bool:
+        """Whether the tensor's values are in a buffer now; False for what has to go through Python."""
+
+def operator_of(op: str, swapped: bool, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A method for a Python operator: what needs no conversion is computed in the engine, the rest by the function."""
 
 def live_nodes() -> int:
     """Number of nodes that are alive."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -70,6 +71,25 @@ def test_every_item_is_done_once_whatever_the_number_of_threads(threads: int) ->
         for _ in range(200):
             executable([counts.handle])
     np.testing.assert_array_equal(counts.numpy(), 200)
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_launches_of_a_program_follow_each_other(threads: int) -> None:
+    """Shared launches with a short one between them; before the second half all threads have gone to sleep."""
+    device: Any = devices.get("c")
+    out, given = buffers(LARGE)
+    double, short = compile_here([scale("doubled", 2.0, LARGE), scale("negated", -1.0, 8)])
+    launches = [(double, (0, 1)), (short, (0, 0)), (double, (2, 0)), (double, (0, 2))]
+    program = device.record(launches, 2, [256])
+    arena = device.allocate(4 * LARGE + 256)
+    expected = given.numpy() * 8
+    expected[:8] *= -1
+    with config(threads=threads):
+        for run in range(100):
+            if run == 50:
+                time.sleep(0.05)
+            program.run([out.handle, given.handle], arena)
+            np.testing.assert_array_equal(out.numpy(), expected)
 
 
 def test_number_of_threads() -> None:

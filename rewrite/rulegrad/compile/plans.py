@@ -19,8 +19,9 @@ from rulegrad.compile.schedule import Schedule
 from rulegrad.ir import UOp
 from rulegrad.runtime import devices, index_checks, profile
 from rulegrad.runtime.allocator import rounded
-from rulegrad.runtime.buffer import Buffer, Layout
-from rulegrad.runtime.device import Executable, Handle, Program
+from rulegrad.runtime.buffer import LARGE, Buffer, Layout
+from rulegrad.runtime.device import Executable, Handle, Program, Replay
+from rulegrad.runtime.eager import LITTLE
 from rulegrad.runtime.index_checks import Dependencies
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.telling import tell_built, tell_graphs, tell_sources
@@ -109,6 +110,28 @@ class Plan:
             recorded = _record(self, variant.memory, launches, variant.blocks, variant.checks_indices)
             made[key] = replace(variant, launches=launches, recorded=recorded)
         return replace(self, _prepared=made)
+
+    @property
+    def is_little(self) -> bool:
+        """Whether it is one result, too small to look for memory that it could take."""
+        return len(self.schedule.outputs) == 1 and self.sizes[self.schedule.outputs[0]] <= LITTLE
+
+    def small(self) -> tuple[Replay, Layout, int] | None:
+        """The program, the result's layout and the bytes of the arena, for the engine to launch by itself.
+
+        None where that is for Python: of several results, large ones (somebody may ask which line made them), inputs
+        that are results, or where indices are checked.
+        """
+        prepared, count = self._prepared.get(((), ())), self.schedule.inputs
+        recorded = None if prepared is None else prepared.recorded
+        if prepared is None or recorded is None or not isinstance(recorded.program, Replay) or prepared.checks_indices:
+            return None
+        if len(recorded.bound) != 1 or len(self.schedule.outputs) != 1 or self.schedule.outputs[0] < count:
+            return None
+        layout = prepared.blocks[recorded.bound[0]]
+        if not isinstance(layout, Layout) or layout.nbytes >= LARGE:
+            return None
+        return recorded.program, layout, 0 if recorded.arena is None else recorded.arena.nbytes
 
     def memory(self, taken: Sequence[int] = (), own: _Pairs = ()) -> MemoryPlan:
         """Where each buffer lies, as `prepared` has it."""
@@ -261,11 +284,11 @@ def _run(device: str, prepared: Prepared, inputs: Sequence[Buffer], flags: Buffe
     for number in own:
         layout = prepared.blocks[number]
         if not isinstance(layout, int):
-            blocks[number] = Buffer.like(layout)
+            blocks[number] = Buffer.like(layout, has_memory=True)
     handles = [buffer.handle for buffer in inputs]
     last = [] if flags is None else [flags.handle]
     if recorded is not None:
-        arena = None if recorded.arena is None else Buffer.like(recorded.arena)
+        arena = None if recorded.arena is None else Buffer.like(recorded.arena, has_memory=True)
         handles += [blocks[number].handle for number in recorded.bound]  # type: ignore[union-attr]
         recorded.program.run(handles + last, None if arena is None else arena.handle)
         return blocks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from rulegrad import engine
@@ -18,6 +19,7 @@ from rulegrad.errors import DeviceError
 from rulegrad.ir import UOp
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
+from rulegrad.runtime.eager import eager, keep
 from rulegrad.runtime.kernel import Kernel
 
 
@@ -40,11 +42,13 @@ class Found(NamedTuple):
     buffers: list[Buffer]
 
 
-class _Way(NamedTuple):
+@dataclass(slots=True)
+class _Way:
     """The way from a graph to its plan: for each of the plan's inputs the place of the buffer in the signature."""
 
     plan: Plan
     inputs: tuple[int, ...]
+    is_known: bool = False  # to the engine, which needs no Python for it, or it is not for the engine
 
 
 _plans: dict[tuple[UOp, str], Plan] = {}
@@ -54,6 +58,7 @@ _ways: dict[tuple[bytes, str], _Way] = {}  # by signature: to a plan, and no pas
 def _forget() -> None:
     _plans.clear()
     _ways.clear()
+    eager.forget()
 
 
 kernels._also_forget.append(_forget)
@@ -68,16 +73,23 @@ def realize(uops: Sequence[UOp], holders: Holders | None = None, device: str | N
     """
     if not uops:
         return []
-    plan, buffers = find_plan(uops, device)
-    if holders is None or not plan.takeable:
-        return plan.launch(buffers, uops)
+    key, way, buffers = _look_up(uops, device)
+    plan = way.plan
+    if holders is None or not plan.takeable or plan.is_little:
+        results = plan.launch(buffers, uops)
+        if not way.is_known:
+            _tell_engine(key, way)
+        return results
     holders.let_go()
     try:
         taken = tuple([number for number in plan.takeable if is_free(buffers, number)])
-        return plan.launch(buffers, uops, taken)
+        results = plan.launch(buffers, uops, taken)
     except BaseException:
         holders.take_back([buffer for buffer in buffers if buffer.is_allocated or not buffer.nbytes])
         raise
+    if not taken and not way.is_known:
+        _tell_engine(key, way)
+    return results
 
 
 def find_plan(uops: Sequence[UOp], device: str | None = None) -> Found:
@@ -92,13 +104,29 @@ def find_plan(uops: Sequence[UOp], device: str | None = None) -> Found:
     >>> result.numpy()
     array([3., 8.], dtype=float32)
     """
+    _, way, buffers = _look_up(uops, device)
+    return Found(way.plan, buffers)
+
+
+def _look_up(uops: Sequence[UOp], device: str | None) -> tuple[bytes, _Way, list[Buffer]]:
+    """The signature of graphs, the way to their plan, and the plan's inputs."""
     key, ids = signature(uops)
     buffers = [Buffer.numbered(number) for number in ids]
     device = _device_of(buffers) or device or devices.default()
     way = None if watching.watchers else _ways.get((key, device))
     if way is None:
         way = _ways[key, device] = _find(list(uops), ids, device)
-    return Found(way.plan, [buffers[place] for place in way.inputs])
+    return key, way, [buffers[place] for place in way.inputs]
+
+
+def _tell_engine(key: bytes, way: _Way) -> None:
+    """Let the engine compute graphs of this signature by itself, where they are small enough."""
+    way.is_known = True
+    small = way.plan.small() if way.inputs else None
+    if small is not None:
+        program, layout, arena = small
+        takeable = [way.inputs[number] for number in way.plan.takeable]
+        keep(key, program, way.inputs, takeable, layout, arena)
 
 
 def is_free(buffers: list[Buffer], number: int) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rulegrad._core import renumbered
+from rulegrad._core import BufferBase, connect_buffers, new_buffer
 from rulegrad.errors import DeviceError, DtypeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 _next_id = itertools.count(1)
 
 
-_LARGE = 1 << 16  # bytes
+#: Bytes of a buffer that is worth to know the line of.
+LARGE = 1 << 16
 
 
 def as_bools(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -59,7 +60,7 @@ class Layout(NamedTuple):
         return Layout(one.shape, one.dtype, one.device, one.nbytes, uop)
 
 
-class Buffer:
+class Buffer(BufferBase):
     """Storage for an array of `shape` and `dtype` on a device; memory is allocated at its first use.
 
     A graph names it by its number (`buffer.uop`), which is never used again. Whoever needs the contents
@@ -72,21 +73,10 @@ class Buffer:
     array([1., 2.], dtype=float32)
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_borrowed",
-        "_handle",
-        "_owner",
-        "_uop",
-        "checks",
-        "device",
-        "dtype",
-        "id",
-        "is_lent",
-        "made_at",
-        "nbytes",
-        "shape",
-    )
+    __slots__ = ("__weakref__",)
+
+    # The fields are the engine's; beside those that are public there are
+    # _handle, the memory; _borrowed: it is somebody else's, and the handle or the owner keeps it alive; _owner.
 
     #: The checks of indices that the contents depend on, and whose end nobody has waited for.
     checks: tuple[Waiting, ...]
@@ -108,20 +98,19 @@ class Buffer:
             raise ShapeError(f"a shape has no negative sizes, but this one is {self.shape}")
         self.nbytes: int = math.prod(self.shape) * self.dtype.itemsize
         #: The user's file and line, of a buffer that is large enough to matter when memory runs out.
-        self.made_at: tuple[str, int] | None = user_place() if self.nbytes >= _LARGE else None
+        self.made_at: tuple[str, int] | None = user_place() if self.nbytes >= LARGE else None
         live[self.id] = weakref.ref(self)
 
-    @classmethod
-    def like(cls, layout: Layout) -> Buffer:
-        """A new buffer of that layout."""
-        buffer = cls.__new__(cls)
-        buffer.id = number = next(_next_id)
-        buffer._handle, buffer._borrowed, buffer.is_lent, buffer._owner = None, False, False, None
-        buffer.checks = ()
-        buffer.shape, buffer.dtype, buffer.device, buffer.nbytes, like = layout
-        buffer._uop = renumbered(like, number)
-        buffer.made_at = user_place() if buffer.nbytes >= _LARGE else None
-        live[number] = weakref.ref(buffer)
+    @staticmethod
+    def like(layout: Layout, has_memory: bool = False) -> Buffer:
+        """A new buffer of that layout; with memory, it is allocated now. Raises OutOfMemoryError."""
+        if layout.nbytes < LARGE:
+            small: Buffer = new_buffer(layout, has_memory)
+            return small
+        buffer: Buffer = new_buffer(layout, False)
+        buffer.made_at = user_place()
+        if has_memory:
+            _ = buffer.handle
         return buffer
 
     @staticmethod
@@ -214,7 +203,7 @@ class Buffer:
         memory = self._host_memory() if self._handle is not None or not self.nbytes else None
         if memory is not None:
             return np.array(function(memory.view(self.dtype.numpy).reshape(self.shape)), order="C")
-        return np.array(function(self.numpy()), order="C") if self.nbytes - nbytes <= _LARGE else None
+        return np.array(function(self.numpy()), order="C") if self.nbytes - nbytes <= LARGE else None
 
     @property
     def uop(self) -> UOp:
@@ -295,11 +284,8 @@ class Buffer:
     def __repr__(self) -> str:
         return f"Buffer(id={self.id}, shape={self.shape}, dtype={self.dtype}, device={self.device!r})"
 
-    def __del__(self) -> None:
-        # At the end of the interpreter modules are taken apart, and the process gives back its memory.
-        if live is not None:
-            live.pop(self.id, None)
-            self.release()
+
+connect_buffers(Buffer, _next_id)
 
 
 class _Kept:

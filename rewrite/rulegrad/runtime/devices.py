@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
+from rulegrad import _core
 from rulegrad.config import config
 from rulegrad.engine import load_target
 from rulegrad.errors import DeviceError
@@ -33,7 +34,7 @@ class Report:
 
 
 _open: dict[str, Device] = {}  # by canonical name
-_allocators: dict[str, Allocator] = {}
+_allocators: dict[str, Allocator] = _core.allocators  # where the engine finds them
 _canonical: dict[str, str] = {}
 _reports: dict[str, Report] = {}
 _best: str | None = None

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rulegrad import _core
 from rulegrad.support.places import shown
 
 if TYPE_CHECKING:
+    import weakref
+
     from rulegrad.runtime.allocator import Allocator
     from rulegrad.runtime.buffer import Buffer
 
 _MOST_ROWS = 10
 
-#: All buffers, by number.
-live: dict[int, weakref.ref[Buffer]] = {}
+#: All buffers, by number. A buffer that nobody holds any more takes itself out.
+live: dict[int, weakref.ref[Buffer]] = _core.live_buffers
 
 
 def live_buffers(device: str) -> list[Buffer]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from rulegrad._core import operator_of
 from rulegrad.tensor.inplace import Function, in_place
 from rulegrad.tensor.operands import defers_to, is_operand
+
+#: The op of floats that a function is, where it is no more than that.
+_OPS: Final = {"add": "ADD", "sub": "SUB", "mul": "MUL", "div": "DIV"}
 
 if TYPE_CHECKING:
     from rulegrad.tensor.operands import Operand
@@ -22,7 +26,17 @@ def operators(function: Function, reflected_name: str, symbol: str) -> tuple[Fun
     def reflected(self: Tensor, other: Operand) -> Any:
         return function(self, other, **swapped)
 
-    return forward(function, reflected_name), cast("Function", reflected), in_place(function, symbol)
+    return (
+        _native(function, forward(function, reflected_name), swapped=False),
+        _native(function, cast("Function", reflected), swapped=True),
+        in_place(function, symbol),
+    )
+
+
+def _native(function: Function, operator: Function, swapped: bool) -> Function:
+    """The operator, where the engine has one for tensors that need no conversion, of these."""
+    op = _OPS.get(function.__name__)
+    return operator if op is None else cast("Function", operator_of(op, swapped, operator))
 
 
 def forward(function: Function, reflected_name: str) -> Function:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rulegrad.errors import ShapeError
-from rulegrad.ir.dtype import bool_
+from rulegrad.ir import UOp
+from rulegrad.ir.dtype import bool_, float32, float64
+from rulegrad.runtime.source_lines import recording
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, defers_to, result_dtype
 from rulegrad.tensor.reduce import accumulation_dtype
@@ -39,6 +41,8 @@ def matrix_product(self: Tensor, right: Tensor, name: str = "matmul") -> Tensor:
             f"has {self.shape[-1]} elements and the {'second last' if right.ndim > 1 else 'only'} axis "
             f"of the second has {inner}"
         )
+    if self.ndim == right.ndim == 2 and _is_plain(self, right):
+        return self._result(_product_of_matrices(self.uop, right.uop), right)
     result = result_dtype(self, right)
     wide = accumulation_dtype(result)
     # (…, rows, 1, inner) * (…, 1, columns, inner), added up over inner; a vector has no rows or columns.
@@ -52,6 +56,25 @@ def matrix_product(self: Tensor, right: Tensor, name: str = "matmul") -> Tensor:
     if result == bool_:
         return product.any(axis=-1)
     return product.sum(axis=-1, dtype=wide).cast(result)
+
+
+def _is_plain(self: Tensor, right: Tensor) -> bool:
+    """Whether the operands need no conversion, no axis has one element or none, and nobody reads lines of nodes."""
+    dtype = self.dtype
+    if dtype is not right.dtype or dtype not in (float32, float64) or recording():
+        return False
+    return min(self.shape) > 1 and min(right.shape) > 1
+
+
+def _product_of_matrices(left: UOp, right: UOp) -> UOp:
+    """The node that the general way makes for two matrices, in a few steps."""
+    (rows, inner), columns = left.shape, right.shape[1]
+    whole = (rows, columns, inner)
+    turned = UOp("PERMUTE", (right,), order=(1, 0))
+    first = UOp("EXPAND", (UOp("RESHAPE", (left,), shape=(rows, 1, inner)),), shape=whole)
+    second = UOp("EXPAND", (UOp("RESHAPE", (turned,), shape=(1, columns, inner)),), shape=whole)
+    total = UOp("REDUCE", (UOp("MUL", (first, second)),), op="ADD", axes=(2,))
+    return UOp("RESHAPE", (total,), shape=(rows, columns))
 
 
 def matmul_operator(self: Tensor, other: Operand) -> Tensor:

@@ -11,6 +11,7 @@ import rulegrad.compile
 from rulegrad.errors import RulegradError
 from rulegrad.runtime import source_lines
 from rulegrad.runtime.buffer import Buffer
+from rulegrad.runtime.eager import eager
 from rulegrad.tensor import keeping
 from rulegrad.tensor.aliasing import prepare, renew
 from rulegrad.tensor.capturing import is_tracing
@@ -29,7 +30,7 @@ def realize_all(tensors: list[TensorCore], used_up: Sequence[TensorCore] = ()) -
     What other tensors stand for is kept too, where it is needed and costs much: not of those that are `used_up`. Inside
     a function that is being captured nothing is computed before its end.
     """
-    if is_tracing():
+    if is_tracing() or (len(tensors) == 1 and eager.realize(tensors[0])):
         return
     for tensor in tensors:
         renew(tensor)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
+from rulegrad.runtime.eager import eager
 from rulegrad.tensor import (
     advanced,
     arithmetic,
@@ -44,6 +45,7 @@ from rulegrad.tensor import (
     values,
 )
 from rulegrad.tensor.casts import conversion
+from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.inplace import in_place, with_in_place
 from rulegrad.tensor.layer_methods import LayerMethods
 from rulegrad.tensor.special_methods import SpecialMethods
@@ -568,3 +570,4 @@ class Tensor(LayerMethods):
 
 
 name_methods("Tensor", SpecialMethods, LayerMethods, Tensor)
+eager.connect(TensorCore, Tensor)

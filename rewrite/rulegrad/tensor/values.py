@@ -14,6 +14,7 @@ from rulegrad.ir import UOp
 from rulegrad.ir.dtype import ALL, as_dtype
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
+from rulegrad.runtime.eager import eager
 from rulegrad.tensor.aliasing import renew
 from rulegrad.tensor.capturing import must_compute, suspended
 from rulegrad.tensor.core import TensorCore
@@ -53,7 +54,8 @@ def realize(self: Tensor, *others: TensorCore) -> Tensor:
     >>> x.uop.op, x.realize().uop.op
     ('ADD', 'BUFFER')
     """
-    realize_all([self, *others])
+    if others or not eager.realize(self):
+        realize_all([self, *others])
     return self
 
 

@@ -1,0 +1,322 @@
+#include "eager.hpp"
+
+#include <structmember.h>
+
+#include <cmath>
+#include <optional>
+#include <unordered_map>
+
+#include "buffers.hpp"
+#include "named.hpp"
+#include "replay.hpp"
+#include "signature.hpp"
+
+namespace rulegrad {
+
+namespace {
+
+// Tensors: a class of Python's that is a NodeHolder. Its slots are read and written where they lie.
+struct Tensors {
+  PyTypeObject* type = nullptr;
+  PyObject* watched = nullptr;  // the descriptor of `_uop`; a trace puts another one over it
+  PyObject *name = nullptr, *empty = nullptr, *zero = nullptr, *nothing = nullptr;
+  Py_ssize_t history, view, changes, device, tracked, leaf, gradient_of, grad;
+};
+
+Tensors g_tensors;
+nb::object* g_observers = nullptr;  // lists of those who want to see each operation and launch: nobody, most of the time
+bool g_is_off = true;               // until the settings were looked at
+
+PyObject*& at(PyObject* owner, Py_ssize_t offset) { return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(owner) + offset); }
+
+void put(PyObject* owner, Py_ssize_t offset, PyObject* value) { Py_XSETREF(at(owner, offset), Py_NewRef(value)); }
+
+Node* node_of(PyObject* tensor) { return nb::inst_ptr<Handle>(uop_of(tensor))->ref.n; }
+
+Py_ssize_t offset_of(nb::handle type, const char* slot) {
+  nb::object member = type.attr("__dict__")[slot];
+  if (!Py_IS_TYPE(member.ptr(), &PyMemberDescr_Type)) throw GraphError(std::string("a tensor has no slot ") + slot);
+  return reinterpret_cast<PyMemberDescrObject*>(member.ptr())->d_member->offset;
+}
+
+bool nobody_watches() {
+  if (g_is_off || !g_tensors.type || _PyType_Lookup(g_tensors.type, g_tensors.name) != g_tensors.watched) return false;
+  for (nb::handle list : *g_observers)
+    if (PyList_GET_SIZE(list.ptr())) return false;
+  return true;
+}
+
+// Whether a tensor is just a value: no view, and no gradient flows to it.
+bool is_plain(PyObject* t) {
+  return Py_TYPE(t) == g_tensors.type && uop_of(t) && at(t, g_tensors.view) == Py_None && at(t, g_tensors.tracked) == Py_False;
+}
+
+bool is_common_float(uint32_t dtype) {
+  const DtypeInfo& info = dtype_info(dtype);
+  return info.kind == Kind::Float && info.bits >= 16;
+}
+
+bool same_shape(Node* a, Node* b) {
+  const Shape *x = shape_of(a), *y = shape_of(b);
+  return x == y || (x->rank == y->rank && std::equal(x->dims, x->dims + x->rank, y->dims));
+}
+
+nb::object joined(PyObject* first, PyObject* second) {
+  if (second == Py_None || second == first) return nb::borrow(first);
+  if (first == Py_None) return nb::borrow(second);
+  return nb::steal(PyTuple_Pack(2, first, second));
+}
+
+// The text of both names, or null when they are different devices.
+PyObject* common_device(PyObject* first, PyObject* second) {
+  if (first == second || !PyUnicode_GET_LENGTH(second)) return first;
+  if (!PyUnicode_GET_LENGTH(first)) return second;
+  return PyUnicode_Compare(first, second) == 0 ? first : nullptr;
+}
+
+nb::object new_tensor(Node* owned, nb::handle history, PyObject* device) {
+  const Tensors& g = g_tensors;
+  nb::object node = wrap(owned), made = nb::steal(g.type->tp_alloc(g.type, 0));
+  if (!made.is_valid()) throw nb::python_error();
+  PyObject* t = made.ptr();
+  put(t, g.history, history.ptr());
+  put(t, g.view, Py_None);
+  put(t, g.changes, g.zero);
+  put(t, g.device, device);
+  put(t, g.tracked, Py_False);
+  put(t, g.leaf, Py_False);
+  put(t, g.gradient_of, g.nothing);
+  put(t, g.grad, Py_None);
+  set_uop_of(t, node);
+  return made;
+}
+
+// A constant for a number beside a float; null for what Python has to look at.
+std::optional<Ref> number(PyObject* value, uint32_t dtype) {
+  double v;
+  if (PyFloat_CheckExact(value)) {
+    v = PyFloat_AS_DOUBLE(value);
+  } else if (PyLong_CheckExact(value)) {
+    v = PyLong_AsDouble(value);
+    if (v == -1.0 && PyErr_Occurred()) {
+      PyErr_Clear();
+      return {};
+    }
+  } else {
+    return {};
+  }
+  if (std::isnan(v)) return {};
+  return Ref(make_const(Value::number(v), dtype));
+}
+
+// `a op b` of plain tensors of one float dtype and one shape, or of such a tensor and a number; otherwise none.
+nb::object computed(uint32_t op, bool swapped, PyObject* a, PyObject* b) {
+  const Tensors& g = g_tensors;
+  if (!nobody_watches() || !is_plain(a)) return {};
+  Node* left = node_of(a);
+  if (!is_common_float(left->dtype)) return {};
+  Ref right;
+  nb::object history = nb::borrow(at(a, g.history));
+  PyObject* device = at(a, g.device);
+  if (Py_TYPE(b) == g.type) {
+    if (!is_plain(b)) return {};
+    right = Ref::share(node_of(b));
+    device = common_device(device, at(b, g.device));
+    if (!device || right.n->dtype != left->dtype || !same_shape(left, right.n)) return {};
+    history = joined(history.ptr(), at(b, g.history));
+  } else {
+    std::optional<Ref> found = number(b, left->dtype);
+    if (!found) return {};
+    right = std::move(*found);
+  }
+  Node* sources[2] = {swapped ? right.n : left, swapped ? left : right.n};
+  Ref made(build_node(op, -1, sources, 2, nullptr, 0));
+  shape_of(made.n);
+  return new_tensor(std::exchange(made.n, nullptr), history, device);
+}
+
+// ---- operators ----
+
+// A method of tensors for a Python operator. What it does not compute itself it leaves to a function.
+struct Operator {
+  PyObject_HEAD vectorcallfunc call;
+  PyObject *function, *op;
+  int number;  // -1 before the op table is loaded
+  bool swapped;
+};
+
+PyObject* operate(PyObject* self, PyObject* const* arguments, size_t flags, PyObject* names) {
+  auto* o = reinterpret_cast<Operator*>(self);
+  if (PyVectorcall_NARGS(flags) == 2 && !names && g_tensors.type) {
+    try {
+      if (o->number < 0) o->number = int(op_of(o->op));
+      nb::object found = computed(uint32_t(o->number), o->swapped, arguments[0], arguments[1]);
+      if (found.is_valid()) return found.release().ptr();
+    } catch (nb::python_error& error) {
+      error.restore();
+      return nullptr;
+    } catch (const GraphError&) {}  // the function says it in its own words
+  }
+  return PyObject_Vectorcall(o->function, arguments, flags, names);
+}
+
+PyObject* operator_get(PyObject* self, PyObject* instance, PyObject*) {
+  return instance && instance != Py_None ? PyMethod_New(self, instance) : Py_NewRef(self);
+}
+
+PyObject* operator_attribute(PyObject* self, PyObject* name) {
+  PyObject* found = PyObject_GenericGetAttr(self, name);
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  PyErr_Clear();
+  return PyObject_GetAttr(reinterpret_cast<Operator*>(self)->function, name);
+}
+
+void operator_dealloc(PyObject* self) {
+  auto* o = reinterpret_cast<Operator*>(self);
+  PyTypeObject* type = Py_TYPE(self);
+  Py_CLEAR(o->function);
+  Py_CLEAR(o->op);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyMemberDef operator_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Operator, call), READONLY, nullptr},
+    {"__wrapped__", T_OBJECT_EX, offsetof(Operator, function), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+PyType_Slot operator_slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(operator_dealloc)},    {Py_tp_members, operator_members},
+    {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},      {Py_tp_descr_get, reinterpret_cast<void*>(operator_get)},
+    {Py_tp_getattro, reinterpret_cast<void*>(operator_attribute)}, {0, nullptr},
+};
+PyType_Spec operator_spec = {"rulegrad._core.Operator", sizeof(Operator), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, operator_slots};
+
+nb::object operator_of(nb::str op, bool swapped, nb::object function) {
+  static PyObject* type = PyType_FromSpec(&operator_spec);
+  nb::object made = nb::steal(PyType_GenericAlloc(reinterpret_cast<PyTypeObject*>(type), 0));
+  if (!made.is_valid()) throw nb::python_error();
+  auto* o = reinterpret_cast<Operator*>(made.ptr());
+  o->call = operate;
+  o->function = function.release().ptr();
+  o->op = op.release().ptr();
+  o->number = -1;
+  o->swapped = swapped;
+  return made;
+}
+
+// ---- results ----
+
+// A plan of one result in memory of its own, whose launches are a program.
+struct Small {
+  nb::object holder;  // keeps the program
+  const Replay* program;
+  std::vector<uint32_t> inputs, takeable;  // places in the signature's buffers
+  BufferLayout layout;
+  int64_t arena;
+};
+
+constexpr size_t kMostKept = 1 << 14;
+constexpr int64_t kLittle = 4096;  // bytes of a result that is not worth to look for memory that it could take
+
+class Eager {
+ public:
+  explicit Eager(nb::object observers) {
+    delete g_observers;
+    g_observers = new nb::object(std::move(observers));
+  }
+
+  void connect(nb::handle core, nb::type_object type) {
+    Tensors& g = g_tensors;
+    g.history = offset_of(core, "_history"), g.view = offset_of(core, "_view"), g.changes = offset_of(core, "_changes");
+    g.device = offset_of(core, "_device"), g.tracked = offset_of(core, "_requires_grad"), g.leaf = offset_of(core, "_leaf");
+    g.gradient_of = offset_of(core, "_gradient_of"), g.grad = offset_of(core, "grad");
+    g.name = PyUnicode_InternFromString("_uop");
+    g.nothing = PyTuple_New(0);
+    g.zero = PyLong_FromLong(0);
+    g.type = reinterpret_cast<PyTypeObject*>(type.release().ptr());
+    g.watched = _PyType_Lookup(g.type, g.name);
+  }
+
+  void keep(nb::bytes key, nb::object program, std::vector<uint32_t> inputs, std::vector<uint32_t> takeable, nb::handle layout, int64_t arena) {
+    const Replay* replay = nb::cast<const Replay*>(program);
+    if (replay->bound() != inputs.size() + 1) throw GraphError("a plan of one result binds its inputs and the result");
+    if (known_.size() >= kMostKept) known_.clear();
+    known_.insert_or_assign(std::string(key.c_str(), key.size()),
+                            Small{program, replay, std::move(inputs), std::move(takeable), BufferLayout(layout), arena});
+  }
+
+  void forget() { known_.clear(); }
+
+  // Whether the tensor's values are in a buffer now; false where Python has to see to it.
+  bool realize(nb::handle tensor) {
+    const Tensors& g = g_tensors;
+    PyObject* t = tensor.ptr();
+    if (!nobody_watches() || !is_plain(t) || at(t, g.gradient_of) != g.nothing) return false;
+    Ref root = Ref::share(node_of(t));
+    if (root.n->op == known_ops.BUFFER) return true;
+    if (!root.n->nsrc || !stands_alone(t)) return false;
+    const std::vector<Node*> order = toposort({root.n});
+    for (Node* n : order) {
+      const uint8_t facts = n->facts.load(std::memory_order_relaxed);
+      if (facts & kStored || (facts & kNamed && n != root.n)) return false;
+    }
+    std::string text;
+    std::vector<int64_t> ids;
+    write_signature(order, {root.n}, text, ids);
+    auto found = known_.find(text);
+    return found != known_.end() && launch(found->second, t, root.n, ids);
+  }
+
+ private:
+  bool launch(const Small& plan, PyObject* tensor, Node* root, const std::vector<int64_t>& ids) {
+    std::vector<nb::object> inputs(ids.size());
+    for (size_t k = 0; k < ids.size(); k++) {
+      BufferBase* s = live_buffer(ids[k]);
+      if (!s || !s->handle || s->handle == Py_None || PyTuple_GET_SIZE(s->checks)) return false;
+      inputs[k] = nb::borrow(reinterpret_cast<PyObject*>(s));
+    }
+    if (plan.layout.bytes > kLittle)
+      for (uint32_t k : plan.takeable)  // the tensor's history and the list here: nobody else needs the memory
+        if (Py_REFCNT(inputs[k].ptr()) == 2) return false;
+    std::vector<void*> table;
+    for (uint32_t k : plan.inputs) table.push_back(address_of(reinterpret_cast<BufferBase*>(inputs[k].ptr())->handle));
+    nb::object made = new_buffer(plan.layout, true), device = plan.layout.device, holder = plan.holder;  // the plan may be forgotten meanwhile
+    auto* result = reinterpret_cast<BufferBase*>(made.ptr());
+    table.push_back(address_of(result->handle));
+    const Replay* program = plan.program;
+    if (const int64_t bytes = plan.arena) {
+      nb::object arena = allocated(device, bytes);
+      program->run(table, address_of(arena.ptr()));
+      give_back(device, std::move(arena), bytes);
+    } else {
+      program->run(table, nullptr);
+    }
+    PyObject* before = uop_of(tensor);
+    // the caller's reference and the UOp's: others who have the node will ask for its value
+    if (root->refs.load(std::memory_order_relaxed) > 2 || Py_REFCNT(before) > 1) remember(*nb::inst_ptr<Handle>(before), made);
+    set_uop_of(tensor, result->uop);
+    put(tensor, g_tensors.history, made.ptr());
+    put(tensor, g_tensors.device, device.ptr());
+    return true;
+  }
+
+  std::unordered_map<std::string, Small> known_;
+};
+
+}  // namespace
+
+void define_eager(nb::module_& m) {
+  auto cls = nb::class_<Eager>(m, "Eager", "The way of small computations without Python.");
+  cls.attr("LITTLE") = kLittle;
+  cls.def(nb::init<nb::object>(), nb::arg("observers"))
+      .def("connect", &Eager::connect, nb::arg("core"), nb::arg("tensor"))
+      .def("keep", &Eager::keep, nb::arg("key"), nb::arg("program"), nb::arg("inputs"), nb::arg("takeable"), nb::arg("layout"), nb::arg("arena"))
+      .def("forget", &Eager::forget)
+      .def("realize", &Eager::realize, nb::arg("tensor"))
+      .def_prop_rw("is_off", [](Eager&) { return g_is_off; }, [](Eager&, bool off) { g_is_off = off; });
+  m.def("operator_of", &operator_of, nb::arg("op"), nb::arg("swapped"), nb::arg("function"), "A method for a Python operator.");
+}
+
+}  // namespace rulegrad

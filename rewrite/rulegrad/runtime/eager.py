@@ -1,0 +1,33 @@
+"""The way of small computations without Python: the engine's, and who turns it off.
+
+Operators on tensors that need no conversion are nodes at once, and a result whose plan is known is computed by the
+plan's program. Whoever watches each operation or launch (a profile, `DEBUG=2`, a trace of passes) sees them in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from rulegrad._core import Eager, Replay
+from rulegrad.config import config, on_change
+from rulegrad.engine import watching
+from rulegrad.runtime import profile
+
+#: Bytes of a result that is not worth to look for memory that it could take.
+LITTLE = Eager.LITTLE
+eager = Eager((profile._active, watching.watchers))
+
+
+def keep(key: bytes, program: Replay, inputs: Sequence[int], takeable: Sequence[int], layout: Any, arena: int) -> None:
+    """Graphs of this signature are the engine's from now on; `Eager.keep` says what the arguments are."""
+    _follow_settings({"debug"})
+    eager.keep(key, program, inputs, takeable, layout, arena)
+
+
+def _follow_settings(names: Collection[str]) -> None:
+    if "debug" in names:
+        eager.is_off = config.debug >= 2
+
+
+on_change(_follow_settings)

@@ -1,0 +1,180 @@
+"""Small computations by the engine alone: the same results and the same nodes as by Python, and who turns it off."""
+
+from __future__ import annotations
+
+import operator
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rulegrad as rg
+from rulegrad import Tensor
+from rulegrad.compile import forget_kernels
+from rulegrad.config import config
+from rulegrad.errors import DeviceError, ShapeError
+from rulegrad.runtime import devices
+from rulegrad.runtime.buffer import Buffer
+from rulegrad.runtime.eager import eager
+from rulegrad.runtime.memory_table import live
+
+OPERATORS = (operator.add, operator.sub, operator.mul, operator.truediv)
+
+
+def vector(seed: int = 0, dtype: Any = np.float32) -> Tensor:
+    return Tensor(np.random.default_rng(seed).uniform(1, 2, 100).astype(dtype), device="c")
+
+
+def by_python(make: Callable[[], Any]) -> Any:
+    """What `make` gives where a profile looks on."""
+    with rg.profile():
+        return make()
+
+
+@pytest.fixture(autouse=True)
+def _is_on() -> None:
+    """The engine takes small computations once Python has met one."""
+    x = vector()
+    (x + 1).realize()
+    assert eager.realize(x + 1)
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int32, bool])
+def test_operators_give_the_nodes_that_python_gives(op: Any, dtype: Any) -> None:
+    x, y = vector(0, dtype), vector(1, dtype)
+    others: tuple[Any, ...] = (y, 2, 0.5, -1.5, 3.0, float("inf"), float("nan"), -float("nan"), True, x)
+    for other in others:
+        for first, second in ((x, other), (other, x)):
+            try:
+                expected = by_python(lambda a=first, b=second: op(a, b))
+            except rg.errors.DtypeError as error:
+                with pytest.raises(rg.errors.DtypeError, match=str(error)[:10]):
+                    op(first, second)
+                continue
+            found = op(first, second)
+            assert found.uop is expected.uop or found.uop == expected.uop
+            assert (found.device, found.requires_grad, found.grad) == (expected.device, False, None)
+
+
+def test_operands_that_python_has_to_look_at() -> None:
+    x = vector()
+    with pytest.raises(ShapeError, match="do not broadcast"):
+        x + Tensor(np.ones(7, np.float32), device="c")
+    with pytest.raises(DeviceError, match="the operands are on c and numpy"):
+        x + Tensor(np.ones(100, np.float32), device="numpy")
+    with pytest.raises(rg.errors.DtypeError, match="does not fit"):
+        x + 10**400
+    assert (x + Tensor(np.ones((3, 1), np.float32), device="c")).shape == (3, 100)
+    assert (x + np.ones(100)).dtype == "float64"
+    with pytest.raises(TypeError):
+        x + object()
+    w = vector().requires_grad_()
+    (w * x).sum().backward()
+    assert w.grad is not None
+    np.testing.assert_array_equal(w.grad.numpy(), x.numpy())
+
+
+def test_operators_look_like_methods() -> None:
+    x = vector()
+    assert Tensor.__add__.__name__ == "operator"
+    np.testing.assert_array_equal(x.__add__(1).numpy(), (x + 1).numpy())
+    np.testing.assert_array_equal(Tensor.__rsub__(x, 3.0).numpy(), 3 - x.numpy())
+
+
+def test_a_known_graph_needs_no_python() -> None:
+    x, y = vector(0), vector(1)
+    wanted = (x.numpy() + y.numpy()) * 0.5
+    ((x + y) * 0.5).realize()
+    for first, second in ((x, y), (y, x)):
+        made = (first + second) * 0.5
+        assert eager.realize(made)
+        assert made.uop.op == "BUFFER" and eager.realize(made)
+        np.testing.assert_array_equal(made.numpy(), wanted)
+        buffer = Buffer.of(made.uop)
+        assert (buffer.shape, buffer.dtype, buffer.device, buffer.nbytes) == ((100,), "float32", "c", 400)
+
+
+def test_what_others_want_to_see_or_to_keep_goes_through_python() -> None:
+    x = vector()
+    with rg.profile() as profile:
+        assert not eager.realize(x + 1)
+        (x + 1).realize()
+    assert len(profile.kernels) == 1
+    with config(debug=2):
+        assert eager.is_off and not eager.realize(x + 1)
+    assert not eager.is_off
+    ((x + 1) * 2).realize()
+    known = (x + 1) * 2  # pytest would hold the parts of an expression in an assertion
+    assert eager.realize(known)
+    del known
+    made = x + 1
+    assert not eager.realize(made * 2)  # `made` may be worth keeping
+    same, again = x + 1, x + 1
+    assert not eager.realize(same)
+    same.realize()
+    np.testing.assert_array_equal(again.numpy(), x.numpy() + 1)
+    w = vector().requires_grad_()
+    assert not eager.realize(w + 1) and not eager.realize(x[2:] + 1)
+
+
+def test_a_graph_that_others_hold_finds_the_result() -> None:
+    x = vector()
+    made = x + 1
+    node = made.uop
+    assert eager.realize(made)
+    later = Tensor(node)
+    later.realize()
+    assert later.uop == made.uop
+
+
+def test_memory_is_given_back() -> None:
+    x = vector()
+    allocator = devices.allocator("c")
+    ((x + 1) * 3).realize()
+    before = allocator.in_use
+    kept = [((x + 1) * 3).realize() for _ in range(10)]
+    assert allocator.in_use == before + 10 * 512 and allocator.most_in_use >= allocator.in_use
+    del kept
+    assert allocator.in_use == before
+    buffers = len(live)
+    for _ in range(1000):
+        x = x + 1
+        x.realize()
+    assert allocator.in_use <= before + 512 and len(live) <= buffers + 1
+    np.testing.assert_allclose(x.numpy(), vector().numpy() + 1000, rtol=1e-5)
+
+
+def test_forgotten_kernels_are_compiled_again() -> None:
+    x = vector()
+    forget_kernels()
+    assert not eager.realize(x + 1)
+    np.testing.assert_array_equal((x + 1).numpy(), x.numpy() + 1)
+
+
+def test_threads() -> None:
+    x, found = vector(), []
+
+    def work() -> None:
+        for _ in range(300):
+            found.append(float((x * 2 - x).realize().numpy()[0]))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    np.testing.assert_allclose(found, [float(x.numpy()[0])] * 1200, rtol=1e-6)
+
+
+def test_nothing_leaks() -> None:
+    x, y = vector(0), vector(1)
+    (x + y).realize()
+    before = [sys.getrefcount(one) for one in (None, False, (), Tensor, Buffer, x, y)]
+    for _ in range(10_000):
+        (x + y).realize()
+    after = [sys.getrefcount(one) for one in (None, False, (), Tensor, Buffer, x, y)]
+    assert max(abs(a - b) for a, b in zip(before, after, strict=True)) < 1000
