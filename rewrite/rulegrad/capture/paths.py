@@ -72,6 +72,11 @@ _NAMING: Final = (_cell, _global, _attribute, _slot)
 _STARTING: Final = (_cell, _global, _default, _keyword)
 
 
+def _is_compared(item: Any) -> bool:
+    """Whether an object is compared by identity wherever it is: modules, optimizers, functions."""
+    return callable(item) or hasattr(type(item), "_walked")
+
+
 class Walk:
     """All that can be reached from the roots: tensors, and the plain values that the code names."""
 
@@ -99,11 +104,11 @@ class Walk:
         elif isinstance(item, _PLAIN):
             if take in _NAMING:
                 self.values.append((self._step(above, take, key, name), item))
-        elif take in _NAMING and isinstance(item, (type, types.BuiltinFunctionType)):
+        elif take in (*_NAMING, _part) and isinstance(item, (type, types.BuiltinFunctionType)):
             self.objects.append((self._step(above, take, key, name), item))
         elif not isinstance(item, _OPAQUE):
             place = self._step(above, take, key, name)
-            if take in _NAMING or hasattr(type(item), "_walked"):
+            if take in _NAMING or _is_compared(item):
                 self.objects.append((place, item))
             if id(item) in self._seen:
                 self.joins.append((place, self._seen[id(item)]))
@@ -127,9 +132,7 @@ class Walk:
             names = names.union(*called)
         self.values = [(place, value) for place, value in self.values if self._is_named(place, names)]
         self.objects = [
-            (place, item)
-            for place, item in self.objects
-            if hasattr(type(item), "_walked") or self._is_named(place, names)
+            (place, item) for place, item in self.objects if _is_compared(item) or self._is_named(place, names)
         ]
 
     def _is_named(self, place: int, names: Collection[str]) -> bool:
@@ -247,14 +250,24 @@ class Paths:
         containers = [(place, item) for place in used if _is_container(item := walk.item(place))]
         self._keys = [(new[place], _keys(item), walk.name(place)) for place, item in containers]
 
-    def change(self, roots: Sequence[Any]) -> str:
-        """The first thing that is not as it was, as a sentence; "" where there is none."""
+    def _present(self, roots: Sequence[Any]) -> list[Any]:
+        """What the steps lead to, as far as they can be taken."""
         values: list[Any] = []
         for above, take, key in self._steps:
             try:
                 values.append(take(roots if above < 0 else values[above], key))
-            except (KeyError, IndexError, AttributeError, TypeError, ValueError):
+            except _MISSING:
                 values.append(_GONE)
+        return values
+
+    def change(self, roots: Sequence[Any]) -> str:
+        """The first thing that is not as it was, as a sentence; "" where there is none."""
+        values: list[Any] = []
+        try:
+            for above, take, key in self._steps:
+                values.append(take(roots if above < 0 else values[above], key))
+        except _MISSING:
+            values = self._present(roots)
         for place, number, name in self._tensors:
             if id(values[place]) != number:
                 return f"{name} is another object now"
@@ -272,6 +285,10 @@ class Paths:
             if not _is_container(values[place]) or _keys(values[place]) != keys:
                 return f"{name} has other entries now"
         return ""
+
+
+#: What a step raises that can no longer be taken.
+_MISSING: Final = (KeyError, IndexError, AttributeError, TypeError, ValueError)
 
 
 def _with_above(walk: Walk, places: Sequence[int]) -> set[int]:
