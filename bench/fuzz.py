@@ -1,6 +1,7 @@
 """Random tensor programs on devices, against NumPy: every dtype, gradients, several outputs, updates through views.
 
     python bench/fuzz.py --device c --programs 1000 --seed 0
+    python bench/fuzz.py --captured     (each as a captured function, which is replayed)
 
 A program is made from its number. NumPy runs it op by op in the same dtypes. Integers and truth values must be equal;
 how far floats may be off follows from the program: it is run again in float64 a few times, with every rounded result,
@@ -17,7 +18,7 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -203,12 +204,38 @@ class Built:
         return [*self.outputs.values(), *(g for g in self.gradients.values() if g is not None)]
 
 
+Build = Callable[[Program, str], Built]
+
+
 def build(program: Program, device: str) -> Built:
+    return _built(program, device, _inputs(program, device, 0))
+
+
+def build_captured(program: Program, device: str) -> Built:
+    """The program as a captured function that ran on other values before: a replay."""
+    import rulegrad
+
+    captured = rulegrad.jit(lambda given: _built(program, device, given))
+    captured(_inputs(program, device, 1))
+    return captured(_inputs(program, device, 0))
+
+
+def _inputs(program: Program, device: str, rolled: int) -> dict[int, Any]:
+    """The tensors that a program is given; the values of each may be moved along by some places."""
     from rulegrad import Tensor
 
-    values: dict[int, Any] = {}
-    for number, array in program.inputs:
-        values[number] = Tensor(array, device=device, requires_grad=program.with_gradient and array.dtype.kind == "f")
+    return {
+        number: Tensor(
+            np.roll(array, rolled), device=device, requires_grad=program.with_gradient and array.dtype.kind == "f"
+        )
+        for number, array in program.inputs
+    }
+
+
+def _built(program: Program, device: str, given: dict[int, Any]) -> Built:
+    from rulegrad import Tensor
+
+    values = dict(given)
     for s in program.statements:
         scope = {f"v{n}": values[n] for n in s.sources}
         found = eval(s.tensor, {"Tensor": Tensor, "DEVICE": device}, scope)
@@ -263,7 +290,7 @@ def judge(program: Program, expected: Expected, built: Built) -> str:
     return ""
 
 
-def verdict(program: Program, device: str) -> str:
+def verdict(program: Program, device: str, build: Build = build) -> str:
     """Empty, or what is wrong with one program on a device. Raises NotJudgedError, also where it lacks a dtype."""
     from rulegrad.errors import DtypeError
 
@@ -278,7 +305,7 @@ def verdict(program: Program, device: str) -> str:
         return f"{type(error).__name__}: {str(error)[:300]}"
 
 
-def verdicts(programs: Sequence[Program], device: str) -> list[tuple[Program, str]]:
+def verdicts(programs: Sequence[Program], device: str, build: Build = build) -> list[tuple[Program, str]]:
     """The errors of some programs, compiled together; those that are not judged are left out."""
     judged: list[tuple[Program, Expected]] = []
     for program in programs:
@@ -293,14 +320,14 @@ def verdicts(programs: Sequence[Program], device: str) -> list[tuple[Program, st
             tensors[0].realize(*tensors[1:])
         results = [judge(program, expected, one) for (program, expected), one in zip(judged, built, strict=True)]
     except Exception:
-        return list(_one_by_one([program for program, _ in judged], device))
+        return list(_one_by_one([program for program, _ in judged], device, build))
     return [(program, problem) for (program, _), problem in zip(judged, results, strict=True)]
 
 
-def _one_by_one(programs: Sequence[Program], device: str) -> Iterator[tuple[Program, str]]:
+def _one_by_one(programs: Sequence[Program], device: str, build: Build) -> Iterator[tuple[Program, str]]:
     for program in programs:
         try:
-            yield program, verdict(program, device)
+            yield program, verdict(program, device, build)
         except NotJudgedError:
             continue
 
@@ -308,12 +335,12 @@ def _one_by_one(programs: Sequence[Program], device: str) -> Iterator[tuple[Prog
 # ---- smaller programs ----
 
 
-def smaller(program: Program, device: str) -> Program:
+def smaller(program: Program, device: str, build: Build) -> Program:
     """A program that is wrong in fewer statements: one output, and parts replaced by inputs with their values."""
 
     def is_wrong(one: Program) -> bool:
         try:
-            return bool(verdict(one, device))
+            return bool(verdict(one, device, build))
         except NotJudgedError:
             return False
 
@@ -343,8 +370,8 @@ def cut(program: Program, statement: Statement) -> Program:
     return replace(program, inputs=[*program.inputs, (statement.result, value)], statements=statements).needed()
 
 
-def report(program: Program, device: str, problem: str) -> str:
-    small = smaller(program, device)
+def report(program: Program, device: str, problem: str, build: Build = build) -> str:
+    small = smaller(program, device, build)
     wanted = reference(small)
     lines = [f"# program {program.seed} on {device}: {problem}", small.text(device)]
     lines += [f"# NumPy: v{n} = {literal(np.asarray(wanted[n]))[:400]}" for n in small.outputs]
@@ -362,21 +389,23 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="the number of the first program")
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--minutes", type=float, help="stop after so long")
+    parser.add_argument("--captured", action="store_true", help="each program as a captured function (rulegrad.jit)")
     parser.add_argument("--json", metavar="FILE", help="write what was found")
     given = parser.parse_args()
     with_views, begin, done = aliasing(), time.perf_counter(), 0
     failures: list[dict[str, Any]] = []
-    step = BATCHES.get(given.device.partition(":")[0], 1)
+    step = 1 if given.captured else BATCHES.get(given.device.partition(":")[0], 1)
+    make = build_captured if given.captured else build
     number = given.seed
     while number < given.seed + given.programs:
         if given.minutes and time.perf_counter() - begin > 60 * given.minutes:
             break
         batch = programs_of(number, min(step, given.seed + given.programs - number), with_views)
         number += len(batch)
-        for program, problem in verdicts(batch, given.device):
+        for program, problem in verdicts(batch, given.device, make):
             done += 1
             if problem:
-                text = report(program, given.device, problem)
+                text = report(program, given.device, problem, make)
                 failures.append({"program": program.seed, "problem": problem, "text": text})
                 print(text, end="\n\n", flush=True)
     minutes = (time.perf_counter() - begin) / 60

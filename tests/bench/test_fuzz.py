@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 
 from extents import KINDS, program
-from fuzz import Expected, NotJudgedError, aliasing, gradient_problem, programs_of, report, verdict, verdicts
+from fuzz import (
+    Expected,
+    NotJudgedError,
+    aliasing,
+    build_captured,
+    gradient_problem,
+    programs_of,
+    report,
+    verdict,
+    verdicts,
+)
 from fuzz_programs import Program, Statement
 
 
@@ -16,6 +26,13 @@ from fuzz_programs import Program, Statement
 def test_a_sample(device: str, seed: int, count: int) -> None:
     results = verdicts(programs_of(seed, count, aliasing()), device)
     assert len(results) > count // 2
+    assert not [(program.seed, problem) for program, problem in results if problem]
+
+
+def test_a_sample_of_captured_programs() -> None:
+    """Each program is a captured function that ran on other values before."""
+    results = verdicts(programs_of(3000, 60, aliasing()), "numpy", build_captured)
+    assert len(results) > 30
     assert not [(program.seed, problem) for program, problem in results if problem]
 
 
