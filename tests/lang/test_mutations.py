@@ -83,7 +83,7 @@ def loads(file: File, declaration: Declaration, text: str) -> bool:
     mine = parse_file(text, MUTATED)
     rest = replace(file, declarations=tuple(d for d in file.declarations if d is not declaration))
     files = [*(rest if f is file else f for f in FILES), mine]
-    if any(d.is_error for d in check(files, only=frozenset((MUTATED,)))):
+    if any(d.is_error for d in check(files, only=frozenset((MUTATED,)), sound=FILES)):
         return False
     if isinstance(declaration, OpDeclaration):
         compile_op_table(files)
