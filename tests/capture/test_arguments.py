@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections import OrderedDict, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -337,3 +339,29 @@ def test_each_device(device: str) -> None:
         run.see(w)
 
     check(program, traces=1)
+
+
+def test_what_is_no_function_is_refused() -> None:
+    with pytest.raises(CaptureError, match="3 is not a function"):
+        rg.jit(3)  # type: ignore[call-overload]
+
+    def numbers(x: Tensor) -> Iterator[Tensor]:
+        yield x
+
+    async def later(x: Tensor) -> Tensor:
+        return x
+
+    with pytest.raises(CaptureError, match="`.*numbers` gives a generator and computes nothing yet"):
+        rg.jit(numbers)
+    with pytest.raises(CaptureError, match="`.*later` gives a coroutine"):
+        rg.jit(later)
+
+
+def test_callables_of_other_kinds() -> None:
+    """A module, a partial function, a bound method, a class whose call makes a tensor."""
+    x = Tensor([1.0, 2.0])
+    model = nn.Linear(2, 3)
+    expected = model(x).tolist()
+    for callable_ in (model, functools.partial(model), model.forward):
+        captured = rg.jit(callable_)
+        assert captured(x).tolist() == captured(x).tolist() == expected and len(captured.reasons()) == 1

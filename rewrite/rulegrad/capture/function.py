@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import reprlib
 import sys
 import types
 import warnings
@@ -264,5 +266,22 @@ def jit(function: Any = None) -> Any:
     ...     return loss
     >>> [step(Tensor([1.0, 1.0])).item() for _ in range(3)]
     [3.0, 2.0, 1.0]
+
+    Raises CaptureError for what is no function, and for one whose body does not run when it is called: a generator or a
+    coroutine.
     """
-    return jit if function is None else JitFunction(function)
+    if function is None:
+        return jit
+    _refuse_others(function)
+    return JitFunction(function)
+
+
+def _refuse_others(function: object) -> None:
+    """Raises CaptureError for what is no function, and for one that runs nothing yet when it is called."""
+    if not callable(function):
+        raise CaptureError(f"jit: {reprlib.repr(function)} is not a function; give a function or a module")
+    is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+    if is_generator or inspect.iscoroutinefunction(function):
+        name, made = getattr(function, "__qualname__", function), "generator" if is_generator else "coroutine"
+        advice = "capture the functions that it calls"
+        raise CaptureError(f"jit: a call of `{name}` gives a {made} and computes nothing yet; {advice}")
