@@ -38,6 +38,7 @@ class Device:
     """
 
     interprets = False
+    has_arenas = False
 
     def __init__(self, number: int) -> None:
         cl = opencl()
@@ -52,7 +53,7 @@ class Device:
         is_cpu = bool(self._device.type & cl.device_type.CPU)
         self.in_host_memory = is_cpu and bool(self._device.host_unified_memory)
         self._short = _SHORT if is_cpu else 0
-        self._waiting: deque[tuple[_Executable, Sequence[Any]]] = deque()
+        self._waiting: deque[tuple[_Executable | _Program, Sequence[Any]]] = deque()
         self._released: list[Any] = []
         # Arguments are set and a launch is made in one step. A buffer may be freed by the garbage collector meanwhile.
         self._lock = forks.lock()
@@ -123,6 +124,12 @@ class Device:
         programs = self._programs.build(kernels)
         return [_Executable(self, k, p) for k, p in zip(kernels, programs, strict=True)]
 
+    def record(
+        self, launches: Sequence[tuple[_Executable, Sequence[int]]], bound: int, offsets: Sequence[int]
+    ) -> _Program:
+        """Launches on numbered buffers as one program."""
+        return _Program(self, launches, bound)
+
     def synchronize(self) -> None:
         cl = opencl()
         _fork.check()
@@ -141,9 +148,9 @@ class Device:
         except cl.Error as error:
             raise DeviceError(f"{self.name} cannot copy: {error}") from None
 
-    def _start_later(self, executable: _Executable, handles: Sequence[Any]) -> None:
+    def _start_later(self, work: _Executable | _Program, handles: Sequence[Any]) -> None:
         with self._lock:
-            self._waiting.append((executable, handles))
+            self._waiting.append((work, handles))
             if len(self._waiting) >= _MOST_WAITING:
                 self._start_waiting()
 
@@ -152,9 +159,9 @@ class Device:
         failed: DeviceError | None = None
         with self._lock:
             while self._waiting:
-                executable, handles = self._waiting[0]
+                work, handles = self._waiting[0]
                 try:
-                    executable.start(handles)
+                    work.start(handles)
                 except DeviceError as error:
                     failed = failed or error
                 finally:
@@ -169,8 +176,8 @@ class _Executable:
     """A kernel of a program. Arguments that are those of the launch before are not set again."""
 
     __slots__ = (
-        "_arguments", "_description", "_device", "_enqueue", "_error", "_grid", "_is_short", "_kernel", "_local",
-        "_may_wait", "_queue",
+        "_arguments", "_description", "_device", "_enqueue", "_error", "_grid", "_kernel", "_local", "_may_wait",
+        "_program", "_queue", "_source_kernel", "is_short",
     )  # fmt: skip
 
     def __init__(self, device: Device, kernel: Kernel, program: Any) -> None:
@@ -183,6 +190,7 @@ class _Executable:
             raise DeviceError(
                 f"kernel {kernel.name!r} has {self._kernel.num_args} parameters in its source, but {kernel.slots} slots"
             )
+        self._program, self._source_kernel = program, kernel
         self._grid = kernel.grid or (1,)
         self._local = kernel.local or None
         self._device = device
@@ -193,7 +201,26 @@ class _Executable:
         self._arguments: list[Any] = [None] * kernel.slots
         # The first launch does not wait: one that the driver refuses is an error at its own place.
         self._may_wait = False
-        self._is_short = 0 < kernel.flops + kernel.nbytes <= device._short
+        self.is_short = 0 < kernel.flops + kernel.nbytes <= device._short
+
+    def copy(self) -> _Executable:
+        """The same kernel, with arguments of its own."""
+        return _Executable(self._device, self._source_kernel, self._program)
+
+    def set_argument(self, position: int, handle: Any) -> None:
+        """The device's lock is held."""
+        try:
+            self._kernel.set_arg(position, handle)
+        except self._error as error:
+            raise DeviceError(f"{self._description} cannot run: {error}") from None
+        self._arguments[position] = handle
+
+    def enqueue(self) -> Any:
+        """Hands a launch on the arguments to the driver, and returns its event. The device's lock is held."""
+        try:
+            return self._enqueue(self._queue, self._kernel, self._grid, self._local)
+        except self._error as error:
+            raise DeviceError(f"{self._description} cannot run: {error}") from None
 
     def __call__(self, handles: Sequence[Any], wait: bool = False) -> float | None:
         if _fork.forked:
@@ -205,7 +232,7 @@ class _Executable:
         with device._lock:
             device._start_waiting()
             event = self.start(handles)
-        self._may_wait = self._is_short
+        self._may_wait = self.is_short
         if not wait:
             return None
         try:
@@ -218,14 +245,49 @@ class _Executable:
     def start(self, handles: Sequence[Any]) -> Any:
         """Hands a launch to the driver, and returns its event. The device's lock is held."""
         arguments = self._arguments
-        try:
-            for position, handle in enumerate(handles):
-                if handle is not arguments[position]:
-                    self._kernel.set_arg(position, handle)
-                    arguments[position] = handle
-            return self._enqueue(self._queue, self._kernel, self._grid, self._local)
-        except self._error as error:
-            raise DeviceError(f"{self._description} cannot run: {error}") from None
+        for position, handle in enumerate(handles):
+            if handle is not arguments[position]:
+                self.set_argument(position, handle)
+        return self.enqueue()
+
+
+class _Program:
+    """The launches of a plan. Each has a kernel of its own, whose arguments are those of the run before."""
+
+    def __init__(self, device: Device, launches: Sequence[tuple[_Executable, Sequence[int]]], bound: int) -> None:
+        self._device = device
+        self._launches = [executable.copy() for executable, _ in launches]
+        self._handles: list[Any] = [None] * bound
+        self._uses: list[list[tuple[_Executable, int]]] = [[] for _ in range(bound)]
+        for launch, (_, numbers) in zip(self._launches, launches, strict=True):
+            for position, number in enumerate(numbers):
+                self._uses[number].append((launch, position))
+        # As of a single launch: the first run does not wait.
+        self._may_wait = False
+        self._is_short = len(launches) < _MOST_WAITING and all(launch.is_short for launch in self._launches)
+
+    def run(self, handles: Sequence[Any], arena: None) -> None:
+        """Hands the launches to the driver, in order; short ones wait for others."""
+        if _fork.forked:
+            _fork.check()
+        if self._may_wait:
+            self._device._start_later(self, handles)
+            return
+        with self._device._lock:
+            self._device._start_waiting()
+            self.start(handles)
+        self._may_wait = self._is_short
+
+    def start(self, handles: Sequence[Any]) -> None:
+        """The device's lock is held. Raises DeviceError."""
+        known = self._handles
+        for number, handle in enumerate(handles):
+            if handle is not known[number]:
+                for launch, position in self._uses[number]:
+                    launch.set_argument(position, handle)
+                known[number] = handle
+        for launch in self._launches:
+            launch.enqueue()
 
 
 def self_test(number: int) -> None:

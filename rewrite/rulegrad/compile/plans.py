@@ -245,16 +245,18 @@ def _record(
     plan: Plan, memory: MemoryPlan, launches: Sequence[Launch], blocks: Sequence[Layout | int], checks_indices: bool
 ) -> Recorded | None:
     """The launches as a program: inputs, blocks that results are in or that are large, and flags are bound to it."""
-    record = getattr(devices.get(plan.device), "record", None)
+    device = devices.get(plan.device)
+    record = getattr(device, "record", None)
     if record is None or not launches:
         return None
+    most = _LARGE if getattr(device, "has_arenas", True) else 0
     count = plan.schedule.inputs
     kept = {memory.block_of[number - count] for number in plan.schedule.outputs if number >= count}
     bound, places, offsets, end = [], [], [], 0
     for number, block in enumerate(blocks):
         if isinstance(block, int):
             continue
-        if number in kept or block.nbytes > _LARGE:
+        if number in kept or block.nbytes > most:
             bound.append(number)
         else:
             places.append(number)

@@ -108,7 +108,8 @@ class Device(Protocol):
     # A device may also have `record(launches, bound, offsets) -> Program`: launches, each an executable and the numbers
     # of the buffers behind its slots, as one program. The first `bound` buffers are given to each run of it; the one
     # after them begins `offsets[0]` bytes after the arena's start, and so on. Where kernels are functions in memory,
-    # `Replay` is such a program, which the engine runs.
+    # `Replay` is such a program, which the engine runs. With `has_arenas = False` all buffers are bound: there handles
+    # are used from their start only.
 
     def compile(self, kernels: Sequence[Kernel]) -> list[Executable]:
         """Builds all the kernels, in one program where that is cheaper. Raises DeviceError with the
