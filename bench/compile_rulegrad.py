@@ -1,4 +1,4 @@
-"""The workloads of bench/compile.py in rulegrad, for its OpenCL target; no device compiles or runs them."""
+"""The workloads of bench/compile.py in rulegrad, for OpenCL, models for `c`; no device compiles or runs them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy
 
 Build = Callable[[], Sequence[Any]]
 RATE, DECAY, DECAY_SQUARE, TINY = 1e-3, 0.9, 0.999, 1e-8
+target = "opencl"
 
 
 def buffer(*shape: int, dtype: str = "float32", requires_grad: bool = False) -> Any:
@@ -31,7 +32,74 @@ def prepare(workload: str) -> Build:
     if workload == "conv2d":
         image, weight = buffer(1, 64, 56, 56), buffer(64, 64, 3, 3)
         return lambda: [image.conv2d(weight, padding=1)]
+    if workload in MODELS:
+        global target
+        target = "c"
+        return prepare_model(workload)
     return prepare_training_step()
+
+
+class Models:
+    """The library of bench/schedule_models.py, with zeros for all weights and inputs."""
+
+    def __init__(self) -> None:
+        from rulegrad import nn
+        from rulegrad.nn import functional
+
+        self.nn, self.functional = nn, functional
+
+    def normal(self, *shape: int) -> Any:
+        return buffer(*shape)
+
+    def integers(self, _: int, *shape: int) -> Any:
+        return buffer(*shape, dtype="int64")
+
+    def module(self, make: Callable[[Any], Any]) -> Any:
+        """A module whose parameters and buffers are in memory."""
+        module = make(self.nn)
+        values = {name: numpy.zeros(p.shape, "float32") for name, p in module.named_parameters()}
+        self.nn.state.load_state_dict(module, values, strict=False)
+        for _, tensor in [*module.named_parameters(), *module.named_buffers()]:
+            tensor.realize()
+        return module
+
+
+def prepare_model(workload: str) -> Build:
+    """A forward, or a training step: loss, gradients, plain descent."""
+    import schedule_models
+    from rulegrad import config, no_grad
+
+    config.device = "numpy"
+    work = MODELS[workload](schedule_models, Models())
+
+    def build() -> Sequence[Any]:
+        if not work.trains:
+            with no_grad():
+                return [work.forward()]
+        for parameter in work.wanted:
+            parameter.grad = None
+        loss = work.forward()
+        loss.backward()
+        with no_grad():
+            return [loss, *(p - RATE * p.grad for p in work.wanted), *work.changed()]
+
+    return build
+
+
+def gpt2_training(models: Any, library: Models) -> Any:
+    length, vocabulary = 128, models.VOCABULARY
+    model = models._decoder(library, 12, models.WIDTH, models.HEADS, length, vocabulary)
+    return models._training(
+        library, model, library.integers(vocabulary, 1, length), library.integers(vocabulary, length)
+    )
+
+
+MODELS: dict[str, Callable[[Any, Models], Any]] = {
+    "mlp": lambda models, library: models.perceptron(library),
+    "resnet": lambda models, library: models.resnet18(library, 1, False),
+    "gpt2": lambda models, library: models.gpt2(library),
+    "gpt2_training": gpt2_training,
+}
 
 
 def layer_norm(x: Any, scale: Any, shift: Any) -> Any:
@@ -72,10 +140,17 @@ def adam(parameter: Any, gradient: Any, mean: Any, square: Any, count: Any) -> l
 
 
 def compile_tensors(tensors: Sequence[Any]) -> list[str]:
-    """From tensor graph to the source of each kernel; nothing runs."""
-    from rulegrad.compile import compile_graph
+    """From tensor graph to the plan of memory and the source of each kernel; nothing runs."""
+    from rulegrad.compile.kernels import compile_kernels
+    from rulegrad.compile.plans import make_plan
+    from rulegrad.compile.schedule import make_schedule, number_buffers
+    from rulegrad.ir import UOp
 
-    return [kernel.source for kernel in compile_graph([tensor.uop for tensor in tensors], target="opencl")]
+    graph, inputs = number_buffers(UOp("SINK", tuple(tensor.uop for tensor in tensors)))
+    schedule = make_schedule(graph, len(inputs), target, {})
+    plan = make_plan(schedule, graph, "", target)
+    plan.memory(plan.takeable)
+    return [kernel.source for kernel in compile_kernels([step.graph for step in schedule.steps], target, source=True)]
 
 
 def forget() -> None:
