@@ -15,7 +15,6 @@ import contextlib
 import difflib
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -165,6 +164,8 @@ def default_cache_folder() -> Path:
     try:
         Path.home()
     except RuntimeError:
+        import tempfile  # late: nearly every user has a home
+
         return Path(tempfile.gettempdir()) / "rulegrad-cache"
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -84,10 +85,16 @@ def declares_ops(path: Path) -> bool:
 
 def shown(path: Path) -> str:
     """How messages call a file: relative to the folder that holds `rules`, or in full."""
-    for base in (data_folder("rules").parent, data_folder("backends").parent):
-        if path.is_relative_to(base):
-            return path.relative_to(base).as_posix()
-    return str(path)
+    text = str(path)
+    for base in _bases():
+        if text.startswith(base):
+            return text[len(base) :].replace(os.sep, "/")
+    return text
+
+
+@cache
+def _bases() -> tuple[str, ...]:
+    return tuple(f"{data_folder(name).parent}{os.sep}" for name in ("rules", "backends"))
 
 
 class Sources:

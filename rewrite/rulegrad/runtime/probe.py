@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import sys
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -75,6 +74,8 @@ def _run_child(folder: Path, skip: list[int]) -> _Report:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     command = [sys.executable, "-c", code, str(folder), json.dumps(skip)]
     report = _Report()
+    import subprocess  # late: few programs probe a driver
+
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, errors="replace", env=environment,

@@ -48,7 +48,7 @@ def installed(group: str) -> tuple[Installed, ...]:
 
 @cache
 def _installed(group: str, places: tuple[str, ...]) -> tuple[Installed, ...]:
-    if not any(_mentions(Path(place), group) for place in places):
+    if not any(texts is None or group.encode() in texts for texts in map(_entry_points, places)):
         return ()
     from importlib.metadata import entry_points  # late: most places have no entry point of ours, and this takes 20 ms
 
@@ -58,24 +58,26 @@ def _installed(group: str, places: tuple[str, ...]) -> tuple[Installed, ...]:
     )
 
 
-def _mentions(place: Path, group: str) -> bool:
-    """Whether a distribution in this folder may have entry points of the group.
+@cache
+def _entry_points(place: str) -> bytes | None:
+    """The entry points of all distributions in a folder, as they are written; None for an archive.
 
-    Most have none, and importlib.metadata takes longer to import than these files to read.
+    Most have none of ours, and importlib.metadata takes longer to import than these files to read.
     """
     try:
         folders = [item.path for item in os.scandir(place or ".") if item.name.endswith((".dist-info", ".egg-info"))]
     except NotADirectoryError:
-        return True  # an archive: only importlib.metadata reads it
+        return None  # only importlib.metadata reads it
     except OSError:
-        return False
+        return b""
+    texts = []
     for folder in folders:
         try:
-            if group.encode() in Path(folder, "entry_points.txt").read_bytes():
-                return True
+            with open(os.path.join(folder, "entry_points.txt"), "rb") as file:
+                texts.append(file.read())
         except OSError:
             continue
-    return False
+    return b"\n".join(texts)
 
 
 def _owner(point: EntryPoint) -> str:

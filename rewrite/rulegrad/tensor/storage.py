@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -51,7 +52,7 @@ def host_array(data: Any, dtype: DType | None) -> Array:
     """
     data = _without_gradient(data)
     had_dtype = hasattr(data, "dtype")
-    if np.ma.is_masked(data):
+    if "numpy.ma" in sys.modules and np.ma.is_masked(data):  # it takes time to load, and else nothing is masked
         raise DtypeError("Tensor(data): a tensor has no masked values; give data.filled(value), or data.data")
     try:
         array = np.asarray(data)
