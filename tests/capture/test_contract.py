@@ -15,6 +15,7 @@ from capture_contract import Run, array, check
 import rulegrad as rg
 from rulegrad import Tensor, nn
 from rulegrad.errors import CaptureError, IndexRangeError
+from rulegrad.runtime.memory_table import live
 
 
 def test_indices_out_of_range_are_errors_of_their_call(device: str) -> None:
@@ -237,3 +238,61 @@ def test_old_results_stay_while_state_changes() -> None:
         run.see([found[:2] for found in kept], w)
 
     check(program, traces=1)
+
+
+def test_requires_grad_that_is_set_inside() -> None:
+    def program(run: Run) -> None:
+        w = Tensor([1.0, 2.0], requires_grad=True)
+
+        def freeze(x: Tensor) -> Tensor:
+            y = x * w
+            w.requires_grad = False
+            return y.detach()
+
+        f = run.jit(freeze)
+        for _ in range(3):
+            run.see(f(Tensor([1.0, 1.0])), w.requires_grad)
+        w.requires_grad = True
+        run.see(f(Tensor([1.0, 1.0])), w.requires_grad)
+
+    check(program, traces=3)
+
+
+def test_parameters_that_are_frozen_for_a_while_inside() -> None:
+    def program(run: Run) -> None:
+        w, v = Tensor([1.0, 2.0], requires_grad=True), Tensor([3.0, 4.0], requires_grad=True)
+
+        def step(x: Tensor) -> None:
+            w.grad = v.grad = None
+            w.requires_grad = False
+            (w * v * x).sum().backward()
+            w.requires_grad = True
+            (w * x).sum().backward()
+            with rg.no_grad():
+                v.sub_(v.grad * 0.1)
+
+        f = run.jit(step)
+        for seed in range(3):
+            f(Tensor(array(2, seed=seed)))
+            run.see(w.grad, v.grad, w.detach(), v.detach())
+
+    check(program, traces=1)
+
+
+def test_exchanged_state_makes_no_chain_of_buffers() -> None:
+    a, b = Tensor([1.0]).realize(), Tensor([2.0]).realize()
+
+    def exchange() -> None:
+        old = a.clone()
+        a.assign(b)
+        b.assign(old)
+
+    f = rg.jit(exchange)
+    for _ in range(4):
+        f()
+    gc.collect()
+    before = len(live)
+    for _ in range(20):
+        f()
+    gc.collect()
+    assert len(live) == before and (a.item(), b.item()) == (1.0, 2.0)

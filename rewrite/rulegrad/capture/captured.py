@@ -199,7 +199,7 @@ class Captured:
                 _take_back(tensor, buffers[place])
             raise
         for place in part.shared:
-            found[place] = found[place].alias()
+            found[place] = _root(found[place]).alias()
         for number, buffer in zip(part.outputs, found, strict=True):
             made[number] = buffer
 
@@ -226,6 +226,13 @@ class Captured:
         if number not in self._products:
             self._products[number] = make_product(part.graphs[place], part.inputs, part.targets)
         return self._products[number]
+
+
+def _root(buffer: Buffer) -> Buffer:
+    """The buffer that has the memory: an alias of an alias, call after call, would be a chain without an end."""
+    while buffer._owner is not None:
+        buffer = buffer._owner
+    return buffer
 
 
 def _taken(part: Part, buffers: list[Buffer]) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:

@@ -41,6 +41,8 @@ class Outcome:
         self.writes = [Write(self.number(t), self._output(t)) for t in trace.written.values()]
         self.problem = ""
         self.gradients = self._gradients()
+        if any(tensor._leaf is not trace.before[number].leaf for number, tensor in trace.written.items()):
+            self.problem = "it sets requires_grad of a tensor from outside"
 
     def number(self, tensor: TensorCore) -> int:
         """The number of a tensor from outside."""

@@ -280,8 +280,9 @@ class TensorCore(NodeHolder):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        if value and not self.dtype.is_inexact:
-            raise DtypeError(f"requires_grad: a tensor of dtype {self.dtype} has no gradient; cast it to a float first")
+        dtype = self.dtype  # read first of all: a trace meets the tensor as it was
+        if value and not dtype.is_inexact:
+            raise DtypeError(f"requires_grad: a tensor of dtype {dtype} has no gradient; cast it to a float first")
         if self._view is not None:
             aliasing.renew(self)
         if value and not self._requires_grad:
