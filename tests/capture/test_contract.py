@@ -84,6 +84,39 @@ def test_reasons_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(lines) == 2 and "test_contract.py:" in lines[0] and lines[0].endswith(": the first call")
 
 
+def test_reasons_say_which_argument_is_different() -> None:
+    f = rg.jit(lambda *arguments, **named: 1)
+    x, y = Tensor([1.0]), Tensor([2.0])
+    calls: list[Any] = [
+        (x,),
+        (Tensor([1, 2]),),
+        (x, 2),
+        (x, 3),
+        (x, "a"),
+        ([x, x],),
+        ([x, y],),
+        (np.ones(1),),
+        (np.zeros(1),),
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for call in calls:
+            f(*call)
+        with rg.no_grad():
+            f(*calls[-1])
+    assert f.reasons()[1:] == [
+        "an argument is a tensor of int64 (2,) on numpy, and was a tensor of float32 (1,) on numpy",
+        "the arguments have another structure",
+        "an argument is 3, and was 2",
+        "an argument is 'a', and was 3",
+        "the arguments have another structure",
+        "other arguments are the same tensor",
+        "the arguments have another structure",
+        "an argument is another object, or an array with other values",
+        "it is called in another mode (no_grad, Tensor.train, the settings device and check_indices)",
+    ]
+
+
 def test_the_eighth_trace_warns_at_the_users_line() -> None:
     f = rg.jit(lambda x, n: x + n)
     with warnings.catch_warnings(record=True) as found:

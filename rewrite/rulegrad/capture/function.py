@@ -30,7 +30,7 @@ from rulegrad.tensor.aliasing import release
 from rulegrad.tensor.gradient_mode import gradients_enabled
 from rulegrad.tensor.realize import needs_buffer, realize_all
 from rulegrad.tensor.tensor import Tensor
-from rulegrad.tensor.trees import flatten, structure
+from rulegrad.tensor.trees import difference, flatten, structure
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -68,7 +68,7 @@ class JitFunction(Generic[P, R]):
             realize_all(waiting)
         roots = (self._function, *objects)
         with self._lock:
-            why = "the first call" if not self._captured else "arguments of a structure that was not met before"
+            why = self._novelty(key)
             known = self._captured.get(key)
             if known is not None:
                 self._captured.move_to_end(key)
@@ -91,8 +91,8 @@ class JitFunction(Generic[P, R]):
 
         >>> double = rg.jit(lambda x: x * 2)
         >>> _ = double(Tensor([1.0])), double(Tensor([2.0])), double(Tensor([1.0, 2.0]))
-        >>> double.reasons()
-        ['the first call', 'arguments of a structure that was not met before']
+        >>> len(double.reasons()), double.reasons()[0]
+        (2, 'the first call')
         """
         return list(self._reasons)
 
@@ -135,6 +135,16 @@ class JitFunction(Generic[P, R]):
         return getattr(self._function, "__qualname__", repr(self._function))
 
     # ---- tracing ----
+
+    def _novelty(self, key: tuple[Any, ...]) -> str:
+        """Why a key was not met before, by the last one that was."""
+        if not self._captured:
+            return "the first call"
+        if key in self._captured:
+            return ""
+        last: Any = next(reversed(self._captured))
+        why = difference(last[0], key[0]) or difference(last[1], key[1])
+        return why or "it is called in another mode (no_grad, Tensor.train, the settings device and check_indices)"
 
     def _trace(self, args: Any, kwargs: Any, key: Hashable, tensors: list[Any], roots: Sequence[Any], why: str) -> Any:
         self._tell(why)

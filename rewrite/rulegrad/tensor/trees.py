@@ -140,3 +140,35 @@ def _unusual(tree: Any, tensors: list[Any], objects: list[Any]) -> Hashable:
             "or nested tuples, lists, dicts and dataclasses of them"
         ) from None
     return (kind, tree)
+
+
+def difference(old: Any, new: Any) -> str:
+    """The first thing that two structures differ in, as a sentence; "" where they are the same.
+
+    >>> first, second = (structure(item, [], []) for item in ([Tensor([1.0]), 2], [Tensor([1.0]), 3]))
+    >>> difference(first, second)
+    'an argument is 3, and was 2'
+    """
+    if old == new:
+        return ""
+    if not (isinstance(old, tuple) and isinstance(new, tuple)):  # a number is the place of a tensor that was met before
+        places = isinstance(old, int) or isinstance(new, int)
+        return "other arguments are the same tensor" if places else f"an argument is {new!r}, and was {old!r}"
+    shown = [_described(part) for part in (new, old)]
+    if all(shown):
+        return f"an argument is {shown[0]}, and was {shown[1]}"
+    if old[0] != new[0] or len(old) != len(new):
+        return "the arguments have another structure"
+    if old[0] == "object" or old[0] is np.ndarray:
+        return "an argument is another object, or an array with other values"
+    return next((found for pair in zip(old[1:], new[1:]) if (found := difference(*pair))), "")
+
+
+def _described(part: Any) -> str:
+    """The tensor or the plain value that a part of a structure stands for; "" for other parts."""
+    if len(part) == 6 and isinstance(part[0], int):
+        _, shape, dtype, device, requires_grad, _ = part
+        return f"a tensor of {dtype} {shape} on {device}{', with a gradient' if requires_grad else ''}"
+    if part[0] in _PLAIN:
+        return str(part[1]) if part[0] in (float, complex) else repr(part[1])
+    return ""
