@@ -3,6 +3,7 @@
 #include <structmember.h>
 
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <unordered_map>
 
@@ -155,7 +156,7 @@ PyObject* operate(PyObject* self, PyObject* const* arguments, size_t flags, PyOb
     } catch (nb::python_error& error) {
       error.restore();
       return nullptr;
-    } catch (const GraphError&) {}  // the function says it in its own words
+    } catch (const std::exception&) {}  // the function says it in its own words
   }
   return PyObject_Vectorcall(o->function, arguments, flags, names);
 }
@@ -210,6 +211,13 @@ nb::object operator_of(nb::str op, bool swapped, nb::object function) {
 
 // A plan of one result in memory of its own, whose launches are a program.
 struct Small {
+  Small(nb::object holder, const Replay* program, std::vector<uint32_t> inputs, std::vector<uint32_t> takeable, BufferLayout layout, int64_t arena)
+      : holder(std::move(holder)),
+        program(program),
+        inputs(std::move(inputs)),
+        takeable(std::move(takeable)),
+        layout(std::move(layout)),
+        arena(arena) {}
   nb::object holder;  // keeps the program
   const Replay* program;
   std::vector<uint32_t> inputs, takeable;  // places in the signature's buffers
@@ -244,7 +252,7 @@ class Eager {
     if (replay->bound() != inputs.size() + 1) throw GraphError("a plan of one result binds its inputs and the result");
     if (known_.size() >= kMostKept) known_.clear();
     known_.insert_or_assign(std::string(key.c_str(), key.size()),
-                            Small{program, replay, std::move(inputs), std::move(takeable), BufferLayout(layout), arena});
+                            std::make_shared<const Small>(program, replay, std::move(inputs), std::move(takeable), BufferLayout(layout), arena));
   }
 
   void forget() { known_.clear(); }
@@ -266,7 +274,9 @@ class Eager {
     std::vector<int64_t> ids;
     write_signature(order, {root.n}, text, ids);
     auto found = known_.find(text);
-    return found != known_.end() && launch(found->second, t, root.n, ids);
+    if (found == known_.end()) return false;
+    const std::shared_ptr<const Small> plan = found->second;  // it may be forgotten while the device is asked for memory
+    return launch(*plan, t, root.n, ids);
   }
 
  private:
@@ -282,9 +292,10 @@ class Eager {
         if (Py_REFCNT(inputs[k].ptr()) == 2) return false;
     std::vector<void*> table;
     for (uint32_t k : plan.inputs) table.push_back(address_of(reinterpret_cast<BufferBase*>(inputs[k].ptr())->handle));
-    nb::object made = new_buffer(plan.layout, true), device = plan.layout.device, holder = plan.holder;  // the plan may be forgotten meanwhile
+    const nb::object made = new_buffer(plan.layout, true), &device = plan.layout.device;
     auto* result = reinterpret_cast<BufferBase*>(made.ptr());
     table.push_back(address_of(result->handle));
+    const nb::object before = nb::borrow(uop_of(tensor));
     const Replay* program = plan.program;
     if (const int64_t bytes = plan.arena) {
       nb::object arena = allocated(device, bytes);
@@ -293,16 +304,16 @@ class Eager {
     } else {
       program->run(table, nullptr);
     }
-    PyObject* before = uop_of(tensor);
-    // the caller's reference and the UOp's: others who have the node will ask for its value
-    if (root->refs.load(std::memory_order_relaxed) > 2 || Py_REFCNT(before) > 1) remember(*nb::inst_ptr<Handle>(before), made);
+    if (uop_of(tensor) != before.ptr()) return true;  // another thread was faster
+    // of the node the caller's and the UOp's, of the UOp the tensor's and ours: others who have the node will ask for its value
+    if (root->refs.load(std::memory_order_relaxed) > 2 || Py_REFCNT(before.ptr()) > 2) remember(*nb::inst_ptr<Handle>(before), made);
     set_uop_of(tensor, result->uop);
     put(tensor, g_tensors.history, made.ptr());
     put(tensor, g_tensors.device, device.ptr());
     return true;
   }
 
-  std::unordered_map<std::string, Small> known_;
+  std::unordered_map<std::string, std::shared_ptr<const Small>> known_;
 };
 
 }  // namespace
