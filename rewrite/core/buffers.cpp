@@ -155,7 +155,7 @@ void give_back(nb::handle device, nb::object handle, int64_t nbytes) {
 BufferLayout::BufferLayout(nb::handle layout)
     : shape(layout[0]), dtype(layout[1]), device(layout[2]), nbytes(layout[3]), uop(layout[4]), bytes(nb::cast<int64_t>(nbytes)) {}
 
-nb::object new_buffer(const BufferLayout& layout, bool has_memory) {
+nb::object new_buffer(const BufferLayout& layout, bool has_memory, nb::handle made_at) {
   nb::object handle;
   if (Blocks* blocks = has_memory ? blocks_of(layout.device) : nullptr) handle = blocks->take(layout.bytes);
   const bool is_fresh = has_memory && !handle.is_valid();
@@ -167,7 +167,7 @@ nb::object new_buffer(const BufferLayout& layout, bool has_memory) {
   b->handle = handle.release().ptr(), b->borrowed = Py_NewRef(Py_False), b->owner = Py_NewRef(Py_None);
   b->is_lent = Py_NewRef(Py_False), b->uop = uop.release().ptr(), b->checks = PyTuple_New(0);
   b->shape = Py_NewRef(layout.shape.ptr()), b->dtype = Py_NewRef(layout.dtype.ptr()), b->device = Py_NewRef(layout.device.ptr());
-  b->nbytes = Py_NewRef(layout.nbytes.ptr()), b->made_at = Py_NewRef(Py_None), b->id = Py_NewRef(id.ptr());
+  b->nbytes = Py_NewRef(layout.nbytes.ptr()), b->made_at = Py_NewRef(made_at.ptr()), b->id = Py_NewRef(id.ptr());
   nb::object weak = nb::steal(PyWeakref_NewRef(made.ptr(), nullptr));
   if (!weak.is_valid() || PyDict_SetItem(live_buffers().ptr(), id.ptr(), weak.ptr()) < 0) throw nb::python_error();
   if (is_fresh) (void)nb::object(made.attr("handle"));  // the property asks the device, and says what for where there is none
@@ -184,8 +184,8 @@ void define_buffers(nb::module_& m) {
       },
       nb::arg("buffer"), nb::arg("numbers"), "The class of buffers from now on, and the numbers of new ones.");
   m.def(
-      "new_buffer", [](nb::handle layout, bool has_memory) { return new_buffer(BufferLayout(layout), has_memory); }, nb::arg("layout"),
-      nb::arg("has_memory"), "A new buffer of a layout.");
+      "new_buffer", [](nb::handle layout, bool has_memory, nb::handle made_at) { return new_buffer(BufferLayout(layout), has_memory, made_at); },
+      nb::arg("layout"), nb::arg("has_memory"), nb::arg("made_at").none(), "A new buffer of a layout.");
   m.attr("live_buffers") = live_buffers();
   m.attr("allocators") = allocators();
   auto or_none = [](nb::object found) { return found.is_valid() ? found : nb::none(); };

@@ -50,7 +50,7 @@ struct BufferLayout {
   int64_t bytes;
 };
 // A new buffer with memory, or without. Raises OutOfMemoryError.
-nb::object new_buffer(const BufferLayout& layout, bool has_memory);
+nb::object new_buffer(const BufferLayout& layout, bool has_memory, nb::handle made_at);
 
 // Memory for so many bytes on a device. Raises OutOfMemoryError.
 nb::object allocated(nb::handle device, int64_t nbytes);

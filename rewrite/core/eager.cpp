@@ -292,7 +292,7 @@ class Eager {
         if (Py_REFCNT(inputs[k].ptr()) == 2) return false;
     std::vector<void*> table;
     for (uint32_t k : plan.inputs) table.push_back(address_of(reinterpret_cast<BufferBase*>(inputs[k].ptr())->handle));
-    const nb::object made = new_buffer(plan.layout, true), &device = plan.layout.device;
+    const nb::object made = new_buffer(plan.layout, true, nb::none()), &device = plan.layout.device;
     auto* result = reinterpret_cast<BufferBase*>(made.ptr());
     table.push_back(address_of(result->handle));
     const nb::object before = nb::borrow(uop_of(tensor));

@@ -326,8 +326,8 @@ class Blocks:
 def connect_buffers(buffer: type[BufferBase], numbers: Iterator[int]) -> None:
     """The class of new buffers from now on, and their numbers."""
 
-def new_buffer(layout: Any, has_memory: bool) -> Any:
-    """A new buffer of a layout, whose line is not known. Raises OutOfMemoryError."""
+def new_buffer(layout: Any, has_memory: bool, made_at: tuple[str, int] | None) -> Any:
+    """A new buffer of a layout. Raises OutOfMemoryError."""
 
 live_buffers: dict[int, Any]
 allocators: dict[str, Any]

@@ -25,7 +25,9 @@ from rulegrad.runtime.eager import LITTLE
 from rulegrad.runtime.index_checks import Dependencies
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.telling import tell_built, tell_graphs, tell_sources
+from rulegrad.support.places import user_place
 
+Place: TypeAlias = tuple[str, int] | None  # the user's file and line
 _Pairs: TypeAlias = tuple[tuple[int, int], ...]
 _Variant: TypeAlias = tuple[tuple[int, ...], _Pairs]  # inputs that are taken, and results in the places of such inputs
 #: Of one plan: each may have kernels of its own, which take time to build.
@@ -64,6 +66,7 @@ class Prepared:
     results: tuple[Layout | None, ...]  # of outputs that are in memory taken from inputs
     checks_indices: bool  # whether a kernel has flags
     recorded: Recorded | None  # None where the device launches kernels one by one
+    is_large: bool  # whether it makes a buffer that is worth to know the line of
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,19 +153,22 @@ class Plan:
         prepared = self.prepared(taken, own)
         flags = index_checks.new_flags(self.device, self.dependencies.words) if prepared.checks_indices else None
         try:
-            blocks = _run(self.device, prepared, inputs, flags)
+            made_at = user_place() if prepared.is_large else None
+            blocks = _run(self.device, prepared, inputs, flags, made_at)
         except BaseException:
             for block in prepared.blocks:
                 if isinstance(block, int):
                     inputs[block].release()
             raise
-        found = self._results(prepared, inputs, blocks)
+        found = self._results(prepared, inputs, blocks, made_at)
         if flags is not None or any(buffer.checks for buffer in inputs):
             check = None if flags is None else index_checks.launched(flags, graphs)
             index_checks.tell(found, self.dependencies, check, inputs)
         return found
 
-    def _results(self, prepared: Prepared, inputs: Sequence[Buffer], blocks: Sequence[Buffer | None]) -> list[Buffer]:
+    def _results(
+        self, prepared: Prepared, inputs: Sequence[Buffer], blocks: Sequence[Buffer | None], made_at: Place
+    ) -> list[Buffer]:
         results: dict[int, Buffer] = {}
         count = self.schedule.inputs
         for number, layout in zip(self.schedule.outputs, prepared.results, strict=True):
@@ -170,7 +176,7 @@ class Plan:
                 buffer = inputs[number] if number < count else blocks[prepared.memory.block_of[number - count]]
                 assert buffer is not None  # the arena has no results
                 if layout is not None:
-                    taken, buffer = buffer, Buffer.like(layout)
+                    taken, buffer = buffer, Buffer.like(layout, made_at=made_at)
                     buffer.take_memory(taken)
                 results[number] = buffer
         return [results[number] for number in self.schedule.outputs]
@@ -215,7 +221,8 @@ def _prepare(plan: Plan, taken: tuple[int, ...], own: _Pairs) -> Prepared:
     results = [layouts[k - first] if moved else None for k, moved in zip(schedule.outputs, in_taken, strict=True)]
     checks_indices = any(launch.kernel.checks_indices for launch in launches)
     recorded = _record(plan, memory, launches, blocks, checks_indices)
-    return Prepared(memory, launches, tuple(blocks), tuple(results), checks_indices, recorded)
+    is_large = any(layout.nbytes >= LARGE for layout in layouts)
+    return Prepared(memory, launches, tuple(blocks), tuple(results), checks_indices, recorded, is_large)
 
 
 def _launches_of(plan: Plan, memory: MemoryPlan) -> tuple[Launch, ...]:
@@ -275,7 +282,9 @@ def _record(
     return Recorded(program, tuple(bound), Layout.of((end,), "uint8", plan.device) if end else None)
 
 
-def _run(device: str, prepared: Prepared, inputs: Sequence[Buffer], flags: Buffer | None) -> list[Buffer | None]:
+def _run(
+    device: str, prepared: Prepared, inputs: Sequence[Buffer], flags: Buffer | None, made_at: Place
+) -> list[Buffer | None]:
     """Launches in order, once all memory is there; returns the blocks, None for those that were in the arena.
 
     A program runs all at once; kernels are launched one by one where somebody wants to know how long each takes.
@@ -286,11 +295,11 @@ def _run(device: str, prepared: Prepared, inputs: Sequence[Buffer], flags: Buffe
     for number in own:
         layout = prepared.blocks[number]
         if not isinstance(layout, int):
-            blocks[number] = Buffer.like(layout, has_memory=True)
+            blocks[number] = Buffer.like(layout, True, made_at)
     handles = [buffer.handle for buffer in inputs]
     last = [] if flags is None else [flags.handle]
     if recorded is not None:
-        arena = None if recorded.arena is None else Buffer.like(recorded.arena, has_memory=True)
+        arena = None if recorded.arena is None else Buffer.like(recorded.arena, True, made_at)
         handles += [blocks[number].handle for number in recorded.bound]  # type: ignore[union-attr]
         recorded.program.run(handles + last, None if arena is None else arena.handle)
         return blocks

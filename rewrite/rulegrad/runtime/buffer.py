@@ -102,15 +102,13 @@ class Buffer(BufferBase):
         live[self.id] = weakref.ref(self)
 
     @staticmethod
-    def like(layout: Layout, has_memory: bool = False) -> Buffer:
-        """A new buffer of that layout; with memory, it is allocated now. Raises OutOfMemoryError."""
-        if layout.nbytes < LARGE:
-            small: Buffer = new_buffer(layout, has_memory)
-            return small
-        buffer: Buffer = new_buffer(layout, False)
-        buffer.made_at = user_place()
-        if has_memory:
-            _ = buffer.handle
+    def like(layout: Layout, has_memory: bool = False, made_at: tuple[str, int] | None = None) -> Buffer:
+        """A new buffer of that layout; with memory, it is allocated now. Raises OutOfMemoryError.
+
+        made_at: the user's file and line, which is looked for where it is not given and the buffer is large.
+        """
+        place = None if layout.nbytes < LARGE else made_at or user_place()
+        buffer: Buffer = new_buffer(layout, has_memory, place)
         return buffer
 
     @staticmethod
