@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-from fuzz import report, verdicts
+from fuzz import judged_at_sizes, report, verdicts
 from fuzz_programs import Array, Program, Statement
 
 _POOLED = "v0.pad(((0, 0), (0, 1), (0, 0))).unfold(1, 2, 1).max(axis=-1)"
@@ -95,12 +95,13 @@ def main() -> None:
     parser.add_argument("--device", default="c")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--most", type=int, default=40, help="the largest extent")
+    parser.add_argument("--general", action="store_true", help="by plans for all extents, which the second one makes")
     given = parser.parse_args()
     begin, wrong, count = time.perf_counter(), 0, 0
     for kind in KINDS:
-        extents = range(1, given.most + 1)
+        extents = [5, 6, *range(1, given.most + 1)] if given.general else range(1, given.most + 1)
         programs = [program(kind, n, given.dtype, n) for n in extents]
-        for one, problem in verdicts(programs, given.device):
+        for one, problem in (judged_at_sizes if given.general else verdicts)(programs, given.device):
             count += 1
             if problem:
                 wrong += 1

@@ -43,6 +43,7 @@ from fuzz_programs import (
 
 RUNS = 3
 MORE_RUNS = 60  # where a result differs, before it counts: one value in a thousand is that near to the next integer
+SIZES = (3, 4, 0, 1, 9, 30, 14)  # of a program, how much larger its axes are: the first two make general plans
 SLACK = {"float8_e4m3fn": 4, "float8_e5m2": 4}  # of the others 32
 BATCHES = {"numpy": 1, "c": 24, "opencl": 12, "webgpu": 6}  # programs that are compiled together
 
@@ -324,6 +325,14 @@ def verdicts(programs: Sequence[Program], device: str, build: Build = build) -> 
     return [(program, problem) for (program, _), problem in zip(judged, results, strict=True)]
 
 
+def judged_at_sizes(programs: Sequence[Program], device: str, build: Build = build) -> Iterator[tuple[Program, str]]:
+    """The errors of programs that are run one after the other, with a plan for all sizes from the second one on."""
+    import rulegrad as rg
+
+    with rg.config(general_plans=1):
+        yield from _one_by_one(programs, device, build)
+
+
 def _one_by_one(programs: Sequence[Program], device: str, build: Build) -> Iterator[tuple[Program, str]]:
     for program in programs:
         try:
@@ -378,9 +387,10 @@ def report(program: Program, device: str, problem: str, build: Build = build) ->
     return "\n".join(lines)
 
 
-def programs_of(seed: int, count: int, with_views: bool) -> list[Program]:
-    """Programs by their numbers: one in five has gradients."""
-    return [Maker(number, with_views, number % 5 == 0).make() for number in range(seed, seed + count)]
+def programs_of(seed: int, count: int, with_views: bool, larger: Sequence[int] = (0,)) -> list[Program]:
+    """Programs by their numbers: one in five has gradients. larger: each once with axes that are so much larger."""
+    numbers = range(seed, seed + count)
+    return [Maker(number, with_views, number % 5 == 0, more).make() for number in numbers for more in larger]
 
 
 def main() -> None:
@@ -390,6 +400,9 @@ def main() -> None:
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--minutes", type=float, help="stop after so long")
     parser.add_argument("--captured", action="store_true", help="each program as a captured function (rulegrad.jit)")
+    parser.add_argument(
+        "--sizes", type=int, default=1, help="run each program at so many sizes, by plans for all of them where it can"
+    )
     parser.add_argument("--json", metavar="FILE", help="write what was found")
     given = parser.parse_args()
     with_views, begin, done = aliasing(), time.perf_counter(), 0
@@ -400,9 +413,11 @@ def main() -> None:
     while number < given.seed + given.programs:
         if given.minutes and time.perf_counter() - begin > 60 * given.minutes:
             break
-        batch = programs_of(number, min(step, given.seed + given.programs - number), with_views)
-        number += len(batch)
-        for program, problem in verdicts(batch, given.device, make):
+        count = min(step, given.seed + given.programs - number)
+        batch = programs_of(number, count, with_views, SIZES[: given.sizes])
+        number += count
+        judged = judged_at_sizes if given.sizes > 1 else verdicts
+        for program, problem in judged(batch, given.device, make):
             done += 1
             if problem:
                 text = report(program, given.device, problem, make)

@@ -16,10 +16,13 @@ MOST_ELEMENTS = 600
 class Maker:
     """Makes one program.
 
-    aliasing: with updates through views; gradients: of float32 or float64, and smooth.
+    aliasing: with updates through views; gradients: of float32 or float64, and smooth. larger: by how much the axes
+    are larger, but those of one element: most programs are the same otherwise.
     """
 
-    def __init__(self, seed: int, aliasing: bool, gradients: bool) -> None:
+    def __init__(self, seed: int, aliasing: bool, gradients: bool, larger: int = 0) -> None:
+        self.extents = tuple(n + larger if n > 1 else n for n in EXTENTS)
+        self.most_elements = MOST_ELEMENTS * (1 + larger) ** 2
         self.random = Random(seed)
         self.noise = np.random.default_rng(seed)
         self.program = Program(seed)
@@ -55,8 +58,8 @@ class Maker:
     def shape(self, rank: int | None = None) -> tuple[int, ...]:
         rank = self.random.choice((0, 1, 1, 2, 2, 2, 3, 3, 4)) if rank is None else rank
         while True:
-            found = tuple(self.random.choice(EXTENTS) for _ in range(rank))
-            if np.prod(found) <= MOST_ELEMENTS:
+            found = tuple(self.random.choice(self.extents) for _ in range(rank))
+            if np.prod(found) <= self.most_elements:
                 return found
 
     def input(self, shape: tuple[int, ...], dtype: str) -> int:
@@ -111,7 +114,7 @@ class Maker:
         rounds: bool = False,
     ) -> bool:  # fmt: skip
         """A statement, unless its result is too large; names in the texts are written {0}, {1}, …"""
-        if np.prod(shape) > MOST_ELEMENTS:
+        if np.prod(shape) > self.most_elements:
             return False
         names = [f"v{n}" for n in sources]
         number = len(self.known)
@@ -308,7 +311,7 @@ def expand(m: Maker) -> bool:
     n = m.pick(lambda v: v.rank > 0 and 1 in v.shape)
     if n is None:
         return False
-    shape = tuple(m.random.choice(EXTENTS) if k == 1 else k for k in m.known[n].shape)
+    shape = tuple(m.random.choice(m.extents) if k == 1 else k for k in m.known[n].shape)
     return m.put([n], f"np.broadcast_to({{0}}, {shape})", f"{{0}}.expand({shape})", shape, m.known[n].dtype)
 
 

@@ -21,7 +21,7 @@ from rulegrad.runtime.selftest import add_number
 from rulegrad.support.diskcache import shared
 
 from . import compilers, processor
-from .programs import NOT_LOADED, Function, Programs, load
+from .programs import NOT_LOADED, Function, Programs, arguments_of, load
 
 __all__ = ["ONE_DEVICE", "Device", "discover", "fingerprint", "self_test"]
 
@@ -157,8 +157,8 @@ class _Executable:
     def __init__(self, kernel: Kernel, function: Function) -> None:
         self.address, self._function, self.is_short = function
         self._name = kernel.name
-        self._slots = kernel.slots
-        self._array = ctypes.c_void_p * kernel.slots
+        self._slots = arguments_of(kernel)
+        self._array = ctypes.c_void_p * self._slots
 
     def __call__(self, handles: Sequence[Memory], wait: bool = False) -> float | None:
         if len(handles) != self._slots:

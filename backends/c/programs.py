@@ -217,7 +217,12 @@ def load(code: bytes) -> Any:
 
 def is_short(kernel: Kernel) -> bool:
     """Whether a launch ends before another thread would have woken up; not one that does not say what it does."""
-    return 0 < kernel.flops + kernel.nbytes <= _SHORT
+    return not kernel.sizes and 0 < kernel.flops + kernel.nbytes <= _SHORT
+
+
+def arguments_of(kernel: Kernel) -> int:
+    """How many buffers the launch of a kernel takes: the last may be its sizes."""
+    return kernel.slots + bool(kernel.sizes)
 
 
 def text_of(kernel: Kernel) -> str:
@@ -225,6 +230,8 @@ def text_of(kernel: Kernel) -> str:
     name = kernel.name
     size = kernel.grid[0] if kernel.grid else 1
     work = kernel.flops + kernel.nbytes
+    if kernel.sizes:
+        return _text_of_sizes(kernel, work / max(size, 1))
     most = work // _PER_THREAD if work else 1 << 20
     passed = "".join(f", buffers[{k}]" for k in range(kernel.slots))
     start = (
@@ -236,4 +243,23 @@ def text_of(kernel: Kernel) -> str:
         f"{kernel.source}\n"
         f"static void part_{name}(void **buffers, long long first, long long last) {{ {name}(first, last{passed}); }}\n"
         f'__attribute__((visibility("default"))) void launch_{name}(void **buffers) {{ {start}; }}\n'
+    )
+
+
+def _text_of_sizes(kernel: Kernel, work_of_item: float) -> str:
+    """The same of a kernel whose work-items depend on sizes: these are in a buffer behind the others."""
+    name = kernel.name
+    sizes = f"const long long *sizes = buffers[{kernel.slots}];"
+    numbers = "".join(f", sizes[{k}]" for k in range(kernel.sizes))
+    passed = "".join(f", buffers[{k}]" for k in range(kernel.slots)) + numbers
+    return (
+        f"{kernel.source}\n"
+        f"static void part_{name}(void **buffers, long long first, long long last) {{\n"
+        f"  {sizes}\n  {name}(first, last{passed});\n}}\n"
+        f'__attribute__((visibility("default"))) void launch_{name}(void **buffers) {{\n'
+        f"  {sizes}\n  long long items;\n  items_{name}(0, 1, &items{numbers});\n"
+        f"  const double work = items * {work_of_item:.1f};\n"
+        f"  if (work <= {_SHORT}) part_{name}(buffers, 0, items);\n"
+        f"  else rulegrad_run(part_{name}, buffers, items, (long long)(work / {_PER_THREAD}));\n"
+        "}\n"
     )

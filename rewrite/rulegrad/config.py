@@ -237,6 +237,10 @@ SETTINGS: Final[dict[str, Setting]] = {
             _tuned, lambda: None, "where schedules that were found by search are kept; empty: in the cache folder",
         ),
         Setting(
+            "general_plans", "GENERAL_PLANS", "0 or 1",
+            _level(1), int, "1: the second size of a computation makes a plan for all its sizes, on the device c",
+        ),
+        Setting(
             "threads", "RULEGRAD_THREADS", "a number of threads, at most 4096",
             _threads, int, "threads that share a kernel on the device c; 0: as many as there are cores",
         ),
@@ -264,6 +268,7 @@ class Config:
     check_indices: int
     search: float
     tuned: Path | None
+    general_plans: int
     threads: int
 
     def __getattr__(self, name: str) -> Any:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
+from rulegrad.errors import RewriteError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
 
@@ -35,4 +38,25 @@ def computed(indexed: UOp) -> Iterator[tuple[UOp, int]]:
 
 
 def _trips(node: UOp) -> int:
-    return math.prod(r.src[0].attrs["value"] for r in node.ranges)
+    return math.prod(typical(r.src[0]) for r in node.ranges)
+
+
+_ARITHMETIC: Final[dict[str, Callable[[int, int], int]]] = {
+    "ADD": operator.add, "SUB": operator.sub, "MUL": operator.mul, "FLOORDIV": operator.floordiv,
+    "FLOORMOD": operator.mod, "TRUNCDIV": operator.floordiv, "TRUNCMOD": operator.mod, "MIN": min, "MAX": max,
+    "SHL": operator.lshift, "SHR": operator.rshift, "AND": operator.and_, "OR": operator.or_, "XOR": operator.xor,
+}  # fmt: skip
+
+
+def typical(extent: UOp) -> int:
+    """The value of an extent, where sizes that vary are those that the kernel was made for. Raises RewriteError."""
+    if extent.op == "CONST":
+        return int(extent.attrs["value"])
+    if extent.op == "VAR":
+        return int(extent.attrs["typical"])
+    values = [typical(source) for source in extent.src]
+    if len(values) == 1:
+        return values[0]
+    if extent.op not in _ARITHMETIC:
+        raise RewriteError(f"an extent of a loop is made of {extent.op}, and nobody knows how many iterations that is")
+    return _ARITHMETIC[extent.op](*values)

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 
 from rulegrad import engine
-from rulegrad.compile.estimate import estimate
+from rulegrad.compile.estimate import estimate, typical
 from rulegrad.compile.passes import lower
-from rulegrad.compile.scheduling import are_searched, scheduled_programs
+from rulegrad.compile.scheduling import are_searched, scheduled_kernels, scheduled_programs
 from rulegrad.config import on_change as on_setting
 from rulegrad.engine import watching
 from rulegrad.engine.schedules import described
@@ -79,6 +79,34 @@ def _compile(graphs: list[UOp], target: str, source: bool, device: str) -> list[
     return kernels
 
 
+def compile_varying(
+    graphs: Sequence[UOp], indexed: Sequence[UOp], constant: Sequence[UOp], target: str
+) -> list[Kernel]:
+    """The kernels of indexed graphs with flat addresses and sizes that are VARs, for a device that compiles text.
+
+    graphs: numbered, as `compile_kernels` takes them, at any sizes. constant: the indexed ones at typical sizes. Raises
+    RewriteError where a rule needs a size to be a constant, or where a kernel would have another tactic because sizes
+    vary: one that is slower.
+    """
+    steps = engine.pipeline("kernel")
+    ready = lower([*indexed, *constant], [*indexed, *constant], steps[steps.index("indexing") + 1 :], target, "kernel")
+    of_sizes, of_constants = ready[: len(indexed)], ready[len(indexed) :]
+    slots = [1 + max(_slots(graph)) for graph in graphs]
+    names = [_name(node, count) for node, count in zip(of_sizes, slots, strict=True)]
+
+    def made(place: int, scheduled: UOp, program: UOp) -> Kernel:
+        return _kernel(graphs[place], of_sizes[place], scheduled, program, target, True)
+
+    stages = scheduled_programs(indexed, of_sizes, names, target, "", made)
+    for (scheduled, _), wanted in zip(stages, scheduled_kernels(constant, of_constants, target), strict=True):
+        tactics = [one.attrs.get("tactic", "") for one in (scheduled, wanted)]
+        if tactics[0] != tactics[1]:
+            raise RewriteError(
+                f"a kernel has the tactic `{tactics[0]}` where sizes vary, `{tactics[1]}` where they do not"
+            )
+    return [made(place, *pair) for place, pair in enumerate(stages)]
+
+
 def _require_flags(graph: UOp) -> None:
     """Raises RewriteError for a check of a tensor's indices that has no word among the flags: it would only clamp."""
     for node in graph.toposort("INSIDE"):
@@ -97,14 +125,17 @@ def _kernel(graph: UOp, indexed: UOp, scheduled: UOp, program: UOp, target: str,
     slots = max(slots, program_slots)
     flops, nbytes = estimate(indexed)
     name = _name(indexed, slots)
-    text = render(program, target, name, slots) if source else ""
+    sizes = 1 + max([node.attrs["slot"] for node in indexed.toposort("VAR")], default=-1)
+    text = render(program, target, name, slots, sizes) if source else ""
+    if sizes:
+        text += render(_items(program), target, f"items_{name}", 1, sizes)
     grid, group = launch_sizes(program) if source else ((), ())
     local_bytes = local_memory(program, target) if source else 0
     maps = tensor_maps(program, target) if source else ()
     runs = indexed if source else program
     return Kernel(
         name, runs, text, grid, group, slots, flops, nbytes,
-        local_bytes=local_bytes, maps=maps, checks_indices=checks_indices, schedule=described(scheduled),
+        local_bytes=local_bytes, maps=maps, checks_indices=checks_indices, schedule=described(scheduled), sizes=sizes,
     )  # fmt: skip
 
 
@@ -180,7 +211,7 @@ def launch_sizes(program: UOp) -> tuple[tuple[int, ...], tuple[int, ...]]:
         if node.op == "SPECIAL":
             sizes[node.attrs["name"]][node.attrs["axis"]] = node.src[0].attrs["value"]
         elif node.attrs["kind"] == "item":
-            return (node.src[0].attrs["value"],), ()  # a device without a grid does a part of the outermost loop
+            return (typical(node.src[0]),), ()  # a device without a grid does a part of the outermost loop
     if sizes["item"] and sizes["local"]:
         raise RewriteError(
             "a kernel has positions in the grid as well as in a work-group; the launch pass gives one kind"
@@ -190,6 +221,14 @@ def launch_sizes(program: UOp) -> tuple[tuple[int, ...], tuple[int, ...]]:
     local = tuple(sizes["local"].get(axis, 1) for axis in axes) if sizes["local"] or sizes["group"] else ()
     counts = tuple(groups.get(axis, 1) for axis in axes)
     return tuple(map(math.prod, zip(counts, local or (1,) * len(counts), strict=True))), local
+
+
+def _items(program: UOp) -> UOp:
+    """A program that stores the number of work-items of a launch, which may depend on sizes."""
+    items = [node.src[0] for node in program.toposort("RANGE") if node.attrs["kind"] == "item"]
+    count = items[0] if items else UOp.const(1, "int64")
+    place = UOp("INDEX", (UOp("PARAM", (), "int64", slot=0, shape=(1,)), UOp.const(0, "int64")))
+    return UOp("SINK", (UOp("STORE", (place, UOp("CAST", (count,), "int64"))),))
 
 
 def local_memory(program: UOp, target: str) -> int:
@@ -232,8 +271,11 @@ def _map_parameters(program: UOp, target: str) -> list[str]:
     return [(template or "").format(number=number) for number in range(count)]
 
 
-def render(program: UOp, target: str, name: str, slots: int) -> str:
-    """Source text of a lowered kernel. The body is by rules; the target's templates make the signature."""
+def render(program: UOp, target: str, name: str, slots: int, sizes: int = 0) -> str:
+    """Source text of a lowered kernel. The body is by rules; the target's templates make the signature.
+
+    sizes: how many further parameters there are, integers of 64 bits.
+    """
     facts = engine.target(target)
     maps = _map_parameters(program, target)
     body, parameters = engine.source(program, "linearize", facts.render, target)
@@ -244,7 +286,8 @@ def render(program: UOp, target: str, name: str, slots: int) -> str:
         for k in range(slots)
         for text, dtype in [by_slot.get(k, (f"unused{k}", unused))]
     )
-    signature = facts.templates.get("separator", ", ").join([signature, *maps])
+    numbers = [f"{facts.types['int64']} size{k}" for k in range(sizes)]
+    signature = facts.templates.get("separator", ", ").join([signature, *maps, *numbers])
     # what matrix instructions are called by, each defined once
     texts = dict.fromkeys(node.attrs["text"] for node in program.toposort("MATRIX_MULACC"))
     definitions = "".join(f"{text}\n" for text in texts if text)
@@ -271,9 +314,9 @@ def _name(indexed: UOp, slots: int) -> str:
 
     Kernels whose graphs became equal may still take different numbers of buffers: these are part of the hash.
     """
-    sizes: dict[str, list[int]] = {"output": [], "reduce": []}
+    sizes: dict[str, list[int | str]] = {"output": [], "reduce": []}
     for loop in indexed.toposort("RANGE"):
-        sizes.setdefault(loop.attrs["kind"], []).append(loop.src[0].attrs["value"])
+        sizes.setdefault(loop.attrs["kind"], []).append(loop.src[0].attrs.get("value", "n"))
     word = "reduce" if indexed.toposort("REDUCE") else "map"
     number = f"{indexed.key + slots & 0xFFFFFFFF:08x}"
     if len(indexed.src) > 1:
@@ -283,4 +326,12 @@ def _name(indexed: UOp, slots: int) -> str:
     return f"{word}_{shape}{inner}_{number}"
 
 
-__all__ = ["compile_kernels", "forget_kernels", "launch_sizes", "local_memory", "render", "tensor_maps"]
+__all__ = [
+    "compile_kernels",
+    "compile_varying",
+    "forget_kernels",
+    "launch_sizes",
+    "local_memory",
+    "render",
+    "tensor_maps",
+]

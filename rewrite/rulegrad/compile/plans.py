@@ -110,7 +110,7 @@ class Plan:
             executables = executables_of([launch.kernel for launch in variant.launches], self.device)
             pairs = zip(variant.launches, executables, strict=True)
             launches = tuple(replace(launch, executable=executable) for launch, executable in pairs)
-            recorded = _record(self, variant.memory, launches, variant.blocks, variant.checks_indices)
+            recorded = record(self, variant.memory, launches, variant.blocks, variant.checks_indices)
             made[key] = replace(variant, launches=launches, recorded=recorded)
         return replace(self, _prepared=made)
 
@@ -220,7 +220,7 @@ def _prepare(plan: Plan, taken: tuple[int, ...], own: _Pairs) -> Prepared:
     in_taken = [k >= first and memory.blocks[memory.block_of[k - first]].taken is not None for k in schedule.outputs]
     results = [layouts[k - first] if moved else None for k, moved in zip(schedule.outputs, in_taken, strict=True)]
     checks_indices = any(launch.kernel.checks_indices for launch in launches)
-    recorded = _record(plan, memory, launches, blocks, checks_indices)
+    recorded = record(plan, memory, launches, blocks, checks_indices)
     is_large = any(layout.nbytes >= LARGE for layout in layouts)
     return Prepared(memory, launches, tuple(blocks), tuple(results), checks_indices, recorded, is_large)
 
@@ -248,13 +248,13 @@ def _launches_of(plan: Plan, memory: MemoryPlan) -> tuple[Launch, ...]:
     )  # fmt: skip
 
 
-def _record(
+def record(
     plan: Plan, memory: MemoryPlan, launches: Sequence[Launch], blocks: Sequence[Layout | int], checks_indices: bool
 ) -> Recorded | None:
     """The launches as a program: inputs, blocks that results are in or that are large, and flags are bound to it."""
     device = devices.get(plan.device)
-    record = getattr(device, "record", None)
-    if record is None or not launches:
+    recorder = getattr(device, "record", None)
+    if recorder is None or not launches:
         return None
     most = _LARGE if getattr(device, "has_arenas", True) else 0
     count = plan.schedule.inputs
@@ -274,7 +274,7 @@ def _record(
     at |= {number: count + k for k, number in enumerate(bound)}
     at |= {number: all_bound + k for k, number in enumerate(places)}
     buffers = [*range(count), *(at[number] for number in memory.block_of), all_bound - 1]  # the last: the flags
-    program = record(
+    program = recorder(
         [(launch.executable, tuple([buffers[number] for number in launch.buffers])) for launch in launches],
         all_bound,
         offsets,

@@ -14,6 +14,7 @@ from rulegrad.compile.kernels import compile_kernels
 from rulegrad.compile.memory_plan import MemoryPlan
 from rulegrad.compile.plans import Plan, executables_of, make_plan
 from rulegrad.compile.schedule import find_lines, make_schedule, number_buffers
+from rulegrad.config import config
 from rulegrad.engine import watching
 from rulegrad.errors import DeviceError
 from rulegrad.ir import UOp
@@ -47,7 +48,7 @@ class _Way:
     """The way from a graph to its plan: for each of the plan's inputs the place of the buffer in the signature."""
 
     plan: Plan
-    inputs: tuple[int, ...]
+    inputs: tuple[int | Buffer, ...]  # or a buffer of the plan's own
     is_known: bool = False  # to the engine, which needs no Python for it, or it is not for the engine
 
 
@@ -73,7 +74,7 @@ def realize(uops: Sequence[UOp], holders: Holders | None = None, device: str | N
     """
     if not uops:
         return []
-    key, way, buffers = _look_up(uops, device)
+    key, way, buffers = _look_up(uops, device, config.general_plans > 0)
     plan = way.plan
     if holders is None or not plan.takeable or plan.is_little:
         results = plan.launch(buffers, uops)
@@ -108,15 +109,32 @@ def find_plan(uops: Sequence[UOp], device: str | None = None) -> Found:
     return Found(way.plan, buffers)
 
 
-def _look_up(uops: Sequence[UOp], device: str | None) -> tuple[bytes, _Way, list[Buffer]]:
-    """The signature of graphs, the way to their plan, and the plan's inputs."""
+def _look_up(uops: Sequence[UOp], device: str | None, general: bool = False) -> tuple[bytes, _Way, list[Buffer]]:
+    """The signature of graphs, the way to their plan, and the plan's inputs.
+
+    general: the plan may be one for all sizes of such graphs, which reads buffers of its own too.
+    """
     key, ids = signature(uops)
     buffers = [Buffer.numbered(number) for number in ids]
     device = _device_of(buffers) or device or devices.default()
     way = None if watching.watchers else _ways.get((key, device))
+    if way is None and general:
+        way = _find_general(key, uops, ids, buffers, device)
     if way is None:
         way = _ways[key, device] = _find(list(uops), ids, device)
-    return key, way, [buffers[place] for place in way.inputs]
+    return key, way, [buffers[place] if isinstance(place, int) else place for place in way.inputs]
+
+
+def _find_general(
+    key: bytes, uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], device: str
+) -> _Way | None:
+    """The plan of graphs like these at all sizes, at their sizes."""
+    if config.check or watching.watchers:
+        return None
+    from rulegrad.compile import varying  # late: few programs have a use for it
+
+    found = varying.find(key, uops, ids, buffers, device)
+    return None if found is None else _Way(*found, is_known=True)  # the engine knows plans of one size only
 
 
 def _tell_engine(key: bytes, way: _Way) -> None:
@@ -125,8 +143,8 @@ def _tell_engine(key: bytes, way: _Way) -> None:
     small = way.plan.small() if way.inputs else None
     if small is not None:
         program, layout, arena = small
-        takeable = [way.inputs[number] for number in way.plan.takeable]
-        keep(key, program, way.inputs, takeable, layout, arena)
+        inputs = [place for place in way.inputs if isinstance(place, int)]
+        keep(key, program, inputs, [inputs[number] for number in way.plan.takeable], layout, arena)
 
 
 def is_free(buffers: list[Buffer], number: int) -> bool:

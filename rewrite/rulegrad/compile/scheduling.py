@@ -81,6 +81,13 @@ def scheduled_programs(
     ]
 
 
+def scheduled_kernels(graphs: Sequence[UOp], indexed: Sequence[UOp], target: str) -> list[UOp]:
+    """Kernels with the schedules that the rules choose, if they choose any."""
+    steps = engine.pipeline("program")
+    cut = steps.index(CHOOSES) + 1 if CHOOSES in steps else 0
+    return lower(graphs, indexed, steps[:cut], target, "program")
+
+
 @dataclass(frozen=True, slots=True)
 class _Work:
     """A kernel whose loops have names, and how it becomes a program once it has a schedule."""

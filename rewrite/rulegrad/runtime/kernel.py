@@ -41,7 +41,8 @@ class Kernel:
     `nbytes` are what one launch computes and moves, for the profile; `user_line` is where the user asked;
     `local_bytes` is the local memory of a work-group that a launch has to ask for; `maps` are further arguments, after
     the buffers; `schedule` is the tactic and its steps, as text. The last slot of a kernel that `checks_indices` is for
-    its flags.
+    its flags. A kernel with `sizes` takes one more buffer, of so many sizes (int64); the function `items_NAME` in its
+    source stores the work-items of a launch, and `grid` has those at typical sizes.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Kernel:
     maps: tuple[TensorMap, ...] = ()
     checks_indices: bool = False
     schedule: str = ""
+    sizes: int = 0
 
 
 def sources_of(kernels: Sequence[Kernel]) -> list[str]:

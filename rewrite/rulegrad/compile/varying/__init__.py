@@ -1,0 +1,195 @@
+"""One plan for all sizes of a computation, made when its second size is seen.
+
+Users' shapes are whole numbers. Two graphs that differ in whole numbers only have a *template*: their structure, with
+formulas of variables, the sizes, where they differ. A third graph is compared with the template node by node; where it
+is the template at some sizes, its plan is the template's with these as arguments, and nothing is compiled.
+
+How kernels depend on the sizes is found by scheduling the template at a few generic sizes, up to where all sizes are
+constants of index arithmetic, and by fitting a formula to each constant. From there on the sizes are arguments (VAR).
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from rulegrad.compile import kernels as compiling
+from rulegrad.config import config
+from rulegrad.errors import RulegradError
+from rulegrad.ir import UOp
+from rulegrad.runtime import devices
+from rulegrad.runtime.buffer import Buffer
+from rulegrad.support.places import shown, user_place
+
+from .formulas import NoFormulaError, value_of
+from .plans import General, general_plan
+from .templates import DifferentError, Match, Template, generalised, matched
+
+OFTEN: Final = 16  #: a size that is used so many times gets kernels of its own
+_MOST_TRIED: Final = 4  # graphs of one kind that templates are made from
+_MOST_KEPT: Final = 512  # sizes whose plans are kept
+
+
+@dataclass(slots=True)
+class _Kind:
+    """Graphs that may have a template."""
+
+    seen: list[list[UOp]] = field(default_factory=list)  # those that were compiled for their sizes
+    plans: list[General] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Found:
+    plan: Any
+    inputs: tuple[int | Buffer, ...]
+    uses: int = 0
+
+
+_kinds: dict[tuple[Any, ...], _Kind] = {}
+_found: OrderedDict[tuple[bytes, str], _Found] = OrderedDict()
+_reasons: list[str] = []  # why graphs have no general plan
+
+
+def _forget() -> None:
+    """Lets go of all general plans."""
+    _kinds.clear()
+    _found.clear()
+    _reasons.clear()
+
+
+compiling._also_forget.append(_forget)
+
+
+def reasons() -> tuple[str, ...]:
+    """Why graphs that look alike have no general plan, the last 100."""
+    return tuple(_reasons[-100:])
+
+
+def find(
+    key: bytes, uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], device: str
+) -> tuple[Any, tuple[int | Buffer, ...]] | None:
+    """The general plan of graphs at their sizes, and what it reads: places in `ids`, or buffers of its own.
+
+    None where they have none, or these sizes are used so often that a plan of their own is better.
+    """
+    if not _is_able(device):
+        return None
+    found = _found.get((key, device))
+    if found is None:
+        found = _find(uops, ids, buffers, device)
+        if found is None:
+            return None
+        _found[key, device] = found
+        if len(_found) > _MOST_KEPT:
+            _found.popitem(last=False)
+    _found.move_to_end((key, device))
+    found.uses += 1
+    if found.uses > OFTEN:
+        del _found[key, device]
+        return None
+    return found.plan, found.inputs
+
+
+def _is_able(device: str) -> bool:
+    """Whether kernels of the device take sizes."""
+    return devices.target_of(device).split("_")[0] == "c"
+
+
+def _find(uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], device: str) -> _Found | None:
+    kind = _kinds.setdefault(_kind_of(uops, buffers, device), _Kind())
+    for general in kind.plans:
+        found = _at(general, uops, ids, device)
+        if found is not None:
+            return found
+    if len(kind.seen) >= _MOST_TRIED:
+        return None
+    for template in _templates(kind.seen, uops):
+        try:
+            general = general_plan(template, device)
+        except (DifferentError, NoFormulaError, RulegradError) as error:
+            _refused(error)
+            continue
+        found = _at(general, uops, ids, device)
+        if found is not None:
+            kind.plans.append(general)
+            kind.plans.sort(key=lambda one: len(one.template.examples))
+            _tell(general)
+            return found
+    kind.seen.append(list(uops))
+    return None
+
+
+def _kind_of(uops: Sequence[UOp], buffers: Sequence[Buffer], device: str) -> tuple[Any, ...]:
+    """What graphs of one template have in common at first sight."""
+    return (
+        device,
+        tuple([(uop.op, str(uop.dtype), len(uop.shape)) for uop in uops]),
+        tuple([(str(buffer.dtype), len(buffer.shape)) for buffer in buffers]),
+    )
+
+
+def _templates(seen: Sequence[list[UOp]], uops: Sequence[UOp]) -> list[Template]:
+    """The templates of a graph with those that were seen before, those of the fewest sizes first."""
+    found: list[tuple[bool, int, int, Template]] = []
+    for steps, known in itertools.product((False, True), reversed(seen)):
+        try:
+            template = generalised(known, uops, steps)
+        except DifferentError as error:
+            _refused(error)
+            continue
+        if template.examples or template.scalars:
+            found.append((steps, len(template.examples), len(found), template))
+    return [template for *_, template in sorted(found, key=lambda one: one[:3])]
+
+
+def _at(general: General, uops: Sequence[UOp], ids: Sequence[int], device: str) -> _Found | None:
+    """A general plan at the sizes of these graphs, if it is theirs."""
+    match = matched(general.template, uops)
+    if match is None or any(
+        not least <= size <= most for size, (least, most) in zip(match.sizes, general.bounds, strict=True)
+    ):
+        return None
+    if any(value_of(axis, match.sizes) < 1 for axis in general.axes):
+        return None
+    sizes = _filled(np.array(match.sizes or (0,), np.int64), device)
+    inputs = tuple([_input(general.template, match, number, ids, device) for number in general.inputs])
+    return _Found(general.plan(match.sizes, device), (*inputs, sizes))
+
+
+def _input(template: Template, match: Match, number: int, ids: Sequence[int], device: str) -> int | Buffer:
+    if number < template.buffers:
+        return ids.index(match.buffers[number])
+    scalar = number - template.buffers
+    buffer = Buffer((), template.scalars[scalar], device)
+    buffer.copy_in(np.asarray(match.scalars[scalar], buffer.dtype.numpy))
+    return buffer
+
+
+def _filled(values: np.ndarray[Any, Any], device: str) -> Buffer:
+    buffer = Buffer(values.shape, str(values.dtype), device)
+    buffer.copy_in(values)
+    return buffer
+
+
+def _refused(error: Exception) -> None:
+    _reasons.append(str(error))
+    del _reasons[:-100]
+    if config.debug >= 2:
+        print(f"rulegrad: no general plan: {error}", file=sys.stderr)
+
+
+def _tell(general: General) -> None:
+    if config.debug >= 1:
+        bounds = "".join(
+            f", {name} in [{least}, {most}]" for name, (least, most) in zip("tuv", general.bounds, strict=False)
+        )
+        count = len(general.launches)
+        kernels = "1 kernel" if count == 1 else f"{count} kernels"
+        place = shown(user_place())
+        print(f"rulegrad: general plan{bounds}, {kernels}{f' ({place})' if place else ''}", file=sys.stderr)

@@ -1,0 +1,91 @@
+"""One kernel for all sizes, from the kernels of a template at a few generic sizes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rulegrad.ir import UOp
+
+from .formulas import Fit, Formula, value_of
+from .templates import DifferentError
+
+
+def variable(number: int, least: int, typical: int, most: int) -> UOp:
+    """A size as an argument of kernels."""
+    return UOp("VAR", (UOp.const(least, "index"), UOp.const(most, "index")), slot=number, typical=typical)
+
+
+def expression(formula: Formula, variables: Sequence[UOp]) -> UOp:
+    """A formula as index arithmetic.
+
+    >>> t = variable(0, 2, 7, 4096)
+    >>> expression((((), 3), ((0,), 2)), [t]) == t * 2 + 3
+    True
+    """
+    constant = sum(factor for names, factor in formula if not names)
+    total: UOp | None = None
+    for names, factor in formula:
+        if names:
+            term = math.prod([variables[name] for name in names[1:]], start=variables[names[0]])
+            term = term if factor == 1 else term * factor
+            total = term if total is None else total + term
+    if total is None:
+        return UOp.const(constant, "index")
+    return total + constant if constant else total
+
+
+def at_typical_sizes(kernel: UOp) -> UOp:
+    """A kernel with its sizes as constants: those that choices are made for."""
+    done: dict[UOp, UOp] = {}
+    for node in kernel.toposort():
+        if node.op == "VAR":
+            done[node] = UOp.const(node.attrs["typical"], node.dtype)
+        else:
+            done[node] = node.replace(tuple(done[source] for source in node.src))
+    return done[kernel]
+
+
+def general_kernel(kernels: Sequence[UOp], fit: Fit, variables: Sequence[UOp]) -> UOp:
+    """The kernel that is each of these, with flat addresses, at the sizes of the fit's points.
+
+    Raises DifferentError where they differ in more than numbers, and NoFormulaError for a number that is no formula.
+    """
+    most = [size.vmax or 0 for size in variables]
+    done: dict[tuple[UOp, ...], UOp] = {}
+    stack = [(tuple(kernels), False)]
+    while stack:
+        nodes, ready = stack.pop()
+        if nodes in done:
+            continue
+        first = nodes[0]
+        if len(set(nodes)) == 1:
+            done[nodes] = first
+            continue
+        below = list(zip(*(node.src for node in nodes), strict=False))
+        if not ready:
+            if any((n.op, n.dtype, len(n.src)) != (first.op, first.dtype, len(first.src)) for n in nodes):
+                raise DifferentError(f"kernels have {' and '.join(dict.fromkeys(n.describe() for n in nodes))}")
+            stack.append((nodes, True))
+            stack.extend((several, False) for several in below)
+            continue
+        done[nodes] = _general_node(nodes, tuple(done[several] for several in below), fit, variables, most)
+    return done[tuple(kernels)]
+
+
+def _general_node(
+    nodes: Sequence[UOp], src: tuple[UOp, ...], fit: Fit, variables: Sequence[UOp], most: Sequence[int]
+) -> UOp:
+    first, every = nodes[0], [node.attrs for node in nodes]
+    if all(attrs == every[0] for attrs in every):
+        return first.replace(src)
+    if first.op == "CONST":
+        numbers = [int(attrs["value"]) for attrs in every]
+        if any(number != attrs["value"] for number, attrs in zip(numbers, every, strict=True)):
+            raise DifferentError(f"a constant of a kernel varies: {[attrs['value'] for attrs in every]}")
+        found = expression(fit(numbers), variables)
+        return found if str(first.dtype) == "index" else UOp("CAST", (found,), first.dtype)
+    if first.op == "PARAM" and len({attrs["slot"] for attrs in every}) == 1:
+        elements = value_of(fit([math.prod(attrs["shape"]) for attrs in every]), most)
+        return UOp("PARAM", (), first.dtype, slot=every[0]["slot"], shape=(elements,))
+    raise DifferentError(f"kernels have {' and '.join(dict.fromkeys(n.describe() for n in nodes))}")

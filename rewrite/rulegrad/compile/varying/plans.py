@@ -1,0 +1,193 @@
+"""General plans: the kernels of a template for all its sizes, and the plan of one set of sizes."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from rulegrad import engine
+from rulegrad.compile.kernels import compile_varying
+from rulegrad.compile.memory_plan import MemoryPlan, plan_memory
+from rulegrad.compile.plans import Launch, Plan, Prepared, executables_of, make_plan, record
+from rulegrad.compile.schedule import Schedule, Step, make_schedule, number_buffers
+from rulegrad.errors import RulegradError
+from rulegrad.ir import UOp
+from rulegrad.runtime import devices
+from rulegrad.runtime.buffer import LARGE, Layout
+from rulegrad.runtime.index_checks import Dependencies
+from rulegrad.runtime.kernel import Kernel
+
+from .formulas import GENERIC, Fit, Formula, value_of
+from .kernels import at_typical_sizes, general_kernel, variable
+from .templates import DifferentError, Template, instance
+
+_LEAST: Final = 2  # sizes 0 and 1 have plans of their own
+_LARGE: Final = 4096  # a plan is for sizes up to this at least
+_TYPICAL: Final = 256  # what kernels are good for at least; the sizes that a plan is made of are often the smallest
+
+
+@dataclass(frozen=True, slots=True)
+class General:
+    """A template with its kernels, for one device."""
+
+    template: Template
+    axes: tuple[Formula, ...]  # the sizes of axes, of which none has no element
+    bounds: tuple[tuple[int, int], ...]  # of each size
+    inputs: tuple[int, ...]  # the template's buffers and constants that the schedule reads, in its order
+    made: tuple[tuple[tuple[Formula, ...], Any], ...]  # shape and dtype of what the schedule makes
+    launches: tuple[Launch, ...]
+    block_of: tuple[int, ...]  # of each buffer that is made, numbered in the order of first use
+    outputs: tuple[int, ...]
+    dependencies: Dependencies
+
+    def plan(self, sizes: Sequence[int], device: str) -> Plan:
+        """The plan at these sizes: its last input is a buffer of them."""
+        shapes = tuple((tuple([value_of(size, sizes) for size in dims]), dtype) for dims, dtype in self.made)
+        layouts = [Layout.of(shape, dtype, device) for shape, dtype in shapes]
+        blocks: list[Layout] = []
+        for layout, block in zip(layouts, self.block_of, strict=True):  # blocks are numbered in the order of first use
+            if block == len(blocks):
+                blocks.append(layout)
+            elif layout.nbytes > blocks[block].nbytes:
+                blocks[block] = layout
+        checks_indices = any(launch.kernel.checks_indices for launch in self.launches)
+        none = (None,) * len(self.outputs)
+        memory = MemoryPlan((), self.block_of, (), sum(block.nbytes for block in blocks), 0)
+        schedule = Schedule(len(self.inputs) + 1, shapes, (), self.outputs)
+        plan = Plan(device, schedule, (), (), (), frozenset(), self.dependencies)
+        is_large = any(layout.nbytes >= LARGE for layout in layouts)
+        recorded = record(plan, memory, self.launches, blocks, checks_indices)
+        prepared = Prepared(memory, self.launches, tuple(blocks), none, checks_indices, recorded, is_large)
+        return replace(plan, _prepared={((), ()): prepared})
+
+
+def general_plan(template: Template, device: str) -> General:
+    """Compiles a template. Raises DifferentError, NoFormulaError, or what stopped the rules."""
+    count = len(template.examples)
+    primes = _possible(template, device)
+    try:
+        return _general_plan(template, device, Fit(count, primes, GENERIC[-1] if count else ()))
+    except DifferentError:  # kernels of small sizes may have another structure
+        return _general_plan(template, device, Fit(count, primes))
+
+
+def _possible(template: Template, device: str) -> Sequence[Sequence[int]]:
+    """Sizes that graphs of the template may have: the largest generic ones. Raises GraphError where there are none."""
+    for primes in GENERIC[:-1]:
+        with contextlib.suppress(RulegradError):
+            for point in Fit(len(template.examples), primes).points:
+                instance(template, point, device)
+            return primes
+    return GENERIC[-1]
+
+
+def _general_plan(template: Template, device: str, fit: Fit) -> General:
+    target = devices.target_of(device)
+    graphs, schedules = [], []
+    for point in fit.points:
+        graph, given = number_buffers(UOp("SINK", tuple(instance(template, point, device))))
+        graphs.append(graph)
+        inputs = tuple(uop.attrs["id"] - 1 for uop in given)
+        schedules.append((inputs, make_schedule(graph, len(given), target, {})))
+    (inputs, first), others = schedules[0], schedules[1:]
+    for other_inputs, other in others:
+        pairs = zip(first.steps, other.steps, strict=False)
+        if (
+            other_inputs != inputs
+            or len(other.steps) != len(first.steps)
+            or other.outputs != first.outputs
+            or [(len(shape), dtype) for shape, dtype in other.made] != [(len(s), d) for s, d in first.made]
+            or any(one.buffers != two.buffers for one, two in pairs)
+        ):
+            raise DifferentError("the schedules at several sizes differ")
+    made = tuple(
+        (tuple([fit(sizes) for sizes in zip(*(shape for shape, _ in buffers), strict=True)]), buffers[0][1])
+        for buffers in zip(*(schedule.made for _, schedule in schedules), strict=True)
+    )
+    bounds = tuple(_bounds(template, number) for number in range(len(template.examples)))
+    steps = [[schedule.steps[k] for _, schedule in schedules] for k in range(len(first.steps))]
+    found = _kernels(template, fit, steps, bounds, target)
+    plan = make_plan(first, graphs[0], device, target)
+    memory = plan_memory(plan.uses, plan.sizes, first.inputs, first.outputs)
+    flags = (first.inputs + 1 + len(first.made),)
+    launches = [
+        Launch(
+            kernel, executable,
+            (*[_shifted(number, first.inputs) for number in step.buffers], *(flags if kernel.checks_indices else ()),
+             *((first.inputs,) if kernel.sizes else ())),
+        )
+        for kernel, executable, step in zip(found, executables_of(found, device), first.steps, strict=True)
+    ]  # fmt: skip
+    outputs = tuple(_shifted(number, first.inputs) for number in first.outputs)
+    block_of = _blocks(memory, [number - first.inputs for number in first.outputs if number >= first.inputs])
+    return General(
+        template,
+        tuple(template.formulas()),
+        bounds,
+        inputs,
+        made,
+        tuple(launches),
+        block_of,
+        outputs,
+        Dependencies(graphs[0]),
+    )
+
+
+def _typical(template: Template) -> list[int]:
+    """Sizes that choices are made for: those of the second graph, or multiples of them where these are small."""
+    sizes = [second for _, second in template.examples]
+    factor = min(-(-_TYPICAL // max(1, min(sizes))), max(1, _LARGE // max(sizes))) if sizes else 1
+    return [size * factor for size in sizes]
+
+
+def _bounds(template: Template, number: int) -> tuple[int, int]:
+    """The least and the most that a size may be: sizes for which an axis has no element have plans of their own."""
+    least = _LEAST
+    for formula in template.formulas():
+        terms = dict(formula)
+        factor, offset = terms.pop((number,), 0), terms.pop((), 0)
+        if factor > 0 and not terms:
+            least = max(least, -((offset - 1) // factor))
+    return least, max(_LARGE, 8 * max(template.examples[number]))
+
+
+def _shifted(number: int, inputs: int) -> int:
+    """A buffer's number once the sizes are one more input."""
+    return number if number < inputs else number + 1
+
+
+def _blocks(memory: MemoryPlan, results: Sequence[int]) -> tuple[int, ...]:
+    """The block of each buffer that is made, numbered in the order of first use.
+
+    A result has one to itself: what shares its block here may be larger than it is at other sizes.
+    """
+    blocks, alone = list(memory.block_of), itertools.count(len(memory.block_of))
+    for number in dict.fromkeys(results):
+        blocks[number] = next(alone)
+    order = {block: number for number, block in enumerate(dict.fromkeys(blocks))}
+    return tuple(order[block] for block in blocks)
+
+
+def _kernels(
+    template: Template, fit: Fit, steps: Sequence[Sequence[Step]], bounds: Sequence[tuple[int, int]], target: str
+) -> list[Kernel]:
+    """The kernels of steps, of which each is given at the fit's points."""
+    variables = [
+        variable(number, least, typical, most)
+        for number, (typical, (least, most)) in enumerate(zip(_typical(template), bounds, strict=True))
+    ]
+    roots = [step.graph for several in steps for step in several]
+    flat = engine.run_all(roots, ["indexing", "flat"], target)
+    count = len(fit.points)
+    general = [general_kernel(flat[at : at + count], fit, variables) for at in range(0, len(flat), count)]
+    # equal kernels may be given different numbers of buffers, some of which they do not read
+    named = [(kernel, len(several[0].buffers)) for kernel, several in zip(general, steps, strict=True)]
+    different = {name: several[0].graph for name, several in zip(named, steps, strict=True)}
+    kernels = [kernel for kernel, _ in different]
+    constant = [at_typical_sizes(kernel) for kernel in kernels]
+    found = compile_varying(list(different.values()), kernels, constant, target)
+    compiled = dict(zip(different, found, strict=True))
+    return [compiled[name] for name in named]

@@ -1,0 +1,294 @@
+"""Templates: what two graphs have in common that differ in sizes only, and whether a third graph is one of these."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from rulegrad.errors import RulegradError
+from rulegrad.ir import UOp
+
+from .formulas import MOST_VARIABLES, Formula, value_of
+
+#: Attributes that may vary: whole numbers, or tuples of them.
+_SIZES: Final = frozenset(("shape", "before", "after", "begin", "end", "extent"))
+_Pair = tuple[UOp, UOp]
+
+
+class DifferentError(Exception):
+    """Two graphs differ in more than their sizes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """A size that varies."""
+
+    formula: Formula
+
+
+@dataclass(slots=True)
+class Node:
+    """A node of a template; its sources are places of nodes before it."""
+
+    op: str
+    dtype: Any
+    src: tuple[int, ...]
+    attrs: dict[str, Any]  # with Hole in the place of sizes that vary
+    scalar: int = -1  #: of a constant that varies, its number
+    buffer: int = -1  #: of a BUFFER, its number
+
+
+@dataclass(slots=True)
+class Template:
+    """Graphs with variables in the place of sizes, and inputs in the place of constants that vary."""
+
+    nodes: list[Node] = field(default_factory=list)
+    roots: list[int] = field(default_factory=list)
+    #: the values of each variable in the two graphs
+    examples: list[tuple[int, int]] = field(default_factory=list)
+    scalars: list[Any] = field(default_factory=list)  #: their dtypes
+    buffers: int = 0
+
+    def formulas(self) -> set[Formula]:
+        """Those of axes."""
+        shapes = [node.attrs.get("shape", ()) for node in self.nodes]
+        return {size.formula for shape in shapes for size in shape if isinstance(size, Hole)}
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The sizes, constants and ids of buffers with which a template is a graph."""
+
+    sizes: tuple[int, ...]
+    scalars: tuple[Any, ...]
+    buffers: tuple[int, ...]
+
+
+def generalised(first: Sequence[UOp], second: Sequence[UOp], steps: bool = False) -> Template:
+    """The template of two lists of graphs. Raises DifferentError.
+
+    steps: a size may be the rounded quotient of another, as after a stride; then the template is that of one remainder.
+    """
+    if len(first) != len(second):
+        raise DifferentError("the number of results differs")
+    pairs, places = _in_step(list(zip(first, second, strict=True)))
+    sizes: dict[tuple[int, int], None] = {}  # those of buffers first: they are likely to be the variables
+    for of_buffers in (True, False):
+        for a, b in pairs:
+            if (a.op == "BUFFER") == of_buffers:
+                sizes.update((pair, None) for pair in _differing(a, b))
+    varying = sorted(sizes, key=lambda pair: abs(pair[1] - pair[0])) if steps else list(sizes)
+    template = Template()
+    template.examples, formulas = _explained(varying, steps)
+    if len(template.examples) > MOST_VARIABLES:
+        raise DifferentError(f"{len(template.examples)} sizes vary")
+    for a, b in pairs:
+        src = tuple(places[pair] for pair in zip(a.src, b.src, strict=True))
+        template.nodes.append(_common(a, b, src, formulas, template))
+    template.roots = [places[pair] for pair in zip(first, second, strict=True)]
+    return template
+
+
+def _in_step(roots: Sequence[_Pair]) -> tuple[list[_Pair], dict[_Pair, int]]:
+    """Pairs of nodes at one place of both graphs, sources first: nodes that happen to be equal in one stay apart."""
+    pairs: list[_Pair] = []
+    places: dict[_Pair, int] = {}
+    stack = [(pair, False) for pair in reversed(roots)]
+    while stack:
+        pair, ready = stack.pop()
+        if pair in places:
+            continue
+        a, b = pair
+        if a.op != b.op or a.dtype != b.dtype or len(a.src) != len(b.src):
+            raise DifferentError(f"{a.describe()} and {b.describe()}")
+        if ready:
+            places[pair] = len(pairs)
+            pairs.append(pair)
+        else:
+            stack.append((pair, True))
+            stack.extend((below, False) for below in reversed(list(zip(a.src, b.src, strict=True))))
+    return pairs, places
+
+
+def _numbers(value: Any) -> tuple[int, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _differing(a: UOp, b: UOp) -> Iterator[tuple[int, int]]:
+    if a is b:
+        return
+    others = b.attrs
+    for name, value in a.attrs.items():
+        if name in _SIZES:
+            left, right = _numbers(value), _numbers(others[name])
+            if len(left) != len(right):
+                raise DifferentError(f"{a.describe()} and {b.describe()}")
+            yield from ((m, n) for m, n in zip(left, right, strict=True) if m != n)
+
+
+def _common(a: UOp, b: UOp, src: tuple[int, ...], formulas: dict[tuple[int, int], Formula], template: Template) -> Node:
+    def hole(m: int, n: int) -> int | Hole:
+        return m if m == n else Hole(formulas[m, n])
+
+    node, others = Node(a.op, a.dtype, src, {}), b.attrs
+    for name, x in a.attrs.items():
+        y = others[name]
+        if name in _SIZES:
+            both = tuple(hole(m, n) for m, n in zip(_numbers(x), _numbers(y), strict=True))
+            node.attrs[name] = both if isinstance(x, tuple) else both[0]
+        elif name == "id" and a.op == "BUFFER":
+            node.buffer = template.buffers
+            template.buffers += 1
+        elif name == "id" and a.op == "ARGUMENT":
+            node.attrs[name] = 0  # a new one in each call
+        elif a.op == "CONST" and not _is_same(x, y):
+            node.scalar = len(template.scalars)
+            template.scalars.append(a.dtype)
+        elif not _is_same(x, y):
+            raise DifferentError(f"{a.describe()} and {b.describe()}")
+        else:
+            node.attrs[name] = x
+    return node
+
+
+def _is_same(x: Any, y: Any) -> bool:
+    """Whether two attributes are the same: 0.0 and -0.0 are not, two nan are."""
+    return type(x) is type(y) and (repr(x) == repr(y) if isinstance(x, (float, complex)) else x == y)
+
+
+def _explained(
+    pairs: Sequence[tuple[int, int]], steps: bool
+) -> tuple[list[tuple[int, int]], dict[tuple[int, int], Formula]]:
+    """Which pairs of sizes are variables, and all as formulas of these: the likeliest that holds in both graphs."""
+    variables: list[tuple[int, int]] = []
+    found: dict[tuple[int, int], Formula] = {}
+    for pair in pairs:
+        formula = next(_explanations(pair, variables, steps), None)
+        if formula is None:
+            formula = (((len(variables),), 1),)
+            variables.append(pair)
+        found[pair] = formula
+    return variables, found
+
+
+def _explanations(pair: tuple[int, int], variables: Sequence[tuple[int, int]], steps: bool) -> Iterator[Formula]:
+    """A pair of sizes by the variables, the likeliest first: x + c, c * x, c * x * y, c * x + d."""
+    (m, n), numbered = pair, list(enumerate(variables))
+    for v, (p, q) in numbered:
+        if n - m == q - p:
+            yield (((), m - p), ((v,), 1)) if m != p else (((v,), 1),)
+    for count in (1, 2):
+        for several in itertools.combinations_with_replacement(numbered, count):
+            p, q = (math.prod(one[k] for _, one in several) for k in (0, 1))
+            if p and m % p == 0 and n * p == m * q:
+                yield ((tuple(v for v, _ in several), m // p),)
+    for v, (p, q) in numbered:
+        factor, rest = divmod(n - m, q - p)
+        offset = m - factor * p
+        if rest == 0 and factor > 0 and (steps or offset % factor == 0):
+            yield (((), offset), ((v,), factor))
+
+
+def matched(template: Template, roots: Sequence[UOp]) -> Match | None:
+    """With which sizes, constants and buffers the template is these graphs; None where it is with none."""
+    if len(roots) != len(template.roots):
+        return None
+    sizes: list[int | None] = [None] * len(template.examples)
+    scalars: list[Any] = [None] * len(template.scalars)
+    buffers: list[int] = [-1] * template.buffers
+    checks: list[tuple[Formula, int]] = []
+    given: dict[int, UOp] = {}
+    stack = list(zip(template.roots, roots, strict=True))
+    while stack:
+        place, uop = stack.pop()
+        known = given.get(place)
+        if known is not None:
+            if known != uop:
+                return None
+            continue
+        given[place] = uop
+        node, src, attrs = template.nodes[place], uop.src, uop.attrs
+        if node.op != uop.op or node.dtype != uop.dtype or len(node.src) != len(src):
+            return None
+        if node.scalar >= 0:
+            scalars[node.scalar] = attrs["value"]
+        elif node.buffer >= 0:
+            buffers[node.buffer] = attrs["id"]
+        if not _attributes_match(node, attrs, sizes, checks):
+            return None
+        stack.extend(zip(node.src, src, strict=True))
+    bound = tuple(size for size in sizes if size is not None)
+    if len(bound) < len(sizes) or any(value_of(formula, bound) != size for formula, size in checks):
+        return None
+    if len(set(buffers)) < len(buffers):
+        return None
+    return Match(bound, tuple(scalars), tuple(buffers))
+
+
+def _attributes_match(
+    node: Node, attrs: dict[str, Any], sizes: list[int | None], checks: list[tuple[Formula, int]]
+) -> bool:
+    for name, wanted in node.attrs.items():
+        given = attrs[name]
+        if name not in _SIZES:
+            if not _is_same(wanted, given) and node.op != "ARGUMENT":
+                return False
+            continue
+        left, right = _numbers(wanted), _numbers(given)
+        if len(left) != len(right):
+            return False
+        for expected, size in zip(left, right, strict=True):
+            if isinstance(expected, Hole):
+                variable = _variable(expected.formula)
+                if variable is not None and sizes[variable] is None:
+                    sizes[variable] = size
+                else:
+                    checks.append((expected.formula, size))
+            elif expected != size:
+                return False
+    return True
+
+
+def _variable(formula: Formula) -> int | None:
+    """The variable that a formula is, if it is one."""
+    if len(formula) == 1:
+        (variables, factor) = formula[0]
+        if factor == 1 and len(variables) == 1:
+            return variables[0]
+    return None
+
+
+def instance(template: Template, sizes: Sequence[int], device: str) -> list[UOp]:
+    """The template at these sizes, with BUFFERs numbered from 1 for its buffers and then its constants that vary.
+
+    Raises GraphError where these sizes are not possible.
+    """
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, Hole):
+            return value_of(value.formula, sizes)
+        return tuple(map(filled, value)) if isinstance(value, tuple) else value
+
+    made: list[UOp] = []
+    for node in template.nodes:
+        src = tuple(made[place] for place in node.src)
+        attrs = {name: filled(value) for name, value in node.attrs.items()}
+        if node.scalar >= 0:
+            number = 1 + template.buffers + node.scalar
+            made.append(UOp("BUFFER", (), node.dtype, id=number, shape=(), device=device))
+        elif node.buffer >= 0:
+            made.append(UOp("BUFFER", (), node.dtype, id=1 + node.buffer, **attrs))
+        else:
+            made.append(_made(node, src, attrs))
+    return [made[place] for place in template.roots]
+
+
+def _made(node: Node, src: tuple[UOp, ...], attrs: dict[str, Any]) -> UOp:
+    """A node of a template; ops differ in whether their dtype is said or follows from their sources."""
+    try:
+        return UOp(node.op, src, node.dtype, **attrs)
+    except RulegradError:
+        return UOp(node.op, src, **attrs)

@@ -1,0 +1,306 @@
+"""Sizes that vary: the second size of a computation makes a general plan, later ones compile nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rulegrad as rg
+from rulegrad import Tensor
+from rulegrad.compile import forget_kernels, varying
+from rulegrad.compile.varying.formulas import GENERIC, Fit, NoFormulaError, value_of
+from rulegrad.compile.varying.templates import DifferentError, generalised, instance, matched
+from rulegrad.errors import DeviceError
+from rulegrad.runtime import devices
+
+Array = np.ndarray[Any, Any]
+noise = np.random.default_rng(0)
+
+
+def floats(*shape: int) -> Array:
+    return noise.standard_normal(shape).astype(np.float32)
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """How many kernels each set had that was built, while sizes may vary."""
+    try:
+        device = devices.get("c")
+    except DeviceError:
+        pytest.skip("no C compiler")
+    sets: list[int] = []
+    compile_all = type(device).compile
+
+    def counted(self: Any, kernels: Any) -> Any:
+        sets.append(len(kernels))
+        return compile_all(self, kernels)
+
+    monkeypatch.setattr(type(device), "compile", counted)
+    forget_kernels()
+    with rg.config(general_plans=1):
+        yield sets
+    forget_kernels()
+
+
+def tensor(array: Array) -> Tensor:
+    return Tensor(array, device="c")
+
+
+def same(found: Tensor, wanted: Array) -> None:
+    array = found.numpy()
+    assert array.shape == wanted.shape
+    np.testing.assert_allclose(array, wanted, rtol=1e-4, atol=1e-5)
+
+
+def softmax(x: Array) -> Array:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def attention(q: Array, k: Array, v: Array) -> Array:
+    return softmax(q @ k.swapaxes(-1, -2) * np.float32(0.25)) @ v
+
+
+def attention_of(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return ((q @ k.transpose(-1, -2)) * 0.25).softmax(-1) @ v
+
+
+def causal(q: Array, k: Array, v: Array) -> Array:
+    mask = np.tril(np.ones((q.shape[1], q.shape[1]), bool))
+    return softmax(np.where(mask, q @ k.swapaxes(-1, -2) * np.float32(0.25), np.float32(-1e30))) @ v
+
+
+def causal_of(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    t = q.shape[1]
+    mask = Tensor.arange(t, device="c").reshape(t, 1) >= Tensor.arange(t, device="c").reshape(1, t)
+    return mask.where((q @ k.transpose(-1, -2)) * 0.25, -1e30).softmax(-1) @ v
+
+
+def norm(x: Array) -> Array:
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + np.float32(1))
+
+
+def norm_of(x: Tensor) -> Tensor:
+    return (x - x.mean(-1, keepdims=True)) / (x.var(-1, keepdims=True, correction=0) + 1).sqrt()
+
+
+#: computation: ours, NumPy's, and the arguments by the size
+CASES: dict[str, tuple[Callable[..., Tensor], Callable[..., Array], Callable[[int], list[Array]]]] = {
+    "elements": (lambda x: x * 2 + 1, lambda x: x * 2 + 1, lambda t: [floats(t)]),
+    "elements of rows": (lambda x: (x * 2).relu(), lambda x: np.maximum(x * 2, 0), lambda t: [floats(t, 7)]),
+    "rows and bias": (lambda x, b: x + b, lambda x, b: x + b, lambda t: [floats(5, t), floats(t)]),
+    "sum of rows": (lambda x: x.sum(-1), lambda x: x.sum(-1), lambda t: [floats(8, t)]),
+    "sum of columns": (lambda x: x.sum(0), lambda x: x.sum(0), lambda t: [floats(t, 40)]),
+    "sum of all": (lambda x: x.sum(), lambda x: x.sum(), lambda t: [floats(3, t)]),
+    "mean": (lambda x: x.mean(-1), lambda x: x.mean(-1), lambda t: [floats(8, t)]),
+    "largest": (lambda x: x.max(-1), lambda x: x.max(-1), lambda t: [floats(8, t)]),
+    "place of the largest": (lambda x: x.argmax(1), lambda x: x.argmax(1), lambda t: [floats(3, t)]),
+    "softmax": (lambda x: x.softmax(-1), softmax, lambda t: [floats(8, t)]),
+    "layer norm": (norm_of, norm, lambda t: [floats(4, t)]),
+    "layer norm of t rows": (norm_of, norm, lambda t: [floats(t, 48)]),
+    "product, rows": (lambda a, b: a @ b, lambda a, b: a @ b, lambda t: [floats(t, 64), floats(64, 48)]),
+    "product, depth": (lambda a, b: a @ b, lambda a, b: a @ b, lambda t: [floats(32, t), floats(t, 48)]),
+    "product, columns": (lambda a, b: a @ b, lambda a, b: a @ b, lambda t: [floats(32, 20), floats(20, t)]),
+    "product, all": (lambda a, b: a @ b, lambda a, b: a @ b, lambda t: [floats(t, t + 1), floats(t + 1, t + 2)]),
+    "product, by rows": (lambda a, b: a @ b.T, lambda a, b: a @ b.T, lambda t: [floats(t, 64), floats(48, 64)]),
+    "running sum": (lambda x: x.cumsum(-1), lambda x: x.cumsum(-1), lambda t: [floats(4, t)]),
+    "reshaped": (lambda x: (x * 2).reshape(-1) + 1, lambda x: (x * 2).reshape(-1) + 1, lambda t: [floats(t, 8)]),
+    "joined": (
+        lambda x, y: Tensor.cat([x, y], dim=1), lambda x, y: np.concatenate([x, y], 1),
+        lambda t: [floats(3, t), floats(3, 2)],
+    ),
+    "counted": (
+        lambda x: x + Tensor.arange(x.shape[0], device="c"), lambda x: x + np.arange(len(x), dtype=np.float32),
+        lambda t: [floats(t)],
+    ),
+    "prefix": (
+        lambda x, y: x[:, : y.shape[0]] * y, lambda x, y: x[:, : y.shape[0]] * y, lambda t: [np.ones((4, 128), "f"), floats(t)],
+    ),
+    "gathered": (
+        lambda x, i: x[i], lambda x, i: x[i], lambda t: [floats(50, 8), noise.integers(0, 50, t).astype(np.int32)],
+    ),
+    "gathered of t": (
+        lambda x, i: x[i], lambda x, i: x[i], lambda t: [floats(t, 8), noise.integers(0, t, 5).astype(np.int32)],
+    ),
+    "attention, one query": (attention_of, attention, lambda t: [floats(2, 1, 16), floats(2, t, 16), floats(2, t, 16)]),
+    "attention": (attention_of, attention, lambda t: [floats(2, t, 16) for _ in range(3)]),
+    "causal attention": (causal_of, causal, lambda t: [floats(2, t, 16) for _ in range(3)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_plan_serves_all_sizes(name: str, built: list[int]) -> None:
+    ours, numpys, arguments = CASES[name]
+    for t in (5, 6):
+        arrays = arguments(t)
+        same(ours(*map(tensor, arrays)), numpys(*arrays))
+    built.clear()
+    for t in (*range(2, 41), 64, 100):
+        arrays = arguments(t)
+        same(ours(*map(tensor, arrays)), numpys(*arrays))
+    assert built == []
+
+
+def test_sizes_from_one_on(built: list[int]) -> None:
+    # what is computed of one element may be another graph
+    for t in (1, 2, 3, *range(1, 41)):
+        x = floats(4, t)
+        same(tensor(x).softmax(-1), softmax(x))
+    assert len(built) <= 3
+
+
+def test_attention_over_a_cache_grown_by_cat(built: list[int]) -> None:
+    heads, width, counts = 4, 16, []
+    caches: list[Tensor] = []
+    arrays = [floats(heads, 0, width), floats(heads, 0, width)]
+    for _ in range(40):
+        query, *new = (floats(heads, 1, width) for _ in range(3))
+        arrays = [np.concatenate(both, 1) for both in zip(arrays, new, strict=True)]
+        added = [tensor(array) for array in new]
+        caches = [Tensor.cat(both, dim=1) for both in zip(caches, added, strict=True)] if caches else added
+        result = attention_of(tensor(query), *caches)
+        result.realize(*caches)
+        same(result, attention(query, *arrays))
+        counts.append(len(built))
+    assert counts[2] == counts[-1]  # nothing after the third token
+
+
+def test_a_scalar_that_changes(built: list[int]) -> None:
+    x = floats(8)
+    for k in range(6):
+        same(tensor(x) * (0.1 + k), x * np.float32(0.1 + k))
+    assert len(built) == 2
+    for scalar in (np.nan, -0.0, np.inf):
+        found, wanted = (tensor(x) * scalar).numpy(), x * np.float32(scalar)
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+
+
+def test_two_sizes(built: list[int]) -> None:
+    for t, u in ((5, 9), (6, 11), (7, 7), (50, 3), (9, 5), (16, 16)):
+        a, b = floats(t, 16), floats(16, u)
+        same(tensor(a) @ tensor(b), a @ b)
+    assert len(built) == 2
+
+
+def test_sizes_equal_to_a_constant(built: list[int]) -> None:
+    for t in (5, 6, 16, 4, 2, 16):
+        x, y = floats(t, 4, 16), floats(4, 16)
+        same((tensor(x) * tensor(y)).sum(1), (x * y).sum(1))
+    assert len(built) == 2
+
+
+def test_a_result_smaller_than_what_is_computed_on_the_way(built: list[int]) -> None:
+    for t in (5, 6, 2, 3, 40):
+        x = floats(t, 16)
+        y, z = tensor(x), x
+        y, z = y - y.max(axis=0, keepdims=True), z - z.max(0, keepdims=True)
+        y, z = y + y.sum(axis=0, keepdims=True), z + z.sum(0, keepdims=True)
+        same(y @ y.transpose(0, 1), z @ z.T)
+
+
+def test_sizes_above_the_bound_have_a_plan_of_their_own(built: list[int]) -> None:
+    for t in (5, 6, 100, 4096, 4097, 5000, 6000):
+        x = floats(t)
+        same(tensor(x) + 1, x + 1)
+    assert len(built) == 3  # the plan of 4097 and more has larger bounds
+
+
+def test_no_elements(built: list[int]) -> None:
+    for t in (5, 6, 3, 2, 1, 0):
+        x = floats(t + 1, 3)
+        same(tensor(x)[1:] * 2, x[1:] * 2)
+
+
+def test_a_size_that_is_used_often_has_kernels_of_its_own(built: list[int]) -> None:
+    x = floats(7)
+    for t in (5, 6):
+        (tensor(floats(t)) + 1).realize()
+    for _ in range(2 * varying.OFTEN):
+        same(tensor(x) + 1, x + 1)
+    assert len(built) == 3
+
+
+def test_an_index_out_of_range_is_told(built: list[int]) -> None:
+    for t in (5, 6, 9):
+        table = tensor(floats(t, 3)).realize()
+        with pytest.raises(rg.errors.IndexRangeError):
+            table[tensor(np.array([0, t], np.int32))].numpy()
+        same(table[tensor(np.array([t - 1], np.int32))], table.numpy()[[t - 1]])
+
+
+def test_a_buffer_that_no_kernel_reads(built: list[int]) -> None:
+    place = tensor(np.zeros((), np.int64))  # of one element, which there is no need to look at
+    for t in (5, 6, 9):
+        x, y = floats(t, 17 + t), floats(1, 17 + t)
+        same((tensor(x) @ tensor(y).T)[4, 0:1][place], (x @ y.T)[4, 0])
+
+
+def test_parts_that_move(built: list[int]) -> None:
+    x = floats(200)
+    for begin, end in ((23, 35), (24, 38), (40, 41), (2, 190), (7, 20)):
+        same(tensor(x)[begin:end] * 2, x[begin:end] * 2)
+
+
+def test_what_is_refused_is_compiled_for_its_size(built: list[int]) -> None:
+    w = floats(4, 3, 3, 3)
+    for t in (5, 6, 7):
+        x = floats(2, 3, t, 8)
+        windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))
+        same(tensor(x).conv2d(tensor(w)), np.einsum("bchwij,ocij->bohw", windows, w, dtype=np.float32))
+    assert len(built) == 3
+    assert "`convolution` where they do not" in varying.reasons()[-1]
+
+
+def test_it_is_a_setting(built: list[int]) -> None:
+    with rg.config(general_plans=0):
+        for t in (5, 6, 7):
+            same(tensor(np.ones(t, np.float32)) + 1, np.full(t, 2, np.float32))
+    assert len(built) == 3
+
+
+def test_debug_tells_of_general_plans(built: list[int], capfd: pytest.CaptureFixture[str]) -> None:
+    with rg.config(debug=1):
+        for t in (5, 6):
+            (tensor(floats(t)) + 1).realize()
+    assert "general plan, t in [2, 4096], 1 kernel (test_varying.py:" in capfd.readouterr().err
+
+
+def test_templates() -> None:
+    def graph(t: int) -> Any:
+        return Tensor.ones(3, t, device="numpy").pad(((0, 0), (0, 2))).reshape(-1).uop
+
+    template = generalised([graph(5)], [graph(7)])
+    assert len(template.examples) == 1
+    assert instance(template, [11], "numpy") == [graph(11)]
+    match = matched(template, [graph(30)])
+    assert match is not None and match.sizes == (30,)
+    assert matched(template, [Tensor.ones(3, 4, device="numpy").uop]) is None
+    with pytest.raises(DifferentError):
+        generalised([graph(5)], [Tensor.ones(3, device="numpy").uop])
+
+
+def test_a_template_is_no_graph_whose_sizes_differ_otherwise() -> None:
+    def graph(t: int, u: int) -> Any:
+        x = Tensor(np.ones((t, 4), np.float32), device="numpy")
+        return (x.sum(0, keepdims=True) + Tensor(np.ones((u, 4), np.float32), device="numpy")).uop
+
+    template = generalised([graph(5, 6)], [graph(7, 8)])  # u == t + 1
+    assert matched(template, [graph(9, 10)]) is not None
+    assert matched(template, [graph(9, 11)]) is None
+
+
+def test_formulas() -> None:
+    fit = Fit(2, GENERIC[0], GENERIC[-1])
+    formulas: list[Callable[[int, int], int]] = [
+        lambda t, u: 7, lambda t, u: 64 * t + 3, lambda t, u: t * u - u, lambda t, u: t * t * 12, lambda t, u: 0,
+    ]  # fmt: skip
+    for formula in formulas:
+        found = fit([formula(*point) for point in fit.points])
+        assert value_of(found, (5, 9)) == formula(5, 9)
+    for wrong in (lambda t, u: t // 2, lambda t, u: min(t, 512), lambda t, u: t * t * t):
+        with pytest.raises(NoFormulaError):
+            fit([wrong(*point) for point in fit.points])
