@@ -95,6 +95,7 @@ class Captured:
         self._empty = [number for number in range(len(outputs)) if number not in computed]  # without elements
         replaced = {write.output for write in writes}
         self._new = [number for number in range(len(outputs)) if number not in replaced]
+        self._tracked = any(output.requires_grad and not output.is_leaf for output in outputs)
         self._products: dict[int, Product] = {}
 
     # ---- whether it can be replayed ----
@@ -183,7 +184,22 @@ class Captured:
         pullbacks: dict[int, Pullback],
     ) -> None:
         buffers = [_bound(source, tensors, called) for source in part.sources]
-        pullbacks.update(self._pullbacks(part, tensors, buffers))
+        if self._tracked:
+            pullbacks.update(self._pullbacks(part, tensors, buffers))
+        launch = self._launch_in_place if part.own else self._launch
+        found = launch(part, tensors, buffers)
+        for place in part.shared:
+            found[place] = _root(found[place]).alias()
+        for number, buffer in zip(part.outputs, found, strict=True):
+            made[number] = buffer
+
+    @staticmethod
+    def _launch(part: Part, tensors: list[Any], buffers: list[Buffer]) -> list[Buffer]:
+        return part.plan.launch(buffers, part.graphs)
+
+    @staticmethod
+    def _launch_in_place(part: Part, tensors: list[Any], buffers: list[Buffer]) -> list[Buffer]:
+        """The results, where the memory of what is replaced is used if nobody else holds it."""
         let_go = []
         for place in part.own:
             kind, which = part.sources[place]
@@ -193,15 +209,11 @@ class Captured:
                 tensor._history = None
                 let_go.append((tensor, place))
         try:
-            found = part.plan.launch(buffers, part.graphs, *_taken(part, buffers))
+            return part.plan.launch(buffers, part.graphs, *_taken(part, buffers))
         except BaseException:
             for tensor, place in let_go:
                 _take_back(tensor, buffers[place])
             raise
-        for place in part.shared:
-            found[place] = _root(found[place]).alias()
-        for number, buffer in zip(part.outputs, found, strict=True):
-            made[number] = buffer
 
     def _pullbacks(self, part: Part, tensors: list[Any], buffers: list[Buffer]) -> Iterator[tuple[int, Pullback]]:
         """The ways of gradients from this part's outputs back to what it reads."""

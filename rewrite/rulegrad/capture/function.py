@@ -59,7 +59,7 @@ class JitFunction(Generic[P, R]):
         tensors: list[Any] = []
         objects: list[Any] = []
         named = tuple(sorted(kwargs.items())) if kwargs else ()
-        inputs = structure(args, tensors, objects), structure(named, tensors, objects)
+        inputs = structure(args, tensors, objects), structure(named, tensors, objects) if named else ()
         key = (*inputs, gradients_enabled(), Tensor.training, config.device, config.check_indices)
         waiting = [tensor for tensor in tensors if needs_buffer(tensor)]
         if waiting:
@@ -68,15 +68,15 @@ class JitFunction(Generic[P, R]):
             realize_all(waiting)
         roots = (self._function, *objects)
         with self._lock:
-            why = self._novelty(key)
-            known = self._captured.get(key)
+            known, why = self._captured.get(key), ""
             if known is not None:
                 self._captured.move_to_end(key)
-            for one in known or ():
-                why = one.obstacle(tensors, roots)
-                if not why:
-                    result: R = one.replay(tensors)
-                    return result
+                for one in known:
+                    why = one.obstacle(tensors, roots)
+                    if not why:
+                        result: R = one.replay(tensors)
+                        return result
+            why = why or self._novelty(key)
             traced: R = self._trace(args, kwargs, key, tensors, roots, why)
             return traced
 
