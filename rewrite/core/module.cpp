@@ -7,13 +7,13 @@
 #include <chrono>
 #include <thread>
 
+#include "buffers.hpp"
 #include "eager.hpp"
 #include "interpreter_lock.hpp"
 #include "named.hpp"
 #include "python_trace.hpp"
 #include "replay.hpp"
 #include "signature.hpp"
-#include "buffers.hpp"
 
 using namespace rulegrad;
 
@@ -576,32 +576,9 @@ NB_MODULE(_core, m) {
   define_buffers(m);
   define_eager(m);
   m.def("table_loaded", &table_loaded);
-  m.def("name_dtypes", &name_dtypes, nb::arg("dtypes"), "The objects that stand for dtypes from now on; str() of each is its name.");
   m.def("renumbered", &renumbered, nb::arg("like"), nb::arg("number"), "The BUFFER node with another number.");
   m.def("signature", &signature, nb::arg("roots"), "A key of the graphs with their buffers left open, and the buffers' ids in order.");
   m.def("remember", &remember, nb::arg("node"), nb::arg("buffer"), "The buffer holds the value of the node, as long as both live.");
   m.def("resolved", &resolved, nb::arg("roots"), "Graphs on the buffers that hold values of their nodes, and what is named in them.");
-  m.def(
-      "verify",
-      [](const Handle& root, const std::string& stage) {
-        static const std::pair<const char*, uint32_t> stages[] = {{"tensor", 1}, {"kernel", 2}, {"program", 4}};
-        for (auto& [name, bit] : stages)
-          if (stage == name) return verify(root.ref.n, bit);
-        throw GraphError("there is no stage called " + stage);
-      },
-      nb::arg("root"), nb::arg("stage"), "What is wrong with a graph at a stage (tensor, kernel, program); empty when nothing is.");
-  m.def(
-      "evaluate",
-      [](const std::string& op, nb::handle dtype, nb::args args) -> nb::object {
-        Storage storage;
-        std::vector<Value> values;
-        for (nb::handle a : args) values.push_back(value_of(a, storage, AttributeType::Scalar));
-        int k = find_op(op);
-        if (k < 0) throw GraphError("there is no op " + op);
-        Value r;
-        uint32_t d = dtype_of(dtype);
-        if (!evaluate_op(uint32_t(k), d, values.data(), uint32_t(values.size()), d, r)) return nb::none();
-        return python_of(r);
-      },
-      nb::arg("op"), nb::arg("dtype"), nb::arg("arguments"), "The op table's evaluator on constants; None where it is undefined.");
+  define_values(m);
 }

@@ -164,4 +164,31 @@ Value call_host(void* handle, const Value* arguments, uint32_t count, Machine& m
   return machine.persistent(v);
 }
 
+void define_values(nb::module_& m) {
+  m.def("name_dtypes", &name_dtypes, nb::arg("dtypes"), "The objects that stand for dtypes from now on; str() of each is its name.");
+  m.def(
+      "verify",
+      [](const Handle& root, const std::string& stage) {
+        static const std::pair<const char*, uint32_t> stages[] = {{"tensor", 1}, {"kernel", 2}, {"program", 4}};
+        for (auto& [name, bit] : stages)
+          if (stage == name) return verify(root.ref.n, bit);
+        throw GraphError("there is no stage called " + stage);
+      },
+      nb::arg("root"), nb::arg("stage"), "What is wrong with a graph at a stage (tensor, kernel, program); empty when nothing is.");
+  m.def(
+      "evaluate",
+      [](const std::string& op, nb::handle dtype, nb::args args) -> nb::object {
+        Storage storage;
+        std::vector<Value> values;
+        for (nb::handle a : args) values.push_back(value_of(a, storage, AttributeType::Scalar));
+        int k = find_op(op);
+        if (k < 0) throw GraphError("there is no op " + op);
+        Value r;
+        uint32_t d = dtype_of(dtype);
+        if (!evaluate_op(uint32_t(k), d, values.data(), uint32_t(values.size()), d, r)) return nb::none();
+        return python_of(r);
+      },
+      nb::arg("op"), nb::arg("dtype"), nb::arg("arguments"), "The op table's evaluator on constants; None where it is undefined.");
+}
+
 }  // namespace rulegrad

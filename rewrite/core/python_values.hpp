@@ -29,4 +29,6 @@ nb::object python_of(const Value& v);
 // A function of Python's called by rules. Throws RewriteError where it raises.
 Value call_host(void* handle, const Value* arguments, uint32_t count, Machine& machine);
 
+void define_values(nb::module_& m);
+
 }  // namespace rulegrad
