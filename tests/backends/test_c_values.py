@@ -99,3 +99,13 @@ def test_vectors_of_small_integers_by_one_number(divisor: int) -> None:
     values = np.arange(33, dtype=np.uint16)
     found = Tensor(values, device="c").realize() % Tensor(np.array(divisor, np.uint16), device="c").realize()
     np.testing.assert_array_equal(found.numpy(), values % divisor if divisor else values * 0)
+
+
+@pytest.mark.parametrize("compare", [np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal])
+def test_truth_values_are_compared_in_vectors(compare: np.ufunc) -> None:
+    noise = np.random.default_rng(0)
+    x = noise.random((20, 7)) < 0.5
+    for y in (noise.random((20, 7)) < 0.5, np.array([True]), np.array([False])):
+        for a, b in ((x, y), (y, x)):
+            found = getattr(Tensor(a, device="c"), compare.__name__)(Tensor(b, device="c")).numpy()
+            np.testing.assert_array_equal(found, compare(a, b))
