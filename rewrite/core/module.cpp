@@ -484,23 +484,8 @@ NB_MODULE(_core, m) {
     for (uint32_t k = 0; k < s->size; k++) l.append(nb::cast(Handle{Ref::share(s->items[k])}));
     return l;
   });
-  cls.def("toposort", [](const Handle& h, nb::args ops) {
-    std::vector<bool> wanted(op_count(), ops.size() == 0);
-    for (nb::handle op : ops)
-      if (int number = find_op(nb::cast<std::string>(op)); number >= 0) wanted[size_t(number)] = true;
-    nb::list l;
-    for (Node* n : toposort({h.ref.n}))
-      if (wanted[n->op]) l.append(nb::cast(Handle{Ref::share(n)}));
-    return l;
-  });
-  cls.def("dtypes", [](const Handle& h) {
-    uint32_t found = 0;
-    for (Node* n : toposort({h.ref.n})) found |= uint32_t(1) << n->dtype;
-    nb::set dtypes;
-    for (size_t k = 0; k < dtype_count(); k++)
-      if (found >> k & 1) dtypes.add(nb::borrow(g_dtype_names[k]));
-    return dtypes;
-  });
+  cls.def("toposort", [](const Handle& h, nb::args ops) { return nodes_below(h.ref.n, ops); });
+  cls.def("dtypes", [](const Handle& h) { return dtypes_below(h.ref.n); });
   cls.def("count_nodes", [](const Handle& h) { return toposort({h.ref.n}).size(); }, "Number of distinct nodes below, itself included.");
   cls.def(
       "replace", [](const Handle& h, nb::object src, nb::kwargs attributes) { return wrap(replaced(h.ref.n, src, attributes)); },

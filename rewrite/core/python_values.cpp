@@ -113,6 +113,25 @@ nb::object wrap(Node* owned) {
   return nb::cast(std::move(h));
 }
 
+nb::list nodes_below(Node* root, nb::args ops) {
+  std::vector<bool> wanted(op_count(), ops.size() == 0);
+  for (nb::handle op : ops)
+    if (int number = find_op(text_of(op, "an op")); number >= 0) wanted[size_t(number)] = true;
+  nb::list found;
+  for (Node* n : toposort({root}))
+    if (wanted[n->op]) found.append(nb::cast(Handle{Ref::share(n)}));
+  return found;
+}
+
+nb::set dtypes_below(Node* root) {
+  uint32_t found = 0;
+  for (Node* n : toposort({root})) found |= uint32_t(1) << n->dtype;
+  nb::set dtypes;
+  for (size_t k = 0; k < dtype_count(); k++)
+    if (found >> k & 1) dtypes.add(nb::borrow(g_dtype_names[k]));
+  return dtypes;
+}
+
 nb::object python_int(Int v) {
   if (v == (long long)v) return nb::steal(PyLong_FromLongLong((long long)v));
   return nb::steal(PyLong_FromString(show_int(v).c_str(), nullptr, 10));

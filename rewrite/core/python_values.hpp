@@ -26,6 +26,9 @@ void name_dtypes(nb::sequence dtypes);
 Value value_of(nb::handle h, Storage& storage, AttributeType type, int depth = 0);
 nb::object wrap(Node* owned);
 nb::object python_of(const Value& v);
+// The distinct nodes below, sources first, itself included; where ops are named, those of these ops.
+nb::list nodes_below(Node* root, nb::args ops);
+nb::set dtypes_below(Node* root);
 // A function of Python's called by rules. Throws RewriteError where it raises.
 Value call_host(void* handle, const Value* arguments, uint32_t count, Machine& machine);
 
