@@ -1,5 +1,7 @@
 #include "python_values.hpp"
 
+#include <nanobind/stl/string.h>
+
 #include "interpreter_lock.hpp"
 
 namespace rulegrad {
