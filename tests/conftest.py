@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -122,6 +123,25 @@ def cache_with_rules(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], P
         return folder
 
     return make
+
+
+@pytest.fixture
+def forget_devices() -> Iterator[Callable[[Callable[[str], bool]], None]]:
+    """Takes devices out of those that are open, by their names; they are back when the test is over."""
+    from rulegrad.runtime import devices
+
+    tables: tuple[dict[str, Any], ...] = (devices._open, devices._allocators, devices._reports)
+    before = [dict(table) for table in tables]
+
+    def forget(is_meant: Callable[[str], bool]) -> None:
+        for table in tables:
+            for name in filter(is_meant, list(table)):
+                del table[name]
+
+    yield forget
+    for table, entries in zip(tables, before, strict=True):
+        table.clear()
+        table.update(entries)
 
 
 @pytest.fixture(scope="session")

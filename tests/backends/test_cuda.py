@@ -99,7 +99,12 @@ def test_a_grid_that_no_gpu_takes() -> None:
 
 
 @pytest.fixture
-def fake(simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+def fake(
+    simulator: Callable[[str], str],
+    forget_devices: Callable[[Callable[[str], bool]], None],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> Iterator[Any]:
     """The device cuda:0 of a pretend driver, which is `fake.driver`."""
     simulator("cuda_shim")
     path = Path(__file__).resolve().parents[1] / "shims" / "fake_cuda.py"
@@ -114,10 +119,7 @@ def fake(simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, tmp_p
                 monkeypatch.setattr(part(name), function, lambda answer=answer: answer)
     monkeypatch.setattr(part("driver"), "library_problem", str)
     monkeypatch.setattr(CUDA, "fingerprint", lambda: None)
-    for table in ("_open", "_allocators", "_reports"):
-        monkeypatch.setattr(
-            devices, table, {k: v for k, v in getattr(devices, table).items() if "cuda" not in k or "shim" in k}
-        )
+    forget_devices(lambda name: "cuda" in name and "shim" not in name)
     with config(cache=tmp_path):
         yield module
     forget_kernels()

@@ -16,7 +16,6 @@ from rulegrad import Tensor
 from rulegrad.compile import compile_graph, forget_kernels
 from rulegrad.errors import DeviceError, DtypeError, OutOfMemoryError
 from rulegrad.ir import UOp
-from rulegrad.runtime import devices
 from rulegrad.runtime.backends import backend
 from rulegrad.runtime.kernel import Kernel
 
@@ -33,7 +32,11 @@ def kernel(name: str = "twice", source: str = SOURCE, grid: tuple[int, ...] = (6
 
 
 @pytest.fixture
-def fake(simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def fake(
+    simulator: Callable[[str], str],
+    forget_devices: Callable[[Callable[[str], bool]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Any]:
     """Pretend classes in the place of Apple's, with one device."""
     simulator("metal_shim")
     path = Path(__file__).resolve().parents[1] / "shims" / "fake_metal.py"
@@ -45,13 +48,7 @@ def fake(simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setattr(API, "is_here", lambda: True)
     monkeypatch.setattr(METAL, "fingerprint", lambda: None)
     API.raw_devices.cache_clear()
-    for table in ("_open", "_allocators", "_reports"):
-        kept = {
-            name: value
-            for name, value in getattr(devices, table).items()
-            if not name.startswith("metal:") and name != "metal"
-        }
-        monkeypatch.setattr(devices, table, kept)
+    forget_devices(lambda name: name.partition(":")[0] == "metal")
     yield module
     API.raw_devices.cache_clear()
     forget_kernels()

@@ -55,16 +55,19 @@ def cache(cache_with_rules: Callable[[], Path]) -> Path:
 
 
 @pytest.fixture
-def own(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def own(
+    tmp_path: Path,
+    cache: Path,
+    forget_devices: Callable[[Callable[[str], bool]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Path]:
     """A place for backends; what is loaded in the test is forgotten after it."""
     for module, name in (
         (backends, "_loaded"),
-        (devices, "_reports"),
-        (devices, "_open"),
         (devices, "_canonical"),
-        (devices, "_allocators"),
     ):
         monkeypatch.setattr(module, name, {})
+    forget_devices(lambda name: True)
     monkeypatch.setattr(devices, "_best", None)
     monkeypatch.setattr(backends, "_configured", None)
     monkeypatch.setattr(sources, "target_files", [])
