@@ -166,3 +166,17 @@ def test_gradients_of_queries_that_are_a_part_of_a_tensor() -> None:
         for target in ("opencl", "cuda", "metal", "webgpu"):
             assert "for" in compile_graph([gradients["numpy"].uop], target)[0].source
         np.testing.assert_allclose(gradients["c"].numpy(), gradients["numpy"].numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_scores_that_are_weighted_by_a_softmax_are_stored() -> None:
+    """One kernel of several would compute all scores below again for each score."""
+    x, y = Tensor(normal(64, 64), device="c"), Tensor(normal(64, 64), device="c")
+    z = x
+    for _ in range(3):
+        z = (z @ y).softmax(1)
+    assert len(compile_graph([z.uop], "c_avx512")) == 4
+    expected = x.numpy().astype("float64")
+    for _ in range(3):
+        powers = np.exp(expected @ y.numpy())
+        expected = powers / powers.sum(1, keepdims=True)
+    np.testing.assert_allclose(z.numpy(), expected, rtol=1e-3)
