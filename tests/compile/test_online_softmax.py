@@ -13,6 +13,12 @@ RANDOM = np.random.default_rng(3)
 QUERIES, KEYS, WIDTH = 64, 48, 8
 
 
+@pytest.fixture(autouse=True)
+def _same_numbers() -> None:
+    """Each test draws the same numbers, whichever ran before it."""
+    RANDOM.bit_generator.state = np.random.default_rng(3).bit_generator.state
+
+
 def normal(*shape: int, dtype: str = "float32") -> Array:
     return RANDOM.normal(size=shape).astype(dtype)
 
