@@ -279,12 +279,21 @@ class Linearizer {
 
 }  // namespace
 
+namespace {
+
+// Memory in a loop, which is there so that what is done with it stands in the loop: no store comes before.
+bool is_in_loop(const Node* n) {
+  return n->op == known_ops.AFTER && std::all_of(n->src + 1, n->src + n->nsrc, [](const Node* s) { return s->op == known_ops.RANGE; });
+}
+
+}  // namespace
+
 Node* parameter_of(const Node* n) {
   if (n->op == known_ops.INDEX) return nullptr;
   for (uint32_t k = 0; k < n->nsrc; k++) {
     Node* at = n->src[k];
     if (at->op != known_ops.INDEX) continue;
-    while (at->op == known_ops.INDEX) at = at->src[0];
+    while (at->op == known_ops.INDEX || is_in_loop(at)) at = at->src[0];
     if (at->op == known_ops.PARAM) return at;
   }
   return nullptr;

@@ -85,3 +85,23 @@ def test_the_state_of_an_optimizer_stays_in_its_memory() -> None:
     first, second = m * 0.9 + g * 0.1, v * 0.99 + g * g * 0.01
     for one, wanted in zip(found, (w - first / (second.sqrt() + 1e-8), first, second), strict=True):
         np.testing.assert_allclose(one.numpy(), wanted.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_stores_beside_kernels_of_other_loops(device: str) -> None:
+    """One launch computes several kernels, each in a part of its grid: there too an element's loads come before its stores."""
+    x, y, a = (np.array(values, np.float32) for values in ([-2.5, 1, 4, 0.5, 7], [3, -1, 0, 2, 5], [9, 8, 7, 6, 5]))
+    b, c = x > 0.6, np.zeros((5, 5), np.float32)
+    on = {name: Tensor(array, device=device) for name, array in (("x", x), ("y", y), ("b", b), ("c", c))}
+    found = [
+        on["x"].maximum(on["y"]),
+        Tensor(a, device=device).maximum(6),
+        on["b"].where(Tensor(a, device=device), 0.0),
+        Tensor(b, device=device).where(Tensor(a, device=device), on["x"]),
+        on["x"].minimum(0.5),
+        on["b"].unsqueeze(1).where(on["x"], on["y"]),
+    ]
+    wanted = [np.maximum(x, y), np.maximum(a, 6), np.where(b, a, 0), np.where(b, a, x), np.minimum(x, 0.5)]
+    wanted.append(np.where(b[:, None], x, y))
+    Tensor.realize(*found)
+    for tensor, expected in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(tensor.numpy(), expected)
