@@ -70,6 +70,35 @@ def grow(random: Random, b: Builder, extents: Sequence[int], depth: int) -> int:
     return b.node(kind, source, b.const(random.choice((2, 3, 4, 5, 6, 7, 8, 12, 16, 24))))
 
 
+def tape_expressions(count: int, seed: int = SEED) -> list[Program]:
+    """One operation after the other on a value: a range is added, a constant is added, multiplied, divided by.
+
+    As tinygrad's own fuzz test of symbolic arithmetic makes them: three ranges, two to thirty operations with small
+    constants, one in ten compared with a constant.
+    """
+    random = Random(seed + 2)
+    made = []
+    for _ in range(count):
+        b = Builder()
+        extents = [1 + random.choice((*range(1, 10), 16, 32, 64, 128, 256)) for _ in range(3)]
+        ranges = [b.range(number, extent) for number, extent in enumerate(extents)]
+        value = random.choice(ranges)
+        for _ in range(random.randint(2, 30)):
+            kind = random.choice(("range", "range", "shift", "mul", "floordiv", "floormod"))
+            if kind == "range":
+                value = b.node("add", value, random.choice(ranges))
+            elif kind == "shift":
+                value = b.node("add", value, b.const(random.randint(-4, 4)))
+            elif kind == "mul":
+                value = b.node("mul", value, b.const(random.randint(-4, 4)))
+            else:
+                value = b.node(kind, value, b.const(random.randint(1, 9)))
+        if random.random() < 0.1:
+            value = b.node("less", value, b.const(random.randint(-4, 4)))
+        made.append(b.finish(value))
+    return made
+
+
 def random_points(program: Program, count: int, seed: int = SEED) -> dict[int, Any]:
     """Values for each range: random ones, and both ends."""
     generator = numpy.random.default_rng(seed)
@@ -206,6 +235,7 @@ def main() -> None:
     for name, programs in (
         ("movement chains", movement_expressions(1000)),
         ("unstructured", unstructured_expressions(1000)),
+        ("tapes", tape_expressions(2000)),
     ):
         nodes = sum(len(program.steps) for program in programs)
         divisions = sum(program.count("floordiv", "floormod") for program in programs)

@@ -95,10 +95,11 @@ def main() -> None:
     parser.add_argument("--device", default="c")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--most", type=int, default=40, help="the largest extent")
+    parser.add_argument("--only", default="", help="kinds whose names contain this")
     parser.add_argument("--general", action="store_true", help="by plans for all extents, which the second one makes")
     given = parser.parse_args()
     begin, wrong, count = time.perf_counter(), 0, 0
-    for kind in KINDS:
+    for kind in [kind for kind in KINDS if given.only in kind]:
         extents = [5, 6, *range(1, given.most + 1)] if given.general else range(1, given.most + 1)
         programs = [program(kind, n, given.dtype, n) for n in extents]
         for one, problem in (judged_at_sizes if given.general else verdicts)(programs, given.device):

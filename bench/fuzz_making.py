@@ -126,10 +126,11 @@ class Maker:
 
 Kind = Callable[[Maker], bool]
 
+# The numbers are those that every dtype has exactly: others are rounded before the sum, or after it.
 ROUNDED = {
     "np.exp({0})": "{0}.exp()", "np.sqrt(np.abs({0}))": "{0}.abs().sqrt()", "np.sin({0})": "{0}.sin()",
     "np.cos({0})": "{0}.cos()", "np.tanh({0})": "{0}.tanh()", "np.log(np.abs({0}) + 1)": "({0}.abs() + 1).log()",
-    "1 / (1 + np.exp(-{0}))": "{0}.sigmoid()", "{0} * 0.3": "{0} * 0.3", "{0} + 0.7": "{0} + 0.7",
+    "1 / (1 + np.exp(-{0}))": "{0}.sigmoid()", "{0} * 0.3125": "{0} * 0.3125", "{0} + 0.75": "{0} + 0.75",
     "1 / ({0} * {0} + 1)": "1 / ({0} * {0} + 1)", "np.arctan({0})": "{0}.atan()", "np.expm1({0})": "{0}.expm1()",
 }  # fmt: skip
 OF_ALL = {"-{0}": "-{0}", "{0} * 2": "{0} * 2", "{0} * 0": "{0} * 0", "{0} + 0": "{0} + 0", "{0} * 1": "{0} * 1"}
@@ -190,7 +191,8 @@ def binary(m: Maker) -> bool:
         texts += [("{0} - {1}", "{0} - {1}")] * 2
     if value.is_float:
         texts += [("{0} / ({1} * {1} + 1)", "{0} / ({1} * {1} + 1)")]
-        texts += [("np.copysign({0}, {1} * {1} - 2)", "{0}.copysign({1} * {1} - 2)")]
+        # the sign of a nan that is computed is any
+        texts += [("np.copysign({0}, np.nan_to_num({1} * {1} - 2))", "{0}.copysign(({1} * {1} - 2).nan_to_num())")]
     elif not value.is_complex:
         texts += [(f"{{0}} {op} {{1}}", f"{{0}} {op} {{1}}") for op in ("&", "|", "^")]
     if m.random.random() < 0.3:

@@ -1,10 +1,11 @@
 """What a step costs beside its kernels: small operations, a training step and a decode step, eager and captured.
 
-    python bench/replay.py [--quick] [--json]
+    python bench/replay.py [--quick] [--json] [--memory STEPS]
 
 All on device `c` with one thread, by the processor time of this thread: the fastest of some runs of each, rulegrad and
 PyTorch in turn. "kernels" is what the programs of rulegrad's plans take, and "beside the kernels" the share of a step
-that they do not. Captured are the same steps by `rulegrad.jit`, where this version has it.
+that they do not. Captured are the same steps by `rulegrad.jit`, where this version has it. With --memory the resident
+memory is measured instead, before and after so many steps of the first two and of training.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from __future__ import annotations
 import gc
 import importlib
 import itertools
+import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -229,14 +232,42 @@ def rows_of(name: str, make: Callable[[Any], Step], libraries: dict[str, Any], s
     return rows
 
 
+def memory_rows(library: str, made: Any, count: int) -> list[Row]:
+    """Resident memory before and after `count` of each of three steps."""
+    steps = [make(made) for make in (addition, chain, training)]
+
+    def resident() -> float:
+        gc.collect()
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGESIZE") / 1e6
+
+    for _ in range(300):
+        for step in steps:
+            step()
+    before = resident()
+    for _ in range(count):
+        for step in steps:
+            step()
+    after = resident()
+    name = "captured" if library == "captured" else "eager"
+    return [
+        Row(f"{name}: {count:,} of each step, before", "MB", before),
+        Row("  growth", "%", 100 * (after / before - 1)),
+    ]
+
+
 def main() -> None:
     parser = arguments(__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser.add_argument("--memory", type=int, default=0, metavar="STEPS", help="resident memory over so many steps")
     options = parser.parse_args()
     rulegrad = importlib.import_module("rulegrad")
     rulegrad.config(threads=1).__enter__()
     libraries: dict[str, Any] = {"rulegrad": Rulegrad(rulegrad)}
     if hasattr(rulegrad, "jit"):
         libraries["captured"] = Rulegrad(rulegrad, is_captured=True)
+    if options.memory:
+        report([row for name, made in libraries.items() for row in memory_rows(name, made, options.memory)], options)
+        return
     torch = find("torch")
     if torch is not None:
         torch.set_num_threads(1)

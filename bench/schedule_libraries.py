@@ -87,7 +87,7 @@ class Rulegrad(Library):
     def __init__(self, device: str) -> None:
         import rulegrad
         from rulegrad import nn
-        from rulegrad.compile import realize
+        from rulegrad.compile.realize import realize
         from rulegrad.nn import functional
         from rulegrad.runtime import devices
         from rulegrad.runtime.backends import backend

@@ -148,3 +148,24 @@ def forget_devices() -> Iterator[Callable[[Callable[[str], bool]], None]]:
 def repository() -> Path:
     """The root of the checkout."""
     return Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """How many kernels each set had that was built for the device c."""
+    if problem := problem_with("c"):
+        pytest.skip(problem)
+    from rulegrad.compile import forget_kernels
+    from rulegrad.runtime import devices
+
+    device, sets = devices.get("c"), list[int]()
+    compile_all = type(device).compile
+
+    def counted(self: Any, kernels: Any) -> Any:
+        sets.append(len(kernels))
+        return compile_all(self, kernels)
+
+    monkeypatch.setattr(type(device), "compile", counted)
+    forget_kernels()
+    yield sets
+    forget_kernels()

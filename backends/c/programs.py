@@ -78,7 +78,7 @@ static inline void store_masked(void *p, const void *v, int last) {}
   else for (int l_ = 0; l_ < N; l_++) if (f_ <= l_ && l_ < c_) v_[l_] = p_[l_]; \\
   v_; })
 #define STORE_FIRST(T, N, p, v, count) ({ \\
-  T *p_ = (p); VECTOR(T, N) v_ = (v); int c_ = (count); \\
+  T *p_ = (p); VECTOR(T, N) v_ = (v) - (VECTOR(T, N)){}; int c_ = (count); \\
   if (c_ >= N) VECTOR_AT(T, N, p_) = v_; \\
   else if (IS_MASKED(T, N)) store_masked(p_, &v_, c_); \\
   else for (int l_ = 0; l_ < c_; l_++) p_[l_] = v_[l_]; })

@@ -17,12 +17,16 @@ from rulegrad.support.paths import cache_folder
 
 _SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 _SIMULATORS = ("oclgrind",)
+# Intel's driver for processors makes vectors of neighbouring work-items. Its vectorizer crashes on some kernels of
+# several parts, and takes the process with it; most kernels that gain by vectors have their own.
+_INTEL_VECTORIZER, _NO_VECTORS = "CL_CONFIG_CPU_VECTORIZER_MODE", "1"
 
 
 @cache
 def opencl() -> Any:
     """The module pyopencl, imported when OpenCL is first used. Raises ImportError."""
     _show_intel_driver()
+    os.environ.setdefault(_INTEL_VECTORIZER, _NO_VECTORS)
     import pyopencl
 
     return pyopencl
@@ -65,6 +69,12 @@ def discover() -> Discovery:
         return Discovery((), tuple(looked), f"install pyopencl: python -m pip install pyopencl ({error})")
     found = tuple(Found(k, _describe(d), _kind(d)) for k, d in enumerate(raw_devices()))
     return Discovery(found, tuple(looked), _advice(found))
+
+
+def identity(device: Any) -> str:
+    """Changes with what a device's driver makes of a source."""
+    known = (device.platform.name, device.platform.version, device.name, device.driver_version)
+    return "|".join((*known, os.environ.get(_INTEL_VECTORIZER, "")))
 
 
 def fingerprint() -> str:

@@ -14,7 +14,7 @@ from rulegrad.runtime.kernel import Kernel, not_built, sources_of
 from rulegrad.support import forks
 from rulegrad.support.diskcache import shared
 
-from .drivers import opencl
+from .drivers import identity, opencl
 
 # PoCL keeps what it builds on disk itself, so that building again takes about 40 ms a program (2 ms from
 # a binary). Asking it for a binary makes it compile every kernel once more, for any local size: 130 ms a
@@ -42,7 +42,7 @@ class Programs:
         self._built: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()  # by source
         self._lock = forks.lock()
         self._builds_are_kept = device.platform.name == "Portable Computing Language"
-        self._identity = "|".join((device.platform.name, device.platform.version, device.name, device.driver_version))
+        self._identity = identity(device)
         self._prologue = ""  # what every source is compiled behind
         self.target = "opencl"
         if device.type & opencl().device_type.CPU:

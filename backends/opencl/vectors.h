@@ -27,6 +27,13 @@
 #define EACH(T, N, f, x) ({ T##N x_ = (x), r_; for (int l_ = 0; l_ < N; l_++) r_[l_] = f(x_[l_]); r_; })
 #define EACH_PAIR(T, N, f, x, y) ({ \
   T##N x_ = (x), y_ = (y), r_; for (int l_ = 0; l_ < N; l_++) r_[l_] = f(x_[l_], y_[l_]); r_; })
+/* a function that only the driver has. PoCL's for wide vectors are compiled for the processor; where PoCL's compiler is not, calling one
+   ends the process. */
+#if !defined(__x86_64__) || defined(__AVX512F__)
+#define CALL(T, N, f, x) f((T##N)(x))
+#else
+#define CALL(T, N, f, x) EACH(T, N, f, x)
+#endif
 #define SQUARE_ROOT(T, N, x) EACH(T, N, sqrt, x)
 #define ROUNDED(T, N, x) EACH(T, N, rint, x)
 #if __has_builtin(__builtin_elementwise_floor)

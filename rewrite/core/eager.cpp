@@ -7,45 +7,13 @@
 #include <optional>
 #include <unordered_map>
 
-#include "buffers.hpp"
-#include "named.hpp"
 #include "replay.hpp"
 #include "signature.hpp"
+#include "tensors.hpp"
 
 namespace rulegrad {
 
 namespace {
-
-// Tensors: a class of Python's that is a NodeHolder. Its slots are read and written where they lie.
-struct Tensors {
-  PyTypeObject* type = nullptr;
-  PyObject* watched = nullptr;  // the descriptor of `_uop`; a trace puts another one over it
-  PyObject *name = nullptr, *empty = nullptr, *zero = nullptr, *nothing = nullptr;
-  Py_ssize_t history, view, changes, device, tracked, leaf, gradient_of, grad;
-};
-
-Tensors g_tensors;
-nb::object* g_observers = nullptr;  // lists of those who want to see each operation and launch: nobody, most of the time
-bool g_is_off = true;               // until the settings were looked at
-
-PyObject*& at(PyObject* owner, Py_ssize_t offset) { return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(owner) + offset); }
-
-void put(PyObject* owner, Py_ssize_t offset, PyObject* value) { Py_XSETREF(at(owner, offset), Py_NewRef(value)); }
-
-Node* node_of(PyObject* tensor) { return nb::inst_ptr<Handle>(uop_of(tensor))->ref.n; }
-
-Py_ssize_t offset_of(nb::handle type, const char* slot) {
-  nb::object member = type.attr("__dict__")[slot];
-  if (!Py_IS_TYPE(member.ptr(), &PyMemberDescr_Type)) throw GraphError(std::string("a tensor has no slot ") + slot);
-  return reinterpret_cast<PyMemberDescrObject*>(member.ptr())->d_member->offset;
-}
-
-bool nobody_watches() {
-  if (g_is_off || !g_tensors.type || _PyType_Lookup(g_tensors.type, g_tensors.name) != g_tensors.watched) return false;
-  for (nb::handle list : *g_observers)
-    if (PyList_GET_SIZE(list.ptr())) return false;
-  return true;
-}
 
 // Whether a tensor is just a value: no view, and no gradient flows to it.
 bool is_plain(PyObject* t) {
@@ -73,23 +41,6 @@ PyObject* common_device(PyObject* first, PyObject* second) {
   if (first == second || !PyUnicode_GET_LENGTH(second)) return first;
   if (!PyUnicode_GET_LENGTH(first)) return second;
   return PyUnicode_Compare(first, second) == 0 ? first : nullptr;
-}
-
-nb::object new_tensor(Node* owned, nb::handle history, PyObject* device) {
-  const Tensors& g = g_tensors;
-  nb::object node = wrap(owned), made = nb::steal(g.type->tp_alloc(g.type, 0));
-  if (!made.is_valid()) throw nb::python_error();
-  PyObject* t = made.ptr();
-  put(t, g.history, history.ptr());
-  put(t, g.view, Py_None);
-  put(t, g.changes, g.zero);
-  put(t, g.device, device);
-  put(t, g.tracked, Py_False);
-  put(t, g.leaf, Py_False);
-  put(t, g.gradient_of, g.nothing);
-  put(t, g.grad, Py_None);
-  set_uop_of(t, node);
-  return made;
 }
 
 // A constant for a number beside a float; null for what Python has to look at.
@@ -133,7 +84,8 @@ nb::object computed(uint32_t op, bool swapped, PyObject* a, PyObject* b) {
   Node* sources[2] = {swapped ? right.n : left, swapped ? left : right.n};
   Ref made(build_node(op, -1, sources, 2, nullptr, 0));
   shape_of(made.n);
-  return new_tensor(std::exchange(made.n, nullptr), history, device);
+  const nb::object node = wrap(std::exchange(made.n, nullptr));
+  return new_tensor(node, history, device);
 }
 
 // ---- operators ----
@@ -230,22 +182,7 @@ constexpr int64_t kLittle = 4096;  // bytes of a result that is not worth to loo
 
 class Eager {
  public:
-  explicit Eager(nb::object observers) {
-    delete g_observers;
-    g_observers = new nb::object(std::move(observers));
-  }
-
-  void connect(nb::handle core, nb::type_object type) {
-    Tensors& g = g_tensors;
-    g.history = offset_of(core, "_history"), g.view = offset_of(core, "_view"), g.changes = offset_of(core, "_changes");
-    g.device = offset_of(core, "_device"), g.tracked = offset_of(core, "_requires_grad"), g.leaf = offset_of(core, "_leaf");
-    g.gradient_of = offset_of(core, "_gradient_of"), g.grad = offset_of(core, "grad");
-    g.name = PyUnicode_InternFromString("_uop");
-    g.nothing = PyTuple_New(0);
-    g.zero = PyLong_FromLong(0);
-    g.type = reinterpret_cast<PyTypeObject*>(type.release().ptr());
-    g.watched = _PyType_Lookup(g.type, g.name);
-  }
+  explicit Eager(nb::object observers) { set_observers(std::move(observers)); }
 
   void keep(nb::bytes key, nb::object program, std::vector<uint32_t> inputs, std::vector<uint32_t> takeable, nb::handle layout, int64_t arena) {
     const Replay* replay = nb::cast<const Replay*>(program);
@@ -322,11 +259,14 @@ void define_eager(nb::module_& m) {
   auto cls = nb::class_<Eager>(m, "Eager", "The way of small computations without Python.");
   cls.attr("LITTLE") = kLittle;
   cls.def(nb::init<nb::object>(), nb::arg("observers"))
-      .def("connect", &Eager::connect, nb::arg("core"), nb::arg("tensor"))
+      .def(
+          "connect",
+          [](Eager&, nb::handle core, nb::handle tensor, nb::handle buffer, nb::handle point) { connect_tensors(core, tensor, buffer, point); },
+          nb::arg("core"), nb::arg("tensor"), nb::arg("buffer"), nb::arg("point"))
       .def("keep", &Eager::keep, nb::arg("key"), nb::arg("program"), nb::arg("inputs"), nb::arg("takeable"), nb::arg("layout"), nb::arg("arena"))
       .def("forget", &Eager::forget)
       .def("realize", &Eager::realize, nb::arg("tensor"))
-      .def_prop_rw("is_off", [](Eager&) { return g_is_off; }, [](Eager&, bool off) { g_is_off = off; });
+      .def_prop_rw("is_off", [](Eager&) { return is_off(); }, [](Eager&, bool off) { set_off(off); });
   m.def("operator_of", &operator_of, nb::arg("op"), nb::arg("swapped"), nb::arg("function"), "A method for a Python operator.");
 }
 

@@ -172,6 +172,7 @@ Node* new_node(uint64_t hash, uint32_t op, uint32_t dtype, Node* const* src, uin
   n->facts.store(0, std::memory_order_relaxed);
   n->nsrc = nsrc;
   n->symbol = symbol_of(op, attrs, nattrs);
+  n->normal.store(0, std::memory_order_relaxed);
   n->attrs = nullptr;
   n->shape.store(nullptr, std::memory_order_relaxed);
   n->ranges.store(nullptr, std::memory_order_relaxed);

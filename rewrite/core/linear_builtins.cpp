@@ -68,6 +68,33 @@ bool multiple_between(const Linear& a, const Linear& b, int64_t d, int64_t e, ui
   return true;
 }
 
+// What x is modulo c: factors below c, and x itself where x % m stood. False where it is too long; `changed`: it was not that before.
+bool reduce(Linear& x, int64_t c, bool& changed) {
+  changed |= x.constant < 0 || x.constant >= c;
+  x.constant = floor_rest(x.constant, c);
+  for (uint32_t k = 0; k < x.size; k++) {
+    int64_t f = x.terms[k].factor % c, inner, scaled;
+    changed |= f != x.terms[k].factor;
+    x.terms[k].factor = f;
+    // f (y % m) and f y are congruent modulo c when c divides f m
+    if (f && by_constant(x.terms[k].base, op_floormod(), inner) && !__builtin_mul_overflow(f, inner, &scaled) && scaled % c == 0) {
+      Node* y = x.terms[k].base->src[0];
+      drop(x, k--);
+      if (!read_linear(y, f, x)) return false;
+      changed = true;
+    } else if (f == 0) {
+      drop(x, k--);
+    }
+  }
+  return true;
+}
+
+bool are_congruent(Linear a, Linear b, int64_t c, uint32_t dtype) {
+  bool changed = false;
+  Linear between;
+  return reduce(a, c, changed) && reduce(b, c, changed) && changed && multiple_between(a, b, c, 1, dtype, between);
+}
+
 // Joins the remainder at term i with its quotient, if the sum has it.
 bool join(Machine& m, Linear& sum, uint32_t i, uint32_t dtype) {
   Node* mod = sum.terms[i].base;
@@ -85,8 +112,14 @@ bool join(Machine& m, Linear& sum, uint32_t i, uint32_t dtype) {
     int64_t h = 0, d;
     if (by_constant(q, op_floormod(), h)) q = q->src[0];
     Linear other, between, joined;
-    if (!as_quotient(q, other, d) || d != whole || !multiple_between(other, base, whole, e, dtype, between)) continue;
-    if (!read_linear(mod->src[0], 1, between)) return false;
+    if (!as_quotient(q, other, d) || d != whole) continue;
+    if (multiple_between(other, base, whole, e, dtype, between)) {
+      if (!read_linear(mod->src[0], 1, between)) return false;
+    } else if (e == 1 && are_congruent(other, base, c, dtype)) {
+      between = other;
+    } else {
+      continue;
+    }
     collect(between, dtype);
     joined = sum;
     drop(joined, std::max(i, j));
@@ -174,22 +207,8 @@ bool f_residue(Machine& m, Arguments a, uint32_t, Value& r) {
   int64_t c;
   Linear x;
   if (!int64_of(a[1], c) || c < 1 || !read_linear(n, x)) return false;
-  bool changed = x.constant < 0 || x.constant >= c;
-  x.constant = floor_rest(x.constant, c);
-  for (uint32_t k = 0; k < x.size; k++) {
-    int64_t f = x.terms[k].factor % c, inner, scaled;
-    changed |= f != x.terms[k].factor;
-    x.terms[k].factor = f;
-    // f (y % m) and f y are congruent modulo c when c divides f m
-    if (f && by_constant(x.terms[k].base, op_floormod(), inner) && !__builtin_mul_overflow(f, inner, &scaled) && scaled % c == 0) {
-      Node* y = x.terms[k].base->src[0];
-      drop(x, k--);
-      if (!read_linear(y, f, x)) return false;
-      changed = true;
-    } else if (f == 0) {
-      drop(x, k--);
-    }
-  }
+  bool changed = false;
+  if (!reduce(x, c, changed)) return false;
   if (!changed) return false;
   collect(x, n->dtype);
   r = node_value(m, x, n->dtype);

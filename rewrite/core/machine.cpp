@@ -391,6 +391,7 @@ Status Machine::execute(const Code& code, Value& result) {
         for (int32_t k = 0; k < n; k++) arguments[k] = r[pc[4 + k]];
         if (!program.externs[pc[2]] || !program.host)
           throw RewriteError("the extern " + program.extern_names[pc[2]]->text + " has no implementation");
+        is_of_run = true;
         try {
           r[pc[1]] = program.host(program.externs[pc[2]], arguments, uint32_t(n), *this);
         } catch (const std::exception& e) { throw RewriteError("the extern " + program.extern_names[pc[2]]->text + " failed: " + e.what()); }

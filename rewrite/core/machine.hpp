@@ -128,6 +128,7 @@ struct Machine {
   Asking asking{~0u, nullptr};  // of a run that is explained: the rule that calls, and the node it is tried on
   Offers offers;
   bool nested = false;        // it rewrites a part of a template
+  bool is_of_run = false;     // something was asked that another run may answer differently: a slot, an extern
   bool simultaneous = false;  // all nodes of the graph, which are those in `uses`, are replaced at once
 
   // One match or call may not run for ever, whatever its code says: loops, memory and visited nodes are paid for.

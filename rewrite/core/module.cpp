@@ -8,7 +8,9 @@
 #include <thread>
 
 #include "buffers.hpp"
+#include "captured.hpp"
 #include "eager.hpp"
+#include "guards.hpp"
 #include "interpreter_lock.hpp"
 #include "named.hpp"
 #include "python_trace.hpp"
@@ -55,7 +57,6 @@ void fill_attributes(const OpInfo& o, nb::handle given, Value* attrs, Storage& s
 }
 
 Node* build_from_python(nb::handle op, nb::handle src, nb::handle dtype, nb::handle attributes) {
-  if (!table_loaded()) throw GraphError("the op table is not loaded; import rulegrad first");
   uint32_t k = op_of(op);
   const OpInfo& o = op_info(k);
   PyObject* items = src.ptr();
@@ -126,7 +127,9 @@ class PyProgram {
       for (uint32_t k = 0; k < dtype_count(); k++) g_dtype_names.push_back(PyUnicode_InternFromString(dtype_info(k).name->text.c_str()));
       for (uint32_t k = 0; k < g_op_names.size(); k++) g_op_by_object[g_op_names[k]] = int(k);
       for (uint32_t k = 0; k < g_dtype_names.size(); k++) g_dtype_by_object[g_dtype_names[k]] = int(k);
+      name_waiting_dtypes();
     } else {
+      need_table();
       load_program(program_, reinterpret_cast<const uint8_t*>(data.c_str()), data.size(), false);
       program_.host = call_host;
     }
@@ -322,6 +325,7 @@ class PyProgram {
       }
     }
     if (!found) throw RewriteError("no rule is called " + rule);
+    renew_stamps(program_);
   }
 
   void count(bool on) { program_.counts.assign(on ? program_.rules.size() : 0, RuleCount()); }
@@ -560,6 +564,8 @@ NB_MODULE(_core, m) {
   define_replay(m);
   define_buffers(m);
   define_eager(m);
+  define_guards(m);
+  define_captured(m);
   m.def("table_loaded", &table_loaded);
   m.def("renumbered", &renumbered, nb::arg("like"), nb::arg("number"), "The BUFFER node with another number.");
   m.def("signature", &signature, nb::arg("roots"), "A key of the graphs with their buffers left open, and the buffers' ids in order.");

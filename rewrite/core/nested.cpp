@@ -145,6 +145,7 @@ Node* Machine::rewritten(const RuleFunction& f, Node* n) {
     throw RewriteError(f.name->text + ": " + e.what());
   }
   ended(Verdict::Done, "");
+  is_of_run |= out.is_of_run;
   kept.push_back(out.root.n);
   return std::exchange(out.root.n, nullptr);
 }

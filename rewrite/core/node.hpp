@@ -125,8 +125,9 @@ struct Node {
   uint8_t dtype;
   std::atomic<uint8_t> facts;
   uint32_t nsrc;
-  uint32_t symbol;  // for the dispatch of rules: the op, or which constant it is
-  Node* chain;      // next in the intern table's bucket
+  uint32_t symbol;               // for the dispatch of rules: the op, or which constant it is
+  std::atomic<uint32_t> normal;  // the stamp of a pass that changes nothing here or below: the last one that found so
+  Node* chain;                   // next in the intern table's bucket
   Attrs* attrs;
   std::atomic<int64_t> low, high;
   std::atomic<Shape*> shape;

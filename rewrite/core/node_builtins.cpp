@@ -182,6 +182,7 @@ bool f_uses(Machine& m, Arguments a, uint32_t, Value& r) {
 bool f_slot(Machine& m, Arguments a, uint32_t count, Value& r) {
   NODE_ARGUMENT(0);
   static const Str* unnamed = intern("");
+  m.is_of_run = true;
   auto& table = m.slots[count > 1 && a[1].tag == Tag::Str ? a[1].s : unnamed];
   auto found = table.number.emplace(n, int64_t(table.order.size()));
   if (found.second) table.order.push_back(n);

@@ -175,6 +175,7 @@ struct Pass {
   int normal = -1;    // choose: the pass that normalises candidates
   uint32_t fuel = 0;  // choose: candidates examined at most
   std::vector<Gathering> gatherings;
+  uint32_t stamp = 0;  // on nodes that it leaves as they are; the next one where it is run within a rule
 };
 
 // The work of a rule; nanoseconds are those of its own tests and template, without the functions that it calls.
@@ -205,6 +206,8 @@ struct Program {
   mutable std::vector<RuleCount> counts;                // by rule, while somebody counts: then only one thread rewrites
 };
 
+// New stamps for the passes: what they leave as it is has to be found again.
+void renew_stamps(Program& p);
 // How many registers the code uses. Throws BytecodeError when it is malformed: it may only read registers that are written before, of
 // which the first `inputs` are when it starts.
 uint32_t validate(const Program& p, const Code& code, uint32_t inputs);

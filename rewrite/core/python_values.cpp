@@ -19,10 +19,19 @@ std::string_view text_of(nb::handle h, const char* what) {
   return {s, size_t(n)};
 }
 
+PyObject* g_load_table = nullptr;      // loads the op table when an op or a dtype is named for the first time
+PyObject* g_waiting_dtypes = nullptr;  // what `name_dtypes` was given before there was a table
+
+void need_table() {
+  if (!table_loaded() && g_load_table) nb::borrow<nb::callable>(g_load_table)();
+  if (!table_loaded()) throw GraphError("the op table is not loaded; import rulegrad first");
+}
+
 // Names that are interned by Python (literals) are found by address.
 uint32_t op_of(nb::handle h) {
   auto known = g_op_by_object.find(h.ptr());
   if (known != g_op_by_object.end()) return uint32_t(known->second);
+  need_table();
   auto name = text_of(h, "an op");
   int k = find_op(name);
   if (k < 0) throw GraphError("there is no op called " + std::string(name));
@@ -36,6 +45,10 @@ uint32_t op_of(nb::handle h) {
 uint32_t dtype_of(nb::handle h) {
   auto known = g_dtype_by_object.find(h.ptr());
   if (known != g_dtype_by_object.end()) return uint32_t(known->second);
+  if (!table_loaded()) {
+    need_table();
+    return dtype_of(h);
+  }
   auto name = text_of(h, "a dtype");
   int k = find_dtype(name);
   if (k < 0) throw GraphError("there is no dtype called " + std::string(name));
@@ -47,6 +60,11 @@ uint32_t dtype_of(nb::handle h) {
 }
 
 void name_dtypes(nb::sequence dtypes) {
+  if (!table_loaded()) {
+    Py_XDECREF(g_waiting_dtypes);
+    g_waiting_dtypes = dtypes.inc_ref().ptr();
+    return;
+  }
   for (nb::handle h : dtypes) {
     uint32_t k = dtype_of(nb::str(h));
     Py_INCREF(h.ptr());  // twice: both tables are never emptied
@@ -54,6 +72,10 @@ void name_dtypes(nb::sequence dtypes) {
     g_dtype_by_object[h.ptr()] = int(k);
     g_dtype_names[k] = h.ptr();
   }
+}
+
+void name_waiting_dtypes() {
+  if (g_waiting_dtypes) name_dtypes(nb::steal<nb::sequence>(std::exchange(g_waiting_dtypes, nullptr)));
 }
 
 Value value_of(nb::handle h, Storage& storage, AttributeType type, int depth) {
@@ -188,6 +210,13 @@ Value call_host(void* handle, const Value* arguments, uint32_t count, Machine& m
 void define_values(nb::module_& m) {
   m.def("name_dtypes", &name_dtypes, nb::arg("dtypes"), "The objects that stand for dtypes from now on; str() of each is its name.");
   m.def(
+      "load_table_with",
+      [](nb::callable load) {
+        Py_XDECREF(g_load_table);
+        g_load_table = load.inc_ref().ptr();
+      },
+      nb::arg("load"), "The function that loads the op table when an op or a dtype is named and there is none.");
+  m.def(
       "verify",
       [](const Handle& root, const std::string& stage) {
         static const std::pair<const char*, uint32_t> stages[] = {{"tensor", 1}, {"kernel", 2}, {"program", 4}};
@@ -202,6 +231,7 @@ void define_values(nb::module_& m) {
         Storage storage;
         std::vector<Value> values;
         for (nb::handle a : args) values.push_back(value_of(a, storage, AttributeType::Scalar));
+        need_table();
         int k = find_op(op);
         if (k < 0) throw GraphError("there is no op " + op);
         Value r;

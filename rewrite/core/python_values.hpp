@@ -20,6 +20,8 @@ extern std::unordered_map<PyObject*, int> g_op_by_object, g_dtype_by_object;
 std::string_view text_of(nb::handle h, const char* what);
 uint32_t op_of(nb::handle h);
 uint32_t dtype_of(nb::handle h);
+void need_table();           // loads the op table if there is none; throws GraphError
+void name_waiting_dtypes();  // once the op table is loaded
 // From now on these objects stand for the dtypes that str() of them names. Throws GraphError.
 void name_dtypes(nb::sequence dtypes);
 // Throws GraphError for what no attribute can be.

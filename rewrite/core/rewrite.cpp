@@ -27,7 +27,7 @@ constexpr uint64_t kChainPerNode = 8;  // of the graph that is given
 class Rewriter : Firer {
  public:
   Rewriter(const Program& program, const Pass& pass, const Options& options, Outcome& out)
-      : Firer(program, pass, options, out), longest_chain_(options.longest_chain) {}
+      : Firer(program, pass, options, out), longest_chain_(options.longest_chain), stamp_(stamp_of(program, pass, options)) {}
 
   void run(Node* root) {
     root_ = root;
@@ -35,13 +35,13 @@ class Rewriter : Firer {
     if (pass_.kind == PassKind::Walk) {
       walk(root);
     } else {
-      stack_.push_back({root, root, 0, kNoRule, 0, false});
-      (*marks_)[root].state = kGrey;
+      enter(root, kNoRule, 0);
       while (!stack_.empty()) {
         if (pass_.kind == PassKind::ChildrenFirst) children_first();
         else parents_first();
       }
     }
+    out_.is_of_run = machine_.is_of_run;
     out_.root = Ref::share(result_of(root));
     for (Node* n : options_.follow) {
       Mark* m = marks_->find(n);
@@ -50,6 +50,14 @@ class Rewriter : Firer {
   }
 
  private:
+  // The stamp on nodes that are in normal form, or 0 in a run whose records show every node, or with rules left out. Only where what a
+  // pass does to a node depends on nothing but the node.
+  static uint32_t stamp_of(const Program& program, const Pass& pass, const Options& o) {
+    const bool plain = !o.trace && !o.check_shapes && !o.explainer && o.follow.empty() && o.limit == kNoLimit && o.kept_choices == 1;
+    return pass.kind == PassKind::ChildrenFirst && plain && program.counts.empty() ? pass.stamp + o.nested : 0;
+  }
+  bool is_normal(const Node* n) const { return stamp_ && n->normal.load(std::memory_order_relaxed) == stamp_; }
+
   Node* result_of(Node* n) { return (*marks_)[n].result; }
 
   void finish(Node* n, Node* result) {
@@ -99,7 +107,7 @@ class Rewriter : Firer {
     Mark& m = (*marks_)[n];
     if (m.state == kDone) return true;
     if (m.state == kGrey) cycle(n, rule);
-    if (n->nsrc == 0 && pass_.dispatch.empty(n->op)) {
+    if (is_normal(n) || (n->nsrc == 0 && pass_.dispatch.empty(n->op))) {
       m.state = kDone;
       m.result = n;
       return true;
@@ -124,8 +132,9 @@ class Rewriter : Firer {
     }
     uint32_t rule = kNoRule;
     Node* r = fire(m, n, rule);
-    if (!r) return resolve(m);
-    continue_with(r, rule);
+    if (r) return continue_with(r, rule);
+    if (stamp_ && !machine_.is_of_run) m->normal.store(stamp_, std::memory_order_relaxed);
+    resolve(m);
   }
 
   void continue_with(Node* r, uint32_t rule) {
@@ -171,10 +180,16 @@ class Rewriter : Firer {
 
   Lease<SideTable<Mark>> marks_;
   uint64_t longest_chain_;
+  const uint32_t stamp_;
   std::vector<Frame> stack_;
 };
 
 }  // namespace
+
+void renew_stamps(Program& p) {
+  static std::atomic<uint32_t> next{2};
+  for (auto& pass : p.passes) pass.stamp = next.fetch_add(2);
+}
 
 void rewrite(const Program& program, const Pass& pass, Node* root, const Options& options, Outcome& out) {
   if (chooses(pass.kind)) return choose(program, pass, root, options, out);

@@ -73,6 +73,7 @@ struct Outcome {
   std::vector<std::pair<const Str*, std::vector<Ref>>> numbered;  // nodes that facts of a collect pass numbered, in order
   uint64_t visited = 0, fired = 0;
   uint64_t fired_limited = 0;  // of the rules in Options::limited
+  bool is_of_run = false;      // as Machine::is_of_run
 };
 
 void rewrite(const Program& program, const Pass& pass, Node* root, const Options& options, Outcome& out);

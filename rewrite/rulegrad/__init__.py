@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.config import config
 
 if TYPE_CHECKING:
-    from rulegrad import array_api, errors, fft, masked, nn, optim, signal, special
+    from rulegrad import array_api, errors, fft, masked, nn, onnx, optim, signal, special
     from rulegrad.engine import load_rules, rewrite
     from rulegrad.ir import UOp
     from rulegrad.ir import dtype as dtypes
@@ -35,6 +35,7 @@ _PLACES = {
     "Tensor": ("rulegrad.tensor", "Tensor"),
     "Generator": ("rulegrad.tensor.generators", "Generator"),
     "UOp": ("rulegrad.ir", "UOp"),
+    "Variable": ("rulegrad.capture.variables", "Variable"),
     "apply_op": ("rulegrad.tensor.custom", "apply_op"),
     "array_api": ("rulegrad.array_api", ""),
     "broadcast_shapes": ("rulegrad.tensor.movement", "broadcast_shapes"),
@@ -60,6 +61,7 @@ _PLACES = {
     "memory_report": ("rulegrad.runtime.memory", "memory_report"),
     "nn": ("rulegrad.nn", ""),
     "no_grad": ("rulegrad.tensor", "no_grad"),
+    "onnx": ("rulegrad.onnx", ""),
     "optim": ("rulegrad.optim", ""),
     "peak_memory": ("rulegrad.runtime.memory", "peak_memory"),
     "profile": ("rulegrad.runtime.profile", "profile"),
@@ -79,6 +81,7 @@ __all__ = [
     "Generator",
     "Tensor",
     "UOp",
+    "Variable",
     "apply_op",
     "array_api",
     "broadcast_shapes",
@@ -105,6 +108,7 @@ __all__ = [
     "memory_report",
     "nn",
     "no_grad",
+    "onnx",
     "optim",
     "peak_memory",
     "profile",

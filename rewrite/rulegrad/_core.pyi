@@ -1,6 +1,6 @@
 """The engine: hash-consed nodes and compiled rules (C++, rewrite/core)."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol, TypedDict
 
 from rulegrad.ir.dtype import DType
@@ -341,8 +341,10 @@ class Eager:
     def __init__(self, observers: tuple[list[Any], ...]) -> None:
         """observers: lists of those who want to see each operation and launch; while one has items, it is off."""
 
-    def connect(self, core: type[NodeHolder], tensor: type[NodeHolder]) -> None:
-        """From now on it computes with tensors of this class, whose slots are those of `core`."""
+    def connect(
+        self, core: type[NodeHolder], tensor: type[NodeHolder], buffer: type[BufferBase], point: type[Any]
+    ) -> None:
+        """From now on tensors are of this class, with the slots of `core`; point: the class of gradient points."""
 
     def keep(
         self, key: bytes, program: Replay, inputs: Sequence[int], takeable: Sequence[int], layout: Any, arena: int
@@ -368,7 +370,13 @@ def table_loaded() -> bool:
     """Whether the op table has been installed."""
 
 def name_dtypes(dtypes: Sequence[DType]) -> None:
-    """From now on these objects stand for the dtypes that they name. Raises GraphError where one names none."""
+    """These objects stand for the dtypes that they name: from now on, or from when there is an op table.
+
+    Raises GraphError where one names none.
+    """
+
+def load_table_with(load: Callable[[], None]) -> None:
+    """The function that loads the op table when an op or a dtype is named and there is none."""
 
 def renumbered(like: UOp, number: int) -> UOp:
     """The BUFFER node with another number. Raises GraphError for another op."""
@@ -395,3 +403,43 @@ def verify(root: UOp, stage: str) -> str:
 
 def evaluate(op: str, dtype: str | DType, *arguments: Any) -> Any:
     """The op table's evaluator on constants, the result as dtype stores it; None where it is undefined."""
+
+def structure(
+    tree: Any, tensors: list[Any], objects: list[Any], unusual: Callable[[Any, list[Any], list[Any]], Hashable]
+) -> Hashable:
+    """The structure of a tree of arguments, as `rulegrad.tensor.trees` has it; `unusual` is asked for what is rare."""
+
+class PathGuard:
+    """The steps from a function to what it finds outside, and what they led to in a trace."""
+
+    def __init__(
+        self,
+        steps: list[tuple[int, int, Any]],
+        tensors: list[tuple[int, int]],
+        values: list[tuple[int, type, Any]],
+        objects: list[tuple[int, Any]],
+        joins: list[tuple[int, int]],
+        keys: list[tuple[int, Any]],
+    ) -> None:
+        """steps: the step that each starts at (-1: the roots), the number of how it goes on, and its key."""
+
+    def holds(self, roots: tuple[Any, ...]) -> bool:
+        """Whether they lead to the same; False, too, for what has to be looked at in Python."""
+
+class CapturedCall:
+    """The replay of a captured function, as far as it needs no Python."""
+
+    def __init__(self, parts: dict[str, Any]) -> None:
+        """parts: those of a `rulegrad.capture.captured.Captured`, in numbers."""
+
+    def learn(self, prepared: dict[str, Any]) -> None:
+        """A replay may run this program from now on, which takes the memory of some inputs."""
+
+    def holds(self, arguments: list[Any], roots: tuple[Any, ...]) -> bool:
+        """Whether a replay for these arguments would be a call; False, too, for what has to be looked at in Python."""
+
+    def replay(self, arguments: list[Any], called: list[list[Any]]) -> Any:
+        """The result; NotImplemented, and nothing is done, where that is for Python.
+
+        called: the tensors that the functions of `each_call` made. Raises OutOfMemoryError.
+        """

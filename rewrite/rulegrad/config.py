@@ -12,7 +12,6 @@ is a ConfigError, raised when the settings are first used.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -354,6 +353,8 @@ def _parse(name: str, value: Any, where: str) -> Any:
 
 
 def _unknown(what: str, name: str, known: Mapping[str, Any]) -> str:
+    import difflib  # late: only a message needs it
+
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]}?" if close else "the known ones are " + ", ".join(known)
     return f"unknown {what} {name!r}; {hint}"

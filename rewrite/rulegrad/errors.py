@@ -196,6 +196,16 @@ class FileMissingError(FileError, FileNotFoundError):
     """
 
 
+class OnnxError(RulegradError, RuntimeError):
+    """A model of an ONNX file that is not supported or wrong, or the package `onnx` is missing.
+
+    The message names the node, its op and its opset, or the command that installs the package.
+
+    >>> issubclass(rg.errors.OnnxError, rg.errors.RulegradError)
+    True
+    """
+
+
 class ConfigError(RulegradError, ValueError):
     """A setting or an argument with an unknown name or value; the message lists the accepted ones.
 

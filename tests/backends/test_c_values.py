@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from rulegrad import Tensor
+from rulegrad import Tensor, config
 from rulegrad.compile import compile_graph
 from rulegrad.errors import DeviceError
 from rulegrad.nn import functional
@@ -60,6 +61,17 @@ def test_dtypes(dtype: str) -> None:
     np.testing.assert_array_equal(x.max(0).numpy(), array.max(0))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
+@pytest.mark.parametrize("checks", [0, 1])
+def test_elements_chosen_by_an_index_in_vectors(dtype: str, checks: int) -> None:
+    """What is left of an index is compared in lanes of 32 bits, whatever its dtype was."""
+    array = given((200,), "float32")
+    places = np.random.default_rng(0).integers(-100, 100, 256).astype(dtype)
+    with config(check_indices=checks):
+        found = Tensor(array, device="c")[Tensor(places, device="c")].numpy()
+    np.testing.assert_array_equal(found, array[places])
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_small_floats_are_computed_in_float32(dtype: str) -> None:
     array = given((32, 64), "float32")
@@ -109,3 +121,26 @@ def test_truth_values_are_compared_in_vectors(compare: np.ufunc) -> None:
         for a, b in ((x, y), (y, x)):
             found = getattr(Tensor(a, device="c"), compare.__name__)(Tensor(b, device="c")).numpy()
             np.testing.assert_array_equal(found, compare(a, b))
+    # masks whose lanes are of different widths
+    parts = [noise.standard_normal(140).astype(dtype) for dtype in ("float64", "float32", "int16", "int8")]
+    masks = [x.reshape(-1), *(part > 0 for part in parts)]
+    given = [Tensor(masks[0], device="c"), *(Tensor(part, device="c") > 0 for part in parts)]
+    found = [getattr(a, compare.__name__)(b) for a, b in itertools.permutations(given, 2)]
+    Tensor.realize(*found)
+    for got, (a, b) in zip(found, itertools.permutations(masks, 2), strict=True):
+        np.testing.assert_array_equal(got.numpy(), compare(a, b))
+
+
+def test_a_kernel_whose_schedule_leaves_no_loop() -> None:
+    """Scores of 16 keys of one number each, where all queries are one: two vectors, the second in part."""
+    noise = np.random.default_rng(0)
+    keys, values = noise.standard_normal((16, 1)).astype("float32"), noise.standard_normal((16, 7)).astype("float32")
+    queries = Tensor.full((20, 1), 3, dtype="float32", device="c")
+    found = ((queries @ Tensor(keys, device="c").T) * 0.5).softmax(-1) @ Tensor(values, device="c")
+    powers = np.exp(keys[:, 0] * 1.5)
+    np.testing.assert_allclose(found.numpy(), np.broadcast_to(powers @ values / powers.sum(), (20, 7)), rtol=2e-5)
+
+
+def test_a_constant_in_the_last_lanes_of_rows() -> None:
+    x = Tensor(np.ones((18, 30), np.uint32), device="c")
+    assert not (x % (x - x)).numpy().any()

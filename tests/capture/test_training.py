@@ -38,6 +38,17 @@ def state(model: nn.Module) -> list[Tensor]:
     return [tensor.detach().clone() for tensor in model.state_dict().values()]
 
 
+def training_step(model: nn.Module, optimizer: optim.Optimizer) -> Callable[[Tensor, Tensor], Tensor]:
+    def step(x: Tensor, y: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
 OPTIMIZERS: dict[str, tuple[Make, int]] = {
     "sgd": (lambda p: optim.SGD(p, lr=0.1), 1),
     "momentum": (lambda p: optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01), 2),
@@ -62,14 +73,7 @@ def test_optimizers(name: str) -> None:
         model = network()
         optimizer = make(model.parameters())
 
-        def step(x: Tensor, y: Tensor) -> Tensor:
-            optimizer.zero_grad()
-            loss = F.cross_entropy(model(x), y)
-            loss.backward()
-            optimizer.step()
-            return loss
-
-        call = run.jit(step)
+        call = run.jit(training_step(model, optimizer))
         for k, (x, y) in enumerate(batches(5)):
             run.see(call(x, y).detach())
             run.see([p.grad for p in model.parameters()])
@@ -200,14 +204,7 @@ def test_learning_rate_schedules() -> None:
             lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=20),
         ]
 
-        def step(x: Tensor, y: Tensor) -> Tensor:
-            optimizer.zero_grad()
-            loss = F.cross_entropy(model(x), y)
-            loss.backward()
-            optimizer.step()
-            return loss
-
-        call = run.jit(step)
+        call = run.jit(training_step(model, optimizer))
         for x, y in batches(6):
             run.see(call(x, y).detach())
             for schedule in schedules:
@@ -287,14 +284,7 @@ def test_batch_norm_statistics() -> None:
         model = network(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3))
         optimizer = optim.SGD(model.parameters(), lr=0.1)
 
-        def step(x: Tensor, y: Tensor) -> Tensor:
-            optimizer.zero_grad()
-            loss = F.cross_entropy(model(x), y)
-            loss.backward()
-            optimizer.step()
-            return loss
-
-        call = run.jit(step)
+        call = run.jit(training_step(model, optimizer))
         for x, y in batches(4):
             run.see(call(x, y).detach(), state(model))
         model.eval()
@@ -308,13 +298,7 @@ def test_loaded_and_eager_steps_between() -> None:
         model = network()
         optimizer = optim.Adam(model.parameters(), lr=0.05)
 
-        def step(x: Tensor, y: Tensor) -> Tensor:
-            optimizer.zero_grad()
-            loss = F.cross_entropy(model(x), y)
-            loss.backward()
-            optimizer.step()
-            return loss
-
+        step = training_step(model, optimizer)
         call, data = run.jit(step), batches(9)
         for x, y in data[:3]:
             run.see(call(x, y).detach())
@@ -477,14 +461,7 @@ def test_memory_is_flat_and_state_stays_in_place() -> None:
     model = network()
     optimizer = optim.Adam(model.parameters(), lr=0.01)
 
-    @rg.jit
-    def step(x: Tensor, y: Tensor) -> Tensor:
-        optimizer.zero_grad()
-        loss = F.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
+    step = rg.jit(training_step(model, optimizer))
     x, y = batches(1)[0]
     for _ in range(4):
         step(x, y).item()
@@ -537,7 +514,8 @@ def test_gradients_flow_through_twice_and_to_one_tensor_in_two_ways() -> None:
     check(program, traces=2, tolerance=1e-5)
 
 
-def test_a_carried_state_with_a_gradient() -> None:
+@pytest.mark.parametrize("device", ["numpy", "c"])  # `c` puts new values of a state into the memory of the old ones
+def test_a_carried_state_with_a_gradient(device: str) -> None:
     def program(run: Run) -> None:
         w, h = Tensor(array(3), requires_grad=True), Tensor(array(3, seed=1)).realize()
 
@@ -551,7 +529,8 @@ def test_a_carried_state_with_a_gradient() -> None:
             f(Tensor(array(3, seed=seed))).backward()
             run.see(h.clone(), w.grad)
 
-    check(program, traces=1)
+    with rg.config(device=device):
+        check(program, traces=1)
 
 
 def test_gradients_that_do_not_flow_through() -> None:

@@ -74,3 +74,14 @@ def test_accumulators_of_a_product(steps: str) -> None:
     assert after.op == "SINK" and len(parse_schedule(f"accumulate sum layout {steps}")) == 1
     comparison = Comparison(graph)
     assert not comparison.different(comparison.meanings(graph), after)
+
+
+@pytest.mark.parametrize("queries", [6, 8])
+def test_attention_behind_a_product(queries: int) -> None:
+    rng = np.random.default_rng(0)
+    q, k, v, w = (rng.standard_normal(shape) for shape in ((queries, 4), (5, 4), (5, 10), (9, 10)))
+    tensors = [Tensor(array, device="c") for array in (q, k, v, w)]
+    scores = np.exp(q @ k.T)
+    wanted = scores / scores.sum(-1, keepdims=True) @ v @ w.T
+    found = (tensors[0] @ tensors[1].T).softmax(-1) @ tensors[2] @ tensors[3].T
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-9)

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rulegrad import config
-from rulegrad.compile import forget_kernels, realize
+from rulegrad.compile import forget_kernels
+from rulegrad.compile.realize import realize
 from rulegrad.interpreter.evaluation import evaluate
 from rulegrad.ir import UOp
 from rulegrad.runtime.buffer import Buffer

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rulegrad import engine
-from rulegrad.compile import realize
+from rulegrad.compile.realize import realize
 from rulegrad.interpreter.evaluation import evaluate
 from rulegrad.ir import UOp
 from rulegrad.runtime.buffer import Buffer

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from rulegrad.errors import DeviceError, GraphError
-from rulegrad.interpreter.evaluators import Evaluators, evaluators, load
+from rulegrad.interpreter.evaluators import Evaluators, evaluators
 from rulegrad.ir.dtype import ALL as EVERY
 from rulegrad.ir.dtype import DType, as_dtype, index
+from rulegrad.lang.evaluated import evaluated
+from rulegrad.lang.parser import parse_file
 
 # Complex numbers are looked at in tests/tensor/test_complex.py.
 ALL = [d for d in EVERY if not d.is_complex]
@@ -347,9 +349,8 @@ def test_ops_without_an_evaluator() -> None:
         evaluators().reduce("WHERE", "float32", np.zeros(3, np.float32), (0,))
 
 
-def test_ops_that_a_rule_file_declares(tmp_path: Any) -> None:
-    path = tmp_path / "more.rules"
-    path.write_text(
+def test_ops_that_a_rule_file_declares() -> None:
+    text = (
         "op RELU(a: float32) -> float32\n"
         "    class     Elementwise\n"
         "    eval      a if a > 0 else 0.0\n"
@@ -357,7 +358,7 @@ def test_ops_that_a_rule_file_declares(tmp_path: Any) -> None:
         "    class     Elementwise\n"
         "    eval      not (a < 0 or b < 0) and max(a, b, 1) <= 3\n"
     )
-    table: Evaluators = load([path])
+    table = Evaluators({op.name: evaluated(op) for op in parse_file(text, "more.rules").declarations})
     assert table.evaluate("RELU", "float32", [np.array([-1, 2], np.float32)]).tolist() == [0, 2]
     a, b = np.array([-1, 2, 2, 4], np.int32), np.array([1, 1, 3, 1], np.int32)
     assert table.evaluate("NEITHER", "bool", [a, b]).tolist() == [False, True, True, False]

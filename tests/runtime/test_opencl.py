@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rulegrad import Tensor
 from rulegrad.config import config
 from rulegrad.errors import DeviceError, OutOfMemoryError
 from rulegrad.ir import UOp
@@ -84,6 +85,52 @@ def test_of_two_pocls_the_newer_is_first(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(cl, "get_platforms", lambda: platforms)
     found = [device.name for device in drivers.raw_devices.__wrapped__()]
     assert found == ["OpenCL 3.1 LINUX", *reversed(versions)]
+
+
+def test_functions_that_only_the_driver_has_are_called_with_vectors_it_knows(device: str) -> None:
+    """Each of them ended the process where PoCL does not know the processor."""
+    if "opencl" not in device:
+        pytest.skip("only on OpenCL")
+    values = np.linspace(-30, 30, 4096)
+    for name in ("sin", "cos", "tan"):
+        found = getattr(Tensor(values, device=device), name)().numpy()
+        np.testing.assert_allclose(found, getattr(np, name)(values), rtol=1e-12, atol=1e-14)
+
+
+# A condition that is known after a loop is unrolled, in one of several parts of a kernel.
+_PARTS = """
+__kernel void parts(__global float* restrict out, __global const int* restrict in) {
+  const int gid0 = get_global_id(0);
+  { const int i0 = gid0; if (0 <= i0 && i0 < 1) { for (int i1 = 0; i1 < 19; i1++) { } } }
+  { const int i2 = gid0 - 1; if (0 <= i2 && i2 < 1) {
+    const int last = in[48] * 2;
+    for (int i3 = 0; i3 < 5; i3++) {
+      const uchar far = 3 < i3;
+      for (int i4 = 0; i4 < 12; i4++) {
+        const float x = (float)(far & i4 < 1 ? last : in[i3 * 12 + i4]);
+        out[i3 * 12 + i4] = 0.0f < x ? 1.0f : (x < 0.0f ? -1.0f : (x != x ? x : 0.0f));
+      }
+    }
+  } }
+  { const int i5 = gid0 - 2; if (0 <= i5 && i5 < 12) { for (int i6 = 0; i6 < 5; i6++) { } } }
+  { const int i8 = gid0 - 14; if (0 <= i8 && i8 < 1) { for (int i9 = 0; i9 < 9; i9++) { } } }
+}
+"""
+
+
+def test_intels_compiler_makes_no_vectors_of_work_items() -> None:
+    """Its vectorizer ended the process on such a kernel."""
+    assert os.environ["CL_CONFIG_CPU_VECTORIZER_MODE"]
+    known = devices.report(backends.backend("opencl"))
+    intel = [f for f in known.discovery.devices if not f.problem and f.description.startswith("Intel(R) OpenCL")]
+    if not intel:
+        pytest.skip("Intel's driver is not here")
+    name = known.name(intel[0])
+    out, given = Buffer((60,), "float32", name), Buffer((60,), "int32", name)
+    given.copy_in(np.arange(-30, 30, dtype=np.int32))
+    (executable,) = devices.get(name).compile([Kernel("parts", GRAPH, _PARTS, (15,), (1,), 2, 60, 480)])
+    executable([out.handle, given.handle])
+    np.testing.assert_array_equal(out.numpy(), np.sign(np.arange(-30, 30)))
 
 
 def compile_here(kernels: Sequence[Kernel]) -> list[Any]:

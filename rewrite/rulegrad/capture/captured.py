@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rulegrad.capture.gradients import Product, make_product, no_gradient, pullback
+from rulegrad._core import CapturedCall
+from rulegrad.capture.gradients import Product, make_product, no_gradient, pullback, track
+from rulegrad.capture.native import native_of, prepared_for
 from rulegrad.capture.paths import Paths
 from rulegrad.capture.sources import Kind, Output, Recipe, Source, kind_of
 from rulegrad.compile import kernels
@@ -94,9 +96,11 @@ class Captured:
         computed = {number for part in parts for number in part.outputs}
         self._empty = [number for number in range(len(outputs)) if number not in computed]  # without elements
         replaced = {write.output for write in writes}
-        self._new = [number for number in range(len(outputs)) if number not in replaced]
+        self.new = [number for number in range(len(outputs)) if number not in replaced]
         self._tracked = any(output.requires_grad and not output.is_leaf for output in outputs)
         self._products: dict[int, Product] = {}
+        self._native: CapturedCall | None = None
+        self._learned: set[tuple[int, ...]] | None = None  # inputs that are taken, in ways that the engine has met
 
     # ---- whether it can be replayed ----
 
@@ -148,6 +152,25 @@ class Captured:
 
     # ---- replay ----
 
+    def replay_natively(self, arguments: list[Any], roots: tuple[Any, ...]) -> Any:
+        """The result, where the engine can tell that a replay is the call; NotImplemented where Python has to look."""
+        native = self._native
+        if native is None or not native.holds(arguments, roots):
+            return NotImplemented
+        called = [_call(call) for call in self.calls] if self.calls else []
+        found = native.replay(arguments, called)
+        return self.replay(arguments, called) if found is NotImplemented else found
+
+    def _teach(self, part: Part, taken: tuple[int, ...], pairs: tuple[tuple[int, int], ...]) -> None:
+        """Let the engine do what was done now."""
+        if self._learned is None:
+            self._learned, self._native = set(), native_of(self)
+        if self._native is not None and taken not in self._learned:
+            self._learned.add(taken)
+            prepared = prepared_for(part, part.plan.prepared(taken, pairs), taken)
+            if prepared is not None:
+                self._native.learn(prepared)
+
     def replay(self, arguments: Sequence[TensorCore], called: Sequence[list[Any]] | None = None) -> Any:
         """The result for these arguments, with all that the function does to tensors.
 
@@ -165,15 +188,30 @@ class Captured:
             made[number] = upload(np.empty(output.shape, as_dtype(output.dtype).numpy), output.device)
         for write in self.writes:
             assert write.output is not None
-            _write(tensors[write.tensor], made[write.output])
+            self.write(tensors[write.tensor], made[write.output])
             if write.output in pullbacks:
-                _track(tensors[write.tensor], made[write.output], pullbacks[write.output])
+                track(tensors[write.tensor], made[write.output], pullbacks[write.output])
         new: list[Any] = [None] * len(made)
-        for number in self._new:
+        for number in self.new:
             new[number] = _result(made[number], self.outputs[number], pullbacks.get(number))
         for write in self.gradients:
             tensors[write.tensor].grad = None if write.output is None else new[write.output]
         return self.rebuild([_cooked(recipe, new, tensors) for recipe in self.recipes])[0]
+
+    @staticmethod
+    def write(tensor: Any, buffer: Buffer) -> None:
+        """Let a tensor from outside stand for the contents of a buffer, which no other tensor has."""
+        tensor._changes += 1
+        tensor._gradient_of = ()
+        tensor._device = buffer.device
+        if tensor._leaf:
+            if tensor._uop.op == "BUFFER":
+                _leaf_of_buffer.pop(tensor._uop.attrs["id"], None)
+            pending_leaves.pop(id(tensor), None)
+            tensor._own(buffer)
+            settled(tensor)
+        else:
+            tensor._uop, tensor._history, tensor._requires_grad = buffer.uop, buffer, False
 
     def _run(
         self,
@@ -193,12 +231,12 @@ class Captured:
         for number, buffer in zip(part.outputs, found, strict=True):
             made[number] = buffer
 
-    @staticmethod
-    def _launch(part: Part, tensors: list[Any], buffers: list[Buffer]) -> list[Buffer]:
-        return part.plan.launch(buffers, part.graphs)
+    def _launch(self, part: Part, tensors: list[Any], buffers: list[Buffer]) -> list[Buffer]:
+        found = part.plan.launch(buffers, part.graphs)
+        self._teach(part, (), ())
+        return found
 
-    @staticmethod
-    def _launch_in_place(part: Part, tensors: list[Any], buffers: list[Buffer]) -> list[Buffer]:
+    def _launch_in_place(self, part: Part, tensors: list[Any], buffers: list[Buffer]) -> list[Buffer]:
         """The results, where the memory of what is replaced is used if nobody else holds it."""
         let_go = []
         for place in part.own:
@@ -208,12 +246,15 @@ class Captured:
             if (kind == "tensor" and (tensor._leaf or not tensor._requires_grad)) or sys.getrefcount(tensor) == 3:
                 tensor._history = None
                 let_go.append((tensor, place))
+        taken = _taken(part, buffers)
         try:
-            return part.plan.launch(buffers, part.graphs, *_taken(part, buffers))
+            found = part.plan.launch(buffers, part.graphs, *taken)
         except BaseException:
             for tensor, place in let_go:
                 _take_back(tensor, buffers[place])
             raise
+        self._teach(part, *taken)
+        return found
 
     def _pullbacks(self, part: Part, tensors: list[Any], buffers: list[Buffer]) -> Iterator[tuple[int, Pullback]]:
         """The ways of gradients from this part's outputs back to what it reads."""
@@ -225,14 +266,21 @@ class Captured:
         if not wanted:
             return
         targets = [part.sources[place].which for place in part.targets]
+        needed = list(buffers)  # references of their own: nobody may take the memory
         operands: dict[int, Any] | None = None
         for place, number in wanted:
-            if self.outputs[number].is_root or not self._written.isdisjoint(targets):
+            if self.ends_gradients(part, number):
                 yield number, no_gradient
                 continue
             if operands is None:
                 operands = {k: _same(tensors[which]) for k, which in zip(part.targets, targets, strict=True)}
-            yield number, pullback(partial(self._product, part, place, number), buffers, operands)
+            yield number, pullback(partial(self._product, part, place, number), needed, operands)
+
+    def ends_gradients(self, part: Part, number: int) -> bool:
+        """Whether no gradient goes back from an output: `backward` was called on it, or what it reads is changed."""
+        return self.outputs[number].is_root or not self._written.isdisjoint(
+            part.sources[place].which for place in part.targets
+        )
 
     def _product(self, part: Part, place: int, number: int) -> Product:
         if number not in self._products:
@@ -311,35 +359,14 @@ def _take_back(tensor: Any, buffer: Buffer) -> None:
             tensor._history = buffer
 
 
-def _write(tensor: Any, buffer: Buffer) -> None:
-    """Let a tensor from outside stand for the contents of a buffer, which no other tensor has."""
-    tensor._changes += 1
-    tensor._gradient_of = ()
-    tensor._device = buffer.device
-    if tensor._leaf:
-        if tensor._uop.op == "BUFFER":
-            _leaf_of_buffer.pop(tensor._uop.attrs["id"], None)
-        pending_leaves.pop(id(tensor), None)
-        tensor._own(buffer)
-        settled(tensor)
-    else:
-        tensor._uop, tensor._history, tensor._requires_grad = buffer.uop, buffer, False
-
-
 def _result(buffer: Buffer, output: Output, way: Pullback | None) -> Any:
     """The tensor of an output."""
     new = Tensor._new(buffer.uop, buffer, buffer.device)
     if output.is_leaf:
         new.requires_grad = True
     elif way is not None:
-        _track(new, buffer, way)
+        track(new, buffer, way)
     return new
-
-
-def _track(tensor: Any, buffer: Buffer, way: Pullback) -> None:
-    """Let gradients of a result go on."""
-    tensor._history = GradientPoint(buffer.uop, buffer, pullback=way)
-    tensor._requires_grad = True
 
 
 def _cooked(recipe: Recipe, new: list[Any], tensors: list[Any]) -> Any:

@@ -10,9 +10,9 @@ import types
 import warnings
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 from rulegrad.capture import files
 from rulegrad.capture.captured import Captured
@@ -32,8 +32,12 @@ from rulegrad.tensor.realize import needs_buffer, realize_all
 from rulegrad.tensor.tensor import Tensor
 from rulegrad.tensor.trees import difference, flatten, structure
 
+if TYPE_CHECKING:
+    from rulegrad.capture.variables import Declared
+
 P = ParamSpec("P")
 R = TypeVar("R")
+Dynamic: TypeAlias = "Mapping[str, Declared] | bool"
 
 _MANY: Final = 8  # traces, before a warning
 _MOST_KEYS: Final = 64  # structures of arguments, of one function; those that were not used for longest go
@@ -60,13 +64,19 @@ class JitFunction(Generic[P, R]):
         objects: list[Any] = []
         named = tuple(sorted(kwargs.items())) if kwargs else ()
         inputs = structure(args, tensors, objects), structure(named, tensors, objects) if named else ()
-        key = (*inputs, gradients_enabled(), Tensor.training, config.device, config.check_indices)
+        key = (*inputs, *mode())
+        roots = (self._function, *objects)
+        with self._lock:
+            for one in self._captured.get(key, ()):
+                found: R = one.replay_natively(tensors, roots)
+                if found is not NotImplemented:
+                    self._captured.move_to_end(key)
+                    return found
         waiting = [tensor for tensor in tensors if needs_buffer(tensor)]
         if waiting:
-            if any(_is_transformed(tensor) for tensor in waiting):
+            if any(is_transformed(tensor) for tensor in waiting):
                 return self._function(*args, **kwargs)  # inside grad or vmap: part of what these build
             realize_all(waiting)
-        roots = (self._function, *objects)
         with self._lock:
             known, why = self._captured.get(key), ""
             if known is not None:
@@ -163,7 +173,8 @@ class JitFunction(Generic[P, R]):
                 if survivors:
                     noun = "a tensor" if survivors == 1 else f"{survivors} tensors"
                     problem = problem or f"{noun} that it made inside are held outside"
-                one = None if problem else outcome.captured(walk, self._ambiguous(key, walk, tensors, trace))
+                same = self._ambiguous(key, walk, tensors, trace)
+                one = None if problem else self._capture(outcome, walk, same, args, kwargs)
         except BaseException:
             trace.put_back(all_of_them=False)
             raise
@@ -188,18 +199,26 @@ class JitFunction(Generic[P, R]):
         found = {id(tensor) for _, tensor in walk.tensors}
         return [k for k, t in enumerate(tensors) if id(t) in found and (key, k) not in self._unambiguous]
 
-    def _keep(self, key: Hashable, one: Captured, objects: Sequence[Any]) -> None:
-        kept = self._captured.setdefault(key, [])
+    def _capture(self, outcome: Outcome, walk: Walk, same: Sequence[int], args: Any, kwargs: Any) -> Any:
+        """What is kept of a trace."""
+        return outcome.captured(walk, same)
+
+    def _keep(self, key: Hashable, one: Any, objects: Sequence[Any]) -> None:
+        self._keep_in(self._captured, key, one, objects)
+
+    @staticmethod
+    def _keep_in(captures: OrderedDict[Hashable, list[Any]], key: Hashable, one: Any, objects: Sequence[Any]) -> None:
+        kept = captures.setdefault(key, [])
         kept.append(one)
         del kept[:-_MOST_OF_KEY]
-        while len(self._captured) > _MOST_KEYS:
-            self._captured.popitem(last=False)
-        owner = weakref.ref(self)
+        while len(captures) > _MOST_KEYS:
+            captures.popitem(last=False)
+        owner = weakref.ref(captures)
 
         def forget(_: Any) -> None:
-            function = owner()
-            if function is not None:
-                function._captured.pop(key, None)
+            captures = owner()
+            if captures is not None:
+                captures.pop(key, None)
 
         # Another object may have the address of one that is gone.
         one.objects = [weakref.ref(item, forget) if hasattr(item, "__weakref__") else item for item in objects]
@@ -228,9 +247,14 @@ def _levels_to_user() -> int:
     return level
 
 
-def _is_transformed(tensor: Any) -> bool:
+def mode() -> tuple[Hashable, ...]:
+    """What a computation depends on beside its arguments and state: a part of a capture's key."""
+    return gradients_enabled(), Tensor.training, config.device, config.check_indices
+
+
+def is_transformed(tensor: Any) -> bool:
     """Whether a tensor is an argument inside `grad` or `vmap`, or computed from one."""
-    return any(node.op in ("ARGUMENT", "BATCHED") for node in tensor._uop.toposort())
+    return bool(tensor._uop.toposort("ARGUMENT", "BATCHED"))
 
 
 def _rebound(walk: Walk, roots: Sequence[Any], trace: Trace) -> str:
@@ -253,10 +277,10 @@ def _changed_arguments(args: Any, kwargs: Any, tensors: Sequence[Any]) -> str:
 
 
 @overload
-def jit(function: Callable[P, R]) -> JitFunction[P, R]: ...
+def jit(function: Callable[P, R], *, dynamic: Dynamic = False) -> JitFunction[P, R]: ...
 @overload
-def jit(function: None = None) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
-def jit(function: Any = None) -> Any:
+def jit(function: None = None, *, dynamic: Dynamic = False) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
+def jit(function: Any = None, *, dynamic: Any = False) -> Any:
     """The function, captured: its first call is traced, and later calls of the same structure are replayed.
 
     A replay runs no Python of the function; the kernels are those of one computation. Arguments and results are tensors
@@ -277,13 +301,27 @@ def jit(function: Any = None) -> Any:
     >>> [step(Tensor([1.0, 1.0])).item() for _ in range(3)]
     [3.0, 2.0, 1.0]
 
-    Raises CaptureError for what is no function, and for one whose body does not run when it is called: a generator or a
-    coroutine.
+    dynamic: sizes that vary, by the name of the parameter: `{axis: Variable(name, least, most)}` for the tensors in it,
+    `Variable(…)` for an integer. One trace serves all sizes from 2 on; the function is looked at for the smallest, the
+    largest and some between. True: whatever is another number in a later call.
+
+    >>> n, t = rg.Variable("n", 1, 8), rg.Variable("t", 10, 4096)
+    >>> last = rg.jit(lambda x, n: x[-n:].sum(), dynamic={"x": {0: t}, "n": n})
+    >>> last(Tensor.arange(10), 2).item(), last(Tensor.arange(100), 3).item(), len(last.reasons())
+    (17, 294, 1)
+
+    Raises CaptureError for what is no function, for one whose body does not run when it is called (a generator or a
+    coroutine), and for a wrong declaration. A call whose sizes are outside of their bounds raises it, and a first call
+    that is not one computation at all of them.
     """
     if function is None:
-        return jit
+        return functools.partial(jit, dynamic=dynamic)
     _refuse_others(function)
-    return JitFunction(function)
+    if dynamic is False:
+        return JitFunction(function)
+    from rulegrad.capture.dynamic import DynamicFunction  # late: few programs have a use for it
+
+    return DynamicFunction(function, dynamic)
 
 
 def _refuse_others(function: object) -> None:

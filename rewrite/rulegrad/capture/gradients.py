@@ -14,6 +14,7 @@ from rulegrad.compile.plans import Plan
 from rulegrad.compile.realize import find_plan
 from rulegrad.errors import GradientError
 from rulegrad.ir import UOp
+from rulegrad.ir.substitution import substituted
 from rulegrad.runtime.buffer import Buffer, Layout
 from rulegrad.tensor.history import GradientPoint, Pullback
 from rulegrad.tensor.realize import realize_all
@@ -32,7 +33,7 @@ def make_product(graph: UOp, inputs: Sequence[UOp], targets: Sequence[int]) -> P
     """The product of a graph that reads these BUFFER nodes, by some of them; nobody needs to hold their buffers."""
     names = [_like(node) for node in inputs]
     gradient = _like(graph, inputs[0].attrs["device"])
-    root = _renamed(graph, {node: name.uop for node, name in zip(inputs, names, strict=True)})
+    root = substituted(graph, {node: name.uop for node, name in zip(inputs, names, strict=True)})
     parts = rulegrad.compile.backward(root, gradient.uop, [names[place].uop for place in targets])
     found = [(place, part) for place, part in zip(targets, parts, strict=True) if part is not None]
     graphs = [part for _, part in found]
@@ -64,6 +65,17 @@ def pullback(product: Callable[[], Product], buffers: Sequence[Buffer], operands
     return pulled
 
 
+def track(tensor: Any, buffer: Buffer, way: Pullback) -> None:
+    """Let gradients of a result go on."""
+    tensor._history = GradientPoint(buffer.uop, buffer, pullback=way)
+    tensor._requires_grad = True
+
+
+def end_gradients(tensor: Any, buffer: Buffer) -> None:
+    """Let a result require a gradient that does not go on."""
+    track(tensor, buffer, no_gradient)
+
+
 def no_gradient(value: Any, gradient: Any) -> Any:
     """The pullback of a result that no gradient flows back from."""
     raise GradientError(
@@ -82,12 +94,3 @@ def _no_second_derivative(value: Any, gradient: Any) -> Any:
 def _like(node: UOp, device: str = "") -> Buffer:
     """A buffer with a number of its own and no memory."""
     return Buffer.like(Layout.of(node.shape, str(node.dtype), device or node.attrs["device"]))
-
-
-def _renamed(graph: UOp, names: dict[UOp, UOp]) -> UOp:
-    new = dict(names)
-    for node in graph.toposort():
-        if node not in new:
-            sources = [new[source] for source in node.src]
-            new[node] = node if all(a is b or a == b for a, b in zip(sources, node.src)) else node.replace(src=sources)
-    return new[graph]

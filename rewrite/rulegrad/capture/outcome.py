@@ -6,22 +6,25 @@ import gc
 import sys
 import weakref
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from rulegrad.capture.captured import Call, Captured, Guards, Part, Write
 from rulegrad.capture.paths import Paths, Walk
 from rulegrad.capture.sources import Output, Recipe, Source, kind_of
 from rulegrad.capture.tracing import Trace
 from rulegrad.compile import kernels
-from rulegrad.compile.realize import find_plan
+from rulegrad.compile.realize import Found, find_plan
 from rulegrad.compile.schedule import Schedule
 from rulegrad.errors import CaptureError
+from rulegrad.ir import UOp
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor.aliasing import leave, release, renew
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.realize import realize_all
 from rulegrad.tensor.trees import flatten
+
+FindPlan: TypeAlias = Callable[[Sequence[UOp], str], Found]
 
 
 class Outcome:
@@ -41,6 +44,10 @@ class Outcome:
         self.writes = [Write(self.number(t), self._output(t)) for t in trace.written.values()]
         self.problem = ""
         self.gradients = self._gradients()
+        self.outputs = [
+            Output(t.shape, str(t.dtype), t.device, t._requires_grad, t._leaf, _is_root(t)) for t in self.made
+        ]  # fmt: skip
+        self._graphs = [tensor._uop for tensor in self.made]
         if any(tensor._leaf is not trace.before[number].leaf for number, tensor in trace.written.items()):
             self.problem = "it sets requires_grad of a tensor from outside"
 
@@ -106,7 +113,7 @@ class Outcome:
         holds.update(id(owner.grad) for owner in self.trace.grads_written.values())
         own = {id(leaf): leaf for leaf in self._leaves}
         holds.update(id(leaf._view.base) for leaf in own.values() if leaf._view is not None)
-        alive = [tensor for tensor in (reference() for reference in self.trace.inside.values()) if tensor is not None]
+        alive = self._alive()
         count = 0
         del own
         for tensor in alive:
@@ -114,19 +121,28 @@ class Outcome:
             count += sys.getrefcount(tensor) > holds[id(tensor)] + 3
         return count
 
+    def _alive(self) -> list[Any]:
+        """The tensors that were made inside, as far as somebody has them."""
+        return [tensor for tensor in (reference() for reference in self.trace.inside.values()) if tensor is not None]
+
     def compute(self) -> None:
         """Compute all that waits, as nothing is kept."""
-        alive = [tensor for tensor in (reference() for reference in self.trace.inside.values()) if tensor is not None]
+        alive = self._alive()
         realize_all([*self.made, *alive])
 
-    def captured(self, walk: Walk, same: Sequence[int]) -> Captured:
+    def parts(self) -> dict[str, tuple[tuple[int, ...], list[UOp]]]:
+        """For each device the outputs on it that have elements, and their graphs."""
+        found: dict[str, tuple[tuple[int, ...], list[UOp]]] = {}
+        for device in dict.fromkeys(output.device for output in self.outputs):
+            on_it = [k for k, output in enumerate(self.outputs) if output.device == device and 0 not in output.shape]
+            found[device] = tuple(on_it), [self._graphs[k] for k in on_it]
+        return found
+
+    def captured(self, walk: Walk, same: Sequence[int], find: FindPlan = find_plan) -> Captured:
         """What is kept; walk: over what the function could reach before the call."""
-        outputs = [
-            Output(t.shape, str(t.dtype), t.device, t._requires_grad, t._leaf, _is_root(t)) for t in self.made
-        ]  # fmt: skip
         return Captured(
-            [self._part(device, outputs) for device in dict.fromkeys(output.device for output in outputs)],
-            outputs,
+            [self._part(*its, find(its[1], device)) for device, its in self.parts().items()],
+            self.outputs,
             self.recipes,
             self.rebuild,
             self.writes,
@@ -140,13 +156,9 @@ class Outcome:
             self._guards(walk, same),
         )
 
-    def _part(self, device: str, outputs: Sequence[Output]) -> Part:
-        numbers = tuple(
-            place for place, output in enumerate(outputs) if output.device == device and self.made[place].size
-        )
-        graphs = [self.made[place]._uop for place in numbers]
-        plan, buffers = find_plan(graphs, device)
-        sources = tuple(self._source(buffer.id) for buffer in buffers)
+    def _part(self, numbers: tuple[int, ...], graphs: Sequence[UOp], found: Found) -> Part:
+        plan, buffers = found
+        sources = tuple(self.source(buffer.id) for buffer in buffers)
         # What each input may give its memory to: arguments are somebody else's.
         heirs = {("tensor", write.tensor): write.output for write in self.writes if write.tensor >= len(self.arguments)}
         heirs.update({("gradient", write.tensor): write.output for write in self.gradients})
@@ -165,7 +177,8 @@ class Outcome:
             number = owner.id
         return number
 
-    def _source(self, number: int) -> Source:
+    def source(self, number: int) -> Source:
+        """What the buffer of a number stands for. Raises CaptureError where nothing holds it any more."""
         number = self._original(number)  # of a leaf that is a view: the same values under another number
         named = self.trace.named.get(number)
         if named is None:

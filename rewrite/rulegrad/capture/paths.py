@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from rulegrad._core import PathGuard
 from rulegrad.ir import UOp
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor.core import TensorCore
@@ -66,6 +67,8 @@ def _root(roots: Any, place: int) -> Any:
     return roots[place]
 
 
+#: All ways from an object to a part, in the order of the engine's numbers for them.
+_WAYS: Final = (_root, _cell, _global, _default, _keyword, _attribute, _slot, _part)
 #: The ways to a part that go by a name in the program's text.
 _NAMING: Final = (_cell, _global, _attribute, _slot)
 #: The ways to what a function names without saying of what.
@@ -249,6 +252,17 @@ class Paths:
         self._joins = [(new[other], new[first], walk.name(other)) for other, first in joins]
         containers = [(place, item) for place in used if _is_container(item := walk.item(place))]
         self._keys = [(new[place], _keys(item), walk.name(place)) for place, item in containers]
+
+    def guard(self) -> PathGuard:
+        """The same for the engine, which only says whether something has changed."""
+        return PathGuard(
+            [(above, _WAYS.index(take), key) for above, take, key in self._steps],
+            [(place, number) for place, number, _ in self._tensors],
+            [(place, kind, value) for place, kind, value, _ in self._values],
+            [(place, reference) for place, reference, _ in self._objects],
+            [(place, first) for place, first, _ in self._joins],
+            [(place, keys) for place, keys, _ in self._keys],
+        )
 
     def _present(self, roots: Sequence[Any]) -> list[Any]:
         """What the steps lead to, as far as they can be taken."""

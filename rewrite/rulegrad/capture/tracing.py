@@ -19,7 +19,7 @@ from rulegrad.errors import CaptureError
 from rulegrad.ir import UOp
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.support import forks
-from rulegrad.support.places import shown, user_place
+from rulegrad.support.places import user_line
 from rulegrad.tensor import capturing
 from rulegrad.tensor.aliasing import View, release, renew
 from rulegrad.tensor.core import TensorCore, _leaf_of_buffer, pending_leaves
@@ -92,7 +92,9 @@ class _Before(NamedTuple):
 class Trace:
     """What a function did to tensors. Used as a context: inside it the function runs."""
 
-    def __init__(self, arguments: Sequence[TensorCore]) -> None:
+    def __init__(self, arguments: Sequence[TensorCore], like: Trace | None = None) -> None:
+        """like: a trace of the same function, whose `each_call`s serve for this one, too."""
+        self._like = like
         self.known: dict[int, TensorCore] = {}  # tensors from outside that were read or written
         self.inside: dict[int, weakref.ref[TensorCore]] = {}  # tensors that were made here
         self.written: dict[int, TensorCore] = {}
@@ -103,6 +105,7 @@ class Trace:
         self.values: dict[tuple[int, str], tuple[Any, str, Any]] = {}
         self.calls: list[Callable[[], Any]] = []
         self.called: list[list[TensorCore]] = []
+        self.trees: list[Any] = []  # what these calls gave
         self.constants: set[int] = set()  # numbers of buffers that were made inside, of values on the host
         self._held: list[Any] = []
         self.before: dict[int, _Before] = {}
@@ -165,7 +168,7 @@ class Trace:
             self._keep_grad(tensor)
             if value is not None and not tensor._leaf:
                 raise CaptureError(
-                    f"jit: backward{_place()} inside a captured function reaches a tensor that was computed outside "
+                    f"jit: backward{user_line()} inside a captured function reaches a tensor that was computed outside "
                     "from tensors with gradients; call backward outside, or pass tensor.detach()"
                 )
             self.grads_written[id(tensor)] = tensor
@@ -174,7 +177,7 @@ class Trace:
         if not _is_view(tensor) or tensor._leaf:
             if id(tensor) in self._bases:
                 raise CaptureError(
-                    f"jit: a captured function changes a tensor{_place()} of which an argument is a view; pass a "
+                    f"jit: a captured function changes a tensor{user_line()} of which an argument is a view; pass a "
                     "clone() of the part, or index the tensor inside the function"
                 )
             self.written[id(tensor)] = tensor
@@ -255,7 +258,7 @@ class Trace:
 
     def is_known(self, uop: UOp) -> bool:
         """Whether a graph depends on nothing that a replay may find changed."""
-        return not any(node.op == "BUFFER" and node.attrs["id"] in self.named for node in uop.toposort())
+        return not any(node.attrs["id"] in self.named for node in uop.toposort("BUFFER"))
 
     def uploaded(self, number: int) -> None:
         """A buffer was made of values on the host."""
@@ -268,9 +271,10 @@ class Trace:
     def each_call(self, make: Callable[[], Any]) -> Any:
         """The tensors of `make()`, under names of their own."""
         with capturing.suspended():
-            made = make()
+            made = self._made(make)
             tensors, rebuild = flatten(made)
             realize_all(tensors)
+            self.trees.append(made)
             stand_ins = [Buffer.of(_UOP.__get__(tensor)).alias() for tensor in tensors]
         for place, stand_in in enumerate(stand_ins):
             self.named[stand_in.id] = Source("call", (len(self.calls), place))
@@ -278,6 +282,9 @@ class Trace:
         self.calls.append(make)
         self.called.append(tensors)
         return rebuild([type(t)._new(b.uop, b, b.device) for t, b in zip(tensors, stand_ins, strict=True)])
+
+    def _made(self, make: Callable[[], Any]) -> Any:
+        return make() if self._like is None else self._like.trees[len(self.calls)]
 
     # ---- afterwards ----
 
@@ -313,8 +320,3 @@ class Trace:
 
 def _is_view(tensor: TensorCore) -> bool:
     return tensor._view is not None and tensor._view.base is not None
-
-
-def _place() -> str:
-    place = shown(user_place())
-    return f" ({place})" if place else ""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rulegrad import engine
-from rulegrad.compile.kernels import forget_kernels
-from rulegrad.compile.realize import compile_graph, plan_memory_of, prepare, realize
 from rulegrad.engine import watching
 from rulegrad.ir import UOp
+
+if TYPE_CHECKING:
+    from rulegrad.compile.kernels import forget_kernels
+    from rulegrad.compile.realize import compile_graph, plan_memory_of, prepare
 
 #: What is Python and not rules: file, what it does, why it is not a rule; docs/architecture.md has the same table.
 HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
@@ -72,6 +75,22 @@ def put_back(view: UOp, base: UOp, value: UOp) -> UOp:
     return found
 
 
+# Loaded when they are first used: tensors are made, and looked at, without what compiles them.
+_PLACES: Final = {
+    "compile_graph": "realize",
+    "forget_kernels": "kernels",
+    "plan_memory_of": "realize",
+    "prepare": "realize",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'rulegrad.compile' has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(f"rulegrad.compile.{_PLACES[name]}"), name)
+    return found
+
+
 __all__ = [
     "HOST_STEPS",
     "backward",
@@ -81,5 +100,4 @@ __all__ = [
     "plan_memory_of",
     "prepare",
     "put_back",
-    "realize",
 ]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
 
+from rulegrad._core import evaluate
 from rulegrad.errors import RewriteError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
@@ -41,13 +40,6 @@ def _trips(node: UOp) -> int:
     return math.prod(typical(r.src[0]) for r in node.ranges)
 
 
-_ARITHMETIC: Final[dict[str, Callable[[int, int], int]]] = {
-    "ADD": operator.add, "SUB": operator.sub, "MUL": operator.mul, "FLOORDIV": operator.floordiv,
-    "FLOORMOD": operator.mod, "TRUNCDIV": operator.floordiv, "TRUNCMOD": operator.mod, "MIN": min, "MAX": max,
-    "SHL": operator.lshift, "SHR": operator.rshift, "AND": operator.and_, "OR": operator.or_, "XOR": operator.xor,
-}  # fmt: skip
-
-
 def typical(extent: UOp) -> int:
     """The value of an extent, where sizes that vary are those that the kernel was made for. Raises RewriteError."""
     if extent.op == "CONST":
@@ -57,6 +49,7 @@ def typical(extent: UOp) -> int:
     values = [typical(source) for source in extent.src]
     if len(values) == 1:
         return values[0]
-    if extent.op not in _ARITHMETIC:
+    found = evaluate(extent.op, extent.dtype, *values)
+    if found is None:
         raise RewriteError(f"an extent of a loop is made of {extent.op}, and nobody knows how many iterations that is")
-    return _ARITHMETIC[extent.op](*values)
+    return int(found)

@@ -207,11 +207,16 @@ def launch_sizes(program: UOp) -> tuple[tuple[int, ...], tuple[int, ...]]:
     The second is () where the rules leave the size of work-groups to the device: no position in a group is asked for.
     """
     sizes: dict[str, dict[int, int]] = {"item": {}, "group": {}, "local": {}}
+    parts: list[UOp] = []
     for node in program.toposort("RANGE", "SPECIAL"):
         if node.op == "SPECIAL":
             sizes[node.attrs["name"]][node.attrs["axis"]] = node.src[0].attrs["value"]
         elif node.attrs["kind"] == "item":
-            return (typical(node.src[0]),), ()  # a device without a grid does a part of the outermost loop
+            parts.append(node.src[0])  # a device without a grid does a part of the outermost loop
+    if parts:
+        if any(part is not parts[0] for part in parts):
+            raise RewriteError("a kernel has outermost loops of several extents; a launch is divided by one")
+        return (typical(parts[0]),), ()
     if sizes["item"] and sizes["local"]:
         raise RewriteError(
             "a kernel has positions in the grid as well as in a work-group; the launch pass gives one kind"

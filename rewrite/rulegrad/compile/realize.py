@@ -109,6 +109,18 @@ def find_plan(uops: Sequence[UOp], device: str | None = None) -> Found:
     return Found(way.plan, buffers)
 
 
+def plan_of(uops: Sequence[UOp], device: str) -> tuple[Plan, tuple[int, ...]]:
+    """The plan of tensor graphs on a device, and the ids of the buffers that it reads, in its order.
+
+    Nobody needs to hold these buffers.
+    """
+    key, ids = signature(uops)
+    way = _ways.get((key, device))
+    if way is None:
+        way = _ways[key, device] = _find(list(uops), ids, device)
+    return way.plan, tuple([ids[place] for place in way.inputs if isinstance(place, int)])
+
+
 def _look_up(uops: Sequence[UOp], device: str | None, general: bool = False) -> tuple[bytes, _Way, list[Buffer]]:
     """The signature of graphs, the way to their plan, and the plan's inputs.
 

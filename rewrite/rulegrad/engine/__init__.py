@@ -1,6 +1,6 @@
 """Loaded rules: which files there are, the compiled program of each target, and running a named pass.
 
-Compiled programs are cached on disk under the hash of all rule text, so that rules are parsed only when they change.
+Compiled programs come with the package, or are cached on disk, so that rules are parsed only when they change.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, overload
 from rulegrad import _core
 from rulegrad.config import config
 from rulegrad.config import on_change as on_setting
-from rulegrad.engine import kept, measured, sources, watching
+from rulegrad.engine import kept, measured, shipped, sources, watching
 from rulegrad.engine.changes import forget, on_change
 from rulegrad.engine.selection import WHERE_THERE, RuleFacts, check_limited, switched_off
 from rulegrad.engine.sources import Sources
 from rulegrad.engine.statistics import Statistics
 from rulegrad.engine.watching import Change
 from rulegrad.errors import RewriteError, RuleError, RulegradError
+from rulegrad.lang.terms import Evaluated
+from rulegrad.support import forks
 
 if TYPE_CHECKING:
     from rulegrad.lang import syntax
@@ -52,6 +54,7 @@ class Firing(NamedTuple):
 
 
 _statistics = Statistics()
+_installing = forks.lock()
 _counting = False
 _limited = 0  # firings so far of the rule that RULES_LIMIT names
 
@@ -79,22 +82,24 @@ def loaded() -> Loaded:
 
 
 def _cached(kind: str, *arguments: Any) -> bytes:
-    """Bytes from the disk cache, or made by the function `kind` of `compiling` and put there."""
-    name, files = " ".join(map(str, (kind, *arguments))), loaded().sources
-    key = files.key
-    found = kept.cache.get(name, key)
+    """Bytes that came with the package or are in the disk cache; else the function `kind` of `compiling` makes them."""
+    name, files = kept.name(kind, *arguments), loaded().sources
+    found = shipped.get(name, files)
     if found is None:
-        from rulegrad.engine import compiling  # late: with a warm cache rules are not parsed, and it takes 0.1 s
+        found = kept.cache.get(name, files.key)
+    if found is None:
+        from rulegrad.engine import compiling  # late: compiled rules need no parser, and it takes 0.1 s
 
         found = getattr(compiling, kind)(files, *arguments)
-        kept.cache.put(name, key, found)
+        kept.cache.put(name, files.key, found)
     return found
 
 
 def install_op_table() -> None:
-    """Gives the engine its ops; done once, before the first node is made."""
-    if not _core.table_loaded():
-        _core.Program(_cached("op_table"), op_table=True)
+    """Gives the engine its ops; done once, when the first node is made."""
+    with _installing:
+        if not _core.table_loaded():
+            _core.Program(_cached("op_table"), op_table=True)
 
 
 def summary() -> dict[str, Any]:
@@ -142,6 +147,11 @@ def rules() -> dict[str, RuleFacts]:
     if state.facts is None:
         state.facts = {name: RuleFacts(*facts) for name, facts in kept.from_bytes(_cached("rules")).items()}
     return state.facts
+
+
+def evaluated() -> dict[str, Evaluated]:
+    """What each op's `eval` and `identity` lines say, by its name."""
+    return {name: Evaluated(*facts) for name, facts in kept.from_bytes(_cached("evaluated")).items()}
 
 
 def program(target_name: str | None = None) -> _core.Program:

@@ -5,13 +5,15 @@ The one part of the seam that needs the language; a program whose rules are in t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import gc
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
-from rulegrad.engine import kept
+from rulegrad.engine import kept, shipped
 from rulegrad.engine.selection import RuleFacts
 from rulegrad.engine.sources import Sources
 from rulegrad.errors import RuleError
@@ -20,6 +22,7 @@ from rulegrad.lang.checker import check
 from rulegrad.lang.compiler import compile_op_table, compile_program
 from rulegrad.lang.conflicts import conflicts
 from rulegrad.lang.diagnostics import report
+from rulegrad.lang.evaluated import evaluated as values_of
 from rulegrad.lang.externs import with_externs
 from rulegrad.lang.merging import edited, merge, with_bases
 from rulegrad.lang.modules import plain, resolved
@@ -31,6 +34,19 @@ _sound: set[str] = set()  # keys of our files, of which this process knows that 
 _ADVICE: Final = "`python -m rulegrad devices --forget` removes measured numbers"
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the garbage collector, which looks again and again at trees that all stay: a third of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@_uncollected()
 def checked_files(sources: Sources) -> list[syntax.File]:
     """The syntax trees of all files; measured numbers and user files are merged into ours, and edits made.
 
@@ -49,9 +65,13 @@ def checked_files(sources: Sources) -> list[syntax.File]:
 
 
 def _sound_files(sources: Sources, files: Sequence[syntax.File]) -> list[syntax.File]:
-    """Ours of these files, if there is no error in them; the cache on disk knows of files that were checked before."""
-    ours, key = resolved([file for file in files if sources.is_ours(file.path)]), sources.ours_alone().key
-    if key in _sound or kept.cache.get("sound", key) is not None:
+    """Ours of these files, if there is no error in them.
+
+    The file that comes with the package, and the cache on disk, know of files that were checked before.
+    """
+    ours, alone = resolved([file for file in files if sources.is_ours(file.path)]), sources.ours_alone()
+    key = alone.key
+    if key in _sound or shipped.get("sound", alone) is not None or kept.cache.get("sound", key) is not None:
         return ours
     if any(found.is_error for found in check(merge(ours, frozenset()))):
         return []
@@ -95,6 +115,7 @@ def op_table(sources: Sources) -> bytes:
     return compile_op_table(sources.files)
 
 
+@_uncollected()
 def program(sources: Sources, target: str | None, strict: bool, seed: int | None) -> bytes:
     """All passes and functions, compiled for a target."""
     return compile_program(sources.files, target_declaration(sources, target) if target else None, strict, seed)
@@ -128,6 +149,12 @@ def summary(sources: Sources) -> bytes:
 def rules(sources: Sources) -> bytes:
     """The fields of each rule's RuleFacts, by its name."""
     return kept.to_bytes({name: tuple(known) for name, known in _rule_facts(sources.declarations()).items()})
+
+
+def evaluated(sources: Sources) -> bytes:
+    """The fields of each op's Evaluated, by its name."""
+    ops = [d for d in sources.declarations() if isinstance(d, syntax.OpDeclaration)]
+    return kept.to_bytes({op.name: tuple(values_of(op)) for op in ops})
 
 
 def _target_facts(sources: Sources, declared: syntax.Target) -> tuple[Any, ...]:

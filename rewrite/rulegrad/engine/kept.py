@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 from rulegrad.support.diskcache import DiskCache
@@ -14,8 +13,19 @@ _TUPLE, _SET = "tuple", "set"
 _PLAIN: Final = (str, int, float, bool, type(None))
 
 
+def name(kind: str, *arguments: object) -> str:
+    """What an entry is called: its kind, and the arguments that it was made with.
+
+    >>> name("program", "numpy", False, None)
+    'program numpy False None'
+    """
+    return " ".join(map(str, (kind, *arguments)))
+
+
 def to_bytes(value: Any) -> bytes:
     """A value as bytes: dicts whose keys are strings, tuples, sets, and plain values. Raises TypeError for others."""
+    import json  # late: an import of rulegrad needs no rules
+
     return json.dumps(_packed(value), separators=(",", ":")).encode()
 
 
@@ -25,6 +35,8 @@ def from_bytes(data: bytes) -> Any:
     >>> from_bytes(to_bytes({"steps": ("a", "b"), "dtypes": {"int8"}, "rows": None}))
     {'steps': ('a', 'b'), 'dtypes': {'int8'}, 'rows': None}
     """
+    import json  # late: as above
+
     return _unpacked(json.loads(data))
 
 

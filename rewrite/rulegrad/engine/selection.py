@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import random
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -41,6 +39,8 @@ def switched_off(rules: Mapping[str, RuleFacts]) -> frozenset[str]:
 
 
 def _share(rules: Mapping[str, RuleFacts], seed: int, share: float) -> list[str]:
+    import random  # late: few programs leave rules out at random
+
     optional = sorted(name for name, facts in rules.items() if facts.optional)
     return random.Random(seed).sample(optional, round(share * len(optional)))
 
@@ -74,6 +74,8 @@ def check_limited(rules: Mapping[str, RuleFacts], name: str) -> None:
 def unknown_rule(rules: Mapping[str, RuleFacts], name: str) -> str:
     """The message for a name that no rule has."""
     short = {known.partition(".")[2]: known for known in rules}
+    import difflib  # late: only a message needs it
+
     close = difflib.get_close_matches(name, [*rules, *short], n=1, cutoff=0.6)
     hint = f"did you mean {short.get(close[0], close[0])}?" if close else "a rule is called SET.RULE"
     return f"no rule has this name; {hint}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -27,8 +26,14 @@ target_files: list[Path] = []  # of backends outside the distribution
 
 def our_files() -> list[Path]:
     """Ours, the op table first; then the targets'."""
-    ours = sorted(data_folder("rules").rglob("*.rules"), key=lambda p: (p.name != "ops.rules", str(p)))
-    return [*ours, *sorted(data_folder("backends").glob("*/*.rules"))]
+    ours = sorted(_rule_files(data_folder("rules")), key=lambda name: (not name.endswith(f"{os.sep}ops.rules"), name))
+    return [*map(Path, ours), *sorted(map(Path, _rule_files(data_folder("backends"))))]
+
+
+def _rule_files(folder: Path) -> Iterator[str]:
+    """All below a folder; each start looks, and Path.rglob takes five times as long."""
+    for inside, _, names in os.walk(folder):
+        yield from (os.path.join(inside, name) for name in names if name.endswith(".rules"))
 
 
 def user_files() -> list[Path]:
@@ -103,7 +108,7 @@ class Sources:
     Files that are not read yet may stand for texts: with a warm cache those of the distribution never are.
     """
 
-    __slots__ = ("_files", "_key", "_text_key", "_texts", "measured", "user")
+    __slots__ = ("_content_key", "_files", "_key", "_text_key", "_texts", "measured", "user")
 
     def __init__(
         self, texts: Sequence[tuple[str, str | Path]], user: frozenset[str], measured: frozenset[str] = frozenset()
@@ -112,7 +117,7 @@ class Sources:
         self.user = user
         self.measured = measured
         self._files: list[syntax.File] | None = None
-        self._key = self._text_key = ""
+        self._key = self._text_key = self._content_key = ""
 
     @property
     def texts(self) -> list[tuple[str, str]]:
@@ -126,11 +131,17 @@ class Sources:
     def key(self) -> str:
         """Changes when a text does, or the compiler; of a file that is not read, when it was written or replaced."""
         if not self._key:
-            h = hashlib.sha256(_engine_version().encode())
-            for name, text in self._texts:
-                h.update(f"{name}\0{name in self.user}\0{_stamp(text) if isinstance(text, Path) else text}\0".encode())
-            self._key = h.hexdigest()
+            found = [(name, _stamp(text) if isinstance(text, Path) else text) for name, text in self._texts]
+            self._key = _digest(_engine_version(), *(f"{name}\0{name in self.user}\0{text}" for name, text in found))
         return self._key
+
+    @property
+    def content_key(self) -> str:
+        """Changes when the content of a file does, or of the compiler: wherever and whenever they were written."""
+        if not self._content_key:
+            texts = (f"{name}\0{name in self.user}\0{text}" for name, text in self.texts)
+            self._content_key = _digest(_engine_content(), *texts)
+        return self._content_key
 
     def is_ours(self, path: str) -> bool:
         """Whether a file comes with rulegrad."""
@@ -144,11 +155,10 @@ class Sources:
     def text_key(self) -> str:
         """Changes when a rule does: of the text alone, so that it is the same on other machines."""
         if not self._text_key:
-            h = hashlib.sha256()
-            for path, text in self.texts:
-                if path not in self.measured:
-                    h.update(f"{path if path not in self.user else 'user'}\0{text}\0".encode())
-            self._text_key = h.hexdigest()[:16]
+            found = [(path, text) for path, text in self.texts if path not in self.measured]
+            self._text_key = _digest(*(f"{path if path not in self.user else 'user'}\0{text}" for path, text in found))[
+                :16
+            ]
         return self._text_key
 
     @property
@@ -166,6 +176,11 @@ class Sources:
     def declarations(self) -> Iterator[syntax.Declaration]:
         """Everything that the files declare."""
         return (d for file in self.files for d in file.declarations)
+
+
+def our_sources() -> Sources:
+    """Our files alone."""
+    return Sources([(shown(path), path) for path in our_files()], frozenset())
 
 
 def read_sources() -> Sources:
@@ -203,8 +218,34 @@ def without_measured(sources: Sources) -> Sources:
 
 @cache
 def _engine_version() -> str:
+    """Changes when the compiler is written, or the instruction set is another."""
+    stamps = [(path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in _compiler_files()]
+    return repr((_instructions(), stamps))
+
+
+@cache
+def _engine_content() -> str:
     """Changes when the compiler or the instruction set does."""
-    here = Path(__file__).parent  # what is kept of compiled rules is made by these two packages
-    files = [*sorted(here.glob("*.py")), *sorted((here.parent / "lang").rglob("*.py"))]
-    stamps = [(p.name, p.stat().st_mtime_ns, p.stat().st_size) for p in files]
-    return repr((_core.OPCODES, stamps))
+    files = (f"{path.name}\0{path.read_text(encoding='utf-8')}" for path in _compiler_files())
+    return _digest(repr(_instructions()), *files)
+
+
+def _digest(*texts: str) -> str:
+    import hashlib  # late: it takes 3 ms, and an import of rulegrad needs no rules
+
+    h = hashlib.sha256()
+    for text in texts:
+        h.update(text.encode())
+        h.update(b"\0")
+    return h.hexdigest()
+
+
+def _compiler_files() -> list[Path]:
+    """The two packages by which compiled rules, and what is kept of them, are made."""
+    here = Path(__file__).parent
+    return [*sorted(here.glob("*.py")), *sorted((here.parent / "lang").rglob("*.py"))]
+
+
+def _instructions() -> tuple[object, ...]:
+    """What compiled rules take from the engine."""
+    return _core.OPCODES, _core.BINARY_OPERATORS, _core.UNARY_OPERATORS, _core.MOST_PARAMETERS

@@ -8,14 +8,13 @@ array([ 3, -4,  0], dtype=int32)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, reduce
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rulegrad.engine.sources import declares_ops, user_files
+from rulegrad import engine
 from rulegrad.errors import DeviceError, RuleError
 from rulegrad.interpreter.numerics import (
     INDEX_PRIMITIVES,
@@ -30,10 +29,8 @@ from rulegrad.interpreter.numerics import (
     threefry,
 )
 from rulegrad.ir.dtype import DType, as_dtype
-from rulegrad.lang import syntax
-from rulegrad.lang.parser import parse_file
 from rulegrad.lang.rounding import steps_round
-from rulegrad.support.paths import data_folder
+from rulegrad.lang.terms import Evaluated, Term
 
 
 class _Operands(NamedTuple):
@@ -76,10 +73,10 @@ _NATIVE: dict[str, Callable[..., Array]] = {
 
 
 class Evaluators:
-    """The evaluators of a set of op declarations."""
+    """The evaluators of ops by name."""
 
-    def __init__(self, declarations: Iterable[syntax.OpDeclaration]) -> None:
-        self._declarations = {declaration.name: declaration for declaration in declarations}
+    def __init__(self, declarations: Mapping[str, Evaluated]) -> None:
+        self._declarations = declarations
         self._bound: dict[tuple[str, ...], Callable[..., Array]] = {}
 
     def __contains__(self, op: str) -> bool:
@@ -129,7 +126,8 @@ class Evaluators:
         declaration = self._declarations.get(op)
         if declaration is None or declaration.identity is None:
             raise DeviceError(f"the op {op} cannot reduce: the op table gives it no identity")
-        value, target = _constant(declaration.identity, as_dtype(dtype)), as_dtype(dtype)
+        target = as_dtype(dtype)
+        value = _constant(declaration.identity, target, declaration.place)
         if target.kind == "bool":
             return np.asarray(value != 0)
         return np.asarray(value).astype(target.numpy)
@@ -143,13 +141,10 @@ class Evaluators:
 
     def _ufunc(self, op: str) -> np.ufunc | None:
         declaration = self._declarations.get(op)
+        found = None
         match declaration.evaluator if declaration else None:
-            case syntax.Infix(operator=function, left=syntax.Name(), right=syntax.Name()):
+            case (function, str(), str()):
                 found = PRIMITIVES.get(function)
-            case syntax.Call(function=function, arguments=(syntax.Name(), syntax.Name())):
-                found = PRIMITIVES.get(function)
-            case _:
-                found = None
         return found if isinstance(found, np.ufunc) and found.nin == 2 else None
 
     def _folded(self, op: str, dtype: DType | str, array: Array, axes: tuple[int, ...]) -> Array:
@@ -170,15 +165,15 @@ class Evaluators:
             raise DeviceError(f"the interpreter cannot run {op}: the op table has no `eval` line for it")
         source = sources[-1]  # a WHERE's first source is a bool, the others are what is computed with
         table = INDEX_PRIMITIVES if source.kind == "index" else PRIMITIVES
-        names = [parameter.name for parameter in declaration.parameters]
+        names = declaration.parameters
         exactly = steps_round(declaration, source)
         if exactly and source.is_integer:
-            return _on_exact_integers(declaration.evaluator, names, source, result)
+            return _on_exact_integers(declaration, source, result)
         working = _EXACT.get(str(source), source.numpy) if exactly else _WORKING.get(str(source), source.numpy)
         small = np.dtype(working) != source.numpy
         if not small and (direct := _direct(declaration.evaluator, names, table)) is not None:
             return direct
-        code = _translate(declaration.evaluator, table)
+        code = _translate(declaration.evaluator, table, declaration.place)
         literals = np.dtype(working)
 
         def operation(*arrays: Array) -> Array:
@@ -190,16 +185,10 @@ class Evaluators:
         return operation
 
 
-def load(paths: Iterable[Path]) -> Evaluators:
-    """The evaluators of the ops that rule files declare. Raises RuleError."""
-    files = [parse_file(path.read_text(encoding="utf-8"), str(path)) for path in paths]
-    return Evaluators(d for file in files for d in file.declarations if isinstance(d, syntax.OpDeclaration))
-
-
 @cache
 def evaluators() -> Evaluators:
-    """Those of rules/ops/ops.rules, and of users' files that declare ops."""
-    return load([data_folder("rules") / "ops" / "ops.rules", *(path for path in user_files() if declares_ops(path))])
+    """Those of the ops in force."""
+    return Evaluators(engine.evaluated())
 
 
 def _widened(array: Array) -> Array:
@@ -212,11 +201,9 @@ def _as(array: Array, source: DType, working: np.dtype[Any]) -> Array:
     return array.astype(working) if array.dtype == source.numpy else array
 
 
-def _on_exact_integers(
-    expression: syntax.Expression, names: list[str], source: DType, result: DType
-) -> Callable[..., Array]:
-    """The expression on Python's integers, and the result wrapped around once."""
-    code = _translate(expression, PRIMITIVES)
+def _on_exact_integers(declaration: Evaluated, source: DType, result: DType) -> Callable[..., Array]:
+    """The `eval` line on Python's integers, and the result wrapped around once."""
+    code, names = _translate(declaration.evaluator, PRIMITIVES, declaration.place), declaration.parameters
 
     def operation(*arrays: Array) -> Array:
         given = dict(zip(names, arrays, strict=True))
@@ -230,45 +217,30 @@ def _on_exact_integers(
     return operation
 
 
-# ---- from syntax to functions ----
+# ---- from terms to functions ----
 
 
-def _translate(expression: syntax.Expression, table: dict[str, Callable[..., Any]]) -> _Code:
-    """A function that computes the expression. Raises RuleError for what an `eval` line may not contain."""
-    match expression:
-        case syntax.Name(name=name):
-            return lambda operands: operands.working[name]
-        case syntax.Literal(value=value):
-            return lambda operands: np.asarray(value).astype(operands.literals)
-        case syntax.Call(function="dtype_min" | "dtype_max" as end):
+def _translate(x: Term, table: dict[str, Callable[..., Any]], place: str) -> _Code:
+    """A function that computes the term. Raises RuleError for what an `eval` line may not contain."""
+    match x:
+        case str():
+            return lambda operands: operands.working[x]
+        case bool() | int() | float():
+            return lambda operands: np.asarray(x).astype(operands.literals)
+        case ("dtype_min" | "dtype_max" as end,):
             return lambda operands: np.asarray(_extreme(operands.source, end == "dtype_max")).astype(operands.literals)
-        case syntax.Conditional(condition=condition, then=then, otherwise=otherwise):
-            return _apply(np.where, [_translate(e, table) for e in (condition, then, otherwise)])
-        case syntax.Prefix(operator=operator, operand=operand):
-            return _apply(table["negate" if operator == "-" else operator], [_translate(operand, table)])
-        case syntax.Infix(operator=operator, left=left, right=right) if operator in table:
-            return _apply(table[operator], [_translate(left, table), _translate(right, table)])
-        case syntax.Call(function="convert" | "bitcast" as function, arguments=(syntax.Name(name=name),)):
+        case ("where", *arguments):
+            return _apply(np.where, [_translate(argument, table, place) for argument in arguments])
+        case ("convert" | "bitcast" as function, str() as name):
             return _cast(convert if function == "convert" else bitcast, name)
-        case syntax.Call(function=function, arguments=arguments) if function in table:
-            return _apply(table[function], [_translate(argument, table) for argument in arguments])
-    span = expression.span
-    raise RuleError(f"{span.file}:{span.line}: the interpreter has no meaning for this part of an `eval` line")
+        case (function, *arguments) if function in table:
+            return _apply(table[function], [_translate(argument, table, place) for argument in arguments])
+    raise RuleError(f"{place}: the interpreter has no meaning for this part of an `eval` line: {x}")
 
 
-def _direct(
-    expression: syntax.Expression, names: list[str], table: dict[str, Callable[..., Any]]
-) -> Callable[..., Any] | None:
-    """The one NumPy function that the expression is, if it is one function of the sources in order."""
-    match expression:
-        case syntax.Infix(operator=function, left=left, right=right):
-            arguments: tuple[syntax.Expression, ...] = (left, right)
-        case syntax.Call(function=function, arguments=arguments):
-            pass
-        case _:
-            return None
-    given = [argument.name if isinstance(argument, syntax.Name) else None for argument in arguments]
-    return table.get(function) if given == names else None
+def _direct(x: Term, names: tuple[str, ...], table: dict[str, Callable[..., Any]]) -> Callable[..., Any] | None:
+    """The one NumPy function that the term is, if it is one function of the sources in order."""
+    return table.get(x[0]) if isinstance(x, tuple) and x[1:] == names else None
 
 
 def _apply(function: Callable[..., Any], arguments: list[_Code]) -> _Code:
@@ -284,17 +256,16 @@ def _cast(function: Callable[[Array, DType, DType], Array], name: str) -> _Code:
     return lambda operands: function(operands.given[name], operands.source, operands.result)
 
 
-def _constant(expression: syntax.Expression, dtype: DType) -> Any:
+def _constant(x: Term, dtype: DType, place: str) -> Any:
     """The value of an `identity` line."""
-    match expression:
-        case syntax.Literal(value=value):
-            return value
-        case syntax.Prefix(operator="-", operand=operand):
-            return -_constant(operand, dtype)
-        case syntax.Call(function="dtype_min" | "dtype_max" as end):
+    match x:
+        case bool() | int() | float():
+            return x
+        case ("negate", operand):
+            return -_constant(operand, dtype, place)
+        case ("dtype_min" | "dtype_max" as end,):
             return _extreme(dtype, end == "dtype_max")
-    span = expression.span
-    raise RuleError(f"{span.file}:{span.line}: an identity must be a number, dtype_min() or dtype_max()")
+    raise RuleError(f"{place}: an identity must be a number, dtype_min() or dtype_max()")
 
 
 def _extreme(dtype: DType, largest: bool) -> Any:

@@ -11,7 +11,6 @@ A dtype is an object that compares equal to its name, and can be given wherever 
 
 from __future__ import annotations
 
-import difflib
 import sys
 from functools import cache, reduce
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -336,6 +335,8 @@ def _from_numpy(value: Any) -> DType:
 
 def _unknown(name: str) -> str:
     names = list(map(str, ALL))
+    import difflib  # late: only a message needs it
+
     close = difflib.get_close_matches(str(name).lower(), names, n=1, cutoff=0.6)
     hint = f"did you mean {close[0]}?" if close else "use one of " + ", ".join(names)
     return f"unknown dtype {str(name)!r}; {hint}"

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from rulegrad.lang import syntax
+from rulegrad.lang.terms import Evaluated, Term
 
 if TYPE_CHECKING:
     from rulegrad.ir.dtype import DType
@@ -20,13 +18,11 @@ _EXACT = frozenset(("negate", "abs", "max", "min", "not"))  # they commute with 
 _RING = _EXACT - {"abs", "max", "min"} | {"+", "-", "*", "shift_left", "convert"}  # wrapping around commutes with them
 
 
-def steps_round(op: syntax.OpDeclaration, dtype: DType) -> bool:
+def steps_round(op: Evaluated, dtype: DType) -> bool:
     """Whether the op's `eval` line, computed step by step in the dtype of its sources, may differ from the exact value.
 
     >>> from rulegrad.ir.dtype import DType
-    >>> from rulegrad.lang.parser import parse_file
-    >>> text = "op FMADD(a: T, b: T, c: T) -> T where T: Float\\n    eval a * b + c\\n"
-    >>> (fused,) = parse_file(text, "fused.rules").declarations
+    >>> fused = Evaluated(("a", "b", "c"), ("+", ("*", "a", "b"), "c"), None, (), "")
     >>> [steps_round(fused, DType(name)) for name in ("float32", "int32")]
     [True, False]
     """
@@ -36,59 +32,49 @@ def steps_round(op: syntax.OpDeclaration, dtype: DType) -> bool:
     return not _in_one(x, dtype, _RING if dtype.is_integer else _EXACT)
 
 
-def _in_one(x: syntax.Expression, dtype: DType, through: frozenset[str]) -> bool:
+def _in_one(x: Term, dtype: DType, through: frozenset[str]) -> bool:
     """Whether there is one step that rounds, under others that commute with it."""
     if _is_leaf(x, dtype):
         return True
     match x:
-        case syntax.Conditional(condition=condition, then=then, otherwise=otherwise):
+        case ("where", condition, then, otherwise):
             return _of_leaves(condition, dtype) and _in_one(then, dtype, through) and _in_one(otherwise, dtype, through)
-        case syntax.Name() | syntax.Literal():
-            return False
-    function, arguments = _parts(x)
-    if function in through:
-        return all(_in_one(argument, dtype, through) for argument in arguments)
-    return all(_is_leaf(argument, dtype) for argument in arguments)
-
-
-def _of_leaves(x: syntax.Expression, dtype: DType) -> bool:
-    """Whether nothing is computed below: a comparison of the sources, say, and what joins such comparisons."""
-    if _is_leaf(x, dtype):
-        return True
-    function, arguments = _parts(x)
-    if function in ("and", "or", "not"):
-        return all(_of_leaves(argument, dtype) for argument in arguments)
-    return all(_is_leaf(argument, dtype) for argument in arguments)
-
-
-def _is_leaf(x: syntax.Expression, dtype: DType) -> bool:
-    """A source, a number that the dtype has, or one of these with the other sign or in another dtype."""
-    match x:
-        case syntax.Name() | syntax.Call(function="dtype_min" | "dtype_max"):
-            return True
-        case syntax.Literal(value=value):
-            return _has(dtype, value)
-        case syntax.Prefix(operator="-", operand=operand):
-            return dtype.is_float and _is_leaf(operand, dtype)
-        case syntax.Call(function="convert" | "bitcast", arguments=(syntax.Name(),)):
-            return True
+        case (function, *arguments) if function in through:
+            return all(_in_one(argument, dtype, through) for argument in arguments)
+        case (_, *arguments):
+            return all(_is_leaf(argument, dtype) for argument in arguments)
     return False
 
 
-def _has(dtype: DType, value: object) -> bool:
-    if not dtype.is_float or not isinstance(value, int | float):
+def _of_leaves(x: Term, dtype: DType) -> bool:
+    """Whether nothing is computed below: a comparison of the sources, say, and what joins such comparisons."""
+    if _is_leaf(x, dtype):
         return True
+    match x:
+        case ("and" | "or" | "not", *arguments):
+            return all(_of_leaves(argument, dtype) for argument in arguments)
+        case (_, *arguments):
+            return all(_is_leaf(argument, dtype) for argument in arguments)
+    return False
+
+
+def _is_leaf(x: Term, dtype: DType) -> bool:
+    """A source, a number that the dtype has, or one of these with the other sign or in another dtype."""
+    match x:
+        case str() | ("dtype_min" | "dtype_max",) | ("convert" | "bitcast", str()):
+            return True
+        case ("negate", operand):
+            return dtype.is_float and _is_leaf(operand, dtype)
+        case int() | float():
+            return _has(dtype, x)
+    return False
+
+
+def _has(dtype: DType, value: float) -> bool:
+    if not dtype.is_float:
+        return True
+    import numpy as np  # late: the package is built where NumPy need not be
+
     with np.errstate(all="ignore"):
         stored = float(np.asarray(value, np.float64).astype(dtype.numpy))
     return stored == value or value != value
-
-
-def _parts(x: syntax.Expression) -> tuple[str, tuple[syntax.Expression, ...]]:
-    match x:
-        case syntax.Prefix(operator=operator, operand=operand):
-            return "negate" if operator == "-" else operator, (operand,)
-        case syntax.Infix(operator=operator, left=left, right=right):
-            return operator, (left, right)
-        case syntax.Call(function=function, arguments=arguments):
-            return function, tuple(arguments)
-    return "", (x,)

@@ -9,7 +9,7 @@ the functions in `nn.state`.
 4
 """
 
-from rulegrad.nn import functional, init, state, utils
+from rulegrad.nn import functional, gguf, init, state, utils
 from rulegrad.nn._activation import (
     CELU,
     ELU,
@@ -124,6 +124,7 @@ from rulegrad.nn._pooling import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
+from rulegrad.nn._quantized import QuantizedLinear, QuantizedMatrix
 from rulegrad.nn._recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from rulegrad.nn._shuffle import (
     ChannelShuffle,
@@ -246,6 +247,8 @@ __all__ = [
     "PixelShuffle",
     "PixelUnshuffle",
     "PoissonNLLLoss",
+    "QuantizedLinear",
+    "QuantizedMatrix",
     "RMSNorm",
     "RNNCell",
     "RReLU",
@@ -287,6 +290,7 @@ __all__ = [
     "ZeroPad2d",
     "ZeroPad3d",
     "functional",
+    "gguf",
     "init",
     "state",
     "utils",

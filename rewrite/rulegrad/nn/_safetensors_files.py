@@ -9,12 +9,13 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import numpy as np
 
 from rulegrad.errors import DtypeError, FileError, FileMissingError
 from rulegrad.ir.dtype import ALL, DType, as_dtype
+from rulegrad.nn._file_parts import read_part, state_of
 from rulegrad.runtime.buffer import as_bools
 from rulegrad.tensor.tensor import Tensor
 
@@ -65,17 +66,7 @@ class SafetensorsFile(Mapping[str, Tensor]):
     def array(self, name: str) -> np.ndarray[Any, Any]:
         """A tensor's values as a NumPy array, read now. Raises FileError when the file has changed meanwhile."""
         dtype, (begin, end) = self.dtype(name), self._entries[name]["data_offsets"]
-        # Not mapped: where another process makes a mapped file shorter, reading it ends this process.
-        try:
-            with self.path.open("rb") as file:
-                if _state(file) != self._state:
-                    raise FileError(f"{self.path} has changed since it was opened; open it again")
-                file.seek(self._start + begin)
-                raw = np.fromfile(file, np.uint8, end - begin)
-        except OSError as error:
-            raise FileError(f"{self.path} cannot be read any more: {error}") from None
-        if len(raw) != end - begin:
-            raise FileError(f"{self.path} has become shorter while it was read")
+        raw = read_part(self.path, self._state, self._start + begin, end - begin)
         values = raw.view(dtype.numpy).reshape(self.shape(name))
         return as_bools(values) if dtype == "bool" else values
 
@@ -135,12 +126,6 @@ def safe_save(
         raise FileError(f"{path} cannot be written: {error}") from None
 
 
-def _state(file: BinaryIO) -> tuple[int, ...]:
-    """A key that changes when the file does, or when another takes its place."""
-    status = os.fstat(file.fileno())
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
 def _header(path: Path) -> tuple[dict[str, Any], int, tuple[int, ...]]:
     """The header of a file (the library has looked at its offsets), where the data begin, and the state of the file."""
     # late: only files of this format need the library
@@ -151,7 +136,7 @@ def _header(path: Path) -> tuple[dict[str, Any], int, tuple[int, ...]]:
         with open_checked(path, framework="numpy"):
             pass
         with path.open("rb") as file:
-            state = _state(file)
+            state = state_of(file)
             length = int.from_bytes(file.read(8), "little")
             header: dict[str, Any] = json.loads(file.read(length))
     except SafetensorError as error:

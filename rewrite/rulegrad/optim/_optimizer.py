@@ -6,10 +6,11 @@ is compiled once.
 
 from __future__ import annotations
 
+import operator
 import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -79,7 +80,8 @@ class Optimizer(Walked):
         #: kept as pairs of reals, and moved as such: the formulas are those of the parts.
         self.state: dict[int, dict[str, Tensor]] = {}
         self._cohorts: list[list[_Cohort]] = []
-        self._uploaded: list[tuple[tuple[float, ...], Tensor] | None] = []
+        self._uploaded: list[_Uploaded | None] = []
+        self._options_before: tuple[list[tuple[Any, ...]], list[Any]] | None = None
         self.defaults = dict(defaults)
         for group in groups:
             self._add_group({**defaults, **group})
@@ -244,23 +246,32 @@ class Optimizer(Walked):
         return _Uploads(weakref.ref(self), k)
 
     def _upload(self, k: int) -> Tensor:
-        group = self.param_groups[k]
+        group, uploaded = self.param_groups[k], self._uploaded[k]
+        if uploaded is not None and _is_same(group, uploaded.group):
+            return uploaded.tensor
         self._check(group)
-        values, uploaded = tuple(self._numbers(group).values()), self._uploaded[k]
-        if uploaded is None or uploaded[0] != values:
-            uploaded = values, Tensor(np.array(values, self._dtype(group)), device=group["params"][0].device)
-            self._uploaded[k] = uploaded
-        return uploaded[1]
+        values = tuple(self._numbers(group).values())
+        if uploaded is None or uploaded.values != values:
+            tensor = Tensor(np.array(values, self._dtype(group)), device=group["params"][0].device)
+        else:
+            tensor = uploaded.tensor
+        self._uploaded[k] = _Uploaded(_plain_values(group), values, tensor)
+        return tensor
 
     @property
     def _options(self) -> list[Any]:
         """The options that decide how a step is computed, and not only with which numbers."""
+        before = self._options_before
+        now = self.param_groups
+        if before is not None and len(now) == len(before[0]) and all(map(_is_same, now, before[0])):
+            return before[1]
         found = []
         for group in self.param_groups:
             numbers = self._numbers(group)
             covered = {"params", "initial_lr", *(("betas",) if "beta1" in numbers else ())}
             options = {name: value for name, value in group.items() if name not in covered}
             found.append({name: bool(value) if name in numbers else value for name, value in options.items()})
+        self._options_before = [_plain_values(group) for group in self.param_groups], found
         return found
 
     @staticmethod
@@ -399,3 +410,22 @@ def _pairs(values: Tensor) -> Tensor:
 def _joined(pairs: Tensor) -> Tensor:
     """Pairs of reals on the last axis as complex numbers."""
     return Tensor.complex(pairs[..., 0], pairs[..., 1])
+
+
+class _Uploaded(NamedTuple):
+    """The numbers of a group in a buffer."""
+
+    group: tuple[Any, ...]  # its options then, as `_plain_values` has them
+    values: tuple[float, ...]
+    tensor: Tensor
+
+
+def _plain_values(group: dict[str, Any]) -> tuple[Any, ...]:
+    """The values of a group, by which `_is_same` can tell whether one is another now; () where it cannot."""
+    options = (value for name, value in group.items() if name != "params")
+    parts = [part for value in options for part in (value if type(value) is tuple else (value,))]
+    return tuple(group.values()) if all(type(part) in (float, int, bool, str, type(None)) for part in parts) else ()
+
+
+def _is_same(group: dict[str, Any], values: tuple[Any, ...]) -> bool:
+    return len(group) == len(values) and all(map(operator.is_, group.values(), values))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import sys
 import types
@@ -165,6 +164,8 @@ def backend(name: str) -> Backend:
         return found
     known = {b.name: b for b in all_backends()}
     if name not in known:
+        import difflib  # late: only a message needs it
+
         close = difflib.get_close_matches(name.lower(), known, n=1)
         hint = f"did you mean {close[0]!r}? The" if close else "the"
         raise DeviceError(

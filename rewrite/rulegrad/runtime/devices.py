@@ -12,7 +12,6 @@ from rulegrad import _core
 from rulegrad.config import config
 from rulegrad.engine import load_target
 from rulegrad.errors import DeviceError
-from rulegrad.runtime import probe
 from rulegrad.runtime.allocator import Allocator
 from rulegrad.runtime.backends import Backend, all_backends, backend, load_backend
 from rulegrad.runtime.device import KINDS, Device, Discovery, Found
@@ -119,6 +118,8 @@ def report(owner: Backend, fresh: bool = False) -> Report:
     """The state of a backend's devices; with `fresh`, each is tried again. Raises DeviceError."""
     with _lock:
         if fresh or owner.name not in _reports:
+            from rulegrad.runtime import probe  # late: what is known of a device needs no process that tries it
+
             _reports[owner.name] = Report(owner, probe.discover(owner, fresh))
         return _reports[owner.name]
 

@@ -21,13 +21,18 @@ eager = Eager((profile._active, watching.watchers))
 
 def keep(key: bytes, program: Replay, inputs: Sequence[int], takeable: Sequence[int], layout: Any, arena: int) -> None:
     """Graphs of this signature are the engine's from now on; `Eager.keep` says what the arguments are."""
-    _follow_settings({"debug"})
+    follow_settings()
     eager.keep(key, program, inputs, takeable, layout, arena)
 
 
-def _follow_settings(names: Collection[str]) -> None:
+def follow_settings() -> None:
+    """What the engine does by itself is on, unless a setting has somebody watch."""
+    _take_settings({"debug"})
+
+
+def _take_settings(names: Collection[str]) -> None:
     if "debug" in names:
         eager.is_off = config.debug >= 2
 
 
-on_change(_follow_settings)
+on_change(_take_settings)

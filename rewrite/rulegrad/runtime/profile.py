@@ -14,12 +14,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rulegrad.config import config
-from rulegrad.runtime.device import Executable, Handle
-from rulegrad.runtime.kernel import Kernel
-from rulegrad.runtime.timeline import Span, save_timeline
 from rulegrad.support import forks
+
+if TYPE_CHECKING:
+    from rulegrad.runtime.device import Executable, Handle
+    from rulegrad.runtime.kernel import Kernel
+    from rulegrad.runtime.timeline import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,8 @@ class Profile:
         >>> p.save(path); path.read_text()[:15]
         '{"traceEvents":'
         """
+        from rulegrad.runtime.timeline import save_timeline  # late: few programs look at a timeline
+
         save_timeline(path, self.spans())
 
     def spans(self) -> list[Span]:
@@ -144,6 +149,8 @@ class Profile:
         >>> len(p.spans()) == len(p.kernels)
         True
         """
+        from rulegrad.runtime.timeline import Span  # late: as above
+
         return [Span(r.name, r.device, r.start, r.seconds, asdict(r)) for r in self.kernels]
 
     def __enter__(self) -> Profile:

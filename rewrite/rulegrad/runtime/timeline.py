@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,4 +27,6 @@ def save_timeline(path: str | Path, spans: Iterable[Span]) -> None:
         }
         for span in spans
     ]  # fmt: skip
+    import json  # late: few programs save a timeline
+
     Path(path).write_text(json.dumps({"traceEvents": events}), encoding="utf-8")

@@ -6,17 +6,18 @@ cannot be read is started afresh, one that cannot be written is done without; ei
 
 from __future__ import annotations
 
-import hashlib
 import os
-import sqlite3
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rulegrad.support import forks
 from rulegrad.support.paths import cache_folder, doubt
+
+if TYPE_CHECKING:
+    import sqlite3
 
 T = TypeVar("T")
 
@@ -100,6 +101,8 @@ class DiskCache:
             self._connection = None
 
     def _attempt(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+        import sqlite3  # late: with what it imports it takes 2 ms, and many modules name their cache
+
         with self._lock:
             for attempt in (1, 2):
                 try:
@@ -113,6 +116,8 @@ class DiskCache:
             return otherwise
 
     def _open(self) -> sqlite3.Connection | None:
+        import sqlite3  # late: as above
+
         path = self.path
         if path is None or self._off:
             return None
@@ -199,6 +204,8 @@ def _bytes_in_use(db: sqlite3.Connection) -> int:
 
 
 def _digest(value: bytes) -> bytes:
+    import hashlib  # late: it takes 3 ms
+
     return hashlib.blake2b(value, digest_size=16).digest()
 
 

@@ -13,7 +13,6 @@ A package names them in its metadata, here as pyproject.toml writes it:
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from collections.abc import Iterable
@@ -106,6 +105,8 @@ def _paths(point: EntryPoint, suffix: str) -> tuple[Path, ...]:
 
 def _folder(package: str) -> Path:
     """A package's folder; the package is not imported, only those that it lies in."""
+    import importlib.util  # late: with what it imports it takes 5 ms
+
     spec = importlib.util.find_spec(package)
     places = list(spec.submodule_search_locations or ()) if spec else []
     if not places:

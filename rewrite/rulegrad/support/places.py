@@ -24,3 +24,9 @@ def user_place() -> tuple[str, int] | None:
 def shown(place: tuple[str, int] | None) -> str:
     """`file.py:12`; "" for None."""
     return f"{os.path.basename(place[0])}:{place[1]}" if place else ""
+
+
+def user_line() -> str:
+    """The user's line as a message adds it, ` (file.py:12)`; "" when there is none."""
+    place = shown(user_place())
+    return f" ({place})" if place else ""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rulegrad.errors import CaptureError
-from rulegrad.support.places import shown, user_place
+from rulegrad.support.places import user_line
 
 if TYPE_CHECKING:
     from rulegrad.ir import UOp
@@ -71,9 +71,8 @@ def must_compute(uop: UOp) -> bool:
     if trace is None:
         return False
     if not trace.is_known(uop):
-        place = shown(user_place())
         raise CaptureError(
-            f"jit: the value of a tensor is asked for{f' ({place})' if place else ''} inside a function that is being "
+            f"jit: the value of a tensor is asked for{user_line()} inside a function that is being "
             "captured: a replay could not ask again. Use where(condition, a, b) in the place of `if`, return the "
             "tensor and ask for its value outside, or leave this part out of the captured function"
         )

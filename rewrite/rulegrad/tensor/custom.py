@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import tempfile
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rulegrad import engine
 from rulegrad.engine import load_rules
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, expand_to, unified
+
+if TYPE_CHECKING:
+    import tempfile
 
 _folder: tempfile.TemporaryDirectory[str] | None = None
 _numbers = itertools.count()
@@ -80,6 +81,8 @@ def apply_op(op: str, *sources: Any, dtype: Any = None, **attributes: Any) -> An
     """
     declared = engine.summary()["ops"]
     if op not in declared:
+        from rulegrad.lang.diagnostics import did_you_mean  # late: only a message needs it
+
         close = did_you_mean(op, declared)
         hint = f"{close}; " if close else ""
         hint += "a file that declares ops is named by RULEGRAD_RULES, or by an entry point"
@@ -104,6 +107,8 @@ def _load(name: str, rule: str) -> None:
     """Load a rule file with this one line."""
     global _folder
     if _folder is None:
+        import tempfile  # late: with what it imports it takes 3 ms
+
         _folder = tempfile.TemporaryDirectory(prefix="rulegrad-rules-")
     sources, arrow, gradients = rule.partition("->")
     if not arrow:

@@ -7,13 +7,14 @@ neither package needs the other.
 from __future__ import annotations
 
 import sys
-from importlib.abc import Loader, MetaPathFinder
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from importlib.abc import Loader, MetaPathFinder
     from importlib.machinery import ModuleSpec
     from types import ModuleType
+else:
+    Loader = MetaPathFinder = object  # they say what methods there are, and take 5 ms to import
 
 _MODULE: Final = "einops._backends"
 
@@ -32,6 +33,8 @@ class _Watch(MetaPathFinder):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name != _MODULE:
             return None
+        from importlib.util import find_spec  # late: it takes as long
+
         sys.meta_path.remove(self)
         spec = find_spec(name)
         if spec is not None and spec.loader is not None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rulegrad._core import remember, resolved
-from rulegrad.compile.keeping import decide
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor.history import join
 
@@ -79,6 +78,8 @@ def _add_kept(
             holders.extend(others if not holders[0]._leaf else ())
         elif others:
             candidates.append((uop, marked, others))
+    from rulegrad.compile.keeping import decide  # late: a program that computes nothing needs no compiler
+
     kept = decide([marked for _, marked, _ in candidates], device) if candidates else ()
     for (uop, _, others), is_kept in zip(candidates, kept):
         if is_kept:

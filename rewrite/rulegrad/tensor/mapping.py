@@ -76,7 +76,7 @@ def _all(result: Any, level: int, size: int, axis: int) -> Any:
     node = batched(result.uop)
     if node.op == "BATCHED" and node.attrs["level"] == level:
         node = node.src[0]
-    elif any(inner.op == "BATCHED" and inner.attrs["level"] == level for inner in node.toposort()):
+    elif any(inner.attrs["level"] == level for inner in node.toposort("BATCHED")):
         stuck = next(n for n in node.toposort() if n.op != "BATCHED" and any(s.op == "BATCHED" for s in n.src))
         raise RulegradError(
             f"vmap: {stuck.op} cannot be mapped: no rule in rules/tensor/batching.rules takes an axis through it"

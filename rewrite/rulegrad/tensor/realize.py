@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-import rulegrad.compile
 from rulegrad.errors import RulegradError
 from rulegrad.runtime import source_lines
 from rulegrad.runtime.buffer import Buffer
@@ -43,7 +42,6 @@ def realize_all(tensors: list[TensorCore], used_up: Sequence[TensorCore] = ()) -
 
 
 def _realize_group(tensors: list[TensorCore], device: str, used_up: Sequence[TensorCore]) -> None:
-
     for tensor in tensors:
         if tensor._view is not None:
             prepare(tensor)
@@ -53,8 +51,10 @@ def _realize_group(tensors: list[TensorCore], device: str, used_up: Sequence[Ten
     filled = [tensor for tensor in tensors if tensor.size]
     found = keeping.computation(filled, device, used_up)
     graphs = found.graphs
+    from rulegrad.compile.realize import realize  # late: a program that computes nothing needs no compiler
+
     try:
-        results = rulegrad.compile.realize(graphs, _Histories(found.tensors), device) if graphs else []
+        results = realize(graphs, _Histories(found.tensors), device) if graphs else []
     except RulegradError:
         if any(node.op == "BATCHED" for graph in graphs for node in graph.toposort()):
             raise RulegradError(

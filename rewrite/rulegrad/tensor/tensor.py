@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
+from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.eager import eager
 from rulegrad.tensor import (
     advanced,
@@ -46,6 +47,7 @@ from rulegrad.tensor import (
 )
 from rulegrad.tensor.casts import conversion
 from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.history import GradientPoint
 from rulegrad.tensor.inplace import in_place, with_in_place
 from rulegrad.tensor.layer_methods import LayerMethods
 from rulegrad.tensor.special_methods import SpecialMethods
@@ -570,4 +572,4 @@ class Tensor(LayerMethods):
 
 
 name_methods("Tensor", SpecialMethods, LayerMethods, Tensor)
-eager.connect(TensorCore, Tensor)
+eager.connect(TensorCore, Tensor, Buffer, GradientPoint)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rulegrad import _core
 from rulegrad.errors import CaptureError
 from rulegrad.tensor.core import TensorCore
 
@@ -91,21 +92,7 @@ def structure(tree: Any, tensors: list[Any], objects: list[Any]) -> Hashable:
     >>> structure([x, x], [], []) == structure([x, Tensor([1.0])], [], [])
     False
     """
-    if isinstance(tree, TensorCore):
-        for place, known in enumerate(tensors):
-            if known is tree:
-                return place
-        tensors.append(tree)
-        uop = tree.uop
-        return (len(tensors) - 1, uop.shape, uop.dtype, tree.device, tree._requires_grad, tree._leaf)
-    kind = type(tree)
-    if kind in _PLAIN:
-        return (kind, repr(tree)) if kind is float or kind is complex else (kind, tree)
-    if kind is tuple or kind is list:
-        return (kind, *[structure(part, tensors, objects) for part in tree])
-    if kind is dict:
-        return (dict, *[(key, structure(part, tensors, objects)) for key, part in tree.items()])
-    return _unusual(tree, tensors, objects)
+    return _core.structure(tree, tensors, objects, _unusual)
 
 
 _PLAIN = frozenset((int, float, bool, str, bytes, complex, type(None)))

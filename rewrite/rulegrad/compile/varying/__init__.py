@@ -25,10 +25,10 @@ from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
-from rulegrad.support.places import shown, user_place
+from rulegrad.support.places import user_line
 
 from .formulas import NoFormulaError, value_of
-from .plans import General, general_plan
+from .plans import Bounds, General, general_plan
 from .templates import DifferentError, Match, Template, generalised, matched
 
 OFTEN: Final = 16  #: a size that is used so many times gets kernels of its own
@@ -96,6 +96,19 @@ def find(
     return found.plan, found.inputs
 
 
+def general_of(template: Template, device: str, bounds: Bounds) -> General | None:
+    """The general plan of a template for sizes within these bounds; None where there is none."""
+    if not _is_able(device):
+        return None
+    try:
+        general = general_plan(template, device, bounds)
+    except (DifferentError, NoFormulaError, RulegradError) as error:
+        _refused(error)
+        return None
+    _tell(general)
+    return general
+
+
 def _is_able(device: str) -> bool:
     """Whether kernels of the device take sizes."""
     return devices.target_of(device).split("_")[0] == "c"
@@ -157,7 +170,8 @@ def _at(general: General, uops: Sequence[UOp], ids: Sequence[int], device: str) 
         return None
     if any(value_of(axis, match.sizes) < 1 for axis in general.axes):
         return None
-    sizes = _filled(np.array(match.sizes or (0,), np.int64), device)
+    values = match.sizes or (0,)
+    sizes = _filled(values, (len(values),), "int64", device)
     inputs = tuple([_input(general.template, match, number, ids, device) for number in general.inputs])
     return _Found(general.plan(match.sizes, device), (*inputs, sizes))
 
@@ -166,14 +180,12 @@ def _input(template: Template, match: Match, number: int, ids: Sequence[int], de
     if number < template.buffers:
         return ids.index(match.buffers[number])
     scalar = number - template.buffers
-    buffer = Buffer((), template.scalars[scalar], device)
-    buffer.copy_in(np.asarray(match.scalars[scalar], buffer.dtype.numpy))
-    return buffer
+    return _filled(match.scalars[scalar], (), template.scalars[scalar], device)
 
 
-def _filled(values: np.ndarray[Any, Any], device: str) -> Buffer:
-    buffer = Buffer(values.shape, str(values.dtype), device)
-    buffer.copy_in(values)
+def _filled(values: Any, shape: tuple[int, ...], dtype: Any, device: str) -> Buffer:
+    buffer = Buffer(shape, dtype, device)
+    buffer.copy_in(np.asarray(values, buffer.dtype.numpy))
     return buffer
 
 
@@ -191,5 +203,4 @@ def _tell(general: General) -> None:
         )
         count = len(general.launches)
         kernels = "1 kernel" if count == 1 else f"{count} kernels"
-        place = shown(user_place())
-        print(f"rulegrad: general plan{bounds}, {kernels}{f' ({place})' if place else ''}", file=sys.stderr)
+        print(f"rulegrad: general plan{bounds}, {kernels}{user_line()}", file=sys.stderr)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from rulegrad.ir import UOp
+from rulegrad.ir.substitution import substituted
 
 from .formulas import Fit, Formula, value_of
 from .templates import DifferentError
@@ -37,13 +38,8 @@ def expression(formula: Formula, variables: Sequence[UOp]) -> UOp:
 
 def at_typical_sizes(kernel: UOp) -> UOp:
     """A kernel with its sizes as constants: those that choices are made for."""
-    done: dict[UOp, UOp] = {}
-    for node in kernel.toposort():
-        if node.op == "VAR":
-            done[node] = UOp.const(node.attrs["typical"], node.dtype)
-        else:
-            done[node] = node.replace(tuple(done[source] for source in node.src))
-    return done[kernel]
+    sizes = {node: UOp.const(node.attrs["typical"], node.dtype) for node in kernel.toposort("VAR")}
+    return substituted(kernel, sizes)
 
 
 def general_kernel(kernels: Sequence[UOp], fit: Fit, variables: Sequence[UOp]) -> UOp:

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from rulegrad import engine
 from rulegrad.compile.kernels import compile_varying
@@ -24,6 +24,8 @@ from .formulas import GENERIC, Fit, Formula, value_of
 from .kernels import at_typical_sizes, general_kernel, variable
 from .templates import DifferentError, Template, instance
 
+Bounds: TypeAlias = "tuple[tuple[int, int], ...]"  # the least and the most of each size
+
 _LEAST: Final = 2  # sizes 0 and 1 have plans of their own
 _LARGE: Final = 4096  # a plan is for sizes up to this at least
 _TYPICAL: Final = 256  # what kernels are good for at least; the sizes that a plan is made of are often the smallest
@@ -35,7 +37,7 @@ class General:
 
     template: Template
     axes: tuple[Formula, ...]  # the sizes of axes, of which none has no element
-    bounds: tuple[tuple[int, int], ...]  # of each size
+    bounds: Bounds
     inputs: tuple[int, ...]  # the template's buffers and constants that the schedule reads, in its order
     made: tuple[tuple[tuple[Formula, ...], Any], ...]  # shape and dtype of what the schedule makes
     launches: tuple[Launch, ...]
@@ -64,27 +66,39 @@ class General:
         return replace(plan, _prepared={((), ()): prepared})
 
 
-def general_plan(template: Template, device: str) -> General:
-    """Compiles a template. Raises DifferentError, NoFormulaError, or what stopped the rules."""
+def general_plan(template: Template, device: str, bounds: Bounds | None = None) -> General:
+    """Compiles a template. Raises DifferentError, NoFormulaError, or what stopped the rules.
+
+    bounds: the least and the most that each size is; found out where they are not given.
+    """
     count = len(template.examples)
-    primes = _possible(template, device)
+    primes, small = _possible(template, device)
+    bounds = bounds or tuple(_bounds(template, number) for number in range(count))
     try:
-        return _general_plan(template, device, Fit(count, primes, GENERIC[-1] if count else ()))
+        return _general_plan(template, device, Fit(count, primes, small if count else ()), bounds)
     except DifferentError:  # kernels of small sizes may have another structure
-        return _general_plan(template, device, Fit(count, primes))
+        return _general_plan(template, device, Fit(count, primes), bounds)
 
 
-def _possible(template: Template, device: str) -> Sequence[Sequence[int]]:
-    """Sizes that graphs of the template may have: the largest generic ones. Raises GraphError where there are none."""
-    for primes in GENERIC[:-1]:
-        with contextlib.suppress(RulegradError):
-            for point in Fit(len(template.examples), primes).points:
-                instance(template, point, device)
-            return primes
-    return GENERIC[-1]
+def _possible(template: Template, device: str) -> tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]]:
+    """Sizes that graphs of the template may have: the largest generic ones, and small ones; in each order of the sizes.
+
+    Raises GraphError where there are none.
+    """
+    count = len(template.examples)
+    for primes in GENERIC:
+        for order in itertools.permutations(range(count)):
+            of_order = [[rows[k] for k in order] for rows in (primes, GENERIC[-1])]
+            with contextlib.suppress(RulegradError):
+                for point in Fit(count, *of_order).points:
+                    instance(template, point, device)
+                return of_order[0], of_order[1]
+    for point in Fit(count, GENERIC[-1]).points:
+        instance(template, point, device)
+    return GENERIC[-1], GENERIC[-1]
 
 
-def _general_plan(template: Template, device: str, fit: Fit) -> General:
+def _general_plan(template: Template, device: str, fit: Fit, bounds: Bounds) -> General:
     target = devices.target_of(device)
     graphs, schedules = [], []
     for point in fit.points:
@@ -107,7 +121,6 @@ def _general_plan(template: Template, device: str, fit: Fit) -> General:
         (tuple([fit(sizes) for sizes in zip(*(shape for shape, _ in buffers), strict=True)]), buffers[0][1])
         for buffers in zip(*(schedule.made for _, schedule in schedules), strict=True)
     )
-    bounds = tuple(_bounds(template, number) for number in range(len(template.examples)))
     steps = [[schedule.steps[k] for _, schedule in schedules] for k in range(len(first.steps))]
     found = _kernels(template, fit, steps, bounds, target)
     plan = make_plan(first, graphs[0], device, target)
@@ -176,7 +189,7 @@ def _kernels(
 ) -> list[Kernel]:
     """The kernels of steps, of which each is given at the fit's points."""
     variables = [
-        variable(number, least, typical, most)
+        variable(number, least, min(typical, most), most)
         for number, (typical, (least, most)) in enumerate(zip(_typical(template), bounds, strict=True))
     ]
     roots = [step.graph for several in steps for step in several]

@@ -67,10 +67,16 @@ class Match:
     buffers: tuple[int, ...]
 
 
-def generalised(first: Sequence[UOp], second: Sequence[UOp], steps: bool = False) -> Template:
+def generalised(
+    first: Sequence[UOp],
+    second: Sequence[UOp],
+    steps: bool = False,
+    variables: Sequence[tuple[int, int]] | None = None,
+) -> Template:
     """The template of two lists of graphs. Raises DifferentError.
 
     steps: a size may be the rounded quotient of another, as after a stride; then the template is that of one remainder.
+    variables: the sizes, in both graphs, that all others are formulas of; found out where they are not given.
     """
     if len(first) != len(second):
         raise DifferentError("the number of results differs")
@@ -82,7 +88,10 @@ def generalised(first: Sequence[UOp], second: Sequence[UOp], steps: bool = False
                 sizes.update((pair, None) for pair in _differing(a, b))
     varying = sorted(sizes, key=lambda pair: abs(pair[1] - pair[0])) if steps else list(sizes)
     template = Template()
-    template.examples, formulas = _explained(varying, steps)
+    if variables is None:
+        template.examples, formulas = explained(varying, steps)
+    else:
+        template.examples, formulas = list(variables), {pair: formula_of(pair, variables) for pair in varying}
     if len(template.examples) > MOST_VARIABLES:
         raise DifferentError(f"{len(template.examples)} sizes vary")
     for a, b in pairs:
@@ -159,8 +168,8 @@ def _is_same(x: Any, y: Any) -> bool:
     return type(x) is type(y) and (repr(x) == repr(y) if isinstance(x, (float, complex)) else x == y)
 
 
-def _explained(
-    pairs: Sequence[tuple[int, int]], steps: bool
+def explained(
+    pairs: Sequence[tuple[int, int]], steps: bool = False
 ) -> tuple[list[tuple[int, int]], dict[tuple[int, int], Formula]]:
     """Which pairs of sizes are variables, and all as formulas of these: the likeliest that holds in both graphs."""
     variables: list[tuple[int, int]] = []
@@ -172,6 +181,14 @@ def _explained(
             variables.append(pair)
         found[pair] = formula
     return variables, found
+
+
+def formula_of(pair: tuple[int, int], variables: Sequence[tuple[int, int]]) -> Formula:
+    """The likeliest formula of a size that varies. Raises DifferentError where there is none."""
+    found = next(itertools.chain(_explanations(pair, variables, steps=False), _sums(pair, variables)), None)
+    if found is None:
+        raise DifferentError(f"a size that is {pair[0]} and {pair[1]} is no formula of the sizes that vary")
+    return found
 
 
 def _explanations(pair: tuple[int, int], variables: Sequence[tuple[int, int]], steps: bool) -> Iterator[Formula]:
@@ -192,11 +209,27 @@ def _explanations(pair: tuple[int, int], variables: Sequence[tuple[int, int]], s
             yield (((), offset), ((v,), factor))
 
 
-def matched(template: Template, roots: Sequence[UOp]) -> Match | None:
-    """With which sizes, constants and buffers the template is these graphs; None where it is with none."""
+def _sums(pair: tuple[int, int], variables: Sequence[tuple[int, int]]) -> Iterator[Formula]:
+    """A pair of sizes as c - x, x + y + c or x - y + c."""
+    for v, (p, q) in enumerate(variables):
+        if pair[1] - pair[0] == p - q:
+            yield ((((), pair[0] + p), ((v,), -1)) if pair[0] + p else (((v,), -1),))
+    for (v, (p, q)), (w, (r, s)) in itertools.permutations(enumerate(variables), 2):
+        for sign in (1, -1):
+            offset = pair[0] - p - sign * r
+            if pair[1] == q + sign * s + offset:
+                terms = (((v,), 1), ((w,), sign))
+                yield ((((), offset), *terms) if offset else terms)
+
+
+def matched(template: Template, roots: Sequence[UOp], given_sizes: Sequence[int] | None = None) -> Match | None:
+    """With which sizes, constants and buffers the template is these graphs; None where it is with none.
+
+    given_sizes: those that it has to be.
+    """
     if len(roots) != len(template.roots):
         return None
-    sizes: list[int | None] = [None] * len(template.examples)
+    sizes: list[int | None] = [None] * len(template.examples) if given_sizes is None else list(given_sizes)
     scalars: list[Any] = [None] * len(template.scalars)
     buffers: list[int] = [-1] * template.buffers
     checks: list[tuple[Formula, int]] = []

@@ -163,7 +163,7 @@ def _as_now(x: Tensor) -> Tensor:
 
 def _unmapped(operands: Sequence[Tensor]) -> tuple[Sequence[Tensor], list[int]]:
     """The operands for all elements that `vmap` maps over, along axes in front; and the levels of these axes."""
-    if not any(node.op == "BATCHED" for x in operands for node in x.uop.toposort()):
+    if not any(x.uop.toposort("BATCHED") for x in operands):
         return operands, []
     wholes, own = [], []
     sizes: dict[int, int] = {}

@@ -18,6 +18,7 @@ from typing import Any
 from rulegrad.errors import RuleError
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
+from rulegrad.lang.evaluated import evaluated
 from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS, OpTable
 from rulegrad.lang.rounding import ROUNDS_EACH, steps_round
 from rulegrad.workbench.proof.programs import Entry
@@ -101,7 +102,8 @@ class Hashes:
         dtypes = set().union(
             *(self._table.resolve_dtypes(op.where.get(p.type or "", p.type or "")) or () for p in op.parameters)
         )
-        once = ["rounds once"] if any(steps_round(op, as_dtype(dtype)) for dtype in dtypes) else []
+        values = evaluated(op)
+        once = ["rounds once"] if any(steps_round(values, as_dtype(dtype)) for dtype in dtypes) else []
         return dataclasses.replace(op, flags=(*(f for f in op.flags if f not in ("closes", ROUNDS_EACH)), *once))
 
     def of(self, entry: Entry) -> str:

@@ -10,6 +10,7 @@ import z3
 
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
+from rulegrad.lang.evaluated import evaluated
 from rulegrad.lang.optable import OpTable
 from rulegrad.lang.rounding import steps_round
 from rulegrad.workbench.proof.encoding import Encoding
@@ -98,7 +99,7 @@ class Meaning:
             raise StructuralError(f"{op} has no `eval` line")
         names = [parameter.name for parameter in declaration.parameters]
         given = dict(zip(names, sources, strict=True))
-        if steps_round(declaration, as_dtype(sources[-1].dtype)):  # of its exact value nothing is known here
+        if steps_round(evaluated(declaration), as_dtype(sources[-1].dtype)):  # of its exact value nothing is known here
             term = self.encoding.unknown(op, dtype, [source.term for source in sources])
         else:
             term = self._translate(declaration.evaluator, given, sources[-1].dtype, dtype)

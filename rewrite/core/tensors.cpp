@@ -1,0 +1,85 @@
+#include "tensors.hpp"
+
+#include <structmember.h>
+
+#include <string>
+
+#include "value.hpp"
+
+namespace rulegrad {
+
+Tensors g_tensors;
+
+namespace {
+
+nb::object* g_observers = nullptr;  // nobody, most of the time
+bool g_is_off = true;               // until the settings were looked at
+
+Py_ssize_t offset_of(nb::handle type, const char* slot) {
+  nb::object member = type.attr("__dict__")[slot];
+  if (!Py_IS_TYPE(member.ptr(), &PyMemberDescr_Type)) throw GraphError(std::string("a tensor has no slot ") + slot);
+  return reinterpret_cast<PyMemberDescrObject*>(member.ptr())->d_member->offset;
+}
+
+PyTypeObject* type_of(nb::handle type) { return reinterpret_cast<PyTypeObject*>(Py_NewRef(type.ptr())); }
+
+}  // namespace
+
+void connect_tensors(nb::handle core, nb::handle tensor, nb::handle buffer, nb::handle point) {
+  Tensors& g = g_tensors;
+  g.history = offset_of(core, "_history"), g.view = offset_of(core, "_view"), g.changes = offset_of(core, "_changes");
+  g.device = offset_of(core, "_device"), g.tracked = offset_of(core, "_requires_grad"), g.leaf = offset_of(core, "_leaf");
+  g.gradient_of = offset_of(core, "_gradient_of"), g.grad = offset_of(core, "grad");
+  g.buffer_of_point = offset_of(point, "buffer");
+  g.name = PyUnicode_InternFromString("_uop");
+  g.nothing = PyTuple_New(0);
+  g.zero = PyLong_FromLong(0);
+  g.core = type_of(core), g.buffer = type_of(buffer), g.point = type_of(point), g.type = type_of(tensor);
+  g.watched = _PyType_Lookup(g.type, g.name);
+}
+
+void set_observers(nb::object lists) {
+  delete g_observers;
+  g_observers = new nb::object(std::move(lists));
+}
+
+void set_off(bool off) { g_is_off = off; }
+bool is_off() { return g_is_off; }
+
+bool nobody_watches() {
+  if (g_is_off || !g_tensors.type || _PyType_Lookup(g_tensors.type, g_tensors.name) != g_tensors.watched) return false;
+  for (nb::handle list : *g_observers)
+    if (PyList_GET_SIZE(list.ptr())) return false;
+  return true;
+}
+
+nb::object new_tensor(nb::handle uop, nb::handle history, PyObject* device) {
+  const Tensors& g = g_tensors;
+  nb::object made = nb::steal(g.type->tp_alloc(g.type, 0));
+  if (!made.is_valid()) throw nb::python_error();
+  PyObject* t = made.ptr();
+  put(t, g.history, history.ptr());
+  put(t, g.view, Py_None);
+  put(t, g.changes, g.zero);
+  put(t, g.device, device);
+  put(t, g.tracked, Py_False);
+  put(t, g.leaf, Py_False);
+  put(t, g.gradient_of, g.nothing);
+  put(t, g.grad, Py_None);
+  set_uop_of(t, uop);
+  return made;
+}
+
+BufferBase* buffer_of(PyObject* t) {
+  const Tensors& g = g_tensors;
+  if (at(t, g.view) != Py_None) return nullptr;
+  PyObject* found = at(t, g.history);
+  const bool is_point = Py_IS_TYPE(found, g.point);
+  if (is_point) found = at(found, g.buffer_of_point);
+  // A leaf that shares its buffer with others gets one of its own first.
+  if (!found || !Py_IS_TYPE(found, g.buffer) || (at(t, g.leaf) == Py_True && !is_point)) return nullptr;
+  auto* buffer = reinterpret_cast<BufferBase*>(found);
+  return buffer->uop == uop_of(t) ? buffer : nullptr;
+}
+
+}  // namespace rulegrad

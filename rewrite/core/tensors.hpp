@@ -1,0 +1,39 @@
+// Python's tensors, whose slots are read and written where they lie.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include "buffers.hpp"
+#include "named.hpp"
+
+namespace rulegrad {
+
+// The class of tensors, a NodeHolder, and its slots.
+struct Tensors {
+  PyTypeObject *type = nullptr, *core = nullptr;  // core: the class that it derives from
+  PyTypeObject *buffer = nullptr, *point = nullptr;
+  PyObject* watched = nullptr;  // the descriptor of `_uop`; a trace puts another one over it
+  PyObject *name = nullptr, *zero = nullptr, *nothing = nullptr;
+  Py_ssize_t history, view, changes, device, tracked, leaf, gradient_of, grad;
+  Py_ssize_t buffer_of_point;
+};
+
+extern Tensors g_tensors;
+
+inline PyObject*& at(PyObject* owner, Py_ssize_t offset) { return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(owner) + offset); }
+inline void put(PyObject* owner, Py_ssize_t offset, PyObject* value) { Py_XSETREF(at(owner, offset), Py_NewRef(value)); }
+inline Node* node_of(PyObject* tensor) { return nb::inst_ptr<Handle>(uop_of(tensor))->ref.n; }
+
+// From now on tensors are of this class, whose slots are those of `core`. Throws GraphError.
+void connect_tensors(nb::handle core, nb::handle tensor, nb::handle buffer, nb::handle point);
+// Lists of those who want to see each operation and launch.
+void set_observers(nb::object lists);
+void set_off(bool off);
+bool is_off();
+// Whether operations and launches may go unseen.
+bool nobody_watches();
+// A new tensor for a node.
+nb::object new_tensor(nb::handle uop, nb::handle history, PyObject* device);
+// The buffer in which a tensor's values are, borrowed; null where they are not in one, or where Python has to look.
+BufferBase* buffer_of(PyObject* tensor);
+
+}  // namespace rulegrad

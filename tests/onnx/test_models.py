@@ -1,0 +1,118 @@
+"""Models of ONNX files: a module with parameters, shapes on the host, branches, errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rulegrad as rg
+from rulegrad import Tensor
+from rulegrad.errors import FileMissingError, OnnxError
+
+onnx = pytest.importorskip("onnx", reason="pip install 'rulegrad[onnx]'")
+helper, numpy_helper, FLOAT, INT64 = onnx.helper, onnx.numpy_helper, 1, 7
+
+
+def made(nodes: list[Any], inputs: dict[str, Any], outputs: list[str], weights: Any = None, opset: int = 17) -> Any:
+    """A model of float inputs of these shapes."""
+    graph = helper.make_graph(
+        nodes,
+        "test",
+        [helper.make_tensor_value_info(name, FLOAT, shape) for name, shape in inputs.items()],
+        [helper.make_tensor_value_info(name, FLOAT, None) for name in outputs],
+        [numpy_helper.from_array(array, name) for name, array in (weights or {}).items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+
+
+WEIGHT = np.arange(6, dtype=np.float32).reshape(3, 2)
+LINEAR = made(
+    [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["y"])],
+    {"x": ["batch", 3]}, ["y"], {"w": WEIGHT},
+)  # fmt: skip
+
+
+def test_a_model_is_a_module_with_the_weights_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "linear.onnx"
+    onnx.save(LINEAR, path)
+    for source in (path, str(path), path.read_bytes(), LINEAR):
+        model = rg.onnx.load(source, device="numpy")
+        assert list(model.state_dict()) == ["w"] and model.input_names == ("x",) and model.output_names == ("y",)
+        for rows in (1, 4):
+            x = np.ones((rows, 3), np.float32)
+            np.testing.assert_allclose(model(x=x).numpy(), np.maximum(x @ WEIGHT, 0))
+    model.load_state_dict({"w": Tensor(np.ones((3, 2), np.float32))})
+    assert model(np.ones((1, 3), np.float32)).tolist() == [[3.0, 3.0]]
+    model(np.ones((1, 3), np.float32)).sum().backward()
+    assert next(model.parameters()).grad is not None
+
+
+def test_external_data(tmp_path: Path) -> None:
+    copy = onnx.load_model_from_string(LINEAR.SerializeToString())  # saving changes the model
+    onnx.save(copy, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    (tmp_path / "w.bin").rename(tmp_path / "elsewhere")
+    with pytest.raises(OnnxError, match="the tensor 'w' cannot be read: "):
+        rg.onnx.load(tmp_path / "m.onnx")
+    (tmp_path / "elsewhere").rename(tmp_path / "w.bin")
+    assert rg.onnx.load(tmp_path / "m.onnx", device="numpy")(np.eye(3, dtype=np.float32)).tolist() == WEIGHT.tolist()
+
+
+def test_shape_arithmetic_is_on_the_host_and_can_be_captured() -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Gather", ["s", "zero"], ["rows"]),
+        helper.make_node("Concat", ["rows", "rest"], ["target"], axis=0),
+        helper.make_node("Reshape", ["x", "target"], ["y"]),
+    ]
+    weights = {"zero": np.array([0]), "rest": np.array([-1])}
+    model = rg.onnx.load(made(nodes, {"x": None}, ["y"], weights), device="numpy")
+    captured = rg.jit(model)
+    for shape in ((2, 3, 4), (5, 2, 2)):
+        x = Tensor(np.zeros(shape, np.float32), device="numpy")
+        assert captured(x).shape == model(x).shape == (shape[0], shape[1] * shape[2])
+
+
+def test_branches_read_their_condition() -> None:
+    def branch(op: str) -> Any:
+        return helper.make_graph(
+            [helper.make_node(op, ["x"], ["out"])], op, [], [helper.make_tensor_value_info("out", FLOAT, None)]
+        )
+
+    nodes = [
+        helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
+        helper.make_node("Greater", ["sum", "zero"], ["positive"]),
+        helper.make_node("If", ["positive"], ["y"], then_branch=branch("Neg"), else_branch=branch("Abs")),
+    ]
+    model = rg.onnx.load(made(nodes, {"x": [2]}, ["y"], {"zero": np.array(0, np.float32)}), device="numpy")
+    assert model(np.array([1, 2], np.float32)).tolist() == [-1, -2]
+    assert model(np.array([-1, -2], np.float32)).tolist() == [1, 2]
+
+
+def test_errors_name_the_node() -> None:
+    def loaded(*nodes: Any, opset: int = 17) -> Any:
+        return rg.onnx.load(made(list(nodes), {"x": [2]}, ["y"], opset=opset), device="numpy")
+
+    with pytest.raises(OnnxError, match=r"node 'odd' \(Nothing, opset 17\): the standard has no such op"):
+        loaded(helper.make_node("Nothing", ["x"], ["y"], name="odd"))
+    with pytest.raises(OnnxError, match=r"ImageDecoder, opset 20\): this op is not supported. Supported are .*Conv"):
+        loaded(helper.make_node("ImageDecoder", ["x"], ["y"]), opset=20)
+    with pytest.raises(OnnxError, match="no attribute 'alpha'"):
+        loaded(helper.make_node("Relu", ["x"], ["y"], alpha=1.0))
+    with pytest.raises(OnnxError, match="the attribute 'to' is missing"):
+        loaded(helper.make_node("Cast", ["x"], ["y"]))
+    with pytest.raises(OnnxError, match="opset 99; 1 to"):
+        loaded(helper.make_node("Relu", ["x"], ["y"]), opset=99)
+    model = rg.onnx.load(LINEAR, device="numpy")
+    with pytest.raises(OnnxError, match="the input 'x' is missing"):
+        model()
+    with pytest.raises(OnnxError, match="no input 'z'; it has 'x'"):
+        model(z=1)
+    with pytest.raises(OnnxError, match=r"node 'number 0' \(MatMul, opset 17\): matmul"):
+        model(np.ones((1, 4), np.float32))
+    with pytest.raises(OnnxError, match="no ONNX model"):
+        rg.onnx.load(b"no model")
+    with pytest.raises(FileMissingError):
+        rg.onnx.load("missing.onnx")
