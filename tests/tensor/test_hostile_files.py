@@ -16,7 +16,7 @@ import pytest
 from rulegrad import Tensor
 from rulegrad.errors import FileError
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.nn._torch_files import Name
+from rulegrad.nn._torch_pickle import Name
 from rulegrad.nn.state import safe_load, safe_open, torch_load
 
 FLOAT32 = b"ctorch\nfloat32\n"

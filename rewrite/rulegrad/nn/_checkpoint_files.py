@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +16,7 @@ import numpy as np
 
 from rulegrad.errors import DtypeError, FileError, FileMissingError
 from rulegrad.nn._safetensors_files import SafetensorsFile, safe_open, safe_save
-from rulegrad.nn._torch_files import torch_load
+from rulegrad.nn._torch_files import is_torch_file, torch_load
 from rulegrad.tensor.generators import get_rng_state, set_rng_state
 from rulegrad.tensor.tensor import Tensor
 
@@ -50,7 +49,7 @@ def save(state: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str], device: str | None = None, *, random: bool = False) -> Any:
-    """Read a file that `save` wrote, with its tensors on `device`; also PyTorch's archives and other safetensors files.
+    """Read a file that `save` wrote, with its tensors on `device`; also PyTorch's files and other safetensors files.
 
     random: go on with the random numbers from where they were when the file was saved, so that training with dropout
     resumes bit for bit. A safetensors file that `save` has not written gives a dict of tensors. Raises FileError for a
@@ -65,7 +64,7 @@ def load(path: str | os.PathLike[str], device: str | None = None, *, random: boo
     """
     if not Path(path).is_file():
         raise FileMissingError(f"{path} cannot be read: there is no such file")
-    if zipfile.is_zipfile(path):
+    if is_torch_file(path):
         if random:
             raise FileError(f"{path} is of PyTorch, whose random numbers are others; leave out random=True")
         return torch_load(path, device)

@@ -30,6 +30,13 @@ class Name(NamedTuple):
         return f"{self.module}.{self.name}"
 
 
+class Built:
+    """An object that gets its attributes from the file, and does nothing with them."""
+
+    def __init__(self) -> None:
+        self.attributes: dict[str, Any] = {}
+
+
 class _Mark:
     """Where the items of a container begin on the stack."""
 
@@ -176,10 +183,12 @@ class Unpickler:
         self._push(self._constructors[_need(name, Name)](*arguments))
 
     def _build(self, _: Any) -> None:
-        """The attributes of an OrderedDict: of a state dict, `_metadata`, the versions of its modules."""
+        """The attributes of an object: of a state dict only `_metadata`, the versions of its modules."""
         state = _need(self._pop(), dict)
-        owner = self._top(OrderedDict)
-        if "_metadata" in state:
+        owner = self._top((OrderedDict, Built))
+        if isinstance(owner, Built):
+            owner.attributes.update(state)
+        elif "_metadata" in state:
             owner._metadata = state["_metadata"]
 
 
@@ -267,6 +276,8 @@ def check_size(value: Any) -> None:
 
 
 def _parts(value: Any) -> list[Any]:
+    if isinstance(value, Built):
+        value = value.attributes
     if isinstance(value, dict):
         return [*value.values(), *([value._metadata] if hasattr(value, "_metadata") else [])]
     return list(value) if isinstance(value, (list, tuple)) else []
