@@ -90,16 +90,47 @@ def pytest_report_header() -> str:
 
 
 @pytest.fixture(autouse=True)
+def _the_same_random_numbers() -> None:
+    """Each test draws the same random numbers, whichever ran before it."""
+    from rulegrad.tensor.generators import manual_seed
+
+    manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
 def _loaded_rules_go() -> Iterator[None]:
     """Rule files that a test loads are out again after it: other tests look at all rules in force."""
     from rulegrad import engine
     from rulegrad.engine import sources
 
-    before = list(sources.loaded_files)
+    before, allowed = list(sources.loaded_files), set(sources.allowed_files)
     yield
-    if sources.loaded_files != before:
+    if sources.loaded_files != before or sources.allowed_files != allowed:
         sources.loaded_files[:] = before
+        sources.allowed_files.intersection_update(allowed)
         engine.forget()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _foreign_devices_close() -> Iterator[None]:
+    """Devices from outside the distribution that a file's tests open are closed after it, and their targets go.
+
+    With another target the rules in force are others, which are not those that the cache or the package has.
+    """
+    from rulegrad import engine
+    from rulegrad.engine import sources
+    from rulegrad.runtime import backends, devices
+
+    before = list(sources.target_files)
+    yield
+    if sources.target_files == before:
+        return
+    foreign = {one.name for one in backends.all_backends() if not one.is_ours}
+    for table in (devices._open, devices._allocators, devices._reports):
+        for name in [name for name in table if name.partition(":")[0] in foreign]:
+            del table[name]
+    sources.target_files[:] = before
+    engine.forget()
 
 
 @pytest.fixture(scope="session")

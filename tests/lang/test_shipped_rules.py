@@ -13,7 +13,7 @@ import pytest
 
 from rulegrad import UOp, _core, engine
 from rulegrad.config import config
-from rulegrad.engine import compiling, kept, shipped, sources
+from rulegrad.engine import compiling, kept, shipped
 from rulegrad.engine.sources import Sources, our_sources
 from rulegrad.support.paths import data_folder
 
@@ -34,8 +34,6 @@ def in_force(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     path = tmp_path / shipped.NAME
     shutil.copy(written, path)
     monkeypatch.setattr(shipped, "file", lambda: path)
-    # Devices of other tests, from outside the distribution, stay open; with their targets the rules are others.
-    monkeypatch.setattr(sources, "target_files", [])
     with config(cache=tmp_path / "cache"):
         engine.forget()
         yield path
