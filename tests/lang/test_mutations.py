@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -16,8 +17,20 @@ from rulegrad import engine
 from rulegrad.errors import RuleError
 from rulegrad.lang.checker import check
 from rulegrad.lang.compiler import ProgramCompiler, compile_op_table
+from rulegrad.lang.modules import Own, plain, references
 from rulegrad.lang.parser import parse_file
-from rulegrad.lang.syntax import Declaration, File, Function, OpDeclaration, Pass, Pipeline, Ruleset, Target
+from rulegrad.lang.syntax import (
+    ClassDeclaration,
+    Declaration,
+    Definition,
+    File,
+    Limit,
+    OpDeclaration,
+    Ruleset,
+    Table,
+    Target,
+    View,
+)
 
 CHANGES = 3  # of each declaration
 TOKEN = re.compile(r"#[^\n]*|\n *|[A-Za-z_]\w*|\d+(?:\.\d+)?|->|\.\.\.|//|<<|>>|[<>=!]=|\s+|.", re.DOTALL)
@@ -88,19 +101,43 @@ def loads(file: File, declaration: Declaration, text: str) -> bool:
     if isinstance(declaration, OpDeclaration):
         compile_op_table(files)
     else:
-        compiler = ProgramCompiler(files, TARGET, strict=False)
-        compiler.passes = [d for d in compiler.passes if compiled_from(compiler, d, mine)]
+        compiler, changed = ProgramCompiler(files, TARGET, strict=False), changed_with(mine)
+        compiler.passes = [d for d in compiler.passes if d.name in changed]
+        functions = compiler.library.functions
+        for name in functions.keys() - changed:  # which have their numbers, as they always do
+            functions[name] = replace(functions[name], rules=())
         compiler.compile()
     return True
 
 
-def compiled_from(compiler: ProgramCompiler, tried: Pass, mine: File) -> bool:
-    """Whether a pass is compiled from what a file declares; the others are compiled as they always are."""
-    if not all(isinstance(d, Ruleset | Pass | Function | Pipeline) for d in mine.declarations):
-        return True
-    used = [name for name in tried.uses if tried.kind != "reverse"]  # which uses a function
-    owners = {tried.name, *used, *(owner for name in used for owner, _ in compiler.rules_of(name, tried.span))}
-    return not owners.isdisjoint(d.name for d in mine.declarations if isinstance(d, Ruleset | Pass))
+#: Declarations that are compiled as parts of others.
+EXPANDED = (ClassDeclaration, Definition, Limit, Ruleset, Table, View)
+
+
+@cache
+def holders() -> dict[str, list[Declaration]]:
+    """Of each name: the declarations that call it, and, of what is not called, those whose text has its word."""
+    called = {plain(d.name) for _, _, d, _ in CASES if isinstance(d, Own)}
+    found: dict[str, list[Declaration]] = {}
+    for _, _, declaration, text in CASES:
+        for word in {name for name, _ in references(declaration)} | set(TOKEN.findall(text)) - called:
+            found.setdefault(word, []).append(declaration)
+    return found
+
+
+def changed_with(mine: File) -> set[str]:
+    """The names of what is compiled otherwise for what a file declares: it has its name, or that of what has it.
+
+    Functions and passes are called by number: what calls one of those that call the changed one is as it was.
+    """
+    found, waiting = set[str](), [d.name for d in mine.declarations if hasattr(d, "name")]
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        new = [d for d in holders().get(name, ()) if d.name not in found]
+        found.update(d.name for d in new)
+        waiting.extend(d.name for d in new if isinstance(d, EXPANDED))
+    return found
 
 
 @pytest.mark.parametrize(("file", "declaration", "text"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])

@@ -10,6 +10,7 @@ from rulegrad.lang.builtins import BUILTINS
 from rulegrad.lang.checker.world import World, first_declared
 from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.lang.modules import gathered_names, module_name, own_names, plain, references, used_module
+from rulegrad.lang.walk import gathering
 
 
 def check_modules(world: World, files: Sequence[syntax.File], sound: frozenset[str] = frozenset()) -> None:
@@ -19,7 +20,7 @@ def check_modules(world: World, files: Sequence[syntax.File], sound: frozenset[s
     """
     modules = {module_name(file.path): file for file in files}
     owners = {plain(name): file for file in reversed(files) for name in own_names(file)}
-    needed = _needed(world)
+    needed = _needed(world, sound)
     used_of: dict[str, set[str]] = defaultdict(set)  # of each module: names that others use
     for file in files:
         own = {plain(name) for name in own_names(file)}
@@ -45,14 +46,14 @@ def check_modules(world: World, files: Sequence[syntax.File], sound: frozenset[s
             _check_exports(world, file, used_of[module_name(file.path)])
 
 
-def _needed(world: World) -> dict[str, dict[str, syntax.Span]]:
-    """Of each file: the names of functions that it calls or extends, each with its first place; none of sound ones.
+def _needed(world: World, sound: frozenset[str]) -> dict[str, dict[str, syntax.Span]]:
+    """Of each file: the names of functions that it calls or extends, each with its first place.
 
-    What extends something stands in the declaration that it extends.
+    Files in `sound` may be left out. What extends something stands in the declaration that it extends.
     """
     found: dict[str, dict[str, syntax.Span]] = defaultdict(dict)
     for declaration in world.declarations:
-        if world.is_sound(declaration):
+        if world.is_sound(declaration) or _files_of(declaration) <= sound:
             continue
         for name, span in references(declaration):
             found[span.file].setdefault(plain(name), span)
@@ -61,6 +62,12 @@ def _needed(world: World) -> dict[str, dict[str, syntax.Span]]:
                 if rule.span.file != declaration.span.file:
                     found[rule.span.file].setdefault(plain(declaration.name), rule.span)
     return found
+
+
+def _files_of(declaration: syntax.Declaration) -> set[str]:
+    """The paths of the files that a declaration, and the rules that extend it, stand in."""
+    rules = (*getattr(declaration, "rules", ()), *gathering(declaration))
+    return {declaration.span.file, *(rule.span.file for rule in rules)}
 
 
 def _check_use(world: World, file: syntax.File, use: syntax.Use, modules: Mapping[str, syntax.File]) -> None:
