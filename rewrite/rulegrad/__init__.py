@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.config import config
 
 if TYPE_CHECKING:
-    from rulegrad import array_api, errors, fft, masked, nn, onnx, optim, signal, special
+    from rulegrad import array_api, data, errors, fft, masked, nn, onnx, optim, signal, special
     from rulegrad.engine import load_rules, rewrite
     from rulegrad.ir import UOp
     from rulegrad.ir import dtype as dtypes
@@ -40,6 +40,7 @@ _PLACES = {
     "array_api": ("rulegrad.array_api", ""),
     "broadcast_shapes": ("rulegrad.tensor.movement", "broadcast_shapes"),
     "custom_gradient": ("rulegrad.tensor.custom", "custom_gradient"),
+    "data": ("rulegrad.data", ""),
     "dtypes": ("rulegrad.ir.dtype", ""),
     "each_call": ("rulegrad.tensor.capturing", "each_call"),
     "enable_grad": ("rulegrad.tensor.gradient_mode", "enable_grad"),
@@ -87,6 +88,7 @@ __all__ = [
     "broadcast_shapes",
     "config",
     "custom_gradient",
+    "data",
     "dtypes",
     "each_call",
     "enable_grad",

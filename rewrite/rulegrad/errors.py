@@ -216,5 +216,15 @@ class ConfigError(RulegradError, ValueError):
     """
 
 
+class DataError(RulegradError, RuntimeError):
+    """A worker of a data loader that was killed, does not answer, or raised what cannot be sent.
+
+    An exception that can be sent is raised as it is, and this error, with the worker's traceback, is its cause.
+
+    >>> issubclass(rg.errors.DataError, RuntimeError)
+    True
+    """
+
+
 def __dir__() -> list[str]:
     return [name for name in globals() if name.endswith("Error")]
