@@ -52,8 +52,12 @@ def test_a_profile_is_a_table() -> None:
             (Tensor([1.0, 2.0, 4.0], device="numpy") * 9).realize()
         Tensor([1.0, 2.0, 4.0], device="numpy").sum().realize()
     lines = str(p).splitlines()
-    assert lines[0].split() == ["kernel", "device", "launches", "time", "share", "GFLOP/s", "GB/s"]
-    assert len(lines) == 4 and len({len(line) for line in lines[:-1]}) == 1
+    columns = ["kernel", "device", "launches", "time", "share", "GFLOP/s", "GB/s", "of", "limit", "line"]
+    assert lines[0].split() == columns
+    assert len(lines) == 4 and {line.rpartition("  ")[2].partition(":")[0] for line in lines[1:-1]} == {
+        "test_telling.py"
+    }
+    assert len({len(line.rpartition("  ")[0]) for line in lines[:-1]}) == 1
     counts = {int(line.split()[2]) for line in lines[1:-1]}
     assert counts == {1, 3} and lines[-1].split()[:2] == ["all", "4"]
     assert repr(p).startswith("<Profile of 4 launches, ")

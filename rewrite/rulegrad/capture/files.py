@@ -48,7 +48,7 @@ class _Pickler(pickle.Pickler):
         if isinstance(item, UOp):
             return _parsed, (str(item),)
         if isinstance(item, plans.Launch):
-            return plans.Launch, (item.kernel, None, item.buffers)
+            return plans.Launch, (item.kernel, None, item.buffers, item.step)
         if isinstance(item, plans.Recorded):
             return _nothing, ()
         return NotImplemented

@@ -17,6 +17,7 @@ from rulegrad._core import NodeHolder
 from rulegrad.capture.sources import Kind, Source, kind_of
 from rulegrad.errors import CaptureError
 from rulegrad.ir import UOp
+from rulegrad.runtime import source_lines
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.support import forks
 from rulegrad.support.places import user_line
@@ -63,6 +64,7 @@ def _watch(more: int) -> None:
     core: Any = TensorCore
     with _lock:
         _watching += more
+        source_lines.count_traces(more)
         if _watching:
             core._uop, core.grad = _Watched(_UOP, "_uop"), _Watched(_GRAD, "grad")
         else:

@@ -15,7 +15,7 @@ from rulegrad.compile.estimate import nbytes
 from rulegrad.compile.kernels import compile_kernels
 from rulegrad.compile.memory_plan import MemoryPlan, Use, plan_memory, useful_inputs
 from rulegrad.compile.overwriting import overwritable, overwriting, use_of
-from rulegrad.compile.schedule import Schedule
+from rulegrad.compile.schedule import Schedule, make_schedule, number_buffers, numbered_lines
 from rulegrad.ir import UOp
 from rulegrad.runtime import devices, index_checks, profile
 from rulegrad.runtime.allocator import rounded
@@ -25,7 +25,7 @@ from rulegrad.runtime.eager import LITTLE
 from rulegrad.runtime.index_checks import Dependencies
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.telling import tell_built, tell_graphs, tell_sources
-from rulegrad.support.places import user_place
+from rulegrad.support.places import Stack, user_place, user_stack
 
 Place: TypeAlias = tuple[str, int] | None  # the user's file and line
 _Pairs: TypeAlias = tuple[tuple[int, int], ...]
@@ -40,11 +40,12 @@ kernels._also_forget.append(_executables.clear)
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One kernel, and the plan's buffers behind its slots."""
+    """One kernel, and the plan's buffers behind its slots; the number of the schedule's step that it is."""
 
     kernel: Kernel
     executable: Executable
     buffers: tuple[int, ...]
+    step: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,7 @@ class Plan:
     pairs: frozenset[tuple[int, int]]  # buffers that a kernel may have in one place
     dependencies: Dependencies
     _prepared: dict[_Variant, Prepared] = field(default_factory=dict)
+    _stacks: list[Stack] = field(default_factory=list)  # of each step, once somebody asked
 
     def prepared(self, taken: tuple[int, ...] = (), own: _Pairs = ()) -> Prepared:
         """The kernels and the memory where nobody else needs the inputs `taken`, numbers out of `takeable`.
@@ -113,6 +115,21 @@ class Plan:
             recorded = record(self, variant.memory, launches, variant.blocks, variant.checks_indices)
             made[key] = replace(variant, launches=launches, recorded=recorded)
         return replace(self, _prepared=made)
+
+    def stacks(self, graphs: Sequence[UOp]) -> list[Stack]:
+        """The user's frames that each step is computed for, by lines that were recorded; () for one not known.
+
+        graphs: what is computed. A plan of before anybody read lines was made without; the schedule's passes are run
+        again then, which give the same steps.
+        """
+        if not self._stacks:
+            steps = self.schedule.steps
+            if not any(step.stack for step in steps) and (lines := numbered_lines(graphs)):
+                numbered, inputs = number_buffers(UOp("SINK", tuple(graphs)))
+                again = make_schedule(numbered, len(inputs), devices.target_of(self.device), lines).steps
+                steps = again if len(again) == len(steps) or not steps else steps  # one for many sizes has no steps
+            self._stacks.extend(step.stack for step in steps)
+        return self._stacks
 
     @property
     def is_little(self) -> bool:
@@ -153,8 +170,11 @@ class Plan:
         prepared = self.prepared(taken, own)
         flags = index_checks.new_flags(self.device, self.dependencies.words) if prepared.checks_indices else None
         try:
-            made_at = user_place() if prepared.is_large else None
-            blocks = _run(self.device, prepared, inputs, flags, made_at)
+            if profile.is_timing():
+                made_at, blocks = None, self._run_timed(prepared, inputs, flags, graphs)
+            else:
+                made_at = user_place() if prepared.is_large else None
+                blocks = _run(self.device, prepared, inputs, flags, made_at)
         except BaseException:
             for block in prepared.blocks:
                 if isinstance(block, int):
@@ -165,6 +185,35 @@ class Plan:
             check = None if flags is None else index_checks.launched(flags, graphs)
             index_checks.tell(found, self.dependencies, check, inputs)
         return found
+
+    def _run_timed(
+        self, prepared: Prepared, inputs: Sequence[Buffer], flags: Buffer | None, graphs: Sequence[UOp]
+    ) -> list[Buffer | None]:
+        """`_run`, the kernels one by one, for somebody who wants to know how long each takes, and for which line."""
+        here = user_stack()
+        known = dict(enumerate(self.stacks(graphs)))
+        stacks = {launch.step: known.get(launch.step) or here for launch in prepared.launches}
+        made_at: dict[int, Stack] = {}  # by block, the first step that uses it: the one that writes into it
+        first = self.schedule.inputs
+        for launch in prepared.launches:
+            for number in launch.buffers:
+                if first <= number < first + len(prepared.memory.block_of):
+                    made_at.setdefault(prepared.memory.block_of[number - first], stacks[launch.step])
+        profile.note_memory(devices.allocator(self.device))
+        with profile.span(f"launch {len(prepared.launches)} kernels", "launch"):
+            blocks: list[Buffer | None] = []
+            for number, block in enumerate(prepared.blocks):
+                stack = made_at.get(number, here)
+                place = stack[-1][:2] if stack else None
+                blocks.append(inputs[block] if isinstance(block, int) else Buffer.like(block, True, place))
+            handles = [buffer.handle for buffer in inputs]
+            handles += [blocks[number].handle for number in prepared.memory.block_of]  # type: ignore[union-attr]
+            handles += [] if flags is None else [flags.handle]
+            profile.note_memory(devices.allocator(self.device))
+            for launch in prepared.launches:
+                given: list[Handle] = [handles[number] for number in launch.buffers]
+                profile.launch(launch.executable, given, launch.kernel, self.device, stacks[launch.step])
+        return blocks
 
     def _results(
         self, prepared: Prepared, inputs: Sequence[Buffer], blocks: Sequence[Buffer | None], made_at: Place
@@ -205,7 +254,9 @@ def executables_of(wanted: Sequence[Kernel], device: str) -> tuple[Executable, .
     new = list(dict.fromkeys(k for k in wanted if (k, device) not in _executables))
     if new:
         tell_sources(new)
-        for kernel, executable in zip(new, devices.get(device).compile(new), strict=True):
+        with profile.span(f"build {len(new)} kernels", "compile"):
+            built = devices.get(device).compile(new)
+        for kernel, executable in zip(new, built, strict=True):
             _executables[kernel, device] = executable
     return tuple(_executables[k, device] for k in wanted)
 
@@ -232,9 +283,11 @@ def _launches_of(plan: Plan, memory: MemoryPlan) -> tuple[Launch, ...]:
         overwriting(step, pairs, target) if pairs else step
         for step, pairs in zip(schedule.steps, memory.overwritten, strict=True)
     ]
+    numbers = [number for number, step in enumerate(changed) if step is not None]
     steps = [step for step in changed if step is not None]
     start, known = time.perf_counter(), len(_executables)
-    found = compile_kernels([step.graph for step in steps], target, not devices.get(device).interprets, device)
+    with profile.span(f"lower {len(steps)} kernels", "compile"):
+        found = compile_kernels([step.graph for step in steps], target, not devices.get(device).interprets, device)
     tell_graphs(found, [step.graph for step in steps])
     executables = executables_of(found, device)
     tell_built(len(found), len(_executables) - known, device, time.perf_counter() - start)
@@ -242,9 +295,9 @@ def _launches_of(plan: Plan, memory: MemoryPlan) -> tuple[Launch, ...]:
     return tuple(
         Launch(
             replace(kernel, user_line=step.user_line), executable,
-            step.buffers + flags if kernel.checks_indices else step.buffers,
+            step.buffers + flags if kernel.checks_indices else step.buffers, number,
         )
-        for kernel, executable, step in zip(found, executables, steps, strict=True)
+        for kernel, executable, step, number in zip(found, executables, steps, numbers, strict=True)
     )  # fmt: skip
 
 
@@ -287,9 +340,9 @@ def _run(
 ) -> list[Buffer | None]:
     """Launches in order, once all memory is there; returns the blocks, None for those that were in the arena.
 
-    A program runs all at once; kernels are launched one by one where somebody wants to know how long each takes.
+    A program runs all at once.
     """
-    recorded = None if profile.is_timing() else prepared.recorded
+    recorded = prepared.recorded
     own = range(len(prepared.blocks)) if recorded is None else recorded.bound
     blocks: list[Buffer | None] = [inputs[block] if isinstance(block, int) else None for block in prepared.blocks]
     for number in own:
@@ -306,6 +359,5 @@ def _run(
     handles += [blocks[number].handle for number in prepared.memory.block_of]  # type: ignore[union-attr]
     handles += last
     for launch in prepared.launches:
-        given: list[Handle] = [handles[number] for number in launch.buffers]
-        profile.launch(launch.executable, given, launch.kernel, device)
+        launch.executable([handles[number] for number in launch.buffers])
     return blocks

@@ -13,12 +13,12 @@ from rulegrad.compile import kernels
 from rulegrad.compile.kernels import compile_kernels
 from rulegrad.compile.memory_plan import MemoryPlan
 from rulegrad.compile.plans import Plan, executables_of, make_plan
-from rulegrad.compile.schedule import find_lines, make_schedule, number_buffers
+from rulegrad.compile.schedule import make_schedule, number_buffers, numbered_lines
 from rulegrad.config import config
 from rulegrad.engine import watching
 from rulegrad.errors import DeviceError
 from rulegrad.ir import UOp
-from rulegrad.runtime import devices
+from rulegrad.runtime import devices, profile
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.eager import eager, keep
 from rulegrad.runtime.kernel import Kernel
@@ -187,14 +187,9 @@ def _device_of(buffers: Sequence[Buffer]) -> str:
 
 def _make(graph: UOp, inputs: int, device: str, uops: list[UOp]) -> Plan:
     target = devices.target_of(device)
-    lines = find_lines(uops)
-    if lines:  # the lines are known of the graph with buffers
-        nodes = list(lines)
-        with watching.part("schedule"):
-            _, info = engine.run(UOp("SINK", tuple(uops)), "number", follow=nodes)
-        lines = {new: lines[old] for old, new in zip(nodes, info["followed"], strict=True) if new is not None}
-    schedule = make_schedule(graph, inputs, target, lines)
-    return make_plan(schedule, graph, device, target)
+    with profile.span("schedule", "compile"):
+        schedule = make_schedule(graph, inputs, target, numbered_lines(uops))
+        return make_plan(schedule, graph, device, target)
 
 
 def compile_graph(uops: Sequence[UOp], target: str = "opencl") -> list[Kernel]:

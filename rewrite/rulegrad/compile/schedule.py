@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from rulegrad import engine
 from rulegrad.compile.checking import checks
@@ -17,11 +17,13 @@ from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.runtime import source_lines
 from rulegrad.runtime.kernel import stores_of
+from rulegrad.support.places import Stack, shown
 
 if TYPE_CHECKING:
     from rulegrad._core import Information
 
 
+Lines: TypeAlias = dict[UOp, Stack]  # the user's frames when a node was made
 _JOINED = ("GROUP", "SEGMENTS")  # stores that are one kernel
 
 
@@ -31,7 +33,12 @@ class Step:
 
     graph: UOp
     buffers: tuple[int, ...]
-    user_line: str
+    stack: Stack  # the user's frames when its value was asked for, () where nobody records them
+
+    @property
+    def user_line(self) -> str:
+        """`file.py:12`; "" where nobody records lines."""
+        return shown(self.stack[-1]) if self.stack else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +60,13 @@ def number_buffers(graph: UOp) -> tuple[UOp, list[UOp]]:
     return numbered, by_slot
 
 
-def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -> Schedule:
+def make_schedule(graph: UOp, inputs: int, target: str, lines: Lines) -> Schedule:
     """Splits a numbered SINK of tensors into kernels by the `schedule` pipeline's passes.
 
-    lines: the user's source line of nodes of the graph, for those that are known.
+    lines: the user's lines of nodes of the graph, for those that are known.
     """
     roots = graph.src
-    fallback = lines.get(graph.src[0], next(iter(lines.values()), ""))
+    fallback = lines.get(graph.src[0], next(iter(lines.values()), ()))
     numbered, fused = graph, Fused(graph) if config.debug >= 2 else None
     graph, lines = _passed(graph, target, lines, fused)
     numbers: dict[UOp, int] = {}
@@ -82,7 +89,7 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: dict[UOp, str]) -
             made[number - inputs] = (root.shape, str(root.dtype))
     schedule = Schedule(inputs, tuple(made), tuple(steps), outputs)
     if fused:
-        print(fused.text(stores, lines, target), file=sys.stderr)
+        print(fused.text(stores, {node: shown(stack[-1]) for node, stack in lines.items()}, target), file=sys.stderr)
     if config.check >= 2:
         checks().check_schedule(numbered, schedule)
     return schedule
@@ -101,7 +108,7 @@ def _numbered(stores: Sequence[UOp], target: str) -> Iterator[tuple[UOp, list[UO
         yield found
 
 
-def _passed(graph: UOp, target: str, lines: dict[UOp, str], fused: Fused | None) -> tuple[UOp, dict[UOp, str]]:
+def _passed(graph: UOp, target: str, lines: Lines, fused: Fused | None) -> tuple[UOp, Lines]:
     """The graph after all passes of the pipeline, and its nodes' lines."""
     steps = [name for name in engine.pipeline("schedule") if name != "number"]
     if not (lines or fused or engine.is_looked_at()):
@@ -137,7 +144,7 @@ def _require_real(graph: UOp) -> None:
             raise DtypeError(f"no rule computes {what} on {node.dtype}; use .real and .imag, or another operation")
 
 
-def _line_of(value: UOp, lines: dict[UOp, str]) -> str:
+def _line_of(value: UOp, lines: Lines) -> Stack:
     """The user's line of a kernel: of the value that it stores, or of the nearest node below it that has one."""
     waiting = [value] if lines else []
     seen = set(waiting)
@@ -147,7 +154,7 @@ def _line_of(value: UOp, lines: dict[UOp, str]) -> str:
         sources = [source for source in node.src if source.op != "AFTER" and source not in seen]
         seen.update(sources)
         waiting.extend(sources)
-    return ""
+    return ()
 
 
 def _number(slot: UOp, numbers: dict[UOp, int]) -> int:
@@ -155,14 +162,25 @@ def _number(slot: UOp, numbers: dict[UOp, int]) -> int:
     return number
 
 
-def find_lines(graphs: Sequence[UOp]) -> dict[UOp, str]:
-    """The user's lines of a graph's nodes, where somebody records them."""
-    if not source_lines.recording():
+def numbered_lines(graphs: Sequence[UOp]) -> Lines:
+    """The user's lines of the nodes of graphs, as `number_buffers` leaves these; {} where nobody reads them."""
+    lines = find_lines(graphs)
+    if not lines:
+        return {}
+    nodes = list(lines)
+    with watching.part("schedule"):  # the lines are known of the graph with buffers
+        _, info = engine.run(UOp("SINK", tuple(graphs)), "number", follow=nodes)
+    return {new: lines[old] for old, new in zip(nodes, info["followed"], strict=True) if new is not None}
+
+
+def find_lines(graphs: Sequence[UOp]) -> Lines:
+    """The user's lines of a graph's nodes, where somebody reads them."""
+    if not source_lines.reading():
         return {}
     nodes = UOp("SINK", tuple(graphs)).toposort()
-    found = {node: line for node in nodes if (line := source_lines.line_of(node))}
-    inherited: dict[UOp, str] = {}
+    found = {node: stack for node in nodes if (stack := source_lines.stack_of(node))}
+    inherited: Lines = {}
     for node in reversed(nodes):  # what an operation is made of has the line of the first one that uses it
-        if line := found.get(node, inherited.get(node, "")):
-            inherited.update((source, line) for source in node.src if source not in found)
+        if stack := found.get(node, inherited.get(node, ())):
+            inherited.update((source, stack) for source in node.src if source not in found)
     return {**inherited, **found}

@@ -236,6 +236,8 @@ def run(
         raise
     seconds = time.perf_counter() - start
     _statistics.add_pass(name, seconds, 1, info["visited"], info["fired"])
+    for clock in watching.clocks:
+        clock(name, start, seconds)
     if watching.watchers:
         followed = zip(asked, info["followed"][len(follow) :], strict=True)
         del info["followed"][len(follow) :]
@@ -315,7 +317,14 @@ def is_looked_at() -> bool:
 
 def run_all(uops: Sequence[UOp], names: Sequence[str], target: str | None = None) -> list[UOp]:
     """Each graph through all the passes; the graphs are done in parallel, so nothing is traced, checked or limited."""
+    if watching.clocks and len(names) > 1:  # a pass has begun when the one before has ended on all
+        for name in names:
+            uops = run_all(uops, [name], target)
+        return list(uops)
+    start = time.perf_counter()
     results, did = program(target).rewrite_many(list(names), list(uops))
+    for clock in watching.clocks:
+        clock(names[0], start, time.perf_counter() - start)
     for name, (seconds, visited, fired) in zip(names, did, strict=True):
         _statistics.add_pass(name, seconds, len(results), visited, fired)
     return results
@@ -325,7 +334,10 @@ def source(root: UOp, order: str, render: str, target: str) -> tuple[str, list[t
     """A kernel's body as text by an order and a render pass, and its parameters: (slot, name, type)."""
     start = time.perf_counter()
     found = program(target).source(order, render, root)
-    _statistics.add_pass(render, time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    _statistics.add_pass(render, seconds)
+    for clock in watching.clocks:
+        clock(render, start, seconds)
     return found
 
 

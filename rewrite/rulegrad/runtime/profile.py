@@ -1,4 +1,6 @@
-"""Times of kernels: the records of a profile, and the line a kernel of DEBUG=2.
+"""Profiles: kernels, compile passes, launches and memory while a program runs, and the line a kernel of DEBUG=2.
+
+Nothing here costs more than a test of an empty list where no profile is active.
 
 >>> from rulegrad.runtime.profile import profile
 >>> with profile() as p:
@@ -10,19 +12,30 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rulegrad.config import config
+from rulegrad.engine import watching
 from rulegrad.support import forks
+from rulegrad.support.places import Stack, shown
 
 if TYPE_CHECKING:
+    from rulegrad.runtime.allocator import Allocator
     from rulegrad.runtime.device import Executable, Handle
     from rulegrad.runtime.kernel import Kernel
+    from rulegrad.runtime.memory_table import Stored
+    from rulegrad.runtime.python_calls import PythonCalls
     from rulegrad.runtime.timeline import Span
+
+_NOTHING: Final = nullcontext()
+#: What is in memory is listed again once there is more than it by this factor, not at each byte more.
+_NEW_PEAK: Final = 1.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +58,7 @@ class KernelRecord:
     source: str
     user_line: str  #: where the user asked for it: "file.py:12"
     schedule: str = ""  #: the tactic that its loops run by, and the steps: "rows: bind i0 to thread; split k0 by 64"
+    stack: Stack = ()  #: the user's frames behind that line: file, line and function, the outermost first
 
     @property
     def gflops(self) -> float:
@@ -71,22 +85,42 @@ class KernelRecord:
         """The line of DEBUG=2."""
         place = "".join(f"  {text}" for text in (self.user_line, self.schedule) if text)
         return (
-            f"*** {self.number:5d}  {self.name:<40s} {self.device:<9s} {_duration(self.seconds):>9s} "
+            f"*** {self.number:5d}  {self.name:<40s} {self.device:<9s} {duration(self.seconds):>9s} "
             f"{self.gflops:8.2f} GFLOP/s {self.gigabytes_per_second:7.2f} GB/s{place}"
         )
 
 
+class MemorySample(NamedTuple):
+    """The bytes of a device that were in use at a time, in seconds on the clock of time.perf_counter."""
+
+    device: str
+    time: float
+    in_use: int
+
+
+class Peak(NamedTuple):
+    """The buffers that a device had when most bytes were in use, to 1 %; those without a line were there before."""
+
+    in_use: int
+    buffers: tuple[Stored, ...]
+
+
 class Profile:
-    """The kernels that were launched while it was active, in order.
+    """What ran while it was active: kernels in order, and what the host did around them.
 
     >>> with rg.profile() as p:
     ...     _ = (Tensor([1.0, 2.0]) * 3).realize()
-    >>> len(p.kernels), len(p.spans())
-    (1, 1)
+    >>> len(p.kernels), {span.row for span in p.spans()} >= {"host", p.kernels[0].device}
+    (1, True)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, path: str | Path | None = None, python: bool = False) -> None:
         self.kernels: list[KernelRecord] = []
+        self.host: list[Span] = []  #: calls of Python functions, passes, builds and launches, as they ended
+        self.memory: list[MemorySample] = []
+        self.peaks: dict[str, Peak] = {}  #: by device
+        self._path, self._python = path, python
+        self._calls: PythonCalls | None = None
 
     @property
     def seconds(self) -> float:
@@ -100,35 +134,68 @@ class Profile:
         return sum(record.seconds for record in self.kernels)
 
     def __str__(self) -> str:
-        """A table: a row for each kernel, those that took longest first, and one for all.
+        """A table: a row for each kernel and user's line, those that took longest first, and one for all.
+
+        "of limit" is the time that the device would need at its best rate of arithmetic, or at its bandwidth if that
+        is longer, as a share of the time that it took. `python -m rulegrad devices --measure` measures both.
 
         >>> with rg.profile() as p:
         ...     _ = (Tensor([1.0, 2.0], device="numpy") * 3).realize()
         >>> print(p)
-        kernel     device    launches       time  share   GFLOP/s     GB/s
+        kernel     device    launches       time  share   GFLOP/s     GB/s of limit  line
         ...        numpy            1  ...        100.0% ...
         all                         1 ...
         """
-        groups: dict[tuple[str, str], list[KernelRecord]] = {}
-        for record in self.kernels:
-            groups.setdefault((record.name, record.device), []).append(record)
-        rows = [_row(name, device, records) for (name, device), records in groups.items()]
-        rows.sort(key=lambda row: -row[2])
-        whole = self.seconds
-        lines = [f"{'kernel':<40} {'device':<9} {'launches':>8} {'time':>10} {'share':>6} {'GFLOP/s':>9} {'GB/s':>8}"]
-        for name, device, seconds, count, gflops, rate in rows:
-            share = 100 * seconds / whole if whole else 0.0
-            lines.append(
-                f"{name:<40} {device:<9} {count:>8} {_duration(seconds):>10} {share:>5.1f}% {gflops:>9.2f} {rate:>8.2f}"
-            )
-        lines.append(f"{'all':<40} {'':<9} {len(self.kernels):>8} {_duration(whole):>10}")
-        return "\n".join(lines)
+        from rulegrad.runtime import profile_tables  # late: few programs print a profile
+
+        return profile_tables.kernel_table(self.kernels)
+
+    def flame(self, least: float = 0.01) -> str:
+        """The time in kernels as a tree of the user's lines: a line's share holds those of the lines that it called.
+
+        least: the smallest share that has a row.
+
+        >>> def triple(x):
+        ...     return (x * 3).realize()
+        >>> with rg.profile() as p:
+        ...     _ = triple(Tensor([1.0, 2.0]))
+        >>> print(p.flame())
+        100.0%  ...
+        """
+        from rulegrad.runtime import profile_tables  # late: as above
+
+        return profile_tables.flame(self.kernels, least)
+
+    def collapsed(self) -> str:
+        """The same as collapsed stacks, `outer;inner MICROSECONDS`: what flamegraph.pl, inferno and speedscope read.
+
+        >>> with rg.profile() as p:
+        ...     _ = (Tensor([1.0, 2.0]) * 3).realize()
+        >>> p.collapsed().rpartition(" ")[0].endswith(f";{p.kernels[0].name}")
+        True
+        """
+        from rulegrad.runtime import profile_tables  # late: as above
+
+        return profile_tables.collapsed(self.kernels)
+
+    def memory_table(self) -> str:
+        """The buffers at the peak of each device, the largest first, with the lines that made them.
+
+        >>> with rg.profile() as p:
+        ...     x = (Tensor.arange(40000, device="numpy") * 3).realize()
+        >>> print(p.memory_table())
+        numpy: ... bytes in use at the peak
+        ...
+        """
+        from rulegrad.runtime import profile_tables  # late: as above
+
+        return profile_tables.memory_table(self.peaks)
 
     def __repr__(self) -> str:
-        return f"<Profile of {len(self.kernels)} launches, {_duration(self.seconds)}>"
+        return f"<Profile of {len(self.kernels)} launches, {duration(self.seconds)}>"
 
     def save(self, path: str | Path) -> None:
-        """Writes a timeline that Chrome's `about:tracing` and Perfetto open. Raises OSError.
+        """Writes a timeline that Perfetto and Chrome's `about:tracing` open. Raises OSError.
 
         >>> import pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp(), "timeline.json")
@@ -139,40 +206,72 @@ class Profile:
         """
         from rulegrad.runtime.timeline import save_timeline  # late: few programs look at a timeline
 
-        save_timeline(path, self.spans())
+        save_timeline(path, self.spans(), self.memory)
 
     def spans(self) -> list[Span]:
-        """The launches, as a timeline shows them.
+        """What the host did, and the kernels of each device, as a timeline shows them.
 
         >>> with rg.profile() as p:
         ...     _ = (Tensor([1.0, 2.0]) * 3).realize()
-        >>> len(p.spans()) == len(p.kernels)
+        >>> [span.name for span in p.spans()][-1] == p.kernels[0].name
         True
         """
         from rulegrad.runtime.timeline import Span  # late: as above
 
-        return [Span(r.name, r.device, r.start, r.seconds, asdict(r)) for r in self.kernels]
+        return [*self.host, *(Span(r.name, r.device, r.start, r.seconds, _details(r), "kernel") for r in self.kernels)]
+
+    def note_memory(self, allocator: Allocator) -> None:
+        """Notes the memory of a device that is in use now, and what is in it where it is more than before."""
+        from rulegrad.runtime.memory_table import report_of  # late: it needs buffers, which need devices
+
+        name, in_use = allocator.device.name, allocator.in_use
+        self.memory.append(MemorySample(name, time.perf_counter(), in_use))
+        known = self.peaks.get(name)
+        if known is None or in_use > known.in_use * _NEW_PEAK:
+            self.peaks[name] = Peak(in_use, report_of(allocator).buffers)
 
     def __enter__(self) -> Profile:
-        _active.append(self)
+        with _lock:
+            if not _active:
+                watching.clocks.append(_passed)
+            _active.append(self)
+        if self._python:
+            from rulegrad.runtime.python_calls import PythonCalls  # late: few profiles have them
+
+            self._calls = PythonCalls(self.host)
+            self._calls.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        _active.remove(self)
+        if self._calls is not None:
+            self._calls.stop()
+            self._calls = None
+        with _lock:
+            _active.remove(self)
+            if not _active:
+                watching.clocks.remove(_passed)
+        if self._path is not None:
+            self.save(self._path)
 
 
-def profile() -> Profile:
-    """A profile to use with `with`; its `kernels` are those that any thread launches inside the block.
+def profile(path: str | Path | None = None, python: bool | None = None) -> Profile:
+    """A profile to use with `with`: of the kernels that any thread launches inside the block, and the work around them.
+
+    path: where the timeline is written at the end of the block, which Perfetto and Chrome's `about:tracing` open;
+    `save` writes it later. It shows calls of the user's Python functions and of modules, compile passes, launches,
+    kernels with the user's lines, and memory. python: whether calls of Python functions in this thread are in it, which
+    takes the place of another profiler of `sys.setprofile` meanwhile; by default where there is a path. Kernels are
+    launched one by one in a profile, and each is waited for. Raises OSError where the file cannot be written.
 
     >>> with rg.profile() as p:
     ...     _ = (Tensor([1.0, 2.0]) * 3).realize()
     >>> len(p.kernels)
     1
     """
-    return Profile()
+    return Profile(path, path is not None if python is None else python)
 
 
-_active: list[Profile] = []
+_active: list[Profile] = []  # the engine reads it: while there is one, each launch goes through Python
 _count = 0
 _lock = forks.lock()
 
@@ -188,24 +287,77 @@ def is_timing() -> bool:
     return bool(_active) or config.debug >= 2
 
 
-def launch(executable: Executable, handles: Sequence[Handle], kernel: Kernel, device: str) -> None:
-    """Launches a kernel; timed, recorded and printed if a profile is active or DEBUG is 2 or more."""
+def span(name: str, kind: str) -> AbstractContextManager[None]:
+    """What runs inside is a span of this name in the active profiles; kind: `compile` or `launch`.
+
+    >>> with rg.profile() as p, span("my work", "compile"):
+    ...     pass
+    >>> [(one.name, one.kind) for one in p.host]
+    [('my work', 'compile')]
+    """
+    return _span(name, kind) if _active else _NOTHING
+
+
+@contextmanager
+def _span(name: str, kind: str) -> Iterator[None]:
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        _add(name, kind, start, time.perf_counter() - start)
+
+
+def _passed(name: str, start: float, seconds: float) -> None:
+    """A pass has run."""
+    _add(name, "pass", start, seconds)
+
+
+def _add(name: str, kind: str, start: float, seconds: float) -> None:
+    from rulegrad.runtime.timeline import Span  # late: few programs are profiled
+
+    with _lock:
+        for one in _active:
+            one.host.append(Span(name, host_row(), start, seconds, {}, kind))
+
+
+def host_row() -> str:
+    """The row of a timeline for what this thread does: `host` for the main thread.
+
+    >>> host_row()
+    'host'
+    """
+    thread = threading.current_thread()
+    return "host" if thread is threading.main_thread() else f"host, {thread.name}"
+
+
+def note_memory(allocator: Allocator) -> None:
+    """Notes the memory in use in the active profiles."""
+    with _lock:
+        for one in _active:
+            one.note_memory(allocator)
+
+
+def launch(executable: Executable, handles: Sequence[Handle], kernel: Kernel, device: str, stack: Stack = ()) -> None:
+    """Launches a kernel; timed, recorded and printed if a profile is active or DEBUG is 2 or more.
+
+    stack: the user's frames that it is computed for.
+    """
     if not is_timing():
         executable(handles)
         return
     start = time.perf_counter()
     seconds = executable(handles, wait=True)
-    record_launch(kernel, device, start, time.perf_counter() - start if seconds is None else seconds)
+    record_launch(kernel, device, start, time.perf_counter() - start if seconds is None else seconds, stack)
 
 
-def record_launch(kernel: Kernel, device: str, start: float, seconds: float) -> None:
+def record_launch(kernel: Kernel, device: str, start: float, seconds: float, stack: Stack = ()) -> None:
     """Adds a launch to the active profiles, and prints its line if DEBUG is 2 or more."""
     global _count
     with _lock:
         _count += 1
         record = KernelRecord(
             _count, kernel.name, device, start, seconds, kernel.flops, kernel.nbytes,
-            kernel.source, kernel.user_line, kernel.schedule,
+            kernel.source, shown(stack[-1]) if stack else kernel.user_line, kernel.schedule, stack,
         )  # fmt: skip
         for one in _active:
             one.kernels.append(record)
@@ -213,16 +365,14 @@ def record_launch(kernel: Kernel, device: str, start: float, seconds: float) -> 
         print(record, file=sys.stderr)
 
 
-def _row(name: str, device: str, records: Sequence[KernelRecord]) -> tuple[str, str, float, int, float, float]:
-    """The total time of the launches of one kernel, and their rates."""
-    seconds = sum(record.seconds for record in records)
-    rates = (sum(getattr(record, field) for record in records) / seconds * 1e-9 if seconds else 0.0
-             for field in ("flops", "nbytes"))  # fmt: skip
-    gflops, gigabytes = rates
-    return name, device, seconds, len(records), gflops, gigabytes
+def _details(record: KernelRecord) -> dict[str, Any]:
+    """What a timeline shows of a launch that is chosen."""
+    found = asdict(record)
+    found["stack"] = [f"{shown(frame)} {frame[2]}" for frame in record.stack]
+    return {**found, "GFLOP/s": round(record.gflops, 3), "GB/s": round(record.gigabytes_per_second, 3)}
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """`1.23 ms`: three digits and a unit."""
     for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "us")):
         if seconds * factor >= 1:

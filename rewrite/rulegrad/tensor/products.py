@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rulegrad.errors import ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import bool_, float32, float64
-from rulegrad.runtime.source_lines import recording
+from rulegrad.runtime.source_lines import reading
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, defers_to, result_dtype
 from rulegrad.tensor.reduce import accumulation_dtype
@@ -61,7 +61,7 @@ def matrix_product(self: Tensor, right: Tensor, name: str = "matmul") -> Tensor:
 def _is_plain(self: Tensor, right: Tensor) -> bool:
     """Whether the operands need no conversion, no axis has one element or none, and nobody reads lines of nodes."""
     dtype = self.dtype
-    if dtype is not right.dtype or dtype not in (float32, float64) or recording():
+    if dtype is not right.dtype or dtype not in (float32, float64) or reading():
         return False
     return min(self.shape) > 1 and min(right.shape) > 1
 

@@ -131,8 +131,11 @@ def _general_plan(template: Template, device: str, fit: Fit, bounds: Bounds) -> 
             kernel, executable,
             (*[_shifted(number, first.inputs) for number in step.buffers], *(flags if kernel.checks_indices else ()),
              *((first.inputs,) if kernel.sizes else ())),
+            number,
         )
-        for kernel, executable, step in zip(found, executables_of(found, device), first.steps, strict=True)
+        for number, (kernel, executable, step) in enumerate(
+            zip(found, executables_of(found, device), first.steps, strict=True)
+        )
     ]  # fmt: skip
     outputs = tuple(_shifted(number, first.inputs) for number in first.outputs)
     block_of = _blocks(memory, [number - first.inputs for number in first.outputs if number >= first.inputs])
