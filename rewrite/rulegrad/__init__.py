@@ -3,7 +3,8 @@
     from rulegrad import Tensor
     (Tensor([[1.0, 2.0]]) * 3).sum().item()
 
-`import rulegrad` is cheap: each name below is imported when it is first used.
+`import rulegrad` is cheap: each name below is imported when it is first used. Beside them are PyTorch's names in
+`torch`, so that `import rulegrad as torch` runs a model's source: `rulegrad.cat` is `Tensor.cat`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.config import config
 
 if TYPE_CHECKING:
-    from rulegrad import array_api, data, errors, fft, masked, nn, onnx, optim, signal, special
+    from rulegrad import array_api, cuda, data, errors, fft, fx, masked, nn, onnx, optim, signal, special
     from rulegrad.engine import load_rules, rewrite
     from rulegrad.ir import UOp
     from rulegrad.ir import dtype as dtypes
@@ -39,6 +40,7 @@ _PLACES = {
     "apply_op": ("rulegrad.tensor.custom", "apply_op"),
     "array_api": ("rulegrad.array_api", ""),
     "broadcast_shapes": ("rulegrad.tensor.movement", "broadcast_shapes"),
+    "cuda": ("rulegrad.cuda", ""),
     "custom_gradient": ("rulegrad.tensor.custom", "custom_gradient"),
     "data": ("rulegrad.data", ""),
     "dtypes": ("rulegrad.ir.dtype", ""),
@@ -47,6 +49,7 @@ _PLACES = {
     "errors": ("rulegrad.errors", ""),
     "fft": ("rulegrad.fft", ""),
     "fork_rng": ("rulegrad.tensor.generators", "fork_rng"),
+    "fx": ("rulegrad.fx", ""),
     "get_rng_state": ("rulegrad.tensor.generators", "get_rng_state"),
     "grad": ("rulegrad.tensor.functional", "grad"),
     "hessian": ("rulegrad.tensor.functional", "hessian"),
@@ -87,6 +90,7 @@ __all__ = [
     "array_api",
     "broadcast_shapes",
     "config",
+    "cuda",
     "custom_gradient",
     "data",
     "dtypes",
@@ -95,6 +99,7 @@ __all__ = [
     "errors",
     "fft",
     "fork_rng",
+    "fx",
     "get_rng_state",
     "grad",
     "hessian",
@@ -128,11 +133,14 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name in _PLACES:
+        module, attribute = _PLACES[name]
+        found = importlib.import_module(module)
+        value = getattr(found, attribute) if attribute else found
+    elif name in importlib.import_module("rulegrad.support.torch_names").NAMES:
+        value = importlib.import_module("rulegrad.tensor.torch_names").find(name)
+    else:
         raise AttributeError(f"module 'rulegrad' has no attribute {name!r}")
-    module, attribute = _PLACES[name]
-    found = importlib.import_module(module)
-    value = getattr(found, attribute) if attribute else found
     globals()[name] = value
     return value
 

@@ -9,7 +9,7 @@ the functions in `nn.state`.
 4
 """
 
-from rulegrad.nn import functional, gguf, init, state, utils
+from rulegrad.nn import functional, gguf, init, parameter, state, utils
 from rulegrad.nn._activation import (
     CELU,
     ELU,
@@ -101,7 +101,6 @@ from rulegrad.nn._padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
-from rulegrad.nn._parameter import Parameter
 from rulegrad.nn._pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -143,6 +142,7 @@ from rulegrad.nn._transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+from rulegrad.nn.parameter import Parameter
 
 __all__ = [
     "CELU",
@@ -292,6 +292,7 @@ __all__ = [
     "functional",
     "gguf",
     "init",
+    "parameter",
     "state",
     "utils",
 ]

@@ -48,12 +48,20 @@ def save(state: Any, path: str | os.PathLike[str]) -> None:
     safe_save(writer.tensors, path, {_TREE: json.dumps(tree), _RANDOM: random})
 
 
-def load(path: str | os.PathLike[str], device: str | None = None, *, random: bool = False) -> Any:
+def load(
+    path: str | os.PathLike[str],
+    device: str | None = None,
+    *,
+    random: bool = False,
+    map_location: str | None = None,
+    weights_only: bool = True,
+) -> Any:
     """Read a file that `save` wrote, with its tensors on `device`; also PyTorch's files and other safetensors files.
 
     random: go on with the random numbers from where they were when the file was saved, so that training with dropout
-    resumes bit for bit. A safetensors file that `save` has not written gives a dict of tensors. Raises FileError for a
-    file that is missing, damaged, or of another format, or that has no random numbers to go on with.
+    resumes bit for bit. map_location is PyTorch's name of `device`; whatever weights_only says, nothing but weights and
+    plain values is ever read. A safetensors file that `save` has not written gives a dict of tensors. Raises FileError
+    for a file that is missing, damaged, or of another format, or that has no random numbers to go on with.
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "last.checkpoint")
@@ -62,6 +70,7 @@ def load(path: str | os.PathLike[str], device: str | None = None, *, random: boo
     >>> weights.tolist(), note
     ([1.0, 2.0], 'note')
     """
+    device = map_location if device is None else device
     if not Path(path).is_file():
         raise FileMissingError(f"{path} cannot be read: there is no such file")
     if is_torch_file(path):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.errors import ShapeError
 from rulegrad.nn import _walking as walking
 from rulegrad.nn._module import Module
-from rulegrad.nn._parameter import Parameter
+from rulegrad.nn.parameter import Parameter
 from rulegrad.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -70,6 +70,9 @@ class _Listed(_Container):
         """
         self._entries[str(len(self))] = entry
         return self
+
+    def __iadd__(self, entries: Iterable[Any]) -> Self:
+        return self.extend(entries)
 
     def extend(self, entries: Iterable[Any]) -> Self:
         """Add entries at the end. Returns the container.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.nn._module import Described
-from rulegrad.nn._parameter import Parameter
+from rulegrad.nn.parameter import Parameter
 from rulegrad.tensor.axes import one_axis, whole_number
 from rulegrad.tensor.gathering import places_along, taken_along
 from rulegrad.tensor.gradient_mode import no_grad

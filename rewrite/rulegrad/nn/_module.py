@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.errors import RulegradError
 from rulegrad.nn import _walking as walking
 from rulegrad.nn import state
-from rulegrad.nn._parameter import Parameter, mark
+from rulegrad.nn.parameter import Parameter, mark
 from rulegrad.tensor.capturing import noticed
 from rulegrad.tensor.tensor import Tensor
 

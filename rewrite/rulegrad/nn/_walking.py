@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any, Literal, NamedTuple
 
-from rulegrad.nn._parameter import Parameter
+from rulegrad.nn.parameter import Parameter
 from rulegrad.tensor.tensor import Tensor
 
 #: "temporary": a buffer that is not part of the state; "plain": an attribute like any other.

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rulegrad.errors import ConfigError, RulegradError, ShapeError
-from rulegrad.nn._parameter import Parameter
 from rulegrad.nn._walking import Walked
+from rulegrad.nn.parameter import Parameter
 from rulegrad.tensor import updates
 from rulegrad.tensor.capturing import each_call, noticed
 from rulegrad.tensor.gradient_mode import no_grad

@@ -38,11 +38,14 @@ _canonical: dict[str, str] = {}
 _reports: dict[str, Report] = {}
 _best: str | None = None
 _lock = forks.lock()
+#: The kinds of device that compute on the processor.
+_ON_THE_HOST = ("cpu", "interpreter")
 
 
 def canonical(name: str) -> str:
     """The one way to write a device's name: `opencl` is `opencl:0`, `numpy:0` is `numpy`.
 
+    `cpu` is the default device where that is the processor, otherwise the best device that is.
     Raises DeviceError for a name that no backend has; the device itself need not exist.
     """
     if not isinstance(name, str):
@@ -50,6 +53,8 @@ def canonical(name: str) -> str:
     known = _canonical.get(name)
     if known is not None:
         return known
+    if name in ("cpu", "cpu:0"):
+        return _processor()
     base, colon, digits = name.partition(":")
     if colon and not digits.isdecimal():
         raise DeviceError(f"{name!r} is not a device name; write a backend and a number, as in 'opencl:0'")
@@ -141,7 +146,15 @@ def _open_device(name: str) -> Device:
     return device
 
 
-def _choose() -> str:
+def _processor() -> str:
+    """The device that PyTorch's name "cpu" stands for."""
+    if kind_of(default()) in _ON_THE_HOST:
+        return default()
+    return next(name for _, name, found, _ in _candidates() if found.kind in _ON_THE_HOST and not found.problem)
+
+
+def _candidates() -> list[tuple[int, str, Found, Report]]:
+    """Devices of known kinds, best first: how good their kind is, their names, what is known of them."""
     candidates: list[tuple[int, str, Found, Report]] = []
     for one in all_backends():
         try:
@@ -152,7 +165,11 @@ def _choose() -> str:
         for found in known.discovery.devices:
             if found.kind in KINDS[:-1]:
                 candidates.append((KINDS.index(found.kind), known.name(found), found, known))
-    candidates.sort(key=lambda c: (c[0], c[3].backend.rank))
+    return sorted(candidates, key=lambda c: (c[0], c[3].backend.rank))
+
+
+def _choose() -> str:
+    candidates = _candidates()
     working = [c for c in candidates if not c[2].problem]
     if not working:
         raise DeviceError("no device works; `python -m rulegrad devices` says why")

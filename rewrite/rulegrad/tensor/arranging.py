@@ -70,10 +70,10 @@ def repeat_interleave(
     return self.take(places, k)
 
 
-def roll(self: Tensor, shift: Any, axis: Any = None, *, shifts: Any = None, dims: Any = None) -> Tensor:
+def roll(self: Tensor, shift: Any = None, axis: Any = None, *, shifts: Any = None, dims: Any = None) -> Tensor:
     """The elements moved by `shift` places along `axis`, or in the flat tensor; those that fall off come in again.
 
-    Several shifts and axes are paired; a single one is for all.
+    Several shifts and axes are paired; a single one is for all. `shifts` and `dims` are PyTorch's names.
 
     >>> from rulegrad import Tensor
     >>> Tensor([[1, 2], [3, 4]]).roll((1, 1), (0, 1)).tolist()

@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from rulegrad.tensor.tensor import Tensor
 
+__all__ = ["Parameter"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 #: By id. A parameter that is frozen no longer requires a gradient, and is a parameter all the same.
 _marked: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
 

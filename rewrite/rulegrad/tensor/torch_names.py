@@ -1,0 +1,138 @@
+"""PyTorch's names in `torch`, so that a model's source runs when `import torch` becomes `import rulegrad as torch`.
+
+`rulegrad.cat` is `Tensor.cat`, `rulegrad.float32` is a dtype, `rulegrad.device` names a device. `rulegrad` looks here
+for a name that it does not have itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from rulegrad.errors import DeviceError, DtypeError
+from rulegrad.ir import dtype as dtypes
+from rulegrad.ir.limits import finfo, iinfo
+from rulegrad.support.torch_names import APART, METHODS, SHORT_DTYPES, TYPED
+from rulegrad.tensor.gradient_mode import no_grad
+from rulegrad.tensor.tensor import Tensor
+
+
+class device(str):  # noqa: N801  (PyTorch's name)
+    """The name of a device, such as "c", "opencl:0" or "cpu"; it can be given wherever a device's name can.
+
+    >>> import rulegrad
+    >>> rulegrad.device("cuda", 1), rulegrad.device("cuda:1").type, rulegrad.device("cpu").index
+    ('cuda:1', 'cuda', None)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, type: str, index: int | None = None) -> device:
+        """Raises DeviceError for a second number."""
+        if index is None:
+            return super().__new__(cls, type)
+        if ":" in type:
+            raise DeviceError(f"{type!r} has a number already; write device({type.partition(':')[0]!r}, {index})")
+        return super().__new__(cls, f"{type}:{index}")
+
+    @property
+    def type(self) -> str:
+        """The name without a number."""
+        return self.partition(":")[0]
+
+    @property
+    def index(self) -> int | None:  # type: ignore[override]  # str has a method of this name
+        """The number, or None."""
+        digits = self.partition(":")[2]
+        return int(digits) if digits else None
+
+
+def as_tensor(data: Any, dtype: Any = None, device: str | None = None) -> Tensor:
+    """`data` itself if it is such a tensor, otherwise a tensor of its values. It shares memory with nothing else."""
+    if isinstance(data, Tensor):
+        return data.to(device or data.device, data.dtype if dtype is None else dtype)
+    return Tensor(data, dtype, device)
+
+
+def from_numpy(array: Any) -> Tensor:
+    """A tensor of the values of an array. They are copied: later changes of the array do not reach the tensor."""
+    return Tensor(array)
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether `value` is a Tensor."""
+    return isinstance(value, Tensor)
+
+
+def power(base: Any, exponent: Any) -> Any:
+    """`base ** exponent`, where one of the two may be a number.
+
+    >>> import rulegrad
+    >>> rulegrad.pow(2, Tensor([1, 3])).tolist()
+    [2, 8]
+    """
+    return Tensor.pow(base, exponent) if isinstance(base, Tensor) else base**exponent
+
+
+def check(condition: Any, message: str) -> None:
+    """`torch._assert`: raises AssertionError with the message unless the condition holds."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def _of_a_tensor(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method as a function, which says so when it is not given a tensor."""
+
+    @functools.wraps(method)
+    def function(*arguments: Any, **more: Any) -> Any:
+        if arguments and isinstance(arguments[0], (bool, int, float, complex)):
+            kind, given = type(arguments[0]).__name__, arguments[0]
+            raise DtypeError(f"{method.__name__}: the first argument is a {kind}, not a Tensor; give Tensor({given!r})")
+        if not arguments and "input" in more:  # PyTorch's name of the first argument
+            return method(more.pop("input"), **more)
+        return method(*arguments, **more)
+
+    return function
+
+
+def _typed(name: str) -> Any:
+    def make(values: Any) -> Tensor:
+        return Tensor(values, TYPED[name])
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"A tensor of {TYPED[name]} with these values. Sizes are for `Tensor.empty`."
+    return make
+
+
+_VALUES: Final[dict[str, Any]] = {
+    "Size": tuple, "dtype": dtypes.DType, "finfo": finfo, "iinfo": iinfo, "inference_mode": no_grad,
+    "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi,
+    "pow": power, "_assert": check,
+    **{function.__name__: function for function in (device, as_tensor, from_numpy, is_tensor)},
+    **{name: _typed(name) for name in TYPED},
+    **{str(dtype): dtype for dtype in dtypes.ALL},
+    **{name: dtypes.as_dtype(full) for name, full in SHORT_DTYPES.items()},
+}  # fmt: skip
+
+
+def find(name: str) -> Any:
+    """What `torch` has under this name. Raises AttributeError, with advice where the meaning here is another.
+
+    >>> find("cat")([Tensor([1]), Tensor([2])]).tolist(), find("long") == "int64"
+    ([1, 2], True)
+    >>> find("sin")(0.5)
+    Traceback (most recent call last):
+    rulegrad.errors.DtypeError: sin: the first argument is a float, not a Tensor; give Tensor(0.5)
+    """
+    if name in METHODS:
+        is_method = inspect.isfunction(inspect.getattr_static(Tensor, name))
+        return _of_a_tensor(getattr(Tensor, name)) if is_method else getattr(Tensor, name)
+    if name in _VALUES:
+        return _VALUES[name]
+    if name in APART:
+        advice = APART[name].format(name)
+        raise AttributeError(f"module 'rulegrad' has no attribute {name!r}, which is not torch.{name} here: {advice}")
+    raise AttributeError(f"module 'rulegrad' has no attribute {name!r}")
