@@ -138,24 +138,24 @@ uint32_t Machine::arguments_of(const CallKey& key, Value* arguments) const {
   return wanted;
 }
 
-// The last call that waits asked for `needed`, which waits for it.
-void Machine::needs_itself() const {
+// The last call that waits asked for this one, which waits for it.
+void Machine::needs_itself(const CallKey& key) const {
   size_t from = waiting_.size();
-  while (from > 0 && !(waiting_[from - 1].entry->key() == needed)) from--;
+  while (from > 0 && !(waiting_[from - 1].entry->key() == key)) from--;
   auto shown_as = [&](uint32_t function, const Value& node) { return program.functions[function].name->text + "(" + brief(node.n) + ")"; };
   std::string chain;
   size_t shown = 0;
   for (size_t k = from ? from - 1 : 0; k < waiting_.size() && shown < kLongestChain; k++, shown++)
     chain += shown_as(waiting_[k].entry->function, waiting_[k].entry->arguments[0]) + " -> ";
-  throw RewriteError("function " + program.functions[needed.function].name->text + " needs its own result: " + chain +
-                     (shown == kLongestChain ? "… -> " : "") + shown_as(needed.function, needed.arguments[0]));
+  throw RewriteError("function " + program.functions[key.function].name->text + " needs its own result: " + chain +
+                     (shown == kLongestChain ? "… -> " : "") + shown_as(key.function, key.arguments[0]));
 }
 
 // The code that waits keeps its registers, those above are for the call: so a loop over many calls takes as many steps as it has
 // calls. Calls that lie deeper are made by `call`, without recursion, and the code is run again from its start. That is also how the
 // work of each rule is counted and explained, and how an error is told: once, by the rule that made it.
-bool Machine::call_within(const Code& code, const CallKey& key) {
-  if (within_ >= kDeepestWithin || explainer || recorded || !program.counts.empty()) return false;
+const Value* Machine::call_within(const Code& code, const CallKey& key) {
+  if (within_ >= kDeepestWithin || explainer || recorded || !program.counts.empty()) return nullptr;
   struct Above {  // the registers of others, while the call is made
     Machine& m;
     const uint32_t used, like;
@@ -172,17 +172,21 @@ bool Machine::call_within(const Code& code, const CallKey& key) {
     }
   };
   try {
-    Above above(*this, program.used[size_t(&code - program.codes.data())]);
-    call(key);
+    const Value* result;
+    {
+      Above above(*this, program.used[size_t(&code - program.codes.data())]);
+      result = &call(key);
+    }
+    return within_ < kDeepestWithin ? result : nullptr;
   } catch (const std::runtime_error&) {
     within_ = kDeepestWithin;  // it comes again, from where no other rule can be blamed for it
+    return nullptr;
   }
-  return within_ < kDeepestWithin;
 }
 
 // Calls that depend on other calls are put on a stack of our own: when the machine says that it needs a result, that call is made
 // first and the rule is tried again.
-void Machine::call(const CallKey& first) {
+const Value& Machine::call(const CallKey& first) {
   struct Leave {  // however it ends, nothing of it waits any more
     Machine& m;
     size_t bottom;
@@ -194,6 +198,7 @@ void Machine::call(const CallKey& first) {
     }
   } waiting_calls{*this, waiting_.size()};
   ask(first);
+  const Memo::Entry& asked = *waiting_.back().entry;
   while (waiting_.size() > waiting_calls.bottom) {
     Memo::Entry& entry = *waiting_.back().entry;
     const CallKey key = entry.key();
@@ -204,7 +209,7 @@ void Machine::call(const CallKey& first) {
       if (recorded) recorded->done(waiting_);
     } else if (answer(f, waiting_.size() - 1, key, value) == Status::Need) {
       check_depth(f);
-      ask(CallKey(needed));
+      ask(needed);
       continue;
     } else if (explainer && explainer->asks(&f.dispatch)) {
       calls_to_explain_.push_back(key);
@@ -214,12 +219,12 @@ void Machine::call(const CallKey& first) {
     waiting_.pop_back();
   }
   if (!calls_to_explain_.empty()) explain_calls();
+  return asked.value;
 }
 
 void Machine::ask(const CallKey& key) {
-  needed = key;
   Memo::Entry& entry = memo.at(key);
-  if (entry.state == Memo::State::Open) needs_itself();
+  if (entry.state == Memo::State::Open) needs_itself(key);
   entry.state = Memo::State::Open;
   waiting_.push_back({&entry});
 }
@@ -227,7 +232,8 @@ void Machine::ask(const CallKey& key) {
 // The result of the call that waits at this place, by the function's rules: none where no rule matches. When it needs another call
 // first it goes on where it was.
 Status Machine::answer(const RuleFunction& f, size_t place, const CallKey& key, Value& value) {
-  Value arguments[kMostParameters];
+  Room<kMostParameters> room;
+  Value* arguments = room.items;
   const uint32_t count = arguments_of(key, arguments);
   if (count == 0 || key.arguments[0].tag != Tag::Node)
     throw RewriteError("function " + f.name->text + " takes " + std::to_string(f.parameters) + " arguments, the first of them a node");
@@ -261,33 +267,37 @@ Status Machine::answer(const RuleFunction& f, size_t place, const CallKey& key, 
 }
 
 // Whether the function of a source of the node is not known yet; the first is needed.
-bool Machine::needs_source(size_t place, CallKey key) {
+bool Machine::needs_source(size_t place, const CallKey& key) {
   const Node* n = key.arguments[0].n;
-  for (uint32_t& source = waiting_[place].source; source < n->nsrc; source++) {
-    key.arguments[0].n = n->src[source];
-    if (memo.find(key)) continue;
-    needed = key;
-    return true;
+  uint32_t& source = waiting_[place].source;
+  if (source == n->nsrc) return false;
+  needed = key;
+  for (; source < n->nsrc; source++) {
+    needed.arguments[0].n = n->src[source];
+    if (!memo.find(needed)) return true;
   }
   return false;
 }
 
 // What the rule's code would make of the results of the sources; false where it has to be run.
-bool Machine::joined(const Fold& fold, CallKey key, Value& value) {
+bool Machine::joined(const Fold& fold, const CallKey& key, Value& value) {
   Node* n = key.arguments[0].n;
+  CallKey of_source = key;
   auto mark = arena.mark();
   budget = kBudget;
   Value* results = arena.allocate(n->nsrc);
   bool done = true, same = true;
   for (uint32_t k = 0; k < n->nsrc && done; k++) {
-    key.arguments[0].n = n->src[k];
-    results[k] = *memo.find(key);
+    of_source.arguments[0].n = n->src[k];
+    results[k] = *memo.find(of_source);
     done = results[k].tag != Tag::None;
     same &= results[k].tag == Tag::Node && results[k].n == n->src[k];
   }
   if (done && fold.kind == Fold::Rebuild) {
     done = same && !simultaneous;
     value = Value::node(n);
+  } else if (done && fold.kind == Fold::Collect) {
+    done = collected(results, n->nsrc, value);
   } else if (done) {
     Value arguments[2] = {fold.first, Value::seq(results, n->nsrc)}, made;
     const uint32_t skip = fold.first.tag == Tag::None;
@@ -299,6 +309,33 @@ bool Machine::joined(const Fold& fold, CallKey key, Value& value) {
   }
   arena.reset(mark);
   return done;
+}
+
+// SINK of the sources of these nodes, each once: where that is one of the nodes, it need not be built. False where there are so many
+// that they should not be compared one by one.
+bool Machine::collected(const Value* nodes, uint32_t count, Value& value) {
+  constexpr size_t kFew = 16;
+  Room<kFew> found;
+  uint32_t size = 0;
+  for (uint32_t k = 0; k < count; k++) {
+    if (nodes[k].tag != Tag::Node) return false;
+    const Node* sink = nodes[k].n;
+    for (uint32_t j = 0; j < sink->nsrc; j++) {
+      auto is_it = [&](const Value& v) { return v.n == sink->src[j]; };
+      if (std::any_of(found.items, found.items + size, is_it)) continue;
+      if (size == kFew) return false;
+      found.items[size++] = Value::node(sink->src[j]);
+    }
+  }
+  for (uint32_t k = 0; k < count; k++) {
+    const Node* sink = nodes[k].n;
+    auto is_same = [](const Node* n, const Value& v) { return n == v.n; };
+    if (sink->op != known_ops.SINK || !std::equal(sink->src, sink->src + sink->nsrc, found.items, found.items + size, is_same)) continue;
+    value = nodes[k];
+    return true;
+  }
+  value = Value::node(build(known_ops.SINK, -1, nullptr, 0, found.items, size));
+  return true;
 }
 
 // Counting the nodes locks every part of the table: only where a bound without it is passed.

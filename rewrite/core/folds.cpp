@@ -60,11 +60,18 @@ Fold find_fold(const Program& program, uint32_t function, const Code& code) {
   for (int32_t k = 1; k < parameters; k++)
     if (!next.take({k})) return {};
   found.kind = Fold::Sources;
-  if (!next.take({I_APPEND, each, I_JUMP, loop}) || next.at() != end || !next.take({I_FINISH, any})) return found;
+  const bool collects = !rebuilds && first < 0 && next.take({I_BUILTIN, any, any, 1, each}) && program.builtins[size_t(next.back(3))] == srcs;
+  const int32_t appended = collects ? next.back(4) : each;
+  if (!next.take({I_APPEND, appended, I_JUMP, loop}) || next.at() != end || !next.take({I_FINISH, any})) return found;
   const int32_t all = next.back(1);
   if (rebuilds) {
     const bool plain = next.take({I_BUILD, any, -1, op, -1, 0, 0, 1, -(all + 1)}) && next.take({I_RETURN, next.back(8)}) && next.at_end();
     if (plain) found.kind = Fold::Rebuild;
+  } else if (collects) {
+    if (!next.take({I_BUILTIN, any, any, 1, all}) || program.builtins[size_t(next.back(3))] != find_builtin("distinct")) return found;
+    const int32_t items = next.back(4);
+    const bool plain = next.take({I_BUILD, any, int32_t(known_ops.SINK), -1, -1, -1, 0, 1, -(items + 1)}) && next.take({I_RETURN, next.back(8)});
+    if (plain && next.at_end()) found.kind = Fold::Collect;
   } else if (first < 0 ? next.take({I_BUILTIN, any, any, 1, all}) : next.take({I_BUILTIN, any, any, 2, first, all})) {
     const int32_t result = next.back(first < 0 ? 4 : 5);
     found.builtin = program.builtins[size_t(next.back(first < 0 ? 3 : 4))];

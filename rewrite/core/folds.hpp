@@ -9,7 +9,8 @@ struct Program;
 struct RuleFunction;
 
 struct Fold {
-  enum Kind : uint8_t { No, Sources, Builtin, Rebuild } kind = No;  // Sources: they are asked for first, then the code runs
+  // Sources: they are asked for first, then the code runs. Collect: SINK of the sources of all results, each once.
+  enum Kind : uint8_t { No, Sources, Builtin, Rebuild, Collect } kind = No;
   int builtin = 0;                                                  // that gets the results as one sequence, after `first` if that is a value
   Value first;
 };

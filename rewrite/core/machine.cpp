@@ -76,8 +76,8 @@ Status Machine::execute(const Code& code, Value& result) {
     size_t bottom, height, choices;
     ~Leave() {
       m.bottoms.resize(bottom);
-      m.building.resize(height);
-      m.choices.resize(choices);
+      if (m.building.size() != height) m.building.resize(height);
+      if (m.choices.size() != choices) m.choices.resize(choices);
     }
   } leave{*this, bottom, building.size(), first_choice};
   auto jump = [&](int32_t to) {
@@ -346,11 +346,11 @@ Status Machine::execute(const Code& code, Value& result) {
       }
       case I_BUILTIN: {
         int32_t n = pc[3];
-        Value arguments[16];
+        Room<16> arguments;
         REQUIRE(n <= 16);
-        for (int32_t k = 0; k < n; k++) arguments[k] = r[pc[4 + k]];
+        for (int32_t k = 0; k < n; k++) arguments.items[k] = r[pc[4 + k]];
         Value v;
-        REQUIRE(builtin(program.builtins[pc[2]], arguments, uint32_t(n), v) && (v.tag != Tag::Seq || v.q.depth <= kDeepest));
+        REQUIRE(builtin(program.builtins[pc[2]], arguments.items, uint32_t(n), v) && (v.tag != Tag::Seq || v.q.depth <= kDeepest));
         r[pc[1]] = v;
         pc += 4 + n;
         break;
@@ -372,11 +372,11 @@ Status Machine::execute(const Code& code, Value& result) {
         const Value* found = memo.find(key);
         if (!found) {
           for (uint32_t k = 0; k < key.count; k++) key.arguments[k] = persistent(key.arguments[k]);
-          if (!call_within(code, key)) {
+          found = call_within(code, key);
+          if (!found) {
             needed = key;
             return Status::Need;
           }
-          found = memo.find(key);
         }
         REQUIRE(found->tag != Tag::None);
         if constexpr (mode == Mode::Watched) watched.calls.push_back(key);
@@ -419,14 +419,14 @@ Status Machine::execute(const Code& code, Value& result) {
         } else if (explicit_result) {
           dtype = int(like);
         }
-        Value attrs[16];
+        Room<16> room;
+        Value* attrs = room.items;
         uint32_t nattrs = uint32_t(o.attributes.size());
         REQUIRE(nattrs <= 16);
         if (spread && spread->op == op && spread->attrs) {
           std::copy(spread->attrs->items, spread->attrs->items + nattrs, attrs);
         } else {
-          for (uint32_t k = 0; k < nattrs; k++)
-            if (o.attributes[k].has_default) attrs[k] = o.attributes[k].fallback;
+          for (uint32_t k = 0; k < nattrs; k++) attrs[k] = o.attributes[k].has_default ? o.attributes[k].fallback : Value::none();
         }
         const int32_t* p = pc + 6;
         int32_t given = *p++;
@@ -436,17 +436,17 @@ Status Machine::execute(const Code& code, Value& result) {
         }
         int32_t n = *p++;
         if (n <= 8) {
-          Value direct[8];
+          Room<8> direct;
           bool splice = false;
           for (int32_t k = 0; k < n; k++) {
             if (p[k] < 0) {
               splice = true;
               break;
             }
-            direct[k] = r[p[k]];
+            direct.items[k] = r[p[k]];
           }
           if (!splice) {
-            r[d] = Value::node(build(op, dtype, attrs, nattrs, direct, uint32_t(n)));
+            r[d] = Value::node(build(op, dtype, attrs, nattrs, direct.items, uint32_t(n)));
             pc = p + n;
             break;
           }

@@ -17,6 +17,15 @@ enum class Status : uint8_t { Failed, Done, Need };
 // How code is run: to its first result; watched, for someone who asks why; to all of its results.
 enum class Mode : uint8_t { Plain, Watched, All };
 
+// Room for values that are written before they are read.
+template <size_t size>
+struct Room {
+  union {
+    Value items[size];
+  };
+  Room() {}
+};
+
 constexpr size_t kLongestChain = 16;     // names in a message
 constexpr uint32_t kDeepestWithin = 24;  // calls that are made while code runs, on the stack of the processor
 
@@ -148,10 +157,10 @@ struct Machine {
   int match_all(const Dispatch& dispatch, Node* n, size_t most, int after);
   // The calls of an alternative that fired, as far as rewriting inside it is recorded.
   std::vector<CallKey> recorded_calls(const Alternative& a, Node* n);
-  void call(const CallKey& key);  // fills memo, never recursive
+  const Value& call(const CallKey& key);  // fills memo, never recursive
   Value result_of(const CallKey& key) {
-    if (!memo.find(key)) call(key);
-    return *memo.find(key);
+    const Value* known = memo.find(key);
+    return known ? *known : call(key);
   }
   CallKey key_of(uint32_t function, const Value* arguments, uint32_t count);
   // The arguments of a call, of which there is room for the most; 0 when they are not those that the function takes.
@@ -181,8 +190,8 @@ struct Machine {
 
  private:
   Node* built(Node* n);
-  // Makes a call while code runs that needs it. False where it must be left to the one who runs the code.
-  bool call_within(const Code& code, const CallKey& key);
+  // Makes a call while code runs that needs it. Null where it must be left to the one who runs the code.
+  const Value* call_within(const Code& code, const CallKey& key);
   // nested.cpp: a part of a template, rewritten on its own; none where that is not allowed or gives nothing.
   Value rewritten(const RuleFunction& f, const CallKey& key);
   Node* rewritten(const RuleFunction& f, Node* n);
@@ -201,10 +210,11 @@ struct Machine {
   void explain_calls();
   void ask(const CallKey& key);
   Status answer(const RuleFunction& f, size_t place, const CallKey& key, Value& value);
-  bool needs_source(size_t place, CallKey key);
-  bool joined(const Fold& fold, CallKey key, Value& value);
+  bool needs_source(size_t place, const CallKey& key);
+  bool joined(const Fold& fold, const CallKey& key, Value& value);
+  bool collected(const Value* nodes, uint32_t count, Value& value);
   void check_depth(const RuleFunction& f) const;
-  [[noreturn]] void needs_itself() const;
+  [[noreturn]] void needs_itself(const CallKey& key) const;
   Watched watched;
   struct Waiting {
     Memo::Entry* entry;

@@ -8,20 +8,15 @@
 
 namespace rulegrad {
 
-Value* Arena::allocate(uint64_t count) {
+Value* Arena::allocate_elsewhere(uint64_t count) {
   constexpr size_t kBlock = 4096;
-  while (block_ < blocks_.size() && used_ + count > blocks_[block_].second) {
-    block_++;
-    used_ = 0;
-  }
+  while (block_ < blocks_.size() && count > room_) begin(block_ + 1, 0);
   if (block_ == blocks_.size()) {
     size_t size = std::max<size_t>(kBlock, count);
     blocks_.emplace_back(std::make_unique<Value[]>(size), size);
-    used_ = 0;
+    begin(block_, 0);
   }
-  Value* at = blocks_[block_].first.get() + used_;
-  used_ += count;
-  return at;
+  return allocate(count);
 }
 
 bool CallKey::operator==(const CallKey& o) const {

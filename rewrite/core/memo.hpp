@@ -1,5 +1,6 @@
 // Results of calls of functions on nodes, in memory that one run after the other uses again.
 #pragma once
+#include <algorithm>
 #include <memory>
 
 #include "value.hpp"
@@ -9,22 +10,34 @@ namespace rulegrad {
 // Memory that lives until it is reset to a mark.
 class Arena {
  public:
-  Value* allocate(uint64_t count);
+  Value* allocate(uint64_t count) {
+    if (count > room_) return allocate_elsewhere(count);
+    Value* at = next_;
+    next_ += count;
+    room_ -= count;
+    return at;
+  }
   struct Mark {
     size_t block, used;
   };
-  Mark mark() const { return {block_, used_}; }
-  void reset(Mark m) {
-    block_ = m.block;
-    used_ = m.used;
-  }
-  void trim() {
+  Mark mark() const { return {block_, block_ < blocks_.size() ? blocks_[block_].second - room_ : 0}; }
+  void reset(Mark m) { begin(m.block, m.used); }
+  void trim() {  // what one large run needed is not kept
     if (blocks_.size() > 4) blocks_.resize(4);
-  }  // what one large run needed is not kept
+    begin(0, 0);
+  }
 
  private:
+  Value* allocate_elsewhere(uint64_t count);
+  void begin(size_t block, size_t used) {
+    block_ = block;
+    next_ = block < blocks_.size() ? blocks_[block].first.get() + used : nullptr;
+    room_ = block < blocks_.size() ? blocks_[block].second - used : 0;
+  }
+
   std::vector<std::pair<std::unique_ptr<Value[]>, size_t>> blocks_;
-  size_t block_ = 0, used_ = 0;
+  size_t block_ = 0, room_ = 0;  // the block that is filled, and how much is left of it
+  Value* next_ = nullptr;
 };
 
 // A call, small because most have one or two arguments: from the third on, those of a function that takes more than three are one
@@ -35,6 +48,12 @@ struct CallKey {
   uint32_t count;
   Value arguments[kMost];
   bool operator==(const CallKey& o) const;
+  CallKey& operator=(const CallKey& o) {
+    function = o.function;
+    count = o.count;
+    std::copy(o.arguments, o.arguments + o.count, arguments);
+    return *this;
+  }
 };
 struct CallHash {
   size_t operator()(const CallKey& k) const;

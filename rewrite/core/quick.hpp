@@ -1,4 +1,5 @@
-// Arithmetic of the machine's common cases, in the machine's own code: integers of 64 bits, with no overflow in 128, and floats.
+// Arithmetic of the machine's common cases, in the machine's own code: integers of 64 bits, with no overflow in 128, floats,
+// and whether names and the like are the same.
 #pragma once
 #include <limits>
 
@@ -60,7 +61,15 @@ inline bool quick_binary(int op, const Value& a, const Value& b, Value& result) 
   }
   if (a.tag == Tag::Float && b.tag == Tag::Float) return quick_floats(op, a.f, b.f, result);
   if (a.tag == Tag::Float && b.tag == Tag::Int) return quick_floats(op, a.f, double(b.i), result);
-  return a.tag == Tag::Int && b.tag == Tag::Float && quick_floats(op, double(a.i), b.f, result);
+  if (a.tag == Tag::Int && b.tag == Tag::Float) return quick_floats(op, double(a.i), b.f, result);
+  if (a.tag != b.tag || (op != B_CMPEQ && op != B_CMPNE)) return false;
+  switch (a.tag) {
+    case Tag::Bool: return put(result, (a.b == b.b) == (op == B_CMPEQ));
+    case Tag::Str: return put(result, (a.s == b.s) == (op == B_CMPEQ));
+    case Tag::Dtype:
+    case Tag::Op: return put(result, (a.u == b.u) == (op == B_CMPEQ));
+    default: return false;
+  }
 }
 
 }  // namespace rulegrad

@@ -34,7 +34,7 @@ const Str* intern(std::string_view text) {
   return slot.get();
 }
 
-bool identical(const Value& a, const Value& b) {
+bool identical_values(const Value& a, const Value& b) {
   if (a.tag != b.tag) return false;
   switch (a.tag) {
     case Tag::None: return true;
@@ -56,7 +56,7 @@ bool identical(const Value& a, const Value& b) {
 
 static bool numeric(const Value& v) { return v.tag == Tag::Bool || v.tag == Tag::Int || v.tag == Tag::Float; }
 
-bool equal(const Value& a, const Value& b) {
+bool equal_values(const Value& a, const Value& b) {
   if (a.tag == Tag::Seq && b.tag == Tag::Seq) {
     if (a.q.size != b.q.size) return false;
     for (uint32_t k = 0; k < a.q.size; k++)

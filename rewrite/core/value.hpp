@@ -69,10 +69,12 @@ struct Value {
   }
 };
 
+bool identical_values(const Value& a, const Value& b);
+bool equal_values(const Value& a, const Value& b);
 // Identity: same kind, same value; floats by their bits, so nan equals nan and 0.0 differs from -0.0.
-bool identical(const Value& a, const Value& b);
+inline bool identical(const Value& a, const Value& b) { return a.tag == b.tag && (a.tag == Tag::Node ? a.n == b.n : identical_values(a, b)); }
 // Numeric equality between bool, int and float; identity otherwise.
-bool equal(const Value& a, const Value& b);
+inline bool equal(const Value& a, const Value& b) { return a.tag == Tag::Node ? b.tag == Tag::Node && a.n == b.n : equal_values(a, b); }
 uint64_t hash_value(const Value& v);
 std::string show(const Value& v);
 std::string show_int(Int v);
