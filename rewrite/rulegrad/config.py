@@ -228,6 +228,11 @@ SETTINGS: Final[dict[str, Setting]] = {
             _level(1), lambda: 1, "1: an index in a tensor that is out of range is an error when a result is read",
         ),
         Setting(
+            "detect_nan", "RULEGRAD_DETECT_NAN", "0, 1 or 2",
+            _level(2), int, "1: an op that makes a nan in what is computed is an error, which names it and your line; "
+            "2: one that makes an infinite value too",
+        ),
+        Setting(
             "search", "SEARCH", "a time such as 10s, 500ms or 2min; 0 for none",
             parse_seconds, float, "how long schedules of a new kernel are tried on the device, in seconds; 0: never",
         ),
@@ -265,6 +270,7 @@ class Config:
     rules_strict: int
     rules_limit: tuple[str, int] | None
     check_indices: int
+    detect_nan: int
     search: float
     tuned: Path | None
     general_plans: int

@@ -12,6 +12,14 @@ class RulegradError(Exception):
     True
     """
 
+    #: The layer of a network that it was raised in, and the user's line: "blocks.3.attn.proj (Linear) of GPT, at
+    #: model.py:31"; "" outside of modules.
+    layer = ""
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text}\n    in the layer {self.layer}" if self.layer else text
+
     @property
     def problem(self) -> str:
         """The first part of the message, without the hints on how to look further.
@@ -22,7 +30,7 @@ class RulegradError(Exception):
         ...     print(error.problem)
         reshape: a tensor of shape (2,) has 2 elements and does not fit (3,)
         """
-        return str(self).partition("\n    look further: ")[0]
+        return super().__str__().partition("\n    look further: ")[0]
 
 
 class RuleError(RulegradError):
@@ -141,6 +149,19 @@ class AliasError(RulegradError, RuntimeError, ValueError):
     Traceback (most recent call last):
         ...
     rulegrad.errors.AliasError: +=: this tensor cannot be changed in place, for several of its elements are...
+    """
+
+
+class NanError(RulegradError, FloatingPointError):
+    """An op has made a nan, or an infinite value, while the setting `detect_nan` is on.
+
+    The message names the op, the user's line, and the values that it was computed from.
+
+    >>> with rg.config(detect_nan=1):
+    ...     (Tensor([1.0, -1.0]).log() * 2).tolist()
+    Traceback (most recent call last):
+        ...
+    rulegrad.errors.NanError: detect_nan: LOG (float32 2) made the first nan at ...; it is computed from ...
     """
 
 

@@ -18,10 +18,13 @@ from rulegrad.capture.sources import Kind, Output, Recipe, Source, kind_of
 from rulegrad.compile import kernels
 from rulegrad.compile.plans import Plan
 from rulegrad.compile.realize import is_free
+from rulegrad.config import config
 from rulegrad.errors import CaptureError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
+from rulegrad.runtime import source_lines
 from rulegrad.runtime.buffer import Buffer
+from rulegrad.tensor import nan_checks
 from rulegrad.tensor.aliasing import View, renew, settled
 from rulegrad.tensor.core import TensorCore, _leaf_of_buffer, pending_leaves
 from rulegrad.tensor.history import GradientPoint, Pullback
@@ -224,7 +227,8 @@ class Captured:
         buffers = [_bound(source, tensors, called) for source in part.sources]
         if self._tracked:
             pullbacks.update(self._pullbacks(part, tensors, buffers))
-        launch = self._launch_in_place if part.own else self._launch
+        # Where results are looked at, what they are computed from may be needed once more.
+        launch = self._launch_in_place if part.own and not config.detect_nan else self._launch
         found = launch(part, tensors, buffers)
         for place in part.shared:
             found[place] = _root(found[place]).alias()
@@ -233,6 +237,9 @@ class Captured:
 
     def _launch(self, part: Part, tensors: list[Any], buffers: list[Buffer]) -> list[Buffer]:
         found = part.plan.launch(buffers, part.graphs)
+        if config.detect_nan:
+            names = {node: buffer.uop for node, buffer in zip(part.inputs, buffers, strict=True)}
+            nan_checks.check([source_lines.with_others(graph, names) for graph in part.graphs], found)
         self._teach(part, (), ())
         return found
 

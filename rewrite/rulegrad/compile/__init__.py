@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rulegrad import engine
+from rulegrad.config import config
 from rulegrad.engine import watching
 from rulegrad.ir import UOp
 
@@ -59,7 +60,14 @@ def backward(root: UOp, root_gradient: UOp, targets: Sequence[UOp]) -> list[UOp 
     by y. The rules are in rules/tensor/gradient.rules. Raises RewriteError at an op that has no gradient.
     """
     with watching.part("gradients"):
-        return engine.reverse("gradients", root, root_gradient, targets)
+        if not config.detect_nan:
+            return engine.reverse("gradients", root, root_gradient, targets)
+        from rulegrad.runtime import source_lines  # late: few programs have a use for it
+
+        firings: list[engine.GradientFiring] = []
+        found = engine.reverse("gradients", root, root_gradient, targets, firings)
+        source_lines.note_gradients(firings, root)
+        return found
 
 
 def batched(root: UOp) -> UOp:

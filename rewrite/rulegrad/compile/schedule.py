@@ -175,12 +175,4 @@ def numbered_lines(graphs: Sequence[UOp]) -> Lines:
 
 def find_lines(graphs: Sequence[UOp]) -> Lines:
     """The user's lines of a graph's nodes, where somebody reads them."""
-    if not source_lines.reading():
-        return {}
-    nodes = UOp("SINK", tuple(graphs)).toposort()
-    found = {node: stack for node in nodes if (stack := source_lines.stack_of(node))}
-    inherited: Lines = {}
-    for node in reversed(nodes):  # what an operation is made of has the line of the first one that uses it
-        if stack := found.get(node, inherited.get(node, ())):
-            inherited.update((source, stack) for source in node.src if source not in found)
-    return {**inherited, **found}
+    return source_lines.inherited(graphs) if source_lines.reading() else {}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast, overload
 
 from rulegrad import _core
 from rulegrad.config import config
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from rulegrad.lang import syntax
 
 UOp = _core.UOp
+#: A gradient rule that fired: its name and place, the node, the gradient that arrives, the gradients of its sources.
+GradientFiring: TypeAlias = tuple[str, str, UOp, UOp, list[UOp]]
 
 
 class TargetFacts(NamedTuple):
@@ -281,17 +283,22 @@ def _rewritten(
     return result, info
 
 
-def reverse(name: str, root: UOp, root_gradient: UOp, targets: Sequence[UOp]) -> list[UOp | None]:
-    """A reverse pass: the gradients of root with respect to targets; None where root does not depend on one."""
+def reverse(
+    name: str, root: UOp, root_gradient: UOp, targets: Sequence[UOp], firings: list[GradientFiring] | None = None
+) -> list[UOp | None]:
+    """A reverse pass: the gradients of root with respect to targets; None where root does not depend on one.
+
+    firings: a list that gets the rules that fired.
+    """
     start = time.perf_counter()
-    firings: list[tuple[str, str, UOp, UOp, list[UOp]]] | None = [] if watching.watchers else None
+    firings = [] if firings is None and watching.watchers else firings
     try:
         found = program(None).reverse(name, root, root_gradient, list(targets), firings)
     except RulegradError as error:
         _tell_gradients(name, root, root, firings, start, error.problem)
         raise
     _statistics.add_pass(name, time.perf_counter() - start)
-    if firings is not None:
+    if watching.watchers:
         result = UOp("SINK", tuple(gradient for gradient in found if gradient is not None))
         _tell_gradients(name, root, result, firings, start)
     return found
@@ -301,7 +308,7 @@ def _tell_gradients(
     name: str,
     root: UOp,
     result: UOp,
-    firings: list[tuple[str, str, UOp, UOp, list[UOp]]] | None,
+    firings: list[GradientFiring] | None,
     start: float,
     error: str = "",
 ) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import RulegradError
+from rulegrad.nn import _layers as layers
 from rulegrad.nn import _walking as walking
 from rulegrad.nn import state
 from rulegrad.nn.parameter import Parameter, mark
@@ -58,10 +59,14 @@ class Module(walking.Walked):
         raise RulegradError(f"{type(self).__name__} has no forward; define `def forward(self, x)` in the class")
 
     def _call(self, *arguments: Any, **more: Any) -> Any:
-        result = self.forward(*arguments, **more)
-        for hook in self._hooks:
-            changed = hook(self, arguments, result)
-            result = result if changed is None else changed
+        try:
+            result = self.forward(*arguments, **more)
+            for hook in self._hooks:
+                changed = hook(self, arguments, result)
+                result = result if changed is None else changed
+        except RulegradError as error:
+            layers.note(error, self)
+            raise
         return result
 
     # Not a method, so that a subclass can say what its calls give.

@@ -31,8 +31,8 @@ def follow_settings() -> None:
 
 
 def _take_settings(names: Collection[str]) -> None:
-    if "debug" in names:
-        eager.is_off = config.debug >= 2
+    if not {"debug", "detect_nan"}.isdisjoint(names):
+        eager.is_off = config.debug >= 2 or config.detect_nan > 0
 
 
 on_change(_take_settings)

@@ -7,24 +7,25 @@ neither their identity nor what is compiled.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from rulegrad.config import config
+from rulegrad.ir import UOp
+from rulegrad.ir.substitution import substituted
 from rulegrad.runtime import profile
 from rulegrad.support.places import Stack, shown, user_place, user_stack
-
-if TYPE_CHECKING:
-    from rulegrad.ir import UOp
 
 _MOST: Final = 100_000
 
 _stacks: dict[int, Stack] = {}
+_gradient_rules: dict[int, str] = {}  # the rule that made a node of the backward pass
 _traces = 0  # of captured functions, in all threads: their lines may be read later
 
 
 def recording() -> bool:
-    """Whether lines are kept: a profile is active, the setting debug is at 2 or more, or a function is captured."""
-    return _traces > 0 or reading()
+    """Whether lines are kept: somebody reads them, a function is captured, or the setting detect_nan is on."""
+    return _traces > 0 or config.detect_nan > 0 or reading()
 
 
 def reading() -> bool:
@@ -48,6 +49,64 @@ def note(uop: UOp) -> None:
     stack = user_stack()
     if stack:
         _stacks[key] = stack
+
+
+def note_gradients(firings: Sequence[tuple[str, str, UOp, UOp, Sequence[UOp]]], root: UOp) -> None:
+    """Remember of the nodes that gradient rules made the line of the node that each is the gradient of, and the rule.
+
+    firings: rule, place, node, the gradient that arrives, gradients of the node's sources.
+    """
+    lines = inherited([root])
+    for rule, _, node, arrived, given in firings:
+        stack = lines.get(node, ())
+        waiting = [gradient for gradient in given if gradient != arrived]
+        while waiting:
+            made = waiting.pop()
+            if made.key in _gradient_rules or made in lines or made == arrived:
+                continue
+            _gradient_rules[made.key] = rule
+            if stack:
+                _stacks.setdefault(made.key, stack)
+            waiting.extend(made.src)
+
+
+def carry(old: UOp, new: UOp) -> None:
+    """Remember for a graph, in which buffers are in the places of some nodes, the lines of the graph before."""
+    seen: set[UOp] = set()
+    waiting = [(old, new)]
+    while waiting:
+        before, after = waiting.pop()
+        if before == after or after in seen or before.op != after.op or len(before.src) != len(after.src):
+            continue
+        seen.add(after)
+        if before.key in _stacks:
+            _stacks.setdefault(after.key, _stacks[before.key])
+        if before.key in _gradient_rules:
+            _gradient_rules.setdefault(after.key, _gradient_rules[before.key])
+        waiting.extend(zip(before.src, after.src, strict=True))
+
+
+def with_others(graph: UOp, nodes: Mapping[UOp, UOp]) -> UOp:
+    """The graph with other nodes in the places of some, and with its lines."""
+    new = substituted(graph, nodes)
+    carry(graph, new)
+    return new
+
+
+def gradient_rule_of(uop: UOp) -> str:
+    """The rule by which the backward pass made `uop`; "" where it did not, or nobody recorded it."""
+    return _gradient_rules.get(uop.key, "")
+
+
+def inherited(graphs: Sequence[UOp]) -> dict[UOp, Stack]:
+    """The user's frames of the nodes of graphs: what an operation is made of has those of the first that uses it."""
+    nodes = UOp("SINK", tuple(graphs)).toposort()
+    found = {node: stack for node in nodes if (stack := stack_of(node))}
+    below: dict[UOp, Stack] = {}
+    for node in reversed(nodes):
+        if stack := found.get(node, below.get(node, ())):
+            below.update((source, stack) for source in node.src if source not in found)
+    return {**below, **found}
 
 
 def line_of(uop: UOp) -> str:

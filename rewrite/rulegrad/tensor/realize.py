@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from rulegrad.config import config
 from rulegrad.errors import RulegradError
 from rulegrad.runtime import source_lines
 from rulegrad.runtime.buffer import Buffer
@@ -53,8 +54,17 @@ def _realize_group(tensors: list[TensorCore], device: str, used_up: Sequence[Ten
     graphs = found.graphs
     from rulegrad.compile.realize import realize  # late: a program that computes nothing needs no compiler
 
+    if source_lines.recording():
+        for tensor, graph in zip(filled, graphs):
+            source_lines.carry(tensor._uop, graph)
+    # Where results are looked at, what they are computed from may be needed once more.
+    holders = None if config.detect_nan else _Histories(found.tensors)
     try:
-        results = realize(graphs, _Histories(found.tensors), device) if graphs else []
+        results = realize(graphs, holders, device) if graphs else []
+        if config.detect_nan:
+            from rulegrad.tensor import nan_checks  # late: few programs have a use for it
+
+            nan_checks.check(graphs, results)
     except RulegradError:
         if any(node.op == "BATCHED" for graph in graphs for node in graph.toposort()):
             raise RulegradError(
