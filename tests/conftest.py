@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -78,6 +79,12 @@ def pytest_runtest_call() -> Iterator[None]:
         if "opencl" in str(error) and problem and not os.environ.get("OPENCL_REQUIRED"):
             pytest.skip(problem)
         raise
+
+
+def pytest_collection_finish() -> None:
+    """The tests themselves stay: the garbage collector does not look at them, thousands of times, for what may go."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_report_header() -> str:

@@ -61,12 +61,18 @@ def hopper(simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> 
     return device
 
 
-@pytest.fixture
-def without_boxes(tmp_path: Path) -> Iterator[None]:
-    """Threads of a Hopper GPU copy what a matrix product needs, not TMA."""
-    file = tmp_path / "without_boxes.rules"
+@pytest.fixture(scope="session")
+def no_boxes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A rule file by which a Hopper GPU has no TMA: one for all tests, so that rules are compiled with it once."""
+    file = tmp_path_factory.mktemp("rules") / "no_boxes.rules"
     file.write_text("target cuda_sm90a:\n    limit box_lines 0\n")
-    with rulegrad.load_rules(file):
+    return file
+
+
+@pytest.fixture
+def without_boxes(no_boxes: Path) -> Iterator[None]:
+    """Threads of a Hopper GPU copy what a matrix product needs, not TMA."""
+    with rulegrad.load_rules(no_boxes):
         yield
 
 
