@@ -53,26 +53,40 @@ def tests_of() -> Callable[[str], Any]:
 
 
 @pytest.fixture
-def hopper(simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> Any:
+def hopper(simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The simulator of NVIDIA's GPUs, of compute capability 9.0."""
     device = devices.get(simulator("cuda_shim"))
     monkeypatch.setattr(device, "target", "cuda_sm90a")
     forget_kernels()
-    return device
+    yield device
+    forget_kernels()
 
 
 @pytest.fixture(scope="session")
-def no_boxes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A rule file by which a Hopper GPU has no TMA: one for all tests, so that rules are compiled with it once."""
-    file = tmp_path_factory.mktemp("rules") / "no_boxes.rules"
-    file.write_text("target cuda_sm90a:\n    limit box_lines 0\n")
-    return file
+def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Writes a rule file, one for all tests that have the same text: so rules are compiled with it once."""
+    folder, paths = tmp_path_factory.mktemp("rules"), dict[str, Path]()
+
+    def write(text: str) -> Path:
+        if text not in paths:
+            paths[text] = folder / f"{len(paths)}.rules"
+            paths[text].write_text(text, encoding="utf-8")
+        return paths[text]
+
+    return write
 
 
 @pytest.fixture
-def without_boxes(no_boxes: Path) -> Iterator[None]:
+def without_boxes(written: Callable[[str], Path]) -> Iterator[None]:
     """Threads of a Hopper GPU copy what a matrix product needs, not TMA."""
-    with rulegrad.load_rules(no_boxes):
+    with rulegrad.load_rules(written("target cuda_sm90a:\n    limit box_lines 0\n")):
+        yield
+
+
+@pytest.fixture
+def with_tf32(written: Callable[[str], Path]) -> Iterator[None]:
+    """Products of float32 may be rounded to tf32, on the target cuda."""
+    with rulegrad.load_rules(written("target cuda:\n    flag tf32\n")):
         yield
 
 

@@ -17,6 +17,7 @@ from rulegrad import Tensor, engine
 from rulegrad.compile import compile_graph
 from rulegrad.compile.kernels import forget_kernels
 from rulegrad.errors import DeviceError
+from rulegrad.ir.dtype import DType
 from rulegrad.nn import functional
 from rulegrad.runtime import devices
 from rulegrad.runtime.backends import backend
@@ -44,7 +45,9 @@ def device_with_amx(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     else:
         pytest.skip("this processor has no AMX")
     monkeypatch.setitem(devices._open, "c", device)
+    forget_kernels()  # those of the target c
     yield device
+    forget_kernels()
 
 
 def operands(m: int, k: int, n: int, low: int, high: int) -> tuple[Any, Any]:
@@ -57,7 +60,7 @@ def source_of(x: Tensor) -> str:
 
 
 def halves(*arrays: Any) -> list[Tensor]:
-    return [Tensor(v.astype(np.float32), device="c").cast("bfloat16").realize() for v in arrays]
+    return [Tensor(v.astype(DType("bfloat16").numpy), device="c").realize() for v in arrays]
 
 
 def tile_columns(columns: int) -> int:

@@ -85,14 +85,6 @@ def factors(dtype: str, transposed: str, depth: int = 64) -> Tensor:
     return a.cast("int32") @ b.cast("int32") if dtype == "int8" else a @ b
 
 
-@pytest.fixture
-def with_tf32(tmp_path: Path) -> Any:
-    file = tmp_path / "tf32.rules"
-    file.write_text("target cuda:\n    flag tf32\n")
-    with rg.load_rules(file):
-        yield
-
-
 @pytest.mark.parametrize("transposed", LAID)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_no_access_waits_for_a_bank(

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import rulegrad as rg
 from rulegrad import Tensor
 from rulegrad.compile import compile_graph
 from rulegrad.compile.kernels import forget_kernels
 from rulegrad.config import config
 from rulegrad.interpreter.numerics import tf32
+from rulegrad.ir.dtype import DType
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.kernel import Kernel
@@ -53,7 +52,7 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 def pair(shapes: tuple[tuple[int, ...], ...], dtype: str, device: str) -> list[Tensor]:
     generator = np.random.default_rng(7)
     arrays = [generator.integers(-3, 4, shape).astype(np.int8) for shape in shapes]
-    return [Tensor(array, device=device).cast(dtype).realize() for array in arrays]
+    return [Tensor(array.astype(DType(dtype).numpy), device=device).realize() for array in arrays]
 
 
 @pytest.mark.parametrize(("name", "dtype", "shapes"), CASES)
@@ -64,7 +63,7 @@ def test_products(
     if dtype in EIGHT_BITS or shapes in HOPPER:
         monkeypatch.setattr(device, "target", "cuda_sm90a" if shapes in HOPPER else "cuda_sm89")
     forget_kernels()  # those of another target
-    wanted = product(*pair(SHAPES[shapes][name], dtype, "numpy")).cast("float32").numpy()
+    wanted = product(*pair(SHAPES[shapes][name], dtype, "numpy")).numpy()
     for order in (0, 9):
         monkeypatch.setattr(device, "order", order)
         result = product(*pair(SHAPES[shapes][name], dtype, name))
@@ -73,16 +72,8 @@ def test_products(
             assert re.search(CALLS[name], kernel.source)
             assert ("wgmma_" in kernel.source) == (shapes in HOPPER)
             assert ("barrier" in kernel.source or "__sync" in kernel.source) == (shapes != "one warp")
-        np.testing.assert_array_equal(result.cast("float32").numpy(), wanted)
-
-
-@pytest.fixture
-def with_tf32(tmp_path: Path) -> Iterator[None]:
-    """Products of float32 may be rounded to tf32, on the target cuda."""
-    file = tmp_path / "tf32.rules"
-    file.write_text("target cuda:\n    flag tf32\n")
-    with rg.load_rules(file):
-        yield
+        np.testing.assert_array_equal(result.numpy(), wanted)
+    forget_kernels()
 
 
 @pytest.mark.parametrize("shapes", ["shared", "padded", "one warp"])
@@ -200,7 +191,7 @@ LEFT_OUT = {
 def test_what_instructions_under_way_need(what: str, hopper: Any, without_boxes: None) -> None:
     shapes = ((128, 512), (512, 128))
     tensors = pair(shapes, "float16", "cuda_shim")
-    wanted = product(*pair(shapes, "float32", "numpy")).cast("float16").numpy()
+    wanted = product(*pair(shapes, "float32", "numpy")).numpy().astype(np.float16)
     (kernel,) = compile_graph([product(*tensors).uop], hopper.target)
     source = LEFT_OUT[what](kernel.source)
     assert (source == kernel.source) == (what == "nothing")
@@ -234,13 +225,13 @@ def test_operands_of_wgmma_lie_as_in_memory(
         a, b = pair(shapes, dtype, name)
         return (a.T if letters[0] == "r" else a) @ (b.T if letters[1] == "d" else b)
 
-    wanted = build("float32", "numpy").cast("bfloat16").cast("float32").numpy()
+    wanted = build("float32", "numpy").numpy().astype(DType("bfloat16").numpy)
     for order in (0, 9):
         monkeypatch.setattr(hopper, "order", order)
         result = build("bfloat16", "cuda_shim")
         (kernel,) = compile_graph([result.uop], hopper.target)
         assert f"wgmma_m64n128k64_bfloat16_{letters}(" in kernel.source and "copy_16_bytes(" in kernel.source
-        np.testing.assert_array_equal(result.cast("float32").numpy(), wanted)
+        np.testing.assert_array_equal(result.numpy(), wanted)
 
 
 @pytest.mark.parametrize(
