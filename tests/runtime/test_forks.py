@@ -75,6 +75,26 @@ for thread in threads:
 assert codes == [0] * 4, codes
 """
 
+IMPORTING = """
+import faulthandler, os, sys, threading, time
+import rulegrad
+from rulegrad import Tensor
+
+rulegrad.__path__.append(sys.argv[1])
+thread = threading.Thread(target=lambda: __import__("rulegrad.slow_to_import"))
+thread.start()
+while "rulegrad.slow_to_import" not in sys.modules:
+    time.sleep(0.01)
+child = os.fork()
+if child == 0:
+    faulthandler.dump_traceback_later(20, exit=True)
+    from rulegrad.slow_to_import import whole
+    os._exit(0 if whole else 2)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+thread.join()
+assert code == 0, code
+"""
+
 DAEMON = """
 import threading, time
 from rulegrad import Tensor
@@ -113,6 +133,14 @@ def test_a_fork_while_other_threads_compile(device: str) -> None:
     done = run(COMPILING, device)
     if "there is no device" in done.stderr:
         pytest.skip(f"the device {device} is not there")
+    assert done.returncode == 0, done.stderr
+
+
+@has_fork
+def test_a_fork_waits_for_an_import_of_ours(tmp_path: Path) -> None:
+    """However long it takes, as on a machine with much to do: the child could not import the module."""
+    (tmp_path / "slow_to_import.py").write_text("import time\ntime.sleep(3)\nwhole = True\n", encoding="utf-8")
+    done = run(IMPORTING, str(tmp_path))
     assert done.returncode == 0, done.stderr
 
 

@@ -24,7 +24,8 @@ _HAS_FORK = hasattr(os, "register_at_fork")  # not on Windows
 _locks: weakref.WeakSet[Lock] = weakref.WeakSet()
 _held_over_a_fork: weakref.WeakSet[Lock] = weakref.WeakSet()
 _held: list[Lock] = []  # while a fork is made
-_MOST_SECONDS_OF_IMPORT = 2.0
+#: How long a fork waits for other threads' imports: those of rulegrad end, those of a program need not.
+_MOST_SECONDS_OF_OURS, _MOST_SECONDS_OF_IMPORT = 60.0, 2.0
 
 
 def lock(waits: bool = False) -> Lock:
@@ -44,19 +45,22 @@ def lock(waits: bool = False) -> Lock:
 
 def _before() -> None:
     # The locks of imports are Python's own and stay taken in the child, so other threads' imports end first.
-    deadline = time.monotonic() + _MOST_SECONDS_OF_IMPORT
-    while _others_import() and time.monotonic() < deadline:
+    start = time.monotonic()
+    while names := _imported_by_others():
+        ours = any(name.startswith("rulegrad") for name in names)
+        if time.monotonic() - start > (_MOST_SECONDS_OF_OURS if ours else _MOST_SECONDS_OF_IMPORT):
+            break
         time.sleep(0.001)
     _held.extend(_held_over_a_fork)
     for one in _held:
         one.acquire()
 
 
-def _others_import() -> bool:
-    """Whether another thread imports a module."""
+def _imported_by_others() -> list[str]:
+    """The modules that other threads import."""
     locks: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {})
-    owners = {getattr(reference(), "owner", None) for reference in list(locks.values())}
-    return bool(owners - {None, threading.get_ident()})
+    owners = {name: getattr(reference(), "owner", None) for name, reference in list(locks.items())}
+    return [name for name, owner in owners.items() if owner not in (None, threading.get_ident())]
 
 
 def _after_in_parent() -> None:
