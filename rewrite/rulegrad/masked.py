@@ -3,7 +3,7 @@
 mask: bools that broadcast to the input: the elements where it is True count; without one, all do. dim: an axis,
 several, or (by default) all. dtype: that of the result; by default that of the input, of places too. Where nothing
 counts, the result is that of nothing: 0 of `sum`, 1 of `prod`, -inf of `amax`, nan of `mean`. All raise ShapeError for
-a mask that does not broadcast and for axes that do not exist, DtypeError for what is no tensor.
+a mask that does not broadcast and for axes that do not exist, DtypeError for values that are not tensors.
 """
 
 from __future__ import annotations

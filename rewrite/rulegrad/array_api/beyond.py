@@ -72,4 +72,6 @@ def _pairs(given: Any, ndim: int, operation: str) -> list[tuple[Any, Any]]:
     try:
         return [(before, after) for before, after in np.broadcast_to(np.asarray(given), (ndim, 2)).tolist()]
     except ValueError:
-        raise ShapeError(f"{operation}: {given!r} is no number, no pair, and no list of {ndim} pairs") from None
+        raise ShapeError(
+            f"{operation}: {given!r} is not a number, not a pair, and not a list of {ndim} pairs"
+        ) from None

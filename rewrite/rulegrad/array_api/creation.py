@@ -263,7 +263,7 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
     """The coordinates of a grid with the given numbers (vectors) along its axes: one array for each vector.
 
     indexing: "ij" for axes in the order of the vectors, "xy" for the first two exchanged. Raises ShapeError for
-    arrays that are no vectors, DtypeError for different dtypes, ValueError for another `indexing`.
+    arrays that are not vectors, DtypeError for different dtypes, ValueError for another `indexing`.
 
     >>> from rulegrad import array_api as xp
     >>> [grid.tolist() for grid in xp.meshgrid(xp.asarray([1, 2]), xp.asarray([3, 4]), indexing="ij")]

@@ -41,5 +41,5 @@ BY_NAME: Final[dict[str, DType]] = {
 def in_kind(dtype: DType, kind: str) -> builtins.bool:
     """Whether `dtype` is of the standard's kind of that name. Raises DtypeError for no such kind."""
     if kind not in KINDS:
-        raise DtypeError(f"{kind!r} is no kind of dtype; use one of {', '.join(map(repr, KINDS))}, or a dtype")
+        raise DtypeError(f"{kind!r} is not a kind of dtype; use one of {', '.join(map(repr, KINDS))}, or a dtype")
     return dtype.kind in KINDS[kind]

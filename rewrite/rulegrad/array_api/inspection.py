@@ -64,7 +64,7 @@ class Info:
             return known
         kinds = kind if isinstance(kind, tuple) else (kind,)
         if not all(isinstance(one, str) for one in kinds):
-            raise DtypeError(f"dtypes: {kind!r} is no kind of dtype; give a string such as 'integral', or a tuple")
+            raise DtypeError(f"dtypes: {kind!r} is not a kind of dtype; give a string such as 'integral', or a tuple")
         return {name: dtype for name, dtype in known.items() if any(in_kind(dtype, one) for one in kinds)}
 
     def devices(self) -> tuple[str, ...]:

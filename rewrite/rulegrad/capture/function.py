@@ -310,9 +310,9 @@ def jit(function: Any = None, *, dynamic: Any = False) -> Any:
     >>> last(Tensor.arange(10), 2).item(), last(Tensor.arange(100), 3).item(), len(last.reasons())
     (17, 294, 1)
 
-    Raises CaptureError for what is no function, for one whose body does not run when it is called (a generator or a
-    coroutine), and for a wrong declaration. A call whose sizes are outside of their bounds raises it, and a first call
-    that is not one computation at all of them.
+    Raises CaptureError for a value that is not a function, for one whose body does not run when it is called (a
+    generator or a coroutine), and for a wrong declaration. A call whose sizes are outside of their bounds raises it,
+    and a first call that is not one computation at all of them.
     """
     if function is None:
         return functools.partial(jit, dynamic=dynamic)
@@ -325,7 +325,7 @@ def jit(function: Any = None, *, dynamic: Any = False) -> Any:
 
 
 def _refuse_others(function: object) -> None:
-    """Raises CaptureError for what is no function, and for one that runs nothing yet when it is called."""
+    """Raises CaptureError for a value that is not a function, and for one that runs nothing yet when it is called."""
     if not callable(function):
         raise CaptureError(f"jit: {reprlib.repr(function)} is not a function; give a function or a module")
     is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)

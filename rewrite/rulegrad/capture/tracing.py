@@ -209,7 +209,7 @@ class Trace:
         self.known[id(tensor)] = tensor
 
     def _meet(self, tensor: TensorCore) -> None:
-        """The first read of a tensor that is no argument."""
+        """The first read of a tensor that is not an argument."""
         link = tensor._view
         if link is not None and link.is_alone():
             release(tensor)

@@ -72,7 +72,7 @@ class Parameters:
     """What is declared of the parameters of a function; all of it varies where nothing is."""
 
     def __init__(self, function: Callable[..., Any], dynamic: Mapping[str, Declared] | bool) -> None:
-        """Raises CaptureError for what is no declaration, and for parameters that the function does not have."""
+        """Raises CaptureError for something other than declarations, and for parameters that the function lacks."""
         self.declares = isinstance(dynamic, Mapping)
         self._names: list[str] = []
         self._declared: dict[str, Declared] = {}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rulegrad.interpreter.fragments import turned_over
+from rulegrad.interpreter.fragments import xor_swizzled
 
 _BYTES_OF_A_PLACE = 16
 _PLACES = 3  # as powers of 2: eight places on a line, exchanged by eight lines
@@ -37,4 +37,4 @@ def places(first: int, count: int, itemsize: int) -> np.ndarray[Any, np.dtype[np
     array([72, 73, 74, 75, 76, 77, 78, 79, 64])
     """
     vector = (_BYTES_OF_A_PLACE // itemsize).bit_length() - 1
-    return np.asarray(turned_over(np.arange(first, first + count), (_PLACES, vector, _PLACES)))
+    return np.asarray(xor_swizzled(np.arange(first, first + count), (_PLACES, vector, _PLACES)))

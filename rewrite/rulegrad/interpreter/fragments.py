@@ -33,10 +33,10 @@ def positions(layout: Sequence[int], threads: int) -> np.ndarray[Any, np.dtype[n
     return found
 
 
-def turned_over(places: np.ndarray[Any, np.dtype[np.int64]], swizzle: Sequence[int]) -> np.ndarray[Any, Any]:
+def xor_swizzled(places: np.ndarray[Any, np.dtype[np.int64]], swizzle: Sequence[int]) -> np.ndarray[Any, Any]:
     """Addresses in a block with bits XORed by others: (count, from, distance), or nothing.
 
-    >>> turned_over(np.arange(8), (1, 0, 2))  # bit 0 by bit 2
+    >>> xor_swizzled(np.arange(8), (1, 0, 2))  # bit 0 by bit 2
     array([0, 1, 2, 3, 5, 4, 7, 6])
     """
     if not swizzle:

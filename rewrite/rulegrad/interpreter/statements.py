@@ -16,7 +16,7 @@ import numpy as np
 from rulegrad.errors import DeviceError
 from rulegrad.interpreter.boxes import box_of, places
 from rulegrad.interpreter.evaluators import Evaluators, evaluators
-from rulegrad.interpreter.fragments import multiply, positions, turned_over
+from rulegrad.interpreter.fragments import multiply, positions, xor_swizzled
 from rulegrad.interpreter.numerics import Array
 from rulegrad.interpreter.subgroups import Subgroups
 from rulegrad.ir.dtype import as_dtype
@@ -305,7 +305,7 @@ class _Run:
             memory, (*holders, first) = self._place(source, None)
             own = threads if len(memory) == len(self.items) else 1  # of a matrix in local memory a team has all
             count = 1 << (len(node.attrs[layout]) - own.bit_length() + 1)
-            within = np.arange(count) if own == threads else turned_over(np.arange(count), node.attrs["swizzle"])
+            within = np.arange(count) if own == threads else xor_swizzled(np.arange(count), node.attrs["swizzle"])
             if layout == "left" and node.attrs["pitch"]:
                 within = within // node.attrs["size"][2] * node.attrs["pitch"] + within % node.attrs["size"][2]
             place = (*(h[:, None] for h in holders), np.broadcast_to(first, self.items.shape)[:, None] + within)

@@ -211,7 +211,7 @@ class LSTM(_Recurrent):
 
     The states are pairs (hidden, cell); otherwise as `RNN`. With `proj_size` the hidden states are multiplied by
     weight_hr_l0, …, of shape (proj_size, hidden_size), and outputs have that size (Sak, Senior and Beaufays 2014).
-    Raises ConfigError for a projection that is no smaller.
+    Raises ConfigError for a projection that is not smaller.
 
     >>> from rulegrad import Tensor, nn
     >>> outputs, (hidden, cell) = nn.LSTM(3, 4, proj_size=2)(Tensor.ones(5, 2, 3))

@@ -144,8 +144,8 @@ def load(model: Any, device: str | None = None) -> Model:
     """A model of an ONNX file: the path, the file's bytes, or a `ModelProto` of the package `onnx`.
 
     It is a `Module`: `state_dict`, `to` and training work as on any other. The weights are on `device`. Data in other
-    files is read from the model's folder. Raises OnnxError for a file that is no model, for an op or attribute that is
-    not supported (the message names the node), and where the package `onnx` is missing.
+    files is read from the model's folder. Raises OnnxError for a file that is not a model, for an op or attribute that
+    is not supported (the message names the node), and where the package `onnx` is missing.
 
     >>> rg.onnx.load("missing.onnx")
     Traceback (most recent call last):

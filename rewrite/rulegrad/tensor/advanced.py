@@ -314,7 +314,9 @@ def _host_array(item: Any) -> Any:
     try:
         return np.asarray(item)
     except (ValueError, TypeError) as error:
-        raise IndexRangeError(f"index: a {type(item).__name__} is no array of indices ({error}); use ints") from None
+        raise IndexRangeError(
+            f"index: a {type(item).__name__} is not an array of indices ({error}); use ints"
+        ) from None
 
 
 def _completed(parts: list[Any], shape: tuple[int, ...]) -> list[Any]:

@@ -56,7 +56,7 @@ class View:
         return root
 
     def is_alone(self) -> bool:
-        """Whether nobody but this view holds the base, which is no view itself."""
+        """Whether nobody but this view holds the base, which is not a view itself."""
         # The second reference is the argument's.
         return self.base is not None and self.base._view is None and sys.getrefcount(self.base) == 2
 

@@ -228,7 +228,7 @@ def eye(
 
 
 def counted(cls: type[Tensor], count: int, device: str | None, name: str) -> Tensor:
-    """0 … count - 1 as int64, which takes no memory. Raises ShapeError for a count that is no extent."""
+    """0 … count - 1 as int64, which takes no memory. Raises ShapeError for a count that is not an extent."""
     (extent,) = extents((count,), name)
     return cls._new(UOp("ARANGE", (), "int64", extent=extent), None, device_name(device))
 
@@ -254,7 +254,7 @@ def _steps(start: float, stop: float, step: float) -> int:
         return max(-((start - stop) // step), 0)
     count = (stop - start) / step
     if not math.isfinite(count):
-        raise ShapeError(f"arange: from {start} to {stop} by {step} is no finite count; use finite numbers")
+        raise ShapeError(f"arange: from {start} to {stop} by {step} is not a finite count; use finite numbers")
     return max(math.ceil(count), 0)
 
 

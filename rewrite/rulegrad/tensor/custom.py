@@ -35,7 +35,7 @@ def custom_gradient(name: str, rule: str | None = None) -> Callable[[Callable[..
 
     or given here, as what stands between `CUSTOM[…]` and the end: `rule="(_, _) -> (none, min(max(d, -1), 1))"`. It
     gives one gradient for each source, `none` for one that has none; `d` is the gradient of the result.
-    Raises RuleError where the rule is wrong, with its place, and RulegradError for a result that is no tensor.
+    Raises RuleError where the rule is wrong, with its place, and RulegradError for a result that is not a tensor.
 
     >>> from rulegrad import Tensor, custom_gradient, grad
     >>> @custom_gradient("straight_through", "(_, _) -> (none, d)")

@@ -131,7 +131,7 @@ def from_dlpack(cls: type[Tensor], x: Any, /, *, device: str | None = None, copy
 
     device: the default one unless named. copy: True for a new tensor always, None when it is needed, False for
     never. While the memory is shared, changing it changes the tensor. Raises BufferError when `copy=False` needs
-    one, and DtypeError for what is no array.
+    one, and DtypeError for a value that is not an array.
 
     >>> import numpy as np
     >>> Tensor.from_dlpack(np.array([1, 2]), device="numpy").tolist()

@@ -257,7 +257,7 @@ def minimum(self: Tensor, other: Operand) -> Tensor:
 def clip(self: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """The values limited to `min … max`; either may be None, for no limit on that side.
 
-    A Python int below all values of an integer dtype, or above them, is no limit on its side.
+    A Python int below all values of an integer dtype, or above them, does not limit on its side.
 
     >>> Tensor([-2, 1, 9]).clip(0, 5).tolist()
     [0, 1, 5]

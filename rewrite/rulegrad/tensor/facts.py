@@ -92,7 +92,7 @@ def is_contiguous(self: Tensor) -> bool:
 
 
 def type(self: Tensor, dtype: Any = None) -> Any:
-    """The values as another dtype; without one, the name of this tensor's. Python's types are no dtypes.
+    """The values as another dtype; without one, the name of this tensor's. Python's types are not dtypes.
 
     >>> Tensor([0.5]).type(), Tensor([2.5]).type("int32").tolist()
     ('float32', [2])

@@ -32,7 +32,7 @@ def grad(function: Function, argnums: Positions = 0, has_aux: bool = False) -> F
     argnums: the position of the argument that is differentiated, or several (then the gradients are a tuple). An
     argument may be a tensor or nested tuples, lists and dicts of tensors; its gradient has the same form. has_aux:
     `function` returns (scalar, anything), and so does the new function: (gradient, anything).
-    Raises ShapeError for a result that is no scalar, DtypeError for one, or for arguments, that are no floats.
+    Raises ShapeError for a result that is not a scalar, DtypeError for one, or for arguments, that are not floats.
 
     >>> from rulegrad import Tensor, grad
     >>> grad(lambda x: (x * x).sum())(Tensor([1.0, 2.0])).tolist()

@@ -42,7 +42,7 @@ class Generator:
         self._drawn = 0
 
     def manual_seed(self, seed: int) -> Self:
-        """Start again at `seed`. Raises ShapeError for what is no integer.
+        """Start again at `seed`. Raises ShapeError for a seed that is not an integer.
 
         >>> rg.Generator().manual_seed(3).initial_seed()
         3

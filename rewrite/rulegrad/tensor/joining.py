@@ -195,7 +195,7 @@ def atleast_3d(self: Tensor | Sequence[Tensor], *others: Tensor) -> Any:
 def hsplit(self: Tensor, sections: Any) -> tuple[Tensor, ...]:
     """Parts along the second axis, of a vector along its only one: so many equal ones, or those between places.
 
-    Raises ShapeError for an extent that is no multiple; `tensor_split` takes any.
+    Raises ShapeError for an extent that is not a multiple; `tensor_split` takes any.
 
     >>> [part.tolist() for part in Tensor([[1, 2], [3, 4]]).hsplit(2)]
     [[[1], [3]], [[2], [4]]]

@@ -102,7 +102,7 @@ def cross_entropy(
 
     target: integers, of this tensor's shape without the axis of the classes; or probabilities, of this tensor's
     shape. weight: one factor for each class; the mean is weighted by it. ignore_index: a label whose places do not
-    count. axis: that of the classes, 1 by default (0 for one axis). A label that is no class, and not
+    count. axis: that of the classes, 1 by default (0 for one axis). A label that is not a class, and not
     `ignore_index`, is an IndexRangeError: at once when it is on the host (a number, a list, a NumPy array), when
     the loss is read when it is in a tensor (its loss is nan with the setting `check_indices` off). Raises
     ShapeError, DtypeError, ConfigError.

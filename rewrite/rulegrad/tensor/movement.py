@@ -54,7 +54,7 @@ def permute(self: Tensor, *order: Any, dims: Any = None) -> Tensor:
     )
     if sorted(axes) != list(range(self.ndim)):
         raise ShapeError(
-            f"permute: {axes} is no order of the {self.ndim} axes of shape {self.shape}; name each axis once"
+            f"permute: {axes} is not an order of the {self.ndim} axes of shape {self.shape}; name each axis once"
         )
     if axes == tuple(range(self.ndim)):
         return self._shared()

@@ -40,7 +40,7 @@ def _native(function: Function, operator: Function, swapped: bool) -> Function:
 
 
 def forward(function: Function, reflected_name: str) -> Function:
-    """`self + other`, which is left to `other` where that is no operand and has the reflected method."""
+    """`self + other`, which is left to `other` where that is not an operand and has the reflected method."""
 
     def operator(self: Tensor, other: Operand) -> Any:
         return NotImplemented if defers_to(other, reflected_name) else function(self, other)

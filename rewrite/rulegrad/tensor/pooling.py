@@ -201,7 +201,7 @@ def _max_unpool(
     if output_size is not None:
         extents = integers((output_size,), name)[-rank:]
     if len(extents) != rank or min(extents) < 1:
-        raise ShapeError(f"{name}: {extents} is no size of an image; give {rank} extents of 1 or more")
+        raise ShapeError(f"{name}: {extents} is not a size of an image; give {rank} extents of 1 or more")
     lead, count = self.shape[:-rank], math.prod(self.shape[-rank:])
     image = self.zeros((*lead, math.prod(extents)), dtype=self.dtype, device=self._device or None)
     filled = image.scatter(-1, indices.reshape(*lead, count), self.reshape(*lead, count))

@@ -227,7 +227,7 @@ def isin(self: Tensor, values: Any, invert: bool = False) -> Tensor:
 def bincount(self: Tensor, weights: Operand | None = None, minlength: int = 0) -> Tensor:
     """How often each number 0, 1, 2, … is in this vector, or the sum of its weights. Synchronises.
 
-    Raises ShapeError for another shape, or negative numbers, and DtypeError for what are no integers.
+    Raises ShapeError for another shape, or negative numbers, and DtypeError for values that are not integers.
 
     >>> from rulegrad import Tensor
     >>> Tensor([1, 3, 1]).bincount().tolist()

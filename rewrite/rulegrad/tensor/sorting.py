@@ -246,7 +246,7 @@ def searchsorted(
 def bucketize(self: Tensor, boundaries: Operand, right: bool = False, *, out_int32: bool = False) -> Tensor:
     """PyTorch's bucketize: the number of the interval between the boundaries in which each element lies.
 
-    int64, or int32 with `out_int32`. Raises ShapeError for boundaries that are no vector.
+    int64, or int32 with `out_int32`. Raises ShapeError for boundaries that are not a vector.
 
     >>> Tensor([1, 5, 9]).bucketize([2, 4, 6]).tolist()
     [0, 2, 3]

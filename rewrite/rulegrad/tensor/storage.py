@@ -99,7 +99,7 @@ def _no_numbers(array: Array) -> str:
 
 
 def _check_whole(array: Array, dtype: DType) -> None:
-    """Raises DtypeError when a float of a list is no number, or none that an integer dtype can hold."""
+    """Raises DtypeError when a float of a list is not a number, or not one that an integer dtype can hold."""
     strange = array[~np.isfinite(array)]
     if strange.size:
         raise DtypeError(f"Tensor(data): {strange.flat[0]} is not a value of {dtype}; use a float dtype")

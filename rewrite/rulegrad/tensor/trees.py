@@ -14,11 +14,11 @@ from rulegrad.tensor.core import TensorCore
 
 Rebuild = Callable[[Sequence[Any]], Any]
 
-_LARGE = 1 << 16  # bytes of an array that is no constant of a program any more
+_LARGE = 1 << 16  # bytes of an array that is not a constant of a program any more
 
 
 def flatten(tree: Any, wanted: type = TensorCore) -> tuple[list[Any], Rebuild]:
-    """The tensors of a tree in order, and a function that puts others in their places. What is no tensor stays.
+    """The tensors of a tree in order, and a function that puts others in their places. Other values stay.
 
     wanted: a class whose objects are looked for in the place of tensors.
 

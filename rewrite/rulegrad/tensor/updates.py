@@ -29,7 +29,7 @@ def take(device: str) -> list[TensorCore]:
 
 
 def settle(tensor: TensorCore) -> None:
-    """Compute `tensor` now if it waits, so that an update of an update is no growing graph."""
+    """Compute `tensor` now if it waits, so that updates of updates do not make the graph grow."""
     if id(tensor) in _waiting:
         del _waiting[id(tensor)]
         realize_all([tensor])

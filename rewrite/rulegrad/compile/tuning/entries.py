@@ -111,7 +111,7 @@ def _parsed(line: str, where: str) -> Entry:
     try:
         values = json.loads(line)
     except ValueError as error:
-        raise FileError(f"{where}: this is no line of JSON ({error}); {_REMEDY}") from None
+        raise FileError(f"{where}: this is not a line of JSON ({error}); {_REMEDY}") from None
     if not isinstance(values, dict):
         raise FileError(f"{where}: a schedule that was found is a JSON object, not {type(values).__name__}; {_REMEDY}")
     names = {one.name for one in fields(Entry)}

@@ -27,7 +27,7 @@ MOST_VARIABLES: Final = len(GENERIC[0])
 
 
 class NoFormulaError(Exception):
-    """Values that are no formula of the sizes."""
+    """Values that are not a formula of the sizes."""
 
 
 def value_of(formula: Formula, sizes: Sequence[int]) -> int:
@@ -78,7 +78,9 @@ class Fit:
         whole = all(Fraction(factor).denominator == 1 for factor in factors)
         found = tuple((names, int(factor)) for names, factor in zip(self._terms, factors, strict=True) if factor)
         if not whole or any(value_of(found, p) != v for p, v in zip(self.points, values, strict=True)):
-            raise NoFormulaError(f"{', '.join(map(str, values[:4]))} at {self.points[:4]} is no formula of the sizes")
+            raise NoFormulaError(
+                f"{', '.join(map(str, values[:4]))} at {self.points[:4]} is not a formula of the sizes"
+            )
         return found
 
 

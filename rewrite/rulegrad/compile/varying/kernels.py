@@ -45,7 +45,7 @@ def at_typical_sizes(kernel: UOp) -> UOp:
 def general_kernel(kernels: Sequence[UOp], fit: Fit, variables: Sequence[UOp]) -> UOp:
     """The kernel that is each of these, with flat addresses, at the sizes of the fit's points.
 
-    Raises DifferentError where they differ in more than numbers, and NoFormulaError for a number that is no formula.
+    Raises DifferentError where they differ in more than numbers, and NoFormulaError for a number that is not a formula.
     """
     most = [size.vmax or 0 for size in variables]
     done: dict[tuple[UOp, ...], UOp] = {}

@@ -187,7 +187,7 @@ def formula_of(pair: tuple[int, int], variables: Sequence[tuple[int, int]]) -> F
     """The likeliest formula of a size that varies. Raises DifferentError where there is none."""
     found = next(itertools.chain(_explanations(pair, variables, steps=False), _sums(pair, variables)), None)
     if found is None:
-        raise DifferentError(f"a size that is {pair[0]} and {pair[1]} is no formula of the sizes that vary")
+        raise DifferentError(f"a size that is {pair[0]} and {pair[1]} is not a formula of the sizes that vary")
     return found
 
 

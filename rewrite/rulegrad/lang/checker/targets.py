@@ -105,7 +105,7 @@ def _check_literal(world: World, target: syntax.Target, key: str) -> None:
 
 
 def _check_asked(world: World, target: syntax.Target) -> None:
-    """Its limits and flags are declared, with numbers of their types; and it is no misspelling of another target."""
+    """Its limits and flags are declared, with numbers of their types; and it is not a misspelling of another target."""
     for name, number in sorted(target.limits.items()):
         span = target.spans.get(f"limit {name}", target.span)
         check_declared(world, "limit", name, span)

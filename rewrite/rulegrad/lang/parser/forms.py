@@ -67,5 +67,5 @@ def rule_of_form(source: Source, name: str, parameters: Sequence[str], form: Seq
 
 
 def _new_names(parameters: Sequence[str]) -> dict[str, str]:
-    """Names of the rule's own that are no parameters."""
+    """Names of the rule's own that are not parameters."""
     return {role: name + "_" * sum(p.startswith(name) for p in parameters) for role, name in _NAMES.items()}

@@ -48,7 +48,7 @@ def paired_axes(a: Tensor, b: Tensor, axes: Any) -> tuple[list[int], list[int]]:
     first = [one_axis(k, a.ndim, "tensordot") for k in _listed(axes[0])]
     second = [one_axis(k, b.ndim, "tensordot") for k in _listed(axes[1])]
     if len(first) != len(second) or len(set(first)) != len(first) or len(set(second)) != len(second):
-        raise ShapeError(f"tensordot: {axes} is no list of pairs of axes; name as many of each, and each once")
+        raise ShapeError(f"tensordot: {axes} is not a list of pairs of axes; name as many of each, and each once")
     return first, second
 
 

@@ -1,7 +1,7 @@
 """Special functions under the names of `torch.special`: part of the graph, with gradients, on every device.
 
 They are series of tensor operations (`coefficients`). Integers become floats as in `exp`; float16 and bfloat16 are
-computed in float32 and rounded once. All raise DtypeError for complex numbers and for what is no tensor.
+computed in float32 and rounded once. All raise DtypeError for complex numbers and for values that are not tensors.
 """
 
 from rulegrad.tensor.special.bessel import (

@@ -92,7 +92,7 @@ def both(input: Any, other: Any, name: str) -> tuple[Tensor, Tensor]:
 
 
 def real_tensor(x: Any, name: str) -> Tensor:
-    """Raises DtypeError for what is no tensor of real numbers."""
+    """Raises DtypeError for a value that is not a tensor of real numbers."""
     if not isinstance(x, TensorCore):
         raise DtypeError(f"{name}: a {type(x).__name__} is not a tensor; give Tensor({x!r})")
     if x.dtype.is_complex:

@@ -242,7 +242,7 @@ class Changer:
                 yield self._of(attribute, "", replace(x, attributes=others))
 
     def _slice(self, x: syntax.Slice) -> Changed:
-        """Bounds one further, where they are no literals: those are changed as numbers."""
+        """Bounds one further, where they are not literals: those are changed as numbers."""
         sequence = self.written.text(x.sequence.span)
         one = syntax.Literal(x.span, 1)
         start, stop = (self.written.text(y.span) if y is not None else "" for y in (x.start, x.stop))

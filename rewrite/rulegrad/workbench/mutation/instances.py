@@ -87,7 +87,7 @@ def _with_other_sizes(x: syntax.Expression) -> Iterator[syntax.Expression]:
 
 
 def _with_other_numbers(x: syntax.Expression) -> Iterator[syntax.Expression]:
-    """Integers that are no neighbours: 0, 1, half and double."""
+    """Integers that are not neighbours: 0, 1, half and double."""
     numbers = [y for y in expressions_in(x) if isinstance(y, syntax.Literal) and type(y.value) is int]
     for number in numbers:
         assert isinstance(number.value, int)

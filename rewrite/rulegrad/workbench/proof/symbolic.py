@@ -40,7 +40,7 @@ _PATIENCE = 4  # choices of ops and dtypes in a row that z3 gives up on before t
 class Attempt:
     """The result of trying to prove a rule, for one choice of its ops and dtypes.
 
-    verdict: proved, refuted (what was found may still be no counterexample), unknown, never (it cannot fire).
+    verdict: proved, refuted (the values found may still not be a counterexample), unknown, never (it cannot fire).
     """
 
     verdict: str

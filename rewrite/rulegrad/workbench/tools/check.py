@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of text")
     parser.add_argument("--target", metavar="NAME", help="analyse the rules for this target only")
     parser.add_argument("--costs", action="store_true", help="only print in how many ways each pattern may be tried")
-    parser.add_argument("--verbose", action="store_true", help="also print what cannot be shown to be no problem")
+    parser.add_argument("--verbose", action="store_true", help="also print findings that may be harmless")
     options = parser.parse_args(arguments)
     try:
         texts, user = _texts(options.files)

@@ -74,7 +74,7 @@ def _time(text: str) -> float:
     try:
         return parse_seconds(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 30s or 5min") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 30s or 5min") from None
 
 
 def _wanted(script: str, arguments: Sequence[str], part: str) -> tuple[list[_Wanted], str]:
