@@ -60,7 +60,22 @@ def test_the_census(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["extern_share"] <= 0.02 and found["fired"] > 0
     assert {step["file"] for step in found["host_steps"]} >= {"realize", "kernels"}
     assert main(["stats", "--census", str(script), "--x", "0"]) == 0
-    assert "the goal is at most 2%" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "the goal is at most 2%" in text and "firings through built-in functions for whole sums" in text
+
+
+def test_rules_for_whole_sums_are_counted_apart() -> None:
+    from rulegrad import UOp, rewrite
+    from rulegrad.lang.builtins import BUILTINS
+    from rulegrad.workbench.diagnosis.counting import STRUCTURAL, census, counted
+
+    assert BUILTINS.keys() >= STRUCTURAL
+    x, y = (UOp("PARAM", (), "int32", slot=k, shape=()) for k in range(2))
+    for node, structural in ((y + x + y, True), (UOp.const(2, "int32") * 3, False)):
+        with counted() as found:
+            rewrite(node, "symbolic")
+        taken = census(found[0])
+        assert taken.fired > 0 and (taken.fired_structural > 0) == structural
 
 
 def test_an_extern_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Which rules an extern has a part in: the hatch is counted."""
+"""Which rules an extern, or another function, has a part in: `stats --census` counts their firings."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from rulegrad.lang.walk import calls_in, gathering
 
 def with_externs(declarations: Iterable[syntax.Declaration]) -> frozenset[str]:
     """The names `SET.RULE` of the rules that call an extern, themselves or by a function or an abbreviation."""
+    everything = list(declarations)
+    return rules_that_call({d.name for d in everything if isinstance(d, syntax.Extern)}, everything)
+
+
+def rules_that_call(names: Set[str], declarations: Iterable[syntax.Declaration]) -> frozenset[str]:
+    """The names `SET.RULE` of the rules that call one of these, themselves or by a function or an abbreviation."""
     rules: dict[str, set[str]] = {}
     called: dict[str, set[str]] = {}
-    externs: set[str] = set()
     for declaration in declarations:
-        if isinstance(declaration, syntax.Extern):
-            externs.add(declaration.name)
-        elif isinstance(declaration, syntax.Definition):
+        if isinstance(declaration, syntax.Definition):
             lets = [let.expression for let in declaration.lets]
             called[declaration.name] = _calls(declaration.body, *lets)
         elif isinstance(declaration, syntax.Ruleset | syntax.Pass | syntax.Function):
@@ -25,13 +28,13 @@ def with_externs(declarations: Iterable[syntax.Declaration]) -> frozenset[str]:
             rules.update(own)
             if isinstance(declaration, syntax.Function):
                 called[declaration.name] = set().union(*own.values())
-    reaching = _reaching(externs, called)
+    reaching = _reaching(names, called)
     return frozenset(name for name, calls in rules.items() if calls & reaching)
 
 
-def _reaching(externs: Set[str], called: Mapping[str, set[str]]) -> set[str]:
-    """The externs, and all functions and abbreviations that lead to one."""
-    found, before = set(externs), -1
+def _reaching(names: Set[str], called: Mapping[str, set[str]]) -> set[str]:
+    """These, and all functions and abbreviations that lead to one."""
+    found, before = set(names), -1
     while len(found) != before:
         before = len(found)
         found.update(name for name, calls in called.items() if calls & found)

@@ -7,14 +7,19 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rulegrad import engine
 from rulegrad.compile import HOST_STEPS
 from rulegrad.errors import RulegradError
 from rulegrad.lang import syntax
+from rulegrad.lang.externs import rules_that_call
+from rulegrad.lang.modules import plain
 from rulegrad.runtime import devices
 from rulegrad.workbench.diagnosis.corpus import PROGRAMS, answers
+
+#: Built-in functions that rewrite whole sums in C++: docs/architecture.md says why they are not rules.
+STRUCTURAL: Final = frozenset({"ordered_sum", "joined_sum", "quotient_sum", "split_sum", "split_sum_below", "residue"})
 
 
 class PassCount(NamedTuple):
@@ -53,6 +58,7 @@ class Census(NamedTuple):
     externs: dict[str, str]  # name: module.function
     fired: int
     fired_with_extern: int
+    fired_structural: int  # through one of STRUCTURAL
     host_steps: dict[str, tuple[str, str]]  # file under compile/: what it does, why it is not a rule
 
     @property
@@ -64,6 +70,11 @@ class Census(NamedTuple):
     def extern_share(self) -> float:
         """The share of the firings that an extern had a part in."""
         return self.fired_with_extern / self.fired if self.fired else 0.0
+
+    @property
+    def structural_share(self) -> float:
+        """The share of the firings that a built-in function for whole sums had a part in."""
+        return self.fired_structural / self.fired if self.fired else 0.0
 
 
 @contextmanager
@@ -129,7 +140,9 @@ def census(counts: Counts) -> Census:
     fired = {rule.name: rule.fired for rule in counts.rules}
     external = sum(number for name, number in fired.items() if name in facts and facts[name].has_extern)
     externs: dict[str, str] = {name: place for name, (place, _) in engine.summary()["externs"].items()}
-    return Census(files, externs, sum(fired.values()), external, HOST_STEPS)
+    through_sums = set(map(plain, rules_that_call(STRUCTURAL, engine.loaded().sources.declarations())))
+    structural = sum(number for name, number in fired.items() if name in through_sums)
+    return Census(files, externs, sum(fired.values()), external, structural, HOST_STEPS)
 
 
 def as_data(counts: Counts, found: Census | None) -> dict[str, Any]:
@@ -146,6 +159,8 @@ def as_data(counts: Counts, found: Census | None) -> dict[str, Any]:
             "fired": found.fired,
             "fired_with_extern": found.fired_with_extern,
             "extern_share": found.extern_share,
+            "fired_structural": found.fired_structural,
+            "structural_share": found.structural_share,
             "host_steps": [{"file": f, "does": d, "why": w} for f, (d, w) in found.host_steps.items()],
         }
     return data
