@@ -19,6 +19,7 @@ MODULES = {
     "functional": ("rulegrad.nn.functional", "Functions of networks"),
     "init": ("rulegrad.nn.init", "First values of weights"),
     "optim": ("rulegrad.optim", "Optimizers"),
+    "amp": ("rulegrad.amp", "Mixed precision"),
     "data": ("rulegrad.data", "Data sets and loaders"),
     "linalg": ("rulegrad.linalg", "Linear algebra"),
     "errors": ("rulegrad.errors", "Errors"),

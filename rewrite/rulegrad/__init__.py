@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.config import config
 
 if TYPE_CHECKING:
-    from rulegrad import array_api, cuda, data, errors, fft, fx, masked, nn, onnx, optim, signal, special
+    from rulegrad import amp, array_api, cuda, data, errors, fft, fx, masked, nn, onnx, optim, signal, special
     from rulegrad.engine import load_rules, rewrite
     from rulegrad.ir import UOp
     from rulegrad.ir import dtype as dtypes
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rulegrad.runtime.memory import memory_report, peak_memory, reset_peak_memory
     from rulegrad.runtime.profile import profile
     from rulegrad.tensor import Tensor, linalg, no_grad
+    from rulegrad.tensor.autocasting import autocast
     from rulegrad.tensor.generators import Generator, fork_rng, get_rng_state, manual_seed, set_rng_state
     from rulegrad.tensor.movement import broadcast_shapes
     from rulegrad.workbench.tracing import trace
@@ -37,8 +38,10 @@ _PLACES = {
     "Generator": ("rulegrad.tensor.generators", "Generator"),
     "UOp": ("rulegrad.ir", "UOp"),
     "Variable": ("rulegrad.capture.variables", "Variable"),
+    "amp": ("rulegrad.amp", ""),
     "apply_op": ("rulegrad.tensor.custom", "apply_op"),
     "array_api": ("rulegrad.array_api", ""),
+    "autocast": ("rulegrad.tensor.autocasting", "autocast"),
     "broadcast_shapes": ("rulegrad.tensor.movement", "broadcast_shapes"),
     "cuda": ("rulegrad.cuda", ""),
     "custom_gradient": ("rulegrad.tensor.custom", "custom_gradient"),
@@ -86,8 +89,10 @@ __all__ = [
     "Tensor",
     "UOp",
     "Variable",
+    "amp",
     "apply_op",
     "array_api",
+    "autocast",
     "broadcast_shapes",
     "config",
     "cuda",

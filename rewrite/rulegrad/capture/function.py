@@ -27,6 +27,7 @@ from rulegrad.support import forks
 from rulegrad.support.places import shown, user_place
 from rulegrad.tensor import capturing
 from rulegrad.tensor.aliasing import release
+from rulegrad.tensor.autocasting import autocast_dtype
 from rulegrad.tensor.gradient_mode import gradients_enabled
 from rulegrad.tensor.realize import needs_buffer, realize_all
 from rulegrad.tensor.tensor import Tensor
@@ -249,7 +250,7 @@ def _levels_to_user() -> int:
 
 def mode() -> tuple[Hashable, ...]:
     """What a computation depends on beside its arguments and state: a part of a capture's key."""
-    return gradients_enabled(), Tensor.training, config.device, config.check_indices
+    return gradients_enabled(), autocast_dtype(), Tensor.training, config.device, config.check_indices
 
 
 def is_transformed(tensor: Any) -> bool:

@@ -48,7 +48,7 @@ def clip_grad_norm_(
             )
         factor = (max_norm / (norm + 1e-6)).minimum(1.0)
         for parameter, gradient in found:
-            _replace(parameter, gradient, gradient * factor.cast(gradient.dtype))
+            updates.replace_gradient(parameter, gradient, gradient * factor.cast(gradient.dtype))
     # Reads of the norm are computed together with the gradients.
     norm._gradient_of = tuple({id(call): call for _, gradient in found for call in gradient._gradient_of}.values())
     updates.add(norm)
@@ -73,7 +73,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -
                     f"clip_grad_value_: a gradient is {gradient.dtype}, and complex numbers have no order; use "
                     "clip_grad_norm_"
                 )
-            _replace(parameter, gradient, gradient.clip(-clip_value, clip_value))
+            updates.replace_gradient(parameter, gradient, gradient.clip(-clip_value, clip_value))
 
 
 def _with_gradients(parameters: Tensor | Iterable[Tensor]) -> list[tuple[Tensor, Tensor]]:
@@ -97,9 +97,3 @@ def _folded(parts: list[Tensor], largest: bool = False) -> Tensor:
     for part in parts[1:]:
         total = total.maximum(part) if largest else total + part
     return total
-
-
-def _replace(parameter: Tensor, before: Tensor, after: Tensor) -> None:
-    """Give the parameter another gradient, which still says what `backward` was called on."""
-    after._gradient_of = before._gradient_of
-    parameter.grad = after

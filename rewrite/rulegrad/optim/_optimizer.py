@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -81,6 +81,7 @@ class Optimizer(Walked):
         self.state: dict[int, dict[str, Tensor]] = {}
         self._cohorts: list[list[_Cohort]] = []
         self._uploaded: list[_Uploaded | None] = []
+        self._before: dict[int, tuple[Tensor, Tensor]] | None = None  # in a step that may be left out
         self._options_before: tuple[list[tuple[Any, ...]], list[Any]] | None = None
         self.defaults = dict(defaults)
         for group in groups:
@@ -176,8 +177,28 @@ class Optimizer(Walked):
         >>> w.item()
         0.5
         """
+        self._make_step(others, None)
+
+    @no_grad()
+    def step_unless(self, left_out: Tensor, *others: Tensor) -> None:
+        """`step`, but where `left_out` (one bool) is true all stays as it was. The host does not wait for it.
+
+        >>> from rulegrad import optim
+        >>> w = Tensor([1.0], requires_grad=True)
+        >>> sgd = optim.SGD([w], lr=0.25, momentum=0.5)
+        >>> loss = (w * w).sum().backward(); sgd.step_unless(Tensor(True))
+        >>> w.item(), sgd.state[0]["momentum_buffer"].item()
+        (1.0, 0.0)
+        """
+        self._before = {}
+        try:
+            self._make_step(others, left_out)
+        finally:
+            self._before = None
+
+    def _make_step(self, others: Sequence[Tensor], left_out: Tensor | None) -> None:
         noticed(self, "_options", self._options)
-        results = [*self._roots(), *others]
+        results = [*self._roots(), *others, *([] if left_out is None else [left_out])]
         changes: list[tuple[Tensor, Tensor]] = []
         number = 0
         for k, group in enumerate(self.param_groups):
@@ -185,11 +206,16 @@ class Optimizer(Walked):
             number += len(group["params"])
             numbers = self._uploaded_numbers(k) if moved else {}
             for cohort in self._moving(k, set(moved)):
+                self._remember(*cohort.shared.values())
                 self._begin_step(cohort.shared, numbers, group)
                 results += cohort.shared.values()
                 all_numbers = {**numbers, **cohort.shared}
                 changes += [(moved[j], self._moved(j, moved[j], group, all_numbers)) for j in sorted(cohort.members)]
             results += [tensor for j in moved for tensor in self.state.get(j, {}).values()]
+        if left_out is not None:
+            changes = [(p, left_out.where(p.detach(), value.cast(p.dtype))) for p, value in changes]
+            for tensor, before in (self._before or {}).values():
+                tensor.assign(left_out.where(before, tensor))
         parameters = [parameter for parameter, _ in changes]
         while changes:  # whoever held the new values would hold the memory of the old state too
             parameter, value = changes.pop()
@@ -283,12 +309,20 @@ class Optimizer(Walked):
         state = self.state.setdefault(number, {})
         if name not in state:
             state[name] = Tensor(np.full(parameter.shape, value, _state_dtype(parameter)), device=parameter.device)
+        self._remember(state[name])
         return state[name]
+
+    def _remember(self, *tensors: Tensor) -> None:
+        """Keep the values of tensors of the state, as of before a step that may be left out."""
+        if self._before is not None:
+            for tensor in tensors:
+                self._before.setdefault(id(tensor), (tensor, tensor.clone()))
 
     def _count(self, shared: dict[str, Tensor], group: dict[str, Any]) -> Tensor:
         """The number of this step, from 1."""
         if "step" not in shared:
             shared["step"] = Tensor(np.zeros((), self._dtype(group)), device=group["params"][0].device)
+            self._remember(shared["step"])
         return shared["step"].assign(shared["step"] + 1.0)
 
     def state_dict(self) -> dict[str, Any]:

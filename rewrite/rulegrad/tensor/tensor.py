@@ -17,6 +17,7 @@ from rulegrad.tensor import (
     advanced,
     arithmetic,
     arranging,
+    autocasting,
     autograd,
     casts,
     contractions,
@@ -572,4 +573,5 @@ class Tensor(LayerMethods):
 
 
 name_methods("Tensor", SpecialMethods, LayerMethods, Tensor)
+autocasting.apply_table(SpecialMethods, LayerMethods, Tensor)
 eager.connect(TensorCore, Tensor, Buffer, GradientPoint)
