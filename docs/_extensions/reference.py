@@ -20,6 +20,7 @@ MODULES = {
     "init": ("rulegrad.nn.init", "First values of weights"),
     "optim": ("rulegrad.optim", "Optimizers"),
     "amp": ("rulegrad.amp", "Mixed precision"),
+    "training": ("rulegrad.training", "Around a training step"),
     "data": ("rulegrad.data", "Data sets and loaders"),
     "linalg": ("rulegrad.linalg", "Linear algebra"),
     "errors": ("rulegrad.errors", "Errors"),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.config import config
 
 if TYPE_CHECKING:
-    from rulegrad import amp, array_api, cuda, data, errors, fft, fx, masked, nn, onnx, optim, signal, special
+    from rulegrad import amp, array_api, cuda, data, errors, fft, fx, masked, nn, onnx, optim, signal, special, training
     from rulegrad.engine import load_rules, rewrite
     from rulegrad.ir import UOp
     from rulegrad.ir import dtype as dtypes
@@ -79,6 +79,7 @@ _PLACES = {
     "signal": ("rulegrad.signal", ""),
     "special": ("rulegrad.special", ""),
     "trace": ("rulegrad.workbench.tracing", "trace"),
+    "training": ("rulegrad.training", ""),
     "value_and_grad": ("rulegrad.tensor.functional", "value_and_grad"),
     "vjp": ("rulegrad.tensor.functional", "vjp"),
     "vmap": ("rulegrad.tensor.mapping", "vmap"),
@@ -131,6 +132,7 @@ __all__ = [
     "signal",
     "special",
     "trace",
+    "training",
     "value_and_grad",
     "vjp",
     "vmap",

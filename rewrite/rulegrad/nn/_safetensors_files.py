@@ -5,6 +5,7 @@ Format: https://github.com/huggingface/safetensors (eight bytes with the length 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -120,10 +121,18 @@ def safe_save(
     if state:
         Tensor.realize(*state.values())
     arrays = {name: tensor.numpy() for name, tensor in state.items()}
+    # Beside the file, as it can take its place only from there; on disk before it does.
+    written = f"{os.fspath(path)}.{os.getpid()}.part"
     try:
-        save_file(arrays, path, dict(metadata) if metadata else None)
+        save_file(arrays, written, dict(metadata) if metadata else None)
+        with open(written, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(written, path)
     except (OSError, SafetensorError) as error:
         raise FileError(f"{path} cannot be written: {error}") from None
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(written)
 
 
 def _header(path: Path) -> tuple[dict[str, Any], int, tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""Limits on gradients, between `backward` and the optimizer's step. Nothing is computed before the step."""
+"""Limits on gradients, between `backward` and the optimizer's step, and activation checkpointing."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterable
 
 from rulegrad.errors import ConfigError, DtypeError
+from rulegrad.nn._recompute import checkpoint, checkpoint_sequential
 from rulegrad.tensor import updates
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.tensor import Tensor
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_"]
+__all__ = ["checkpoint", "checkpoint_sequential", "clip_grad_norm_", "clip_grad_value_"]
 
 
 def __dir__() -> list[str]:

@@ -86,17 +86,19 @@ def leaf_gradients(
 ) -> list[tuple[TensorCore, UOp, History]]:
     """The leaves behind `root` (at `wanted` points), each with the gradient and the history of the gradient."""
     found = []
-    gradients: dict[int, UOp] = {}
+    # With the history of each: what one gradient was made of is let go when the next has been computed from it.
+    gradients: dict[int, tuple[UOp, History]] = {}
     waiting: list[tuple[int, GradientPoint]] = []
 
-    def add(point: GradientPoint, gradient: UOp) -> None:
+    def add(point: GradientPoint, gradient: UOp, history: History) -> None:
         if point.number in gradients:
-            gradient = UOp("ADD", (gradients[point.number], gradient))
+            other, of_other = gradients[point.number]
+            gradient, history = UOp("ADD", (other, gradient)), join(of_other, history)
         else:
             heapq.heappush(waiting, (-point.number, point))
-        gradients[point.number] = gradient
+        gradients[point.number] = gradient, history
 
-    def differentiate(graph: UOp, gradient: UOp, behind: History) -> None:
+    def differentiate(graph: UOp, gradient: UOp, behind: History, history: History) -> None:
         points = gradient_points(behind)
         if wanted is not None:
             points = [point for point in points if point.goes_on or wanted(point)]
@@ -106,28 +108,26 @@ def leaf_gradients(
             points, rulegrad.compile.backward(graph, gradient, [p.uop for p in points]), strict=True
         ):
             if part is not None:
-                add(point, part)
+                add(point, part, history)
 
-    def start_at(graph: UOp, gradient: UOp, behind: History) -> None:
+    def start_at(graph: UOp, gradient: UOp, behind: History, history: History) -> None:
         if graph.op == "BUFFER":
             # A leaf, or computed already: the tensor is a point itself.
             points = [point for point in gradient_points(behind) if point.uop == graph]
             if points:
-                add(points[0], gradient)
+                add(points[0], gradient, history)
         else:
-            differentiate(graph, gradient, behind)
+            differentiate(graph, gradient, behind, join(history, behind))
 
-    start_at(root.uop, start, root._past())
+    start_at(root.uop, start, root._past(), history)
     while waiting:
         _, point = heapq.heappop(waiting)
-        gradient = gradients.pop(point.number)
+        gradient, history = gradients.pop(point.number)
         if point.pullback is not None:
             for operand, part in point.pullback(*_value_and_gradient(root, point, gradient, history)):
-                history = (history, part._past())
-                start_at(operand.uop, part.uop, operand._past())
+                start_at(operand.uop, part.uop, operand._past(), part._past())
         elif point.source is not None:
-            history = (history, point.source_history)
-            differentiate(point.source, gradient, point.source_history)
+            differentiate(point.source, gradient, point.source_history, join(history, point.source_history))
         elif point.leaf is not None:
             leaf = point.leaf()
             if leaf is not None and leaf.requires_grad:
