@@ -71,10 +71,13 @@ def module_page(module: str, heading: str) -> str:
     """The functions and classes that a module offers."""
     found = importlib.import_module(module)
     parts = [title(heading), f".. automodule:: {module}\n   :no-members:\n\n"]
+    others = [] if module != "rulegrad" else [importlib.import_module(other) for other, _ in MODULES.values()]
     for name in sorted(dir(found), key=str.lower):
         value = getattr(found, name)
         if not is_public(name) or not is_documented(value) or name == "Tensor":
             continue
+        if any(vars(other).get(name) is value for other in others):
+            continue  # it is on that module's page
         if (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__.startswith("rulegrad"):
             kind = "autoclass" if inspect.isclass(value) else "autofunction"
             parts.append(f".. {kind}:: {module}.{name}\n\n")
