@@ -54,3 +54,7 @@ class GPT(nn.Module):
         for block in self.blocks:
             x = block(x)
         return self.lm_head(self.ln_f(x))
+
+
+if __name__ == "__main__":
+    print(GPT(characters=65, block_size=64, width=64, heads=4, layers=2, dropout=0.0))
