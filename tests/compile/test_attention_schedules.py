@@ -36,6 +36,23 @@ def test_attention_in_one_kernel(queries: int, keys: int, depth: int, width: int
     np.testing.assert_allclose(result, attention(q, k, v, causal), rtol=2e-4, atol=2e-6)
 
 
+@pytest.mark.parametrize("start", [5, 0, 60, -3, 2**62])
+def test_a_mask_of_wide_positions(start: int) -> None:
+    """Positions in a cache are int64 as a rule; a query before the first key weighs nothing."""
+    r = np.random.default_rng(0)
+    q, k, v = (r.standard_normal((2, n, 8), np.float32) for n in (20, 70, 70))
+    tensors = [Tensor(x, device="c").realize() for x in (q, k, v)]
+    first = Tensor(np.array(start), device="c").realize()
+    mask = Tensor.arange(70, device="c") <= (first + Tensor.arange(20, device="c")).unsqueeze(1)
+    with rg.profile() as p:
+        result = tensors[0].scaled_dot_product_attention(*tensors[1:], attn_mask=mask).numpy()
+    assert p.kernels[-1].schedule.startswith("attention: ")
+    seen = np.minimum(start + np.arange(20), 70)
+    for row, last in enumerate(seen):
+        expected = attention(q[:, row : row + 1], k[:, : last + 1], v[:, : last + 1], False)[:, 0] if last >= 0 else 0.0
+        np.testing.assert_allclose(result[:, row], expected, rtol=2e-4, atol=2e-6)
+
+
 def test_one_infinite_score_is_all_the_weight() -> None:
     """As exp(inf - inf) is: not a number in its row only. A row of scores -inf has the sum 0, as in the interpreter."""
     r = np.random.default_rng(0)

@@ -90,6 +90,19 @@ def test_a_large_reduction_is_split() -> None:
     assert x.sum().item() == 1 << 20
 
 
+def test_a_residual_stream_is_stored_once_a_layer() -> None:
+    """And not its terms, which each of its readers would add up again, of all layers before."""
+
+    def kernels_of(layers: int) -> int:
+        x = Tensor(np.ones((16, 512), "float32"), device="numpy")
+        for _ in range(layers):
+            x = x + layer_norm(x) @ weights
+        return len({id(kernel) for kernel in compile_graph([x.uop], target="c")})
+
+    weights = square(512)
+    assert kernels_of(12) == kernels_of(5)
+
+
 def test_equal_layers_are_one_kernel() -> None:
     x, w = square(256), square(256)
     kernels = compile_graph([((x @ w).relu() @ w).relu().uop], target="numpy")

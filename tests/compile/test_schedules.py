@@ -315,3 +315,20 @@ def test_rows_of_several_axes(device: str, size: int) -> None:
     wanted = (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + 1e-5)
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose((a * 2 + 1).numpy(), x * 2 + 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 64])
+@pytest.mark.parametrize("transposed", [False, True], ids=["columns", "rows"])
+def test_two_products_in_one_kernel(rows: int, transposed: bool) -> None:
+    """A gate and what it gates: tiles of both side by side, of equal or of different factors."""
+    r = np.random.default_rng(rows)
+    x, y, a, b = (r.standard_normal(s, np.float32) for s in ((rows, 33), (rows, 33), (33, 50), (33, 50)))
+    tensors = [Tensor(z, device="c").realize() for z in (x, y)]
+    weights = [Tensor(z.T.copy() if transposed else z, device="c").realize() for z in (a, b)]
+    a_of, b_of = [w.T if transposed else w for w in weights]
+    for one, other, expected in [(0, 0, (x @ a) * (x @ b)), (0, 1, (x @ a) * (y @ b))]:
+        with rg.profile() as p:
+            result = ((tensors[one] @ a_of) * (tensors[other] @ b_of)).numpy()
+        (kernel,) = p.kernels
+        assert kernel.schedule.partition(":")[0] in ("product", "rows")
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)

@@ -207,3 +207,9 @@ def test_a_part_that_is_one_number_has_the_shape_of_the_whole(device: str) -> No
     assert not x.cast("complex128").imag.numpy().any()
     assert not (x.cast("complex64") * 1j).real.numpy().any()
     assert (x + 2j).imag.reshape(10, 100)[3:5].sum(1).tolist() == [200.0, 200.0]
+
+
+@pytest.mark.parametrize("size", [15, 16, 33])
+def test_the_sum_of_a_part_that_is_one_number(any_device: str, size: int) -> None:
+    """Its terms do not depend on the loop in whose vectors the other part is summed."""
+    assert Tensor(np.ones(size, np.float32), device=any_device).cast("complex64").sum().tolist() == size
