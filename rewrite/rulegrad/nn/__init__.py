@@ -123,6 +123,7 @@ from rulegrad.nn._pooling import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
+from rulegrad.nn._quantize import quantize
 from rulegrad.nn._quantized import QuantizedLinear, QuantizedMatrix
 from rulegrad.nn._recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from rulegrad.nn._shuffle import (
@@ -293,6 +294,7 @@ __all__ = [
     "gguf",
     "init",
     "parameter",
+    "quantize",
     "state",
     "utils",
 ]

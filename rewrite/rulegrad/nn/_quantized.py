@@ -24,7 +24,7 @@ _Parts = dict[str, Any]
 class Format(NamedTuple):
     """How a block of numbers is stored."""
 
-    numbers: int  # in a block
+    numbers: int  # in a block; 0: a row is one, and no file has it
     nbytes: int
     take: Callable[[_Array], _Parts]  # from the bytes, (…, nbytes), to arrays
     floats: Callable[[_Parts], Tensor]  # from tensors of these to the numbers, (…, numbers)
@@ -106,7 +106,13 @@ def _floats_q6_k(parts: _Parts) -> Tensor:
     return _rows(numbers.reshape(*numbers.shape[:-1], 2, 16) * parts["factor"])
 
 
+def _floats_int8(parts: _Parts) -> Tensor:
+    numbers: Tensor = parts["integers"].cast("float32") * parts["factor"]
+    return numbers
+
+
 FORMATS: Final[dict[str, Format]] = {
+    "int8": Format(0, 0, dict, _floats_int8),
     "q4_0": Format(32, 18, _take_q4_0, _floats_q4_0),
     "q4_1": Format(32, 20, _take_q4_1, _floats_q4_1),
     "q8_0": Format(32, 34, _take_q8_0, _floats_q8_0),
@@ -153,7 +159,13 @@ def _round_q4_1(values: _Array) -> _Parts:
     return {"factor": factor, "smallest": smallest, "packed": _packed(integers)}
 
 
-_ROUNDED: Final[dict[str, Callable[[_Array], _Parts]]] = {"q8_0": _round_q8_0, "q4_0": _round_q4_0, "q4_1": _round_q4_1}
+#: From float32 (rows, blocks, numbers of a block) to the parts of a matrix.
+ROUNDED: Final[dict[str, Callable[[_Array], _Parts]]] = {
+    "int8": lambda values: {name: part[:, 0] for name, part in _round_q8_0(values).items()},
+    "q8_0": _round_q8_0,
+    "q4_0": _round_q4_0,
+    "q4_1": _round_q4_1,
+}
 
 
 class QuantizedMatrix(Described):
@@ -176,6 +188,8 @@ class QuantizedMatrix(Described):
         """A matrix of a file's bytes. Raises DtypeError for an unknown format, ShapeError for another size."""
         found = _format(format)
         rows, columns = shape
+        if not found.numbers:
+            raise DtypeError(f"{format!r} is not a format of files; choose from {', '.join(FORMATS)}")
         if columns % found.numbers or len(data) * found.numbers != rows * columns * found.nbytes:
             raise ShapeError(f"{len(data)} bytes are not a matrix {tuple(shape)} in {format}")
         blocks = data.reshape(rows, columns // found.numbers, found.nbytes)
@@ -183,19 +197,21 @@ class QuantizedMatrix(Described):
 
     @classmethod
     def of(cls, matrix: Tensor, format: str = "q8_0") -> QuantizedMatrix:
-        """The numbers of a float matrix (rows, columns), rounded to "q8_0", "q4_0" or "q4_1".
+        """The numbers of a float matrix (rows, columns), rounded to "int8", "q8_0", "q4_0" or "q4_1".
 
-        The largest error is half a step: 1/254 of the largest magnitude of its 32 neighbours in a row for "q8_0", 1/16
-        for "q4_0", 1/30 of the range for "q4_1". Raises DtypeError and ShapeError.
+        The largest error is half a step: 1/254 of the largest magnitude of a row for "int8", of its 32 neighbours in a
+        row for "q8_0", 1/16 for "q4_0", 1/30 of the range for "q4_1". Rows have whole blocks of 32 numbers, but for
+        "int8". Raises DtypeError and ShapeError.
         """
-        if matrix.ndim != 2 or matrix.shape[1] % 32:
-            raise ShapeError(
-                f"quantization: a matrix of shape {matrix.shape} has no rows of whole blocks of 32 numbers"
-            )
-        rounded = _ROUNDED.get(format)
+        rounded = ROUNDED.get(format)
         if rounded is None:
-            raise DtypeError(f"quantization: numbers are not rounded to {format!r}; choose from {', '.join(_ROUNDED)}")
-        values = matrix.detach().cast("float32").numpy().reshape(matrix.shape[0], -1, 32)
+            raise DtypeError(f"quantization: numbers are not rounded to {format!r}; choose from {', '.join(ROUNDED)}")
+        block = FORMATS[format].numbers or matrix.shape[-1]
+        if matrix.ndim != 2 or not matrix.size or matrix.shape[1] % block:
+            raise ShapeError(
+                f"quantization: a matrix of shape {matrix.shape} has no rows of whole blocks of {block} numbers"
+            )
+        values = matrix.detach().cast("float32").numpy().reshape(matrix.shape[0], -1, block)
         parts = {name: Tensor(part, device=matrix.device) for name, part in rounded(values).items()}
         return cls(format, matrix.shape, parts)
 
