@@ -228,7 +228,31 @@ def test_opencl_without_a_driver(own: Path, cache: Path) -> None:
     assert done.stdout == "numpy\n"
     lines = done.stderr.splitlines()
     assert lines[0].startswith("rulegrad: no device was found to compile for; using numpy")
+    assert "clang" in lines[0] and "python -m pip install 'pyopencl[pocl]'" in lines[0]  # what to install
     assert "there is no device 'opencl:0'; no opencl device was found. install a driver" in lines[-1]
+
+
+def test_neither_compiler_nor_driver(own: Path, cache: Path) -> None:
+    """A network is trained by the interpreter."""
+    code = """
+from rulegrad import Tensor, nn, optim
+layer = nn.Linear(2, 1)
+optimizer = optim.SGD(layer.parameters(), lr=0.1)
+x, y, losses = Tensor([[0.0, 1.0], [1.0, 0.0]]), Tensor([[1.0], [-1.0]]), []
+for _ in range(20):
+    optimizer.zero_grad()
+    loss = ((layer(x) - y) ** 2).mean()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+print(loss.device, losses[-1] < losses[0] / 2)
+"""
+    environment = {**os.environ, "PATH": "/nonexistent", "OCL_ICD_VENDORS": str(own / "nothing")}
+    environment["RULEGRAD_CACHE"] = str(cache)
+    environment.pop("CC", None)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.stdout.split() == ["numpy", "True"], done.stderr
+    assert "clang, or gcc" in done.stderr
 
 
 def test_importing_rulegrad_does_not_import_opencl() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from typing import Final
 
 from rulegrad import _core
 from rulegrad.config import config
@@ -32,6 +33,7 @@ class Report:
         return self.backend.name if self.backend.has_one_device else f"{self.backend.name}:{found.number}"
 
 
+_FOR_PROCESSORS: Final = ("c", "opencl")  # backends that every machine could use
 _open: dict[str, Device] = {}  # by canonical name
 _allocators: dict[str, Allocator] = _core.allocators  # where the engine finds them
 _canonical: dict[str, str] = {}
@@ -180,8 +182,13 @@ def _choose() -> str:
         advice = f" {known.discovery.advice}" if known.discovery.advice else ""
         _say(f"{other} ({why.description}) cannot be used: {why.problem}; using {name}.{advice}")
     elif found.kind == "interpreter":
-        _say(f"no device was found to compile for; using {name}, which is slow. "
-             "`python -m rulegrad devices` says where it was looked for")  # fmt: skip
+        advice = "; or ".join(
+            _reports[one].discovery.advice
+            for one in _FOR_PROCESSORS
+            if one in _reports and _reports[one].discovery.advice
+        )
+        _say(f"no device was found to compile for; using {name}, which is slow. To compile for the processor, "
+             f"{advice}. `python -m rulegrad devices` says where it was looked for")  # fmt: skip
     return name
 
 
