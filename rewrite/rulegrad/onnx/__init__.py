@@ -17,6 +17,7 @@ from rulegrad.onnx import (
     _signal,
     _text,
 )
+from rulegrad.onnx._export import export
 from rulegrad.onnx._model import Model, load
 
 # Importing a family puts its ops into the table.
@@ -25,7 +26,7 @@ FAMILIES = (
     _reduce, _resize, _shapes, _signal, _text,
 )  # fmt: skip
 
-__all__ = ["Model", "load"]
+__all__ = ["Model", "export", "load"]
 
 
 def __dir__() -> list[str]:

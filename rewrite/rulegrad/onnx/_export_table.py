@@ -1,0 +1,151 @@
+"""The table of exports: how each op of our tensor graphs is written with ops of ONNX.
+
+A row is a function of the writer, the node and the names of its sources; it gives the name of the result.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
+
+from rulegrad.ir import UOp
+
+
+class Writer(Protocol):
+    """What rows write with."""
+
+    def node(self, op: str, inputs: Sequence[str], **attributes: Any) -> str:
+        """Adds a node with one output, whose name is returned."""
+        ...
+
+    def constant(self, values: Any, dtype: Any) -> str:
+        """The name of a constant."""
+        ...
+
+    def name(self, node: UOp) -> str:
+        """The name of the value of a node of ours, which is written if it was not."""
+        ...
+
+
+Row: TypeAlias = Callable[[Writer, UOp, list[str]], str]
+
+#: Ops that are one of ONNX on values of all dtypes, and those that have another name for truth values.
+_SAME: Final = {
+    "ABS": "Abs", "ACOS": "Acos", "ACOSH": "Acosh", "ADD": "Add", "ASIN": "Asin", "ASINH": "Asinh", "ATAN": "Atan",
+    "ATANH": "Atanh", "CEIL": "Ceil", "CMPEQ": "Equal", "CMPLE": "LessOrEqual", "CMPLT": "Less", "COS": "Cos",
+    "COSH": "Cosh", "DIV": "Div", "ERF": "Erf", "EXP": "Exp", "FLOOR": "Floor", "LOG": "Log", "MAX": "Max",
+    "MIN": "Min", "MUL": "Mul", "NEG": "Neg", "POW": "Pow", "RECIPROCAL": "Reciprocal", "ROUND": "Round", "SIN": "Sin",
+    "SINH": "Sinh", "SQRT": "Sqrt", "SUB": "Sub", "TAN": "Tan", "TANH": "Tanh", "WHERE": "Where",
+}  # fmt: skip
+_OF_BOOLS: Final = {
+    "ADD": "Or", "MAX": "Or", "OR": "Or", "MUL": "And", "MIN": "And", "AND": "And", "XOR": "Xor", "NOT": "Not",
+}  # fmt: skip
+_OF_INTEGERS: Final = {"AND": "BitwiseAnd", "OR": "BitwiseOr", "XOR": "BitwiseXor", "NOT": "BitwiseNot"}
+_REDUCED: Final = {"ADD": "ReduceSum", "MAX": "ReduceMax", "MIN": "ReduceMin", "MUL": "ReduceProd"}
+#: Nodes that stand for their source.
+_PASSED: Final = ("DETACH", "MATERIALIZE", "NAMED", "COPY")
+
+
+def _elementwise(op: str) -> Row:
+    def row(to: Writer, node: UOp, sources: list[str]) -> str:
+        return to.node(_kinds_of(op, node)[op], sources)
+
+    return row
+
+
+def _kinds_of(op: str, node: UOp) -> dict[str, str]:
+    if node.dtype == "bool" and op in _OF_BOOLS:
+        return _OF_BOOLS
+    return _OF_INTEGERS if op in _OF_INTEGERS else _SAME
+
+
+def _integers(to: Writer, values: Sequence[int]) -> str:
+    return to.constant(np.array(values, np.int64), "int64")
+
+
+def _scalar(to: Writer, node: UOp, value: float) -> str:
+    return to.constant(value, node.dtype)
+
+
+def _slice(to: Writer, node: UOp, sources: list[str]) -> str:
+    begin, end = node.attrs["begin"], node.attrs["end"]
+    return to.node("Slice", [*sources, _integers(to, begin), _integers(to, end)])
+
+
+def _flip(to: Writer, node: UOp, sources: list[str]) -> str:
+    axes = list(node.attrs["axes"])
+    starts, ends, steps = [-1] * len(axes), [np.iinfo(np.int64).min] * len(axes), [-1] * len(axes)
+    return to.node("Slice", [*sources, *(_integers(to, part) for part in (starts, ends, axes, steps))])
+
+
+def _pad(to: Writer, node: UOp, sources: list[str]) -> str:
+    pads = _integers(to, [*node.attrs["before"], *node.attrs["after"]])
+    return to.node("Pad", [*sources, pads, _scalar(to, node, 0)], mode="constant")
+
+
+def _reduce(to: Writer, node: UOp, sources: list[str]) -> str:
+    op = node.attrs["op"]
+    if op == "ADD" and (found := _product(to, node)):
+        return found
+    axes = _integers(to, node.attrs["axes"])
+    if node.dtype != "bool":
+        return to.node(_REDUCED[op], [*sources, axes], keepdims=1)
+    wide = to.node("Cast", sources, to="int32")
+    narrow = to.node("ReduceMin" if op in ("AND", "MIN", "MUL") else "ReduceMax", [wide, axes], keepdims=1)
+    return to.node("Cast", [narrow], to="bool")
+
+
+def _product(to: Writer, node: UOp) -> str:
+    """A sum of products of two tensors, each repeated along axes of the other, as `Einsum`; "" for another sum."""
+    product = behind(node.src[0])
+    if product.op != "MUL" or product.dtype == "bool":
+        return ""
+    operands, terms = [behind(source) for source in product.src], []
+    letters = string.ascii_letters[: len(product.shape)]
+    for place, operand in enumerate(operands):
+        if operand.op == "EXPAND":
+            operands[place] = operand = behind(operand.src[0])
+        if len(operand.shape) != len(product.shape):
+            return ""
+        terms.append("".join(letter for letter, size in zip(letters, operand.shape) if size != 1))
+    axes, used = set(node.attrs["axes"]), set("".join(terms))
+    wanted = [k for k, size in enumerate(product.shape) if size != 1]
+    if not all(letters[k] in used for k in wanted):
+        return ""
+    result = "".join(letters[k] for k in wanted if k not in axes)
+    inputs = [
+        to.node("Reshape", [to.name(operand), _integers(to, [size for size in operand.shape if size != 1])])
+        for operand in operands
+    ]
+    found = to.node("Einsum", inputs, equation=f"{','.join(terms)}->{result}")
+    return to.node("Reshape", [found, _integers(to, node.shape)])
+
+
+def behind(node: UOp) -> UOp:
+    """The node that has the value of a node which stands for it."""
+    while node.op in _PASSED:
+        node = node.src[0]
+    return node
+
+
+ROWS: Final[dict[str, Row]] = {
+    **{op: _elementwise(op) for op in (*_SAME, *_OF_INTEGERS)},
+    **{op: lambda to, node, sources: sources[0] for op in _PASSED},
+    "CAST": lambda to, node, sources: to.node("Cast", sources, to=str(node.dtype)),
+    "CMPNE": lambda to, node, sources: to.node("Not", [to.node("Equal", sources)]),
+    "CONST": lambda to, node, sources: _scalar(to, node, node.attrs["value"]),
+    "ERFC": lambda to, node, sources: to.node("Sub", [_scalar(to, node, 1), to.node("Erf", sources)]),
+    "EXP2": lambda to, node, sources: to.node("Pow", [_scalar(to, node, 2), *sources]),
+    "EXPAND": lambda to, node, sources: to.node("Expand", [*sources, _integers(to, node.shape)]),
+    "FLIP": _flip,
+    "LOG2": lambda to, node, sources: to.node("Div", [to.node("Log", sources), _scalar(to, node, math.log(2))]),
+    "PAD": _pad,
+    "PERMUTE": lambda to, node, sources: to.node("Transpose", sources, perm=list(node.attrs["order"])),
+    "REDUCE": _reduce,
+    "RESHAPE": lambda to, node, sources: to.node("Reshape", [*sources, _integers(to, node.shape)]),
+    "SHRINK": _slice,
+}
