@@ -86,6 +86,13 @@ def test_functions(number: int) -> None:
         np.testing.assert_allclose(found, wanted.numpy(), rtol=1e-5, atol=1e-6)
 
 
+def test_a_new_layer_has_its_values_in_the_file() -> None:
+    layer = nn.Sequential(nn.Linear(4, 2), nn.BatchNorm1d(2))
+    written = rg.onnx.export(layer, [Tensor.ones(3, 4)])
+    assert {one.name for one in written.graph.initializer} >= {"0.weight", "0.bias", "1.weight", "1.bias"}
+    np.testing.assert_allclose(ran(written, Tensor.ones(3, 4))[0], layer.eval()(Tensor.ones(3, 4)).numpy(), atol=1e-6)
+
+
 def test_a_product_is_one_node_without_copies() -> None:
     written = rg.onnx.export(lambda a, b: a @ b, [values(4, 6), values(6, 5)])
     kinds = [node.op_type for node in written.graph.node]

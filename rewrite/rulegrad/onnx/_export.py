@@ -50,9 +50,11 @@ def export(
     """
     onnx = package()
     inputs = [_placeholder(arg) for arg in args]
+    parameters: dict[str, Tensor] = {}
+    if isinstance(function, Module):  # values that wait, as of a new layer, would be written as what computes them
+        parameters = dict(function.named_parameters())
+        realize_all([*parameters.values(), *function.buffers()])
     outputs = _outputs(function, inputs)
-    parameters = dict(function.named_parameters()) if isinstance(function, Module) else {}
-    realize_all(list(parameters.values()))
     names = {tensor._uop.attrs["id"]: name for name, tensor in parameters.items() if tensor._uop.op == "BUFFER"}
     for kind, given, there in (("input", input_names, inputs), ("output", output_names, outputs)):
         if given and len(given) != len(there):
