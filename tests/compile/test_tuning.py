@@ -261,7 +261,7 @@ def test_why_says_that_another_schedule_is_used(file: Path, tmp_path: Path, caps
 # ---- the file ----
 
 BROKEN = {
-    "{": "no line of JSON",
+    "{": "not a line of JSON",
     "[]": "is a JSON object, not list",
     "{}": "its names are not those of a schedule that was found: bad, candidates",
 }

@@ -51,9 +51,9 @@ def test_tuples_are_index_lists(index):
 def test_a_list_that_is_no_array_is_an_index_error():
     x = Tensor(np.arange(6).reshape(2, 3))
     for index in ([slice(None), [1, 3]], [[1, 2], [1]]):
-        with pytest.raises(IndexRangeError, match="no array of indices"):
+        with pytest.raises(IndexRangeError, match="not an array of indices"):
             x[index]
-        with pytest.raises(IndexRangeError, match="no array of indices"):
+        with pytest.raises(IndexRangeError, match="not an array of indices"):
             x[index] = 1
 
 

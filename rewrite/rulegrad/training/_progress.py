@@ -23,7 +23,7 @@ class Progress(Generic[T]):
     >>> for x in (bar := Progress([0.5, 0.25], "train", disable=True)):
     ...     bar.show(loss=x)
     >>> bar.text()
-    'loss=0.25, peak 0 MiB'
+    'loss=0.25, peak ... MiB'
     """
 
     def __init__(
