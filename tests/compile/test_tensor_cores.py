@@ -98,6 +98,13 @@ def test_values_on_a_device_are_those_without_matrix_instructions(use: str, tmp_
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4)
 
 
+def test_kernels_that_are_compiled_together_share_an_instruction(tmp_path: Path) -> None:
+    a, b, c = (given(shape, "float32") for shape in ((128, 128), (128, 128), (128, 64)))
+    with instructions(tmp_path, SCALAR.format(use=DIRECT)):
+        found = (a @ b @ c).numpy()
+    np.testing.assert_array_equal(found, a.numpy() @ b.numpy() @ c.numpy())
+
+
 @pytest.mark.parametrize("use", [DIRECT, STAGED])
 def test_a_sum_of_products_begins_each_of_them_anew(use: str, tmp_path: Path) -> None:
     """Or adds them up without matrix instructions: a fragment's sums of one batch must not go on into the next."""

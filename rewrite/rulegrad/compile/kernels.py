@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Sequence
 
@@ -293,9 +294,8 @@ def render(program: UOp, target: str, name: str, slots: int, sizes: int = 0) -> 
     )
     numbers = [f"{facts.types['int64']} size{k}" for k in range(sizes)]
     signature = facts.templates.get("separator", ", ").join([signature, *maps, *numbers])
-    # what matrix instructions are called by, each defined once
     texts = dict.fromkeys(node.attrs["text"] for node in program.toposort("MATRIX_MULACC"))
-    definitions = "".join(f"{text}\n" for text in texts if text)
+    definitions = "".join(_defined_once(text) for text in texts if text)
     if "shared" in facts.templates:  # a language in which the memory of a work-group is declared outside of the kernel
         definitions += "".join(
             facts.templates["shared"].format(
@@ -310,6 +310,12 @@ def render(program: UOp, target: str, name: str, slots: int, sizes: int = 0) -> 
     builtins = facts.templates.get("builtins", "")
     begin = facts.templates[head].format(name=name, params=signature, builtins=builtins)
     return prologue + definitions + begin + "\n" + body + "}\n"
+
+
+def _defined_once(text: str) -> str:
+    """What a matrix instruction is called by; several kernels that are compiled together may define it."""
+    guard = f"DEFINED_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    return f"#ifndef {guard}\n#define {guard}\n{text}\n#endif\n"
 
 
 def _name(indexed: UOp, slots: int) -> str:

