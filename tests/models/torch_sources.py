@@ -79,7 +79,11 @@ class Package(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def imported(monkeypatch: pytest.MonkeyPatch, package: Package, module: str) -> ModuleType:
-    """A module of the package; nothing of it is left after the test."""
+    """A module of the package; nothing of it is left after the test, and of others all that was imported with it."""
     monkeypatch.setattr(sys, "meta_path", [package, *sys.meta_path])
-    monkeypatch.setattr(sys, "modules", dict(sys.modules))
-    return importlib.import_module(f"{package.name}.{module}")
+    before = set(sys.modules)
+    found = importlib.import_module(f"{package.name}.{module}")
+    for name in set(sys.modules) - before:
+        if name.partition(".")[0] == package.name:
+            monkeypatch.setitem(sys.modules, name, sys.modules.pop(name))  # the test takes it out at its end
+    return found
