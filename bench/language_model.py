@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from common import BENCH, Row, arguments, in_child, note, report
+from common import BENCH, Row, arguments, in_child, note, repeated, report
 
 PROMPT = list(range(100, 164))
 FOLLOWING = 8  # tokens that are compared
@@ -126,16 +126,6 @@ NAMES = ("attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "ffn_norm", "
 MAKERS = {"rulegrad": of_rulegrad, "llama.cpp": of_llama_cpp, "torch": of_torch}
 
 
-def least(seconds: float, work: Callable[[], object]) -> float:
-    """Milliseconds of the fastest call in so much time."""
-    best, end = float("inf"), time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        start = time.perf_counter()
-        work()
-        best = min(best, time.perf_counter() - start)
-    return best * 1e3
-
-
 def measured(library: str, path: Path, threads: int, seconds: float) -> dict[str, Any]:
     """The figures of one library, in this process."""
     importlib.import_module(LIBRARIES[library])
@@ -155,8 +145,8 @@ def measured(library: str, path: Path, threads: int, seconds: float) -> dict[str
         return {
             "first prompt": prompt * 1e3,
             "first token after it": token * 1e3,
-            "prompt of 64": least(seconds, lambda: model(PROMPT, 0)),
-            "token": least(seconds, lambda: model([5], len(PROMPT))),
+            "prompt of 64": repeated(seconds, lambda _: model(PROMPT, 0), lambda: None) * 1e3,
+            "token": repeated(seconds, lambda _: model([5], len(PROMPT)), lambda: None) * 1e3,
             "following": following,
         }
 
