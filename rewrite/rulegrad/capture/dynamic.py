@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
 from rulegrad.capture.captured import Captured
-from rulegrad.capture.function import JitFunction, is_transformed, mode
+from rulegrad.capture.function import JitFunction, are_in_buffers, mode
 from rulegrad.capture.general import GeneralCapture, Looks, between, shown
 from rulegrad.capture.outcome import Outcome
 from rulegrad.capture.paths import Walk
@@ -21,7 +21,6 @@ from rulegrad.errors import CaptureError, RulegradError
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor import capturing
 from rulegrad.tensor.history import GradientPoint
-from rulegrad.tensor.realize import needs_buffer, realize_all
 from rulegrad.tensor.trees import flatten, structure
 
 P = ParamSpec("P")
@@ -51,11 +50,8 @@ class DynamicFunction(JitFunction[P, R]):
         like, slots, values = self._parameters.split(*inputs)
         if self._parameters.declares:
             values_by_name(slots, values)
-        waiting = [tensor for tensor in tensors if needs_buffer(tensor)]
-        if waiting:
-            if any(is_transformed(tensor) for tensor in waiting):
-                return self._function(*args, **kwargs)
-            realize_all(waiting)
+        if not are_in_buffers(tensors):
+            return self._function(*args, **kwargs)
         roots = (self._function, *objects)
         with self._lock:
             now = mode()

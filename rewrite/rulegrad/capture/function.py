@@ -73,11 +73,8 @@ class JitFunction(Generic[P, R]):
                 if found is not NotImplemented:
                     self._captured.move_to_end(key)
                     return found
-        waiting = [tensor for tensor in tensors if needs_buffer(tensor)]
-        if waiting:
-            if any(is_transformed(tensor) for tensor in waiting):
-                return self._function(*args, **kwargs)  # inside grad or vmap: part of what these build
-            realize_all(waiting)
+        if not are_in_buffers(tensors):
+            return self._function(*args, **kwargs)
         with self._lock:
             known, why = self._captured.get(key), ""
             if known is not None:
@@ -253,7 +250,17 @@ def mode() -> tuple[Hashable, ...]:
     return gradients_enabled(), autocast_dtype(), Tensor.training, config.device, config.check_indices
 
 
-def is_transformed(tensor: Any) -> bool:
+def are_in_buffers(tensors: Sequence[Any]) -> bool:
+    """Realizes the tensors that wait; False inside grad or vmap, where a call is part of what these build."""
+    waiting = [tensor for tensor in tensors if needs_buffer(tensor)]
+    if any(_is_transformed(tensor) for tensor in waiting):
+        return False
+    if waiting:
+        realize_all(waiting)
+    return True
+
+
+def _is_transformed(tensor: Any) -> bool:
     """Whether a tensor is an argument inside `grad` or `vmap`, or computed from one."""
     return bool(tensor._uop.toposort("ARGUMENT", "BATCHED"))
 
