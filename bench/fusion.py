@@ -6,7 +6,7 @@ NAME: graphs whose names contain one of these; all without one. `store all` and 
 files under bench/policies in the place of its cost model. Each graph and participant has a process of its own.
 
 Bytes: each kernel's buffers, each once, by each library's own counters; `over bound` is their ratio to the inputs and
-the outputs once. Operations: by rulegrad's counter. Estimated: by the functions of rules/schedule/fusion.rules on each
+the outputs once. Operations: by rulegrad's counter. Estimated: by the functions of rules/schedule/costs.rules on each
 kernel (bench/policies/estimate.rules). Measured: the least time in kernels of some runs; for peers, of the whole call,
 kernels compiled before (tinygrad's JIT replays them). torch.compile: kernels are the calls in the code that it
 generates. Peak: inputs and outputs are in it. A plan that fails or takes too long has no figures, and is listed.
