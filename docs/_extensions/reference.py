@@ -21,6 +21,7 @@ MODULES = {
     "optim": ("rulegrad.optim", "Optimizers"),
     "amp": ("rulegrad.amp", "Mixed precision"),
     "training": ("rulegrad.training", "Around a training step"),
+    "communication": ("rulegrad.communication", "Communication between ranks"),
     "data": ("rulegrad.data", "Data sets and loaders"),
     "linalg": ("rulegrad.linalg", "Linear algebra"),
     "errors": ("rulegrad.errors", "Errors"),

@@ -16,7 +16,23 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.config import config
 
 if TYPE_CHECKING:
-    from rulegrad import amp, array_api, cuda, data, errors, fft, fx, masked, nn, onnx, optim, signal, special, training
+    from rulegrad import (
+        amp,
+        array_api,
+        communication,
+        cuda,
+        data,
+        errors,
+        fft,
+        fx,
+        masked,
+        nn,
+        onnx,
+        optim,
+        signal,
+        special,
+        training,
+    )
     from rulegrad.engine import load_rules, rewrite
     from rulegrad.ir import UOp
     from rulegrad.ir import dtype as dtypes
@@ -43,6 +59,7 @@ _PLACES = {
     "array_api": ("rulegrad.array_api", ""),
     "autocast": ("rulegrad.tensor.autocasting", "autocast"),
     "broadcast_shapes": ("rulegrad.tensor.movement", "broadcast_shapes"),
+    "communication": ("rulegrad.communication", ""),
     "cuda": ("rulegrad.cuda", ""),
     "custom_gradient": ("rulegrad.tensor.custom", "custom_gradient"),
     "data": ("rulegrad.data", ""),
@@ -95,6 +112,7 @@ __all__ = [
     "array_api",
     "autocast",
     "broadcast_shapes",
+    "communication",
     "config",
     "cuda",
     "custom_gradient",

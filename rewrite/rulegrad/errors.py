@@ -247,5 +247,18 @@ class DataError(RulegradError, RuntimeError):
     """
 
 
+class CommunicationError(RulegradError, RuntimeError):
+    """Ranks that do not fit together, did not come, or failed; or a collective that is wrong.
+
+    The message names the ranks, and what each waits for; docs/distributed.md says what to do.
+
+    >>> from rulegrad.communication import Collective
+    >>> Collective("all_reduce", (2,), (0,), "mean", 4, "float32")
+    Traceback (most recent call last):
+        ...
+    rulegrad.errors.CommunicationError: all_reduce: its operation is one of sum, prod, max, min; this is ...
+    """
+
+
 def __dir__() -> list[str]:
     return [name for name in globals() if name.endswith("Error")]

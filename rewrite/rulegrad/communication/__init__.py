@@ -1,0 +1,15 @@
+"""Communication between ranks: collectives on flat arrays, in one process or between many.
+
+A program runs on `world()`; `Collective` says what its ranks do together, and `counters()` what they have sent.
+"""
+
+from __future__ import annotations
+
+from rulegrad.communication.collective import KINDS, OPERATIONS, Collective
+from rulegrad.communication.counting import Count, counters, reset_counters
+from rulegrad.communication.in_process import InProcess
+from rulegrad.communication.worlds import Work, World
+
+__all__ = [
+    "KINDS", "OPERATIONS", "Collective", "Count", "InProcess", "Work", "World", "counters", "reset_counters",
+]  # fmt: skip

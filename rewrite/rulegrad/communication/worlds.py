@@ -1,0 +1,67 @@
+"""The ranks that a program runs on, as the compiler sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from rulegrad.communication.collective import Collective
+from rulegrad.errors import CommunicationError
+from rulegrad.ir.dtype import DType
+
+
+class Work(Protocol):
+    """A collective that has been started."""
+
+    def wait(self) -> None:
+        """Returns when the results are there. Raises CommunicationError when a rank failed, or did not come."""
+
+
+class World(Protocol):
+    """Ranks that communicate; `local` are those whose arrays this process has."""
+
+    size: int
+    """Ranks in all."""
+    local: tuple[int, ...]
+    """The ranks of this process, in order."""
+
+    def start(self, collective: Collective, sources: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> Work:
+        """Starts a collective, with a flat array for each local rank; it runs after those that were started before.
+
+        Sources may not change, and results not be read, before `wait`; a result may be its source where they have one
+        length. Raises CommunicationError where arrays do not fit.
+        """
+
+    def check_same(self, label: str, value: str) -> None:
+        """Raises CommunicationError, naming the ranks, where they do not all give the same value; all call it."""
+
+
+class Done:
+    """A collective that has ended."""
+
+    def wait(self) -> None:
+        """Nothing is left to wait for."""
+
+
+def check_arrays(
+    collective: Collective, size: int, local: int, sources: Sequence[np.ndarray], results: Sequence[np.ndarray]
+) -> None:
+    """Raises CommunicationError unless the mesh has `size` ranks and there are arrays that fit for `local` of them."""
+    ranks = len(collective.groups()) * collective.members
+    if ranks != size:
+        raise CommunicationError(f"{collective}: its mesh has {ranks} ranks, there are {size}")
+    dtype = np.dtype(DType(collective.dtype).numpy)
+    for what, arrays, count in (
+        ("source", sources, collective.count),
+        ("result", results, collective.result_count),
+    ):
+        if len(arrays) != local:
+            raise CommunicationError(f"{collective}: {len(arrays)} {what}s are given for {local} ranks")
+        for array in arrays:
+            if array.shape != (count,) or array.dtype != dtype or not array.flags.c_contiguous:
+                raise CommunicationError(
+                    f"{collective}: a {what} is a contiguous array of shape ({count},) and type {dtype}; "
+                    f"this is of shape {array.shape} and type {array.dtype}"
+                )
