@@ -29,6 +29,13 @@ _FLAGS = [
     "-fno-strict-aliasing", "-fno-math-errno", "-fno-trapping-math",
 ]  # fmt: skip
 
+_MOST_SECONDS = 120  # for a program that tries the compiler
+
+NOT_LOADED = (
+    "the system does not load what its compiler made; does the file system of the cache folder allow no programs "
+    "(noexec)? Set RULEGRAD_CACHE to another folder"
+)
+
 #: Some versions of gcc (12.2 is one) mix up the lanes of loads that a condition chooses, in a loop over pairs
 #: (their bug 114375).
 _SELECTED = 64
@@ -98,18 +105,25 @@ class Compiler:
         """Begins to compile a source into a shared object."""
         return self._begin(source, self.flags())
 
+    def start_program(self, source: str) -> _Job:
+        """Begins to compile a source with a `main` into a program, by the flags that shared objects get."""
+        return self._begin(source, [flag for flag in self.flags() if flag != "-shared"])
+
     def _begin(self, source: str, flags: list[str]) -> _Job:
         handle, target = tempfile.mkstemp(prefix="rulegrad-", suffix=".so", dir=cache_folder())
         os.close(handle)
         command = [*self.command, *flags, "-o", target, "-x", "c", "-", "-lm"]
-        try:
-            process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                errors="replace",
-            )  # fmt: skip
-        except OSError as error:
-            os.unlink(target)
-            raise DeviceError(f"the C compiler {self.command[0]} cannot be run: {error}") from None
+        # from a file, so that it works before anybody waits for it
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as given:
+            given.write(source)
+            given.seek(0)
+            try:
+                process = subprocess.Popen(
+                    command, stdin=given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace"
+                )
+            except OSError as error:
+                os.unlink(target)
+                raise DeviceError(f"the C compiler {self.command[0]} cannot be run: {error}") from None
         return _Job(process, Path(target), source)
 
     def compile(self, source: str) -> bytes:
@@ -128,12 +142,33 @@ class _Job:
     def finish(self) -> bytes:
         """Waits for it. Raises DeviceError with the compiler's message and the source."""
         try:
-            _, message = self.process.communicate(self.source)
-            if self.process.returncode:
-                raise not_built("c", f"{message.strip()}\n(exit status {self.process.returncode})", self.source)
+            self._wait()
             return self.target.read_bytes()
         finally:
             self.target.unlink(missing_ok=True)
+
+    def run(self) -> int:
+        """Waits for it, runs the program, and returns its exit status: of a signal the negative number.
+
+        Raises DeviceError where it cannot be compiled or run.
+        """
+        try:
+            self._wait()
+            done = subprocess.run(
+                [self.target], check=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=_MOST_SECONDS
+            )
+            return done.returncode
+        except OSError as error:
+            raise DeviceError(f"c: a program of its compiler cannot be run ({error}); {NOT_LOADED}") from None
+        except subprocess.TimeoutExpired:
+            raise DeviceError(f"c: a program of its compiler did not end within {_MOST_SECONDS} seconds") from None
+        finally:
+            self.target.unlink(missing_ok=True)
+
+    def _wait(self) -> None:
+        _, message = self.process.communicate()
+        if self.process.returncode:
+            raise not_built("c", f"{message.strip()}\n(exit status {self.process.returncode})", self.source)
 
 
 def candidates() -> list[str]:

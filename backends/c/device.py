@@ -17,20 +17,25 @@ from rulegrad.config import config, on_change
 from rulegrad.errors import DeviceError, OutOfMemoryError
 from rulegrad.runtime.device import Discovery, Found, Replay
 from rulegrad.runtime.kernel import Kernel
-from rulegrad.runtime.selftest import add_number
 from rulegrad.support.diskcache import shared
 
 from . import compilers, processor
-from .programs import NOT_LOADED, Function, Programs, arguments_of, load
+from .compilers import NOT_LOADED
+from .programs import Function, Programs, arguments_of, load
 
-__all__ = ["ONE_DEVICE", "Device", "discover", "fingerprint", "self_test"]
+__all__ = ["ENDS_NO_PROCESS", "ONE_DEVICE", "Device", "best_kind", "discover", "fingerprint", "self_test"]
 
 ONE_DEVICE = True
+ENDS_NO_PROCESS = True  # the compiler and what it makes are processes of their own in a test
 
 _ALIGNMENT = 64  # bytes: a line of the cache, and the widest vector
 _FEW = 4  # short launches: together they end before another thread would have had its turn
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+def best_kind() -> str:
+    return "cpu"
 
 
 def discover() -> Discovery:
@@ -170,15 +175,24 @@ class _Executable:
 
 
 def self_test(number: int) -> None:
-    """Builds and runs a kernel that no cache can know. Raises DeviceError when something is wrong."""
-    add_number(Device(number), "self_test", _self_test_source, 4096)
+    """Builds and runs a program of the threads and a loop that they share. Raises DeviceError when something is wrong.
 
+    Meanwhile the threads' shared object is made, which the first kernel needs.
+    """
+    compiler = compilers.find()
+    if compiler is None:
+        raise DeviceError(f"c: no C compiler was found. {discover().advice}")
+    from rulegrad.runtime import probe  # late: who runs this has imported it
 
-def _self_test_source(number: int) -> str:
-    return (
-        "static void self_test(long long first, long long last, int* restrict data0, int* restrict data1) {\n"
-        f"  for (long long i = first; i < last; i++) data0[i] = data1[i] + {number};\n}}\n"
-    )
+    job = compiler.start_program(_text("pool.c") + _text("self_test.c"))
+    try:
+        _load_pool(compiler)
+    finally:
+        status = job.run()
+    if status > 0:
+        raise DeviceError("it computes wrong results in a test of adding integers")
+    if status < 0:
+        raise DeviceError(f"a program that adds integers ended with {probe.status(status)}")
 
 
 def _load_pool(compiler: compilers.Compiler) -> ctypes.CDLL:

@@ -16,18 +16,13 @@ from rulegrad.support import forks
 from rulegrad.support.diskcache import shared
 from rulegrad.support.paths import cache_folder
 
-from .compilers import Compiler
+from .compilers import NOT_LOADED, Compiler
 from .processor import core_count
 
 _SHORT = 1 << 17  # operations and bytes of a launch that takes no longer than waking a thread
 _PER_THREAD = 1 << 16  # operations and bytes that are worth a thread
 _PER_UNIT = 8  # kernels in one run of the compiler, where more than one core can run it
 _FORMAT = 2  # of what is kept on disk
-
-NOT_LOADED = (
-    "the system does not load the shared object that its compiler made; does the file system of the cache folder allow "
-    "no programs (noexec)? Set RULEGRAD_CACHE to another folder"
-)
 
 _PROLOGUE = """\
 #ifdef __clang__

@@ -6,12 +6,12 @@ import ctypes
 import os
 import sys
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from rulegrad.errors import DeviceError, OutOfMemoryError
 from rulegrad.runtime.device import Discovery, Found
+from rulegrad.support.installed import version
 
 #: What NVIDIA's driver installs. It comes with the driver of the graphics card, not with the toolkit or a wheel.
 LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
@@ -46,7 +46,7 @@ def fingerprint() -> str | None:
         return None
     about = Path("/proc/driver/nvidia/version")
     parts = [about.read_text(encoding="utf-8", errors="replace") if about.is_file() else LIBRARY]
-    parts += [f"{name}={_version(name)}" for name in _PACKAGES]
+    parts += [f"{name}={version(name)}" for name in _PACKAGES]
     return "|".join([*parts, f"CUDA_VISIBLE_DEVICES={os.environ.get('CUDA_VISIBLE_DEVICES', '')}"])
 
 
@@ -122,10 +122,3 @@ def _found(number: int) -> Found:
     if (major, minor) < _LEAST_CAPABILITY:
         problem = f"kernels need compute capability {'.'.join(map(str, _LEAST_CAPABILITY))}, it has {major}.{minor}"
     return Found(number, f"{name}, compute capability {major}.{minor}", "gpu", problem)
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "none"

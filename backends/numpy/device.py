@@ -17,11 +17,15 @@ from rulegrad.runtime.kernel import Kernel
 if TYPE_CHECKING:
     from rulegrad.ir import UOp
 
-__all__ = ["ONE_DEVICE", "Device", "discover"]
+__all__ = ["ONE_DEVICE", "Device", "best_kind", "discover"]
 
 ONE_DEVICE = True
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+def best_kind() -> str:
+    return "interpreter"
 
 
 def discover() -> Discovery:

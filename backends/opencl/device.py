@@ -14,10 +14,10 @@ from rulegrad.runtime.selftest import add_number
 from rulegrad.support import forks
 from rulegrad.support.forks import ForkGuard
 
-from .drivers import discover, fingerprint, opencl, raw_devices, remedy
+from .drivers import best_kind, discover, fingerprint, opencl, raw_devices, remedy
 from .programs import Programs
 
-__all__ = ["RANK", "Device", "discover", "fingerprint", "self_test"]
+__all__ = ["RANK", "Device", "best_kind", "discover", "fingerprint", "self_test"]
 
 # A backend that is made for one kind of device comes first: `c` is as fast or faster on a CPU, starts sooner, and
 # survives a fork. So a driver that somebody installs changes no program that does not name it.

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from rulegrad.runtime.device import Discovery, Found
+from rulegrad.runtime.hardware import may_have_accelerator
 from rulegrad.support.diskcache import file_stamp
 from rulegrad.support.paths import cache_folder
 
 _SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 _SIMULATORS = ("oclgrind",)
+_FOR_CPUS = ("libintelocl", "intelocl64", "libpocl", "liboclgrind")  # PoCL's can have GPUs where the machine has
 # Intel's driver for processors makes vectors of neighbouring work-items. Its vectorizer crashes on some kernels of
 # several parts, and takes the process with it; most kernels that gain by vectors have their own.
 _INTEL_VECTORIZER, _NO_VECTORS = "CL_CONFIG_CPU_VECTORIZER_MODE", "1"
@@ -58,6 +60,15 @@ def raw_devices() -> list[Any]:
         return order.index(_kind(device)), is_pocl, [-number for number in _release(device)] if is_pocl else []
 
     return sorted(devices, key=place)
+
+
+def best_kind() -> str:
+    """The CPU's, where all drivers are for that alone, as far as this machine has nothing else."""
+    # a name without a folder is one that the loader looks for
+    places = [place for place in _vendor_places() if place.exists() or not place.is_absolute()]
+    libraries = [path for place in places for path in _libraries(place) if path.suffix != ".icd"]
+    are_for_cpus = all(path.name.startswith(_FOR_CPUS) for path in libraries)
+    return "cpu" if are_for_cpus and not may_have_accelerator() else "gpu"
 
 
 def discover() -> Discovery:

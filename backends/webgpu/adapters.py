@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
 import tempfile
 from collections.abc import Collection
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from rulegrad.runtime.device import Discovery, Found
+from rulegrad.runtime.hardware import may_have_accelerator
 from rulegrad.support.diskcache import file_stamp
+from rulegrad.support.installed import version
 
 _DRIVERS = (Path("/usr/share/vulkan/icd.d"), Path("/etc/vulkan/icd.d"))
 _SETTINGS = ("VK_ICD_FILENAMES", "VK_DRIVER_FILES", "WGPU_BACKEND_TYPE", "WGPU_LIB_PATH")
@@ -50,6 +50,10 @@ def adapters() -> list[Any]:
     return sorted(found, key=lambda adapter: order.index(_kind(adapter)))
 
 
+def best_kind() -> str:
+    return "gpu" if may_have_accelerator() else "simulator"
+
+
 def discover() -> Discovery:
     """The devices, without compiling anything."""
     looked = ("Python package wgpu", *map(str, _DRIVERS))
@@ -68,10 +72,7 @@ def discover() -> Discovery:
 
 def fingerprint() -> str:
     """Changes with the package, with the drivers, and with the settings of both."""
-    parts = []
-    if importlib.util.find_spec("wgpu") is not None:
-        with contextlib.suppress(PackageNotFoundError):
-            parts.append(version("wgpu"))
+    parts = [version("wgpu") if importlib.util.find_spec("wgpu") is not None else ""]
     parts += [file_stamp(path) for place in _DRIVERS for path in sorted(place.glob("*.json"))]
     return "|".join([*parts, *(f"{name}={os.environ.get(name, '')}" for name in _SETTINGS)])
 

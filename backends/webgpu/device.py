@@ -16,10 +16,10 @@ from rulegrad.runtime.selftest import add_number
 from rulegrad.support import forks
 from rulegrad.support.forks import ForkGuard
 
-from .adapters import FEATURES, adapters, discover, fingerprint, target_for, wgpu
+from .adapters import FEATURES, adapters, best_kind, discover, fingerprint, target_for, wgpu
 from .pipelines import Pipeline, Pipelines
 
-__all__ = ["Device", "discover", "fingerprint", "self_test"]
+__all__ = ["Device", "best_kind", "discover", "fingerprint", "self_test"]
 
 _MOST_WAITING = 64  # launches
 _LIMITS = (

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from rulegrad import Tensor
 from rulegrad.config import config
 from rulegrad.errors import ConfigError, DeviceError, OutOfMemoryError
 from rulegrad.ir import UOp
-from rulegrad.runtime import devices
+from rulegrad.runtime import devices, probe
 from rulegrad.runtime.backends import backend
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.kernel import Kernel
@@ -213,6 +214,33 @@ def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "install a C compiler" in found.advice
     with pytest.raises(DeviceError, match="no C compiler was found"):
         module.Device(0)
+
+
+@pytest.mark.parametrize(
+    ("main", "problem"),
+    [
+        ("{ return 1; }", "it computes wrong results in a test of adding integers"),
+        ("{ abort(); }", "a program that adds integers ended with SIGABRT"),
+    ],
+)
+def test_a_compiler_whose_programs_fail(
+    main: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = backend("c").module
+    module.self_test(0)
+    (tmp_path / "other_main.h").write_text(f"void abort(void);\nint main(void) {main}\n#define main tried_main\n")
+    monkeypatch.setenv("CC", f"{module.compilers.find().command[0]} -include {tmp_path / 'other_main.h'}")
+    with pytest.raises(DeviceError, match=problem):
+        module.self_test(0)
+    assert [found.problem for found in probe.discover(backend("c")).devices] == [problem]
+
+
+def test_compilers_run_side_by_side() -> None:
+    """Each is given its source at once, not when somebody waits for it."""
+    compiler = backend("c").module.compilers.find()
+    jobs = [compiler.start(f"int value_{k}(void) {{ return {k}; }}") for k in range(3)]
+    assert [job.process.wait(timeout=60) for job in jobs] == [0, 0, 0]
+    assert all(f"value_{k}".encode() in job.finish() for k, job in enumerate(jobs))
 
 
 def test_features_become_flags() -> None:

@@ -16,6 +16,7 @@ from rulegrad.engine import sources
 from rulegrad.errors import DeviceError
 from rulegrad.runtime import backends, devices, probe
 from rulegrad.runtime.backends import Backend
+from rulegrad.runtime.hardware import may_have_accelerator
 from rulegrad.support.paths import data_folder
 
 ABORTING = """
@@ -177,6 +178,63 @@ def test_the_next_best_device_is_used_with_one_line(own: Path, capfd: pytest.Cap
     assert len(lines) == 1
     assert lines[0].startswith("rulegrad: aborting:0 (device 0) cannot be used: ")
     assert f"using {chosen}. buy another one" in lines[0]
+
+
+def test_devices_that_could_not_be_chosen_are_not_tried(own: Path) -> None:
+    """Their drivers are not loaded, and a driver that ends the process costs nothing."""
+    text = ABORTING.replace('"gpu"', '"cpu"') + "\nRANK = 7\ndef best_kind():\n    return 'cpu'\n"
+    backend = backends.load_backend(write_backend(own / "unasked", text))
+    chosen = devices.default()
+    if devices.kind_of(chosen) == "interpreter":
+        pytest.skip("no device on this machine is as good as these")
+    assert not (backend.folder / "tried").exists()
+    assert [found.problem != "" for found in devices.report(backend).discovery.devices] == [False, True, True, True]
+    assert (backend.folder / "tried").read_text().split() == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+def test_a_backend_is_asked_where_it_could_be_the_best(own: Path, kind: str) -> None:
+    """By the best kind that it says, or by its rank among those of one kind."""
+    text = f"RANK = -1\ndef best_kind():\n    return {kind!r}\n" + ABORTING.replace('"gpu"', f'"{kind}"')
+    name = f"best_{kind}"
+    backends.load_backend(write_backend(own / name, text))
+    if kind == "cpu" and may_have_accelerator():
+        pytest.skip("this machine may have a GPU, which comes first")
+    assert devices.default() == f"{name}:0"
+
+
+def test_a_best_kind_that_there_is_not(own: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    backends.load_backend(write_backend(own / "odd", "def best_kind():\n    return 'quantum'\n"))
+    assert devices.default() in ("c", "opencl:0", "numpy")
+    line = next(line for line in capfd.readouterr().err.splitlines() if "left out" in line)
+    assert "the backend odd is left out" in line and "best_kind() is 'quantum'; kinds are gpu, accelerator" in line
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the answer is always that there could be one")
+def test_what_drivers_show(tmp_path: Path) -> None:
+    for name in ("null", "loop0", "dri/card0", "kmsg", "net"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert not may_have_accelerator(str(tmp_path))
+    for name in ("dri/renderD128", "nvidia0", "kfd", "dxg", "mali0", "accel"):
+        (tmp_path / name).touch()
+        assert may_have_accelerator(str(tmp_path))
+        (tmp_path / name).unlink()
+
+
+def test_which_drivers_could_have_a_gpu(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opencl = backends.backend("opencl")
+    drivers = sys.modules["rulegrad_backend_opencl.drivers"]
+    monkeypatch.setenv("OCL_ICD_VENDORS", str(own))
+    for library, machine, kind in [
+        ("libpocl.so.2", False, "cpu"),
+        ("libintelocl.so", False, "cpu"),
+        ("libpocl.so.2", True, "gpu"),
+        ("libnvidia-opencl.so.1", False, "gpu"),
+    ]:
+        monkeypatch.setattr(drivers, "may_have_accelerator", lambda machine=machine: machine)
+        (own / "driver.icd").write_text(library)
+        assert opencl.best_kind == kind, library
 
 
 def test_a_driver_that_is_installed_does_not_become_the_default(own: Path) -> None:

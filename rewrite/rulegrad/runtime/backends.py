@@ -11,6 +11,7 @@ from typing import Any
 
 from rulegrad.config import config
 from rulegrad.errors import DeviceError
+from rulegrad.runtime.device import KINDS
 from rulegrad.support import forks
 from rulegrad.support.installed import BACKENDS, installed
 from rulegrad.support.paths import data_folder
@@ -103,6 +104,20 @@ class Backend:
         (1, 0)
         """
         return int(getattr(self.module, "RANK", 0))
+
+    @property
+    def best_kind(self) -> str:
+        """The best kind that a device of it could be, told without a driver. Raises DeviceError.
+
+        >>> from rulegrad.runtime.backends import backend
+        >>> backend("c").best_kind
+        'cpu'
+        """
+        module = self.module
+        kind: str = module.best_kind() if hasattr(module, "best_kind") else KINDS[0]
+        if kind not in KINDS:
+            raise DeviceError(f"{self.folder / 'device.py'}: best_kind() is {kind!r}; kinds are {', '.join(KINDS)}")
+        return kind
 
 
 _loaded: dict[str, Backend] = {}

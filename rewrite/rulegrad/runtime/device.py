@@ -8,11 +8,18 @@ A backend is a folder with `NAME.rules` (the target) and `device.py`. The module
 It may have `ONE_DEVICE = True`, where its device is called by the backend's name alone, and `RANK`, a number: of
 devices of one kind, those of the backend with the least rank (0 when it says none) are chosen first.
 
+The choice of the default device asks a backend only where that could have a better device than those that work. So it
+may say, without loading a driver,
+
+- `def best_kind() -> str`: the best of `KINDS` that a device of it could be; without this function it is asked first.
+
 A driver that may end the process (an abort, a crash) is tried out in a child process first. For that the
 module also has
 
 - `def fingerprint() -> str | None`: changes when the driver, or what it needs, changes; None: there is nothing to try;
 - `def self_test(number: int) -> None`: compiles and runs a small kernel; raises DeviceError when it is wrong.
+
+With `ENDS_NO_PROCESS = True` it says that both are as safe in this process, because they start processes of their own.
 """
 
 from __future__ import annotations

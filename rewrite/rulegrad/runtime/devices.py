@@ -5,9 +5,13 @@ A name is a backend's, with a number where the backend can have several devices:
 
 from __future__ import annotations
 
+import contextlib
+import heapq
+import itertools
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from rulegrad import _core
 from rulegrad.config import config
@@ -152,35 +156,65 @@ def _processor() -> str:
     """The device that PyTorch's name "cpu" stands for."""
     if kind_of(default()) in _ON_THE_HOST:
         return default()
-    return next(name for _, name, found, _ in _candidates() if found.kind in _ON_THE_HOST and not found.problem)
+    return next(one.name for one in _candidates() if one.found.kind in _ON_THE_HOST and not one.found.problem)
 
 
-def _candidates() -> list[tuple[int, str, Found, Report]]:
-    """Devices of known kinds, best first: how good their kind is, their names, what is known of them."""
-    candidates: list[tuple[int, str, Found, Report]] = []
+class _Candidate(NamedTuple):
+    """A device that could be the default."""
+
+    name: str
+    found: Found
+    report: Report
+
+
+def _candidates() -> Iterator[_Candidate]:
+    """Devices of the kinds that are chosen, the best first. A backend is asked when no better one is left."""
+    waiting: list[tuple[int, int, int, Backend | _Candidate]] = []  # kind, rank, a number, which is another for each
+    numbers = itertools.count()
     for one in all_backends():
-        try:
-            known = report(one)
-        except DeviceError as error:
-            _say(f"the backend {one.name} is left out: {str(error).splitlines()[0]}")
+        with _left_out_if_broken(one):
+            waiting.append((KINDS.index(one.best_kind), one.rank, next(numbers), one))
+    heapq.heapify(waiting)
+    while waiting:
+        kind, rank, _, best = heapq.heappop(waiting)
+        if KINDS[kind] == KINDS[-1]:
+            return
+        if isinstance(best, _Candidate):
+            yield best
             continue
-        for found in known.discovery.devices:
-            if found.kind in KINDS[:-1]:
-                candidates.append((KINDS.index(found.kind), known.name(found), found, known))
-    return sorted(candidates, key=lambda c: (c[0], c[3].backend.rank))
+        with _left_out_if_broken(best):
+            known = report(best)
+            for found in (one for one in known.discovery.devices if one.kind in KINDS):
+                candidate = _Candidate(known.name(found), found, known)
+                heapq.heappush(waiting, (KINDS.index(found.kind), rank, next(numbers), candidate))
+
+
+@contextlib.contextmanager
+def _left_out_if_broken(one: Backend) -> Iterator[None]:
+    try:
+        yield
+    except DeviceError as error:
+        _say(f"the backend {one.name} is left out: {str(error).splitlines()[0]}")
 
 
 def _choose() -> str:
-    candidates = _candidates()
-    working = [c for c in candidates if not c[2].problem]
-    if not working:
-        raise DeviceError("no device works; `python -m rulegrad devices` says why")
-    rank, name, found, _ = working[0]
-    broken = [c for c in candidates if c[2].problem and c[0] < rank]
-    if broken:
-        _, other, why, known = broken[0]
-        advice = f" {known.discovery.advice}" if known.discovery.advice else ""
-        _say(f"{other} ({why.description}) cannot be used: {why.problem}; using {name}.{advice}")
+    broken: list[_Candidate] = []
+    for candidate in _candidates():
+        if not candidate.found.problem:
+            return _chosen(candidate, broken)
+        broken.append(candidate)
+    raise DeviceError("no device works; `python -m rulegrad devices` says why")
+
+
+def _chosen(candidate: _Candidate, broken: list[_Candidate]) -> str:
+    """The name of a device that works, after a line for a better one that does not."""
+    name, found, _ = candidate
+    better = next((one for one in broken if KINDS.index(one.found.kind) < KINDS.index(found.kind)), None)
+    if better is not None:
+        advice = f" {better.report.discovery.advice}" if better.report.discovery.advice else ""
+        _say(
+            f"{better.name} ({better.found.description}) cannot be used: {better.found.problem}; using {name}.{advice}"
+        )
     elif found.kind == "interpreter":
         advice = "; or ".join(
             _reports[one].discovery.advice

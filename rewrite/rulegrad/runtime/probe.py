@@ -1,4 +1,4 @@
-"""The devices of a backend and which work, with drivers that may end the process tried in a child.
+"""The devices of a backend and which work; drivers that may end the process are tried in a child.
 
 The answer is kept on disk under the backend's fingerprint, so that a normal start runs no child.
 """
@@ -39,9 +39,26 @@ def discover(backend: Backend, fresh: bool = False) -> Discovery:
     kept = None if fresh else shared().get("discovery", key)
     if kept is not None:
         return _from_json(json.loads(kept))
-    discovery = _discover_in_children(backend.folder)
+    is_safe = getattr(module, "ENDS_NO_PROCESS", False)
+    discovery = _discover_here(module) if is_safe else _discover_in_children(backend.folder)
     shared().put("discovery", key, json.dumps(asdict(discovery)).encode())
     return discovery
+
+
+def _discover_here(module: Any) -> Discovery:
+    """Tries the devices in this process."""
+    discovery: Discovery = module.discover()
+    devices = tuple(replace(found, problem=_problem(module, found.number)) for found in discovery.devices)
+    return replace(discovery, devices=devices)
+
+
+def _problem(module: Any, number: int) -> str:
+    """Why a device cannot be used; empty where it can."""
+    try:
+        module.self_test(number)
+    except DeviceError as error:
+        return str(error)
+    return ""
 
 
 @dataclass
@@ -139,12 +156,7 @@ def child() -> None:
         if found.number in skip:
             continue
         _tell({"trying": found.number})
-        try:
-            module.self_test(found.number)
-        except DeviceError as error:
-            _tell({"number": found.number, "problem": str(error)})
-        else:
-            _tell({"number": found.number, "problem": ""})
+        _tell({"number": found.number, "problem": _problem(module, found.number)})
 
 
 def _tell(message: dict[str, Any]) -> None:

@@ -45,6 +45,20 @@ def installed(group: str) -> tuple[Installed, ...]:
     return _installed(group, tuple(sys.path))
 
 
+def version(package: str) -> str:
+    """The version of an installed package, `none` where it is not installed.
+
+    >>> version("a-package-that-nobody-has")
+    'none'
+    """
+    from importlib import metadata  # late: it takes 20 ms, and few programs ask
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "none"
+
+
 @cache
 def _installed(group: str, places: tuple[str, ...]) -> tuple[Installed, ...]:
     if not any(texts is None or group.encode() in texts for texts in map(_entry_points, places)):
