@@ -13,6 +13,7 @@ from rulegrad.errors import DeviceError
 from rulegrad.interpreter import along_axis, movement
 from rulegrad.interpreter.evaluators import Evaluators
 from rulegrad.interpreter.gather import read, write
+from rulegrad.interpreter.nodes import LOOPS, extent
 from rulegrad.interpreter.numerics import Array, polygamma
 from rulegrad.interpreter.plan import Plan, Step
 from rulegrad.interpreter.products import sum_of_products
@@ -21,7 +22,6 @@ from rulegrad.ir.dtype import as_dtype
 if TYPE_CHECKING:
     from rulegrad.ir import UOp
 
-_LOOPS = ("RANGE", "SPECIAL")
 _SAME_VALUE = ("MATERIALIZE", "FUSE", "NAMED", "DETACH", "ARGUMENT", "CUSTOM", "COPY", "AFTER", "LABEL")
 _NO_VALUE = ("END", "GROUP", "SEGMENTS", "SINK", "BARRIER", "STORE", "UPDATE")
 
@@ -42,12 +42,12 @@ class Planner:
         self._slot_loops: list[frozenset[int]] = []
         self._stores: list[UOp] = []
         nodes = _postorder(roots)
-        for loop in [*loops, *(node for node in nodes if node.op in _LOOPS)]:
+        for loop in [*loops, *(node for node in nodes if node.op in LOOPS)]:
             self._axes.setdefault(loop, len(self._axes))
         # A graph that says what comes after a store has its stores in their places, any other at the end.
         self._stores_wait = not any(node.op == "AFTER" for node in nodes)
         parallel = itertools.takewhile(lambda loop: loop.attrs.get("kind") != "serial", loops)
-        self.plan = Plan([_extent(loop) for loop in self._axes], len(list(parallel)))
+        self.plan = Plan([extent(loop) for loop in self._axes], len(list(parallel)))
         self._rank = len(self._axes)
         for node in nodes:
             self._emit(node)
@@ -342,7 +342,7 @@ class Planner:
         """For each index of an address: its loop if it is a loop's counter, -1 if it is a constant."""
         known: list[int | None] = []
         for index in address.src[1:]:
-            known.append(self._axes[index] if index.op in _LOOPS else -1 if index.op == "CONST" else None)
+            known.append(self._axes[index] if index.op in LOOPS else -1 if index.op == "CONST" else None)
         return known
 
     def _address(self, node: UOp) -> UOp:
@@ -395,7 +395,7 @@ def _copy_of_view(array: Array) -> Array:
 def _needed(node: UOp) -> tuple[UOp, ...]:
     """The nodes whose values a node is computed from, in the order in which they are wanted."""
     src = node.src
-    if node.op in _LOOPS:
+    if node.op in LOOPS:
         return ()  # the extent is a constant
     if node.op in ("LOAD", "STORE", "UPDATE") and src and src[0].op == "INDEX":
         return (*src[0].src, *src[1:])  # the address itself is not read
@@ -427,13 +427,6 @@ def _postorder(roots: Sequence[UOp]) -> list[UOp]:
         stack.append((node, True))
         stack.extend((needed, False) for needed in reversed(_needed(node)) if needed not in order)
     return list(order)
-
-
-def _extent(loop: UOp) -> int:
-    extent = loop.src[0].src[0] if loop.src and loop.src[0].op == "SEGMENT" else next(iter(loop.src), loop)
-    if loop.op not in _LOOPS or extent.op != "CONST":
-        raise DeviceError(f"the interpreter needs loops of a constant extent, not {loop}")
-    return int(extent.attrs["value"])
 
 
 def _describe(storage: UOp) -> str:

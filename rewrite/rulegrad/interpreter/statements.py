@@ -17,6 +17,7 @@ from rulegrad.errors import DeviceError
 from rulegrad.interpreter.boxes import box_of, places
 from rulegrad.interpreter.evaluators import Evaluators, evaluators
 from rulegrad.interpreter.fragments import multiply, positions, xor_swizzled
+from rulegrad.interpreter.nodes import VECTORS, extent, is_segment
 from rulegrad.interpreter.numerics import Array
 from rulegrad.interpreter.subgroups import Subgroups
 from rulegrad.ir.dtype import as_dtype
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 #: Statements, each as often as its loops say, that are run at most.
 MOST_STEPS = 1 << 19
 _EFFECTS = ("LOAD", "STORE", "MATRIX_MULACC", "CLEAR_MATRIX", "COPY_ELEMENTS", "COPY_TILE", "LOAD_LINES")
-_OF_VECTORS = ("LOAD_VECTOR", "LOAD_LANES", "STORE_VECTOR", "LANE", "BROADCAST", "STACK", "RAMP")
 _WAITS = ("BARRIER", "WAIT_MATRICES", "STORE_MATRIX", "INIT_MBARRIERS", "EXPECT_BYTES", "WAIT_MBARRIER")
 _OF_SUBGROUPS = ("SUBGROUP", "SUBGROUP_REDUCE")
 _STRUCTURE = ("PARAM", "BUFFER", "AFTER", "INDEX", "END", "SINK", "SEGMENT", "TENSOR_MAP", *_WAITS)
@@ -43,7 +43,7 @@ class _Block:
     def steps(self) -> int:
         """How many statements it runs."""
         inside = sum(item.steps() if isinstance(item, _Block) else 1 for item in self.items)
-        return inside * (1 if self.loop is None or _is_segment(self.loop) else _extent(self.loop))
+        return inside * (1 if self.loop is None or is_segment(self.loop) else extent(self.loop))
 
 
 class Statements:
@@ -78,7 +78,7 @@ class Statements:
             if node.attrs["space"] not in ("register", "vector", "local", "global"):
                 raise DeviceError(f"the interpreter has no {node.attrs['space']} memory")
             self._registers.append(node)
-        elif node.op in _EFFECTS or node.op in _OF_VECTORS:
+        elif node.op in _EFFECTS or node.op in VECTORS:
             block.items.append(node)
         elif node.op in _OF_SUBGROUPS:
             self._subgroups.append(node)
@@ -115,7 +115,7 @@ class _Run:
         self.arrays: dict[UOp, Array] = {}
         self.subgroups: Subgroups | None = None
         self.active: Array | None = None  # which work-items a segment has; all outside of segments
-        sizes = [_extent(node) for node in grid]
+        sizes = [extent(node) for node in grid]
         self.items = np.arange(math.prod(sizes))
         self.values: dict[UOp, Array] = {}
         for place, node in enumerate(grid):
@@ -135,14 +135,14 @@ class _Run:
     def block(self, block: _Block) -> None:
         """Runs a block as often as its loop says, that of a segment once, for its work-items."""
         counter = block.loop
-        if counter is not None and _is_segment(counter):
+        if counter is not None and is_segment(counter):
             place = np.broadcast_to(self._value(counter.src[0].src[1]), self.items.shape)
-            self.active = (place >= 0) & (place < _extent(counter))
+            self.active = (place >= 0) & (place < extent(counter))
             self.values[counter] = np.where(self.active, place, 0).astype(place.dtype)
             self._statements(block)
             self.active = None
             return
-        for number in range(1 if counter is None else _extent(counter)):
+        for number in range(1 if counter is None else extent(counter)):
             if counter is not None:
                 self.values[counter] = np.asarray(number, as_dtype(counter.dtype).numpy)
             self._statements(block)
@@ -166,7 +166,7 @@ class _Run:
                 self._copy_tile(item)
             elif item.op == "LOAD_LINES":
                 self._load_lines(item)
-            elif item.op in _OF_VECTORS:
+            elif item.op in VECTORS:
                 self._of_vectors(item)
             elif item.op in _OF_SUBGROUPS:
                 self.values[item] = self._of_subgroup(item)
@@ -357,14 +357,3 @@ def _without(items: Array, sizes: Sequence[int], places: Sequence[int]) -> Array
         if place not in places:
             found = found * size + items // math.prod(sizes[place + 1 :]) % size
     return found
-
-
-def _is_segment(loop: UOp) -> bool:
-    return loop.src[0].op == "SEGMENT"
-
-
-def _extent(loop: UOp) -> int:
-    extent = loop.src[0].src[0] if _is_segment(loop) else loop.src[0]
-    if extent.op != "CONST":
-        raise DeviceError(f"the interpreter needs loops of a constant extent, not {loop}")
-    return int(extent.attrs["value"])

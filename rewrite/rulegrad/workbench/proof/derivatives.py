@@ -10,9 +10,9 @@ import numpy as np
 from rulegrad._core import Program, UOp
 from rulegrad.errors import RulegradError
 from rulegrad.interpreter.evaluation import evaluate
+from rulegrad.interpreter.nodes import STORAGE
 from rulegrad.interpreter.numerics import Array
 from rulegrad.lang import syntax
-from rulegrad.workbench.proof.effects import STORAGE
 from rulegrad.workbench.proof.programs import Entry, Rules
 from rulegrad.workbench.proof.testing import Trial
 from rulegrad.workbench.rule_tests import Case, RuleTests

@@ -12,10 +12,12 @@ from typing import Literal
 
 from rulegrad._core import Program, UOp
 from rulegrad.errors import RulegradError
+from rulegrad.interpreter.elements import EFFECTS, Memory
+from rulegrad.interpreter.nodes import STORAGE
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.workbench.diagnosis.comparing import Comparison
 from rulegrad.workbench.proof.derivatives import gradient_functions, test_gradient_line
-from rulegrad.workbench.proof.effects import EFFECTS, STORAGE, Memory, NoMeaningError, outcome
+from rulegrad.workbench.proof.outcome import NoMeaningError, outcome
 from rulegrad.workbench.proof.testing import Allowed, difference, sample_memory
 from rulegrad.workbench.rule_tests import Case, RuleTests
 

@@ -14,22 +14,15 @@ import numpy as np
 
 from rulegrad._core import UOp
 from rulegrad.errors import DtypeError, RulegradError
+from rulegrad.interpreter.elements import Key, Memory, storage_key
+from rulegrad.interpreter.nodes import STORAGE
 from rulegrad.interpreter.numerics import Array
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.lang import syntax
 from rulegrad.lang.walk import calls_in, expressions_in
 from rulegrad.workbench.proof.dtypes import Choice, Dtypes, op_of
-from rulegrad.workbench.proof.effects import (
-    STORAGE,
-    Key,
-    Memory,
-    NoMeaningError,
-    Outcome,
-    elements,
-    outcome,
-    storage_key,
-)
 from rulegrad.workbench.proof.instances import Generator, NoGraphError
+from rulegrad.workbench.proof.outcome import NoMeaningError, Outcome, elements, outcome
 from rulegrad.workbench.proof.plain import plain_rules
 from rulegrad.workbench.proof.programs import Entry, Rules
 

@@ -1,4 +1,4 @@
-"""Graphs with effects are run as devices run them."""
+"""Graphs with effects are run as devices run them, element by element."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rulegrad.ir import UOp
-from rulegrad.workbench.proof.effects import NoMeaningError, outcome
+from rulegrad.workbench.proof.outcome import NoMeaningError, outcome
 
 
 def const(value: int, dtype: str = "index") -> UOp:

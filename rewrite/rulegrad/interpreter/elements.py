@@ -1,44 +1,38 @@
-"""Execution of graphs with effects: stores, loops and accumulators, run one element at a time.
+"""The interpreter of single elements: a graph with effects at any level, one iteration after the other.
 
-The interpreter runs tensors and kernels; this runs every stage down to programs, slowly. A store is run once for each
-value of the loops that are open in it, before what comes after it.
+`evaluation` runs tensors and kernels as arrays, `statements` whole programs in linear order. This needs no order and no
+whole program: stores, loops, forms of loops and vectors are run where they stand, so that both sides of a rule can be
+compared. It is the slowest. A store is run once for each value of the loops that are open in it, before what comes
+after it.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from rulegrad._core import UOp
-from rulegrad.errors import RulegradError
+from rulegrad.errors import DeviceError
 from rulegrad.interpreter.evaluation import evaluate
 from rulegrad.interpreter.evaluators import evaluators
+from rulegrad.interpreter.nodes import LOOPS, STORAGE, VECTORS, extent, is_segment
 from rulegrad.interpreter.numerics import Array
-from rulegrad.interpreter.planner import Planner
 from rulegrad.ir.dtype import DType, as_dtype
 
-STORAGE = ("BUFFER", "PARAM")
-LOOPS = ("RANGE", "SPECIAL")
 COUNTERS = ("RANGE", "RAMP")  # what the loops of a form count with
 LANE = ("LANE",)  # the lane of a vector that is computed: lanes are computed one after the other
-_VECTORS = ("LOAD_VECTOR", "LOAD_LANES", "STORE_VECTOR", "LANE", "BROADCAST", "ACROSS", "STACK", "RAMP")
+_VECTORS = (*VECTORS, "ACROSS")
 _OF_KERNELS = ("STORE", "UPDATE", "END", "SINK", "BARRIER", "GROUP", "SEGMENTS", "AFTER", "LOAD", "SPECIAL")
 EFFECTS = frozenset((*_OF_KERNELS, "SCHEDULED", *_VECTORS))
 
-#: Iterations of all loops together that are computed, and those at each end of a loop that is too long.
-_MOST_ITERATIONS, _ENDS = 1 << 24, 32
-
 Key = tuple[Any, ...]
 Memory = dict[Key, Array]
-
-
-class NoMeaningError(Exception):
-    """The graph cannot be run: an index is out of bounds, or an op has no value."""
 
 
 class InvalidError(Exception):
@@ -97,7 +91,7 @@ class Run:
             case "RANGE" | "SPECIAL":
                 return
             case _:
-                raise NoMeaningError(f"{node.op} is not an effect")
+                raise DeviceError(f"{node.op} is not an effect")
 
     def over(self, forms: Sequence[UOp]) -> Iterator[None]:
         """Every combination of the values of some loops, the last one fastest.
@@ -114,7 +108,7 @@ class Run:
         loops = dict.fromkeys(node for form in forms for node in self._parts(form) if node.op in (*LOOPS, *COUNTERS))
         keys = [loop_key(loop) for loop in loops]
         before = {key: self.loops[key] for key in keys if key in self.loops}
-        for values in itertools.product(*(self._turns(loop) for loop in loops)):
+        for values in itertools.product(*(self._iterations(loop) for loop in loops)):
             self.loops.update(zip(keys, values))
             if all(form.op in LOOPS or self._is_met(form) for form in forms):
                 yield
@@ -147,15 +141,14 @@ class Run:
         if before is not None:
             self.loops[LANE] = before
 
-    def _turns(self, loop: UOp) -> Sequence[int]:
-        """The values of a loop's counter: of a segment the one turn that this work-item makes, if it makes any."""
+    def _iterations(self, loop: UOp) -> Sequence[int]:
+        """The values of a loop's counter: of a segment the one iteration that this work-item runs, if it runs any."""
         if loop.op == "RAMP":
             return range(loop.attrs["lanes"])
-        if not loop.src or loop.src[0].op != "SEGMENT":
+        if not is_segment(loop):
             return range(extent(loop))
-        turns, only = loop.src[0].src
-        number = int(self.value(only))
-        return [number] if 0 <= number < turns.attrs["value"] else []
+        number = int(self.value(loop.src[0].src[1]))
+        return [number] if 0 <= number < extent(loop) else []
 
     def _once(self, node: UOp) -> None:
         key = (node, tuple((loop_key(r), self.loops[loop_key(r)]) for r in node.ranges if loop_key(r) in self.loops))
@@ -185,7 +178,7 @@ class Run:
             array = self._memory(target)
             np.copyto(array, self.tensor(value))
         else:
-            raise NoMeaningError(f"a store into {target.op}")
+            raise DeviceError(f"a store into {target.op}")
 
     def _store_vector(self, node: UOp) -> None:
         """The lanes that are counted, if the gate is true; all are computed before one is stored."""
@@ -208,7 +201,7 @@ class Run:
             self.effect(node)
             return self._memory(node.src[0])
         if node.op not in STORAGE:
-            raise NoMeaningError(f"{node.op} is not a memory")
+            raise DeviceError(f"{node.op} is not a memory")
         return view(self.memory, node)
 
     def _place(self, node: UOp, behind: int = 0) -> tuple[int, ...]:
@@ -217,14 +210,14 @@ class Run:
         *others, last = (int(self.value(i)) for i in node.src[1:])
         found = (*others, last + behind)
         if len(found) != array.ndim or any(not 0 <= i < n for i, n in zip(found, array.shape)):
-            raise NoMeaningError("an index out of bounds")
+            raise DeviceError("an index out of bounds")
         return found
 
     # ---- values ----
 
     def tensor(self, node: UOp) -> Array:
         """The value of a node with a shape."""
-        if not node.shape and _has_effects(node):
+        if not node.shape and has_effects(node):
             return np.asarray(self.value(node), as_dtype(node.dtype).numpy)
         if len(node.shape) == 1 and any(inner.op in _VECTORS for inner in node.toposort()):
             return np.asarray([self.value(node) for _ in self._lanes(node.shape[0])], as_dtype(node.dtype).numpy)
@@ -292,11 +285,7 @@ class Run:
         if node.op == "LANE":
             return values[node.attrs["at"]]
         first = node.attrs["first"]
-        values = values[first : first + (node.attrs["count"] or count)]
-        result = values[0]
-        for value in values[1:]:
-            result = _combined(node.attrs["op"], result, value, node.dtype)
-        return result
+        return _folded(node, values[first : first + (node.attrs["count"] or count)])
 
     def _load(self, node: UOp) -> Any:
         address = node.src[0]
@@ -311,11 +300,8 @@ class Run:
         return _plain(self.tensor(base)[tuple(int(self.value(i)) for i in node.src[1:])], node.dtype)
 
     def _reduce(self, node: UOp) -> Any:
-        values = [self.value(node.src[0]) for _ in self.over(node.src[1:])]
-        result = _plain(evaluators().identity(node.attrs["op"], node.dtype)[()], node.dtype)
-        for value in values:
-            result = _combined(node.attrs["op"], result, value, node.dtype)
-        return result
+        identity = _plain(evaluators().identity(node.attrs["op"], node.dtype)[()], node.dtype)
+        return _folded(node, [identity, *(self.value(node.src[0]) for _ in self.over(node.src[1:]))])
 
     def _exponential_sum(self, node: UOp) -> Any:
         pairs = [(self.value(node.src[0]), self.value(node.src[1])) for _ in self.over(node.src[2:])]
@@ -326,17 +312,13 @@ class Run:
 
     def _scan(self, node: UOp) -> Any:
         last = self.loops[loop_key(node.src[1])]
-        values = [self.value(node.src[0]) for turn, _ in enumerate(self.over(node.src[1:2])) if turn <= last]
-        result = values[0]
-        for value in values[1:]:
-            result = _combined(node.attrs["op"], result, value, node.dtype)
-        return result
+        iterations = enumerate(self.over(node.src[1:2]))
+        return _folded(node, [self.value(node.src[0]) for iteration, _ in iterations if iteration <= last])
 
     def _recurrence(self, node: UOp) -> Any:
         last = self.loops[loop_key(node.src[2])]
-        pairs = [
-            [self.value(s) for s in node.src[:2]] for turn, _ in enumerate(self.over(node.src[2:3])) if turn <= last
-        ]
+        iterations = enumerate(self.over(node.src[2:3]))
+        pairs = [[self.value(s) for s in node.src[:2]] for iteration, _ in iterations if iteration <= last]
         result: Any = 0
         for factor, more in pairs:
             result = _combined("ADD", _combined("MUL", factor, result, node.dtype), more, node.dtype)
@@ -348,11 +330,9 @@ def _combined(op: str, a: Any, b: Any, dtype: DType | str) -> Any:
     return _plain(evaluators().evaluate(op, dtype, both)[()], dtype)
 
 
-def extent(loop: UOp) -> int:
-    """How often a loop runs."""
-    if loop.op not in LOOPS or loop.src[0].op != "CONST":
-        raise NoMeaningError("a loop whose extent is not known")
-    return int(loop.src[0].attrs["value"])
+def _folded(node: UOp, values: Sequence[Any]) -> Any:
+    """The values combined by the node's op, from the first to the last."""
+    return functools.reduce(lambda a, b: _combined(node.attrs["op"], a, b, node.dtype), values)
 
 
 def _plain(value: Any, dtype: DType | str) -> Any:
@@ -360,94 +340,5 @@ def _plain(value: Any, dtype: DType | str) -> Any:
     return bool(value) if kind == "bool" else float(value) if kind == "float" else int(value)
 
 
-def _has_effects(node: UOp) -> bool:
+def has_effects(node: UOp) -> bool:
     return any(n.op in EFFECTS for n in node.toposort())
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The results of a graph; of one array, only where `certain` holds, if that is given."""
-
-    arrays: list[Array]
-    certain: Array | None = None
-
-
-def outcome(root: UOp, memory: Mapping[Key, Array], loops: Sequence[UOp]) -> Outcome:
-    """The results of a graph: its value for every value of the open loops; or, without one, what it leaves in memory.
-
-    Of long loops the first iterations and the last. Raises NoMeaningError when it cannot be run.
-    """
-    try:
-        root, loops = _shortened(root, loops)
-        with np.errstate(all="ignore"):
-            if as_dtype(root.dtype).kind != "void" and not _has_effects(root):
-                return _by_arrays(root, memory, loops)
-            return Outcome(_by_elements(root, memory, loops))
-    except (RulegradError, InvalidError, TypeError, KeyError, IndexError, ValueError, OverflowError) as error:
-        raise NoMeaningError(str(error)) from error
-
-
-def _shortened(root: UOp, loops: Sequence[UOp]) -> tuple[UOp, Sequence[UOp]]:
-    """The graph with the first and the last values of the counters of open loops, where they have too many together."""
-    if math.prod(map(extent, loops)) > _MOST_ITERATIONS:
-        made: dict[UOp, UOp] = {}
-        long = {loop: extent(loop) - 2 * _ENDS for loop in loops if extent(loop) > 2 * _ENDS and loop.op == "RANGE"}
-        short = {loop: loop.replace([UOp.const(2 * _ENDS, loop.src[0].dtype)]) for loop in long}
-        for node in root.toposort():
-            if node in long:
-                counter, last = short[node], UOp.const(long[node], node.dtype)
-                is_first = UOp("CMPLT", (counter, UOp.const(_ENDS, node.dtype)))
-                made[node] = UOp("WHERE", (is_first, counter, UOp("ADD", (counter, last))))
-            else:
-                made[node] = node.replace([made[source] for source in node.src])
-        root, loops = made[root], [short.get(loop, loop) for loop in loops]
-    counters = {loop_key(node): node for node in root.toposort() if node.op in LOOPS and node.src[0].op == "CONST"}
-    if math.prod(map(extent, counters.values())) > _MOST_ITERATIONS:
-        raise NoMeaningError("its loops have too many iterations")
-    return root, loops
-
-
-def _by_arrays(root: UOp, memory: Mapping[Key, Array], loops: Sequence[UOp]) -> Outcome:
-    """All elements at once. A value that depends on INVALID is not certain, nor are the bits of a computed nan."""
-    arrays = {n: view(dict(memory), n) for n in root.toposort() if n.op in STORAGE}
-    found = evaluate(root, arrays, loops).astype(as_dtype(root.dtype).numpy)
-    certain: Array | None = None
-    planner = Planner([root], loops, evaluators(), "evaluate")
-    mask = planner.valid_slot(root)
-    if mask is not None:
-        (valid,) = planner.plan.run(lambda node: arrays[node], [mask])
-        certain = np.broadcast_to(
-            valid.reshape((*valid.shape[: len(loops)], *valid.shape[planner.rank :])), found.shape
-        )
-    for node in root.toposort():
-        if node.op == "BITCAST" and as_dtype(node.src[0].dtype).is_float and node.src[0].op not in STORAGE:
-            value = evaluate(node.src[0], arrays, loops)
-            known = np.broadcast_to(value == value, found.shape)
-            certain = known if certain is None else certain & known
-    return Outcome([found], certain)
-
-
-def _by_elements(root: UOp, memory: Mapping[Key, Array], loops: Sequence[UOp]) -> list[Array]:
-    own = {key: array.copy() for key, array in memory.items()}
-    items = tuple(n for n in root.toposort() if n.op == "SPECIAL")
-    open_loops = (*items, *loops)
-    values: dict[int, list[Any]] = {}
-    roots = root.src if root.op == "SINK" else (root,)
-    starts = Run(own)
-    for _ in starts.over(open_loops):
-        run = Run(own, dict(starts.loops))
-        for number, node in enumerate(roots):
-            if as_dtype(node.dtype).kind == "void":
-                run.effect(node)
-            else:
-                values.setdefault(number, []).append(run.tensor(node) if node.shape else run.value(node))
-    found = [np.asarray(v, as_dtype(roots[n].dtype).numpy) for n, v in values.items()]
-    if as_dtype(root.dtype).kind != "void":
-        return found
-    kept = sorted((key for key in own if key[0] == "PARAM" or key[2] == "global"), key=repr)
-    return [*found, *(own[key] for key in kept)]
-
-
-def elements(node: UOp) -> int:
-    """Number of elements of a BUFFER or PARAM."""
-    return math.prod(node.shape)
