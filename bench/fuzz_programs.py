@@ -54,7 +54,7 @@ def conv1d(x: Array, w: Array) -> Array:
 
 def attention(q: Array, k: Array, v: Array) -> Array:
     """Weighted by the softmax of half the products of queries and keys."""
-    scores = matmul(q, k.T) * q.dtype.type(0.5)
+    scores = matmul(q, k.T) * (0.5 if q.dtype.kind in "iu" else q.dtype.type(0.5))  # of integers: floats
     exponentials = np.exp(scores - scores.max(1, keepdims=True))
     return matmul(exponentials / exponentials.sum(1, keepdims=True), v)
 

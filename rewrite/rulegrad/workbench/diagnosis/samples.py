@@ -45,13 +45,27 @@ def all_samples(graph: UOp) -> list[Samples]:
 def sample_arrays(graph: UOp, kind: str = "whole") -> Samples:
     """Contents for each slot of a graph, the same in every run; nothing for a slot that it lacks.
 
-    What is an index somewhere has small whole numbers, so that it stays within bounds.
+    What is an index somewhere has small whole numbers, so that it stays within bounds, and a checked index is in its
+    range: what a kernel computes with another is never seen.
     """
     nodes = graph.toposort()
     shapes = {n.attrs["slot"]: (n.shape, n.dtype) for n in nodes if n.op == "PARAM"}
     found = Samples([np.zeros(0)] * (1 + max(shapes, default=-1)), kind, _indices(nodes), adds_up(graph))
+    extents = _checked(nodes)
     for slot, (shape, dtype) in sorted(shapes.items()):
         found[slot] = sample(shape, dtype, slot, "whole" if slot in found.places else kind, found.adds)
+        if slot in extents:
+            found[slot] %= extents[slot]
+    return found
+
+
+def _checked(nodes: Sequence[UOp]) -> dict[int, int]:
+    """For each slot with indices that are checked the smallest extent that they are checked against."""
+    found: dict[int, int] = {}
+    for index, extent in (node.src for node in nodes if node.op == "INSIDE" and node.src[1].op == "CONST"):
+        for leaf in (n for n in index.toposort() if n.op == "PARAM" and as_dtype(n.dtype).is_integer):
+            slot, size = leaf.attrs["slot"], max(int(extent.attrs["value"]), 1)
+            found[slot] = min(found.get(slot, size), size)
     return found
 
 
