@@ -15,10 +15,12 @@ import time
 import numpy as np
 
 from fuzz import judged_at_sizes, report, verdicts
-from fuzz_programs import Array, Program, Statement
+from fuzz_programs import FLOATS, NUMPY_NAMES, Array, Program, Statement
 
+_ATTENTION = "matmul(v0, v1.T); softmax(half(v3), 1); matmul(v4, v2)", "v0 @ v1.T; (v3 * 0.5).softmax(-1); v4 @ v2"
 _POOLED = "v0.pad(((0, 0), (0, 1), (0, 0))).unfold(1, 2, 1).max(axis=-1)"
-#: Kind: the shapes of what it reads (n: the extent that is tried; i: places on an axis), NumPy's text, Tensor's.
+#: Kind: the shapes of what it reads (n: the extent that is tried; i: places on an axis), NumPy's texts, Tensor's; each
+#: text is a step, whose result may be rounded.
 KINDS: dict[str, tuple[str, str, str]] = {
     "product, rows": ("n,5 5,6", "matmul(v0, v1)", "v0 @ v1"),
     "product, depth": ("3,n n,6", "matmul(v0, v1)", "v0 @ v1"),
@@ -40,22 +42,16 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "place of the largest": ("3,n", "v0.argmax(1)", "v0.argmax(axis=1)"),
     "running sum": ("3,n", "np.cumsum(v0, 1)", "v0.cumsum(1)"),
     "running maximum": ("n,3", "np.maximum.accumulate(v0, 0)", "v0.cummax(0)[0]"),
-    "softmax": (
-        "3,n", "np.exp(v0 - v0.max(1, keepdims=True)) / np.exp(v0 - v0.max(1, keepdims=True)).sum(1, keepdims=True)",
-        "v0.softmax(1)",
-    ),
-    "softmax, columns": (
-        "n,3", "np.exp(v0 - v0.max(0, keepdims=True)) / np.exp(v0 - v0.max(0, keepdims=True)).sum(0, keepdims=True)",
-        "v0.softmax(0)",
-    ),
+    "softmax": ("3,n", "softmax(v0, 1)", "v0.softmax(1)"),
+    "softmax, columns": ("n,3", "softmax(v0, 0)", "v0.softmax(0)"),
     "layer norm": (
         "3,n", "(v0 - v0.mean(1, keepdims=True)) / np.sqrt(v0.var(1, keepdims=True) + v0.dtype.type(1))",
         "(v0 - v0.mean(axis=1, keepdims=True)) / (v0.var(axis=1, keepdims=True, correction=0) + 1).sqrt()",
     ),
-    "attention, keys": ("3,4 n,4 n,5", "attention(v0, v1, v2)", "((v0 @ v1.T) * 0.5).softmax(-1) @ v2"),
-    "attention, queries": ("n,4 5,4 5,3", "attention(v0, v1, v2)", "((v0 @ v1.T) * 0.5).softmax(-1) @ v2"),
-    "attention, width": ("3,4 8,4 8,n", "attention(v0, v1, v2)", "((v0 @ v1.T) * 0.5).softmax(-1) @ v2"),
-    "attention, all": ("n,n n,n n,n", "attention(v0, v1, v2)", "((v0 @ v1.T) * 0.5).softmax(-1) @ v2"),
+    "attention, keys": ("3,4 n,4 n,5", *_ATTENTION),
+    "attention, queries": ("n,4 5,4 5,3", *_ATTENTION),
+    "attention, width": ("3,4 8,4 8,n", *_ATTENTION),
+    "attention, all": ("n,n n,n n,n", *_ATTENTION),
     "convolution": (
         "1,2,n 3,2,1", "conv1d(v0, v1)",
         "v0.reshape(1, 2, 1, -1).conv2d(v1.reshape(3, 2, 1, -1)).squeeze(2)",
@@ -82,12 +78,18 @@ def program(kind: str, n: int, dtype: str, seed: int) -> Program:
     inputs: list[tuple[int, Array]] = []
     for number, text in enumerate(shapes.split()):
         shape = tuple(n if part == "n" else int(part) for part in text.removeprefix("i").split(","))
-        values = noise.integers(0, n, shape) if text[0] == "i" else noise.normal(size=shape).astype(dtype)
-        inputs.append((number, values))
-    result = "int64" if "arg" in numpy else dtype
-    sources = tuple(range(len(inputs)))
-    step = Statement(len(inputs), sources, numpy, tensor, result, rounds=True)
-    return Program(seed, inputs, [step], [len(inputs)])
+        given = noise.integers(0, n, shape) if text[0] == "i" else noise.normal(size=shape).astype(dtype)
+        inputs.append((number, given))
+    steps: list[Statement] = []
+    values = dict(inputs)
+    for step, texts in enumerate(zip(numpy.split("; "), tensor.split("; "), strict=True), len(inputs)):
+        sources = tuple(source for source in range(step) if f"v{source}" in texts[0])
+        result = "int64" if "arg" in numpy else dtype
+        if dtype not in FLOATS:  # sums of small integers are larger ones, quotients are floats
+            values[step] = np.asarray(eval(texts[0], dict(NUMPY_NAMES), {f"v{k}": values[k] for k in sources}))
+            result = values[step].dtype.name
+        steps.append(Statement(step, sources, *texts, result, rounds=True))
+    return Program(seed, inputs, steps, [steps[-1].result])
 
 
 def main() -> None:

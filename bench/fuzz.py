@@ -275,6 +275,8 @@ def gradient_problem(program: Program, expected: Expected, found: dict[int, Arra
     scale = size + abs(quotients[0]) + abs(loss(0.0)) * 1e-3 + 1e-3
     if not np.isfinite(quotients).all() or abs(quotients[0] - quotients[1]) > 1e-4 * scale:
         return ""  # a kink or a pole
+    if abs(quotients[0]) > min((largest(name_of(g)) for g in found.values() if g is not None), default=np.inf) / 6:
+        return ""  # too large for the dtype
     limit = 1e-2 if any(array.dtype == np.float32 for _, array in program.inputs) else 1e-3
     if np.isfinite(got) and abs(got - quotients[0]) <= limit * scale:
         return ""

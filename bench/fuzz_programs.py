@@ -52,11 +52,21 @@ def conv1d(x: Array, w: Array) -> Array:
     return np.einsum("ncls,kcs->nkl", windows(x, w.shape[2], 2), w).astype(x.dtype)
 
 
+def softmax(x: Array, axis: int) -> Array:
+    """The softmax along an axis; of integers in the float dtype that NumPy's exp has for them."""
+    if x.dtype.kind in "iu":
+        x = x.astype(np.exp(x[:0]).dtype)
+    exponentials = np.exp(x - x.max(axis, keepdims=True))
+    return np.asarray(exponentials / exponentials.sum(axis, keepdims=True))
+
+
+def half(x: Array) -> Array:
+    return np.asarray(x * (0.5 if x.dtype.kind in "iu" else x.dtype.type(0.5)))
+
+
 def attention(q: Array, k: Array, v: Array) -> Array:
     """Weighted by the softmax of half the products of queries and keys."""
-    scores = matmul(q, k.T) * (0.5 if q.dtype.kind in "iu" else q.dtype.type(0.5))  # of integers: floats
-    exponentials = np.exp(scores - scores.max(1, keepdims=True))
-    return matmul(exponentials / exponentials.sum(1, keepdims=True), v)
+    return matmul(softmax(half(matmul(q, k.T)), 1), v)
 
 
 def added_at(x: Array, axis: int, places: Array, values: Array) -> Array:
@@ -94,7 +104,8 @@ def added_to(x: Array, places: tuple[Array, ...], values: Array) -> Array:
 
 NUMPY_NAMES = {
     "np": np, "matmul": matmul, "conv1d": conv1d, "attention": attention, "added_at": added_at, "added_to": added_to,
-    "floor_divide": floor_divide, "in_order": in_order, "windows": windows, "D": numpy_dtype,
+    "floor_divide": floor_divide, "half": half, "in_order": in_order, "softmax": softmax, "windows": windows,
+    "D": numpy_dtype,
 }  # fmt: skip
 
 

@@ -87,6 +87,24 @@ def test_a_wrong_gradient_is_found() -> None:
     assert gradient_problem(program, expected, {0: 2.1 * x}).startswith("the gradient along a direction is ")
 
 
+def test_a_gradient_that_is_too_large_for_its_dtype_is_not_judged() -> None:
+    x = np.array([101.8, 0.5], np.float32)
+    step = Statement(1, (0,), "np.exp(v0)", "v0.exp()", "float32", True)
+    program = Program(0, [(0, x)], [step], [1], with_gradient=True)
+    with np.errstate(over="ignore"):
+        assert gradient_problem(program, Expected(program), {0: np.exp(x)}) == ""
+    smaller = Program(0, [(0, x / 2)], [step], [1], with_gradient=True)
+    assert gradient_problem(smaller, Expected(smaller), {0: np.exp(x / 2)}) == ""
+    assert gradient_problem(smaller, Expected(smaller), {0: np.exp(x)}) != ""
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int8", "uint8"])
+def test_kernels_of_integers(dtype: str) -> None:
+    """The dtypes of NumPy's results: sums of small integers are larger ones, attention and means are floats."""
+    programs = [program(kind, (3, 8)[k % 2], dtype, k) for k, kind in enumerate(KINDS)]
+    assert not [(list(KINDS)[one.seed], problem) for one, problem in verdicts(programs, "numpy") if problem]
+
+
 def test_what_numpy_cannot_run_is_not_judged() -> None:
     program = Program(0, [(0, np.ones(2))], [Statement(1, (0,), "v0.nothing()", "v0", "float64")], [1])
     with pytest.raises(NotJudgedError):
