@@ -248,6 +248,11 @@ SETTINGS: Final[dict[str, Setting]] = {
             "threads", "RULEGRAD_THREADS", "a number of threads, at most 4096",
             _threads, int, "threads that share a kernel on the device c; 0: as many as there are cores",
         ),
+        Setting(
+            "communication_timeout", "RULEGRAD_COMMUNICATION_TIMEOUT", "a time such as 10s, 500ms or 2min",
+            parse_seconds, lambda: 300.0, "how long a rank waits for others in a collective, in seconds; then it is "
+            "an error, which says what each rank waits for",
+        ),
     )
 }  # fmt: skip
 
@@ -275,6 +280,7 @@ class Config:
     tuned: Path | None
     general_plans: int
     threads: int
+    communication_timeout: float
 
     def __getattr__(self, name: str) -> Any:
         # Only called while the attribute is missing: the environment has not been read yet.

@@ -45,6 +45,15 @@ class Done:
         """Nothing is left to wait for."""
 
 
+def named_ranks(ranks: Sequence[int]) -> str:
+    """Ranks as messages name them.
+
+    >>> named_ranks([2]), named_ranks([0, 1, 3])
+    ('rank 2', 'ranks 0, 1, 3')
+    """
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
+
+
 def check_arrays(
     collective: Collective, size: int, local: int, sources: Sequence[np.ndarray], results: Sequence[np.ndarray]
 ) -> None:

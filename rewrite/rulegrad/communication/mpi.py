@@ -1,0 +1,294 @@
+"""Ranks that are processes, on one machine or many, which MPI connects."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import numpy as np
+
+from rulegrad.communication.collective import Collective, place_of
+from rulegrad.communication.control import Control, place_of_main_thread
+from rulegrad.communication.counting import count
+from rulegrad.communication.mpi_steps import requests
+from rulegrad.communication.worlds import Work, check_arrays, named_ranks
+from rulegrad.config import config
+from rulegrad.errors import CommunicationError
+from rulegrad.support import forks
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+INSTALL: Final = 'pip install "rulegrad[mpi]"'
+_DESCRIPTION: Final = 256  # bytes of what ranks tell their neighbours of a collective
+_SPIN_SECONDS: Final = 2e-4  # a wait gives up its core after this
+_NAP_SECONDS: Final = 5e-5
+_IDLE_SECONDS: Final = 0.02  # between two looks for messages of other ranks
+_ENDED_SECONDS: Final = 1.0  # in which the last values of a rank that ended still come
+_GRACE_SECONDS: Final = 5.0  # in which a rank that failed ends the others
+
+
+class MpiWorld:
+    """A rank of a program that `mpiexec`, `python -m rulegrad launch` or `srun` has started.
+
+    Collectives run in the order in which they were started, by calls of MPI that do not block, so that kernels go on:
+    a thread looks after them while nobody waits. Before one begins, a rank compares it with its neighbour's; where they
+    differ, or one does not come within the setting `communication_timeout`, the error says what each rank waits for.
+    Raises CommunicationError where mpi4py or an MPI is missing.
+    """
+
+    def __init__(self) -> None:
+        self._everyone, self._checks, messages = _communicators()
+        self.size: int = self._everyone.size
+        self.rank: int = self._everyone.rank
+        self.local: tuple[int, ...] = (self.rank,)
+        self.lock = forks.lock()
+        self.control = Control(messages, self.state)
+        self._groups: dict[tuple[tuple[int, ...], tuple[int, ...]], MPI.Comm] = {}
+        self._known: set[tuple[int, ...]] = set()  # groups that have communicated
+        self._queue: deque[_Started] = deque()
+        self._number = 0
+        self._broken: CommunicationError | None = None
+        self._waiting = False
+        self._guard = forks.ForkGuard("connections of MPI")
+        self._wake, self._over = threading.Event(), False
+        if self.size > 1:
+            threading.Thread(target=self._look_after, name="rulegrad-mpi", daemon=True).start()
+
+    # ---- collectives ----
+
+    def start(self, collective: Collective, sources: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> Work:
+        """Starts a collective, with the arrays of this rank (see `World`)."""
+        check_arrays(collective, self.size, 1, sources, results)
+        count(collective)
+        group, _ = place_of(collective.mesh, collective.axes, self.rank)
+        what = f"{collective!r}"
+        return self._begin(str(collective), what, group, lambda: self._steps(collective, sources[0], results[0]))
+
+    def check_same(self, label: str, value: str) -> None:
+        """Raises CommunicationError, naming the ranks, where they do not all give the same value; all call it."""
+        if self.size == 1:
+            return
+        found: list[str] = []
+        text = f"check_same of {label}"
+        self._begin(text, text, tuple(range(self.size)), lambda: self._compared(value, found)).wait()
+        ranks: dict[str, list[int]] = {}
+        for rank, other in enumerate(found):
+            ranks.setdefault(other, []).append(rank)
+        if len(ranks) > 1:
+            lines = "".join(f"\n    {named_ranks(who)}: {other}" for other, who in ranks.items())
+            raise CommunicationError(f"all ranks must have the same {label}, but there are:{lines}")
+
+    def _begin(self, text: str, what: str, group: tuple[int, ...], steps: Any) -> _Started:
+        self._guard.check()
+        with self.lock:
+            if self._broken is not None:
+                raise self._broken
+            self._number += 1
+            work = _Started(self, text, f"{self._number}: {text}", group, steps)
+            work.tell_neighbours(self._checks, what, group not in self._known)
+            self._known.add(group)
+            self._queue.append(work)
+            self.advance()
+        if not work.done:
+            self._wake.set()
+        return work
+
+    def _steps(self, of: Collective, source: np.ndarray, result: np.ndarray) -> Iterator[MPI.Request]:
+        return requests(self._group(of.mesh, of.axes), of, source, result)
+
+    def _group(self, mesh: tuple[int, ...], axes: tuple[int, ...]) -> MPI.Comm:
+        """The communicator of the rank's group. Its members have all come when it is made, so nobody waits."""
+        if (mesh, axes) not in self._groups:
+            members = place_of(mesh, axes, self.rank)[0]
+            everyone = self._everyone.Get_group()
+            of_members = everyone.Incl(list(members))
+            self._groups[mesh, axes] = self._everyone.Create_group(of_members, 1)
+            of_members.Free()
+            everyone.Free()
+        return self._groups[mesh, axes]
+
+    def _compared(self, value: str, found: list[str]) -> Iterator[MPI.Request]:
+        """Gathers the values of all ranks: their lengths and hashes, and themselves where they differ."""
+        encoded = value.encode()
+        mine = np.frombuffer(len(encoded).to_bytes(8, "little") + hashlib.sha256(encoded).digest(), np.uint8)
+        heads = np.empty((self.size, len(mine)), np.uint8)
+        yield self._everyone.Iallgather(mine, heads)
+        if (heads == mine).all():
+            return
+        lengths = [int.from_bytes(head[:8].tobytes(), "little") for head in heads]
+        texts = np.empty(sum(lengths), np.uint8)
+        yield self._everyone.Iallgatherv(np.array(bytearray(encoded), np.uint8), [texts, lengths])
+        ends = np.cumsum(lengths)
+        found += [texts[end - length : end].tobytes().decode() for end, length in zip(ends, lengths, strict=True)]
+
+    # ---- going on ----
+
+    def advance(self) -> None:
+        """Goes on with what has been started, as far as it goes without waiting; whoever calls it holds the lock."""
+        while self._queue:
+            work = self._queue[0]
+            try:
+                if not work.advance(self._checks):
+                    return
+            except Exception as error:  # of MPI too: the ranks do not agree any more
+                self._break(error)
+                return
+            self._queue.popleft()
+
+    def _break(self, error: Exception) -> None:
+        """No collective is possible after an error, for other ranks may be at another one."""
+        if isinstance(error, CommunicationError):
+            self._broken = error
+        else:
+            self._broken = CommunicationError(f"{self._queue[0].text} failed in MPI: {error}")
+        self._queue.clear()
+
+    def wait_for(self, work: _Started) -> None:
+        """Returns when a collective has ended. Raises CommunicationError when it cannot, or takes too long."""
+        begin = time.monotonic()
+        while not work.done:
+            with self.lock:
+                self._waiting = True
+                self.advance()
+                if self._broken is not None and not work.done:
+                    raise self._broken
+            if work.done:
+                break
+            elapsed = time.monotonic() - begin
+            if elapsed < _SPIN_SECONDS:
+                os.sched_yield() if hasattr(os, "sched_yield") else time.sleep(0)
+                continue
+            time.sleep(_NAP_SECONDS)
+            self._check_others(work, elapsed)
+        self._waiting = False
+
+    def _check_others(self, work: _Started, elapsed: float) -> None:
+        now = time.monotonic()
+        ended = self.control.ended
+        gone = [rank for rank in work.group if now - ended.get(rank, now) > _ENDED_SECONDS]
+        failed = [rank for rank, heard in self.control.failed.items() if now - heard > _GRACE_SECONDS]
+        if elapsed <= config.communication_timeout and not gone and not failed:
+            return
+        limit = f"{config.communication_timeout:g} s"
+        if failed:
+            why = f"{named_ranks(sorted(failed))} failed"
+        elif gone:
+            why = f"{named_ranks(gone)} ended before it"
+        else:
+            why = f"it has not ended within {limit} (the setting communication_timeout); docs/distributed.md says more"
+        states = "".join(f"\n    rank {rank} {state}" for rank, state in self.control.ask(self.lock).items())
+        with self.lock:
+            self._broken = CommunicationError(f"{work.text}: {why}{states}")
+            self._queue.clear()
+        raise self._broken
+
+    def state(self) -> str:
+        """What this rank waits for, or where it is, as others are told."""
+        place = place_of_main_thread()
+        at = f", at {place}" if place else ""
+        return f"waits for {self._queue[0].name}{at}" if self._queue else f"waits for no other rank{at}"
+
+    def _look_after(self) -> None:
+        """The thread that goes on with collectives while nobody waits for them, and answers other ranks."""
+        heard = 0.0
+        while not self._over:
+            with self.lock:
+                if self._over:
+                    return
+                self.advance()
+                if time.monotonic() - heard > _IDLE_SECONDS:
+                    self.control.listen()
+                    heard = time.monotonic()
+                busy = bool(self._queue) and not self._waiting
+            if busy:
+                time.sleep(2 * _NAP_SECONDS)
+            else:
+                self._wake.wait(_IDLE_SECONDS)
+                self._wake.clear()
+
+    def abort(self, status: int) -> NoReturn:
+        """Ends all ranks at once, and this process."""
+        self._everyone.Abort(status)
+        os._exit(status)  # an MPI need not return
+
+    def stop(self) -> None:
+        """Ends the thread, so that MPI can be ended."""
+        with self.lock:
+            self._over = True
+
+
+class _Started:
+    """A collective in the queue of a world: first the ranks compare what they have started, then it runs."""
+
+    def __init__(self, world: MpiWorld, text: str, name: str, group: tuple[int, ...], steps: Any) -> None:
+        self.text = text
+        self.name = name
+        self.group = group
+        self.done = False
+        self._world = world
+        self._steps = steps
+        self._running: Iterator[MPI.Request] | None = None
+        self._request: MPI.Request | None = None
+        self._own = np.zeros(_DESCRIPTION, np.uint8)
+        self._neighbours: list[tuple[int, np.ndarray]] = []
+        self._told: list[MPI.Request] = []
+
+    def tell_neighbours(self, checks: MPI.Comm, what: str, is_first: bool) -> None:
+        """Exchanges what was started with the members beside this one; of a group's first, with all members."""
+        rank, members = self._world.rank, len(self.group)
+        mine = self.group.index(rank)
+        after, before = self.group[(mine + 1) % members], self.group[mine - 1]
+        others = [other for other in self.group if other != rank]
+        to, origins = (others, others) if is_first else ([after], [before])
+        if members == 1:
+            return
+        encoded = what.encode()[:_DESCRIPTION]
+        self._own[: len(encoded)] = np.frombuffer(encoded, np.uint8)
+        self._neighbours = [(other, np.empty(_DESCRIPTION, np.uint8)) for other in origins]
+        self._told = [checks.Irecv(buffer, other) for other, buffer in self._neighbours]
+        self._told += [checks.Isend(self._own, other) for other in to]
+
+    def advance(self, checks: MPI.Comm) -> bool:
+        """Goes on without waiting; whether it has ended. Raises CommunicationError where a neighbour has another."""
+        if self._running is None:
+            if self._told and not type(self._told[0]).Testall(self._told):
+                return False
+            self._told = []
+            for other, buffer in self._neighbours:
+                if (buffer != self._own).any():
+                    theirs = buffer.tobytes().rstrip(b"\0").decode(errors="replace")
+                    ours = self._own.tobytes().rstrip(b"\0").decode(errors="replace")
+                    raise CommunicationError(
+                        f"ranks have started different collectives; all must take the same steps in one order:"
+                        f"\n    rank {self._world.rank} {ours}\n    rank {other} {theirs}"
+                    )
+            self._neighbours = []
+            self._running = self._steps()
+        while self._request is None or self._request.Test():
+            self._request = next(self._running, None)
+            if self._request is None:
+                self.done = True
+                return True
+        return False
+
+    def wait(self) -> None:
+        """Returns when the result is there (see `Work`)."""
+        if not self.done:
+            self._world.wait_for(self)
+
+
+def _communicators() -> tuple[MPI.Intracomm, MPI.Intracomm, MPI.Intracomm]:
+    """Three communicators of all ranks: for collectives, for comparing them, and for messages."""
+    try:
+        from mpi4py import MPI  # late: an optional library
+    except (ImportError, RuntimeError) as error:
+        raise CommunicationError(f"MPI cannot be used ({error}); {INSTALL} installs one") from None
+    if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+        raise CommunicationError("MPI was started without MPI_THREAD_MULTIPLE, which the thread of collectives needs")
+    return MPI.COMM_WORLD.Dup(), MPI.COMM_WORLD.Dup(), MPI.COMM_WORLD.Dup()

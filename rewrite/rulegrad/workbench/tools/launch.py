@@ -1,0 +1,152 @@
+"""Runs a script as several ranks, by the mpiexec of MPI: `launch -n 4 train.py`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Final, TextIO
+
+from rulegrad.communication.mpi import INSTALL
+from rulegrad.errors import CommunicationError, FileMissingError
+
+# What mpiexec says of a process that was killed, in many lines; from the first on, none is of the program.
+_FIRST: Final = re.compile(rb"={20,}\s*$")
+_KILLED: Final = re.compile(rb"EXIT STRING: .* \(signal (\d+)\)")
+_PROCESS: Final = re.compile(rb"PID (\d+) RUNNING AT (\S+)")
+_ABORT: Final = re.compile(rb"Abort\(\d+\) on node \d+ \(rank \d+ in comm \d+\): \s*$")
+_HELD: Final = (b"=" * 20, b"Abort(")  # how such lines begin
+_SAYS_NOTHING: Final = {"MPIR_CVAR_SUPPRESS_ABORT_MESSAGE": "1"}  # MPICH's words for what rulegrad has said
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the tool; returns the exit status of the script, or 128 and the signal that killed a rank."""
+    given = _parse(arguments)
+    if given.ranks < 1:
+        raise CommunicationError(f"launch: -n is the number of ranks, at least 1, not {given.ranks}")
+    if not given.module and not Path(given.program).is_file():
+        raise FileMissingError(f"launch: there is no script {given.program!r}")
+    if importlib.util.find_spec("mpi4py") is None:
+        raise CommunicationError(f"launch: the package mpi4py is missing; {INSTALL} installs it, and an MPI")
+    with tempfile.TemporaryDirectory(prefix="rulegrad-launch-") as folder:
+        return _run(command(given, mpiexec(), Path(folder)), Path(folder))
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m rulegrad launch",
+        description="Runs a script as several ranks; the cores of a machine are divided among those on it.",
+    )
+    parser.add_argument("-n", dest="ranks", type=int, default=2, help="the number of ranks (2)")
+    parser.add_argument("--hosts", help="machines, with ',' between them; `name:4` takes 4 ranks (this machine)")
+    parser.add_argument("--prefix", action="store_true", help="each line of output begins with the rank")
+    parser.add_argument("--all-cores", action="store_true", help="each rank may use all cores of its machine")
+    parser.add_argument("--gpus-per-rank", type=int, default=0, help="NVIDIA GPUs that each rank sees (all)")
+    parser.add_argument("-m", dest="module", action="store_true", help="the program is a module, as in `python -m`")
+    parser.add_argument("program", help="the script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's arguments")
+    return parser.parse_args(arguments)
+
+
+def mpiexec() -> str:
+    """The program that starts ranks: that of the wheel `mpich` beside Python, else the first on the path."""
+    beside = shutil.which("mpiexec", path=sysconfig.get_path("scripts"))
+    found = beside or shutil.which("mpiexec") or shutil.which("mpirun")
+    if found is None:
+        raise CommunicationError(f"launch: there is no mpiexec; {INSTALL} installs one")
+    return found
+
+
+def command(given: argparse.Namespace, starter: str, folder: Path) -> list[str]:
+    """The command that starts the ranks."""
+    options = ["-n", str(given.ranks)]
+    options += ["-hosts", given.hosts] if given.hosts else []
+    options += ["-prepend-rank"] if given.prefix else []
+    rank = ["--ranks", str(given.ranks), "--places", str(folder), "--gpus", str(given.gpus_per_rank)]
+    rank += ["--all-cores"] if given.all_cores else []
+    rank += ["-m"] if given.module else []
+    program = [sys.executable, "-m", "rulegrad.workbench.rank", *rank, given.program, *given.arguments]
+    return [starter, *options, *program]
+
+
+def _run(line: Sequence[str], folder: Path) -> int:
+    environment = {**_SAYS_NOTHING, **os.environ, "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    assert process.stdout is not None and process.stderr is not None  # they are pipes
+    passed = [_Passed(process.stdout, sys.stdout), _Passed(process.stderr, sys.stderr)]
+    try:
+        status = process.wait()
+    except KeyboardInterrupt:
+        process.terminate()
+        process.wait()
+        status = -signal.SIGINT
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        for one in passed:
+            one.join()
+    said = passed[0].said + passed[1].said
+    killed, where = _KILLED.search(said), _PROCESS.search(said)
+    if killed is None or where is None:
+        return status if status >= 0 else 128 - status
+    number = int(killed.group(1))
+    print(_message(folder, where.group(1).decode(), where.group(2).decode(), number), file=sys.stderr)
+    return 128 + number
+
+
+class _Passed(threading.Thread):
+    """Passes on what the ranks write, at once, and keeps in `said` what mpiexec says of a killed one."""
+
+    def __init__(self, source: IO[bytes], target: TextIO) -> None:
+        super().__init__(daemon=True)
+        self._source, self._target = source, target
+        self._held = b""
+        self.said = b""
+        self.start()
+
+    def run(self) -> None:
+        """Reads until the ranks have ended."""
+        while text := os.read(self._source.fileno(), 1 << 16):
+            *lines, rest = (self._held + text).splitlines(keepends=True) or [b""]
+            if rest.endswith(b"\n"):
+                lines, rest = [*lines, rest], b""
+            for line in lines:
+                self._take(line)
+            if self.said or any(rest.startswith(held[: len(rest)]) for held in _HELD):
+                self._held = rest
+            else:
+                self._held = b""
+                self._write(rest)
+        self._take(self._held)
+
+    def _take(self, line: bytes) -> None:
+        if self.said or _FIRST.match(line):
+            self.said += line
+        elif not _ABORT.match(line):
+            self._write(line)
+
+    def _write(self, text: bytes) -> None:
+        with contextlib.suppress(BrokenPipeError):  # whoever read the output has enough
+            self._target.buffer.write(text)
+            self._target.buffer.flush()
+
+
+def _message(folder: Path, process: str, host: str, number: int) -> str:
+    try:
+        who = f"rank {(folder / process).read_text(encoding='utf-8')} (process {process} on {host})"
+    except OSError:
+        who = f"the process {process} on {host}"
+    name = signal.Signals(number).name if number in set(signal.Signals) else "?"
+    hint = "; the system kills processes so where memory runs out" if name == "SIGKILL" else ""
+    return f"rulegrad: {who} was killed by signal {number} ({name}){hint}. All ranks are ended"

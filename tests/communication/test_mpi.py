@@ -1,0 +1,134 @@
+"""Ranks that are processes: collectives, and what is said when a rank fails. Few ranks, started by the launcher."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rulegrad.communication.current import started_ranks
+from rulegrad.communication.mpi import INSTALL
+from rulegrad.workbench.rank import gpus_of, local_rank, share
+from rulegrad.workbench.tools import launch
+
+PROGRAM = Path(__file__).with_name("rank_program.py")
+
+needs_mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason=INSTALL)
+
+
+def launched(*arguments: str, ranks: int = 3, starter: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    """What a run of the program gave, by the launcher or by a command of its own."""
+    line = starter or (sys.executable, "-m", "rulegrad", "launch", "-n", str(ranks))
+    environment = {**os.environ, "RULEGRAD_DEVICE": "numpy"}
+    return subprocess.run(
+        [*line, *arguments], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
+def test_every_collective_in_every_dtype(ranks: int) -> None:
+    done = launched(str(PROGRAM), "every", ranks=ranks)
+    assert done.returncode == 0, done.stderr
+    assert sorted(int(line.split()[1]) for line in done.stdout.splitlines()) == list(range(ranks))
+
+
+@needs_mpi
+@pytest.mark.parametrize("what", ["groups", "large"])
+def test_groups_and_large_arrays(what: str) -> None:
+    done = launched(str(PROGRAM), what, ranks=4)
+    assert done.returncode == 0, done.stderr
+
+
+@needs_mpi
+def test_arguments_a_prefix_and_one_rank() -> None:
+    done = launched("--prefix", str(PROGRAM), "fine", "--more", "-n", ranks=2)
+    assert done.returncode == 0, done.stderr
+    threads = str(max(1, len(os.sched_getaffinity(0)) // 2))
+    assert sorted(done.stdout.split("\n")[:2]) == [f"[{rank}] fine {rank} {threads} --more -n" for rank in (0, 1)]
+    assert launched(str(PROGRAM), "one", ranks=1).returncode == 0
+
+
+#: What rank 1 of 3 does, the exit status, and what is said once.
+FAILURES = {
+    "raise": (1, "rank 1 of 3 failed; all ranks are ended:\nTraceback", "ValueError: no data\n"),
+    "kill": (137, "rank 1 (process ", "was killed by signal 9 (SIGKILL)"),
+    "exit": (3, "rank 1 of 3 failed; all ranks are ended:\nit ended by sys.exit(3)\n", ""),
+    "end": (1, "CommunicationError: all_reduce (sum) of 1000 float32", "rank 1 ended before it"),
+    "count": (1, "different collectives", "count=12"),
+    "dtype": (1, "different collectives", "dtype='int32'"),
+    "late": (1, "it has not ended within 1 s", "rank 1 waits for no other rank, at rank_program.py:"),
+    "same": (1, "different collectives", "check_same of shape"),
+}
+
+
+@needs_mpi
+@pytest.mark.parametrize("what", FAILURES)
+def test_a_rank_that_fails_ends_all(what: str) -> None:
+    status, *texts = FAILURES[what]
+    done = launched(str(PROGRAM), what)
+    assert done.returncode == status, done.stderr
+    assert done.stderr.count("rulegrad: ") == 1, done.stderr
+    assert all(text in done.stderr for text in texts), done.stderr
+    assert "BAD TERMINATION" not in done.stdout and "Abort(" not in done.stderr
+
+
+@needs_mpi
+def test_without_the_launcher_too() -> None:
+    done = launched("-n", "2", sys.executable, str(PROGRAM), "raise", starter=(launch.mpiexec(),))
+    assert done.returncode == 1
+    assert done.stderr.count("rulegrad: rank 1 of 2 failed; all ranks are ended:\nTraceback") == 1, done.stderr
+
+
+@needs_mpi
+@pytest.mark.parametrize(("what", "text"), [("rules", "off: algebra.zero"), ("device", "device numpy")])
+def test_ranks_that_run_something_else_are_refused(what: str, text: str) -> None:
+    done = launched(str(PROGRAM), what)
+    assert done.returncode == 1
+    assert "all ranks must have the same rulegrad, but there are:\n    ranks 0, 2: rulegrad " in done.stderr, (
+        done.stderr
+    )
+    assert text in done.stderr.partition("\n    rank 1: rulegrad ")[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("-n", "0", str(PROGRAM)), "at least 1, not 0"),
+        (("nowhere.py",), "there is no script 'nowhere.py'"),
+    ],
+)
+def test_wrong_arguments(arguments: tuple[str, ...], text: str) -> None:
+    done = launched(*arguments, starter=(sys.executable, "-m", "rulegrad", "launch"))
+    assert done.returncode == 1
+    assert done.stderr == f"rulegrad: launch: {done.stderr.partition('launch: ')[2]}" and text in done.stderr
+
+
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rulegrad.errors import CommunicationError
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(CommunicationError, match=r"mpi4py is missing; pip install"):
+        launch.main([str(PROGRAM)])
+    monkeypatch.undo()
+    monkeypatch.setattr(launch.shutil, "which", lambda name, path=None: None)
+    with pytest.raises(CommunicationError, match=r"no mpiexec; pip install"):
+        launch.mpiexec()
+
+
+def test_who_started_a_process() -> None:
+    assert started_ranks({"OMPI_COMM_WORLD_SIZE": "3"}) == 3
+    assert started_ranks({"SLURM_NTASKS": "3", "SLURM_STEP_ID": "0"}) == 3
+    assert started_ranks({"SLURM_NTASKS": "3"}) == 1
+    assert local_rank({"SLURM_LOCALID": "2", "SLURM_NTASKS_PER_NODE": "4"}) == (2, 4)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_cores_are_divided(ranks: int) -> None:
+    shares = [share(range(10, 15), rank, ranks) for rank in range(ranks)]
+    assert sorted(core for cores in shares for core in cores) == list(range(10, 15))
+    assert [gpus_of("a,b,c,d", rank, 2) for rank in (0, 1)] == ["a,b", "c,d"]
