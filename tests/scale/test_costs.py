@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rulegrad.communication import KINDS
 from rulegrad.errors import ConfigError
 from rulegrad.workbench.scale import costs
 from rulegrad.workbench.scale.costs import ALGORITHMS, Wire, collective_cost, group_of, sent_bytes
@@ -66,7 +67,7 @@ def test_what_is_best_depends_on_the_size() -> None:
 
 def test_one_rank_sends_nothing() -> None:
     alone = group_of((1, 4), (0,), FLAT)
-    for kind in costs.KINDS:
+    for kind in KINDS:
         assert collective_cost(kind, 1e9, alone, FLAT).seconds == 0
         assert sent_bytes(kind, 1e9, 1) == 0
     assert collective_cost("part", 1e9, group_of((4,), (0,), FLAT), FLAT).seconds == 0

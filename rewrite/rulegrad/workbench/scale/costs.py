@@ -13,10 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from rulegrad.communication import KINDS
 from rulegrad.errors import ConfigError
 from rulegrad.workbench.scale.machine import Link, Machine
-
-KINDS: Final = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "part", "shift")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from rulegrad.communication import KINDS
 from rulegrad.errors import ConfigError, FileError, FileMissingError
-from rulegrad.workbench.scale.costs import KINDS
 from rulegrad.workbench.scale.fields import Fields
 
 FORMAT: Final = 1
