@@ -6,7 +6,7 @@ Where the device can, the launches of a plan are one program: it is recorded onc
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -36,6 +36,8 @@ _MOST_VARIANTS = 8
 _LARGE = 1 << 20
 _executables: dict[tuple[Kernel, str], Executable] = {}
 kernels._also_forget.append(_executables.clear)
+#: Called after each launch of a plan with the plan, the memory that it had, its inputs and its results.
+launched: list[Callable[[Plan, MemoryPlan, Sequence[Buffer], Sequence[Buffer]], None]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +186,8 @@ class Plan:
         if flags is not None or any(buffer.checks for buffer in inputs):
             check = None if flags is None else index_checks.launched(flags, graphs)
             index_checks.tell(found, self.dependencies, check, inputs)
+        for tell in launched:
+            tell(self, prepared.memory, inputs, found)
         return found
 
     def _run_timed(

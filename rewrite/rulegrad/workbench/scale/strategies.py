@@ -12,6 +12,7 @@ from rulegrad.workbench.scale.schedule import Event, Memory, Schedule
 #: Bytes of gradients that are sent together, as PyTorch's DistributedDataParallel does by default (Li et al. 2020).
 BUCKET: Final = 25 << 20
 AXIS: Final = "data"
+STATE: Final = "state"  #: the name of the optimizer's memory in a schedule
 
 
 def data_parallel(schedule: Schedule, ranks: int, bucket: float = BUCKET) -> Schedule:
@@ -28,6 +29,26 @@ def data_parallel(schedule: Schedule, ranks: int, bucket: float = BUCKET) -> Sch
     return _spread(schedule, ranks, bucket, "all_reduce")
 
 
+def state_sharded(schedule: Schedule, ranks: int, bucket: float = BUCKET) -> Schedule:
+    """Each rank has all parameters, and updates a part of them with its part of the optimizer's state.
+
+    Gradients are summed and scattered, and new parameters gathered: as many bytes as `data_parallel` sends (Rajbhandari
+    et al., "ZeRO", 2020, stage 1). State is the memory of that name. Raises ConfigError as `data_parallel` does.
+
+    >>> one = Schedule("s", (Event("backward", phase="backward", gradients=100), Event("update", phase="update")))
+    >>> [(event.kind, event.bytes) for event in state_sharded(one, 4).events]
+    [('kernel', 0), ('reduce_scatter', 100), ('kernel', 0.0), ('all_gather', 100)]
+    """
+    spread = _with_divided_update(_spread(schedule, ranks, bucket, "reduce_scatter"), ranks)
+    last = tuple(number for number, event in enumerate(spread.events) if event.phase == "update")
+    gathered = sum(event.gradients for event in schedule.events)
+    gather = Event(
+        "new parameters", "all_gather", bytes=gathered, axes=(AXIS,), after=last, phase="update", follows_batch=False
+    )
+    memory = tuple(replace(one, divided=(*one.divided, AXIS)) if one.name == STATE else one for one in spread.memory)
+    return replace(spread, events=(*spread.events, gather), memory=memory)
+
+
 def fully_sharded(schedule: Schedule, ranks: int, bucket: float = BUCKET) -> Schedule:
     """Parameters, gradients and the optimizer's state are divided among the ranks of an axis `data`.
 
@@ -39,18 +60,16 @@ def fully_sharded(schedule: Schedule, ranks: int, bucket: float = BUCKET) -> Sch
     >>> [event.kind for event in fully_sharded(one, 4).events]
     ['all_gather', 'kernel', 'reduce_scatter']
     """
-    spread = _spread(schedule, ranks, bucket, "reduce_scatter", gathers=True)
-    events = tuple(
-        _divided(event, ranks) if event.is_kernel and event.phase == "update" else event for event in spread.events
-    )
+    spread = _with_divided_update(_spread(schedule, ranks, bucket, "reduce_scatter", gathers=True), ranks)
     gathered = Memory("gathered parameters", 2 * max(event.parameters for event in schedule.events))
     memory = tuple(one if one.in_flight else replace(one, divided=(*one.divided, AXIS)) for one in spread.memory)
-    return replace(spread, events=events, memory=(*memory, gathered))
+    return replace(spread, memory=(*memory, gathered))
 
 
 #: What `--strategy` may be.
 STRATEGIES: Final[dict[str, Callable[[Schedule, int, float], Schedule]]] = {
     "data": data_parallel,
+    "state-sharded": state_sharded,
     "fully-sharded": fully_sharded,
 }
 
@@ -142,6 +161,14 @@ def _outermost(schedule: Schedule, ranks: int) -> dict[str, int]:
     """The mesh with the axis outside those that send more often, and inside of a pipeline's, which sends least."""
     before = {axis: size for axis, size in schedule.mesh.items() if axis == "pipeline"}
     return {**before, AXIS: ranks, **{axis: size for axis, size in schedule.mesh.items() if axis not in before}}
+
+
+def _with_divided_update(schedule: Schedule, ranks: int) -> Schedule:
+    """Each rank updates its part of the parameters."""
+    events = tuple(
+        _divided(event, ranks) if event.is_kernel and event.phase == "update" else event for event in schedule.events
+    )
+    return replace(schedule, events=events)
 
 
 def _divided(event: Event, ranks: int) -> Event:
