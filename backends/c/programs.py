@@ -42,40 +42,45 @@ static inline void *memory_for(__SIZE_TYPE__ bytes) {
 }
 static inline void free_at(void **variable) { free(*variable); }
 #define FREED __attribute__((cleanup(free_at)))
+#define IS_FLOAT(T) ((T)0.5 != 0)
 /* Vectors are the compilers' own types, which gcc and clang share. In memory only their elements are aligned. */
 #define VECTOR(T, N) T __attribute__((vector_size((N) * sizeof(T))))
 #define VECTOR_AT(T, N, p) (((struct __attribute__((packed, may_alias)) { VECTOR(T, N) v; } *)(p))->v)
-/* The lanes first <= k < last of 16 with four bytes each are read and written by one instruction where there is one. */
+/* The lanes first <= k < last of 16 with four bytes each are read and written by one instruction where there is one: for
+   integers by that of integers, as clang 19 cannot widen those that were loaded as floats. */
 #ifdef __AVX512F__
 #define IS_MASKED(T, N) (sizeof(T) == 4 && (N) == 16)
 static inline unsigned below(int count) { return count <= 0 ? 0 : count >= 16 ? 0xffff : (1u << count) - 1; }
-static inline __attribute__((always_inline)) void load_masked(void *v, const void *p, int first, int last) {
-  *(VECTOR(float, 16) *)v = __builtin_ia32_loadups512_mask(p, *(VECTOR(float, 16) *)v, below(last) & ~below(first));
+static inline __attribute__((always_inline)) void load_masked(void *v, const void *p, int first, int last, int floats) {
+  unsigned lanes = below(last) & ~below(first);
+  if (floats) *(VECTOR(float, 16) *)v = __builtin_ia32_loadups512_mask(p, *(VECTOR(float, 16) *)v, lanes);
+  else *(VECTOR(int, 16) *)v = __builtin_ia32_loaddqusi512_mask(p, *(VECTOR(int, 16) *)v, lanes);
 }
-static inline __attribute__((always_inline)) void store_masked(void *p, const void *v, int last) {
-  __builtin_ia32_storeups512_mask(p, *(VECTOR(float, 16) *)v, below(last));
+static inline __attribute__((always_inline)) void store_masked(void *p, const void *v, int last, int floats) {
+  if (floats) __builtin_ia32_storeups512_mask(p, *(VECTOR(float, 16) *)v, below(last));
+  else __builtin_ia32_storedqusi512_mask(p, *(VECTOR(int, 16) *)v, below(last));
 }
 #else
 #define IS_MASKED(T, N) 0
-static inline void load_masked(void *v, const void *p, int first, int last) {}
-static inline void store_masked(void *p, const void *v, int last) {}
+static inline void load_masked(void *v, const void *p, int first, int last, int floats) {}
+static inline void store_masked(void *p, const void *v, int last, int floats) {}
 #endif
 #define LOAD_FIRST(T, N, p, count) ({ \\
   const T *p_ = (p); int c_ = (count); VECTOR(T, N) v_; \\
   if (c_ >= N) v_ = VECTOR_AT(T, N, p_); \\
-  else if (IS_MASKED(T, N)) { v_ = p_[c_ - 1] - (VECTOR(T, N)){}; load_masked(&v_, p_, 0, c_); } \\
+  else if (IS_MASKED(T, N)) { v_ = p_[c_ - 1] - (VECTOR(T, N)){}; load_masked(&v_, p_, 0, c_, IS_FLOAT(T)); } \\
   else for (int l_ = 0; l_ < N; l_++) v_[l_] = p_[l_ < c_ ? l_ : c_ - 1]; \\
   v_; })
 #define LOAD_LANES(T, N, p, other, first, last, gate) ({ \\
   const T *p_ = (p); int f_ = (first), c_ = (gate) ? (last) : 0; VECTOR(T, N) v_ = (T)(other) - (VECTOR(T, N)){}; \\
-  if (IS_MASKED(T, N)) load_masked(&v_, p_, f_, c_); \\
+  if (IS_MASKED(T, N)) load_masked(&v_, p_, f_, c_, IS_FLOAT(T)); \\
   else if (f_ <= 0 && c_ >= N) v_ = VECTOR_AT(T, N, p_); \\
   else for (int l_ = 0; l_ < N; l_++) if (f_ <= l_ && l_ < c_) v_[l_] = p_[l_]; \\
   v_; })
 #define STORE_FIRST(T, N, p, v, count) ({ \\
   T *p_ = (p); VECTOR(T, N) v_ = (v) - (VECTOR(T, N)){}; int c_ = (count); \\
   if (c_ >= N) VECTOR_AT(T, N, p_) = v_; \\
-  else if (IS_MASKED(T, N)) store_masked(p_, &v_, c_); \\
+  else if (IS_MASKED(T, N)) store_masked(p_, &v_, c_, IS_FLOAT(T)); \\
   else for (int l_ = 0; l_ < c_; l_++) p_[l_] = v_[l_]; })
 /* Its sum is a lane's own, the words of x and y are not changed. */
 #define DOT(T, instruction, c, x, y) ({ \\

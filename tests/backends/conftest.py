@@ -52,6 +52,18 @@ def tests_of() -> Callable[[str], Any]:
     return module_of
 
 
+@pytest.fixture(
+    params=[
+        "test_every_operation", "test_nothing_is_clamped_in_silence", "test_what_depends_on_it_is_wrong_too",
+        "test_updates_in_place", "test_gradients", "test_reductions_products_and_attention", "test_no_more_launches",
+        "test_an_index_whose_memory_the_result_takes",
+    ]
+)  # fmt: skip
+def index_check(request: pytest.FixtureRequest) -> str:
+    """The name of a test of index checks that runs on any device."""
+    return str(request.param)
+
+
 @pytest.fixture
 def hopper(simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The simulator of NVIDIA's GPUs, of compute capability 9.0."""

@@ -144,3 +144,22 @@ def test_a_kernel_whose_schedule_leaves_no_loop() -> None:
 def test_a_constant_in_the_last_lanes_of_rows() -> None:
     x = Tensor(np.ones((18, 30), np.uint32), device="c")
     assert not (x % (x - x)).numpy().any()
+
+
+@pytest.mark.parametrize("columns", [12, 16, 20, 33])
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
+def test_words_that_are_widened_in_the_last_lanes(dtype: str, columns: int) -> None:
+    """clang 19 compiles no masked load of floats whose bits are words that are made wider."""
+    x = np.arange(5 * columns).reshape(5, columns).astype(dtype) % 7 + 1
+    for name in ("prod", "sum"):
+        found = getattr(Tensor(x, device="c"), name)(axis=0).numpy()
+        np.testing.assert_array_equal(found, getattr(x, name)(axis=0), strict=True)
+
+
+@pytest.mark.parametrize("size", [(10, 20), (17, 19), (20, 10)])
+def test_a_peeled_loop_around_that_of_the_threads(size: tuple[int, int]) -> None:
+    """Both parts have the loop that a launch divides, as nodes of their own."""
+    x = np.random.default_rng(0).normal(size=size).astype(np.float32)
+    e = np.exp(x - x.max(1, keepdims=True))
+    found = Tensor(x, device="c").softmax(1).T + 0
+    np.testing.assert_allclose(found.numpy(), (e / e.sum(1, keepdims=True)).T, rtol=1e-5, atol=1e-6)

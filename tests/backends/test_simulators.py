@@ -174,3 +174,12 @@ def test_simulators_are_never_chosen(device: str) -> None:
     assert not devices.default().startswith(device)
     assert Tensor([1.0, 2.0], device=device).sum().item() == 3.0
     assert rg.load_backend(devices.backend(device).folder).name == device
+
+
+def test_indices_are_checked(
+    device: str, index_check: str, tests_of: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An index that is out of range is an IndexError with the user's line; in whatever order the threads run."""
+    monkeypatch.setattr(devices.get(device), "order", 77)
+    with rg.config(device=device):
+        getattr(tests_of("tensor/test_index_checks.py"), index_check)(device)

@@ -236,3 +236,9 @@ def test_too_large(device: str) -> None:
 def test_is_never_the_default_on_a_cpu(device: str) -> None:
     if "llvmpipe" in devices.report(rg.runtime.backends.backend("webgpu")).discovery.devices[0].description:
         assert devices.kind_of(device) == "simulator"
+
+
+def test_indices_are_checked(device: str, index_check: str, tests_of: Callable[[str], Any]) -> None:
+    """An index that is out of range is an IndexError with the user's line; counters beside 64-bit labels are compared too."""
+    with rg.config(device=device):
+        getattr(tests_of("tensor/test_index_checks.py"), index_check)(device)

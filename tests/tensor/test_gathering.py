@@ -182,3 +182,16 @@ def test_errors(any_device):
         x.scatter(0, Tensor(IX), Tensor(U[:2]))
     with pytest.raises(ShapeError, match="give a vector"):
         x.index_select(0, Tensor(IX))
+
+
+@pytest.mark.parametrize(("channels", "places"), [(2, (8, 19)), (3, (8, 19)), (2, (152,)), (2, (3, 4))])
+def test_gradients_of_taken_elements_that_depend_on_others(device, channels, places):
+    """The updates of the gradient have reductions in them: their loop has an order, no lanes are made of it."""
+    x, weights = R.normal(size=(channels, 6, 6)), R.normal(size=(channels, 6, *places))
+    i = R.integers(-6, 6, places)
+    found = {}
+    for name in (device, "numpy"):
+        taken = Tensor(x, device=name, requires_grad=True)
+        (taken[:, :, Tensor(i, device=name)].softmax(0) * Tensor(weights, device=name)).sum().backward()
+        found[name] = taken.grad.numpy()
+    np.testing.assert_allclose(found[device], found["numpy"], rtol=1e-9, atol=1e-9)

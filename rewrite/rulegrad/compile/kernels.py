@@ -215,7 +215,7 @@ def launch_sizes(program: UOp) -> tuple[tuple[int, ...], tuple[int, ...]]:
         elif node.attrs["kind"] == "item":
             parts.append(node.src[0])  # a device without a grid does a part of the outermost loop
     if parts:
-        if any(part is not parts[0] for part in parts):
+        if any(part != parts[0] for part in parts):
             raise RewriteError("a kernel has outermost loops of several extents; a launch is divided by one")
         return (typical(parts[0]),), ()
     if sizes["item"] and sizes["local"]:
