@@ -46,7 +46,7 @@ static inline void free_at(void **variable) { free(*variable); }
 /* Vectors are the compilers' own types, which gcc and clang share. In memory only their elements are aligned. */
 #define VECTOR(T, N) T __attribute__((vector_size((N) * sizeof(T))))
 #define VECTOR_AT(T, N, p) (((struct __attribute__((packed, may_alias)) { VECTOR(T, N) v; } *)(p))->v)
-/* The lanes first <= k < last of 16 with four bytes each are read and written by one instruction where there is one: for
+/* The lanes first <= k < last of 16 with four bytes each are read and written by one instruction where there is one:
    integers by that of integers, as clang 19 cannot widen those that were loaded as floats. */
 #ifdef __AVX512F__
 #define IS_MASKED(T, N) (sizeof(T) == 4 && (N) == 16)
