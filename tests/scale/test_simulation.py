@@ -45,6 +45,16 @@ def test_one_device_takes_what_was_measured() -> None:
     assert simulate(replace(measured, measured_on="other"), MACHINE).seconds == 0.01 + 0.5
 
 
+def test_equal_events_are_events_of_their_own() -> None:
+    """The second needs the first's sum: 1 s of arithmetic, 1 s of sending, and again."""
+    work, total = Event("work", operations=100), Event("sum", "all_reduce", bytes=10, axes=("data",), after=(0,))
+    found = simulate(
+        step(work, total, replace(work, after=(1,)), replace(total, after=(2,)), mesh={"data": 2}), MACHINE
+    )
+    assert found.seconds == pytest.approx(4) and found.exposed == pytest.approx(2)
+    assert simulate(step(*[work] * 3), MACHINE).seconds == pytest.approx(3)
+
+
 def test_gradients_are_sent_behind_kernels() -> None:
     """2 ranks send 10 bytes in 1 s: the first while a is computed, the second before the update."""
     found = simulate(data_parallel(TRAINING, 2, bucket=1), MACHINE)

@@ -107,10 +107,10 @@ def as_table(rows: Sequence[Row], machine: Machine) -> str:
         full = " !" if step.memory > machine.memory else ""
         lines.append(
             f"{step.ranks:>8,}{duration(step.seconds):>12}{row.efficiency:>12.1%}{row.examples:>12,.4g}"
-            f"{step.exposed_share:>9.1%}{waiting:>8.1%}{_bytes(step.sent):>11}{_bytes(step.memory):>11}{full}"
+            f"{step.exposed_share:>9.1%}{waiting:>8.1%}{bytes_text(step.sent):>11}{bytes_text(step.memory):>11}{full}"
         )
     if any(row.step.memory > machine.memory for row in rows):
-        lines.append(f"! more than the {_bytes(machine.memory)} of a device of {machine.name}")
+        lines.append(f"! more than the {bytes_text(machine.memory)} of a device of {machine.name}")
     lines.append("")
     for one in collectives(rows[-1].step):
         lines.append(
@@ -119,7 +119,12 @@ def as_table(rows: Sequence[Row], machine: Machine) -> str:
     return "\n".join(lines).rstrip()
 
 
-def _bytes(count: float) -> str:
+def bytes_text(count: float) -> str:
+    """Bytes with three digits and a unit, powers of 1,000.
+
+    >>> bytes_text(80e9), bytes_text(12)
+    ('80 GB', '12 B')
+    """
     for factor, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if count >= factor:
             return f"{count / factor:.3g} {unit}"

@@ -73,8 +73,8 @@ def simulate(schedule: Schedule, machine: Machine, assumptions: Assumptions = As
     (0.1, 0.0)
     """
     times = _Times(schedule, machine, assumptions)
-    whole = times.replayed(schedule.events)
-    forward, backward = (times.replayed(_part(schedule.events, phase)) for phase in ("forward", "backward"))
+    whole = times.replayed("forward", "backward", "update")
+    forward, backward = times.replayed("forward"), times.replayed("backward")
     send = times.boundary()
     passes = one_forward_one_backward(
         schedule.stages, schedule.micro_batches, _end(forward), _end(backward), send
@@ -112,17 +112,18 @@ class _Times:
         self.sizes = tuple(schedule.mesh.values())
         self._groups: dict[tuple[str, ...], Group] = {(): group_of(self.sizes, (), machine)}
 
-    def replayed(self, events: Sequence[Event]) -> list[Timed]:
-        """The events in time; what an event needs of those that are not here is there from the beginning."""
+    def replayed(self, *phases: str) -> list[Timed]:
+        """The events of phases in time; what they need of others is there from the beginning."""
         ends: dict[int, float] = {}
         free = {True: 0.0, False: 0.0}  # by queue: of kernels, of collectives
-        place = {id(event): number for number, event in enumerate(self.schedule.events)}
         found = []
-        for event in events:
+        for number, event in enumerate(self.schedule.events):
+            if event.phase not in phases:
+                continue
             cost = self.cost(event)
             queue = event.is_kernel or not self.overlaps
             start = max([free[queue], *(ends.get(one, 0.0) for one in event.after)])
-            ends[place[id(event)]] = free[queue] = start + cost.seconds
+            ends[number] = free[queue] = start + cost.seconds
             found.append(Timed(event, start, start + cost.seconds, cost.algorithm))
         return found
 
@@ -162,10 +163,6 @@ class _Times:
         """Bytes that one rank sends."""
         found = [one.event for one in timed if not one.event.is_kernel]
         return sum(sent_bytes(event.kind, event.bytes, self.group(event.axes).size) for event in found)
-
-
-def _part(events: Sequence[Event], phase: str) -> list[Event]:
-    return [event for event in events if event.phase == phase]
 
 
 def _end(timed: Sequence[Timed]) -> float:
