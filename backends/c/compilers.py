@@ -80,12 +80,16 @@ class Compiler:
         key = f"{self.identity}|{wanted}|{_SELECT}"
         kept = shared().get("c flags", key)
         if kept is None:
-            known = wanted if self._accepts(wanted) else [flag for flag in wanted if self._accepts([flag])]
-            if not self.is_clang and not self._selects_right([*_FLAGS, *own, *known]):
-                known.append("-fno-tree-loop-if-convert")
-            kept = json.dumps(known).encode()
-            shared().put("c flags", key, kept)
+            with shared().making("c flags", key):
+                kept = shared().get("c flags", key) or self._find_flags(wanted, own)
+                shared().put("c flags", key, kept)
         return [*_FLAGS, *own, *json.loads(kept)]
+
+    def _find_flags(self, wanted: list[str], own: list[str]) -> bytes:
+        known = wanted if self._accepts(wanted) else [flag for flag in wanted if self._accepts([flag])]
+        if not self.is_clang and not self._selects_right([*_FLAGS, *own, *known]):
+            known.append("-fno-tree-loop-if-convert")
+        return json.dumps(known).encode()
 
     def _accepts(self, flags: list[str]) -> bool:
         command = [*self.command, "-Werror", *flags, "-fsyntax-only", "-x", "c", os.devnull]

@@ -134,7 +134,8 @@ class Programs:
             missing = {t: k for t, k in zip(texts, kernels, strict=True) if t not in self._functions}
             missing = {text: kernel for text, kernel in missing.items() if not self._load_kept(text, kernel)}
             if missing:
-                self._make(missing)
+                with shared().making("c program", "".join(missing)):  # other ranks need the same kernels now
+                    self._make({t: k for t, k in missing.items() if not self._load_kept(t, k)})
             return [self._functions[text] for text in texts]
 
     def kept(self, kernels: Sequence[Kernel]) -> list[tuple[str, str, bytes]]:
@@ -163,6 +164,8 @@ class Programs:
 
     def _make(self, missing: dict[str, Kernel]) -> None:
         """Compiles kernels, as many units at a time as there are cores."""
+        if not missing:
+            return
         texts = list(missing)
         count = max(1, min(core_count(), len(texts) // _PER_UNIT))
         units = [texts[k::count] for k in range(count)]

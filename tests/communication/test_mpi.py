@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,13 +21,13 @@ PROGRAM = Path(__file__).with_name("rank_program.py")
 needs_mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason=INSTALL)
 
 
-def launched(*arguments: str, ranks: int = 3, starter: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+def launched(
+    *arguments: str, ranks: int = 3, starter: tuple[str, ...] = (), environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """What a run of the program gave, by the launcher or by a command of its own."""
     line = starter or (sys.executable, "-m", "rulegrad", "launch", "-n", str(ranks))
-    environment = {**os.environ, "RULEGRAD_DEVICE": "numpy"}
-    return subprocess.run(
-        [*line, *arguments], env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
+    own = {**os.environ, "RULEGRAD_DEVICE": "numpy", **(environment or {})}
+    return subprocess.run([*line, *arguments], env=own, capture_output=True, text=True, timeout=120, check=False)
 
 
 @needs_mpi
@@ -93,6 +94,35 @@ def test_ranks_that_run_something_else_are_refused(what: str, text: str) -> None
         done.stderr
     )
     assert text in done.stderr.partition("\n    rank 1: rulegrad ")[2]
+
+
+COUNTED = """\
+#!/bin/sh
+echo "$@" >> "$COMPILED"
+exec gcc "$@"
+"""
+COMPILING = """\
+from rulegrad import Tensor, communication
+communication.world()
+print(((Tensor([[1.0, 2.0], [3.0, 4.0]]) @ Tensor([[1.0], [2.0]])).exp() + 1).sum().item())
+"""
+
+
+@needs_mpi
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc here")
+def test_ranks_compile_each_kernel_once(tmp_path: Path) -> None:
+    """On one machine, from an empty cache: as many runs of the compiler as with one rank, that of its trials too."""
+    (tmp_path / "cc").write_text(COUNTED)
+    (tmp_path / "cc").chmod(0o700)
+    (tmp_path / "program.py").write_text(COMPILING)
+    runs = {}
+    for ranks in (1, 3):
+        own = {"CC": str(tmp_path / "cc"), "COMPILED": str(tmp_path / f"{ranks}"), "RULEGRAD_DEVICE": "c"}
+        own["RULEGRAD_CACHE"] = str(tmp_path / f"cache{ranks}")
+        done = launched(str(tmp_path / "program.py"), ranks=ranks, environment=own)
+        assert done.returncode == 0, done.stderr
+        runs[ranks] = (tmp_path / f"{ranks}").read_text().count("\n")
+    assert runs[1] == runs[3] > 2
 
 
 @pytest.mark.parametrize(

@@ -191,3 +191,48 @@ def test_without_a_cache_everything_works(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.stdout.split() == ["2.0", "2.0"] and done.stderr.count("is a link") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["link"]
+
+
+MAKING = """\
+import sys, time
+from rulegrad.support.diskcache import DiskCache
+cache = DiskCache("a.sqlite")
+with cache.making("kind", "key"):
+    if cache.get("kind", "key") is None:
+        print("makes it", flush=True)
+        if sys.argv[1] == "dies":
+            time.sleep(60)
+        time.sleep(0.2)
+        cache.put("kind", "key", b"made")
+"""
+
+
+def making(folder: Path, how: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "RULEGRAD_CACHE": str(folder)}
+    return subprocess.Popen([sys.executable, "-c", MAKING, how], env=environment, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files are not locked there")
+def test_one_process_at_a_time_makes_an_entry(folder: Path) -> None:
+    """And the next one, where it is killed."""
+    first = making(folder, "dies")
+    assert first.stdout is not None and first.stdout.readline() == "makes it\n"
+    others = [making(folder, "makes") for _ in range(3)]
+    first.kill()
+    first.wait()
+    assert sorted(other.communicate(timeout=60)[0] for other in others) == ["", "", "makes it\n"]
+    assert DiskCache("a.sqlite").get("kind", "key") == b"made"
+
+
+def test_nobody_waits_for_ever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor for an entry of another kind, which who makes this one may need."""
+    monkeypatch.setattr(diskcache, "_MOST_SECONDS_OF_MAKING", 0.1)
+    first = making(folder, "dies")
+    assert first.stdout is not None and first.stdout.readline() == "makes it\n"
+    ran = []
+    for kind in ("kind", "other"):
+        with DiskCache("a.sqlite").making(kind, "key"):
+            ran.append(kind)
+    first.kill()
+    first.communicate()
+    assert ran == ["kind", "other"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Final
 
 from rulegrad.errors import CommunicationError
@@ -55,7 +55,7 @@ class Collective:
         if problem:
             raise CommunicationError(f"{self.kind}: {problem}; this is {self!r}")
 
-    @cached_property
+    @property
     def members(self) -> int:
         """The size p of a group.
 
@@ -64,7 +64,7 @@ class Collective:
         """
         return math.prod(self.mesh[axis] for axis in self.axes)
 
-    @cached_property
+    @property
     def result_count(self) -> int:
         """The elements of the result on one rank.
 
@@ -75,7 +75,7 @@ class Collective:
             return self.count * self.members
         return self.count // self.members if self.kind in ("reduce_scatter", "part") else self.count
 
-    @cached_property
+    @property
     def bytes_sent(self) -> int:
         """The bytes that one rank sends, by the textbook: the least that any algorithm can do with, rounded up.
 

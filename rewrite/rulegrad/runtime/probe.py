@@ -39,10 +39,14 @@ def discover(backend: Backend, fresh: bool = False) -> Discovery:
     kept = None if fresh else shared().get("discovery", key)
     if kept is not None:
         return _from_json(json.loads(kept))
-    is_safe = getattr(module, "ENDS_NO_PROCESS", False)
-    discovery = _discover_here(module) if is_safe else _discover_in_children(backend.folder)
-    shared().put("discovery", key, json.dumps(asdict(discovery)).encode())
-    return discovery
+    with shared().making("discovery", key):  # ranks that start together try a device once
+        kept = None if fresh else shared().get("discovery", key)
+        if kept is not None:
+            return _from_json(json.loads(kept))
+        is_safe = getattr(module, "ENDS_NO_PROCESS", False)
+        discovery = _discover_here(module) if is_safe else _discover_in_children(backend.folder)
+        shared().put("discovery", key, json.dumps(asdict(discovery)).encode())
+        return discovery
 
 
 def _discover_here(module: Any) -> Discovery:

@@ -6,10 +6,11 @@ cannot be read is started afresh, one that cannot be written is done without; ei
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -27,6 +28,9 @@ create table if not exists entries (
 ) without rowid
 """
 _BUSY_SECONDS = 10.0
+_TURNS = 16  # files of a kind, for entries that are being made
+_TURN_POLL_SECONDS = 0.002
+_MOST_SECONDS_OF_MAKING = 120.0
 _FULL = 7 / 8  # of what may be kept is left when the oldest entries go
 # Errors that say nothing against the contents of the file.
 _NOT_DAMAGE = ("locked", "busy", "readonly", "unable to open", "disk is full", "disk i/o")
@@ -82,6 +86,50 @@ class DiskCache:
     def put(self, kind: str, key: str, value: bytes) -> None:
         """Keeps the entry, in place of an earlier one with this key."""
         self._attempt(lambda db: self._write(db, kind, key, value), None)
+
+    @contextlib.contextmanager
+    def making(self, kind: str, key: str) -> Iterator[None]:
+        """Lets one process at a time make an entry: the others wait here, and find it when they look again.
+
+        So ranks that start together compile each kernel once. Whoever makes something and dies lets the next one in, and
+        nobody waits for more than `_MOST_SECONDS_OF_MAKING`. Where files cannot be locked, nobody waits.
+
+        >>> cache = DiskCache("example.sqlite")
+        >>> with cache.making("greeting", "de"):
+        ...     cache.put("greeting", "de", b"hallo")
+        """
+        handle = self._turn(kind, key)
+        try:
+            yield
+        finally:
+            if handle is not None:
+                os.close(handle)  # which unlocks it
+
+    def _turn(self, kind: str, key: str) -> int | None:
+        """A locked file that stands for the entry, and for some others of its kind; None where there are no locks.
+
+        Each kind has files of its own, for who makes an entry may need one of another kind first.
+        """
+        folder = cache_folder()
+        if sys.platform == "win32" or folder is None or self._off:
+            return None
+        import fcntl  # late: not on Windows
+
+        name = f"{self.file_name}.{kind.replace(' ', '-')}-{_digest(key.encode())[0] % _TURNS}"
+        try:
+            handle = os.open(folder / name, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return None
+        until = time.monotonic() + _MOST_SECONDS_OF_MAKING
+        while time.monotonic() < until:
+            try:
+                fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # of the process: a child made by fork has it not
+                break
+            except (BlockingIOError, PermissionError):  # another process has it
+                time.sleep(_TURN_POLL_SECONDS)
+            except OSError:  # a file system without locks
+                break
+        return handle
 
     def entries(self) -> list[tuple[str, str, int, float]]:
         """All entries: kind, key, size in bytes, and when it was last used (seconds since 1970)."""
