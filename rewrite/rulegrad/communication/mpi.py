@@ -7,8 +7,9 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -26,11 +27,15 @@ if TYPE_CHECKING:
 
 INSTALL: Final = 'pip install "rulegrad[mpi]"'
 _DESCRIPTION: Final = 256  # bytes of what ranks tell their neighbours of a collective
-_SPIN_SECONDS: Final = 2e-4  # a wait gives up its core after this
-_NAP_SECONDS: Final = 5e-5
-_IDLE_SECONDS: Final = 0.02  # between two looks for messages of other ranks
+_SPIN_SECONDS: Final = 1e-3  # a wait gives up its core after this
+_NAP_SECONDS: Final = 2e-5
+_IDLE_SECONDS: Final = 0.02  # between two looks for messages of other ranks, and at small collectives
+_SMALL: Final = 1 << 15  # bytes that arrive sooner than the thread that goes on with collectives has woken up
 _ENDED_SECONDS: Final = 1.0  # in which the last values of a rank that ended still come
 _GRACE_SECONDS: Final = 5.0  # in which a rank that failed ends the others
+
+
+_Steps: TypeAlias = Callable[[], "Iterator[MPI.Request]"]
 
 
 class MpiWorld:
@@ -67,8 +72,8 @@ class MpiWorld:
         check_arrays(collective, self.size, 1, sources, results)
         count(collective)
         group, _ = place_of(collective.mesh, collective.axes, self.rank)
-        what = f"{collective!r}"
-        return self._begin(str(collective), what, group, lambda: self._steps(collective, sources[0], results[0]))
+        steps = partial(self._steps, collective, sources[0], results[0])
+        return self._begin(_Started(self, str(collective), group, steps, sources[0].nbytes), repr(collective))
 
     def check_same(self, label: str, value: str) -> None:
         """Raises CommunicationError, naming the ranks, where they do not all give the same value; all call it."""
@@ -76,7 +81,8 @@ class MpiWorld:
             return
         found: list[str] = []
         text = f"check_same of {label}"
-        self._begin(text, text, tuple(range(self.size)), lambda: self._compared(value, found)).wait()
+        work = _Started(self, text, tuple(range(self.size)), partial(self._compared, value, found), len(value))
+        self._begin(work, text).wait()
         ranks: dict[str, list[int]] = {}
         for rank, other in enumerate(found):
             ranks.setdefault(other, []).append(rank)
@@ -84,18 +90,19 @@ class MpiWorld:
             lines = "".join(f"\n    {named_ranks(who)}: {other}" for other, who in ranks.items())
             raise CommunicationError(f"all ranks must have the same {label}, but there are:{lines}")
 
-    def _begin(self, text: str, what: str, group: tuple[int, ...], steps: Any) -> _Started:
+    def _begin(self, work: _Started, what: str) -> _Started:
         self._guard.check()
         with self.lock:
             if self._broken is not None:
                 raise self._broken
             self._number += 1
-            work = _Started(self, text, f"{self._number}: {text}", group, steps)
-            work.tell_neighbours(self._checks, what, group not in self._known)
-            self._known.add(group)
+            work.number = self._number
+            work.tell_neighbours(self._checks, what, work.group not in self._known)
+            self._known.add(work.group)
             self._queue.append(work)
             self.advance()
-        if not work.done:
+            busy = not work.done and sum(waiting.nbytes for waiting in self._queue) > _SMALL
+        if busy:
             self._wake.set()
         return work
 
@@ -192,7 +199,11 @@ class MpiWorld:
         """What this rank waits for, or where it is, as others are told."""
         place = place_of_main_thread()
         at = f", at {place}" if place else ""
-        return f"waits for {self._queue[0].name}{at}" if self._queue else f"waits for no other rank{at}"
+        return (
+            f"waits for {self._queue[0].text} (number {self._queue[0].number}){at}"
+            if self._queue
+            else f"waits for no other rank{at}"
+        )
 
     def _look_after(self) -> None:
         """The thread that goes on with collectives while nobody waits for them, and answers other ranks."""
@@ -207,7 +218,7 @@ class MpiWorld:
                     heard = time.monotonic()
                 busy = bool(self._queue) and not self._waiting
             if busy:
-                time.sleep(2 * _NAP_SECONDS)
+                time.sleep(5 * _NAP_SECONDS)
             else:
                 self._wake.wait(_IDLE_SECONDS)
                 self._wake.clear()
@@ -226,10 +237,11 @@ class MpiWorld:
 class _Started:
     """A collective in the queue of a world: first the ranks compare what they have started, then it runs."""
 
-    def __init__(self, world: MpiWorld, text: str, name: str, group: tuple[int, ...], steps: Any) -> None:
+    def __init__(self, world: MpiWorld, text: str, group: tuple[int, ...], steps: _Steps, nbytes: int) -> None:
         self.text = text
-        self.name = name
         self.group = group
+        self.nbytes = nbytes
+        self.number = 0
         self.done = False
         self._world = world
         self._steps = steps

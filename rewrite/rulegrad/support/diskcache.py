@@ -91,8 +91,8 @@ class DiskCache:
     def making(self, kind: str, key: str) -> Iterator[None]:
         """Lets one process at a time make an entry: the others wait here, and find it when they look again.
 
-        So ranks that start together compile each kernel once. Whoever makes something and dies lets the next one in, and
-        nobody waits for more than `_MOST_SECONDS_OF_MAKING`. Where files cannot be locked, nobody waits.
+        So ranks that start together compile each kernel once. Who dies over it lets the next one in, and nobody waits
+        for more than two minutes. Where files cannot be locked, nobody waits.
 
         >>> cache = DiskCache("example.sqlite")
         >>> with cache.making("greeting", "de"):

@@ -6,6 +6,7 @@ What it does comes before NumPy and drivers start their threads, which must know
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import runpy
 import sys
@@ -33,6 +34,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     given = parser.parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # lines come at once, and as a whole, so that ranks do not mix them
+        sys.stdout.reconfigure(line_buffering=True, write_through=False)
     here, there = local_rank(os.environ)
     if not given.all_cores and hasattr(os, "sched_setaffinity"):
         cores = share(sorted(os.sched_getaffinity(0)), here, there)

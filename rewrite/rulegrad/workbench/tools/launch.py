@@ -81,7 +81,7 @@ def command(given: argparse.Namespace, starter: str, folder: Path) -> list[str]:
 
 
 def _run(line: Sequence[str], folder: Path) -> int:
-    environment = {**_SAYS_NOTHING, **os.environ, "PYTHONUNBUFFERED": "1"}
+    environment = {**_SAYS_NOTHING, **os.environ}
     process = subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
     assert process.stdout is not None and process.stderr is not None  # they are pipes
