@@ -9,8 +9,10 @@ from rulegrad.communication.collective import KINDS, OPERATIONS, Collective
 from rulegrad.communication.counting import Count, counters, reset_counters
 from rulegrad.communication.current import world
 from rulegrad.communication.in_process import InProcess
+from rulegrad.communication.nccl import DeviceArray, NcclWorld
 from rulegrad.communication.worlds import Work, World
 
 __all__ = [
-    "KINDS", "OPERATIONS", "Collective", "Count", "InProcess", "Work", "World", "counters", "reset_counters", "world",
+    "KINDS", "OPERATIONS", "Collective", "Count", "DeviceArray", "InProcess", "NcclWorld", "Work", "World", "counters",
+    "reset_counters", "world",
 ]  # fmt: skip
