@@ -58,6 +58,16 @@ def test_all_placements_of_a_script(script: str, capsys: pytest.CaptureFixture[s
     assert full < whole + 2 * BYTES
 
 
+def test_the_step_of_a_script_is_simulated(script: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "step.json"
+    options = ["--strategy", "data", "--devices", "1,4", "--json"]
+    assert main(["simulate-scale", script, "--batch", "16", "--save", str(file), *options]) == 0
+    first = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["bytes_sent"] for row in first] == [0, 2 * 3 / 4 * BYTES]
+    assert main(["simulate-scale", str(file), *options]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == first
+
+
 def test_a_table(script: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan-sharding", script, "--mesh", "data=8", "--step", "train", "--optimizer", "adam"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -53,6 +53,7 @@ def test_the_file_of_the_documentation(tmp_path: Path) -> None:
         ({"events": [{"name": "a", "kind": "gossip"}]}, "kind 'gossip' is neither kernel nor all_reduce"),
         ({"events": [{"name": "a", "kind": "all_reduce"}]}, "a collective needs axes"),
         ({"events": [{"name": "a", "kind": "all_reduce", "axes": ["x"]}]}, "the mesh has no axis 'x'"),
+        ({"events": [{"name": "a", "divided": ["x"]}]}, "the mesh has no axis 'x'"),
         ({"events": [{"name": "a", "phase": "later"}]}, "phase 'later' is not one of forward, backward, update"),
         ({"events": [{"name": "a", "seconds": -1}]}, "events[0].seconds: -1 is not a finite number"),
         ({"events": [{"name": "a", "second": 1}]}, "events[0].second is not a key"),
@@ -105,7 +106,7 @@ def test_fully_sharded_divides_parameters_and_the_update() -> None:
     kinds = [event.kind for event in found.events]
     assert kinds.count("all_gather") == 3 and kinds.count("reduce_scatter") == 2
     assert found.memory_of_rank() == {"parameters": 100, "activations": 80, "gathered parameters": 800}
-    assert found.events[-1].bytes == 250
+    assert [event.divided for event in found.events if event.name == "update"] == [("data",)]
     # textbook: parameters twice, and gradients once, each (p - 1) / p of all (here 400 bytes, gathered in parts)
     assert sum(event.bytes for event in found.events if event.kind == "all_gather") == 800
     assert sum(event.bytes for event in found.events if event.kind == "reduce_scatter") == 400

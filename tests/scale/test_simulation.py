@@ -75,6 +75,14 @@ def test_parameters_are_gathered_one_kernel_ahead() -> None:
     assert found.sent == 3 * 5 + 2 * 5
 
 
+def test_divided_work_is_less_the_more_ranks_there_are() -> None:
+    update = Event("update", operations=800, phase="update", divided=("data",))
+    rows = scaled(step(update, mesh={"data": 1}), MACHINE, [1, 2, 8])
+    assert [row.step.seconds for row in rows] == [8, 4, 1]
+    grown = scaled(fully_sharded(TRAINING, 1, bucket=1), MACHINE, [2])[0].step
+    assert grown.computing == simulate(fully_sharded(TRAINING, 2, bucket=1), MACHINE).computing == pytest.approx(3.05)
+
+
 def test_micro_batches_send_gradients_once() -> None:
     found = simulate(data_parallel(replace(TRAINING, micro_batches=4), 2, bucket=1), MACHINE)
     assert found.seconds == pytest.approx(4 * 3 + 1 + 0.1) and found.sent == 20

@@ -36,6 +36,7 @@ class Event:
     after: tuple[int, ...] = ()  #: events, by their numbers, whose results it needs
     phase: str = "forward"  #: forward, backward, or update, which is done once for all micro-batches
     follows_batch: bool = True  #: whether its work grows with the batch of this rank
+    divided: tuple[str, ...] = ()  #: axes of the mesh: each rank along them does a part of a kernel's work
     parameters: float = 0  #: bytes of parameters that a kernel reads, which somebody may have to gather
     gradients: float = 0  #: bytes of gradients of parameters that are ready after it
 
@@ -47,6 +48,15 @@ class Event:
         True
         """
         return self.kind == "kernel"
+
+    def with_share(self, share: float) -> Event:
+        """A part of the work; the time that a kernel takes is assumed to be less by the same factor.
+
+        >>> Event("matmul", seconds=4.0, operations=8).with_share(0.25)
+        Event(name='matmul', kind='kernel', seconds=1.0, operations=2.0, ...)
+        """
+        seconds = None if self.seconds is None else self.seconds * share
+        return replace(self, seconds=seconds, operations=self.operations * share, bytes=self.bytes * share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +128,7 @@ class Schedule:
         fewer = self.micro_batches * share
         if fewer >= 1 and fewer == int(fewer):  # a rank has fewer micro-batches, each as it was
             return replace(self, mesh=mesh, micro_batches=int(fewer))
-        events = tuple(_with_share(event, share) if event.follows_batch else event for event in self.events)
+        events = tuple(event.with_share(share) if event.follows_batch else event for event in self.events)
         memory = tuple(replace(one, bytes=one.bytes * share) if one.in_flight else one for one in self.memory)
         return replace(
             self, events=events, mesh=mesh, memory=memory, batch=self.batch * share, boundary=self.boundary * share
@@ -204,14 +214,8 @@ def _problem(number: int, event: Event, mesh: Mapping[str, int]) -> str:
         return f"after: {late[0]} is not the number of an event before it"
     if not event.is_kernel and not event.axes:
         return "a collective needs axes of the mesh"
-    missing = [axis for axis in event.axes if axis not in mesh]
+    missing = [axis for axis in (*event.axes, *event.divided) if axis not in mesh]
     return f"the mesh has no axis {missing[0]!r}" if missing else ""
-
-
-def _with_share(event: Event, share: float) -> Event:
-    """A part of the work; the time that a kernel takes with less work is assumed to be less by the same factor."""
-    seconds = None if event.seconds is None else event.seconds * share
-    return replace(event, seconds=seconds, operations=event.operations * share, bytes=event.bytes * share)
 
 
 def _without_defaults(event: Event) -> dict[str, Any]:
@@ -235,6 +239,7 @@ def _event(fields: Fields) -> Event:
         after=tuple(after),
         phase=fields.text("phase", "forward"),
         follows_batch=fields.flag("follows_batch", True),
+        divided=fields.texts("divided", []),
         parameters=fields.number("parameters", 0.0),
         gradients=fields.number("gradients", 0.0),
     )

@@ -130,6 +130,8 @@ class _Times:
     def cost(self, event: Event) -> Cost:
         """The time of an event."""
         machine = self.machine
+        for axis in event.divided:
+            event = event.with_share(1 / self.schedule.mesh[axis])
         if not event.is_kernel:
             return self._shared(collective_cost(event.kind, event.bytes, self.group(event.axes), machine))
         measured = event.seconds is not None and (

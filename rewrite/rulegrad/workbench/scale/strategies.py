@@ -37,9 +37,9 @@ def state_sharded(schedule: Schedule, ranks: int, bucket: float = BUCKET) -> Sch
 
     >>> one = Schedule("s", (Event("backward", phase="backward", gradients=100), Event("update", phase="update")))
     >>> [(event.kind, event.bytes) for event in state_sharded(one, 4).events]
-    [('kernel', 0), ('reduce_scatter', 100), ('kernel', 0.0), ('all_gather', 100)]
+    [('kernel', 0), ('reduce_scatter', 100), ('kernel', 0), ('all_gather', 100)]
     """
-    spread = _with_divided_update(_spread(schedule, ranks, bucket, "reduce_scatter"), ranks)
+    spread = _with_divided_update(_spread(schedule, ranks, bucket, "reduce_scatter"))
     last = tuple(number for number, event in enumerate(spread.events) if event.phase == "update")
     gathered = sum(event.gradients for event in schedule.events)
     gather = Event(
@@ -60,7 +60,7 @@ def fully_sharded(schedule: Schedule, ranks: int, bucket: float = BUCKET) -> Sch
     >>> [event.kind for event in fully_sharded(one, 4).events]
     ['all_gather', 'kernel', 'reduce_scatter']
     """
-    spread = _with_divided_update(_spread(schedule, ranks, bucket, "reduce_scatter", gathers=True), ranks)
+    spread = _with_divided_update(_spread(schedule, ranks, bucket, "reduce_scatter", gathers=True))
     gathered = Memory("gathered parameters", 2 * max(event.parameters for event in schedule.events))
     memory = tuple(one if one.in_flight else replace(one, divided=(*one.divided, AXIS)) for one in spread.memory)
     return replace(spread, memory=(*memory, gathered))
@@ -163,14 +163,10 @@ def _outermost(schedule: Schedule, ranks: int) -> dict[str, int]:
     return {**before, AXIS: ranks, **{axis: size for axis, size in schedule.mesh.items() if axis not in before}}
 
 
-def _with_divided_update(schedule: Schedule, ranks: int) -> Schedule:
+def _with_divided_update(schedule: Schedule) -> Schedule:
     """Each rank updates its part of the parameters."""
     events = tuple(
-        _divided(event, ranks) if event.is_kernel and event.phase == "update" else event for event in schedule.events
+        replace(event, divided=(*event.divided, AXIS)) if event.is_kernel and event.phase == "update" else event
+        for event in schedule.events
     )
     return replace(schedule, events=events)
-
-
-def _divided(event: Event, ranks: int) -> Event:
-    seconds = None if event.seconds is None else event.seconds / ranks
-    return replace(event, seconds=seconds, operations=event.operations / ranks, bytes=event.bytes / ranks)

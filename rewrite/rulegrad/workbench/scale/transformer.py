@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from rulegrad.errors import ConfigError
 from rulegrad.workbench.scale.schedule import Event, Memory, Schedule
+from rulegrad.workbench.scale.strategies import STATE
 
-_STATE = (
-    16  # bytes of a parameter: bfloat16 and its gradient, float32 copy, two moments of Adam (Rajbhandari et al. 2020)
-)
+# Bytes of a parameter (Rajbhandari et al. 2020): bfloat16, and its gradient; a float32 copy, and Adam's two moments.
+_BYTES, _STATE_BYTES = 4, 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,8 @@ class Transformer:
             scores = 5 * self.heads * self.sequence / self.width
             activations = activations // 2 * (10 + (24 + scores) / model)  # type: ignore[assignment]
         memory = (
-            Memory("parameters, gradients and state", float(_STATE * self.parameters), divided),
+            Memory("parameters and gradients", float(_BYTES * self.parameters), divided),
+            Memory(STATE, float(_STATE_BYTES * self.parameters), divided),
             Memory("activations", float(activations), in_flight=True),
         )
         boundary = 2 * micro_batch * self.sequence * self.width
@@ -116,7 +117,7 @@ class _Maker:
 
     def update(self, parameters: float) -> None:
         """Adam: parameters, gradients and state are read, and written but for the gradients."""
-        moved = parameters * (2 * _STATE - 2)
+        moved = parameters * (2 * (_BYTES + _STATE_BYTES) - 2)
         self.events.append(
             Event("update", operations=12 * parameters, bytes=moved, phase="update", follows_batch=False)
         )
@@ -134,8 +135,10 @@ class _Maker:
             if self.model > 1:
                 last = len(self.events) - 1
                 self.events.append(
-                    Event(f"sum of {part} of {name}", "all_reduce", None, 0, 2.0 * t * h, "bfloat16", ("model",),
-                          (last,), phase)
+                    Event(
+                        f"sum of {part} of {name}", "all_reduce", bytes=2.0 * t * h, dtype="bfloat16",
+                        axes=("model",), after=(last,), phase=phase,
+                    )
                 )  # fmt: skip
 
     def _add(
@@ -143,5 +146,8 @@ class _Maker:
     ) -> None:
         after = (len(self.events) - 1,) if self.events else ()
         self.events.append(
-            Event(name, "kernel", None, work, moved, "bfloat16", (), after, phase, True, parameters, gradients)
-        )
+            Event(
+                name, operations=work, bytes=moved, dtype="bfloat16", after=after, phase=phase,
+                parameters=parameters, gradients=gradients,
+            )
+        )  # fmt: skip

@@ -2,13 +2,15 @@
 
 python -m rulegrad simulate-scale step.json --machine h100-infiniband --devices 8,64,1024,8192
 python -m rulegrad simulate-scale step.json --strategy fully-sharded --strong --jitter 0.02
+python -m rulegrad simulate-scale train.py --strategy data --batch 32 --save step.json
 python -m rulegrad simulate-scale --transformer layers=96,width=12288,heads=96,sequence=2048,vocabulary=51200,model=8
 python -m rulegrad simulate-scale --machines            lists the machines that are described
 
-SCHEDULE is a JSON file with the kernels and collectives of one rank, as docs/scale.md has it. --strategy puts the
-collectives of data parallel or fully sharded training into the schedule of one device; --grow says which axis of the
-mesh has more ranks the more devices there are. docs/scale.md has the formulas, what they assume, and the error that was
-measured.
+SCHEDULE is a JSON file with the kernels and collectives of one rank, as docs/scale.md has it; or a Python program that
+defines a function `step` without arguments, and `optimizer`: the step is captured here (what stands under
+`if __name__ == "__main__"` does not run). --strategy puts the collectives of data parallel or fully sharded training
+into the schedule of one device; --grow says which axis of the mesh has more ranks the more devices there are.
+docs/scale.md has the formulas, what they assume, and the error that was measured.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from rulegrad.errors import ConfigError
 from rulegrad.workbench.scale.machine import load_machine, shipped
 from rulegrad.workbench.scale.scaling import as_objects, as_table, scaled
 from rulegrad.workbench.scale.schedule import Schedule, load_schedule
+from rulegrad.workbench.scale.scripts import schedule_of_script
 from rulegrad.workbench.scale.simulation import Assumptions
 from rulegrad.workbench.scale.strategies import BUCKET, STRATEGIES
 from rulegrad.workbench.scale.transformer import Transformer
@@ -30,7 +33,7 @@ _SPREAD = {"micro_batch": "micro_batch", "model": "model", "pipeline": "stages",
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prints the table; exit status 0, 2 where there is nothing to simulate."""
+    """Prints the table; the exit status is 0."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.machines:
@@ -40,7 +43,9 @@ def main(arguments: Sequence[str]) -> int:
     if (options.schedule is None) == (options.transformer is None):
         parser.error("say SCHEDULE, or --transformer with its sizes")
     machine = load_machine(options.machine)
-    schedule = load_schedule(options.schedule) if options.schedule else _transformer(options.transformer)
+    schedule = _schedule(options)
+    if options.save:
+        schedule.save(options.save)
     if options.strategy:
         schedule = STRATEGIES[options.strategy](schedule, 1, options.bucket)
     others = schedule.ranks // schedule.mesh.get(options.grow, 1)
@@ -59,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "python -m rulegrad simulate-scale", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("schedule", metavar="SCHEDULE", nargs="?", help="a JSON file")
+    parser.add_argument("schedule", metavar="SCHEDULE", nargs="?", help="a JSON file, or a Python program")
     parser.add_argument("--transformer", metavar="SIZES", help="a training step by formulas, instead of SCHEDULE")
     parser.add_argument("--machine", metavar="NAME", default="h100-infiniband", help="a name, or a TOML file")
     parser.add_argument("--machines", action="store_true", help="list the machines that come with rulegrad")
@@ -72,8 +77,20 @@ def _parser() -> argparse.ArgumentParser:
         "--jitter", metavar="SHARE", type=float, default=0.0, help="standard deviation of the ranks' times (0)"
     )
     parser.add_argument("--no-overlap", action="store_true", help="kernels wait for collectives")
+    parser.add_argument("--batch", metavar="N", type=float, default=1, help="examples of a program's step (1)")
+    parser.add_argument("--step", metavar="NAME", default="step", help="the function of a program (step)")
+    parser.add_argument("--optimizer", metavar="NAME", default="optimizer", help="its optimizer (optimizer)")
+    parser.add_argument("--save", metavar="FILE", help="where the schedule is written, before it is spread")
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of text")
     return parser
+
+
+def _schedule(options: argparse.Namespace) -> Schedule:
+    if options.transformer is not None:
+        return _transformer(options.transformer)
+    if options.schedule.endswith(".py"):
+        return schedule_of_script(options.schedule, options.batch, options.step, options.optimizer)
+    return load_schedule(options.schedule)
 
 
 def _numbers(text: str) -> list[int]:
