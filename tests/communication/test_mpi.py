@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +77,23 @@ def test_a_rank_that_fails_ends_all(what: str) -> None:
     assert done.stderr.count("rulegrad: ") == 1, done.stderr
     assert all(text in done.stderr for text in texts), done.stderr
     assert "BAD TERMINATION" not in done.stdout and "Abort(" not in done.stderr
+
+
+@needs_mpi
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_launcher_that_is_ended_ends_the_ranks(number: signal.Signals, tmp_path: Path) -> None:
+    program = tmp_path / "waits.py"
+    program.write_text("import os, time\nprint(os.getpid())\ntime.sleep(60)\n")
+    line = [sys.executable, "-m", "rulegrad", "launch", "-n", "2", str(program)]
+    started = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert started.stdout is not None
+    ranks = [int(started.stdout.readline()) for _ in range(2)]
+    started.send_signal(number)
+    _, said = started.communicate(timeout=30)
+    assert started.returncode == 128 + number and "rulegrad: " not in said
+    for rank in ranks:
+        with pytest.raises(ProcessLookupError):
+            os.kill(rank, 0)
 
 
 @needs_mpi

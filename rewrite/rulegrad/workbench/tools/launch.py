@@ -16,7 +16,7 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Final, TextIO
+from typing import IO, Final, NoReturn, TextIO
 
 from rulegrad.communication.mpi import INSTALL
 from rulegrad.errors import CommunicationError, FileMissingError
@@ -83,15 +83,15 @@ def command(given: argparse.Namespace, starter: str, folder: Path) -> list[str]:
 def _run(line: Sequence[str], folder: Path) -> int:
     environment = {**_SAYS_NOTHING, **os.environ}
     process = subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    before = signal.signal(signal.SIGTERM, _terminated)
     assert process.stdout is not None and process.stderr is not None  # they are pipes
     passed = [_Passed(process.stdout, sys.stdout), _Passed(process.stderr, sys.stderr)]
     try:
         status = process.wait()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, _TerminatedError) as ended:
         process.terminate()
         process.wait()
-        status = -signal.SIGINT
+        return 128 + (signal.SIGTERM if isinstance(ended, _TerminatedError) else signal.SIGINT)
     finally:
         signal.signal(signal.SIGTERM, before)
         for one in passed:
@@ -103,6 +103,14 @@ def _run(line: Sequence[str], folder: Path) -> int:
     number = int(killed.group(1))
     print(_message(folder, where.group(1).decode(), where.group(2).decode(), number), file=sys.stderr)
     return 128 + number
+
+
+class _TerminatedError(Exception):
+    """The launcher is to end."""
+
+
+def _terminated(*_: object) -> NoReturn:
+    raise _TerminatedError
 
 
 class _Passed(threading.Thread):
