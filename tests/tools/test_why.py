@@ -136,6 +136,22 @@ def test_a_rule_that_is_also_tried_inside_a_pass_of_another_target(
     assert "no node has an op that its pattern starts with, FLOORDIV" in capsys.readouterr().out
 
 
+def test_checked_indices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What they become in a gather, which reads the last element instead, and in a scatter, which writes nothing."""
+    path = script(
+        tmp_path,
+        """
+        from rulegrad import Tensor
+        x, i = (Tensor(values, device="c") for values in ([1.0, 2.0, 5.0], [2, 1]))
+        x[i].realize()
+        x.index_add(0, i, x[:2]).realize()
+        """,
+    )
+    for rule, made in (("inside", "gives BITCAST(MIN(BITCAST("), ("gate", "gives CMPLE(BITCAST(")):
+        assert main(["why", f"checks.{rule}", path]) == 0
+        assert made in capsys.readouterr().out
+
+
 def test_a_script_that_compiles_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", "materialize.result", script(tmp_path, "print(1)")]) == 1
     assert "was not tried: no graph went through materialize" in capsys.readouterr().out
