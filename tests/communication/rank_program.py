@@ -90,6 +90,7 @@ FINE = {"every": every_collective, "groups": groups, "large": large, "fine": lam
 OTHERWISE = {
     "raise": fail,
     "kill": lambda world: os.kill(os.getpid(), 9),
+    "crash": lambda world: os.kill(os.getpid(), 11),
     "exit": lambda world: sys.exit(3),
     "end": lambda world: sys.exit(),
     "count": lambda world: reduce(world, 12),

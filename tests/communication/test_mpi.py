@@ -58,7 +58,8 @@ def test_arguments_a_prefix_and_one_rank() -> None:
 #: What rank 1 of 3 does, the exit status, and what is said once.
 FAILURES = {
     "raise": (1, "rank 1 of 3 failed; all ranks are ended:\nTraceback", "ValueError: no data\n"),
-    "kill": (137, "rank 1 (process ", "was killed by signal 9 (SIGKILL)"),
+    "kill": (137, "a rank was killed by signal 9 (SIGKILL)", "mpiexec names rank "),
+    "crash": (139, "rank 1 (process ", "was killed by signal 11 (SIGSEGV)"),
     "exit": (3, "rank 1 of 3 failed; all ranks are ended:\nit ended by sys.exit(3)\n", ""),
     "end": (1, "CommunicationError: all_reduce (sum) of 1000 float32", "rank 1 ended before it"),
     "count": (1, "different collectives", "count=12"),

@@ -25,7 +25,7 @@ from rulegrad.errors import CommunicationError, FileMissingError
 _FIRST: Final = re.compile(rb"={20,}\s*$")
 _KILLED: Final = re.compile(rb"EXIT STRING: .* \(signal (\d+)\)")
 _PROCESS: Final = re.compile(rb"PID (\d+) RUNNING AT (\S+)")
-_ABORT: Final = re.compile(rb"Abort\(\d+\) on node \d+ \(rank \d+ in comm \d+\): \s*$")
+_ABORT: Final = re.compile(rb"Abort\((\d+)\) on node \d+ \(rank \d+ in comm \d+\): \s*$")
 _HELD: Final = (b"=" * 20, b"Abort(")  # how such lines begin
 _SAYS_NOTHING: Final = {"MPIR_CVAR_SUPPRESS_ABORT_MESSAGE": "1"}  # MPICH's words for what rulegrad has said
 
@@ -97,6 +97,9 @@ def _run(line: Sequence[str], folder: Path) -> int:
         for one in passed:
             one.join()
     said = passed[0].said + passed[1].said
+    for one in passed:
+        if one.aborted is not None:
+            return one.aborted  # others may have been killed for it
     killed, where = _KILLED.search(said), _PROCESS.search(said)
     if killed is None or where is None:
         return status if status >= 0 else 128 - status
@@ -114,13 +117,17 @@ def _terminated(*_: object) -> NoReturn:
 
 
 class _Passed(threading.Thread):
-    """Passes on what the ranks write, at once, and keeps in `said` what mpiexec says of a killed one."""
+    """Passes on what the ranks write, at once.
+
+    `said` is what mpiexec says of a killed rank, `aborted` the status with which a rank has ended all: it has said why.
+    """
 
     def __init__(self, source: IO[bytes], target: TextIO) -> None:
         super().__init__(daemon=True)
         self._source, self._target = source, target
         self._held = b""
         self.said = b""
+        self.aborted: int | None = None
         self.start()
 
     def run(self) -> None:
@@ -141,7 +148,9 @@ class _Passed(threading.Thread):
     def _take(self, line: bytes) -> None:
         if self.said or _FIRST.match(line):
             self.said += line
-        elif not _ABORT.match(line):
+        elif found := _ABORT.match(line):
+            self.aborted = int(found.group(1))
+        else:
             self._write(line)
 
     def _write(self, text: bytes) -> None:
@@ -156,5 +165,9 @@ def _message(folder: Path, process: str, host: str, number: int) -> str:
     except OSError:
         who = f"the process {process} on {host}"
     name = signal.Signals(number).name if number in set(signal.Signals) else "?"
-    hint = "; the system kills processes so where memory runs out" if name == "SIGKILL" else ""
-    return f"rulegrad: {who} was killed by signal {number} ({name}){hint}. All ranks are ended"
+    if number == signal.SIGKILL:  # by which mpiexec ends the other ranks, and it may name one of these
+        return (
+            f"rulegrad: a rank was killed by signal {number} ({name}), as the system does where memory runs out; all "
+            f"ranks are ended. mpiexec names {who}, which may be one that it has ended itself"
+        )
+    return f"rulegrad: {who} was killed by signal {number} ({name}); all ranks are ended"
