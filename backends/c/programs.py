@@ -6,7 +6,7 @@ import ctypes
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from .processor import core_count
 
 _SHORT = 1 << 17  # operations and bytes of a launch that takes no longer than waking a thread
 _PER_THREAD = 1 << 16  # operations and bytes that are worth a thread
-_PER_UNIT = 8  # kernels in one run of the compiler, where more than one core can run it
+_PER_UNIT = 4  # kernels in one run of the compiler, where more than one core can run it
 _FORMAT = 2  # of what is kept on disk
 
 _PROLOGUE = """\
@@ -166,9 +166,7 @@ class Programs:
         """Compiles kernels, as many units at a time as there are cores."""
         if not missing:
             return
-        texts = list(missing)
-        count = max(1, min(core_count(), len(texts) // _PER_UNIT))
-        units = [texts[k::count] for k in range(count)]
+        units = _shared_out(missing, max(1, min(core_count(), len(missing) // _PER_UNIT)))
         sources = [self._prologue + "".join(unit) for unit in units]
         jobs = [self._compiler.start(source) for source in sources[1:]]
         codes = [self._compiler.start(sources[0]), *jobs]
@@ -203,6 +201,14 @@ class Programs:
 
     def _key(self, text: str) -> str:
         return hashlib.sha256(f"{self.identity}\0{self._prologue}\0{text}".encode()).hexdigest()
+
+
+def _shared_out(texts: Iterable[str], count: int) -> list[list[str]]:
+    """Texts as units that take about as long to compile: the longest first, each to the unit with the least so far."""
+    units: list[list[str]] = [[] for _ in range(count)]
+    for text in sorted(texts, key=len, reverse=True):
+        min(units, key=lambda unit: sum(map(len, unit))).append(text)
+    return units
 
 
 def load(code: bytes) -> Any:

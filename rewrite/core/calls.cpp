@@ -222,6 +222,18 @@ const Value& Machine::call(const CallKey& first) {
   return asked.value;
 }
 
+const Value* Machine::leapt(const RuleFunction& f, const CallKey& key) {
+  if (explainer || recorded || !program.counts.empty() || program.disabled[f.leap.rule] || key.count != f.parameters) return nullptr;
+  if (f.leap.kind == Leap::Constant) return &f.leap.value;
+  if (f.leap.kind == Leap::Itself) {
+    if (simultaneous) return nullptr;
+    itself_ = key.arguments[0];
+    return &itself_;
+  }
+  if (nothing_.tag == Tag::None) nothing_ = Value::node(build(known_ops.SINK, -1, nullptr, 0, nullptr, 0));
+  return &nothing_;
+}
+
 void Machine::ask(const CallKey& key) {
   Memo::Entry& entry = memo.at(key);
   if (entry.state == Memo::State::Open) needs_itself(key);
@@ -274,7 +286,7 @@ bool Machine::needs_source(size_t place, const CallKey& key) {
   needed = key;
   for (; source < n->nsrc; source++) {
     needed.arguments[0].n = n->src[source];
-    if (!memo.find(needed)) return true;
+    if (!known_result(needed)) return true;
   }
   return false;
 }
@@ -289,7 +301,7 @@ bool Machine::joined(const Fold& fold, const CallKey& key, Value& value) {
   bool done = true, same = true;
   for (uint32_t k = 0; k < n->nsrc && done; k++) {
     of_source.arguments[0].n = n->src[k];
-    results[k] = *memo.find(of_source);
+    results[k] = *known_result(of_source);
     done = results[k].tag != Tag::None;
     same &= results[k].tag == Tag::Node && results[k].n == n->src[k];
   }

@@ -46,9 +46,11 @@ void Dispatch::compile(const std::deque<OpSet>& sets, size_t op_count) {
   lists_.clear();
   of_op_.assign(op_count, 0);
   empty_.assign(op_count, true);
+  roots_ = {};
   std::map<std::vector<uint32_t>, uint32_t> known;  // ops with the same alternatives share a table
   for (size_t op = 0; op < op_count; op++) {
     empty_[op] = mine[op].empty();
+    if (!mine[op].empty()) roots_.add(uint32_t(op));
     auto [found, first] = known.emplace(mine[op], uint32_t(tables_.size()));
     if (first) tables_.push_back(table(sets, mine[op]));
     of_op_[op] = found->second;

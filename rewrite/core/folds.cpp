@@ -29,8 +29,6 @@ class Expected {
   size_t at_ = 0;
 };
 
-}  // namespace
-
 Fold find_fold(const Program& program, uint32_t function, const Code& code) {
   constexpr int32_t any = Expected::kAny;
   const int32_t parameters = int32_t(program.functions[function].parameters), srcs = find_builtin("srcs");
@@ -78,6 +76,45 @@ Fold find_fold(const Program& program, uint32_t function, const Code& code) {
     if (next.take({I_RETURN, result}) && next.at_end()) found.kind = Fold::Builtin;
   }
   return found;
+}
+
+Leap find_leap(const Program& program, const RuleFunction& function) {
+  if (function.folds.empty()) return {};
+  const Fold& fold = function.folds.back();
+  const Alternative& last = function.dispatch.alternatives.back();
+  const OpSet& everywhere = program.sets[size_t(last.root)];
+  bool is_for_all = last.dtypes == ~0u && last.min_sources == 0 && last.max_sources >= uint32_t(INT32_MAX);
+  for (int32_t set : last.children) is_for_all &= set < 0;
+  for (size_t op = 0; op < op_count(); op++) is_for_all &= everywhere[op];
+  if (!is_for_all) return {};
+  Leap found;
+  found.rule = last.rule;
+  for (size_t k = 0; k + 1 < function.folds.size(); k++)
+    for (uint32_t op = 0; op < op_count(); op++)
+      if (program.sets[size_t(function.dispatch.alternatives[k].root)][op]) found.ops.add(op);
+  if (fold.kind == Fold::Rebuild) found.kind = Leap::Itself;
+  if (fold.kind == Fold::Collect) found.kind = Leap::Nothing;
+  if (fold.kind != Fold::Builtin) return found;
+  const bool has_first = fold.first.tag != Tag::None;
+  auto is = [&](const char* name) { return fold.builtin == find_builtin(name); };
+  // what these make of nothing they make of any number of it
+  if (has_first && (is("min") || is("max"))) found.value = fold.first;
+  else if (!has_first && (is("any") || is("all"))) found.value = Value::boolean(is("all"));
+  else if (!has_first && is("total")) found.value = Value::integer(0);
+  else if (!has_first && is("distinct")) found.value = Value::seq(nullptr, 0);
+  else return found;
+  found.kind = Leap::Constant;
+  return found;
+}
+
+}  // namespace
+
+void find_folds(Program& program) {
+  for (uint32_t k = 0; k < program.functions.size(); k++) {
+    RuleFunction& f = program.functions[k];
+    for (const Alternative& a : f.dispatch.alternatives) f.folds.push_back(find_fold(program, k, program.codes[a.code]));
+    f.leap = find_leap(program, f);
+  }
 }
 
 }  // namespace rulegrad

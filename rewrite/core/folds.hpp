@@ -1,12 +1,11 @@
 // Rules of functions that ask for the function of each source: found in their code when a program is loaded, so that the sources come
 // first, one after the other, however deep the graph is, and the usual ways to join their results need no code to run.
 #pragma once
-#include "value.hpp"
+#include "node.hpp"
 
 namespace rulegrad {
 
 struct Program;
-struct RuleFunction;
 
 struct Fold {
   // Sources: they are asked for first, then the code runs. Collect: SINK of the sources of all results, each once.
@@ -15,6 +14,15 @@ struct Fold {
   Value first;
 };
 
-Fold find_fold(const Program& program, uint32_t function, const std::vector<int32_t>& code);
+// What a function is where none of its rules but the last, a fold, stands for an op that is there or below: that need not be looked at.
+struct Leap {
+  // Constant: the value. Itself: the node. Nothing: SINK of nothing.
+  enum Kind : uint8_t { No, Constant, Itself, Nothing } kind = No;
+  OpMask ops;  // with rules of their own
+  uint32_t rule = 0;
+  Value value;
+};
+
+void find_folds(Program& program);  // and leaps, of all its functions
 
 }  // namespace rulegrad

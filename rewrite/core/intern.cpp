@@ -173,11 +173,14 @@ Node* new_node(uint64_t hash, uint32_t op, uint32_t dtype, Node* const* src, uin
   n->nsrc = nsrc;
   n->symbol = symbol_of(op, attrs, nattrs);
   n->normal.store(0, std::memory_order_relaxed);
+  n->ops = {};
+  n->ops.add(op);
   n->attrs = nullptr;
   n->shape.store(nullptr, std::memory_order_relaxed);
   n->ranges.store(nullptr, std::memory_order_relaxed);
   for (uint32_t k = 0; k < nsrc; k++) {
     n->src[k] = src[k];
+    n->ops.add(src[k]->ops);
     retain(src[k]);
   }
   if (nattrs) {

@@ -369,7 +369,7 @@ Status Machine::execute(const Code& code, Value& result) {
         if (simultaneous && program.functions[key.function].gathered)
           for (uint32_t k = 0; k < key.count; k++)
             if (key.arguments[k].tag == Tag::Node) key.arguments[k].n = plain(key.arguments[k].n);
-        const Value* found = memo.find(key);
+        const Value* found = known_result(key);
         if (!found) {
           for (uint32_t k = 0; k < key.count; k++) key.arguments[k] = persistent(key.arguments[k]);
           found = call_within(code, key);

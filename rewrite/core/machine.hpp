@@ -158,8 +158,15 @@ struct Machine {
   // The calls of an alternative that fired, as far as rewriting inside it is recorded.
   std::vector<CallKey> recorded_calls(const Alternative& a, Node* n);
   const Value& call(const CallKey& key);  // fills memo, never recursive
+  // The result of a call that was made, or need not be; null where it must be.
+  const Value* known_result(const CallKey& key) {
+    const RuleFunction& f = program.functions[key.function];
+    if (f.leap.kind != Leap::No && key.count && key.arguments[0].tag == Tag::Node && !key.arguments[0].n->ops.meets(f.leap.ops))
+      if (const Value* found = leapt(f, key)) return found;
+    return memo.find(key);
+  }
   Value result_of(const CallKey& key) {
-    const Value* known = memo.find(key);
+    const Value* known = known_result(key);
     return known ? *known : call(key);
   }
   CallKey key_of(uint32_t function, const Value* arguments, uint32_t count);
@@ -189,6 +196,9 @@ struct Machine {
   Value persistent(const Value& v);  // sequences copied out of the arena
 
  private:
+  // The result of a call where no rule of the function but the last can match; null where that must be found by its rules.
+  const Value* leapt(const RuleFunction& f, const CallKey& key);
+  Value itself_, nothing_;  // that it gives
   Node* built(Node* n);
   // Makes a call while code runs that needs it. Null where it must be left to the one who runs the code.
   const Value* call_within(const Code& code, const CallKey& key);

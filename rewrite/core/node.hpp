@@ -117,6 +117,17 @@ struct Attrs {
   Value items[];
 };
 
+// A set of ops in two words, in which some share a bit: what is not in it is not in the set.
+struct OpMask {
+  uint64_t words[2] = {};
+  void add(uint32_t op) { words[op >> 6 & 1] |= uint64_t(1) << (op & 63); }
+  void add(const OpMask& o) {
+    words[0] |= o.words[0];
+    words[1] |= o.words[1];
+  }
+  bool meets(const OpMask& o) const { return ((words[0] & o.words[0]) | (words[1] & o.words[1])) != 0; }
+};
+
 struct Node {
   std::atomic<uint32_t> refs;
   uint32_t id;  // dense and recycled: an index into per-run side arrays
@@ -127,6 +138,7 @@ struct Node {
   uint32_t nsrc;
   uint32_t symbol;               // for the dispatch of rules: the op, or which constant it is
   std::atomic<uint32_t> normal;  // the stamp of a pass that changes nothing here or below: the last one that found so
+  OpMask ops;                    // its own, and those of all nodes below
   Node* chain;                   // next in the intern table's bucket
   Attrs* attrs;
   std::atomic<int64_t> low, high;

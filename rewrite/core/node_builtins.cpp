@@ -138,6 +138,8 @@ bool f_contains(Machine& m, Arguments a, uint32_t count, Value& r) {
   if (a[0].tag != Tag::Op) return false;
   static thread_local SideTable<uint8_t> seen;
   seen.begin();
+  OpMask wanted;
+  wanted.add(a[0].u);
   std::vector<Node*> stack;
   for (uint32_t k = 1; k < count; k++) {
     if (a[k].tag == Tag::Node) stack.push_back(a[k].n);
@@ -148,7 +150,7 @@ bool f_contains(Machine& m, Arguments a, uint32_t count, Value& r) {
   while (!stack.empty()) {
     Node* n = stack.back();
     stack.pop_back();
-    if (seen.has(n)) continue;
+    if (!n->ops.meets(wanted) || seen.has(n)) continue;
     seen[n] = 1;
     m.spend(1);
     if (n->op == a[0].u) {

@@ -572,8 +572,7 @@ void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
     }
   }
   for (size_t k = 0; k < p.codes.size(); k++) p.used.push_back(validate(p, p.codes[k], inputs[k]));
-  for (uint32_t k = 0; k < p.functions.size(); k++)
-    for (auto& a : p.functions[k].dispatch.alternatives) p.functions[k].folds.push_back(find_fold(p, k, p.codes[a.code]));
+  find_folds(p);
   renew_stamps(p);
 }
 

@@ -88,6 +88,7 @@ class Dispatch {
 
   void compile(const std::deque<OpSet>& sets, size_t op_count);
   bool empty(uint32_t op) const { return empty_[op]; }
+  const OpMask& roots() const { return roots_; }  // the ops with alternatives
   void candidates(const Node* n, const uint32_t*& begin, const uint32_t*& end) const {
     const Table& t = tables_[of_op_[n->op]];
     size_t at = t.of_dtype[n->dtype];
@@ -113,6 +114,7 @@ class Dispatch {
   std::vector<Table> tables_;
   std::vector<uint32_t> of_op_, lists_;
   std::vector<bool> empty_;
+  OpMask roots_;
   size_t symbols_ = 0;
 };
 
@@ -127,6 +129,7 @@ struct RuleFunction {
   int pass = -1;  // that rewrites; none where rules stand in no pass
   Dispatch dispatch;
   std::vector<Fold> folds;  // of the dispatch's alternatives
+  Leap leap;
   bool gathered = false;    // a fact or a state
   Value missing;            // of a fact for which nothing was gathered; none: it has no value
 };

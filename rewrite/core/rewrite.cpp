@@ -27,12 +27,14 @@ constexpr uint64_t kChainPerNode = 8;  // of the graph that is given
 class Rewriter : Firer {
  public:
   Rewriter(const Program& program, const Pass& pass, const Options& options, Outcome& out)
-      : Firer(program, pass, options, out), longest_chain_(options.longest_chain), stamp_(stamp_of(program, pass, options)) {}
+      : Firer(program, pass, options, out), longest_chain_(options.longest_chain), stamp_(stamp_of(program, pass, options)), is_plain_(is_plain(program, options)) {}
 
   void run(Node* root) {
     root_ = root;
     marks_->begin();
-    if (pass_.kind == PassKind::Walk) {
+    if (leaps_over(root)) {
+      finish(root, root);
+    } else if (pass_.kind == PassKind::Walk) {
       walk(root);
     } else {
       enter(root, kNoRule, 0);
@@ -53,9 +55,14 @@ class Rewriter : Firer {
   // The stamp on nodes that are in normal form, or 0 in a run whose records show every node, or with rules left out. Only where what a
   // pass does to a node depends on nothing but the node.
   static uint32_t stamp_of(const Program& program, const Pass& pass, const Options& o) {
-    const bool plain = !o.trace && !o.check_shapes && !o.explainer && o.follow.empty() && o.limit == kNoLimit && o.kept_choices == 1;
-    return pass.kind == PassKind::ChildrenFirst && plain && program.counts.empty() ? pass.stamp + o.nested : 0;
+    return pass.kind == PassKind::ChildrenFirst && is_plain(program, o) ? pass.stamp + o.nested : 0;
   }
+  static bool is_plain(const Program& program, const Options& o) {
+    const bool plain = !o.trace && !o.check_shapes && !o.explainer && o.follow.empty() && o.limit == kNoLimit && o.kept_choices == 1;
+    return plain && program.counts.empty();
+  }
+  // Whether no rule is for an op that is there or below.
+  bool leaps_over(const Node* n) const { return is_plain_ && !n->ops.meets(pass_.dispatch.roots()); }
   bool is_normal(const Node* n) const { return stamp_ && n->normal.load(std::memory_order_relaxed) == stamp_; }
 
   Node* result_of(Node* n) { return (*marks_)[n].result; }
@@ -107,7 +114,7 @@ class Rewriter : Firer {
     Mark& m = (*marks_)[n];
     if (m.state == kDone) return true;
     if (m.state == kGrey) cycle(n, rule);
-    if (is_normal(n) || (n->nsrc == 0 && pass_.dispatch.empty(n->op))) {
+    if (is_normal(n) || leaps_over(n) || (n->nsrc == 0 && pass_.dispatch.empty(n->op))) {
       m.state = kDone;
       m.result = n;
       return true;
@@ -169,6 +176,10 @@ class Rewriter : Firer {
       for (uint32_t k = 0; k < n->nsrc; k++) (*uses)[n->src[k]]++;
     machine_.uses = &*uses;
     for (Node* n : order) {
+      if (leaps_over(n)) {
+        finish(n, n);
+        continue;
+      }
       Node* m = rebuild(n);
       machine_.original = n;
       machine_.matched = m;
@@ -181,6 +192,7 @@ class Rewriter : Firer {
   Lease<SideTable<Mark>> marks_;
   uint64_t longest_chain_;
   const uint32_t stamp_;
+  const bool is_plain_;
   std::vector<Frame> stack_;
 };
 

@@ -81,17 +81,25 @@ def plan_memory(
     ]
     bound = _bound(lives, sizes, made, len(steps))
     by_life = sorted(ends, key=lambda number: lives[number])
-    best: _Placing | None = None
-    for allowed in (frozenset[tuple[int, int]](), pairs) if pairs and not own else (pairs,):
+
+    def least(allowed: _Pairs, most: float) -> _Placing | None:
+        """The first of the placings with the fewest bytes; None where each takes as many as `most`."""
+        best = None
         for order in orders:
-            placing = _Placing(sizes, lives, allowed, best.nbytes if best is not None else inf)
+            placing = _Placing(sizes, lives, allowed, most)
             for number in taken:
                 placing.add(_Room(sizes[number], number, number), number)
             placing.place_results(by_life, own)
             placing.place(sorted(inner, key=order))
-            if best is None or placing.nbytes < best.nbytes:
-                best = placing
+            if placing.nbytes < most:
+                best, most = placing, placing.nbytes
+        return best
+
+    best = least(pairs, inf)
     assert best is not None
+    # what overwrites nothing is as good where it takes no more, which most often cannot be
+    if pairs and not own and _bound(lives, sizes, made, len(steps), taken) <= best.nbytes:
+        best = least(frozenset(), best.nbytes + 1) or best
     return best.plan(steps, made, bound)
 
 
@@ -142,8 +150,13 @@ def _lives(steps: Sequence[Use], buffers: int, inputs: int, outputs: Sequence[in
     return list(zip(first, last, strict=True))
 
 
-def _bound(lives: Sequence[_Life], sizes: Sequence[int], made: Sequence[int], steps: int) -> int:
+def _bound(
+    lives: Sequence[_Life], sizes: Sequence[int], made: Sequence[int], steps: int, taken: Sequence[int] = ()
+) -> int:
+    """The largest sum of the buffers alive, without what has room in inputs that are taken, after their last use."""
     change = [0] * (steps + 2)
+    for number in taken:
+        change[lives[number][1] + 1] -= sizes[number]
     for number in made:
         change[lives[number][0]] += sizes[number]
         change[lives[number][1] + 1] -= sizes[number]
