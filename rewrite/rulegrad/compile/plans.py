@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from rulegrad.compile import kernels
+from rulegrad.compile.collectives import Communication, Interleaved, is_communication, with_communication
 from rulegrad.compile.estimate import nbytes
 from rulegrad.compile.kernels import compile_kernels
 from rulegrad.compile.memory_plan import MemoryPlan, Use, plan_memory, useful_inputs
@@ -247,7 +248,8 @@ def make_plan(schedule: Schedule, graph: UOp, device: str, target: str) -> Plan:
     pairs: set[tuple[int, int]] = set()
     for place, step in enumerate(schedule.steps):
         ending = [number for number in step.buffers if last[number] == place and number not in schedule.outputs]
-        pairs.update(overwritable(step, ending, target))
+        if not is_communication(step):
+            pairs.update(overwritable(step, ending, target))
     uses = [use_of(step) for step in schedule.steps]
     useful = useful_inputs(uses, sizes, schedule.inputs, schedule.outputs, pairs)
     return Plan(device, schedule, tuple(uses), tuple(sizes), useful, frozenset(pairs), Dependencies(graph))
@@ -269,8 +271,8 @@ def _prepare(plan: Plan, taken: tuple[int, ...], own: _Pairs) -> Prepared:
     schedule, device = plan.schedule, plan.device
     memory = plan.memory(taken, own)
     launches = _launches_of(plan, memory)
-    layouts = [Layout.of(shape, dtype, device) for shape, dtype in schedule.made]
-    first = schedule.inputs
+    first, parts = schedule.inputs, dict(schedule.parts)
+    layouts = [Layout.of(*made, device, parts.get(first + k)) for k, made in enumerate(schedule.made)]
     blocks = [layouts[block.largest - first] if block.taken is None else block.taken for block in memory.blocks]
     in_taken = [k >= first and memory.blocks[memory.block_of[k - first]].taken is not None for k in schedule.outputs]
     results = [layouts[k - first] if moved else None for k, moved in zip(schedule.outputs, in_taken, strict=True)]
@@ -290,11 +292,13 @@ def _launches_of(plan: Plan, memory: MemoryPlan) -> tuple[Launch, ...]:
     numbers = [number for number, step in enumerate(changed) if step is not None]
     steps = [step for step in changed if step is not None]
     start, known = time.perf_counter(), len(_executables)
-    with profile.span(f"lower {len(steps)} kernels", "compile"):
-        found = compile_kernels([step.graph for step in steps], target, not devices.get(device).interprets, device)
-    tell_graphs(found, [step.graph for step in steps])
-    executables = executables_of(found, device)
-    tell_built(len(found), len(_executables) - known, device, time.perf_counter() - start)
+    computing = [step for step in steps if not is_communication(step)]
+    with profile.span(f"lower {len(computing)} kernels", "compile"):
+        lowered = compile_kernels([step.graph for step in computing], target, not devices.get(device).interprets, device)
+    tell_graphs(lowered, [step.graph for step in computing])
+    built = executables_of(lowered, device)
+    tell_built(len(lowered), len(_executables) - known, device, time.perf_counter() - start)
+    found, executables = with_communication(steps, lowered, built, device)
     flags = (schedule.inputs + len(schedule.made),)
     return tuple(
         Launch(
@@ -316,11 +320,20 @@ def record(
     most = _LARGE if getattr(device, "has_arenas", True) else 0
     count = plan.schedule.inputs
     kept = {memory.block_of[number - count] for number in plan.schedule.outputs if number >= count}
+    # what is sent or received has memory of its own
+    communicating = any(isinstance(launch.executable, Communication) for launch in launches)
+    sent = {
+        memory.block_of[number - count]
+        for launch in launches
+        if isinstance(launch.executable, Communication)
+        for number in launch.buffers
+        if number >= count
+    }
     bound, places, offsets, end = [], [], [], 0
     for number, block in enumerate(blocks):
         if isinstance(block, int):
             continue
-        if number in kept or block.nbytes > most:
+        if number in kept or number in sent or block.nbytes > most:
             bound.append(number)
         else:
             places.append(number)
@@ -331,11 +344,14 @@ def record(
     at |= {number: count + k for k, number in enumerate(bound)}
     at |= {number: all_bound + k for k, number in enumerate(places)}
     buffers = [*range(count), *(at[number] for number in memory.block_of), all_bound - 1]  # the last: the flags
-    program = recorder(
-        [(launch.executable, tuple([buffers[number] for number in launch.buffers])) for launch in launches],
-        all_bound,
-        offsets,
-    )
+    if communicating:
+        program = Interleaved(launches, buffers, lambda kernels: recorder(kernels, all_bound, offsets))
+    else:
+        program = recorder(
+            [(launch.executable, tuple([buffers[number] for number in launch.buffers])) for launch in launches],
+            all_bound,
+            offsets,
+        )
     return Recorded(program, tuple(bound), Layout.of((end,), "uint8", plan.device) if end else None)
 
 

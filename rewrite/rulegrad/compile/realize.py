@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from rulegrad import engine
 from rulegrad._core import signature
-from rulegrad.compile import kernels
+from rulegrad.compile import kernels, sharding
 from rulegrad.compile.kernels import compile_kernels
 from rulegrad.compile.memory_plan import MemoryPlan
 from rulegrad.compile.plans import Plan, executables_of, make_plan
@@ -52,7 +52,7 @@ class _Way:
     is_known: bool = False  # to the engine, which needs no Python for it, or it is not for the engine
 
 
-_plans: dict[tuple[UOp, str], Plan] = {}
+_plans: dict[tuple[UOp, str], tuple[Plan, tuple[int | Buffer, ...]]] = {}  # and the numbers of its inputs, or these
 _ways: dict[tuple[bytes, str], _Way] = {}  # by signature: to a plan, and no pass is run
 
 
@@ -170,10 +170,11 @@ def _find(uops: list[UOp], ids: list[int], device: str) -> _Way:
     with watching.part("schedule"):
         graph, inputs = number_buffers(UOp("SINK", tuple(uops)))
     places = tuple(ids.index(uop.attrs["id"]) for uop in inputs)
-    plan = _plans.get((graph, device))
-    if plan is None:
-        plan = _plans[graph, device] = _make(graph, len(inputs), device, uops)
-    return _Way(plan, places)
+    found = _plans.get((graph, device))
+    if found is None:
+        found = _plans[graph, device] = _make(graph, len(inputs), device, uops)
+    plan, numbers = found
+    return _Way(plan, tuple([places[number] if isinstance(number, int) else number for number in numbers]))
 
 
 def _device_of(buffers: Sequence[Buffer]) -> str:
@@ -185,11 +186,15 @@ def _device_of(buffers: Sequence[Buffer]) -> str:
     return names.pop() if names else ""
 
 
-def _make(graph: UOp, inputs: int, device: str, uops: list[UOp]) -> Plan:
+def _make(graph: UOp, inputs: int, device: str, uops: list[UOp]) -> tuple[Plan, tuple[int | Buffer, ...]]:
     target = devices.target_of(device)
     with profile.span("schedule", "compile"):
-        schedule = make_schedule(graph, inputs, target, numbered_lines(uops))
-        return make_plan(schedule, graph, device, target)
+        lines = numbered_lines(uops)
+        if not sharding.is_sharded(graph):
+            return make_plan(make_schedule(graph, inputs, target, lines), graph, device, target), tuple(range(inputs))
+        local = sharding.localize(graph, device, target)
+        schedule = make_schedule(local.graph, len(local.inputs), target, lines, local.parts)
+        return make_plan(sharding.communicating_early(schedule), local.graph, device, target), local.inputs
 
 
 def compile_graph(uops: Sequence[UOp], target: str = "opencl") -> list[Kernel]:

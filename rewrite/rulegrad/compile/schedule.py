@@ -16,6 +16,7 @@ from rulegrad.errors import DtypeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.runtime import source_lines
+from rulegrad.runtime.buffer import Parts
 from rulegrad.runtime.kernel import stores_of
 from rulegrad.support.places import Stack, shown
 
@@ -49,6 +50,7 @@ class Schedule:
     made: tuple[tuple[tuple[int, ...], str], ...]  # shape and dtype
     steps: tuple[Step, ...]
     outputs: tuple[int, ...]
+    parts: tuple[tuple[int, Parts], ...] = ()  # of buffers that it makes, how they lie on a mesh
 
 
 def number_buffers(graph: UOp) -> tuple[UOp, list[UOp]]:
@@ -60,10 +62,12 @@ def number_buffers(graph: UOp) -> tuple[UOp, list[UOp]]:
     return numbered, by_slot
 
 
-def make_schedule(graph: UOp, inputs: int, target: str, lines: Lines) -> Schedule:
+def make_schedule(
+    graph: UOp, inputs: int, target: str, lines: Lines, parts: Sequence[Parts | None] = ()
+) -> Schedule:
     """Splits a numbered SINK of tensors into kernels by the `schedule` pipeline's passes.
 
-    lines: the user's lines of nodes of the graph, for those that are known.
+    lines: the user's lines of nodes of the graph, for those that are known. parts: how each result lies on a mesh.
     """
     roots = graph.src
     fallback = lines.get(graph.src[0], next(iter(lines.values()), ()))
@@ -87,7 +91,8 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: Lines) -> Schedul
     for root, number in zip(roots, outputs, strict=True):
         if number >= inputs:  # complex numbers are stored as pairs of floats
             made[number - inputs] = (root.shape, str(root.dtype))
-    schedule = Schedule(inputs, tuple(made), tuple(steps), outputs)
+    placed = {number: one for number, one in zip(outputs, parts) if one is not None and number >= inputs}
+    schedule = Schedule(inputs, tuple(made), tuple(steps), outputs, tuple(placed.items()))
     if fused:
         print(fused.text(stores, {node: shown(stack[-1]) for node, stack in lines.items()}, target), file=sys.stderr)
     if config.check >= 2:

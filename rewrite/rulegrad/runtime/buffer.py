@@ -43,6 +43,29 @@ def as_bools(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.not_equal(values, 0) if values.size and values.max() > 1 else array
 
 
+class Parts(NamedTuple):
+    """How a tensor lies on the devices of a mesh: each has a part of it.
+
+    placement: for each axis of the mesh the axis of the tensor that is split along it, or -1.
+
+    >>> Parts((5, 4), (2, 2), (0, -1)).local_shape
+    (3, 4)
+    """
+
+    shape: tuple[int, ...]
+    mesh: tuple[int, ...]
+    placement: tuple[int, ...]
+
+    @property
+    def local_shape(self) -> tuple[int, ...]:
+        """The shape of the part of one device; the last ones of an axis may go beyond its end."""
+        counts = [1] * len(self.shape)
+        for size, axis in zip(self.mesh, self.placement, strict=True):
+            if axis >= 0:
+                counts[axis] *= size
+        return tuple(-(-extent // count) for extent, count in zip(self.shape, counts, strict=True))
+
+
 class Layout(NamedTuple):
     """The common properties of the buffers at one position of a plan; checked once."""
 
@@ -53,10 +76,10 @@ class Layout(NamedTuple):
     uop: UOp  #: a BUFFER node of this kind, with a number that no buffer has
 
     @staticmethod
-    def of(shape: tuple[int, ...], dtype: str, device: str) -> Layout:
-        """Raises DtypeError or ShapeError for what no buffer can be."""
-        one = Buffer(shape, dtype, device)
-        uop = UOp("BUFFER", (), one.dtype, id=0, shape=one.shape, device=one.device)
+    def of(shape: tuple[int, ...], dtype: str, device: str, parts: Parts | None = None) -> Layout:
+        """Raises DtypeError or ShapeError for what no buffer can be. parts: of a tensor in parts, instead of the shape."""
+        one = Buffer(shape, dtype, device, parts)
+        uop = UOp("BUFFER", (), one.dtype, **{**one.uop.attrs, "id": 0})
         return Layout(one.shape, one.dtype, one.device, one.nbytes, uop)
 
 
@@ -81,7 +104,9 @@ class Buffer(BufferBase):
     #: The checks of indices that the contents depend on, and whose end nobody has waited for.
     checks: tuple[Waiting, ...]
 
-    def __init__(self, shape: Sequence[int], dtype: Any, device: str | None = None) -> None:
+    def __init__(
+        self, shape: Sequence[int], dtype: Any, device: str | None = None, parts: Parts | None = None
+    ) -> None:
         self.id: int = next(_next_id)
         self._handle: Handle = None
         self._borrowed = False  # the memory is somebody else's, and the handle or the owner keeps it alive
@@ -89,14 +114,20 @@ class Buffer(BufferBase):
         self.is_lent = False  #: others see the memory, and might write into it
         self._uop: UOp | None = None
         self.checks = ()
-        self.shape: tuple[int, ...] = tuple(shape)
+        self.shape: tuple[int, ...] = tuple(shape) if parts is None else parts.shape
         self.dtype: DType = as_dtype(dtype)
         self.device: str = devices.default() if device is None else devices.canonical(device)
         if self.dtype.kind in ("void", "index"):
             raise DtypeError(f"{self.dtype} cannot be stored; cast it to a dtype with a size, such as int64")
         if self.shape and min(self.shape) < 0:
             raise ShapeError(f"a shape has no negative sizes, but this one is {self.shape}")
-        self.nbytes: int = math.prod(self.shape) * self.dtype.itemsize
+        local = self.shape if parts is None else parts.local_shape
+        self.nbytes: int = math.prod(local) * self.dtype.itemsize
+        if parts is not None:
+            self._uop = UOp(
+                "BUFFER", (), self.dtype, id=self.id, shape=self.shape, device=self.device, mesh=parts.mesh,
+                placement=parts.placement,
+            )  # fmt: skip
         #: The user's file and line, of a buffer that is large enough to matter when memory runs out.
         self.made_at: tuple[str, int] | None = user_place() if self.nbytes >= LARGE else None
         live[self.id] = weakref.ref(self)
@@ -157,7 +188,7 @@ class Buffer(BufferBase):
         >>> other.id == buffer.id, other.numpy()
         (False, array([1., 2.]))
         """
-        buffer = Buffer(self.shape, self.dtype, self.device)
+        buffer = Buffer(self.shape, self.dtype, self.device, self.parts)
         buffer._handle, buffer._borrowed, buffer._owner = self._handle, True, self
         buffer.checks = self.checks
         return buffer
@@ -209,6 +240,25 @@ class Buffer(BufferBase):
         if self._uop is None:
             self._uop = UOp("BUFFER", (), self.dtype, id=self.id, shape=self.shape, device=self.device)
         return self._uop
+
+    @property
+    def parts(self) -> Parts | None:
+        """How the values lie on the devices of a mesh; None where each has all of them."""
+        attributes = self.uop.attrs
+        mesh = attributes["mesh"]
+        return Parts(self.shape, mesh, attributes["placement"]) if mesh else None
+
+    def copy_in_parts(self, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
+        """Takes the contents of arrays, one for each device of this process, of the shape of a part."""
+        device: Any = devices.get(self.device)
+        contiguous = [np.ascontiguousarray(array) for array in arrays]
+        if not self.nbytes:
+            return
+        if len(contiguous) == 1:
+            device.copy_in(self.handle, contiguous[0])
+        else:
+            for handle, array in zip(self.handle, contiguous, strict=True):
+                device.device.copy_in(handle, array)
 
     @property
     def handle(self) -> Handle:

@@ -20,6 +20,7 @@ from rulegrad.errors import DeviceError
 from rulegrad.runtime.allocator import Allocator
 from rulegrad.runtime.backends import Backend, all_backends, backend, load_backend
 from rulegrad.runtime.device import KINDS, Device, Discovery, Found
+from rulegrad.runtime.several import Several, count_of
 from rulegrad.support import forks
 
 __all__ = ["Report", "allocator", "canonical", "default", "get", "load_backend", "report", "target_of"]
@@ -61,6 +62,12 @@ def canonical(name: str) -> str:
         return known
     if name in ("cpu", "cpu:0"):
         return _processor()
+    whole, star, count = name.partition("*")
+    if star:
+        if not count.isdecimal() or int(count) < 1:
+            raise DeviceError(f"{name!r} is not a device name; write a device and a number of parts, as in 'c*4'")
+        _canonical[name] = canonical(whole) + (f"*{int(count)}" if int(count) > 1 else "")
+        return _canonical[name]
     base, colon, digits = name.partition(":")
     if colon and not digits.isdecimal():
         raise DeviceError(f"{name!r} is not a device name; write a backend and a number, as in 'opencl:0'")
@@ -80,6 +87,8 @@ def get(name: str | None = None) -> Device:
     if device is not None:
         return device
     name = default() if name is None else canonical(name)
+    if count_of(name) > 1:
+        return _open.setdefault(name, Several(get(name.partition("*")[0]), count_of(name)))
     with _lock:
         if name not in _open:
             _open[name] = _open_device(name)
@@ -103,7 +112,7 @@ def target_of(name: str) -> str:
 
 def kind_of(name: str) -> str:
     """The kind of this device: one of `KINDS`."""
-    name = canonical(name)
+    name = canonical(name).partition("*")[0]
     known = report(backend(name.partition(":")[0]))
     return next(found.kind for found in known.discovery.devices if known.name(found) == name)
 

@@ -1,0 +1,147 @@
+"""Graphs of tensors on a mesh of devices: what each device computes (`rules/sharding`), and the steps that communicate."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from rulegrad import engine
+from rulegrad.communication import Collective
+from rulegrad.communication.collective import place_of
+from rulegrad.communication.meshes import check_mesh, world_of
+from rulegrad.engine import watching
+from rulegrad.ir import UOp
+from rulegrad.runtime.buffer import Buffer, Parts
+
+if TYPE_CHECKING:
+    from rulegrad.compile.schedule import Schedule, Step
+
+#: What the collectives of the op table are called on the wire, and their reductions.
+_KINDS: Final = {
+    "ALL_REDUCE": "all_reduce", "ALL_GATHER": "all_gather", "REDUCE_SCATTER": "reduce_scatter",
+    "ALL_TO_ALL": "all_to_all", "OWN_PART": "part", "SHIFT": "shift",
+}  # fmt: skip
+_OPERATIONS: Final = {"ADD": "sum", "MUL": "prod", "MAX": "max", "MIN": "min"}
+
+
+class Local(NamedTuple):
+    """What each device computes of a graph with numbered buffers."""
+
+    graph: UOp
+    inputs: tuple[int | Buffer, ...]  # for each of its parameters the number of the buffer, or one with the device's own number
+    parts: tuple[Parts | None, ...]  # of each result; None where all devices have all of it
+
+
+def is_sharded(graph: UOp) -> bool:
+    """Whether a graph has tensors that are placed on a mesh."""
+    return bool(graph.toposort("SHARDED", "REDISTRIBUTE"))
+
+
+def localize(graph: UOp, device: str, target: str) -> Local:
+    """The graph that each device computes of a SINK of tensors, with parameters in the place of buffers.
+
+    Raises CommunicationError where the mesh has not as many devices as there are.
+    """
+    with watching.part("schedule"):
+        placed, _ = engine.run(graph, "shard", target)
+        parts = tuple(_parts_of(result) for result in placed.src)
+        local, _ = engine.run(placed, "local_results", target)
+        local, info = engine.run(local, "number")
+    inputs: list[int | Buffer] = []
+    for slot in info["numbered"]["place"]:
+        inputs.append(_own_number(slot, device) if slot.op == "COORDINATE" else slot.attrs["slot"])
+    return Local(local, tuple(inputs), parts)
+
+
+def _parts_of(result: UOp) -> Parts | None:
+    if result.op != "SHARDED":
+        return None
+    return Parts(result.shape, result.attrs["mesh"], result.attrs["placement"])
+
+
+def _own_number(node: UOp, device: str) -> Buffer:
+    """A buffer with the number of each device along axes of its mesh."""
+    mesh, axes = node.attrs["mesh"], node.attrs["axes"]
+    check_mesh(mesh, device)
+    buffer = Buffer((), node.dtype, device)
+    numbers = [np.array(place_of(mesh, axes, rank)[1], buffer.dtype.numpy) for rank in world_of(device).local]
+    buffer.copy_in_parts(numbers)
+    return buffer
+
+
+def collective_of(graph: UOp) -> Collective | None:
+    """The collective that a step is, from the buffer of slot 1 to that of slot 0; None for a kernel."""
+    store = graph.src[0] if graph.src else graph
+    value = store.src[1] if store.op == "STORE" else store
+    kind = _KINDS.get(value.op)
+    if kind is None:
+        return None
+    mesh, axes = value.attrs["mesh"], value.attrs["axes"]
+    operation = _OPERATIONS[value.attrs["op"]] if "op" in value.attrs else ""
+    count = math.prod(value.src[0].shape)
+    return Collective(kind, mesh, axes, operation, count, str(value.dtype), value.attrs.get("by", 0))
+
+
+def communicating_early(schedule: Schedule) -> Schedule:
+    """The same steps in an order in which communication starts as soon as it can, and is waited for as late as it can.
+
+    A step comes after fewer collectives first; of equal ones the order stays. So the gradients of the last layers of a
+    network are on their way while those of the first are computed.
+    """
+    if not any(collective_of(step.graph) for step in schedule.steps):
+        return schedule
+    needs = _needed_steps(schedule.steps)
+    behind: list[int] = []  # how many collectives are on the way to each step
+    for number, step in enumerate(schedule.steps):
+        before = max((behind[k] + (collective_of(schedule.steps[k].graph) is not None) for k in needs[number]), default=0)
+        behind.append(before)
+    waiting = [len(found) for found in needs]
+    users: list[list[int]] = [[] for _ in needs]
+    for number, found in enumerate(needs):
+        for k in found:
+            users[k].append(number)
+    ready = [(_priority(schedule, k, behind), k) for k, left in enumerate(waiting) if not left]
+    heapq.heapify(ready)
+    order: list[Step] = []
+    while ready:
+        _, number = heapq.heappop(ready)
+        order.append(schedule.steps[number])
+        for user in users[number]:
+            waiting[user] -= 1
+            if not waiting[user]:
+                heapq.heappush(ready, (_priority(schedule, user, behind), user))
+    return replace(schedule, steps=tuple(order))
+
+
+def _priority(schedule: Schedule, number: int, behind: Sequence[int]) -> tuple[int, int]:
+    """Collectives that can start do so, then come steps that wait for few of them."""
+    return (-1 if collective_of(schedule.steps[number].graph) else behind[number], number)
+
+
+def _needed_steps(steps: Sequence[Step]) -> list[set[int]]:
+    """For each step the earlier ones that write what it uses, or use what it writes."""
+    writer: dict[int, int] = {}
+    users: dict[int, set[int]] = {}
+    found: list[set[int]] = []
+    for number, step in enumerate(steps):
+        written = written_by(step)
+        needs = {writer[buffer] for buffer in step.buffers if buffer in writer}
+        for buffer in written:
+            needs |= users.get(buffer, set())
+        needs.discard(number)
+        found.append(needs)
+        for buffer in step.buffers:
+            users.setdefault(buffer, set()).add(number)
+        for buffer in written:
+            writer[buffer] = number
+    return found
+
+
+def written_by(step: Step) -> set[int]:
+    """The numbers of the buffers that a step writes."""
+    return {step.buffers[store.src[0].attrs["slot"]] for store in step.graph.toposort("STORE")}
