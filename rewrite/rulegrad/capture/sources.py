@@ -12,8 +12,14 @@ Kind: TypeAlias = tuple[tuple[int, ...], str, str]
 
 
 def kind_of(tensor: TensorCore) -> Kind:
-    """Shape, dtype and device of a tensor."""
-    return tensor.shape, str(tensor.dtype), tensor.device
+    """Shape, dtype and device of a tensor; of one in parts the device is that with its placement.
+
+    The engine knows no such device, and leaves these calls to Python.
+    """
+    device, node = tensor.device, tensor._uop
+    if node.op == "BUFFER" and node.attrs["mesh"]:
+        device = f"{device}, a mesh {node.attrs['mesh']} with parts {node.attrs['placement']}"
+    return tensor.shape, str(tensor.dtype), device
 
 
 Where = Literal["argument", "state", "tensor", "gradient", "call", "constant"]

@@ -149,6 +149,8 @@ class Plan:
         recorded = None if prepared is None else prepared.recorded
         if prepared is None or recorded is None or not isinstance(recorded.program, Replay) or prepared.checks_indices:
             return None
+        if self.schedule.parts:
+            return None
         if len(recorded.bound) != 1 or len(self.schedule.outputs) != 1 or self.schedule.outputs[0] < count:
             return None
         layout = prepared.blocks[recorded.bound[0]]

@@ -204,7 +204,7 @@ class Buffer(BufferBase):
         >>> Buffer.around(np.array([1.0, 2.0]), "numpy").host_view()
         array([1., 2.])
         """
-        memory = self._host_memory()
+        memory = self._host_memory() if self.parts is None else None
         if memory is None:
             return None
         self.is_lent = True
@@ -229,6 +229,8 @@ class Buffer(BufferBase):
         >>> Buffer.around(np.array([1.0, 2.0]), "numpy").part(lambda array: array[::-1], 16)
         array([2., 1.])
         """
+        if self.parts is not None:
+            return None
         memory = self._host_memory() if self._handle is not None or not self.nbytes else None
         if memory is not None:
             return np.array(function(memory.view(self.dtype.numpy).reshape(self.shape)), order="C")
@@ -301,6 +303,8 @@ class Buffer(BufferBase):
 
     def copy_in(self, array: np.ndarray[Any, Any]) -> None:
         """Takes the contents of an array of the same shape and dtype. Raises ShapeError or DtypeError."""
+        if self.parts is not None:
+            raise DeviceError(f"{self!r} is in parts on the devices of a mesh; give each of them its part")
         if array.shape != self.shape:
             raise ShapeError(f"an array of shape {array.shape} does not fit a buffer of shape {self.shape}")
         if array.dtype != self.dtype.numpy:
@@ -312,10 +316,12 @@ class Buffer(BufferBase):
     def numpy(self) -> np.ndarray[Any, Any]:
         """The contents as a new array.
 
-        Raises DeviceError when nothing was ever written, and IndexRangeError where the contents depend on an index
+        Raises DeviceError when nothing was ever written, or each device has a part of them, and IndexRangeError where the contents depend on an index
         that was out of range.
         """
         self.verify()
+        if self.parts is not None:
+            raise DeviceError(f"{self!r} is in parts on the devices of a mesh; gather it first")
         array = np.empty(self.shape, self.dtype.numpy)
         if self.nbytes:
             if self._handle is None:

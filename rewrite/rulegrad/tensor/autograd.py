@@ -131,8 +131,16 @@ def leaf_gradients(
         elif point.leaf is not None:
             leaf = point.leaf()
             if leaf is not None and leaf.requires_grad:
-                found.append((leaf, gradient, history))
+                found.append((leaf, in_parts_of(point.uop, gradient), history))
     return found
+
+
+def in_parts_of(leaf: UOp, gradient: UOp) -> UOp:
+    """The gradient, in the parts on a mesh in which the leaf is."""
+    mesh = leaf.attrs["mesh"] if leaf.op == "BUFFER" else ()
+    if not mesh:
+        return gradient
+    return UOp("REDISTRIBUTE", (gradient,), mesh=mesh, placement=leaf.attrs["placement"])
 
 
 def _value_and_gradient(

@@ -74,7 +74,12 @@ def numpy(self: Tensor) -> Array:
     if self._uop.op != "BUFFER" and (shown := _shown(self._uop)) is not None:
         return shown
     realize_all([self])
-    values: Array = Buffer.of(self._uop).numpy()
+    buffer = Buffer.of(self._uop)
+    if (parts := buffer.parts) is not None:  # each device has a part
+        everywhere = (-1,) * len(parts.mesh)
+        node = UOp("REDISTRIBUTE", (self._uop,), mesh=parts.mesh, placement=everywhere)
+        return self._new(node, buffer, self._device).numpy()
+    values: Array = buffer.numpy()
     return values
 
 

@@ -1,0 +1,30 @@
+"""Many devices as one: meshes, and tensors and modules that are placed on them.
+
+    mesh = Mesh({"data": 2})
+    x = shard(images, mesh, data=0)     # each device has half of the batch
+    loss = model(x).mean()              # is the same number on all of them
+
+A program is written for whole tensors. Each device runs it on its parts of them, and what has to be sent is found by
+rules (`rules/sharding`). Tensors that nobody placed are the same on all devices.
+"""
+
+from __future__ import annotations
+
+from rulegrad.distributed._mesh import Mesh, from_parts, placement, shard
+from rulegrad.distributed._modules import (
+    FullySharded, column_parallel, data_parallel, fully_sharded, row_parallel, shard_parameters, vocabulary_parallel,
+)  # fmt: skip
+
+__all__ = [
+    "FullySharded",
+    "Mesh",
+    "column_parallel",
+    "data_parallel",
+    "from_parts",
+    "fully_sharded",
+    "placement",
+    "row_parallel",
+    "shard",
+    "shard_parameters",
+    "vocabulary_parallel",
+]

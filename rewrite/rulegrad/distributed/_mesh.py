@@ -1,0 +1,166 @@
+"""Meshes of devices, and placing tensors on them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rulegrad.communication import world
+from rulegrad.communication.collective import place_of
+from rulegrad.communication.meshes import check_mesh, world_of
+from rulegrad.errors import CommunicationError, ShapeError
+from rulegrad.ir import UOp
+from rulegrad.runtime import devices
+from rulegrad.runtime.buffer import Buffer, Parts
+from rulegrad.tensor import Tensor
+
+
+class Mesh:
+    """A grid of devices whose axes have names.
+
+    axes: the sizes, `{"data": 4, "model": 2}`; the devices are numbered row-major, the last axis is between neighbours.
+    device: `"c*8"` for eight parts of the device `c` in this process. By default the mesh is the ranks that the program
+    was started on (`python -m rulegrad launch -n 8`), and where it was started as one process, parts of the default
+    device. Raises CommunicationError where there are not as many devices.
+
+    >>> mesh = Mesh({"data": 2, "model": 2}, device="numpy*4")
+    >>> mesh.size, mesh.device
+    (4, 'numpy*4')
+    """
+
+    def __init__(self, axes: Mapping[str, int], device: str | None = None) -> None:
+        if not axes or any(not isinstance(size, int) or size < 1 for size in axes.values()):
+            raise CommunicationError(f"Mesh: each axis has a name and a size of at least 1, not {dict(axes)}")
+        self.names: tuple[str, ...] = tuple(axes)
+        self.sizes: tuple[int, ...] = tuple(axes.values())
+        self.size: int = math.prod(self.sizes)
+        if device is None:
+            alone = self.size > 1 and world().size == 1
+            device = devices.default() + (f"*{self.size}" if alone else "")
+        self.device: str = devices.canonical(device)
+        check_mesh(self.sizes, self.device)
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The numbers of the devices that this process has.
+
+        >>> Mesh({"data": 2}, device="numpy*2").ranks
+        (0, 1)
+        """
+        return world_of(self.device).local
+
+    def place(self, rank: int) -> dict[str, int]:
+        """Where a device is on each axis.
+
+        >>> Mesh({"data": 2, "model": 2}, device="numpy*4").place(1)
+        {'data': 0, 'model': 1}
+        """
+        axes = range(len(self.sizes))
+        return {name: place_of(self.sizes, (axis,), rank)[1] for axis, name in zip(axes, self.names, strict=True)}
+
+    def numbers(self, axes: Mapping[str, int | None], rank: int) -> tuple[int, ...]:
+        """For each axis of the mesh the axis of a tensor of this rank that is split along it, or -1.
+
+        Raises CommunicationError for an unknown name, ShapeError for an axis that the tensor has not.
+        """
+        unknown = [name for name in axes if name not in self.names]
+        if unknown:
+            raise CommunicationError(f"the mesh has no axis {unknown[0]!r}; it has {', '.join(map(repr, self.names))}")
+        found = []
+        for name in self.names:
+            axis = axes.get(name)
+            if axis is not None and not -rank <= axis < rank:
+                raise ShapeError(f"{name}={axis}: a tensor of {rank} axes has no axis {axis} to split")
+            found.append(-1 if axis is None else axis % rank)
+        return tuple(found)
+
+    def __repr__(self) -> str:
+        axes = ", ".join(f"{name!r}: {size}" for name, size in zip(self.names, self.sizes, strict=True))
+        return f"Mesh({{{axes}}}, device={self.device!r})"
+
+
+def shard(x: Any, mesh: Mesh, **axes: int | None) -> Tensor:
+    """A tensor of the same values that is split along axes of a mesh: `shard(x, mesh, data=0, model=1)`.
+
+    Along axes of the mesh that are not named all devices have all of it; `shard(x, mesh)` gathers. Of an array or a list
+    only the device's own part is uploaded: all ranks give the same. Differentiable. Raises ShapeError, CommunicationError.
+
+    >>> mesh = Mesh({"data": 2}, device="numpy*2")
+    >>> x = shard([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], mesh, data=0)
+    >>> x.sum(0).tolist(), placement(x, mesh)
+    ([9.0, 12.0], {'data': 0})
+    """
+    if not isinstance(x, Tensor):
+        return _uploaded(Tensor(x, device="numpy").numpy(), mesh, axes)
+    numbers = mesh.numbers(axes, x.ndim)
+    if x.device != mesh.device:
+        x = x.to(mesh.device)
+    return x._result(UOp("REDISTRIBUTE", (x.uop,), mesh=mesh.sizes, placement=numbers))
+
+
+def _uploaded(array: np.ndarray[Any, Any], mesh: Mesh, axes: Mapping[str, int | None]) -> Tensor:
+    parts = Parts(array.shape, mesh.sizes, mesh.numbers(axes, array.ndim))
+    if max(parts.placement) < 0:
+        return Tensor(array, device=mesh.device)
+    return _of_parts([_part(array, parts, rank) for rank in mesh.ranks], parts, mesh)
+
+
+def _part(array: np.ndarray[Any, Any], parts: Parts, rank: int) -> np.ndarray[Any, Any]:
+    """What a device has of an array, with zeros behind its end."""
+    for axis in range(array.ndim):
+        along = tuple(k for k, place in enumerate(parts.placement) if place == axis)
+        if along:
+            length = parts.local_shape[axis]
+            first = place_of(parts.mesh, along, rank)[1] * length
+            array = np.take(array, np.arange(first, max(first, min(first + length, array.shape[axis]))), axis)
+            missing = [(0, length - array.shape[axis] if k == axis else 0) for k in range(array.ndim)]
+            array = np.pad(array, missing)
+    return array
+
+
+def from_parts(arrays: Any, mesh: Mesh, **axes: int) -> Tensor:
+    """A tensor of which each device gives its own part: an array, or one for each device that this process has.
+
+    The parts are equally large. Raises ShapeError where they are not, CommunicationError.
+
+    >>> mesh = Mesh({"data": 2}, device="numpy*2")
+    >>> from_parts([np.zeros(2), np.ones(2)], mesh, data=0).tolist()
+    [0.0, 0.0, 1.0, 1.0]
+    """
+    given = [np.asarray(one) for one in (arrays if isinstance(arrays, (list, tuple)) else [arrays])]
+    if len(given) != len(mesh.ranks):
+        raise CommunicationError(f"from_parts: this process has {len(mesh.ranks)} devices, {len(given)} parts were given")
+    shape = given[0].shape
+    if any(one.shape != shape for one in given):
+        raise ShapeError(f"from_parts: parts have one shape, not {' and '.join(str(one.shape) for one in given)}")
+    numbers = mesh.numbers(axes, len(shape))
+    world_of(mesh.device).check_same("from_parts", f"{shape} {given[0].dtype} {numbers}")
+    whole = list(shape)
+    for size, axis in zip(mesh.sizes, numbers, strict=True):
+        if axis >= 0:
+            whole[axis] *= size
+    return _of_parts(given, Parts(tuple(whole), mesh.sizes, numbers), mesh)
+
+
+def _of_parts(arrays: Sequence[np.ndarray[Any, Any]], parts: Parts, mesh: Mesh) -> Tensor:
+    buffer = Buffer(parts.shape, arrays[0].dtype, mesh.device, parts)
+    buffer.copy_in_parts(arrays)
+    return Tensor._new(buffer.uop, buffer, buffer.device)
+
+
+def placement(x: Tensor, mesh: Mesh) -> dict[str, int]:
+    """How the values of a tensor lie on a mesh: the tensor's axis for each axis of the mesh along which it is split.
+
+    Computes the tensor.
+
+    >>> mesh = Mesh({"data": 2, "model": 2}, device="numpy*4")
+    >>> x = shard(np.ones((4, 6)), mesh, data=0)
+    >>> placement(x @ shard(np.ones((6, 2)), mesh, model=1), mesh)
+    {'data': 0, 'model': 1}
+    """
+    node = x.realize().uop
+    numbers = node.attrs["placement"] if node.op == "BUFFER" else ()
+    return {name: axis for name, axis in zip(mesh.names, numbers) if axis >= 0}
