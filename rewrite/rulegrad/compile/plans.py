@@ -296,7 +296,9 @@ def _launches_of(plan: Plan, memory: MemoryPlan) -> tuple[Launch, ...]:
     start, known = time.perf_counter(), len(_executables)
     computing = [step for step in steps if not is_communication(step)]
     with profile.span(f"lower {len(computing)} kernels", "compile"):
-        lowered = compile_kernels([step.graph for step in computing], target, not devices.get(device).interprets, device)
+        lowered = compile_kernels(
+            [step.graph for step in computing], target, not devices.get(device).interprets, device
+        )
     tell_graphs(lowered, [step.graph for step in computing])
     built = executables_of(lowered, device)
     tell_built(len(lowered), len(_executables) - known, device, time.perf_counter() - start)

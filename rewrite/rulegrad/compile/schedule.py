@@ -62,9 +62,7 @@ def number_buffers(graph: UOp) -> tuple[UOp, list[UOp]]:
     return numbered, by_slot
 
 
-def make_schedule(
-    graph: UOp, inputs: int, target: str, lines: Lines, parts: Sequence[Parts | None] = ()
-) -> Schedule:
+def make_schedule(graph: UOp, inputs: int, target: str, lines: Lines, parts: Sequence[Parts | None] = ()) -> Schedule:
     """Splits a numbered SINK of tensors into kernels by the `schedule` pipeline's passes.
 
     lines: the user's lines of nodes of the graph, for those that are known. parts: how each result lies on a mesh.

@@ -33,7 +33,9 @@ class Local(NamedTuple):
     """What each device computes of a graph with numbered buffers."""
 
     graph: UOp
-    inputs: tuple[int | Buffer, ...]  # for each of its parameters the number of the buffer, or one with the device's own number
+    inputs: tuple[
+        int | Buffer, ...
+    ]  # for each of its parameters the number of the buffer, or one with the device's own number
     parts: tuple[Parts | None, ...]  # of each result; None where all devices have all of it
 
 
@@ -98,7 +100,9 @@ def communicating_early(schedule: Schedule) -> Schedule:
     needs = _needed_steps(schedule.steps)
     behind: list[int] = []  # how many collectives are on the way to each step
     for number, step in enumerate(schedule.steps):
-        before = max((behind[k] + (collective_of(schedule.steps[k].graph) is not None) for k in needs[number]), default=0)
+        before = max(
+            (behind[k] + (collective_of(schedule.steps[k].graph) is not None) for k in needs[number]), default=0
+        )
         behind.append(before)
     waiting = [len(found) for found in needs]
     users: list[list[int]] = [[] for _ in needs]

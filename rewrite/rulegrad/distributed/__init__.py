@@ -12,7 +12,13 @@ from __future__ import annotations
 
 from rulegrad.distributed._mesh import Mesh, from_parts, placement, shard
 from rulegrad.distributed._modules import (
-    FullySharded, column_parallel, data_parallel, fully_sharded, row_parallel, shard_parameters, vocabulary_parallel,
+    FullySharded,
+    column_parallel,
+    data_parallel,
+    fully_sharded,
+    row_parallel,
+    shard_parameters,
+    vocabulary_parallel,
 )  # fmt: skip
 
 __all__ = [

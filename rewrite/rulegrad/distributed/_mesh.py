@@ -132,7 +132,9 @@ def from_parts(arrays: Any, mesh: Mesh, **axes: int) -> Tensor:
     """
     given = [np.asarray(one) for one in (arrays if isinstance(arrays, (list, tuple)) else [arrays])]
     if len(given) != len(mesh.ranks):
-        raise CommunicationError(f"from_parts: this process has {len(mesh.ranks)} devices, {len(given)} parts were given")
+        raise CommunicationError(
+            f"from_parts: this process has {len(mesh.ranks)} devices, {len(given)} parts were given"
+        )
     shape = given[0].shape
     if any(one.shape != shape for one in given):
         raise ShapeError(f"from_parts: parts have one shape, not {' and '.join(str(one.shape) for one in given)}")

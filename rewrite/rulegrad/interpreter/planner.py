@@ -22,7 +22,7 @@ from rulegrad.ir.dtype import as_dtype
 if TYPE_CHECKING:
     from rulegrad.ir import UOp
 
-_SAME_VALUE = ("MATERIALIZE", "FUSE", "NAMED", "DETACH", "ARGUMENT", "CUSTOM", "COPY", "AFTER", "LABEL")
+_SAME_VALUE = ("REDISTRIBUTE", "MATERIALIZE", "FUSE", "NAMED", "DETACH", "ARGUMENT", "CUSTOM", "COPY", "AFTER", "LABEL")
 _NO_VALUE = ("END", "GROUP", "SEGMENTS", "SINK", "BARRIER", "STORE", "UPDATE")
 
 

@@ -77,7 +77,7 @@ class Layout(NamedTuple):
 
     @staticmethod
     def of(shape: tuple[int, ...], dtype: str, device: str, parts: Parts | None = None) -> Layout:
-        """Raises DtypeError or ShapeError for what no buffer can be. parts: of a tensor in parts, instead of the shape."""
+        """Raises DtypeError or ShapeError for what no buffer can be. parts: of a tensor in parts, with its shape."""
         one = Buffer(shape, dtype, device, parts)
         uop = UOp("BUFFER", (), one.dtype, **{**one.uop.attrs, "id": 0})
         return Layout(one.shape, one.dtype, one.device, one.nbytes, uop)
@@ -104,9 +104,7 @@ class Buffer(BufferBase):
     #: The checks of indices that the contents depend on, and whose end nobody has waited for.
     checks: tuple[Waiting, ...]
 
-    def __init__(
-        self, shape: Sequence[int], dtype: Any, device: str | None = None, parts: Parts | None = None
-    ) -> None:
+    def __init__(self, shape: Sequence[int], dtype: Any, device: str | None = None, parts: Parts | None = None) -> None:
         self.id: int = next(_next_id)
         self._handle: Handle = None
         self._borrowed = False  # the memory is somebody else's, and the handle or the owner keeps it alive
@@ -316,8 +314,8 @@ class Buffer(BufferBase):
     def numpy(self) -> np.ndarray[Any, Any]:
         """The contents as a new array.
 
-        Raises DeviceError when nothing was ever written, or each device has a part of them, and IndexRangeError where the contents depend on an index
-        that was out of range.
+        Raises DeviceError when nothing was ever written, or each device has a part of them, and IndexRangeError where
+        the contents depend on an index that was out of range.
         """
         self.verify()
         if self.parts is not None:

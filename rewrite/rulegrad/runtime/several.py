@@ -1,8 +1,8 @@
 """Several devices as one: `c*4` is four parts that run the same program, each on memory of its own.
 
-A mesh of devices in one process is such a device. A handle is a tuple of handles, one for each part; what is copied in is
-copied to all parts, and what is copied out is that of the first. The parts share the device that they are named after:
-they show on one machine what a program does on many, and run one after the other.
+A mesh of devices in one process is such a device. A handle is a tuple of handles, one for each part; what is copied in
+is copied to all parts, and what is copied out is that of the first. The parts share the device that they are named
+after: they show on one machine what a program does on many, and run one after the other.
 """
 
 from __future__ import annotations

@@ -1,0 +1,135 @@
+"""Training on a mesh computes what one device computes, however parameters and batches are split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import rulegrad
+from rulegrad import Tensor, nn, optim
+from rulegrad.distributed import (
+    Mesh,
+    column_parallel,
+    data_parallel,
+    fully_sharded,
+    placement,
+    row_parallel,
+    shard,
+    shard_parameters,
+    vocabulary_parallel,
+)  # fmt: skip
+
+_random = np.random.default_rng(7)
+TOKENS = _random.integers(0, 11, (6, 5))
+TARGETS = _random.integers(0, 11, (6, 5))
+
+
+class Block(nn.Module):
+    """A block of a transformer with its parts under names."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.norm(x)
+        heads = [layer(y).reshape(*y.shape[:2], 2, -1).transpose(1, 2) for layer in (self.query, self.key, self.value)]
+        scores = heads[0] @ heads[1].transpose(-2, -1) * 0.5
+        mask = Tensor.ones(y.shape[1], y.shape[1], device=y.device).tril() == 0
+        weights = scores.masked_fill(mask, -np.inf).softmax(-1)
+        x = x + self.out((weights @ heads[2]).transpose(1, 2).reshape(*x.shape))
+        return x + self.down(self.up(x).gelu())
+
+
+class Network(nn.Module):
+    """A language model of one block."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(11, width)
+        self.block = Block(width)
+        self.head = nn.Linear(width, 11)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.head(self.block(self.embedding(tokens)))
+
+
+def losses(model: nn.Module, tokens: Tensor, targets: Tensor, steps: int = 3) -> list[float]:
+    optimizer = optim.AdamW(model.parameters(), lr=0.01)
+    found = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = model(tokens).reshape(-1, 11).cross_entropy(targets.reshape(-1))
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    return found
+
+
+def network() -> Network:
+    rulegrad.manual_seed(3)
+    return Network()
+
+
+@pytest.fixture(scope="module")
+def alone() -> list[float]:
+    return losses(network().to("numpy"), Tensor(TOKENS, device="numpy"), Tensor(TARGETS, device="numpy"))
+
+
+def tensor_parallel(model: Network, mesh: Mesh) -> Network:
+    data_parallel(model, mesh)
+    vocabulary_parallel(model.embedding, mesh)
+    for layer in (model.block.query, model.block.key, model.block.value, model.block.up):
+        column_parallel(layer, mesh)
+    for layer in (model.block.out, model.block.down):
+        row_parallel(layer, mesh)
+    return model
+
+
+KINDS: dict[str, tuple[Callable[[Network, Mesh], nn.Module], dict[str, int]]] = {
+    "data": (data_parallel, {"data": 0}),
+    "fully sharded": (fully_sharded, {"data": 0}),
+    "tensor": (tensor_parallel, {}),
+    "tensor and data": (tensor_parallel, {"data": 0}),
+    "sequence": (data_parallel, {"data": 1}),
+    "both axes": (data_parallel, {"data": 0, "model": 1}),
+}
+SIZES = {
+    "data": [{"data": 2}, {"data": 3}, {"data": 4}, {"data": 8}],
+    "fully sharded": [{"data": 2}, {"data": 3}],
+    "tensor": [{"model": 2}],
+    "tensor and data": [{"data": 2, "model": 2}, {"data": 3, "model": 2}],
+    "sequence": [{"data": 2}, {"data": 5}],
+    "both axes": [{"data": 2, "model": 2}],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes"), [pytest.param(kind, sizes, id=f"{kind}-{sizes}") for kind in SIZES for sizes in SIZES[kind]]
+)
+def test_losses_are_those_of_one_device(kind: str, sizes: dict[str, int], alone: list[float]) -> None:
+    place, axes = KINDS[kind]
+    mesh = Mesh(sizes, device=f"numpy*{np.prod(list(sizes.values()))}")
+    model = place(network(), mesh)
+    found = losses(model, shard(TOKENS, mesh, **axes), shard(TARGETS, mesh, **axes))
+    np.testing.assert_allclose(found, alone, rtol=2e-5)
+
+
+def test_parts_stay_in_parts_through_a_step() -> None:
+    mesh = Mesh({"data": 2}, device="numpy*2")
+    model = fully_sharded(network(), mesh)
+    losses(model, shard(TOKENS, mesh, data=0), shard(TARGETS, mesh, data=0), steps=1)
+    for name, parameter in model.named_parameters():
+        assert placement(parameter, mesh) != {}, name
+        assert parameter.grad is not None
+        assert placement(parameter.grad, mesh) == placement(parameter, mesh), name
+
+
+def test_a_pattern_that_fits_no_parameter() -> None:
+    mesh = Mesh({"model": 2}, device="numpy*2")
+    with pytest.raises(rulegrad.errors.CommunicationError, match=r"no parameter is called 'wieght'.*weight, bias"):
+        shard_parameters(nn.Linear(2, 2), mesh, {"wieght": {"model": 0}})
