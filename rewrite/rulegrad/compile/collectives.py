@@ -142,7 +142,7 @@ class Interleaved:
         self._items.extend(_Item(number=one) for one in under_way)
 
     def run(self, handles: Sequence[Handle], arena: Handle | None) -> None:
-        """Runs all, in order. Raises CommunicationError where a collective fails, once all that were started have ended."""
+        """Runs all, in order. Raises CommunicationError where a collective fails."""
         under_way: dict[int, Callable[[], None]] = {}
         for item in self._items:
             if item.program is not None:

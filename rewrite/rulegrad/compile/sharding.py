@@ -1,4 +1,4 @@
-"""Graphs of tensors on a mesh of devices: what each device computes (`rules/sharding`), and the steps that communicate."""
+"""Graphs of tensors on a mesh of devices: what each device computes (`rules/sharding`), and steps that communicate."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def communicating_early(schedule: Schedule) -> Schedule:
         return schedule
     needs = _needed_steps(schedule.steps)
     behind: list[int] = []  # how many collectives are on the way to each step
-    for number, step in enumerate(schedule.steps):
+    for number in range(len(schedule.steps)):
         before = max(
             (behind[k] + (collective_of(schedule.steps[k].graph) is not None) for k in needs[number]), default=0
         )

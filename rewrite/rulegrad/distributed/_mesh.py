@@ -85,8 +85,9 @@ class Mesh:
 def shard(x: Any, mesh: Mesh, **axes: int | None) -> Tensor:
     """A tensor of the same values that is split along axes of a mesh: `shard(x, mesh, data=0, model=1)`.
 
-    Along axes of the mesh that are not named all devices have all of it; `shard(x, mesh)` gathers. Of an array or a list
-    only the device's own part is uploaded: all ranks give the same. Differentiable. Raises ShapeError, CommunicationError.
+    Along axes of the mesh that are not named all devices have all of it; `shard(x, mesh)` gathers. Of an array or a
+    list only the device's own part is uploaded: all ranks give the same. Differentiable. Raises ShapeError for an axis
+    that x has not, CommunicationError for one that the mesh has not.
 
     >>> mesh = Mesh({"data": 2}, device="numpy*2")
     >>> x = shard([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], mesh, data=0)
@@ -98,7 +99,8 @@ def shard(x: Any, mesh: Mesh, **axes: int | None) -> Tensor:
     numbers = mesh.numbers(axes, x.ndim)
     if x.device != mesh.device:
         x = x.to(mesh.device)
-    return x._result(UOp("REDISTRIBUTE", (x.uop,), mesh=mesh.sizes, placement=numbers))
+    placed: Tensor = x._result(UOp("REDISTRIBUTE", (x.uop,), mesh=mesh.sizes, placement=numbers))
+    return placed
 
 
 def _uploaded(array: np.ndarray[Any, Any], mesh: Mesh, axes: Mapping[str, int | None]) -> Tensor:

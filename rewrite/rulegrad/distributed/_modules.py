@@ -80,7 +80,7 @@ def _split(parameter: Tensor, mesh: Mesh, axes: Mapping[str, int | None]) -> Non
 
 
 def column_parallel(layer: Linear, mesh: Mesh, axis: str = "model") -> Linear:
-    """A linear layer whose outputs are split along an axis of the mesh: each device has columns of the (transposed) weight.
+    """A linear layer whose outputs are split along an axis of the mesh: a device has columns of the transposed weight.
 
     Followed by `row_parallel`, two layers need one all-reduce. Source: M. Shoeybi and others, "Megatron-LM: training
     multi-billion parameter language models using model parallelism", 2019.
@@ -147,10 +147,10 @@ class FullySharded(Module):
 
 
 def fully_sharded(module: Module, mesh: Mesh, axis: str = "data") -> FullySharded:
-    """A module whose parameters are split along an axis of the mesh: the largest axis of each, that the parts divide if any.
+    """A module whose parameters are split along an axis of the mesh: the largest axis of each that the parts divide.
 
-    Wrap the blocks of a network one by one, or all of it. Source: S. Rajbhandari and others, "ZeRO: memory optimizations
-    toward training trillion parameter models", 2020.
+    Where they divide none it is the largest axis. Wrap the blocks of a network one by one, or all of it. Source: S.
+    Rajbhandari and others, "ZeRO: memory optimizations toward training trillion parameter models", 2020.
 
     >>> from rulegrad import nn
     >>> mesh = Mesh({"data": 2}, device="numpy*2")
