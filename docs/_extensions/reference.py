@@ -22,6 +22,7 @@ MODULES = {
     "amp": ("rulegrad.amp", "Mixed precision"),
     "training": ("rulegrad.training", "Around a training step"),
     "communication": ("rulegrad.communication", "Communication between ranks"),
+    "distributed": ("rulegrad.distributed", "Tensors and modules on many devices"),
     "data": ("rulegrad.data", "Data sets and loaders"),
     "linalg": ("rulegrad.linalg", "Linear algebra"),
     "errors": ("rulegrad.errors", "Errors"),

@@ -38,6 +38,6 @@ def check_mesh(mesh: Sequence[int], device: str) -> None:
         shown = " x ".join(map(str, mesh))
         raise CommunicationError(
             f"a mesh of {shown} needs {math.prod(mesh)} devices, and there are {size} on {device!r}; start as many "
-            f"ranks (`python -m rulegrad launch -n {math.prod(mesh)} SCRIPT`), or name a device of several parts, such as "
+            f"ranks (`python -m rulegrad launch -n {math.prod(mesh)} SCRIPT`), or name a device of several parts, as "
             f"{device.partition('*')[0] + '*' + str(math.prod(mesh))!r}"
         )
