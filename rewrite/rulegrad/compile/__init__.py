@@ -31,6 +31,16 @@ HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
         "runs the kernel's passes; joins signature and body, reads the grid's sizes",
         "bookkeeping; the texts are the target's",
     ),
+    "sharding": (
+        "runs the passes `shard` and `local_results` on graphs with tensors on a mesh; gives devices their own "
+        "numbers; puts steps in an order in which communication starts early",
+        "placements and collectives are the rules' (`rules/sharding`); the order is a topological sort by how many "
+        "collectives come before",
+    ),
+    "collectives": (
+        "starts collectives of a plan, and waits for them before what they touch is used",
+        "it calls the ranks' world; it sees steps and memory, no op but the collective's name",
+    ),
     "passes": ("runs passes on kernels, all at once or one by one where they are looked at", "decides nothing"),
     "scheduling": (
         "takes the schedule found for a kernel, else that of the pass `choose_schedule`, or its next candidate",
