@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
+import numpy as np
+
+from rulegrad.communication.collective import place_of
 from rulegrad.communication.current import world
 from rulegrad.communication.in_process import InProcess
 from rulegrad.communication.worlds import World
 from rulegrad.errors import CommunicationError
+from rulegrad.runtime.buffer import Buffer, Parts
 from rulegrad.runtime.several import count_of
 
 
@@ -26,6 +31,45 @@ def world_of(device: str) -> World:
     """
     parts = count_of(device)
     return world() if parts == 1 else _in_process(parts)
+
+
+def part_of(array: np.ndarray[Any, Any], parts: Parts, rank: int) -> np.ndarray[Any, Any]:
+    """What a rank has of an array, with zeros behind its end.
+
+    >>> part_of(np.arange(5), Parts((5,), (2,), (0,)), 1)
+    array([3, 4, 0])
+    """
+    for axis, bounds in enumerate(bounds_of(parts, rank)):
+        if bounds != (0, parts.shape[axis]):
+            array = np.take(array, np.arange(*bounds), axis)
+            missing = parts.local_shape[axis] - array.shape[axis]
+            array = np.pad(array, [(0, missing if k == axis else 0) for k in range(array.ndim)])
+    return array
+
+
+def bounds_of(parts: Parts, rank: int) -> tuple[tuple[int, int], ...]:
+    """Where the part of a rank begins and ends, on each axis of the tensor.
+
+    >>> bounds_of(Parts((5, 4), (2,), (0,)), 1)
+    ((3, 5), (0, 4))
+    """
+    found = []
+    for axis, (extent, length) in enumerate(zip(parts.shape, parts.local_shape, strict=True)):
+        along = tuple(k for k, place in enumerate(parts.placement) if place == axis)
+        first = place_of(parts.mesh, along, rank)[1] * length if along else 0
+        found.append((min(first, extent), min(first + length, extent)))
+    return tuple(found)
+
+
+def upload_parts(array: np.ndarray[Any, Any], parts: Parts, device: str) -> Buffer:
+    """A buffer in parts with the values of an array, of which only those of this process are copied.
+
+    >>> upload_parts(np.arange(5), Parts((5,), (2,), (0,)), "numpy*2").nbytes
+    24
+    """
+    buffer = Buffer(parts.shape, array.dtype, device, parts)
+    buffer.copy_in_parts([part_of(array, parts, rank) for rank in world_of(device).local])
+    return buffer
 
 
 def check_mesh(mesh: Sequence[int], device: str) -> None:

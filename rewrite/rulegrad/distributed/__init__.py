@@ -10,6 +10,7 @@ rules (`rules/sharding`). Tensors that nobody placed are the same on all devices
 
 from __future__ import annotations
 
+from rulegrad.distributed._checkpoint import StoredTensor, load_parts, save_parts
 from rulegrad.distributed._mesh import Mesh, from_parts, placement, shard
 from rulegrad.distributed._modules import (
     FullySharded,
@@ -24,12 +25,15 @@ from rulegrad.distributed._modules import (
 __all__ = [
     "FullySharded",
     "Mesh",
+    "StoredTensor",
     "column_parallel",
     "data_parallel",
     "from_parts",
     "fully_sharded",
+    "load_parts",
     "placement",
     "row_parallel",
+    "save_parts",
     "shard",
     "shard_parameters",
     "vocabulary_parallel",

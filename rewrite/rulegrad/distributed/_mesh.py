@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from rulegrad.communication import world
 from rulegrad.communication.collective import place_of
-from rulegrad.communication.meshes import check_mesh, world_of
+from rulegrad.communication.meshes import check_mesh, upload_parts, world_of
 from rulegrad.errors import CommunicationError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.runtime import devices
@@ -107,20 +107,8 @@ def _uploaded(array: np.ndarray[Any, Any], mesh: Mesh, axes: Mapping[str, int | 
     parts = Parts(array.shape, mesh.sizes, mesh.numbers(axes, array.ndim))
     if max(parts.placement) < 0:
         return Tensor(array, device=mesh.device)
-    return _of_parts([_part(array, parts, rank) for rank in mesh.ranks], parts, mesh)
-
-
-def _part(array: np.ndarray[Any, Any], parts: Parts, rank: int) -> np.ndarray[Any, Any]:
-    """What a device has of an array, with zeros behind its end."""
-    for axis in range(array.ndim):
-        along = tuple(k for k, place in enumerate(parts.placement) if place == axis)
-        if along:
-            length = parts.local_shape[axis]
-            first = place_of(parts.mesh, along, rank)[1] * length
-            array = np.take(array, np.arange(first, max(first, min(first + length, array.shape[axis]))), axis)
-            missing = [(0, length - array.shape[axis] if k == axis else 0) for k in range(array.ndim)]
-            array = np.pad(array, missing)
-    return array
+    buffer = upload_parts(array, parts, mesh.device)
+    return Tensor._new(buffer.uop, buffer, buffer.device)
 
 
 def from_parts(arrays: Any, mesh: Mesh, **axes: int) -> Tensor:
@@ -146,12 +134,9 @@ def from_parts(arrays: Any, mesh: Mesh, **axes: int) -> Tensor:
     for size, axis in zip(mesh.sizes, numbers, strict=True):
         if axis >= 0:
             whole[axis] *= size
-    return _of_parts(given, Parts(tuple(whole), mesh.sizes, numbers), mesh)
-
-
-def _of_parts(arrays: Sequence[np.ndarray[Any, Any]], parts: Parts, mesh: Mesh) -> Tensor:
-    buffer = Buffer(parts.shape, arrays[0].dtype, mesh.device, parts)
-    buffer.copy_in_parts(arrays)
+    parts = Parts(tuple(whole), mesh.sizes, numbers)
+    buffer = Buffer(parts.shape, given[0].dtype, mesh.device, parts)
+    buffer.copy_in_parts(given)
     return Tensor._new(buffer.uop, buffer, buffer.device)
 
 

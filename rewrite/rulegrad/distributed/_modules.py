@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from rulegrad.communication.meshes import world_of
-from rulegrad.distributed._mesh import Mesh, shard
+from rulegrad.distributed._mesh import Mesh, placement, shard
 from rulegrad.errors import CommunicationError, ShapeError
 from rulegrad.nn import Embedding, Linear, Module
 from rulegrad.tensor import Tensor
@@ -74,7 +74,7 @@ def shard_parameters(module: AnyModule, mesh: Mesh, plan: Mapping[str, Mapping[s
 
 def _split(parameter: Tensor, mesh: Mesh, axes: Mapping[str, int | None]) -> None:
     """Keeps the device's own part of a parameter only; the tensor stays the same object."""
-    parts = shard(parameter.detach(), mesh, **axes).realize()
+    parts = shard(parameter.detach(), mesh, **{**placement(parameter, mesh), **axes}).realize()
     parameter._replace(parts)
     parameter.realize()
 

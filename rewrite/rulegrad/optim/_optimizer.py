@@ -21,6 +21,7 @@ from rulegrad.tensor import updates
 from rulegrad.tensor.capturing import each_call, noticed
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.realize import needs_buffer, realize_all
+from rulegrad.tensor.storage import filled_like, upload_like
 from rulegrad.tensor.tensor import Tensor
 
 #: Tensors, or groups of them: dicts with "params" and the options that differ.
@@ -308,7 +309,8 @@ class Optimizer(Walked):
         """A tensor of the state, in memory from the start; of float32 for small floats."""
         state = self.state.setdefault(number, {})
         if name not in state:
-            state[name] = Tensor(np.full(parameter.shape, value, _state_dtype(parameter)), device=parameter.device)
+            buffer = filled_like(parameter, value, _state_dtype(parameter))
+            state[name] = Tensor._new(buffer.uop, buffer, buffer.device)
         self._remember(state[name])
         return state[name]
 
@@ -391,7 +393,8 @@ class Optimizer(Walked):
                 )
             if parameter.dtype.is_complex:
                 array = np.stack([array.real, array.imag], -1)
-            found[name] = Tensor(array.astype(_state_dtype(parameter)), device=parameter.device)
+            buffer = upload_like(parameter, array.astype(_state_dtype(parameter)))
+            found[name] = Tensor._new(buffer.uop, buffer, buffer.device)
         # PyTorch's SGD counts no steps, and one that has a momentum has made some.
         return float(values.get("step", 1.0 if found else 0.0)), found
 

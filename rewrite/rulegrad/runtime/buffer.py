@@ -18,6 +18,7 @@ from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.runtime import devices
 from rulegrad.runtime.device import Handle
 from rulegrad.runtime.memory_table import live
+from rulegrad.runtime.several import Several
 from rulegrad.support.places import shown, user_place
 
 if TYPE_CHECKING:
@@ -248,6 +249,13 @@ class Buffer(BufferBase):
         mesh = attributes["mesh"]
         return Parts(self.shape, mesh, attributes["placement"]) if mesh else None
 
+    def fill_parts(self, value: Any) -> None:
+        """Fills the part of each device with a value."""
+        parts = self.parts
+        if parts is not None and self.nbytes:
+            array = np.full(parts.local_shape, value, self.dtype.numpy)
+            devices.get(self.device).copy_in(self.handle, array)  # to each part of a device that has several
+
     def copy_in_parts(self, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
         """Takes the contents of arrays, one for each device of this process, of the shape of a part."""
         device: Any = devices.get(self.device)
@@ -259,6 +267,19 @@ class Buffer(BufferBase):
         else:
             for handle, array in zip(self.handle, contiguous, strict=True):
                 device.device.copy_in(handle, array)
+
+    def arrays_of_parts(self) -> list[np.ndarray[Any, Any]]:
+        """The parts of the devices of this process, as new arrays. Raises IndexRangeError as `numpy` does."""
+        self.verify()
+        parts, device = self.parts, devices.get(self.device)
+        shape = self.shape if parts is None else parts.local_shape
+        handles = self.handle if isinstance(device, Several) else (self.handle,)
+        one: Any = device.device if isinstance(device, Several) else device
+        found = [np.empty(shape, self.dtype.numpy) for _ in handles]
+        for handle, array in zip(handles, found, strict=True):
+            if self.nbytes:
+                one.copy_out(handle, array)
+        return found
 
     @property
     def handle(self) -> Handle:

@@ -14,7 +14,7 @@ import rulegrad.compile
 from rulegrad.errors import DtypeError, GradientError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.tensor.constants import filled
-from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.core import TensorCore, in_same_parts
 from rulegrad.tensor.history import BackwardCall, GradientPoint, History, argument_numbers, gradient_points, join
 from rulegrad.tensor.operands import as_operand
 
@@ -131,16 +131,8 @@ def leaf_gradients(
         elif point.leaf is not None:
             leaf = point.leaf()
             if leaf is not None and leaf.requires_grad:
-                found.append((leaf, in_parts_of(point.uop, gradient), history))
+                found.append((leaf, in_same_parts(point.uop, gradient), history))
     return found
-
-
-def in_parts_of(leaf: UOp, gradient: UOp) -> UOp:
-    """The gradient, in the parts on a mesh in which the leaf is."""
-    mesh = leaf.attrs["mesh"] if leaf.op == "BUFFER" else ()
-    if not mesh:
-        return gradient
-    return UOp("REDISTRIBUTE", (gradient,), mesh=mesh, placement=leaf.attrs["placement"])
 
 
 def _value_and_gradient(

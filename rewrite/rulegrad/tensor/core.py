@@ -403,6 +403,7 @@ class TensorCore(NodeHolder):
                 if _leaf_of_buffer.get(number) is self:
                     del _leaf_of_buffer[number]
             uop = UOp("DETACH", (uop,)) if value._requires_grad else uop
+            uop = in_same_parts(self._uop, uop)
         self._uop, self._history, self._device = uop, value._past(), value._device or self._device
         if self._leaf:
             self._claim()
@@ -416,6 +417,14 @@ class TensorCore(NodeHolder):
         plain = value._new(uop, value._past(), value._device)
         plain._gradient_of = self._gradient_of
         aliasing.write(self, plain)
+
+
+def in_same_parts(node: UOp, value: UOp) -> UOp:
+    """A value, in the parts on a mesh that a buffer is in; as it is, where it is a buffer in parts itself."""
+    mesh = node.attrs["mesh"] if node.op == "BUFFER" else ()
+    if not mesh or (value.op == "BUFFER" and value.attrs["mesh"]):
+        return value
+    return UOp("REDISTRIBUTE", (value,), mesh=mesh, placement=node.attrs["placement"])
 
 
 def _common_device(uop: UOp, first: str, second: str) -> str:

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from rulegrad.communication.meshes import upload_parts
 from rulegrad.errors import DtypeError, NumberRangeError, ShapeError
 from rulegrad.ir.dtype import ALL, DType, as_dtype, complex64, float32
 from rulegrad.ir.limits import integer_bounds
-from rulegrad.runtime.buffer import Buffer, as_bools
+from rulegrad.runtime.buffer import Buffer, Parts, as_bools
 from rulegrad.runtime.devices import canonical
 from rulegrad.tensor import capturing
 from rulegrad.tensor.capsules import read
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from rulegrad.tensor.core import TensorCore
 
     Array: TypeAlias = NDArray[Any]
 
@@ -138,6 +141,37 @@ def check_range(value: int, dtype: DType, operation: str) -> None:
 def device_name(device: str | None) -> str:
     """The full name of a device, such as opencl:0 for opencl; "" for None. Raises DeviceError."""
     return "" if device is None or device == "" else canonical(device)
+
+
+def filled_like(tensor: TensorCore, value: Scalar, dtype: Any) -> Buffer:
+    """A new buffer of this dtype where a tensor is, full of a value; in parts on a mesh, where the tensor is.
+
+    >>> from rulegrad import Tensor
+    >>> filled_like(Tensor([[1, 2]], device="numpy"), 0.5, "float32").numpy()
+    array([[0.5, 0.5]], dtype=float32)
+    """
+    parts = _parts_of(tensor)
+    if parts is None:
+        return upload(np.full(tensor.shape, value, as_dtype(dtype).numpy), tensor.device)
+    buffer = Buffer(parts.shape, dtype, tensor.device, parts)
+    buffer.fill_parts(value)
+    return buffer
+
+
+def upload_like(tensor: TensorCore, array: Array) -> Buffer:
+    """A new buffer with the values of an array of a tensor's shape, where the tensor is; in parts, where it is.
+
+    >>> from rulegrad import Tensor
+    >>> upload_like(Tensor([1, 2], device="numpy"), np.array([0.5, 2.0])).numpy()
+    array([0.5, 2. ])
+    """
+    parts = _parts_of(tensor)
+    return upload(array, tensor.device) if parts is None else upload_parts(array, parts, tensor.device)
+
+
+def _parts_of(tensor: TensorCore) -> Parts | None:
+    node = tensor._uop
+    return Buffer.of(node).parts if node.op == "BUFFER" else None
 
 
 def upload(array: Array, device: str) -> Buffer:

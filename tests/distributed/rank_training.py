@@ -1,0 +1,46 @@
+"""What each rank runs in test_ranks.py: steps of training, with the bytes that are sent and kept."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+
+import rulegrad
+from rulegrad import Tensor, communication, nn, optim
+from rulegrad.distributed import Mesh, data_parallel, fully_sharded, shard
+from rulegrad.runtime.buffer import Buffer
+
+
+def main(kind: str, captured: bool) -> None:
+    ranks = communication.world().size
+    mesh = Mesh({"data": ranks})
+    rulegrad.manual_seed(1)
+    model: nn.Module = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 4))
+    model = fully_sharded(model, mesh) if kind == "fully" else data_parallel(model, mesh)
+    optimizer = optim.AdamW(model.parameters(), lr=0.02)
+    random = np.random.default_rng(2)
+    x = shard(random.random((8, 6), np.float32), mesh, data=0)
+    y = shard(random.integers(0, 4, 8), mesh, data=0)
+
+    def step(x: Tensor, y: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = model(x).cross_entropy(y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    run = rulegrad.jit(step) if captured else step
+    losses = [run(x, y).item() for _ in range(3)]
+    communication.reset_counters()
+    losses.append(run(x, y).item())
+    sent = {name: count.bytes for name, count in communication.counters().items()}
+    state = [t for of_one in optimizer.state.values() for t in of_one.values() if isinstance(t, Tensor) and t.ndim]
+    kept = sum(Buffer.of(t.realize().uop).nbytes for t in [*model.parameters(), *state])
+    whole = sum(t.nbytes for t in [*model.parameters(), *state])
+    if mesh.ranks[0] == 0:
+        print(json.dumps({"losses": losses, "sent": sent, "kept": kept, "whole": whole}))
+
+
+main(sys.argv[1], sys.argv[2] == "captured")

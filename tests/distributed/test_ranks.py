@@ -1,0 +1,52 @@
+"""Training on ranks that are processes: losses of one, the bytes that the textbook says, and no more memory than that."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rulegrad.communication.mpi import INSTALL
+
+PROGRAM = Path(__file__).with_name("rank_training.py")
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason=INSTALL)
+PARAMETERS = 4 * (6 * 8 + 8 + 8 * 4 + 4)  # bytes
+
+
+@functools.cache
+def trained(ranks: int, kind: str, how: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "rulegrad", "launch", "-n", str(ranks), str(PROGRAM), kind, how]
+    environment = {**os.environ, "RULEGRAD_DEVICE": "c" if how == "captured" else "numpy"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("how", ["eager", "captured"])
+@pytest.mark.parametrize("kind", ["data", "fully"])
+def test_losses_and_bytes_of_two_ranks(kind: str, how: str) -> None:
+    one, two = trained(1, "data", how), trained(2, kind, how)
+    assert two["losses"] == pytest.approx(one["losses"], rel=1e-5)
+    assert two["losses"][-1] < two["losses"][0]
+    of_numbers = two["sent"].get("all_reduce", 0)
+    if kind == "data":  # 2 (p - 1) / p of the gradients, and two numbers: the loss, and how many targets count
+        assert PARAMETERS <= of_numbers <= PARAMETERS + 16
+        assert set(two["sent"]) == {"all_reduce"}
+    else:  # (p - 1) / p of the parameters, and of the gradients
+        assert two["sent"]["all_gather"] == PARAMETERS / 2
+        assert two["sent"]["reduce_scatter"] == PARAMETERS / 2
+        assert of_numbers <= 16
+
+
+def test_fully_sharded_ranks_keep_their_parts_only() -> None:
+    two = trained(2, "fully", "eager")
+    assert two["whole"] == 3 * PARAMETERS
+    assert two["kept"] == two["whole"] / 2
