@@ -197,7 +197,8 @@ def test_what_a_node_is_made_of() -> None:
 
 
 def test_default_attributes() -> None:
-    assert buffer().attrs == {"id": 0, "shape": (2,), "device": "", "space": "global"}
+    attributes = {"id": 0, "shape": (2,), "device": "", "space": "global", "mesh": (), "placement": ()}
+    assert buffer().attrs == attributes
     assert buffer() == buffer(device="", space="global")
 
 

@@ -203,9 +203,10 @@ def test_the_matched_node_itself_is_no_firing() -> None:
         swap: ordered x + y -> y + x
             if key(y) < key(x)
     """
-    root = var(0) + var(1)
-    result, info = one_pass(rules).rewrite("p", root, trace=True)
-    assert result == root and info["fired"] == 0 and info["firings"] == []
+    ways = [one_pass(rules).rewrite("p", root, trace=True) for root in (var(0) + var(1), var(1) + var(0))]
+    (one, _), (other, _) = ways
+    assert one == other
+    assert sorted([firing[0].split(".")[-1] for firing in info["firings"]] for _, info in ways) == [[], ["swap"]]
 
 
 def test_a_template_that_builds_the_same_node_is_no_firing() -> None:
@@ -421,7 +422,6 @@ sys.path.insert(0, sys.argv[1])
 from rule_programs import *
 program = one_pass(
     "order: ordered x + y -> y + x\\n    if key(y) < key(x)\\n"
-    "group: ordered x + (y + z) -> (x + y) + z\\n"
     'number: n@NEG(x) -> x * {slot(n) + 3}\\n'
 )
 root = var(0)

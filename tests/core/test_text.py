@@ -61,7 +61,7 @@ def test_round_trip_of_strings(text: str) -> None:
 def test_what_it_looks_like() -> None:
     node = UOp("REDUCE", (var(0, "float32", (2, 3)) * 0.5,), op="ADD", axes=(1,))
     assert str(node).split("\n") == [
-        '%0 = BUFFER[id=0, shape=(2, 3), device="", space="global"]:float32()',
+        '%0 = BUFFER[id=0, shape=(2, 3), device="", space="global", mesh=(), placement=()]:float32()',
         "%1 = CONST[value=0.5]:float32()",
         "%2 = MUL:float32(%0, %1)",
         "%3 = REDUCE[op=ADD, axes=(1,)]:float32(%2)",
