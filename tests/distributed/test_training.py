@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -133,3 +134,28 @@ def test_a_pattern_that_fits_no_parameter() -> None:
     mesh = Mesh({"model": 2}, device="numpy*2")
     with pytest.raises(rulegrad.errors.CommunicationError, match=r"no parameter is called 'wieght'.*weight, bias"):
         shard_parameters(nn.Linear(2, 2), mesh, {"wieght": {"model": 0}})
+
+
+@pytest.mark.parametrize("kind", ["data", "fully sharded"])
+def test_a_captured_step_is_the_eager_one(kind: str, alone: list[float], tmp_path: Path) -> None:
+    place, axes = KINDS[kind]
+    mesh = Mesh({"data": 3}, device="numpy*3")
+    model = place(network(), mesh)
+    optimizer = optim.AdamW(model.parameters(), lr=0.01)
+
+    @rulegrad.jit
+    def step(tokens: Tensor, targets: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = model(tokens).reshape(-1, 11).cross_entropy(targets.reshape(-1))
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    tokens, targets = shard(TOKENS, mesh, **axes), shard(TARGETS, mesh, **axes)
+    np.testing.assert_allclose([step(tokens, targets).item() for _ in range(3)], alone, rtol=2e-5)
+    with pytest.raises(rulegrad.errors.CaptureError, match="on a mesh of devices cannot be saved"):
+        step.save(tmp_path / "step")
+    # the same tensors elsewhere: another trace, never the plan for parts
+    whole = step(shard(TOKENS, mesh), shard(TARGETS, mesh)).item()
+    assert whole < alone[-1]
+    assert len(step.reasons()) == 2

@@ -196,6 +196,11 @@ def _described(one: Captured, names: dict[int, str], name: str) -> dict[str, Any
 
 
 def _described_part(part: Part) -> Part:
+    if part.plan.communicates:
+        raise CaptureError(
+            "save: a captured function on a mesh of devices cannot be saved, for its numbers are those of one device; "
+            "let each rank capture it"
+        )
     sources = [
         Source(kind, which.numpy()) if kind == "constant" else Source(kind, which) for kind, which in part.sources
     ]

@@ -135,6 +135,11 @@ class Plan:
         return self._stacks
 
     @property
+    def communicates(self) -> bool:
+        """Whether it is of tensors on a mesh: with collectives, or with results in parts."""
+        return bool(self.schedule.parts) or any(is_communication(step) for step in self.schedule.steps)
+
+    @property
     def is_little(self) -> bool:
         """Whether it is one result, too small to look for memory that it could take."""
         return len(self.schedule.outputs) == 1 and self.sizes[self.schedule.outputs[0]] <= LITTLE

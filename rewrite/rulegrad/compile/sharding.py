@@ -6,6 +6,7 @@ import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -27,6 +28,14 @@ _KINDS: Final = {
     "ALL_TO_ALL": "all_to_all", "OWN_PART": "part", "SHIFT": "shift",
 }  # fmt: skip
 _OPERATIONS: Final = {"ADD": "sum", "MUL": "prod", "MAX": "max", "MIN": "min"}
+
+
+_own_numbers: set[int] = set()  # the ids of buffers with the device's own number
+
+
+def is_own_number(number: int) -> bool:
+    """Whether the buffer of this id has the device's own number on a mesh, which no tensor stands for."""
+    return number in _own_numbers
 
 
 class Local(NamedTuple):
@@ -66,11 +75,13 @@ def _parts_of(result: UOp) -> Parts | None:
     return Parts(result.shape, result.attrs["mesh"], result.attrs["placement"])
 
 
+@cache
 def _own_number(node: UOp, device: str) -> Buffer:
-    """A buffer with the number of each device along axes of its mesh."""
+    """A buffer with the number of each device along axes of its mesh; one for all plans."""
     mesh, axes = node.attrs["mesh"], node.attrs["axes"]
     check_mesh(mesh, device)
     buffer = Buffer((), node.dtype, device)
+    _own_numbers.add(buffer.id)
     numbers = [np.array(place_of(mesh, axes, rank)[1], buffer.dtype.numpy) for rank in world_of(device).local]
     buffer.copy_in_parts(numbers)
     return buffer
