@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rulegrad.communication.meshes import check_mesh, world_of
 from rulegrad.compile.sharding import collective_of
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.runtime import devices
@@ -18,7 +17,7 @@ from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.several import Several
 
 if TYPE_CHECKING:
-    from rulegrad.communication import Collective
+    from rulegrad.communication import Collective, World
     from rulegrad.compile.plans import Launch
     from rulegrad.compile.schedule import Step
 
@@ -31,6 +30,8 @@ class Communication:
     """A collective between the devices of a mesh: an executable, from the buffer of one slot to that of another."""
 
     def __init__(self, collective: Collective, step: Step, device: str) -> None:
+        from rulegrad.communication.meshes import check_mesh  # late: few programs have tensors on a mesh
+
         check_mesh(collective.mesh, device)
         store = step.graph.src[0]
         self.collective = collective
@@ -53,7 +54,7 @@ class Communication:
     def start(self, handles: Sequence[Handle]) -> Callable[[], None]:
         """Starts it on the buffers of the slots; what is returned waits for its end. Raises CommunicationError."""
         arrays = self.arrays(handles)
-        work = world_of(self.device).start(self.collective, arrays.sources, arrays.results)
+        work = _world(self.device).start(self.collective, arrays.sources, arrays.results)
 
         def finish() -> None:
             work.wait()
@@ -65,6 +66,12 @@ class Communication:
         begun = time.perf_counter()
         self.start(handles)()
         return time.perf_counter() - begun if wait else None
+
+
+def _world(device: str) -> World:
+    from rulegrad.communication.meshes import world_of  # late: few programs have tensors on a mesh
+
+    return world_of(device)
 
 
 class Arrays(NamedTuple):
@@ -96,7 +103,7 @@ class Bucket:
         arrays = [member.arrays(given) for member, given in zip(self._members, handles, strict=True)]
         sources = [np.concatenate(parts) for parts in zip(*(one.sources for one in arrays), strict=True)]
         results = [np.empty_like(source) for source in sources]
-        work = world_of(self._members[0].device).start(self._collective, sources, results)
+        work = _world(self._members[0].device).start(self._collective, sources, results)
 
         def finish() -> None:
             work.wait()

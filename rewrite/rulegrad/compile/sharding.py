@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from rulegrad import engine
-from rulegrad.communication import Collective
-from rulegrad.communication.collective import place_of
-from rulegrad.communication.meshes import check_mesh, world_of
 from rulegrad.engine import watching
 from rulegrad.ir import UOp
 from rulegrad.runtime.buffer import Buffer, Parts
 
 if TYPE_CHECKING:
+    from rulegrad.communication import Collective
     from rulegrad.compile.schedule import Schedule, Step
 
 #: What the collectives of the op table are called on the wire, and their reductions.
@@ -78,6 +76,10 @@ def _parts_of(result: UOp) -> Parts | None:
 @cache
 def _own_number(node: UOp, device: str) -> Buffer:
     """A buffer with the number of each device along axes of its mesh; one for all plans."""
+    # late: few programs have tensors on a mesh
+    from rulegrad.communication.collective import place_of
+    from rulegrad.communication.meshes import check_mesh, world_of
+
     mesh, axes = node.attrs["mesh"], node.attrs["axes"]
     check_mesh(mesh, device)
     buffer = Buffer((), node.dtype, device)
@@ -94,6 +96,8 @@ def collective_of(graph: UOp) -> Collective | None:
     kind = _KINDS.get(value.op)
     if kind is None:
         return None
+    from rulegrad.communication import Collective  # late: few programs have tensors on a mesh
+
     mesh, axes = value.attrs["mesh"], value.attrs["axes"]
     operation = _OPERATIONS[value.attrs["op"]] if "op" in value.attrs else ""
     count = math.prod(value.src[0].shape)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from rulegrad.communication.meshes import upload_parts
 from rulegrad.errors import DtypeError, NumberRangeError, ShapeError
 from rulegrad.ir.dtype import ALL, DType, as_dtype, complex64, float32
 from rulegrad.ir.limits import integer_bounds
@@ -166,7 +165,11 @@ def upload_like(tensor: TensorCore, array: Array) -> Buffer:
     array([0.5, 2. ])
     """
     parts = _parts_of(tensor)
-    return upload(array, tensor.device) if parts is None else upload_parts(array, parts, tensor.device)
+    if parts is None:
+        return upload(array, tensor.device)
+    from rulegrad.communication.meshes import upload_parts  # late: few programs have tensors on a mesh
+
+    return upload_parts(array, parts, tensor.device)
 
 
 def _parts_of(tensor: TensorCore) -> Parts | None:
