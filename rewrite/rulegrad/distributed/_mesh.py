@@ -64,17 +64,18 @@ class Mesh:
     def numbers(self, axes: Mapping[str, int | None], rank: int) -> tuple[int, ...]:
         """For each axis of the mesh the axis of a tensor of this rank that is split along it, or -1.
 
-        Raises CommunicationError for an unknown name, ShapeError for an axis that the tensor has not.
+        Along an axis of one device nothing is split. Raises CommunicationError for an unknown name, ShapeError for an
+        axis that the tensor has not.
         """
         unknown = [name for name in axes if name not in self.names]
         if unknown:
             raise CommunicationError(f"the mesh has no axis {unknown[0]!r}; it has {', '.join(map(repr, self.names))}")
         found = []
-        for name in self.names:
+        for name, size in zip(self.names, self.sizes, strict=True):
             axis = axes.get(name)
             if axis is not None and not -rank <= axis < rank:
                 raise ShapeError(f"{name}={axis}: a tensor of {rank} axes has no axis {axis} to split")
-            found.append(-1 if axis is None else axis % rank)
+            found.append(-1 if axis is None or size == 1 else axis % rank)
         return tuple(found)
 
     def __repr__(self) -> str:
