@@ -17,6 +17,7 @@ from rulegrad.nn import state as files
 from rulegrad.nn._checkpoint_files import load, save
 from rulegrad.runtime.buffer import Buffer, Parts
 from rulegrad.tensor import Tensor
+from rulegrad.tensor.storage import parts_of
 
 _MARK: Final = "tensor in parts"  # the key of what stands for a tensor in the tree that is written
 
@@ -144,17 +145,12 @@ def _restored(tree: Any, tensors: list[StoredTensor]) -> Any:
 
 def _about(tensor: Tensor) -> dict[str, Any]:
     """Shape, dtype and placement of a tensor, and how many ranks a process has."""
-    parts = _parts_of(tensor)
+    parts = parts_of(tensor)
     return {
         "shape": list(tensor.shape), "dtype": str(tensor.dtype),
         "mesh": list(parts.mesh) if parts else [], "placement": list(parts.placement) if parts else [],
         "ranks of a process": len(world_of(tensor.device).local),
     }  # fmt: skip
-
-
-def _parts_of(tensor: Tensor) -> Parts | None:
-    node = tensor.uop
-    return Buffer.of(node).parts if node.op == "BUFFER" else None
 
 
 def _writers(parts: Parts) -> Iterator[tuple[int, tuple[tuple[int, int], ...]]]:
@@ -170,7 +166,7 @@ def _writers(parts: Parts) -> Iterator[tuple[int, tuple[tuple[int, int], ...]]]:
 def _pieces(tensors: list[Tensor]) -> Iterator[tuple[str, Tensor]]:
     """What this process writes: pieces by the number of the tensor, and that of the rank."""
     for number, tensor in enumerate(tensors):
-        parts, own = _parts_of(tensor), world_of(tensor.device).local
+        parts, own = parts_of(tensor), world_of(tensor.device).local
         if parts is None:
             if own[0] == 0:
                 yield f"{number}.0", Tensor(tensor.numpy(), device="numpy")

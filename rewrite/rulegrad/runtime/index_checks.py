@@ -58,9 +58,9 @@ class IndexCheck:
         if self._flags is None:
             return
         flags, self._flags = self._flags, None
-        words = flags.numpy()
-        for others in flags.arrays_of_parts()[1:]:  # of a device with several parts
-            words = np.where(words == 0, others, words)
+        words, *others = flags.arrays_of_parts()
+        for one in others:  # of a device with several parts
+            words = np.where(words == 0, one, words)
         if words.any():
             self._wrong = {int(place): int(words[place]) for place in np.flatnonzero(words)}
         else:

@@ -149,7 +149,7 @@ def filled_like(tensor: TensorCore, value: Scalar, dtype: Any) -> Buffer:
     >>> filled_like(Tensor([[1, 2]], device="numpy"), 0.5, "float32").numpy()
     array([[0.5, 0.5]], dtype=float32)
     """
-    parts = _parts_of(tensor)
+    parts = parts_of(tensor)
     if parts is None:
         return upload(np.full(tensor.shape, value, as_dtype(dtype).numpy), tensor.device)
     buffer = Buffer(parts.shape, dtype, tensor.device, parts)
@@ -164,7 +164,7 @@ def upload_like(tensor: TensorCore, array: Array) -> Buffer:
     >>> upload_like(Tensor([1, 2], device="numpy"), np.array([0.5, 2.0])).numpy()
     array([0.5, 2. ])
     """
-    parts = _parts_of(tensor)
+    parts = parts_of(tensor)
     if parts is None:
         return upload(array, tensor.device)
     from rulegrad.communication.meshes import upload_parts  # late: few programs have tensors on a mesh
@@ -172,7 +172,12 @@ def upload_like(tensor: TensorCore, array: Array) -> Buffer:
     return upload_parts(array, parts, tensor.device)
 
 
-def _parts_of(tensor: TensorCore) -> Parts | None:
+def parts_of(tensor: TensorCore) -> Parts | None:
+    """How a tensor that is in a buffer lies on a mesh; None where each device has all of it, or it is not computed.
+
+    >>> from rulegrad import Tensor
+    >>> parts_of(Tensor([1, 2], device="numpy"))
+    """
     node = tensor._uop
     return Buffer.of(node).parts if node.op == "BUFFER" else None
 
