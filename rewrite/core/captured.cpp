@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "replay.hpp"
+#include "signature.hpp"
 #include "tensors.hpp"
 
 namespace rulegrad {
@@ -146,6 +147,8 @@ class CapturedCall {
         return false;
       }
     }
+    for (const Input& one : inputs_)
+      if ((one.kind == Input::Tensor || one.kind == Input::Gradient) && !is_whole(bound(one, tensors, nb::handle()))) return false;
     for (const Value& value : values_)
       if (!is_as_before(value)) return false;
     for (auto& [number, reference] : same_)
@@ -226,6 +229,11 @@ class CapturedCall {
     const nb::object dtype = nb::str(nb::handle(b->dtype));
     return PyObject_RichCompareBool(b->shape, PyTuple_GET_ITEM(kind.ptr(), 0), Py_EQ) == 1 &&
            PyUnicode_Compare(dtype.ptr(), PyTuple_GET_ITEM(kind.ptr(), 1)) == 0 && PyUnicode_Compare(b->device, PyTuple_GET_ITEM(kind.ptr(), 2)) == 0;
+  }
+
+  // Whether a buffer is there, and not in parts on a mesh: what is captured here is of whole tensors.
+  static bool is_whole(const BufferBase* b) {
+    return b && (b->uop == Py_None || !is_in_parts(nb::inst_ptr<Handle>(b->uop)->ref.n));
   }
 
   static bool is_as_before(const Value& value) {

@@ -569,6 +569,7 @@ NB_MODULE(_core, m) {
   m.def("table_loaded", &table_loaded);
   m.def("renumbered", &renumbered, nb::arg("like"), nb::arg("number"), "The BUFFER node with another number.");
   m.def("signature", &signature, nb::arg("roots"), "A key of the graphs with their buffers left open, and the buffers' ids in order.");
+  m.def("placements", &placements, nb::arg("nodes"), "Of the nodes that are BUFFERs in parts: which they are, their meshes, and how they lie there.");
   m.def("remember", &remember, nb::arg("node"), nb::arg("buffer"), "The buffer holds the value of the node, as long as both live.");
   m.def("resolved", &resolved, nb::arg("roots"), "Graphs on the buffers that hold values of their nodes, and what is named in them.");
   define_values(m);

@@ -26,14 +26,17 @@ void put_value(std::string& text, const Value& v) {
   }
 }
 
-// The place of the attribute that names a BUFFER, in its attributes.
+// The place of an attribute of BUFFERs among all of them.
+size_t buffer_attribute(const char* name) {
+  const std::vector<AttributeInfo>& all = op_info(known_ops.BUFFER).attributes;
+  for (size_t k = 0; k < all.size(); k++)
+    if (all[k].name->text == name) return k;
+  throw GraphError(std::string("the op BUFFER has no attribute ") + name);
+}
+
+// The place of the attribute that names a BUFFER.
 size_t buffer_id_place() {
-  static const size_t place = [] {
-    const std::vector<AttributeInfo>& all = op_info(known_ops.BUFFER).attributes;
-    for (size_t k = 0; k < all.size(); k++)
-      if (all[k].name->text == "id") return k;
-    throw GraphError("the op BUFFER has no attribute id");
-  }();
+  static const size_t place = buffer_attribute("id");
   return place;
 }
 
@@ -73,6 +76,22 @@ nb::tuple signature(const std::vector<Handle>& roots) {
   nb::list ids;
   for (int64_t number : numbers) ids.append(number);
   return nb::make_tuple(nb::bytes(text.data(), text.size()), ids);
+}
+
+bool is_in_parts(const Node* n) {
+  static const size_t mesh = buffer_attribute("mesh");
+  return n->op == known_ops.BUFFER && n->attrs->items[mesh].q.size > 0;
+}
+
+nb::tuple placements(const std::vector<Handle>& nodes) {
+  nb::list found;
+  for (size_t k = 0; k < nodes.size(); k++) {
+    const Node* n = nodes[k].ref.n;
+    if (!is_in_parts(n)) continue;
+    const Value* all = n->attrs->items;
+    found.append(nb::make_tuple(k, python_of(all[buffer_attribute("mesh")]), python_of(all[buffer_attribute("placement")])));
+  }
+  return nb::tuple(found);
 }
 
 nb::object renumbered(const Handle& like, int64_t number) {

@@ -9,6 +9,10 @@ namespace rulegrad {
 // Throws GraphError.
 void write_signature(const std::vector<Node*>& order, const std::vector<Node*>& roots, std::string& text, std::vector<int64_t>& ids);
 nb::tuple signature(const std::vector<Handle>& roots);
+// Whether a node is a BUFFER in parts on a mesh.
+bool is_in_parts(const Node* n);
+// Of the nodes that are, their places in the list, their meshes and how they lie there.
+nb::tuple placements(const std::vector<Handle>& nodes);
 // A BUFFER node like another one, of another buffer. Throws GraphError.
 nb::object renumbered(const Handle& like, int64_t number);
 

@@ -381,6 +381,9 @@ def load_table_with(load: Callable[[], None]) -> None:
 def renumbered(like: UOp, number: int) -> UOp:
     """The BUFFER node with another number. Raises GraphError for another op."""
 
+def placements(nodes: Sequence[UOp]) -> tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...]:
+    """Of the nodes that are BUFFERs in parts on a mesh: which they are, the meshes, and how they lie there."""
+
 def signature(roots: Sequence[UOp]) -> tuple[bytes, list[int]]:
     """A key of the graphs with their buffers left open, and the ids of the buffers, in the order of the graph.
 

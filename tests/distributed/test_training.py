@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -78,7 +77,7 @@ def network() -> Network:
 
 @pytest.fixture(scope="module")
 def alone() -> list[float]:
-    return losses(network().to("numpy"), Tensor(TOKENS, device="numpy"), Tensor(TARGETS, device="numpy"))
+    return losses(network().to("numpy"), Tensor(TOKENS, device="numpy"), Tensor(TARGETS, device="numpy"), steps=4)
 
 
 def tensor_parallel(model: Network, mesh: Mesh) -> Network:
@@ -117,7 +116,7 @@ def test_losses_are_those_of_one_device(kind: str, sizes: dict[str, int], alone:
     mesh = Mesh(sizes, device=f"numpy*{np.prod(list(sizes.values()))}")
     model = place(network(), mesh)
     found = losses(model, shard(TOKENS, mesh, **axes), shard(TARGETS, mesh, **axes))
-    np.testing.assert_allclose(found, alone, rtol=2e-5)
+    np.testing.assert_allclose(found, alone[:3], rtol=2e-5)
 
 
 def test_parts_stay_in_parts_through_a_step() -> None:
@@ -137,7 +136,7 @@ def test_a_pattern_that_fits_no_parameter() -> None:
 
 
 @pytest.mark.parametrize("kind", ["data", "fully sharded"])
-def test_a_captured_step_is_the_eager_one(kind: str, alone: list[float], tmp_path: Path) -> None:
+def test_a_captured_step_is_the_eager_one(kind: str, alone: list[float]) -> None:
     place, axes = KINDS[kind]
     mesh = Mesh({"data": 3}, device="numpy*3")
     model = place(network(), mesh)
@@ -152,10 +151,7 @@ def test_a_captured_step_is_the_eager_one(kind: str, alone: list[float], tmp_pat
         return loss
 
     tokens, targets = shard(TOKENS, mesh, **axes), shard(TARGETS, mesh, **axes)
-    np.testing.assert_allclose([step(tokens, targets).item() for _ in range(3)], alone, rtol=2e-5)
-    with pytest.raises(rulegrad.errors.CaptureError, match="on a mesh of devices cannot be saved"):
-        step.save(tmp_path / "step")
+    np.testing.assert_allclose([step(tokens, targets).item() for _ in range(3)], alone[:3], rtol=2e-5)
     # the same tensors elsewhere: another trace, never the plan for parts
-    whole = step(shard(TOKENS, mesh), shard(TARGETS, mesh)).item()
-    assert whole < alone[-1]
-    assert len(step.reasons()) == 2
+    np.testing.assert_allclose(step(shard(TOKENS, mesh), shard(TARGETS, mesh)).item(), alone[3], rtol=2e-5)
+    assert len(step.reasons()) == 3  # the first of them made the optimizer's state, and was not kept

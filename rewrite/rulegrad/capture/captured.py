@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rulegrad._core import CapturedCall
+from rulegrad._core import CapturedCall, placements
 from rulegrad.capture.gradients import Product, make_product, no_gradient, pullback, track
 from rulegrad.capture.native import native_of, prepared_for
 from rulegrad.capture.paths import Paths
@@ -18,12 +18,13 @@ from rulegrad.capture.sources import Kind, Output, Recipe, Source, kind_of
 from rulegrad.compile import kernels
 from rulegrad.compile.plans import Plan
 from rulegrad.compile.realize import is_free
+from rulegrad.compile.sharding import is_on_mesh
 from rulegrad.config import config
 from rulegrad.errors import CaptureError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.runtime import source_lines
-from rulegrad.runtime.buffer import Buffer
+from rulegrad.runtime.buffer import Buffer, Parts
 from rulegrad.tensor import nan_checks
 from rulegrad.tensor.aliasing import View, renew, settled
 from rulegrad.tensor.core import TensorCore, _leaf_of_buffer, pending_leaves
@@ -117,7 +118,8 @@ class Captured:
         tensors: list[Any] = [*arguments, *(reference() for reference in self.outside)]
         if any(tensor is None for tensor in tensors):
             return "a tensor that it reads is gone"
-        return self._changed_tensor(tensors) or self._changed_value() or self._changed_argument(arguments, tensors)
+        changed = self._changed_tensor(tensors) or self._changed_value() or self._changed_argument(arguments, tensors)
+        return changed or self._changed_placement(tensors)
 
     def _changed_tensor(self, tensors: list[Any]) -> str:
         for number, requires_grad, leaf, device in self.guards.flags:
@@ -130,6 +132,23 @@ class Captured:
             gradient = tensors[number].grad
             if (None if gradient is None else kind_of(gradient)) != kind:
                 return f"a tensor of shape {tensors[number].shape} has {'no' if gradient is None else 'a'} gradient now"
+        return ""
+
+    def _changed_placement(self, tensors: list[Any]) -> str:
+        """The plan is of the parts that each device has of what it reads."""
+        for part in self.parts:
+            reads = [
+                (_tensor_of(source, tensors, ()), node)
+                for source, node in zip(part.sources, part.inputs, strict=True)
+                if source.kind in ("tensor", "gradient")
+            ]
+            for tensor, _ in reads:
+                if tensor._view is not None:
+                    renew(tensor)
+                if needs_buffer(tensor) and is_on_mesh([tensor._uop]):
+                    realize_all([tensor])
+            if placements([tensor._uop for tensor, _ in reads]) != placements([node for _, node in reads]):
+                return "a tensor that it reads lies on the devices of a mesh in another way now"
         return ""
 
     def _changed_value(self) -> str:
@@ -291,7 +310,11 @@ class Captured:
 
     def _product(self, part: Part, place: int, number: int) -> Product:
         if number not in self._products:
-            self._products[number] = make_product(part.graphs[place], part.inputs, part.targets)
+            schedule = part.plan.schedule
+            result = schedule.outputs[place]
+            is_input = result < schedule.inputs
+            parts = Parts.of(part.inputs[result]) if is_input else dict(schedule.parts).get(result)
+            self._products[number] = make_product(part.graphs[place], parts, part.inputs, part.targets)
         return self._products[number]
 
 
@@ -335,16 +358,20 @@ def _call(call: Call) -> list[Any]:
     return tensors
 
 
-def _bound(source: Source, tensors: list[Any], called: Sequence[list[Any]]) -> Buffer:
-    """The buffer of an input, which is computed now if it waits."""
+def _tensor_of(source: Source, tensors: list[Any], called: Sequence[list[Any]]) -> Any:
+    """The tensor that an input stands for, where that is no constant."""
     kind, which = source
     if kind == "tensor":
-        tensor = tensors[which]
-    elif kind == "constant":
-        constant: Buffer = which
+        return tensors[which]
+    return tensors[which].grad if kind == "gradient" else called[which[0]][which[1]]
+
+
+def _bound(source: Source, tensors: list[Any], called: Sequence[list[Any]]) -> Buffer:
+    """The buffer of an input, which is computed now if it waits."""
+    if source.kind == "constant":
+        constant: Buffer = source.which
         return constant
-    else:
-        tensor = tensors[which].grad if kind == "gradient" else called[which[0]][which[1]]
+    tensor = _tensor_of(source, tensors, called)
     if tensor._view is None:
         history = tensor._history
         buffer: Any = history.buffer if type(history) is GradientPoint else history

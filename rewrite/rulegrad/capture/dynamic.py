@@ -14,6 +14,7 @@ from rulegrad.capture.outcome import Outcome
 from rulegrad.capture.paths import Walk
 from rulegrad.capture.tracing import Trace
 from rulegrad.capture.variables import LEAST, Declared, Parameters, Slot, Variable, values_by_name
+from rulegrad.compile.sharding import is_on_mesh
 from rulegrad.compile.varying.formulas import MOST_VARIABLES, Formula, value_of
 from rulegrad.compile.varying.templates import DifferentError, explained
 from rulegrad.engine import watching
@@ -87,6 +88,9 @@ class DynamicFunction(JitFunction[P, R]):
         """What is kept of a trace: for all sizes, where there are any."""
         assert self._call is not None
         general, slots, values = self._call
+        if is_on_mesh([graph for _, graphs in outcome.parts().values() for graph in graphs]):
+            self._reasons[-1] += "; for these sizes only, as tensors are in parts on a mesh"
+            return outcome.captured(walk, same)
         outcome.trace.put_back(all_of_them=True)
         try:
             for variables, formulas, sizes in self._possible(general, slots, values):

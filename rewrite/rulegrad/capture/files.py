@@ -14,23 +14,32 @@ import types
 import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from rulegrad import engine
+from rulegrad._core import placements
 from rulegrad.capture.captured import Call, Captured, Guards, Part, pairs_of
 from rulegrad.capture.paths import Paths, Walk
 from rulegrad.capture.sources import Source, kind_of
 from rulegrad.compile import kernels, plans
+from rulegrad.compile.collectives import Communication
+from rulegrad.compile.sharding import asks_for_own_number, is_on_mesh, own_number
 from rulegrad.errors import CaptureError, FileError, FileMissingError
 from rulegrad.ir import UOp
 from rulegrad.runtime import devices
-from rulegrad.runtime.buffer import Buffer
+from rulegrad.runtime.buffer import Buffer, Parts
+from rulegrad.runtime.several import Several
 from rulegrad.support.diskcache import shared
+from rulegrad.tensor import Tensor
 from rulegrad.tensor.random import Draw
-from rulegrad.tensor.storage import upload
+from rulegrad.tensor.realize import needs_buffer, realize_all
+from rulegrad.tensor.storage import upload, upload_in_parts
 from rulegrad.tensor.trees import flatten
+
+if TYPE_CHECKING:
+    from rulegrad.communication import World
 
 _MAGIC: Final = b"rulegrad capture 1\n"
 
@@ -39,6 +48,13 @@ class _Place(NamedTuple):
     """A tensor of the result, by its number."""
 
     number: int
+
+
+class _Constant(NamedTuple):
+    """The values of a buffer, of all devices together, and how they lie on a mesh."""
+
+    values: np.ndarray[Any, Any]
+    parts: Parts | None
 
 
 class _Pickler(pickle.Pickler):
@@ -63,28 +79,36 @@ def _nothing() -> None:
 
 
 def save(path: str | Path, name: str, captured: Sequence[tuple[Any, Captured]], function: Any) -> None:
-    """Writes captures with their keys. Raises CaptureError for one that cannot be saved, FileError."""
+    """Writes captures with their keys. Raises CaptureError for one that cannot be saved, FileError.
+
+    Captures on a mesh of ranks are the same on all: all ranks call it, the first of them writes.
+    """
     walk = Walk([function])
     names = {id(tensor): walk.name(place) for place, tensor in reversed(walk.tensors)}
     names.update({id(item): walk.name(place) for place, item in walk.items()})
-    used = sorted({part.plan.device for _, one in captured for part in one.parts})
+    parts = [part for _, one in captured for part in one.parts]
+    used = sorted({part.plan.device for part in parts})
     body = {
         "code": _code(walk),
         "values": {walk.name(place): value for place, value in walk.values},
         "captures": [(key, _described(one, names, name)) for key, one in captured],
     }
+    meshed = sorted({part.plan.device for part in parts if _is_on_mesh(part)})
     programs = [entry for device in used for entry in _programs(device, [one for _, one in captured])]
     file = io.BytesIO()
     try:
-        pickle.dump(_made_by(used), file)
+        pickle.dump(_made_by(used, meshed), file)
         pickle.dump(programs, file)
         _Pickler(file).dump(body)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise CaptureError(f"save: {name} has arguments or results that cannot be written to a file: {error}") from None
     try:
-        Path(path).write_bytes(_MAGIC + file.getvalue())
+        if all(_world_of(device).local[0] == 0 for device in meshed):
+            Path(path).write_bytes(_MAGIC + file.getvalue())
     except OSError as error:
         raise FileError(f"save: {path} cannot be written: {error}") from None
+    for device in meshed:
+        _world_of(device).check_same("save: written", name)  # from here on all may read it
 
 
 def load(path: str | Path, name: str, function: Any) -> list[tuple[Any, Captured]]:
@@ -103,7 +127,8 @@ def load(path: str | Path, name: str, function: Any) -> list[tuple[Any, Captured
     file = io.BytesIO(data[len(_MAGIC) :])
     try:
         made_by = pickle.load(file)
-        _compare(path, made_by, _made_by(made_by["device"]))
+        meshed = [device for device in made_by["device"] if f"size of the mesh on {device}" in made_by]
+        _compare(path, made_by, _made_by(made_by["device"], meshed))
         programs = pickle.load(file)
         body = pickle.load(file)
     except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError, KeyError) as error:
@@ -117,8 +142,8 @@ def load(path: str | Path, name: str, function: Any) -> list[tuple[Any, Captured
     return [(key, _bound(described, walk, name)) for key, described in body["captures"]]
 
 
-def _made_by(used: Sequence[str]) -> dict[str, Any]:
-    """What a file depends on, by name."""
+def _made_by(used: Sequence[str], meshed: Sequence[str]) -> dict[str, Any]:
+    """What a file depends on, by name. meshed: the devices on which tensors are in parts."""
     from rulegrad import __version__  # late: as it is now
 
     found: dict[str, Any] = {
@@ -129,8 +154,26 @@ def _made_by(used: Sequence[str]) -> dict[str, Any]:
     }
     for device in used:
         found[f"target of {device}"] = devices.target_of(device)
-        found[f"compiler of {device}"] = getattr(devices.get(device), "identity", "")
+        found[f"compiler of {device}"] = getattr(_one_of(device), "identity", "")
+    for device in meshed:
+        found[f"size of the mesh on {device}"] = _world_of(device).size
     return found
+
+
+def _one_of(device: str) -> Any:
+    """The device of a name, or the one that several parts are on."""
+    found = devices.get(device)
+    return found.device if isinstance(found, Several) else found
+
+
+def _world_of(device: str) -> World:
+    from rulegrad.communication.meshes import world_of  # late: few programs have tensors on a mesh
+
+    return world_of(device)
+
+
+def _is_on_mesh(part: Part) -> bool:
+    return part.plan.communicates or bool(placements(part.inputs))
 
 
 def _compare(path: str | Path, saved: dict[str, Any], here: dict[str, Any]) -> None:
@@ -196,18 +239,22 @@ def _described(one: Captured, names: dict[int, str], name: str) -> dict[str, Any
 
 
 def _described_part(part: Part) -> Part:
-    if part.plan.communicates:
-        raise CaptureError(
-            "save: a captured function on a mesh of devices cannot be saved, for its numbers are those of one device; "
-            "let each rank capture it"
-        )
     sources = [
-        Source(kind, which.numpy()) if kind == "constant" else Source(kind, which) for kind, which in part.sources
+        Source(kind, _saved_constant(which)) if kind == "constant" else Source(kind, which)
+        for kind, which in part.sources
     ]
     every = tuple(place for place in part.plan.takeable if place in part.own)
     for taken in ((), every):  # nothing is compiled later
         part.plan.prepared(taken, pairs_of(part, taken))
     return part._replace(sources=tuple(sources), prepared=tuple({(), every}))
+
+
+def _saved_constant(buffer: Buffer) -> _Constant | UOp:
+    """The values of a constant; of a device's own number the node that asks for it."""
+    asks = asks_for_own_number(buffer.id)
+    if asks is not None:
+        return asks
+    return _Constant(Tensor._new(buffer.uop, buffer, buffer.device).numpy(), buffer.parts)
 
 
 def _described_call(make: Callable[[], Any], names: dict[int, str], name: str) -> tuple[Any, ...]:
@@ -220,11 +267,14 @@ def _described_call(make: Callable[[], Any], names: dict[int, str], name: str) -
 
 def _programs(device: str, captured: Sequence[Captured]) -> list[tuple[str, str, bytes]]:
     """The entries of the cache on disk that have a device's kernels, where it can say."""
-    kept = getattr(devices.get(device), "kept_programs", None)
+    kept = getattr(_one_of(device), "kept_programs", None)
     if kept is None:
         return []
     variants = [v for one in captured for part in one.parts if part.plan.device == device for v in part.plan.variants()]
-    found: list[tuple[str, str, bytes]] = kept([launch.kernel for variant in variants for launch in variant.launches])
+    launches = [launch for variant in variants for launch in variant.launches]
+    found: list[tuple[str, str, bytes]] = kept(
+        [launch.kernel for launch in launches if not isinstance(launch.executable, Communication)]
+    )
     return found
 
 
@@ -242,6 +292,8 @@ def _bound(described: dict[str, Any], walk: Walk, name: str) -> Captured:
                 f"load: {name} needs the tensor {path}, which is not there; an optimizer makes its state in its first "
                 "step, or in load_state_dict"
             )
+        if needs_buffer(tensor) and is_on_mesh([tensor._uop]):
+            realize_all([tensor])
         here = (*kind_of(tensor), tensor._requires_grad, tensor._leaf)
         if here != (*kind, requires_grad, leaf):
             raise CaptureError(f"load: {path} is {here} (shape, dtype, device, requires_grad, leaf), and was {kind}")
@@ -281,8 +333,10 @@ def _bound_part(part: Part) -> Part:
     return part._replace(plan=plan, sources=tuple(sources))
 
 
-def _constant(array: np.ndarray[Any, Any], device: str) -> Buffer:
-    return upload(array, device)
+def _constant(saved: _Constant | UOp, device: str) -> Buffer:
+    if isinstance(saved, UOp):
+        return own_number(saved, device)
+    return upload(saved.values, device) if saved.parts is None else upload_in_parts(saved.values, saved.parts, device)
 
 
 def _bound_call(saved: tuple[Any, ...], objects: dict[str, Any]) -> Callable[[], Any]:

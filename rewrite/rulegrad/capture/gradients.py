@@ -15,7 +15,8 @@ from rulegrad.compile.realize import find_plan
 from rulegrad.errors import GradientError
 from rulegrad.ir import UOp
 from rulegrad.ir.substitution import substituted
-from rulegrad.runtime.buffer import Buffer, Layout
+from rulegrad.runtime.buffer import Buffer, Layout, Parts
+from rulegrad.tensor.core import in_same_parts
 from rulegrad.tensor.history import GradientPoint, Pullback
 from rulegrad.tensor.realize import realize_all
 
@@ -25,22 +26,27 @@ class Product(NamedTuple):
 
     plan: Plan
     graphs: tuple[UOp, ...]
-    inputs: tuple[int, ...]  # of the plan: inputs of the function's plan, -1 for the gradient of the result
+    inputs: tuple[int | Buffer, ...]
+    """Of the plan: inputs of the function's plan, -1 for the gradient of the result, or buffers of its own."""
     targets: tuple[int, ...]  # the inputs of the function's plan that the results are the gradients of
+    gradient: UOp  # a BUFFER like that of the gradient of the result
 
 
-def make_product(graph: UOp, inputs: Sequence[UOp], targets: Sequence[int]) -> Product:
-    """The product of a graph that reads these BUFFER nodes, by some of them; nobody needs to hold their buffers."""
-    names = [_like(node) for node in inputs]
-    gradient = _like(graph, inputs[0].attrs["device"])
+def make_product(graph: UOp, parts: Parts | None, inputs: Sequence[UOp], targets: Sequence[int]) -> Product:
+    """The product of a graph that reads these BUFFER nodes, by some of them; nobody needs to hold their buffers.
+
+    parts: how the result lies on a mesh, and its gradient with it.
+    """
+    names = [Buffer.like(_layout(node, node.attrs["device"], Parts.of(node))) for node in inputs]
+    gradient = Buffer.like(_layout(graph, inputs[0].attrs["device"], parts))
     root = substituted(graph, {node: name.uop for node, name in zip(inputs, names, strict=True)})
-    parts = rulegrad.compile.backward(root, gradient.uop, [names[place].uop for place in targets])
-    found = [(place, part) for place, part in zip(targets, parts, strict=True) if part is not None]
-    graphs = [part for _, part in found]
+    slopes = rulegrad.compile.backward(root, gradient.uop, [names[place].uop for place in targets])
+    found = [(place, slope) for place, slope in zip(targets, slopes, strict=True) if slope is not None]
+    graphs = [in_same_parts(names[place].uop, slope) for place, slope in found]
     plan, buffers = find_plan(graphs, gradient.device)
-    places = {name.id: place for place, name in enumerate(names)}
-    order = tuple(places.get(buffer.id, -1) for buffer in buffers)
-    return Product(plan, tuple(graphs), order, tuple(place for place, _ in found))
+    places: dict[int, int] = {name.id: place for place, name in enumerate(names)} | {gradient.id: -1}
+    order = tuple(places.get(buffer.id, buffer) for buffer in buffers)
+    return Product(plan, tuple(graphs), order, tuple(place for place, _ in found), gradient.uop)
 
 
 def pullback(product: Callable[[], Product], buffers: Sequence[Buffer], operands: dict[int, Any]) -> Pullback:
@@ -50,10 +56,9 @@ def pullback(product: Callable[[], Product], buffers: Sequence[Buffer], operands
         own = product()
         if not own.graphs:
             return []
-        start = gradient._new(gradient.uop, gradient._past(), gradient._device)
-        realize_all([start])
-        given = Buffer.of(start._uop)
-        found = own.plan.launch([given if place < 0 else buffers[place] for place in own.inputs], own.graphs)
+        given = _placed(gradient, Parts.of(own.gradient))
+        read = [one if isinstance(one, Buffer) else given if one < 0 else buffers[one] for one in own.inputs]
+        found = own.plan.launch(read, own.graphs)
         parts = []
         for place, buffer in zip(own.targets, found, strict=True):
             own_buffer = buffer.alias() if buffer is given or buffer in buffers else buffer
@@ -91,6 +96,21 @@ def _no_second_derivative(value: Any, gradient: Any) -> Any:
     )
 
 
-def _like(node: UOp, device: str = "") -> Buffer:
-    """A buffer with a number of its own and no memory."""
-    return Buffer.like(Layout.of(node.shape, str(node.dtype), device or node.attrs["device"]))
+def _layout(node: UOp, device: str, parts: Parts | None) -> Layout:
+    return Layout.of(node.shape, str(node.dtype), device, parts)
+
+
+def _placed(gradient: Any, parts: Parts | None) -> Buffer:
+    """The values of a tensor, on a mesh as `parts` says (None: on each device all of them)."""
+    start = gradient._new(gradient.uop, gradient._past(), gradient._device)
+    realize_all([start])
+    found = Buffer.of(start._uop)
+    known = found.parts
+    if known == parts:
+        return found
+    wanted = parts or Parts(found.shape, known.mesh, (-1,) * len(known.mesh)) if known else parts
+    assert wanted is not None  # one of them is in parts
+    node = UOp("REDISTRIBUTE", (found.uop,), mesh=wanted.mesh, placement=wanted.placement)
+    again = start._new(node, found, start._device)
+    realize_all([again])
+    return Buffer.of(again._uop)

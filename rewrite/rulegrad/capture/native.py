@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from rulegrad._core import CapturedCall, Replay
+from rulegrad._core import CapturedCall, Replay, placements
 from rulegrad.capture.gradients import end_gradients
 from rulegrad.compile import kernels
 from rulegrad.compile.plans import Prepared
@@ -21,13 +21,15 @@ _KINDS: Final = ("tensor", "gradient", "call", "constant")  # in the order of th
 def native_of(captured: Captured) -> CapturedCall | None:
     """None for a capture that the engine does not replay.
 
-    That is one on several devices, with results through which gradients go on or without elements, with results that
-    are inputs, or views.
+    That is one on several devices, one of tensors in parts on a mesh, one with results through which gradients go on or
+    without elements, with results that are inputs, or views.
     """
     outputs = captured.outputs
     if len(captured.parts) != 1:
         return None
     part = captured.parts[0]
+    if part.plan.communicates or placements(part.inputs):
+        return None
     tracked = {number for number, output in enumerate(outputs) if output.requires_grad and not output.is_leaf}
     if not tracked <= set(captured.new) or not all(captured.ends_gradients(part, number) for number in tracked):
         return None

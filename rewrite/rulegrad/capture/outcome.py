@@ -16,7 +16,7 @@ from rulegrad.capture.tracing import Trace
 from rulegrad.compile import kernels
 from rulegrad.compile.realize import Found, find_plan
 from rulegrad.compile.schedule import Schedule
-from rulegrad.compile.sharding import is_own_number
+from rulegrad.compile.sharding import asks_for_own_number
 from rulegrad.errors import CaptureError
 from rulegrad.ir import UOp
 from rulegrad.runtime.buffer import Buffer
@@ -183,7 +183,7 @@ class Outcome:
         number = self._original(number)  # of a leaf that is a view: the same values under another number
         named = self.trace.named.get(number)
         if named is None:
-            if number not in self.trace.constants and not is_own_number(number):
+            if number not in self.trace.constants and asks_for_own_number(number) is None:
                 raise CaptureError(
                     "jit: the function uses a graph that was built outside on values that no tensor holds any more; "
                     "keep the tensors that it was built on, or build it inside"

@@ -112,7 +112,11 @@ class Plan:
         """A plan that was read from a file, with what was prepared of it: its kernels as the device has them."""
         made: dict[_Variant, Prepared] = {}
         for key, variant in self._prepared.items():
-            executables = executables_of([launch.kernel for launch in variant.launches], self.device)
+            steps = [self.schedule.steps[launch.step] for launch in variant.launches]
+            kernels = [launch.kernel for launch in variant.launches]
+            computing = [kernel for kernel, step in zip(kernels, steps, strict=True) if not is_communication(step)]
+            built = executables_of(computing, self.device)
+            _, executables = with_communication(steps, computing, built, self.device)
             pairs = zip(variant.launches, executables, strict=True)
             launches = tuple(replace(launch, executable=executable) for launch, executable in pairs)
             recorded = record(self, variant.memory, launches, variant.blocks, variant.checks_indices)

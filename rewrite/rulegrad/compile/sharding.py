@@ -28,12 +28,12 @@ _KINDS: Final = {
 _OPERATIONS: Final = {"ADD": "sum", "MUL": "prod", "MAX": "max", "MIN": "min"}
 
 
-_own_numbers: set[int] = set()  # the ids of buffers with the device's own number
+_own_numbers: dict[int, UOp] = {}  # by the ids of buffers with the device's own number, what asks for it
 
 
-def is_own_number(number: int) -> bool:
-    """Whether the buffer of this id has the device's own number on a mesh, which no tensor stands for."""
-    return number in _own_numbers
+def asks_for_own_number(number: int) -> UOp | None:
+    """The COORDINATE whose value the buffer of this id has: the device's own number, which no tensor stands for."""
+    return _own_numbers.get(number)
 
 
 class Local(NamedTuple):
@@ -51,6 +51,16 @@ def is_sharded(graph: UOp) -> bool:
     return bool(graph.toposort("SHARDED", "REDISTRIBUTE"))
 
 
+def is_on_mesh(uops: Sequence[UOp]) -> bool:
+    """Whether graphs of tensors read buffers in parts, or place something on a mesh.
+
+    >>> is_on_mesh([Buffer((4,), "float32", "numpy").uop])
+    False
+    """
+    found = UOp("SINK", tuple(uops)).toposort("BUFFER", "REDISTRIBUTE")
+    return any(node.op == "REDISTRIBUTE" or node.attrs["mesh"] for node in found)
+
+
 def localize(graph: UOp, device: str, target: str) -> Local:
     """The graph that each device computes of a SINK of tensors, with parameters in the place of buffers.
 
@@ -63,7 +73,7 @@ def localize(graph: UOp, device: str, target: str) -> Local:
         local, info = engine.run(local, "number")
     inputs: list[int | Buffer] = []
     for slot in info["numbered"]["place"]:
-        inputs.append(_own_number(slot, device) if slot.op == "COORDINATE" else slot.attrs["slot"])
+        inputs.append(own_number(slot, device) if slot.op == "COORDINATE" else slot.attrs["slot"])
     return Local(local, tuple(inputs), parts)
 
 
@@ -74,8 +84,8 @@ def _parts_of(result: UOp) -> Parts | None:
 
 
 @cache
-def _own_number(node: UOp, device: str) -> Buffer:
-    """A buffer with the number of each device along axes of its mesh; one for all plans."""
+def own_number(node: UOp, device: str) -> Buffer:
+    """A buffer with the number of each device along the axes of a COORDINATE; one for all plans."""
     # late: few programs have tensors on a mesh
     from rulegrad.communication.collective import place_of
     from rulegrad.communication.meshes import check_mesh, world_of
@@ -83,7 +93,7 @@ def _own_number(node: UOp, device: str) -> Buffer:
     mesh, axes = node.attrs["mesh"], node.attrs["axes"]
     check_mesh(mesh, device)
     buffer = Buffer((), node.dtype, device)
-    _own_numbers.add(buffer.id)
+    _own_numbers[buffer.id] = node
     numbers = [np.array(place_of(mesh, axes, rank)[1], buffer.dtype.numpy) for rank in world_of(device).local]
     buffer.copy_in_parts(numbers)
     return buffer

@@ -10,12 +10,13 @@ import numpy as np
 
 from rulegrad.communication import world
 from rulegrad.communication.collective import place_of
-from rulegrad.communication.meshes import check_mesh, upload_parts, world_of
+from rulegrad.communication.meshes import check_mesh, world_of
 from rulegrad.errors import CommunicationError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer, Parts
 from rulegrad.tensor import Tensor
+from rulegrad.tensor.storage import upload_in_parts, uploaded
 
 
 class Mesh:
@@ -108,7 +109,7 @@ def _uploaded(array: np.ndarray[Any, Any], mesh: Mesh, axes: Mapping[str, int | 
     parts = Parts(array.shape, mesh.sizes, mesh.numbers(axes, array.ndim))
     if max(parts.placement) < 0:
         return Tensor(array, device=mesh.device)
-    buffer = upload_parts(array, parts, mesh.device)
+    buffer = upload_in_parts(array, parts, mesh.device)
     return Tensor._new(buffer.uop, buffer, buffer.device)
 
 
@@ -138,7 +139,7 @@ def from_parts(arrays: Any, mesh: Mesh, **axes: int) -> Tensor:
     parts = Parts(tuple(whole), mesh.sizes, numbers)
     buffer = Buffer(parts.shape, given[0].dtype, mesh.device, parts)
     buffer.copy_in_parts(given)
-    return Tensor._new(buffer.uop, buffer, buffer.device)
+    return Tensor._new(uploaded(buffer).uop, buffer, buffer.device)
 
 
 def placement(x: Tensor, mesh: Mesh) -> dict[str, int]:

@@ -57,6 +57,16 @@ class Parts(NamedTuple):
     mesh: tuple[int, ...]
     placement: tuple[int, ...]
 
+    @staticmethod
+    def of(node: UOp) -> Parts | None:
+        """How the values of a BUFFER node lie on a mesh; None where each device has all of them.
+
+        >>> Parts.of(Buffer((4,), "float32", "numpy*2", Parts((4,), (2,), (0,))).uop)
+        Parts(shape=(4,), mesh=(2,), placement=(0,))
+        """
+        mesh = node.attrs["mesh"]
+        return Parts(node.shape, mesh, node.attrs["placement"]) if mesh else None
+
     @property
     def local_shape(self) -> tuple[int, ...]:
         """The shape of the part of one device; the last ones of an axis may go beyond its end."""
@@ -245,9 +255,7 @@ class Buffer(BufferBase):
     @property
     def parts(self) -> Parts | None:
         """How the values lie on the devices of a mesh; None where each has all of them."""
-        attributes = self.uop.attrs
-        mesh = attributes["mesh"]
-        return Parts(self.shape, mesh, attributes["placement"]) if mesh else None
+        return Parts.of(self.uop)
 
     def fill_parts(self, value: Any) -> None:
         """Fills the part of each device with a value."""

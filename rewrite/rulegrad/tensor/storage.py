@@ -154,7 +154,7 @@ def filled_like(tensor: TensorCore, value: Scalar, dtype: Any) -> Buffer:
         return upload(np.full(tensor.shape, value, as_dtype(dtype).numpy), tensor.device)
     buffer = Buffer(parts.shape, dtype, tensor.device, parts)
     buffer.fill_parts(value)
-    return buffer
+    return uploaded(buffer)
 
 
 def upload_like(tensor: TensorCore, array: Array) -> Buffer:
@@ -165,11 +165,29 @@ def upload_like(tensor: TensorCore, array: Array) -> Buffer:
     array([0.5, 2. ])
     """
     parts = parts_of(tensor)
-    if parts is None:
-        return upload(array, tensor.device)
+    return upload(array, tensor.device) if parts is None else upload_in_parts(array, parts, tensor.device)
+
+
+def upload_in_parts(array: Array, parts: Parts, device: str) -> Buffer:
+    """A new buffer in parts with the values of an array, of which each device gets its part.
+
+    >>> upload_in_parts(np.array([0.5, 2.0]), Parts((2,), (2,), (0,)), "numpy*2").parts
+    Parts(shape=(2,), mesh=(2,), placement=(0,))
+    """
     from rulegrad.communication.meshes import upload_parts  # late: few programs have tensors on a mesh
 
-    return upload_parts(array, parts, tensor.device)
+    return uploaded(upload_parts(as_bools(array) if array.dtype == bool else array, parts, device))
+
+
+def uploaded(buffer: Buffer) -> Buffer:
+    """The buffer, which was made of values on the host: in a trace it is a constant.
+
+    >>> uploaded(Buffer((2,), "float32", "numpy")).shape
+    (2,)
+    """
+    if capturing.current.trace is not None:
+        capturing.current.trace.uploaded(buffer.id)
+    return buffer
 
 
 def parts_of(tensor: TensorCore) -> Parts | None:
@@ -186,6 +204,4 @@ def upload(array: Array, device: str) -> Buffer:
     """A new buffer on `device` ("" for the default device) with the values of `array`."""
     buffer = Buffer(array.shape, as_dtype(array.dtype), device or None)
     buffer.copy_in(as_bools(array) if array.dtype == bool else array)
-    if capturing.current.trace is not None:
-        capturing.current.trace.uploaded(buffer.id)
-    return buffer
+    return uploaded(buffer)

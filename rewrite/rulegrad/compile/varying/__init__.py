@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from rulegrad.compile import kernels as compiling
+from rulegrad.compile.sharding import is_on_mesh
 from rulegrad.config import config
 from rulegrad.errors import RulegradError
 from rulegrad.ir import UOp
@@ -115,6 +116,8 @@ def _is_able(device: str) -> bool:
 
 
 def _find(uops: Sequence[UOp], ids: Sequence[int], buffers: Sequence[Buffer], device: str) -> _Found | None:
+    if is_on_mesh(uops):  # the parts of an axis are rounded up, which no formula of sizes is
+        return None
     kind = _kinds.setdefault(_kind_of(uops, buffers, device), _Kind())
     for general in kind.plans:
         found = _at(general, uops, ids, device)
