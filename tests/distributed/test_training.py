@@ -9,6 +9,7 @@ import pytest
 
 import rulegrad
 from rulegrad import Tensor, nn, optim
+from rulegrad.communication import counters, reset_counters
 from rulegrad.distributed import (
     Mesh,
     column_parallel,
@@ -93,6 +94,7 @@ def tensor_parallel(model: Network, mesh: Mesh) -> Network:
 KINDS: dict[str, tuple[Callable[[Network, Mesh], nn.Module], dict[str, int]]] = {
     "data": (data_parallel, {"data": 0}),
     "fully sharded": (fully_sharded, {"data": 0}),
+    "split weights": (lambda model, mesh: shard_parameters(model, mesh, {"*weight": {"data": 0}}), {"data": 0}),
     "tensor": (tensor_parallel, {}),
     "tensor and data": (tensor_parallel, {"data": 0}),
     "sequence": (data_parallel, {"data": 1}),
@@ -101,6 +103,7 @@ KINDS: dict[str, tuple[Callable[[Network, Mesh], nn.Module], dict[str, int]]] = 
 SIZES = {
     "data": [{"data": 2}, {"data": 3}, {"data": 4}, {"data": 8}],
     "fully sharded": [{"data": 2}, {"data": 3}],
+    "split weights": [{"data": 2}, {"data": 3}],
     "tensor": [{"model": 2}],
     "tensor and data": [{"data": 2, "model": 2}, {"data": 3, "model": 2}],
     "sequence": [{"data": 2}, {"data": 5}],
@@ -127,6 +130,16 @@ def test_parts_stay_in_parts_through_a_step() -> None:
         assert placement(parameter, mesh) != {}, name
         assert parameter.grad is not None
         assert placement(parameter.grad, mesh) == placement(parameter, mesh), name
+
+
+def test_what_a_product_repeats_is_gathered_before() -> None:
+    """Weights and the batch are split along one axis: weights are sent, not the products that they are part of."""
+    mesh = Mesh({"data": 4}, device="numpy*4")
+    layer = shard_parameters(nn.Linear(8, 12, bias=False), mesh, {"weight": {"data": 0}})
+    x = shard(np.ones((32, 8), np.float32), mesh, data=0)
+    reset_counters()
+    assert placement(layer(x), mesh) == {"data": 0}
+    assert {kind: count.bytes for kind, count in counters().items()} == {"all_gather": 3 * layer.weight.nbytes // 4}
 
 
 def test_a_pattern_that_fits_no_parameter() -> None:
