@@ -305,6 +305,23 @@ class CapturedCall {
     return Py_REFCNT(node) == own && nb::inst_ptr<Handle>(node)->ref.n->refs.load(std::memory_order_relaxed) == 1;
   }
 
+  // Raises the error of a collective that failed: what was in memory that results are put into is gone then.
+  static void run(const Variant& variant, const std::vector<nb::object>& inputs, std::vector<void*>& table) {
+    nb::object arena = variant.arena ? allocated(variant.arena->device, variant.arena->bytes) : nb::object();
+    const auto give_arena_back = [&] {
+      if (variant.arena) give_back(variant.arena->device, std::move(arena), variant.arena->bytes);
+    };
+    try {
+      variant.program->run(table, variant.arena ? address_of(arena.ptr()) : nullptr);
+    } catch (nb::python_error&) {
+      give_arena_back();
+      for (const Variant::Block& block : variant.blocks)
+        if (!block.layout) (void)inputs[block.taken].attr("release")();
+      throw;
+    }
+    give_arena_back();
+  }
+
   std::vector<nb::object> launched(const Variant& variant, const std::vector<nb::object>& inputs, const std::vector<bool>& stays) const {
     const nb::object place = variant.is_large ? user_place_() : nb::none();
     std::vector<nb::object> blocks(variant.blocks.size());
@@ -323,13 +340,7 @@ class CapturedCall {
         results.push_back(result.layout ? new_buffer(*result.layout, false, place) : blocks[result.block]);
       }
     }
-    if (variant.arena) {
-      nb::object arena = allocated(variant.arena->device, variant.arena->bytes);
-      variant.program->run(table, address_of(arena.ptr()));
-      give_back(variant.arena->device, std::move(arena), variant.arena->bytes);
-    } else {
-      variant.program->run(table, nullptr);
-    }
+    run(variant, inputs, table);
     for (size_t k = 0; k < results.size(); k++) {
       if (!variant.results[k].layout || stays[outputs_[k]]) continue;
       auto *now = reinterpret_cast<BufferBase*>(results[k].ptr()),

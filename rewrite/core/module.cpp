@@ -10,6 +10,7 @@
 #include "buffers.hpp"
 #include "captured.hpp"
 #include "eager.hpp"
+#include "exchange.hpp"
 #include "guards.hpp"
 #include "interpreter_lock.hpp"
 #include "named.hpp"
@@ -561,6 +562,7 @@ NB_MODULE(_core, m) {
   m.attr("MOST_PARAMETERS") = kMostParameters;
   m.def("live_nodes", &live_nodes, "Number of nodes that are alive.");
   watch_forks();
+  define_exchange(m);
   define_replay(m);
   define_buffers(m);
   define_eager(m);

@@ -1,5 +1,6 @@
 #include "replay.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "interpreter_lock.hpp"
@@ -30,14 +31,71 @@ Replay::Replay(const std::vector<std::pair<uintptr_t, std::vector<uint32_t>>>& l
   }
 }
 
+Replay::Replay(nb::list steps) : bound_(0), is_short_(false), begin_(nullptr), end_(nullptr) {
+  bool is_first = true;
+  for (nb::handle step : steps) {
+    if (nb::isinstance<Replay>(step)) {
+      const auto& other = *nb::inst_ptr<Replay>(step);
+      if (is_first) bound_ = other.bound_, offsets_ = other.offsets_;
+      if (other.bound_ != bound_ || other.offsets_ != offsets_ || !other.exchanges_.empty())
+        throw GraphError("programs that follow each other are on the same buffers, and have no exchanges");
+      append(other);
+      is_first = false;
+      continue;
+    }
+    nb::object exchange = step[0];
+    const auto same = std::find_if(exchanges_.begin(), exchanges_.end(), [&](const nb::object& known) { return known.is(exchange); });
+    const auto number = uint32_t(same - exchanges_.begin());
+    if (same == exchanges_.end()) exchanges_.push_back(exchange);
+    launches_.push_back({nullptr, number, nb::cast<bool>(step[1]) ? 1u : 0u});
+  }
+  for (const nb::object& one : exchanges_)
+    if (nb::cast<Exchange*>(one)->most_buffer() >= bound_ + offsets_.size()) throw GraphError("an exchange of a buffer that its plan has not");
+}
+
+void Replay::append(const Replay& other) {
+  for (Launch one : other.launches_) {
+    one.first += uint32_t(numbers_.size());
+    launches_.push_back(one);
+  }
+  numbers_.insert(numbers_.end(), other.numbers_.begin(), other.numbers_.end());
+  most_ = std::max(most_, other.most_);
+  if (other.begin_) begin_ = other.begin_, end_ = other.end_;
+}
+
+void Replay::exchange(const Launch& one, void** table, std::vector<Exchange*>& under_way) const {
+  auto* exchange = nb::inst_ptr<Exchange>(exchanges_[one.first]);
+  if (one.count) {
+    exchange->start(table);
+    under_way.push_back(exchange);
+  } else {
+    under_way.erase(std::remove(under_way.begin(), under_way.end(), exchange), under_way.end());
+    exchange->finish(table);
+  }
+}
+
 void Replay::launch(void** table) const {
+  struct Around {
+    explicit Around(const Replay& of) : end(of.end_) {
+      if (of.begin_) of.begin_();
+    }
+    ~Around() {
+      if (end) end();
+    }
+    void (*end)();
+  };
   std::vector<void*> buffers(most_);
-  if (begin_) begin_();
+  std::vector<Exchange*> under_way;
+  const Around around(*this);
   for (const Launch& one : launches_) {
+    if (!one.function) {
+      exchange(one, table, under_way);
+      continue;
+    }
     for (uint32_t k = 0; k < one.count; k++) buffers[k] = table[numbers_[one.first + k]];
     one.function(buffers.data());
+    for (Exchange* other : under_way) other->advance();
   }
-  if (end_) end_();
 }
 
 void Replay::run(nb::handle handles, nb::handle arena) const {
@@ -55,7 +113,10 @@ void Replay::run(nb::handle handles, nb::handle arena) const {
 void Replay::run(std::vector<void*>& table, void* arena) const {
   for (size_t offset : offsets_) table.push_back(static_cast<char*>(arena) + offset);
   if (is_short_) return launch(table.data());
+  if (!exchanges_.empty()) Exchange::prepare(exchanges_);
   WithoutInterpreter released;
+  std::unique_lock<std::mutex> alone;
+  if (!exchanges_.empty()) alone = std::unique_lock(nb::inst_ptr<Exchange>(exchanges_[0])->carrier().running);
   launch(table.data());
 }
 
@@ -63,6 +124,7 @@ void define_replay(nb::module_& m) {
   nb::class_<Replay>(m, "Replay", "A plan's launches as one program.")
       .def(nb::init<const std::vector<std::pair<uintptr_t, std::vector<uint32_t>>>&, size_t, std::vector<size_t>, bool, uintptr_t, uintptr_t>(),
            nb::arg("launches"), nb::arg("bound"), nb::arg("offsets"), nb::arg("is_short"), nb::arg("begin") = 0, nb::arg("end") = 0)
+      .def(nb::init<nb::list>(), nb::arg("steps"))
       .def("run", nb::overload_cast<nb::handle, nb::handle>(&Replay::run, nb::const_), nb::arg("handles"), nb::arg("arena").none())
       .def("__len__", &Replay::size);
 }

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "exchange.hpp"
+
 namespace nb = nanobind;
 
 namespace rulegrad {
@@ -20,7 +22,11 @@ class Replay {
   // around a run, or 0. Throws GraphError for a number that no buffer has.
   Replay(const std::vector<std::pair<uintptr_t, std::vector<uint32_t>>>& launches, size_t bound, std::vector<size_t> offsets, bool is_short,
          uintptr_t begin, uintptr_t end);
-  // handles: ints, the addresses of the bound buffers. arena: an int, or None where there are no places. Throws GraphError.
+  // Programs on the same buffers one after the other, and exchanges between them: pairs of one, and whether it is started or waited for.
+  // Throws GraphError.
+  explicit Replay(nb::list steps);
+  // handles: ints, the addresses of the bound buffers. arena: an int, or None where there are no places. Throws GraphError, and Python's
+  // error of an exchange, as all runs do.
   void run(nb::handle handles, nb::handle arena) const;
   // The same on the addresses of the bound buffers, with room in the table for the places in the arena.
   void run(std::vector<void*>& table, void* arena) const;
@@ -29,10 +35,12 @@ class Replay {
 
  private:
   struct Launch {
-    void (*function)(void**);
-    uint32_t first, count;  // of the numbers
+    void (*function)(void**);  // null: an exchange, by its number in `first`; it is started where `count` is 1, else waited for
+    uint32_t first, count;     // of the numbers
   };
   void launch(void** table) const;
+  void exchange(const Launch& one, void** table, std::vector<Exchange*>& under_way) const;
+  void append(const Replay& other);
 
   size_t bound_;
   std::vector<size_t> offsets_;
@@ -42,6 +50,7 @@ class Replay {
   std::vector<Launch> launches_;
   std::vector<uint32_t> numbers_;
   size_t most_ = 0;  // buffers of one launch
+  std::vector<nb::object> exchanges_;
 };
 
 // The address that an int is. Throws Python's error.

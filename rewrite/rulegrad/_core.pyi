@@ -1,7 +1,7 @@
 """The engine: hash-consed nodes and compiled rules (C++, rewrite/core)."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Final, Protocol, TypedDict
+from typing import Any, Final, Protocol, TypedDict, overload
 
 from rulegrad.ir.dtype import DType
 
@@ -258,12 +258,89 @@ class Program:
     @property
     def passes(self) -> list[str]: ...
 
+class Tally:
+    """How often a collective was started, and the time that a program waited for it."""
+
+    calls: int
+    seconds: float
+    def __init__(self) -> None: ...
+    def start(self) -> None:
+        """One more was started."""
+
+    def wait(self, nanoseconds: int) -> None:
+        """The program did nothing else for so long."""
+
+    def clear(self) -> None:
+        """Counts from nothing."""
+
+class Carrier:
+    """MPI, as far as programs call it without Python."""
+
+    is_clear: bool  #: whether nothing else is under way, and no collective has failed
+
+    def __init__(
+        self,
+        start: int,
+        test: int,
+        request: int,
+        status: int,
+        settle: Callable[[list[Exchange]], None],
+        wait: Callable[[Exchange], None],
+    ) -> None:
+        """start, test: the addresses of MPI_Startall and MPI_Test. request, status: the bytes of one of each.
+
+        settle: called before a program where it is not clear, or an exchange is not connected. wait: called where an
+        exchange takes long, or has failed. Raises ValueError for a 0.
+        """
+
+class Exchange:
+    """A collective that programs start again and again, without Python.
+
+    about: whatever stands for it in messages.
+    """
+
+    about: Any
+    is_connected: bool
+    differs: bool  #: whether a neighbour has started another one
+    failed: bool  #: whether MPI has said so
+
+    def __init__(
+        self,
+        carrier: Carrier,
+        tally: Tally,
+        about: Any,
+        sources: Sequence[tuple[int, int, int]],
+        results: Sequence[tuple[int, int, int]],
+    ) -> None:
+        """sources, results: buffers of the program, their places in the exchange's memory, and bytes."""
+
+    def connect(
+        self, checks: bytes, requests: bytes, memory: int, own: int, theirs: Sequence[int], description: int
+    ) -> None:
+        """Gives it what it runs on, all of which outlives it.
+
+        checks: the requests that tell neighbours what this is, and receive what theirs is; requests: the collective's.
+        memory: the address of what is sent and received. own, theirs: addresses of so many bytes that say what it is.
+        Raises ValueError.
+        """
+
+    def advance(self) -> bool:
+        """Goes on without waiting; whether it has ended, or failed."""
+
 class Replay:
     """A plan's launches as one program, which does not change.
 
     Buffers are numbered: bound ones first, whose addresses each run is given, then places in an arena.
     """
 
+    @overload
+    def __init__(self, steps: Sequence[Replay | tuple[Exchange, bool]]) -> None:
+        """Programs on the same buffers, one after the other, and exchanges that are started (True) or waited for.
+
+        Raises GraphError.
+        """
+
+    @overload
     def __init__(
         self,
         launches: Sequence[tuple[int, Sequence[int]]],

@@ -1,9 +1,10 @@
-"""Counters of what a rank has sent."""
+"""Counters of what a rank has sent, and of how long it waited for it."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from rulegrad._core import Tally
 from rulegrad.communication.collective import Collective
 from rulegrad.support import forks
 
@@ -14,31 +15,44 @@ class Count(NamedTuple):
     calls: int
     bytes: int
     """What one rank sends in them, by the textbook (`Collective.bytes_sent`)."""
+    seconds: float
+    """The time in which the plans of tensors on a mesh did nothing else than start them and wait for them."""
 
 
-_counts: dict[str, Count] = {}
+_tallies: dict[Collective, Tally] = {}
 _lock = forks.lock()
 
 
-def count(collective: Collective) -> None:
-    """Adds one collective."""
+def tally_of(collective: Collective) -> Tally:
+    """What counts the collectives that are like this one.
+
+    >>> tally_of(Collective("all_gather", (1,), (0,), "", 5, "int8")).calls
+    0
+    """
     with _lock:
-        calls, sent = _counts.get(collective.kind, (0, 0))
-        _counts[collective.kind] = Count(calls + 1, sent + collective.bytes_sent)
+        return _tallies.setdefault(collective, Tally())
 
 
 def counters() -> dict[str, Count]:
-    """How many collectives of each kind this process has started, and the bytes that each of its ranks sent in them.
+    """How many collectives of each kind this process has started, the bytes that each of its ranks sent, and waits.
 
     >>> reset_counters()
     >>> counters()
     {}
     """
+    found: dict[str, Count] = {}
     with _lock:
-        return dict(_counts)
+        for collective, tally in _tallies.items():
+            if tally.calls:
+                calls, sent, seconds = found.get(collective.kind, (0, 0, 0.0))
+                found[collective.kind] = Count(
+                    calls + tally.calls, sent + tally.calls * collective.bytes_sent, seconds + tally.seconds
+                )
+    return found
 
 
 def reset_counters() -> None:
     """Starts counting anew."""
     with _lock:
-        _counts.clear()
+        for tally in _tallies.values():
+            tally.clear()

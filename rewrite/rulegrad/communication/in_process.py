@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 
 from rulegrad.communication.collective import BLOCKS, Collective
-from rulegrad.communication.counting import count
+from rulegrad.communication.counting import tally_of
 from rulegrad.communication.reductions import reduce_into
 from rulegrad.communication.worlds import Done, Work, check_arrays
 from rulegrad.errors import CommunicationError
@@ -40,7 +40,7 @@ class InProcess:
     def start(self, collective: Collective, sources: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> Work:
         """Starts a collective, with the arrays of each rank (see `World`)."""
         check_arrays(collective, self.size, self.size, sources, results)
-        count(collective)
+        tally_of(collective).start()
         sources, results = list(sources), list(results)
         forked = self._thread_of != os.getpid()
         if (forked or self._last is None or self._last.done()) and sum(a.nbytes for a in sources) <= _AT_ONCE:

@@ -15,15 +15,18 @@ import numpy as np
 
 from rulegrad.communication.collective import Collective, place_of
 from rulegrad.communication.control import Control, place_of_main_thread
-from rulegrad.communication.counting import count
+from rulegrad.communication.counting import tally_of
+from rulegrad.communication.exchanges import About, exchanges_of
 from rulegrad.communication.mpi_steps import requests
-from rulegrad.communication.worlds import Work, check_arrays, named_ranks
+from rulegrad.communication.worlds import Work, check_arrays, different, named_ranks
 from rulegrad.config import config
 from rulegrad.errors import CommunicationError
 from rulegrad.support import forks
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+    from rulegrad._core import Exchange
 
 INSTALL: Final = 'pip install "rulegrad[mpi]"'
 _DESCRIPTION: Final = 256  # bytes of what ranks tell their neighbours of a collective
@@ -62,6 +65,9 @@ class MpiWorld:
         self._waiting = False
         self._guard = forks.ForkGuard("connections of MPI")
         self._wake, self._over = threading.Event(), False
+        self._exchanges = exchanges_of(self, self._checks, _DESCRIPTION)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=lambda: self._tell_engine(False))
         if self.size > 1:
             threading.Thread(target=self._look_after, name="rulegrad-mpi", daemon=True).start()
 
@@ -70,10 +76,20 @@ class MpiWorld:
     def start(self, collective: Collective, sources: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> Work:
         """Starts a collective, with the arrays of this rank (see `World`)."""
         check_arrays(collective, self.size, 1, sources, results)
-        count(collective)
+        tally_of(collective).start()
         group, _ = place_of(collective.mesh, collective.axes, self.rank)
         steps = partial(self._steps, collective, sources[0], results[0])
         return self._begin(_Started(self, str(collective), group, steps, sources[0].nbytes), repr(collective))
+
+    def exchange(
+        self, collective: Collective, sent: Sequence[tuple[int, int]], received: Sequence[tuple[int, int]]
+    ) -> Exchange | None:
+        """A collective that a program of the engine starts by itself, on buffers of the program: numbers, and bytes.
+
+        What is in the buffers that are sent lies one after the other, as the results do. It is counted, and compared
+        with the neighbours', as others are. None where this MPI does not have it as requests that are made once.
+        """
+        return None if self._exchanges is None else self._exchanges.make(collective, sent, received)
 
     def check_same(self, label: str, value: str) -> None:
         """Raises CommunicationError, naming the ranks, where they do not all give the same value; all call it."""
@@ -90,11 +106,31 @@ class MpiWorld:
             lines = "".join(f"\n    {named_ranks(who)}: {other}" for other, who in ranks.items())
             raise CommunicationError(f"all ranks must have the same {label}, but there are:{lines}")
 
+    def agree(self, what: str, group: tuple[int, ...]) -> None:
+        """Returns when the ranks of a group have come to the same. Raises CommunicationError for another."""
+        self._begin(_Started(self, what, group, lambda: iter(()), 0), what).wait()
+
+    def finish(self) -> None:
+        """Waits for all that was started. Raises CommunicationError, and DeviceError in a child made by fork."""
+        self._guard.check()
+        with self.lock:
+            if self._broken is not None:
+                raise self._broken
+            last = self._queue[-1] if self._queue else None
+        if last is not None:
+            last.wait()
+
+    def _tell_engine(self, is_clear: bool) -> None:
+        """Whether a program may start its exchanges at once."""
+        if self._exchanges is not None:
+            self._exchanges.carrier.is_clear = is_clear
+
     def _begin(self, work: _Started, what: str) -> _Started:
         self._guard.check()
         with self.lock:
             if self._broken is not None:
                 raise self._broken
+            self._tell_engine(False)
             self._number += 1
             work.number = self._number
             work.tell_neighbours(self._checks, what, work.group not in self._known)
@@ -107,9 +143,9 @@ class MpiWorld:
         return work
 
     def _steps(self, of: Collective, source: np.ndarray, result: np.ndarray) -> Iterator[MPI.Request]:
-        return requests(self._group(of.mesh, of.axes), of, source, result)
+        return requests(self.group(of.mesh, of.axes), of, source, result)
 
-    def _group(self, mesh: tuple[int, ...], axes: tuple[int, ...]) -> MPI.Comm:
+    def group(self, mesh: tuple[int, ...], axes: tuple[int, ...]) -> MPI.Comm:
         """The communicator of the rank's group. Its members have all come when it is made, so nobody waits."""
         if (mesh, axes) not in self._groups:
             members = place_of(mesh, axes, self.rank)[0]
@@ -147,6 +183,7 @@ class MpiWorld:
                 self._break(error)
                 return
             self._queue.popleft()
+            self._tell_engine(not self._queue)
 
     def _break(self, error: Exception) -> None:
         """No collective is possible after an error, for other ranks may be at another one."""
@@ -155,6 +192,14 @@ class MpiWorld:
         else:
             self._broken = CommunicationError(f"{self._queue[0].text} failed in MPI: {error}")
         self._queue.clear()
+
+    def fail(self, error: CommunicationError) -> NoReturn:
+        """Raises an error, after which no collective is possible."""
+        with self.lock:
+            self._broken = error
+            self._queue.clear()
+            self._tell_engine(False)
+        raise error
 
     def wait_for(self, work: _Started) -> None:
         """Returns when a collective has ended. Raises CommunicationError when it cannot, or takes too long."""
@@ -172,10 +217,11 @@ class MpiWorld:
                 os.sched_yield() if hasattr(os, "sched_yield") else time.sleep(0)
                 continue
             time.sleep(_NAP_SECONDS)
-            self._check_others(work, elapsed)
+            self.check_others(work, elapsed)
         self._waiting = False
 
-    def _check_others(self, work: _Started, elapsed: float) -> None:
+    def check_others(self, work: _Started | About, elapsed: float) -> None:
+        """Raises CommunicationError where what is waited for takes too long, or another rank has ended or failed."""
         now = time.monotonic()
         ended = self.control.ended
         gone = [rank for rank in work.group if now - ended.get(rank, now) > _ENDED_SECONDS]
@@ -190,15 +236,14 @@ class MpiWorld:
         else:
             why = f"it has not ended within {limit} (the setting communication_timeout); docs/distributed.md says more"
         states = "".join(f"\n    rank {rank} {state}" for rank, state in self.control.ask(self.lock).items())
-        with self.lock:
-            self._broken = CommunicationError(f"{work.text}: {why}{states}")
-            self._queue.clear()
-        raise self._broken
+        self.fail(CommunicationError(f"{work.text}: {why}{states}"))
 
     def state(self) -> str:
         """What this rank waits for, or where it is, as others are told."""
         place = place_of_main_thread()
         at = f", at {place}" if place else ""
+        if self._exchanges is not None and self._exchanges.waits_for is not None:
+            return f"waits for {self._exchanges.waits_for.text}{at}"
         return (
             f"waits for {self._queue[0].text} (number {self._queue[0].number}){at}"
             if self._queue
@@ -276,10 +321,7 @@ class _Started:
                 if (buffer != self._own).any():
                     theirs = buffer.tobytes().rstrip(b"\0").decode(errors="replace")
                     ours = self._own.tobytes().rstrip(b"\0").decode(errors="replace")
-                    raise CommunicationError(
-                        f"ranks have started different collectives; all must take the same steps in one order:"
-                        f"\n    rank {self._world.rank} {ours}\n    rank {other} {theirs}"
-                    )
+                    raise different(self._world.rank, ours, other, theirs)
             self._neighbours = []
             self._running = self._steps()
         while self._request is None or self._request.Test():

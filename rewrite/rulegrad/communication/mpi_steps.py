@@ -58,11 +58,47 @@ def requests(group: MPI.Comm, of: Collective, source: np.ndarray, result: np.nda
         yield group.Iallgatherv(_bytes(mine), [_bytes(result), sizes])
 
 
+def is_persistent(of: Collective) -> bool:
+    """Whether the collective is requests that can be started again, with nothing to compute between them.
+
+    >>> is_persistent(Collective("all_reduce", (2,), (0,), "sum", 4, "bfloat16"))
+    False
+    """
+    return not of.operation or is_native(of)
+
+
+def persistent(group: MPI.Comm, of: Collective, source: np.ndarray, result: np.ndarray) -> list[MPI.Request]:
+    """The requests of such a collective, inactive. The result of an `all_reduce` or `part` is in the source's memory.
+
+    All ranks of the group make them together.
+    """
+    if of.kind == "part":
+        return []
+    if of.kind == "all_gather":
+        return [group.Allgather_init(_bytes(source), _bytes(result))]
+    if of.kind == "all_to_all":
+        return [group.Alltoall_init(_bytes(source), _bytes(result))]
+    if of.kind == "shift":
+        to, origin = (group.rank + of.by) % group.size, (group.rank - of.by) % group.size
+        return [group.Recv_init(_bytes(result), origin), group.Send_init(_bytes(source), to)]
+    from mpi4py import MPI  # late: an optional library
+
+    kind, operation = _kind_and_operation(of)
+    if of.kind == "all_reduce":
+        return [group.Allreduce_init(MPI.IN_PLACE, [result, kind], operation)]
+    return [group.Reduce_scatter_block_init([source, kind], [result, kind], operation)]
+
+
+def _kind_and_operation(of: Collective) -> tuple[Any, MPI.Op]:
+    from mpi4py import MPI  # late: an optional library
+
+    return getattr(MPI, _TYPES[of.dtype]), getattr(MPI, of.operation.upper())
+
+
 def _native(group: MPI.Comm, of: Collective, source: np.ndarray, result: np.ndarray) -> MPI.Request:
     from mpi4py import MPI  # late: an optional library
 
-    kind: Any = getattr(MPI, _TYPES[of.dtype])
-    operation: MPI.Op = getattr(MPI, of.operation.upper())
+    kind, operation = _kind_and_operation(of)
     given: Any = MPI.IN_PLACE if source is result else [source, kind]
     if of.kind == "all_reduce":
         return group.Iallreduce(given, [result, kind], operation)

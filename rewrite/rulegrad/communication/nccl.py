@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from rulegrad.communication.collective import Collective, groups_of, place_of
-from rulegrad.communication.counting import count
+from rulegrad.communication.counting import tally_of
 from rulegrad.communication.worlds import Work, World
 from rulegrad.errors import CommunicationError
 from rulegrad.ir.dtype import DType
@@ -76,7 +76,7 @@ class NcclWorld:
         """
         source, result = self._checked(collective, sources, results)
         reduced = _reducible(collective) if collective.operation else ""
-        count(collective)
+        tally_of(collective).start()
         group = self._group(collective.mesh, collective.axes)
         self._put(group, collective, source, result, reduced)
         return _OnStream(group, collective)

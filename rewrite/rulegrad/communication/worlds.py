@@ -54,6 +54,20 @@ def named_ranks(ranks: Sequence[int]) -> str:
     return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
 
 
+def different(rank: int, ours: str, other: int, theirs: str) -> CommunicationError:
+    """The error of two ranks that have started different collectives.
+
+    >>> print(different(0, "this", 1, "that"))
+    ranks have started different collectives; all must take the same steps in one order:
+        rank 0 this
+        rank 1 that
+    """
+    return CommunicationError(
+        "ranks have started different collectives; all must take the same steps in one order:"
+        f"\n    rank {rank} {ours}\n    rank {other} {theirs}"
+    )
+
+
 def check_arrays(
     collective: Collective, size: int, local: int, sources: Sequence[np.ndarray], results: Sequence[np.ndarray]
 ) -> None:

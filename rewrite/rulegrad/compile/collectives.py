@@ -12,11 +12,12 @@ import numpy as np
 from rulegrad.compile.sharding import collective_of
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.runtime import devices
-from rulegrad.runtime.device import Executable, Handle, Program
+from rulegrad.runtime.device import Executable, Handle, Program, Replay
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.several import Several
 
 if TYPE_CHECKING:
+    from rulegrad._core import Exchange
     from rulegrad.communication import Collective, World
     from rulegrad.compile.plans import Launch
     from rulegrad.compile.schedule import Step
@@ -36,35 +37,24 @@ class Communication:
         store = step.graph.src[0]
         self.collective = collective
         self.device = device
-        self._to: int = store.src[0].attrs["slot"]
-        self._from: int = store.src[1].src[0].attrs["slot"]
+        self.to: int = store.src[0].attrs["slot"]
+        self.origin: int = store.src[1].src[0].attrs["slot"]
 
     def arrays(self, handles: Sequence[Handle]) -> Arrays:
         """The memory of the buffers of the slots, as flat arrays, one for each device of this process."""
         device: Any = devices.get(self.device)
         is_several = isinstance(device, Several)
         one = device.device if is_several else device
-        sent = handles[self._from] if is_several else (handles[self._from],)
-        got = handles[self._to] if is_several else (handles[self._to],)
+        sent = handles[self.origin] if is_several else (handles[self.origin],)
+        got = handles[self.to] if is_several else (handles[self.to],)
         dtype = as_dtype(self.collective.dtype).numpy
         sources = [_array_of(one, handle, self.collective.count, dtype, True) for handle in sent]
         results = [_array_of(one, handle, self.collective.result_count, dtype, False) for handle in got]
         return Arrays(one, sources, results, got)
 
-    def start(self, handles: Sequence[Handle]) -> Callable[[], None]:
-        """Starts it on the buffers of the slots; what is returned waits for its end. Raises CommunicationError."""
-        arrays = self.arrays(handles)
-        work = _world(self.device).start(self.collective, arrays.sources, arrays.results)
-
-        def finish() -> None:
-            work.wait()
-            arrays.store()
-
-        return finish
-
     def __call__(self, handles: Sequence[Handle], wait: bool = False) -> float | None:
         begun = time.perf_counter()
-        self.start(handles)()
+        Joined([self]).start([handles])()
         return time.perf_counter() - begun if wait else None
 
 
@@ -89,31 +79,58 @@ class Arrays(NamedTuple):
                 self.device.copy_in(handle, array)
 
 
-class Bucket:
-    """Several small reductions that are sent as one: the latency of a message is paid once."""
+class Joined:
+    """A collective, or several small reductions that are sent as one: the latency of a message is paid once."""
 
     def __init__(self, members: Sequence[Communication]) -> None:
-        self._members = members
+        from rulegrad.communication.counting import tally_of  # late: few programs have tensors on a mesh
+
+        self.members = members
         counts = [member.collective.count for member in members]
-        self._collective = replace(members[0].collective, count=sum(counts))
+        self.collective = replace(members[0].collective, count=sum(counts))
         self._ends = np.cumsum(counts)[:-1]
+        self._tally = tally_of(self.collective)
 
-    def start(self, handles: Sequence[Sequence[Handle]]) -> Callable[[], None]:
-        """Starts it, on the buffers of the slots of each member; what is returned waits for its end."""
-        arrays = [member.arrays(given) for member, given in zip(self._members, handles, strict=True)]
-        sources = [np.concatenate(parts) for parts in zip(*(one.sources for one in arrays), strict=True)]
-        results = [np.empty_like(source) for source in sources]
-        work = _world(self._members[0].device).start(self._collective, sources, results)
+    def start(self, handles: Sequence[Sequence[Handle]]) -> Callable[[], float]:
+        """Starts it, on the buffers of the slots of each member. Raises CommunicationError.
 
-        def finish() -> None:
+        What is returned waits for its end, and says for how many seconds the caller has waited in all.
+        """
+        begun = time.perf_counter_ns()
+        arrays = [member.arrays(given) for member, given in zip(self.members, handles, strict=True)]
+        sources, results = arrays[0].sources, arrays[0].results
+        if len(arrays) > 1:
+            sources = [np.concatenate(parts) for parts in zip(*(one.sources for one in arrays), strict=True)]
+            results = [np.empty_like(source) for source in sources]
+        work = _world(self.members[0].device).start(self.collective, sources, results)
+        started = time.perf_counter_ns() - begun
+
+        def finish() -> float:
+            begun = time.perf_counter_ns()
             work.wait()
-            for rank, result in enumerate(results):
-                for one, part in zip(arrays, np.split(result, self._ends), strict=True):
-                    one.results[rank][:] = part
+            if len(arrays) > 1:
+                for rank, result in enumerate(results):
+                    for one, part in zip(arrays, np.split(result, self._ends), strict=True):
+                        one.results[rank][:] = part
             for one in arrays:
                 one.store()
+            waited = started + time.perf_counter_ns() - begun
+            self._tally.wait(waited)
+            return waited * 1e-9
 
         return finish
+
+    def exchange(self, used: Sequence[Sequence[int]]) -> Exchange | None:
+        """The same for a program of the engine, on buffers by number; None where the world's ranks have no such."""
+        make = getattr(_world(self.members[0].device), "exchange", None)
+        if make is None:
+            return None
+        size = as_dtype(self.collective.dtype).itemsize
+        pairs = list(zip(self.members, used, strict=True))
+        sent = [(numbers[one.origin], one.collective.count * size) for one, numbers in pairs]
+        received = [(numbers[one.to], one.collective.result_count * size) for one, numbers in pairs]
+        found: Exchange | None = make(self.collective, sent, received)
+        return found
 
 
 def _array_of(device: Any, handle: Handle, count: int, dtype: np.dtype[Any], filled: bool) -> np.ndarray[Any, Any]:
@@ -158,26 +175,24 @@ def with_communication(
 
 
 @dataclass(frozen=True, slots=True)
-class _Item:
-    """Kernels, or collectives that are started together, or waited for."""
+class Item:
+    """Launches of kernels, or a collective that is started, or waited for."""
 
-    program: Program | None = None
-    start: Communication | Bucket | None = None
-    buffers: tuple[tuple[int, ...], ...] = ()  # of each collective
-    number: int = 0  # of what is started
+    launches: tuple[Launch, ...] = ()
+    start: Joined | None = None
+    buffers: tuple[tuple[int, ...], ...] = ()  # the memory that each launch, or member of the collective, uses
+    number: int = 0  # of what is started, or waited for
 
 
-class Interleaved:
-    """The launches of a plan that communicates: kernels run while collectives that they do not need are under way.
+class _Order:
+    """Makes items of the launches of a plan: each collective starts soon, and is waited for late.
 
     All-reduces of few bytes wait for others, until there are enough of them or a kernel needs one.
     """
 
-    def __init__(self, launches: Sequence[Launch], buffers: Sequence[int], record: Recorder) -> None:
-        """buffers: for each buffer of the plan the number of its memory. record: kernels as one program."""
-        self._items: list[_Item] = []
-        self._record = record
-        self._kernels: list[tuple[Executable, tuple[int, ...]]] = []
+    def __init__(self, launches: Sequence[Launch], buffers: Sequence[int]) -> None:
+        self.items: list[Item] = []
+        self._kernels: list[tuple[Launch, tuple[int, ...]]] = []
         self._bucket: list[tuple[Communication, tuple[int, ...]]] = []
         self._under_way: dict[int, set[int]] = {}
         for launch in launches:
@@ -186,7 +201,7 @@ class Interleaved:
             if isinstance(launch.executable, Communication):
                 self._add(launch.executable, used)
             else:
-                self._kernels.append((launch.executable, used))
+                self._kernels.append((launch, used))
         self._wait_for(None)
         self._end_kernels()
 
@@ -203,9 +218,8 @@ class Interleaved:
             self._end_kernels()
             members = [communication for communication, _ in self._bucket]
             used = tuple(memory for _, memory in self._bucket)
-            number = len(self._items)
-            start = members[0] if len(members) == 1 else Bucket(members)
-            self._items.append(_Item(None, start, used, number))
+            number = len(self.items)
+            self.items.append(Item((), Joined(members), used, number))
             self._under_way[number] = {one for memory in used for one in memory}
             self._bucket = []
 
@@ -217,27 +231,74 @@ class Interleaved:
         if needed:
             self._end_kernels()
         for number in needed:
-            self._items.append(_Item(number=number))
+            self.items.append(Item(number=number))
             del self._under_way[number]
 
     def _end_kernels(self) -> None:
         if self._kernels:
-            self._items.append(_Item(self._record(self._kernels)))
+            launches, used = zip(*self._kernels, strict=True)
+            self.items.append(Item(launches, None, used))
             self._kernels = []
+
+
+def in_order(launches: Sequence[Launch], buffers: Sequence[int]) -> list[Item]:
+    """What a plan that communicates does, in order. buffers: for each buffer of the plan the number of its memory."""
+    return _Order(launches, buffers).items
+
+
+class Interleaved:
+    """The launches of a plan that communicates: kernels run while collectives that they do not need are under way."""
+
+    def __init__(self, items: Sequence[Item], record: Recorder) -> None:
+        """record: kernels as one program."""
+        self._items = [(item, record(_functions(item)) if item.launches else None) for item in items]
 
     def run(self, handles: Sequence[Handle], arena: Handle | None) -> None:
         """Runs all, in order. Raises CommunicationError where a collective fails."""
-        under_way: dict[int, Callable[[], None]] = {}
-        for item in self._items:
-            if item.program is not None:
-                item.program.run(handles, arena)
+        under_way: dict[int, Callable[[], float]] = {}
+        for item, program in self._items:
+            if program is not None:
+                program.run(handles, arena)
             elif item.start is not None:
                 given = [[handles[one] for one in memory] for memory in item.buffers]
-                under_way[item.number] = (
-                    item.start.start(given) if isinstance(item.start, Bucket) else item.start.start(given[0])
-                )
+                under_way[item.number] = item.start.start(given)
             else:
                 under_way.pop(item.number)()
+
+
+def program_of(items: Sequence[Item], record: Recorder) -> Program:
+    """The items as one program: of the engine where their collectives are small, as they wait for nothing then."""
+    return _in_engine(items, record) or Interleaved(items, record)
+
+
+def _in_engine(items: Sequence[Item], record: Recorder) -> Replay | None:
+    """The program as one of the engine; None where the device or what carries the collectives has none.
+
+    What is large is looked after by a thread, while kernels run; an exchange goes on between kernels only.
+    """
+    if sum(_bytes(item.start.collective) for item in items if item.start is not None) > BUCKET:
+        return None
+    steps: list[Replay | tuple[Exchange, bool]] = []
+    exchanges: dict[int, Exchange] = {}
+    for item in (Item(), *items):  # the first: what a program with no kernel is on
+        if item.start is not None:
+            exchange = item.start.exchange(item.buffers)
+            if exchange is None:
+                return None
+            exchanges[item.number] = exchange
+            steps.append((exchange, True))
+        elif item.number in exchanges and not item.launches:
+            steps.append((exchanges[item.number], False))
+        else:
+            program = record(_functions(item))
+            if not isinstance(program, Replay):
+                return None
+            steps.append(program)
+    return Replay(steps)
+
+
+def _functions(item: Item) -> list[tuple[Executable, Sequence[int]]]:
+    return [(launch.executable, used) for launch, used in zip(item.launches, item.buffers, strict=True)]
 
 
 def _bytes(collective: Collective) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from rulegrad.compile import kernels
-from rulegrad.compile.collectives import Communication, Interleaved, is_communication, with_communication
+from rulegrad.compile.collectives import Communication, in_order, is_communication, program_of, with_communication
 from rulegrad.compile.estimate import nbytes
 from rulegrad.compile.kernels import compile_kernels
 from rulegrad.compile.memory_plan import MemoryPlan, Use, plan_memory, useful_inputs
@@ -158,7 +158,7 @@ class Plan:
         recorded = None if prepared is None else prepared.recorded
         if prepared is None or recorded is None or not isinstance(recorded.program, Replay) or prepared.checks_indices:
             return None
-        if self.schedule.parts:
+        if self.communicates:
             return None
         if len(recorded.bound) != 1 or len(self.schedule.outputs) != 1 or self.schedule.outputs[0] < count:
             return None
@@ -358,7 +358,7 @@ def record(
     at |= {number: all_bound + k for k, number in enumerate(places)}
     buffers = [*range(count), *(at[number] for number in memory.block_of), all_bound - 1]  # the last: the flags
     if communicating:
-        program = Interleaved(launches, buffers, lambda kernels: recorder(kernels, all_bound, offsets))
+        program = program_of(in_order(launches, buffers), lambda kernels: recorder(kernels, all_bound, offsets))
     else:
         program = recorder(
             [(launch.executable, tuple([buffers[number] for number in launch.buffers])) for launch in launches],
