@@ -12,6 +12,7 @@ import rulegrad
 import rulegrad.engine
 from rulegrad import Tensor, communication, nn, optim
 from rulegrad.distributed import Mesh, fully_sharded, shard
+from rulegrad.errors import NanError
 from rulegrad.runtime import devices
 
 _random = np.random.default_rng(3)
@@ -45,12 +46,23 @@ def gradients() -> dict[str, Any]:
     return {"result": y.tolist(), "by x": x.grad.tolist(), "by w": w.grad.tolist()}
 
 
+def nan_of_one_rank() -> str:
+    values = X.copy()
+    values[6] = -1  # of the last rank
+    try:
+        with rulegrad.config(detect_nan=1):
+            shard(values, mesh, data=0).log().realize()
+    except NanError as error:
+        return str(error)
+    return ""
+
+
 def refuse(*_: Any, **__: Any) -> None:
     raise AssertionError("a pass runs, or the compiler does")
 
 
 def main(how: str, path: str) -> None:
-    told = gradients() if how == "save" else {}
+    told = {**gradients(), "nan": nan_of_one_rank()} if how == "save" else {}
     step(shard(X, mesh, data=0))  # which makes the moments
     captured = rulegrad.jit(step)
     if how == "save":

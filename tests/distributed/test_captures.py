@@ -180,6 +180,7 @@ def test_two_ranks_save_a_capture_and_load_it(tmp_path: Path) -> None:
     expected = gradients(layer, Tensor(X, device="numpy"), Tensor(W, device="numpy"))
     for name, one in zip(("result", "by x", "by w"), expected, strict=True):
         np.testing.assert_allclose(found[name], one.numpy(), rtol=1e-5)
+    assert "LOG (float32 7 × 5) made the first nan at rank_captures.py" in found["nan"]
     loaded = on_ranks(2, "load", path)
     assert loaded.returncode == 0, loaded.stderr
     assert json.loads(loaded.stdout)["losses"] == found["losses"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rulegrad.communication.collective import place_of
+from rulegrad.communication.collective import Collective, place_of
 from rulegrad.communication.current import world
 from rulegrad.communication.in_process import InProcess
 from rulegrad.communication.worlds import World
@@ -59,6 +59,34 @@ def bounds_of(parts: Parts, rank: int) -> tuple[tuple[int, int], ...]:
         first = place_of(parts.mesh, along, rank)[1] * length if along else 0
         found.append((min(first, extent), min(first + length, extent)))
     return tuple(found)
+
+
+def own_parts(buffer: Buffer) -> list[tuple[int, tuple[tuple[int, int], ...], np.ndarray[Any, Any]]]:
+    """The parts of a buffer that this process has: ranks, where their parts begin and end, and the values.
+
+    >>> [values.tolist() for _, _, values in own_parts(upload_parts(np.arange(3), Parts((3,), (2,), (0,)), "numpy*2"))]
+    [[0, 1], [2]]
+    """
+    parts, found = buffer.parts, []
+    assert parts is not None  # of a buffer in parts
+    for rank, array in zip(world_of(buffer.device).local, buffer.arrays_of_parts(), strict=True):
+        bounds = bounds_of(parts, rank)
+        found.append((rank, bounds, array[tuple(slice(0, last - first) for first, last in bounds)]))
+    return found
+
+
+def on_any_rank(holds: bool, device: str) -> bool:
+    """Whether something holds on one of the ranks that compute together on a device; all of them ask.
+
+    >>> on_any_rank(False, "numpy*2")
+    False
+    """
+    ranks = world_of(device)
+    if len(ranks.local) == ranks.size:
+        return holds
+    own, found = np.array([holds], np.int32), np.empty(1, np.int32)
+    ranks.start(Collective("all_reduce", (ranks.size,), (0,), "max", 1, "int32"), [own], [found]).wait()
+    return bool(found[0])
 
 
 def upload_parts(array: np.ndarray[Any, Any], parts: Parts, device: str) -> Buffer:

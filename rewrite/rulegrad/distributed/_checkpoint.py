@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from rulegrad.communication import world
-from rulegrad.communication.meshes import bounds_of, world_of
+from rulegrad.communication.meshes import bounds_of, own_parts, world_of
 from rulegrad.errors import FileError, FileMissingError
 from rulegrad.nn import state as files
 from rulegrad.nn._checkpoint_files import load, save
@@ -171,10 +171,9 @@ def _pieces(tensors: list[Tensor]) -> Iterator[tuple[str, Tensor]]:
             if own[0] == 0:
                 yield f"{number}.0", Tensor(tensor.numpy(), device="numpy")
             continue
-        arrays = Buffer.of(tensor.uop).arrays_of_parts()
-        for rank, bounds in _writers(parts):
-            if rank in own:
-                array = arrays[own.index(rank)][tuple(slice(0, last - first) for first, last in bounds)]
+        writers = {rank for rank, _ in _writers(parts)}
+        for rank, _, array in own_parts(Buffer.of(tensor.uop)):
+            if rank in writers:
                 yield f"{number}.{rank}", Tensor(np.ascontiguousarray(array), device="numpy")
 
 

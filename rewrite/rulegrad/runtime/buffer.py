@@ -276,6 +276,12 @@ class Buffer(BufferBase):
             for handle, array in zip(self.handle, contiguous, strict=True):
                 device.device.copy_in(handle, array)
 
+    def copied_parts(self) -> Buffer:
+        """A new buffer with the same parts of the devices of this process."""
+        copy = Buffer(self.shape, self.dtype, self.device, self.parts)
+        copy.copy_in_parts(self.arrays_of_parts())
+        return copy
+
     def arrays_of_parts(self) -> list[np.ndarray[Any, Any]]:
         """The parts of the devices of this process, as new arrays. Raises IndexRangeError as `numpy` does."""
         self.verify()

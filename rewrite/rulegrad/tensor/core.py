@@ -396,6 +396,8 @@ class TensorCore(NodeHolder):
     def _load(self, value: TensorCore) -> None:
         """Have the value of `value` from now on, and its gradient; a leaf stays one, and takes none."""
         uop = value.uop
+        if self._device == value._device:  # it stays where it lies on a mesh
+            uop = in_same_parts(self._uop, uop)
         self._changes += 1
         if self._leaf:
             if self._uop.op == "BUFFER":
@@ -403,7 +405,6 @@ class TensorCore(NodeHolder):
                 if _leaf_of_buffer.get(number) is self:
                     del _leaf_of_buffer[number]
             uop = UOp("DETACH", (uop,)) if value._requires_grad else uop
-            uop = in_same_parts(self._uop, uop)
         self._uop, self._history, self._device = uop, value._past(), value._device or self._device
         if self._leaf:
             self._claim()

@@ -71,8 +71,9 @@ def dlpack_device(self: Tensor) -> tuple[int, int]:
     >>> Tensor([1, 2], device="numpy").__dlpack_device__()
     (1, 0)
     """
-    backend, _, number = self.device.partition(":")
-    if getattr(devices.get(self.device), "in_host_memory", False):
+    name = self.device.partition("*")[0]  # of a device in several parts, whose values are copied
+    backend, _, number = name.partition(":")
+    if getattr(devices.get(name), "in_host_memory", False):
         return _CPU, 0
     return (_OPENCL if backend == "opencl" else _EXTENSION), int(number or 0)
 

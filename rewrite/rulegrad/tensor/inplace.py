@@ -88,7 +88,7 @@ def zero_(self: Tensor) -> Tensor:
 
 
 def copy_(self: Tensor, src: Operand, non_blocking: bool = False) -> Tensor:
-    """The values of `src` (which is broadcast and converted), in place. non_blocking: PyTorch's; nothing waits.
+    """The values of `src` (broadcast, converted, from any device), in place. non_blocking: PyTorch's; nothing waits.
 
     >>> Tensor([1.0, 2.0]).copy_(Tensor([3, 4])).tolist()
     [3.0, 4.0]
@@ -102,6 +102,8 @@ def _copied(self: Tensor, source: Operand, name: str) -> Tensor:
         found = self.full_like(found)
     if broadcast_shapes(name, self.shape, found.shape) != self.shape:
         raise ShapeError(f"{name}: values of shape {found.shape} do not fit a tensor of shape {self.shape}")
+    if found._device and found.device != self.device:
+        found = found.to(self.device)
     return become(self, found.expand(self.shape).cast(self.dtype), name)
 
 

@@ -48,14 +48,27 @@ def check(graphs: Sequence[UOp], results: Sequence[Buffer]) -> None:
     graphs: what the results were computed from, whose buffers have the values that they had.
     """
     level = config.detect_nan
-    if not any(_of_buffer(buffer, level) for buffer in results):
+    bad = any(_of_buffer(buffer, level) for buffer in results)
+    if any(buffer.parts for buffer in results):
+        from rulegrad.communication.meshes import on_any_rank  # late: few programs have tensors on a mesh
+
+        bad = on_any_rank(bad, results[0].device)
+    if not bad:
         return
     with config(detect_nan=0):
         _Search(graphs, level, results[0].device).run()
 
 
 def _of_buffer(buffer: Buffer, level: int) -> _Bad:
-    return _of_values(buffer.numpy(), level) if buffer.dtype.is_inexact and buffer.nbytes else _GOOD
+    """Of a buffer in parts: those of this process."""
+    if not buffer.dtype.is_inexact or not buffer.nbytes:
+        return _GOOD
+    if buffer.parts is None:
+        return _of_values(buffer.numpy(), level)
+    from rulegrad.communication.meshes import own_parts  # late: few programs have tensors on a mesh
+
+    found = [_of_values(array, level) for _, _, array in own_parts(buffer)]
+    return _Bad(any(one.nan for one in found), any(one.infinite for one in found))
 
 
 def _of_values(values: Any, level: int) -> _Bad:
@@ -79,7 +92,10 @@ class _Search:
             if node.op == "CONST":
                 self._bad[node] = _of_values(node.attrs["value"], self._level)
             elif node.op == "BUFFER":
-                self._bad[node] = _of_buffer(Buffer.of(node), self._level)
+                if node.attrs["mesh"]:
+                    list(self._looked_at(iter([node])))
+                else:
+                    self._bad[node] = _of_buffer(Buffer.of(node), self._level)
                 read = node if self._bad[node] and read is None else read
         computed = (node for node in self._nodes if node not in self._bad and node.op not in ("SINK", "STORE"))
         for node in self._looked_at(computed):

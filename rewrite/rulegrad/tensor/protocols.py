@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from rulegrad.errors import GradientError
+from rulegrad.runtime.buffer import Buffer, Parts
+from rulegrad.tensor.capturing import must_compute
+from rulegrad.tensor.storage import is_mesh_there, parts_of, upload_in_parts
 
 if TYPE_CHECKING:
     from rulegrad.tensor.storage import Array
@@ -51,9 +54,15 @@ def tobytes(self: Tensor) -> bytes:
 
 
 def pickled(self: Tensor) -> tuple[Any, ...]:
-    """Pickled are the values, the dtype, the device, and whether it is a leaf with a gradient; not `.grad`."""
+    """Pickled are the values, the dtype, the device, and whether it is a leaf with a gradient; not `.grad`.
+
+    Of a tensor in parts on a mesh all values, and how they lie: it is in parts again where there are as many devices.
+    """
     _need_no_graph(self, "pickle")
-    return _restored, (type(self), self.numpy(), self._device, self._requires_grad)
+    values = self.numpy()
+    parts = parts_of(self)
+    rest = () if parts is None else (parts,)
+    return _restored, (type(self), values, self._device, self._requires_grad, *rest)
 
 
 def shallow_copy(self: Tensor) -> Tensor:
@@ -66,7 +75,10 @@ def shallow_copy(self: Tensor) -> Tensor:
 def deep_copy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     """A tensor of its own, with its own `.grad`. Raises GradientError for a result that gradients flow through."""
     _need_no_graph(self, "deepcopy")
-    copy: Tensor = _restored(type(self), self.numpy(), self._device, self._requires_grad)
+    if not must_compute(self.uop) and parts_of(self.realize()) is not None:
+        copy: Tensor = _around(type(self), Buffer.of(self._uop).copied_parts(), self._requires_grad)
+    else:
+        copy = _restored(type(self), self.numpy(), self._device, self._requires_grad)
     memo[id(self)] = copy
     if self.grad is not None:
         copy.grad = self.grad.detach().__deepcopy__(memo)
@@ -154,6 +166,14 @@ def _cell(values: Array, row: int | None, column: int | None) -> str:
     return str(value) if values.dtype.kind == "b" else f"{value:.6g}"
 
 
-def _restored(cls: type[Any], values: Any, device: str, requires_grad: bool) -> Any:
+def _restored(cls: type[Any], values: Any, device: str, requires_grad: bool, parts: Parts | None = None) -> Any:
     """The tensor of a pickle. Raises DeviceError when there is no such device here."""
+    if parts is not None and is_mesh_there(parts.mesh, device):
+        return _around(cls, upload_in_parts(values, parts, device), requires_grad)
     return cls(values, device=device or None, requires_grad=requires_grad)
+
+
+def _around(cls: type[Any], buffer: Buffer, requires_grad: bool) -> Any:
+    tensor = cls._new(buffer.uop, buffer, buffer.device)
+    tensor.requires_grad = requires_grad
+    return tensor

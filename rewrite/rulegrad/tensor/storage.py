@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -177,6 +178,17 @@ def upload_in_parts(array: Array, parts: Parts, device: str) -> Buffer:
     from rulegrad.communication.meshes import upload_parts  # late: few programs have tensors on a mesh
 
     return uploaded(upload_parts(as_bools(array) if array.dtype == bool else array, parts, device))
+
+
+def is_mesh_there(mesh: tuple[int, ...], device: str) -> bool:
+    """Whether a device has as many parts, or the program as many ranks, as a mesh has places.
+
+    >>> is_mesh_there((2, 2), "numpy*4"), is_mesh_there((2, 2), "numpy")
+    (True, False)
+    """
+    from rulegrad.communication.meshes import world_of  # late: few programs have tensors on a mesh
+
+    return world_of(device).size == math.prod(mesh)
 
 
 def uploaded(buffer: Buffer) -> Buffer:

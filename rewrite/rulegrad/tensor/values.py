@@ -20,7 +20,7 @@ from rulegrad.tensor.capturing import must_compute, suspended
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import as_operand
 from rulegrad.tensor.realize import realize_all
-from rulegrad.tensor.storage import device_name, upload
+from rulegrad.tensor.storage import device_name, parts_of, upload
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -189,7 +189,8 @@ def cpu(self: Tensor) -> Tensor:
 def assign(self: Tensor, value: TensorCore | Array | Sequence[Any]) -> Tensor:
     """Take the values of `value`, of the same shape and dtype, and forget the old ones. Returns the tensor.
 
-    Lists and arrays are converted to the dtype. A leaf with a gradient stays one. Graphs that were built on the
+    Lists and arrays are converted to the dtype. A leaf with a gradient stays one, and a tensor in parts on a mesh stays
+    in these, unless `value` is in parts itself. Graphs that were built on the
     old values keep them.
 
     >>> x = Tensor([1, 2])
@@ -203,7 +204,8 @@ def assign(self: Tensor, value: TensorCore | Array | Sequence[Any]) -> Tensor:
         raise ShapeError(f"assign: the shapes {self.shape} and {value.shape} differ; reshape or expand first")
     if value.dtype != self.dtype:
         raise DtypeError(f"assign: a {value.dtype} tensor into a {self.dtype} one; cast it first")
-    self._replace(value)
+    given: Any = value
+    self._replace(given.to(self.device) if parts_of(self) else given)
     return self
 
 
