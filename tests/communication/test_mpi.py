@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from rulegrad.workbench.tools import launch
 
 PROGRAM = Path(__file__).with_name("rank_program.py")
 
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="a process is told of its parent's end on Linux only")
 needs_mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason=INSTALL)
 
 
@@ -58,7 +60,7 @@ def test_arguments_a_prefix_and_one_rank() -> None:
 #: What rank 1 of 3 does, the exit status, and what is said once.
 FAILURES = {
     "raise": (1, "rank 1 of 3 failed; all ranks are ended:\nTraceback", "ValueError: no data\n"),
-    "kill": (137, "a rank was killed by signal 9 (SIGKILL)", "mpiexec names rank "),
+    "kill": (137, "rank 1 (process ", "was killed by signal 9 (SIGKILL), as the system does where memory runs out"),
     "crash": (139, "rank 1 (process ", "was killed by signal 11 (SIGSEGV)"),
     "exit": (3, "rank 1 of 3 failed; all ranks are ended:\nit ended by sys.exit(3)\n", ""),
     "end": (1, "CommunicationError: all_reduce (sum) of 1000 float32", "rank 1 ended before it"),
@@ -80,21 +82,74 @@ def test_a_rank_that_fails_ends_all(what: str) -> None:
     assert "BAD TERMINATION" not in done.stdout and "Abort(" not in done.stderr
 
 
+class Waiting:
+    """A program under the launcher whose ranks wait: `ranks` has their processes."""
+
+    def __init__(self, folder: Path, ranks: int, *options: str) -> None:
+        program = folder / "waits.py"
+        program.write_text("import os, time\nprint(os.environ['PMI_RANK'], os.getpid(), flush=True)\ntime.sleep(60)\n")
+        line = [sys.executable, "-m", "rulegrad", "launch", "-n", str(ranks), *options, str(program)]
+        self.launcher = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert self.launcher.stdout is not None
+        self.ranks = dict(map(int, self.launcher.stdout.readline().split()[-2:]) for _ in range(ranks))
+
+    def ended(self) -> tuple[int, str]:
+        """The launcher's exit status and what it said."""
+        _, said = self.launcher.communicate(timeout=30)
+        return self.launcher.returncode, said
+
+    def require_end(self) -> None:
+        """All ranks end within seconds."""
+        until = time.monotonic() + 10
+        while left := [process for process in self.ranks.values() if Path(f"/proc/{process}").exists()]:
+            assert time.monotonic() < until, left
+            time.sleep(0.05)
+
+
 @needs_mpi
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_launcher_that_is_ended_ends_the_ranks(number: signal.Signals, tmp_path: Path) -> None:
-    program = tmp_path / "waits.py"
-    program.write_text("import os, time\nprint(os.getpid())\ntime.sleep(60)\n")
-    line = [sys.executable, "-m", "rulegrad", "launch", "-n", "2", str(program)]
-    started = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert started.stdout is not None
-    ranks = [int(started.stdout.readline()) for _ in range(2)]
-    started.send_signal(number)
-    _, said = started.communicate(timeout=30)
-    assert started.returncode == 128 + number and "rulegrad: " not in said
-    for rank in ranks:
-        with pytest.raises(ProcessLookupError):
-            os.kill(rank, 0)
+    started = Waiting(tmp_path, 2)
+    started.launcher.send_signal(number)
+    status, said = started.ended()
+    assert status == 128 + number and "rulegrad: " not in said
+    started.require_end()
+
+
+@needs_mpi
+@needs_linux
+def test_the_ranks_end_with_a_launcher_or_an_mpiexec_that_is_killed(tmp_path: Path) -> None:
+    started = Waiting(tmp_path, 2)
+    started.launcher.kill()
+    started.require_end()
+    started.ended()
+    started = Waiting(tmp_path, 2)
+    (mpiexec,) = Path(f"/proc/{started.launcher.pid}/task/{started.launcher.pid}/children").read_text().split()
+    os.kill(int(mpiexec), signal.SIGKILL)
+    started.require_end()
+    assert started.ended()[0] == 137
+
+
+@needs_mpi
+@needs_linux
+@pytest.mark.parametrize("rank", [0, 2])
+def test_the_rank_that_was_killed_is_named(rank: int, tmp_path: Path) -> None:
+    started = Waiting(tmp_path, 3, *(["--prefix"] if rank else []))
+    process = started.ranks[rank]
+    os.kill(process, signal.SIGKILL)
+    status, said = started.ended()
+    assert status == 137
+    assert said.startswith(f"rulegrad: rank {rank} (process {process} on ") and said.count("\n") == 1, said
+    started.require_end()
+
+
+@needs_linux
+def test_ranks_that_are_killed_at_the_same_time() -> None:
+    killed = [launch._Killed(rank, "7", "here", 9) for rank in "201"]
+    text = launch._message([one.rank for one in killed], killed[0])
+    assert text.startswith("rulegrad: rank 2 (process 7 on here) was killed by signal 9 (SIGKILL)")
+    assert "(ranks 0, 1 too)" in text
+    assert "mpiexec names the process 7 on here, which may be one" in launch._message([], killed[0])
 
 
 @needs_mpi

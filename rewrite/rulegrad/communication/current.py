@@ -90,5 +90,5 @@ def refuse(connected: int, started: int) -> NoReturn:
     """Raises CommunicationError, for MPI does not connect the processes that were started."""
     raise CommunicationError(
         f"{started} processes were started, but MPI connects {connected} of them: mpi4py uses another MPI than the "
-        "one that started them; use the mpiexec of that MPI, or `python -m rulegrad launch`"
+        "one that started them; use the mpiexec of that MPI, `srun --mpi=pmi2`, or `python -m rulegrad launch`"
     )

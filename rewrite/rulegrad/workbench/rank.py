@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from rulegrad.support.watched import in_a_watched_process
+
 # Of the rank among those of its machine, and how many these are: MPICH and Intel's MPI, Open MPI, SLURM.
 _LOCAL = (
     ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
@@ -27,13 +29,14 @@ def main(arguments: Sequence[str]) -> int:
     """Runs a script, or a module, as a rank. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m rulegrad.workbench.rank")
     parser.add_argument("--ranks", type=int, required=True)
-    parser.add_argument("--places", type=Path, help="a folder where the rank says which process it is")
     parser.add_argument("--gpus", type=int, default=0)
     parser.add_argument("--all-cores", action="store_true")
     parser.add_argument("-m", dest="module", action="store_true")
     parser.add_argument("program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     given = parser.parse_args(arguments)
+    if sys.platform == "linux":
+        in_a_watched_process()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # lines come at once, and as a whole, so that ranks do not mix them
         sys.stdout.reconfigure(line_buffering=True, write_through=False)
@@ -92,9 +95,6 @@ def _run(given: argparse.Namespace) -> int:
     except RulegradError as error:
         print(f"rulegrad: {error}", file=sys.stderr, flush=True)
         return 1
-    rank = world.rank if isinstance(world, MpiWorld) else 0
-    if given.places is not None and given.places.is_dir():
-        (given.places / str(os.getpid())).write_text(str(rank), encoding="utf-8")
     try:
         _program(given)
     except SystemExit as stopped:

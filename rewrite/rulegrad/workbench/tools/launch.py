@@ -12,21 +12,25 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import threading
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import IO, Final, NoReturn, TextIO
+from typing import IO, Final, NamedTuple, NoReturn, TextIO
 
 from rulegrad.communication.mpi import INSTALL
+from rulegrad.communication.worlds import named_ranks
 from rulegrad.errors import CommunicationError, FileMissingError
+from rulegrad.support.watched import KILLED, end_with_parent
 
 # What mpiexec says of a process that was killed, in many lines; from the first on, none is of the program.
 _FIRST: Final = re.compile(rb"={20,}\s*$")
 _KILLED: Final = re.compile(rb"EXIT STRING: .* \(signal (\d+)\)")
 _PROCESS: Final = re.compile(rb"PID (\d+) RUNNING AT (\S+)")
 _ABORT: Final = re.compile(rb"Abort\((\d+)\) on node \d+ \(rank \d+ in comm \d+\): \s*$")
-_HELD: Final = (b"=" * 20, b"Abort(")  # how such lines begin
+_PREFIX: Final = re.compile(rb"^\[\d+\] ")  # of --prefix, which comes before the line does
+_WATCHED: Final = re.compile(rb"(?:\[\d+\] )?" + KILLED.encode() + rb"(\S+ \d+ \S+ \d+)\s*$")  # of a rank's watcher
+_HELD: Final = (b"=" * 20, b"Abort(", KILLED.encode())  # how such lines begin
 _SAYS_NOTHING: Final = {"MPIR_CVAR_SUPPRESS_ABORT_MESSAGE": "1"}  # MPICH's words for what rulegrad has said
 
 
@@ -39,8 +43,7 @@ def main(arguments: Sequence[str]) -> int:
         raise FileMissingError(f"launch: there is no script {given.program!r}")
     if importlib.util.find_spec("mpi4py") is None:
         raise CommunicationError(f"launch: the package mpi4py is missing; {INSTALL} installs it, and an MPI")
-    with tempfile.TemporaryDirectory(prefix="rulegrad-launch-") as folder:
-        return _run(command(given, mpiexec(), Path(folder)), Path(folder))
+    return _run(command(given, mpiexec()))
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -68,21 +71,24 @@ def mpiexec() -> str:
     return found
 
 
-def command(given: argparse.Namespace, starter: str, folder: Path) -> list[str]:
+def command(given: argparse.Namespace, starter: str) -> list[str]:
     """The command that starts the ranks."""
     options = ["-n", str(given.ranks)]
     options += ["-hosts", given.hosts] if given.hosts else []
     options += ["-prepend-rank"] if given.prefix else []
-    rank = ["--ranks", str(given.ranks), "--places", str(folder), "--gpus", str(given.gpus_per_rank)]
+    rank = ["--ranks", str(given.ranks), "--gpus", str(given.gpus_per_rank)]
     rank += ["--all-cores"] if given.all_cores else []
     rank += ["-m"] if given.module else []
     program = [sys.executable, "-m", "rulegrad.workbench.rank", *rank, given.program, *given.arguments]
     return [starter, *options, *program]
 
 
-def _run(line: Sequence[str], folder: Path) -> int:
+def _run(line: Sequence[str]) -> int:
     environment = {**_SAYS_NOTHING, **os.environ}
-    process = subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=partial(end_with_parent, signal.SIGTERM),  # mpiexec ends the ranks then
+    )  # fmt: skip
     before = signal.signal(signal.SIGTERM, _terminated)
     assert process.stdout is not None and process.stderr is not None  # they are pipes
     passed = [_Passed(process.stdout, sys.stdout), _Passed(process.stderr, sys.stderr)]
@@ -96,16 +102,28 @@ def _run(line: Sequence[str], folder: Path) -> int:
         signal.signal(signal.SIGTERM, before)
         for one in passed:
             one.join()
-    said = passed[0].said + passed[1].said
+    said, watched = passed[0].said + passed[1].said, passed[0].killed + passed[1].killed
     for one in passed:
         if one.aborted is not None:
             return one.aborted  # others may have been killed for it
+    if watched:
+        print(_message([one.rank for one in watched], watched[0]), file=sys.stderr)
+        return 128 + watched[0].signal
     killed, where = _KILLED.search(said), _PROCESS.search(said)
     if killed is None or where is None:
         return status if status >= 0 else 128 - status
-    number = int(killed.group(1))
-    print(_message(folder, where.group(1).decode(), where.group(2).decode(), number), file=sys.stderr)
-    return 128 + number
+    found = _Killed("", where.group(1).decode(), where.group(2).decode(), int(killed.group(1)))
+    print(_message([], found), file=sys.stderr)
+    return 128 + found.signal
+
+
+class _Killed(NamedTuple):
+    """A rank that was killed, as the process that watches it says; or a process that mpiexec names, of no rank."""
+
+    rank: str
+    process: str
+    host: str
+    signal: int
 
 
 class _TerminatedError(Exception):
@@ -119,7 +137,8 @@ def _terminated(*_: object) -> NoReturn:
 class _Passed(threading.Thread):
     """Passes on what the ranks write, at once.
 
-    `said` is what mpiexec says of a killed rank, `aborted` the status with which a rank has ended all: it has said why.
+    `killed` are the ranks that were killed, the first first; `said` is what mpiexec says of such, `aborted` the status
+    with which a rank has ended all: it has said why.
     """
 
     def __init__(self, source: IO[bytes], target: TextIO) -> None:
@@ -127,6 +146,7 @@ class _Passed(threading.Thread):
         self._source, self._target = source, target
         self._held = b""
         self.said = b""
+        self.killed: list[_Killed] = []
         self.aborted: int | None = None
         self.start()
 
@@ -138,7 +158,8 @@ class _Passed(threading.Thread):
                 lines, rest = [*lines, rest], b""
             for line in lines:
                 self._take(line)
-            if self.said or any(rest.startswith(held[: len(rest)]) for held in _HELD):
+            begun = _PREFIX.sub(b"", rest)
+            if self.said or any(begun.startswith(held[: len(begun)]) for held in _HELD):
                 self._held = rest
             else:
                 self._held = b""
@@ -146,7 +167,11 @@ class _Passed(threading.Thread):
         self._take(self._held)
 
     def _take(self, line: bytes) -> None:
-        if self.said or _FIRST.match(line):
+        if found := _WATCHED.search(line):
+            rank, process, host, number = found.group(1).decode().split()
+            self.killed.append(_Killed(rank, process, host, int(number)))
+            self._write(line[: found.start()])
+        elif self.said or _FIRST.match(line):
             self.said += line
         elif found := _ABORT.match(line):
             self.aborted = int(found.group(1))
@@ -159,15 +184,20 @@ class _Passed(threading.Thread):
             self._target.buffer.flush()
 
 
-def _message(folder: Path, process: str, host: str, number: int) -> str:
-    try:
-        who = f"rank {(folder / process).read_text(encoding='utf-8')} (process {process} on {host})"
-    except OSError:
-        who = f"the process {process} on {host}"
+def _message(ranks: Sequence[str], one: _Killed) -> str:
+    """ranks: those that were killed at the same time; none where only mpiexec has named one."""
+    number = one.signal
     name = signal.Signals(number).name if number in set(signal.Signals) else "?"
-    if number == signal.SIGKILL:  # by which mpiexec ends the other ranks, and it may name one of these
-        return (
-            f"rulegrad: a rank was killed by signal {number} ({name}), as the system does where memory runs out; all "
-            f"ranks are ended. mpiexec names {who}, which may be one that it has ended itself"
-        )
-    return f"rulegrad: {who} was killed by signal {number} ({name}); all ranks are ended"
+    why = f"killed by signal {number} ({name})"
+    process = f"process {one.process} on {one.host}"
+    memory = ", as the system does where memory runs out" if number == signal.SIGKILL else ""
+    if ranks:
+        also = f" ({named_ranks(list(map(int, ranks[1:])))} too)" if ranks[1:] else ""
+        return f"rulegrad: rank {one.rank} ({process}) was {why}{memory}{also}; all ranks are ended"
+    if not memory:
+        return f"rulegrad: the {process} was {why}; all ranks are ended"
+    # the signal by which mpiexec ends the other ranks, and it may name one of these
+    return (
+        f"rulegrad: a rank was {why}{memory}; all ranks are ended. mpiexec names the {process}, which may be one that "
+        "it has ended itself"
+    )
