@@ -147,6 +147,11 @@ class Device:
         around = (self._pool.rulegrad_begin, self._pool.rulegrad_end) if shared > 1 else ()
         return Replay(functions, bound, offsets, is_short, *map(_address, around))
 
+    @property
+    def beside(self) -> int:
+        """The address of the function that runs programs of parts of this device, each on its share of the threads."""
+        return _address(self._pool.rulegrad_beside)
+
     def synchronize(self) -> None:
         """Nothing to do: a launch returns when it has ended."""
 

@@ -84,6 +84,7 @@ class CapturedCall {
       }
       inputs_.push_back(std::move(one));
     }
+    for (nb::handle node : parts["nodes"]) nodes_.push_back(nb::borrow(node));
     for (nb::handle flag : parts["flags"])
       flags_.push_back({nb::cast<uint32_t>(flag[0]), nb::cast<bool>(flag[1]), nb::cast<bool>(flag[2]), nb::object(flag[3])});
     for (nb::handle gradient : parts["gradients"]) gradients_.push_back({nb::cast<uint32_t>(gradient[0]), nb::object(gradient[1])});
@@ -147,8 +148,8 @@ class CapturedCall {
         return false;
       }
     }
-    for (const Input& one : inputs_)
-      if ((one.kind == Input::Tensor || one.kind == Input::Gradient) && !is_whole(bound(one, tensors, nb::handle()))) return false;
+    for (size_t k = 0; k < inputs_.size(); k++)
+      if (!lies_as_before(inputs_[k], nodes_[k], tensors)) return false;
     for (const Value& value : values_)
       if (!is_as_before(value)) return false;
     for (auto& [number, reference] : same_)
@@ -199,6 +200,7 @@ class CapturedCall {
     bool is_sound = std::all_of(tracked_.begin(), tracked_.end(), is_new) && std::all_of(outputs_.begin(), outputs_.end(), is_output) &&
                     std::all_of(new_.begin(), new_.end(), is_output) &&
                     std::all_of(takeable_.begin(), takeable_.end(), [this](uint32_t k) { return k < inputs_.size(); });
+    is_sound &= nodes_.size() == inputs_.size();
     for (const Input& one : inputs_) is_sound &= one.kind == Input::Constant || one.kind == Input::Call || is_tensor(one.which);
     for (const Flag& one : flags_) is_sound &= is_tensor(one.tensor);
     for (auto& [number, kind] : gradients_) is_sound &= is_tensor(number);
@@ -231,9 +233,13 @@ class CapturedCall {
            PyUnicode_Compare(dtype.ptr(), PyTuple_GET_ITEM(kind.ptr(), 1)) == 0 && PyUnicode_Compare(b->device, PyTuple_GET_ITEM(kind.ptr(), 2)) == 0;
   }
 
-  // Whether a buffer is there, and not in parts on a mesh: what is captured here is of whole tensors.
-  static bool is_whole(const BufferBase* b) {
-    return b && (b->uop == Py_None || !is_in_parts(nb::inst_ptr<Handle>(b->uop)->ref.n));
+  // Whether what is read lies on the devices of a mesh as the plan has it; false also where it has to be computed first.
+  static bool lies_as_before(const Input& input, const nb::object& node, const std::vector<PyObject*>& tensors) {
+    if (input.kind == Input::Call || input.kind == Input::Constant) return true;
+    const BufferBase* b = bound(input, tensors, nb::handle());
+    const Node* planned = nb::inst_ptr<Handle>(node)->ref.n;
+    if (!b || b->uop == Py_None) return b && !is_in_parts(planned);
+    return lie_alike(nb::inst_ptr<Handle>(b->uop)->ref.n, planned);
   }
 
   static bool is_as_before(const Value& value) {
@@ -391,6 +397,7 @@ class CapturedCall {
   size_t arguments_;
   std::vector<nb::object> outside_;  // weak references
   std::vector<Input> inputs_;
+  std::vector<nb::object> nodes_;   // what stands for the inputs in the graphs
   std::vector<uint32_t> takeable_;  // inputs whose memory results may be put into
   std::vector<uint32_t> outputs_;   // the numbers of the plan's results
   std::vector<uint32_t> new_;       // results that become tensors

@@ -98,16 +98,49 @@ void Replay::launch(void** table) const {
   }
 }
 
-void Replay::run(nb::handle handles, nb::handle arena) const {
-  nb::object items = nb::steal(PySequence_Fast(handles.ptr(), "the handles are a sequence of addresses"));
-  if (!items.is_valid()) throw nb::python_error();
+// The handles, borrowed from the sequence. Throws GraphError where they are not those of the program.
+std::vector<PyObject*> Replay::checked(nb::handle items, nb::handle arena) const {
   if (size_t(PySequence_Fast_GET_SIZE(items.ptr())) != bound_)
     throw GraphError("a plan on " + std::to_string(bound_) + " buffers was given " + std::to_string(PySequence_Fast_GET_SIZE(items.ptr())));
   if (arena.is_none() && !offsets_.empty()) throw GraphError("a plan with places in an arena was given none");
+  PyObject** first = PySequence_Fast_ITEMS(items.ptr());
+  return {first, first + bound_};
+}
+
+void Replay::run(nb::handle handles, nb::handle arena) const {
+  nb::object items = nb::steal(PySequence_Fast(handles.ptr(), "the handles are a sequence of addresses"));
+  if (!items.is_valid()) throw nb::python_error();
   std::vector<void*> table;
   table.reserve(bound_ + offsets_.size());
-  for (size_t k = 0; k < bound_; k++) table.push_back(address_of(PySequence_Fast_GET_ITEM(items.ptr(), Py_ssize_t(k))));
+  for (PyObject* handle : checked(items, arena)) table.push_back(address_of(handle));
   run(table, offsets_.empty() ? nullptr : address_of(arena.ptr()));
+}
+
+void Replay::run_beside(uintptr_t beside, size_t parts, nb::handle handles, nb::handle arena) const {
+  using Function = void (*)(void**, long long, long long);
+  if (!beside || !exchanges_.empty()) throw GraphError("programs with exchanges do not run beside each other");
+  nb::object items = nb::steal(PySequence_Fast(handles.ptr(), "the handles are a sequence of tuples of addresses"));
+  if (!items.is_valid()) throw nb::python_error();
+  const auto part_of = [parts](PyObject* handle, size_t part) {
+    if (!PyTuple_Check(handle) || size_t(PyTuple_GET_SIZE(handle)) != parts) throw GraphError("a handle has not an address for each part");
+    return address_of(PyTuple_GET_ITEM(handle, Py_ssize_t(part)));
+  };
+  struct Parts {
+    const Replay* program;
+    std::vector<std::vector<void*>> tables;
+  } all{this, std::vector<std::vector<void*>>(parts)};
+  const std::vector<PyObject*> given = checked(items, arena);
+  for (size_t part = 0; part < parts; part++) {
+    std::vector<void*>& table = all.tables[part];
+    for (PyObject* handle : given) table.push_back(part_of(handle, part));
+    for (size_t offset : offsets_) table.push_back(static_cast<char*>(part_of(arena.ptr(), part)) + offset);
+  }
+  const Function run_part = [](void** context, long long first, long long last) {
+    auto* of = reinterpret_cast<Parts*>(context);
+    for (; first < last; first++) of->program->launch(of->tables[size_t(first)].data());
+  };
+  WithoutInterpreter released;
+  reinterpret_cast<void (*)(Function, void**, long long)>(beside)(run_part, reinterpret_cast<void**>(&all), static_cast<long long>(parts));
 }
 
 void Replay::run(std::vector<void*>& table, void* arena) const {
@@ -126,6 +159,7 @@ void define_replay(nb::module_& m) {
            nb::arg("launches"), nb::arg("bound"), nb::arg("offsets"), nb::arg("is_short"), nb::arg("begin") = 0, nb::arg("end") = 0)
       .def(nb::init<nb::list>(), nb::arg("steps"))
       .def("run", nb::overload_cast<nb::handle, nb::handle>(&Replay::run, nb::const_), nb::arg("handles"), nb::arg("arena").none())
+      .def("run_beside", &Replay::run_beside, nb::arg("beside"), nb::arg("parts"), nb::arg("handles"), nb::arg("arena").none())
       .def("__len__", &Replay::size);
 }
 

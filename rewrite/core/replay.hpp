@@ -28,6 +28,9 @@ class Replay {
   // handles: ints, the addresses of the bound buffers. arena: an int, or None where there are no places. Throws GraphError, and Python's
   // error of an exchange, as all runs do.
   void run(nb::handle handles, nb::handle arena) const;
+  // The same on each of several parts of a device: a handle is a tuple of addresses, one for each part. beside: the address of a function
+  // `void f(void (*)(void**, long long, long long), void**, long long parts)`, which calls another on each of 0 .. parts - 1.
+  void run_beside(uintptr_t beside, size_t parts, nb::handle handles, nb::handle arena) const;
   // The same on the addresses of the bound buffers, with room in the table for the places in the arena.
   void run(std::vector<void*>& table, void* arena) const;
   size_t bound() const { return bound_; }
@@ -39,6 +42,7 @@ class Replay {
     uint32_t first, count;     // of the numbers
   };
   void launch(void** table) const;
+  std::vector<PyObject*> checked(nb::handle items, nb::handle arena) const;
   void exchange(const Launch& one, void** table, std::vector<Exchange*>& under_way) const;
   void append(const Replay& other);
 

@@ -83,6 +83,12 @@ bool is_in_parts(const Node* n) {
   return n->op == known_ops.BUFFER && n->attrs->items[mesh].q.size > 0;
 }
 
+bool lie_alike(const Node* a, const Node* b) {
+  static const size_t mesh = buffer_attribute("mesh"), placement = buffer_attribute("placement");
+  if (!is_in_parts(a) || !is_in_parts(b)) return is_in_parts(a) == is_in_parts(b);
+  return equal(a->attrs->items[mesh], b->attrs->items[mesh]) && equal(a->attrs->items[placement], b->attrs->items[placement]);
+}
+
 nb::tuple placements(const std::vector<Handle>& nodes) {
   nb::list found;
   for (size_t k = 0; k < nodes.size(); k++) {

@@ -11,6 +11,8 @@ void write_signature(const std::vector<Node*>& order, const std::vector<Node*>& 
 nb::tuple signature(const std::vector<Handle>& roots);
 // Whether a node is a BUFFER in parts on a mesh.
 bool is_in_parts(const Node* n);
+// Whether two BUFFERs lie on a mesh in the same way, or both on no mesh.
+bool lie_alike(const Node* a, const Node* b);
 // Of the nodes that are, their places in the list, their meshes and how they lie there.
 nb::tuple placements(const std::vector<Handle>& nodes);
 // A BUFFER node like another one, of another buffer. Throws GraphError.

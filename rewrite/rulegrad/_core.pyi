@@ -360,6 +360,15 @@ class Replay:
     def run(self, handles: Sequence[int], arena: int | None) -> None:
         """Launches all in order. arena: None where there are no places in it. Raises GraphError."""
 
+    def run_beside(
+        self, beside: int, parts: int, handles: Sequence[tuple[int, ...]], arena: tuple[int, ...] | None
+    ) -> None:
+        """The same on each part of a device, as a handle of each; not with exchanges. Raises GraphError.
+
+        beside: the address of a function `void f(void (*)(void **, long long, long long), void **, long long parts)`,
+        which calls what it is given on each of the parts.
+        """
+
     def __len__(self) -> int:
         """The number of launches."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from rulegrad._core import CapturedCall, Replay, placements
+from rulegrad._core import CapturedCall, Replay
 from rulegrad.capture.gradients import end_gradients
 from rulegrad.compile import kernels
 from rulegrad.compile.plans import Prepared
@@ -21,15 +21,13 @@ _KINDS: Final = ("tensor", "gradient", "call", "constant")  # in the order of th
 def native_of(captured: Captured) -> CapturedCall | None:
     """None for a capture that the engine does not replay.
 
-    That is one on several devices, one of tensors in parts on a mesh, one with results through which gradients go on or
-    without elements, with results that are inputs, or views.
+    That is one on several devices, one with results through which gradients go on or without elements, with results
+    that are inputs, or views.
     """
     outputs = captured.outputs
     if len(captured.parts) != 1:
         return None
     part = captured.parts[0]
-    if part.plan.communicates or placements(part.inputs):
-        return None
     tracked = {number for number, output in enumerate(outputs) if output.requires_grad and not output.is_leaf}
     if not tracked <= set(captured.new) or not all(captured.ends_gradients(part, number) for number in tracked):
         return None
@@ -42,6 +40,7 @@ def native_of(captured: Captured) -> CapturedCall | None:
         "arguments": captured.arguments,
         "outside": captured.outside,
         "inputs": [_numbered(source) for source in part.sources],
+        "nodes": part.inputs,
         "takeable": [place for place in part.plan.takeable if place in part.own],
         "outputs": part.outputs,
         "new": captured.new,

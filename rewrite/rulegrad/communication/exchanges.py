@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import time
-import weakref
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -33,11 +32,19 @@ class About:
     """What an exchange is, for messages and for those who wait for it."""
 
     collective: Collective
+    turn: int  # how many like it are before it in its program
     text: str
     group: tuple[int, ...]  # ranks
-    nbytes: int  # of its memory
-    result: int  # where the result begins
-    theirs: np.ndarray[Any, Any] = field(compare=False)  # what the neighbour before says that it has started
+
+
+class _Requests(NamedTuple):
+    """The requests of a collective, and the memory that they are on; programs, which run one at a time, share them."""
+
+    checks: list[MPI.Request]  # tell a neighbour what is started, and receive what another one has started
+    requests: list[MPI.Request]
+    memory: np.ndarray[Any, Any]
+    own: np.ndarray[Any, Any]
+    theirs: np.ndarray[Any, Any]
 
 
 class Exchanges:
@@ -53,61 +60,71 @@ class Exchanges:
         sizes = MPI._sizeof(MPI.Request), MPI._sizeof(MPI.Status)
         self.carrier = Carrier(start, test, *sizes, self._settle, self._wait)
         self.waits_for: About | None = None
+        self._requests: dict[tuple[Collective, int], _Requests] = {}
 
     def make(
-        self, of: Collective, sent: Sequence[tuple[int, int]], received: Sequence[tuple[int, int]]
+        self, of: Collective, turn: int, sent: Sequence[tuple[int, int]], received: Sequence[tuple[int, int]]
     ) -> Exchange | None:
         """A collective on buffers of a program: the numbers of those that it sends one after the other, and bytes.
 
-        None where it is not one request that can be started again.
+        turn: how many like it the program has before it. None where it is not requests that can be started again.
         """
         if not is_persistent(of):
             return None
-        group, member = place_of(of.mesh, of.axes, self._world.rank)
-        nbytes = of.count * DType(of.dtype).itemsize
-        end = -(-nbytes // _PLACES) * _PLACES
-        result = {"all_reduce": 0, "part": member * (nbytes // len(group))}.get(of.kind, end)
-        theirs = np.zeros(self._description, np.uint8)
-        about = About(of, str(of), group, end + of.result_count * DType(of.dtype).itemsize, result, theirs)
-        copies = _places(sent, 0), _places(received, result)
+        group, _ = place_of(of.mesh, of.axes, self._world.rank)
+        about = About(of, turn, str(of), group)
+        copies = _places(sent, 0), _places(received, self._result(of))
         return Exchange(self.carrier, tally_of(of), about, *copies)
+
+    def _result(self, of: Collective) -> int:
+        """Where the result begins in the memory of an exchange."""
+        nbytes = of.count * DType(of.dtype).itemsize
+        if of.kind == "all_reduce":
+            return 0
+        if of.kind == "part":
+            return place_of(of.mesh, of.axes, self._world.rank)[1] * (nbytes // of.members)
+        return -(-nbytes // _PLACES) * _PLACES
 
     def _settle(self, exchanges: Sequence[Exchange]) -> None:
         """Before a program: ends what is under way, and makes requests where there are none yet."""
         self._world.finish()
         for exchange in exchanges:
             if not exchange.is_connected:
-                self._connect(exchange)
+                about: About = exchange.about
+                known = self._requests.get((about.collective, about.turn)) or self._made(about)
+                exchange.connect(
+                    _handles(known.checks), _handles(known.requests), known.memory.ctypes.data, known.own.ctypes.data,
+                    [known.theirs.ctypes.data] if known.checks else [], self._description,
+                )  # fmt: skip
 
-    def _connect(self, exchange: Exchange) -> None:
-        about: About = exchange.about
-        of = about.collective
-        self._world.agree(f"preparation of {about.text}", about.group)
-        memory = np.zeros(about.nbytes, np.uint8)
-        dtype = DType(of.dtype).numpy
-        source = memory[: of.count * DType(of.dtype).itemsize].view(dtype)
-        result = memory[about.result :][: of.result_count * DType(of.dtype).itemsize].view(dtype)
+    def _made(self, about: About) -> _Requests:
+        """New requests, which all ranks of the group make together."""
+        of, group = about.collective, about.group
+        self._world.agree(f"preparation of {about.text}", group)
+        first, size, dtype = self._result(of), DType(of.dtype).itemsize, DType(of.dtype).numpy
+        memory = np.zeros(max(of.count * size, first + of.result_count * size), np.uint8)
+        source = memory[: of.count * size].view(dtype)
+        result = memory[first : first + of.result_count * size].view(dtype)
         requests = persistent(self._world.group(of.mesh, of.axes), of, source, result)
-        own = np.zeros_like(about.theirs)
+        own, theirs = np.zeros((2, self._description), np.uint8)
         text = _shown(of)[: self._description].encode()
         own[: len(text)] = np.frombuffer(text, np.uint8)
         checks: list[MPI.Request] = []
-        if len(about.group) > 1:
-            mine = about.group.index(self._world.rank)
-            checks.append(self._checks.Recv_init(about.theirs, about.group[mine - 1]))
-            checks.append(self._checks.Send_init(own, about.group[(mine + 1) % len(about.group)]))
-        kept = [memory, own, about]
-        exchange.connect(
-            _handles(checks), _handles(requests), memory.ctypes.data, own.ctypes.data,
-            [about.theirs.ctypes.data] if checks else [], self._description,
-        )  # fmt: skip
-        weakref.finalize(exchange, _free, [*checks, *requests], kept, self._is_over)
+        if len(group) > 1:
+            mine = group.index(self._world.rank)
+            checks.append(self._checks.Recv_init(theirs, group[mine - 1]))
+            checks.append(self._checks.Send_init(own, group[(mine + 1) % len(group)]))
+        made = self._requests[of, about.turn] = _Requests(checks, requests, memory, own, theirs)
+        return made
 
-    def _is_over(self) -> bool:
-        """Whether requests may be under way for good, or MPI has ended."""
-        from mpi4py import MPI  # late: an optional library
-
-        return not self.carrier.is_clear or MPI.Is_finalized()
+    def free(self) -> None:
+        """Gives all requests back, before MPI ends; after an error some may be under way for good."""
+        if self.carrier.is_clear:
+            for one in self._requests.values():
+                for request in (*one.checks, *one.requests):
+                    request.Free()
+            self._requests.clear()
+        self.carrier.is_clear = False
 
     def _wait(self, exchange: Exchange) -> None:
         """Waits for an exchange that takes long. Raises CommunicationError where it has failed."""
@@ -120,7 +137,9 @@ class Exchanges:
         self.waits_for = None
         if exchange.differs:
             mine = about.group.index(self._world.rank)
-            theirs = about.theirs.tobytes().rstrip(b"\0").decode(errors="replace")
+            theirs = (
+                self._requests[about.collective, about.turn].theirs.tobytes().rstrip(b"\0").decode(errors="replace")
+            )
             self._world.fail(different(self._world.rank, _shown(about.collective), about.group[mine - 1], theirs))
         if exchange.failed:
             self._world.fail(CommunicationError(f"{about.text} failed in MPI"))
@@ -147,13 +166,6 @@ def _handles(requests: Sequence[MPI.Request]) -> bytes:
     from mpi4py import MPI  # late: an optional library
 
     return b"".join(ctypes.string_at(MPI._addressof(request), MPI._sizeof(request)) for request in requests)
-
-
-def _free(requests: Sequence[MPI.Request], kept: object, is_over: Callable[[], bool]) -> None:
-    """Gives the requests of an exchange back that nobody has any more, and lets go of their memory."""
-    if not is_over():
-        for request in requests:
-            request.Free()
 
 
 def exchanges_of(world: MpiWorld, checks: MPI.Comm, description: int) -> Exchanges | None:

@@ -82,14 +82,15 @@ class MpiWorld:
         return self._begin(_Started(self, str(collective), group, steps, sources[0].nbytes), repr(collective))
 
     def exchange(
-        self, collective: Collective, sent: Sequence[tuple[int, int]], received: Sequence[tuple[int, int]]
+        self, collective: Collective, turn: int, sent: Sequence[tuple[int, int]], received: Sequence[tuple[int, int]]
     ) -> Exchange | None:
         """A collective that a program of the engine starts by itself, on buffers of the program: numbers, and bytes.
 
-        What is in the buffers that are sent lies one after the other, as the results do. It is counted, and compared
-        with the neighbours', as others are. None where this MPI does not have it as requests that are made once.
+        What is in the buffers that are sent lies one after the other, as the results do. turn: how many like it the
+        program has before it. It is counted, and compared with the neighbours', as others are. None where this MPI
+        does not have it as requests that are made once.
         """
-        return None if self._exchanges is None else self._exchanges.make(collective, sent, received)
+        return None if self._exchanges is None else self._exchanges.make(collective, turn, sent, received)
 
     def check_same(self, label: str, value: str) -> None:
         """Raises CommunicationError, naming the ranks, where they do not all give the same value; all call it."""
@@ -277,6 +278,8 @@ class MpiWorld:
         """Ends the thread, so that MPI can be ended."""
         with self.lock:
             self._over = True
+            if self._exchanges is not None:
+                self._exchanges.free()
 
 
 class _Started:

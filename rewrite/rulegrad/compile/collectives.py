@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -120,8 +121,11 @@ class Joined:
 
         return finish
 
-    def exchange(self, used: Sequence[Sequence[int]]) -> Exchange | None:
-        """The same for a program of the engine, on buffers by number; None where the world's ranks have no such."""
+    def exchange(self, turn: int, used: Sequence[Sequence[int]]) -> Exchange | None:
+        """The same for a program of the engine, on buffers by number; None where the world's ranks have no such.
+
+        turn: how many like it are in the program before it.
+        """
         make = getattr(_world(self.members[0].device), "exchange", None)
         if make is None:
             return None
@@ -129,7 +133,7 @@ class Joined:
         pairs = list(zip(self.members, used, strict=True))
         sent = [(numbers[one.origin], one.collective.count * size) for one, numbers in pairs]
         received = [(numbers[one.to], one.collective.result_count * size) for one, numbers in pairs]
-        found: Exchange | None = make(self.collective, sent, received)
+        found: Exchange | None = make(self.collective, turn, sent, received)
         return found
 
 
@@ -280,12 +284,15 @@ def _in_engine(items: Sequence[Item], record: Recorder) -> Replay | None:
         return None
     steps: list[Replay | tuple[Exchange, bool]] = []
     exchanges: dict[int, Exchange] = {}
+    turns: Counter[Collective] = Counter()
     for item in (Item(), *items):  # the first: what a program with no kernel is on
         if item.start is not None:
-            exchange = item.start.exchange(item.buffers)
+            turn = turns[item.start.collective]
+            exchange = item.start.exchange(turn, item.buffers)
             if exchange is None:
                 return None
             exchanges[item.number] = exchange
+            turns[item.start.collective] += 1
             steps.append((exchange, True))
         elif item.number in exchanges and not item.launches:
             steps.append((exchanges[item.number], False))

@@ -118,6 +118,9 @@ class Device(Protocol):
     # `Replay` is such a program, which the engine runs. With `has_arenas = False` all buffers are bound: there handles
     # are used from their start only.
 
+    # A device whose programs are the engine's may also have `beside: int`, the address of a function that calls another
+    # one for each of its parts, on a share of the cores each (`Replay.run_beside`).
+
     def compile(self, kernels: Sequence[Kernel]) -> list[Executable]:
         """Builds all the kernels, in one program where that is cheaper. Raises DeviceError with the
         compiler's message and the source.

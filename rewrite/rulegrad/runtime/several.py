@@ -2,7 +2,8 @@
 
 A mesh of devices in one process is such a device. A handle is a tuple of handles, one for each part; what is copied in
 is copied to all parts, and what is copied out is that of the first. The parts share the device that they are named
-after: they show on one machine what a program does on many, and run one after the other.
+after. Where its programs are the engine's, each part runs on its share of the cores, beside the others; elsewhere they
+run one after the other, and show on one machine what a program does on many.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rulegrad.runtime.device import Device, Executable, Handle
+from rulegrad.runtime.device import Device, Executable, Handle, Replay
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,6 +38,8 @@ class Several:
         self.target = device.target
         self.interprets = device.interprets
         self.memory = device.memory // count
+        #: As devices have it, where the parts can run beside each other.
+        self.record = self._record if hasattr(device, "beside") else None
 
     def allocate(self, nbytes: int) -> tuple[Handle, ...]:
         """So many bytes for each part. Raises OutOfMemoryError."""
@@ -60,6 +63,12 @@ class Several:
         """Builds the kernels once, for all parts."""
         return [_OnEach(executable) for executable in self.device.compile(kernels)]
 
+    def _record(self, launches: Sequence[tuple[_OnEach, Sequence[int]]], bound: int, offsets: Sequence[int]) -> _Beside:
+        """Launches on numbered buffers as one program."""
+        device: Any = self.device
+        program = device.record([(each.executable, numbers) for each, numbers in launches], bound, offsets)
+        return _Beside(program, device.beside, self.count)
+
     def synchronize(self) -> None:
         """Returns when all parts have ended."""
         self.device.synchronize()
@@ -69,8 +78,19 @@ class _OnEach:
     """A kernel that runs on each part."""
 
     def __init__(self, executable: Executable) -> None:
-        self._executable = executable
+        self.executable = executable
 
     def __call__(self, handles: Sequence[tuple[Handle, ...]], wait: bool = False) -> float | None:
-        times = [self._executable(part, wait) for part in zip(*handles, strict=True)]
+        times = [self.executable(part, wait) for part in zip(*handles, strict=True)]
         return sum(time or 0.0 for time in times) if wait else None
+
+
+class _Beside:
+    """A program of each part. They run beside each other, and all have ended when it has."""
+
+    def __init__(self, program: Replay, beside: int, count: int) -> None:
+        self._program, self._beside, self._count = program, beside, count
+
+    def run(self, handles: Sequence[tuple[Handle, ...]], arena: tuple[Handle, ...] | None) -> None:
+        """Runs it on the handles of all parts (see `Program`)."""
+        self._program.run_beside(self._beside, self._count, handles, arena)
