@@ -66,15 +66,23 @@ def localize(graph: UOp, device: str, target: str) -> Local:
 
     Raises CommunicationError where the mesh has not as many devices as there are.
     """
+    local, slots, parts = local_graph(graph, target)
+    inputs = [own_number(slot, device) if slot.op == "COORDINATE" else slot.attrs["slot"] for slot in slots]
+    return Local(local, tuple(inputs), parts)
+
+
+def local_graph(graph: UOp, target: str) -> tuple[UOp, list[UOp], tuple[Parts | None, ...]]:
+    """What each device computes of a SINK of tensors, on a mesh that need not be there.
+
+    With what its parameters stand for, by slot: parameters of `graph`, and the device's own numbers (COORDINATE); and
+    how the results lie on the mesh.
+    """
     with watching.part("schedule"):
         placed, _ = engine.run(graph, "shard", target)
         parts = tuple(_parts_of(result) for result in placed.src)
         local, _ = engine.run(placed, "local_results", target)
         local, info = engine.run(local, "number")
-    inputs: list[int | Buffer] = []
-    for slot in info["numbered"]["place"]:
-        inputs.append(own_number(slot, device) if slot.op == "COORDINATE" else slot.attrs["slot"])
-    return Local(local, tuple(inputs), parts)
+    return local, info["numbered"]["place"], parts
 
 
 def _parts_of(result: UOp) -> Parts | None:

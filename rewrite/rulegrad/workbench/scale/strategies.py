@@ -74,10 +74,13 @@ STRATEGIES: Final[dict[str, Callable[[Schedule, int, float], Schedule]]] = {
 }
 
 
-def bucketed(events: Sequence[Event], bucket: float) -> list[Event]:
+def bucketed(
+    events: Sequence[Event], bucket: float, kinds: Sequence[str] = ("all_reduce", "reduce_scatter")
+) -> list[Event]:
     """The same with collectives of one kind, along the same axes, sent together up to so many bytes.
 
-    They are sent when the last of them is ready, or before an event that needs one of them.
+    kinds: of the collectives that wait for others. They are sent when the last of them is ready, or before an event
+    that needs one of them.
 
     >>> sums = [Event(name, "all_reduce", bytes=60, axes=("data",)) for name in "abc"]
     >>> [event.bytes for event in bucketed(sums, 100)]
@@ -104,7 +107,7 @@ def bucketed(events: Sequence[Event], bucket: float) -> list[Event]:
             not event.is_kernel and key != (first.kind, first.axes, first.phase, first.dtype)
         ):
             send()
-        if event.is_kernel or event.kind not in ("all_reduce", "reduce_scatter"):
+        if event.is_kernel or event.kind not in kinds:
             after = tuple(sorted({place[one] for one in event.after}))
             place[number] = len(made)
             made.append(replace(event, after=after))
