@@ -1,17 +1,19 @@
-"""The simulator of many devices beside real runs: a data-parallel training step by MPI on 1 to 8 ranks of this machine.
+"""The simulator of many devices beside real runs: training steps on meshes of 1 to 8 ranks of this machine, by MPI.
 
     python bench/scale.py [--quick] [--json] [--ranks 1,2,4,8] [--machine FILE]
 
-A step computes gradients of a network of 784-512-512-10 for a batch of each rank (device `c`, one thread), copies them
-into one array, sums that by MPI's all-reduce, and updates the parameters. A machine is measured first: a message
-between two ranks (both send at once), and how fast one and two ranks read memory. The schedule is what one rank takes
-alone; what the simulator makes of both is printed beside the time that more ranks take. --machine FILE keeps the
-machine. Needs `rulegrad[mpi]`.
+A step of a network of 784-512-512-10 (device `c`, one thread) runs data parallel, fully sharded and tensor parallel, as
+`rulegrad.distributed` does it. What is simulated is the plan of that step on a mesh of so many ranks, with the
+collectives that the rules put there: it is traced in one process (`rulegrad.workbench.scale.traced_step`), its kernels
+are timed one by one on this machine, alone, and its collectives take what the fit of `bench/communication.py` between
+two ranks says. Nothing is taken from the runs that it is compared with. --machine FILE keeps the machine. Needs
+`rulegrad[mpi]`.
 """
 
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import itertools
 import json
 import os
@@ -30,11 +32,44 @@ from common import DEVELOPED, arguments, note
 
 SIZES = (784, 512, 512, 10)
 BATCH = 64
-WEIGHTS = tuple(itertools.pairwise(SIZES))
-GRADIENTS = 4 * sum(a * b for a, b in WEIGHTS)  # bytes
-_LARGE = 4 << 20  # bytes of the message that the bandwidth is measured with
-_SMALL = 8
 _ARRAY = 64 << 20  # bytes of the array that is read for the memory's bandwidth: more than the caches
+
+#: By kind: placements of parameters and inputs, and whether each rank has a batch of its own.
+KINDS: dict[str, tuple[dict[str, dict[str, int]], dict[str, int]]] = {
+    "data": ({}, {"ranks": 0}),
+    "fully sharded": (
+        {"0.weight": {"ranks": 0}, "2.weight": {"ranks": 0}, "4.weight": {"ranks": 1}},
+        {"ranks": 0},
+    ),
+    "tensor": ({"0.*": {"ranks": 0}, "2.weight": {"ranks": 1}}, {}),
+}
+
+
+def program(kind: str, ranks: int, place: Callable[[Any, Any, Any], tuple[Any, Any]]) -> dict[str, Any]:
+    """A training step; place: what is done with the model and the inputs before the optimizer is made."""
+    import rulegrad as rg
+    from rulegrad import nn, optim
+
+    rg.manual_seed(0)
+    rng = np.random.default_rng(0)
+    examples = BATCH * ranks if KINDS[kind][1] else BATCH
+    layers: list[Any] = []
+    for a, b in itertools.pairwise(SIZES):
+        layers += [nn.Linear(a, b), nn.ReLU()]
+    model = nn.Sequential(*layers[:-1]).to("c")
+    images = rng.normal(size=(examples, SIZES[0])).astype(np.float32)
+    x, y = place(model, images, rng.integers(0, SIZES[-1], examples))
+    optimizer = optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
+
+    @rg.jit
+    def step() -> Any:
+        optimizer.zero_grad()
+        loss = model(x).cross_entropy(y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return {"step": step, "model": model, "optimizer": optimizer, "inputs": (x, y)}
 
 
 # ---- what ranks do: `bench/scale.py child …` under mpiexec ----
@@ -54,109 +89,46 @@ def slowest(work: Callable[[], object], calls: int) -> float:
     return float(most.min())
 
 
-def measured_links(calls: int) -> dict[str, float]:
-    """Two ranks send each other a small and a large message at once; one, and both, read a large array."""
+def measured_links(calls: int) -> dict[str, Any]:
+    """α and β of a shift and of an all-reduce between two ranks; how fast one, and both, read a large array."""
     from mpi4py import MPI
 
-    world = MPI.COMM_WORLD
-    other = 1 - world.rank
+    from communication import COUNTS, QUICK, fit, times
 
-    def message(nbytes: int) -> float:
-        sent, received = np.zeros(nbytes, np.uint8), np.zeros(nbytes, np.uint8)
-        return slowest(lambda: world.Sendrecv(sent, other, 0, received, other, 0), calls)
-
-    latency = message(_SMALL)
-    large = message(_LARGE)
+    points = times(2, COUNTS if calls > 100 else QUICK)
     array = np.ones(_ARRAY // 8)
-    both = slowest(lambda: array.max(), calls // 8)
-    one = slowest(lambda: array.max() if world.rank == 0 else None, calls // 8)
-    return {
-        "latency": latency,
-        "bandwidth": (_LARGE - _SMALL) / (large - latency),
-        "memory_bandwidth": _ARRAY / one,
-        "shared_bandwidth": 2 * _ARRAY / both,
-    }
+    both = slowest(lambda: array.max(), 50)
+    one = slowest(lambda: array.max() if MPI.COMM_WORLD.rank == 0 else None, 50)
+    found: dict[str, Any] = {kind: fit(points[kind], "rulegrad") for kind in ("shift", "all_reduce")}
+    return {**found, "memory_bandwidth": _ARRAY / one, "shared_bandwidth": 2 * _ARRAY / both}
 
 
-def training_step() -> dict[str, Callable[[], object]]:
-    """The parts of a step on this rank, each of which waits until it is done; `send` is what ranks do together."""
-    from mpi4py import MPI
+def measured_step(kind: str, calls: int) -> dict[str, Any]:
+    """Seconds of a step on a mesh of all ranks, and the bytes that a rank sends in one."""
+    from rulegrad.communication import counters, reset_counters, world
+    from rulegrad.distributed import Mesh, shard, shard_parameters
 
-    import rulegrad as rg
+    mesh = Mesh({"ranks": world().size}, device="c")
+    parameters, inputs = KINDS[kind]
 
-    rng = np.random.default_rng(MPI.COMM_WORLD.rank)
+    def place(model: Any, images: Any, labels: Any) -> tuple[Any, Any]:
+        shard_parameters(model, mesh, parameters)
+        return shard(images, mesh, **inputs), shard(labels, mesh, **inputs)
 
-    def on_device(values: Any) -> Any:
-        return rg.Tensor(np.asarray(values, np.float32), device="c")
-
-    weights = [on_device(rng.normal(size=shape) / shape[0] ** 0.5).requires_grad_() for shape in WEIGHTS]
-    images = on_device(rng.normal(size=(BATCH, SIZES[0])))
-    labels = on_device(np.eye(SIZES[-1])[rng.integers(0, SIZES[-1], BATCH)])
-    flat, total = np.zeros(GRADIENTS // 4, np.float32), np.zeros(GRADIENTS // 4, np.float32)
-    found: list[Any] = []
-
-    @rg.jit
-    def gradients() -> Any:
-        for weight in weights:
-            weight.grad = None
-        z = images
-        for weight in weights[:-1]:
-            z = (z @ weight).relu()
-        loss = -((z @ weights[-1]).log_softmax(1) * labels).sum() / BATCH
-        loss.backward()
-        return [weight.grad for weight in weights]
-
-    @rg.jit
-    def updated(sums: Any) -> None:
-        with rg.no_grad():
-            for weight, part in zip(weights, sums):
-                weight -= 1e-3 * part
-                weight.realize()
-
-    def compute() -> None:
-        found[:] = gradients()
-
-    def pack() -> None:
-        at = 0
-        for part in found:
-            values = part.numpy().reshape(-1)
-            flat[at : at + values.size] = values
-            at += values.size
-
-    def update() -> None:
-        at, sums = 0, []
-        for a, b in WEIGHTS:
-            sums.append(on_device(total[at : at + a * b].reshape(a, b)))
-            at += a * b
-        updated(sums)
-
-    return {
-        "gradients": compute,
-        "pack": pack,
-        "send": lambda: MPI.COMM_WORLD.Allreduce(flat, total),
-        "update": update,
-    }
-
-
-def measured_step(calls: int) -> dict[str, float]:
-    """Seconds of a whole step, and of each part where all ranks do only that."""
-    parts = training_step()
-
-    def whole() -> None:
-        for part in parts.values():
-            part()
-
-    whole()
-    found = {"step": slowest(whole, calls)}
-    return found | {name: slowest(part, calls) for name, part in parts.items()}
+    step = program(kind, mesh.size, place)["step"]
+    for _ in range(3):
+        step()
+    reset_counters()
+    step()
+    sent = {name: count.bytes for name, count in counters().items()}
+    return {"step": slowest(step, calls), "sent": sent}
 
 
 def child(words: list[str]) -> None:
     """Does what the words say on all ranks; the first prints what was measured."""
     from mpi4py import MPI
 
-    what, calls = words[0], int(words[1])
-    found = measured_links(calls) if what == "links" else measured_step(calls)
+    found = measured_links(int(words[1])) if words[0] == "links" else measured_step(words[0], int(words[1]))
     if MPI.COMM_WORLD.rank == 0:
         print(json.dumps(found))
 
@@ -164,7 +136,7 @@ def child(words: list[str]) -> None:
 # ---- the parent ----
 
 
-def on_ranks(ranks: int, what: str, calls: int) -> dict[str, float]:
+def on_ranks(ranks: int, what: str, calls: int) -> dict[str, Any]:
     """What the ranks measure; the benchmark ends where they fail."""
     command = ["mpiexec", "-n", str(ranks), sys.executable, __file__, "child", what, str(calls)]
     path = os.pathsep.join([*DEVELOPED, *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -175,19 +147,27 @@ def on_ranks(ranks: int, what: str, calls: int) -> dict[str, float]:
         raise SystemExit('mpiexec was not found: pip install "rulegrad[mpi]"') from None
     if done.returncode:
         raise SystemExit(f"{ranks} ranks failed:\n{done.stderr}")
-    answer: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return answer
 
 
-def machine_file(links: dict[str, float], processors: int) -> str:
-    """A machine of what was measured: ranks that share processors and memory."""
+def machine_file(links: dict[str, Any], processors: int) -> str:
+    """A machine of what was measured: ranks that share processors and memory.
+
+    An all-reduce between two ranks is one message and an addition of what came: γ is what its bytes take longer than
+    those of a shift, three accesses to memory by the simulator's formula.
+    """
+    latency = max(links["shift"][0], links["all_reduce"][0])
+    beta = links["shift"][1]
+    gamma = max(links["all_reduce"][1] - beta, 3 / links["memory_bandwidth"])
     return f"""\
 doc = "{processors} processors that share their memory, MPI between processes: measured by bench/scale.py"
 
 [device]
 # Not measured: kernels of schedules from here have times. The rate is a bound that no kernel reaches.
 rates = {{ float32 = 1e11, float64 = 5e10 }}
-memory_bandwidth = {links["memory_bandwidth"]:.4g}
+# What an all-reduce reaches when it adds.
+memory_bandwidth = {3 / gamma:.4g}
 shared_bandwidth = {links["shared_bandwidth"]:.4g}
 memory = 8e9
 processors = {processors}
@@ -195,74 +175,94 @@ processors = {processors}
 overlaps = false
 
 [[links]]
-# Two processes that send each other {_SMALL} bytes, and {_LARGE >> 20} MiB, at once.
+# α and β of bench/communication.py between two ranks: the larger α of a shift and an all-reduce, β of a shift.
 name = "shared memory"
 devices = {8 * processors}
-latency = {links["latency"]:.4g}
-bandwidth = {links["bandwidth"]:.4g}
+latency = {latency:.4g}
+bandwidth = {1 / beta:.4g}
 """
 
 
-def schedule_of(alone: dict[str, float]) -> Any:
-    """The step of one rank: the time of each part, and what it reads and writes."""
-    from rulegrad.workbench.scale.schedule import Event, Schedule
+def traced(kind: str, ranks: int) -> tuple[Any, dict[str, int]]:
+    """The schedule of one rank of a mesh, with the times of its kernels on this machine; and the bytes it sends."""
+    from rulegrad import Tensor
+    from rulegrad.workbench.scale.local_schedule import Estimates, events_of
+    from rulegrad.workbench.scale.schedule import Schedule
+    from rulegrad.workbench.scale.timing import kernel_seconds
+    from rulegrad.workbench.scale.traced_step import traced_step
 
-    inputs = 4 * BATCH * sum(SIZES)
-    return Schedule(
-        "a step of data-parallel training",
-        (
-            Event("gradients", seconds=alone["gradients"], bytes=3 * GRADIENTS + 3 * inputs),
-            Event("pack", seconds=alone["pack"], bytes=2 * GRADIENTS, after=(0,), phase="backward"),
-            Event("send", "all_reduce", bytes=GRADIENTS, axes=("data",), after=(1,), phase="update"),
-            Event("update", seconds=alone["update"], bytes=5 * GRADIENTS, after=(2,), phase="update"),
-        ),
-        {"data": 1},
-        measured_on="here",
-        batch=BATCH,
-    )
+    found = program(kind, ranks, lambda _, *inputs: tuple(Tensor(one, device="c") for one in inputs))
+    found["step"]()  # makes the optimizer's state
+    parameters, inputs = KINDS[kind]
+    placed = {id(one): (inputs.get("ranks", -1) if ranks > 1 else -1,) for one in found["inputs"]}
+    order = found["optimizer"].parameters
+    for name, parameter in found["model"].named_parameters():
+        axes = next((axes for pattern, axes in parameters.items() if fnmatch.fnmatchcase(name, pattern)), {})
+        state = found["optimizer"].state[[p is parameter for p in order].index(True)].values()
+        for one in (parameter, *state):
+            placed[id(one)] = (axes.get("ranks", -1) if ranks > 1 else -1,)
+    step = traced_step(found["step"], (ranks,), placed)
+    collectives = step.collectives()
+    sent: dict[str, int] = {}
+    for one in collectives:
+        if one is not None:
+            sent[one.kind] = sent.get(one.kind, 0) + one.bytes_sent
+    events = events_of(step.plan, collectives, ("ranks",), Estimates("c"), kernel_seconds(step.plan, "c", 400))
+    return Schedule(f"a {kind} step", events, {"ranks": ranks}, measured_on="here", batch=BATCH), sent
+
+
+def rows_of(machine: Any, ranks: list[int], calls: int) -> list[dict[str, Any]]:
+    """For each kind and number of ranks the time of a step, measured and simulated."""
+    from rulegrad.workbench.scale.simulation import simulate
+
+    rows = []
+    for kind in KINDS:
+        for count in ranks:
+            note(f"{kind}: measuring {count} ranks")
+            schedule, sent = traced(kind, count)
+            found = on_ranks(count, kind, calls)
+            if found["sent"] != sent:
+                raise SystemExit(f"{kind} on {count} ranks: the plan sends {sent}, the run {found['sent']}")
+            told = simulate(schedule, machine)
+            rows.append(
+                {
+                    "kind": kind,
+                    "ranks": count,
+                    "measured": found["step"],
+                    "simulated": told.seconds,
+                    "error": told.seconds / found["step"] - 1,
+                    "kernels": told.computing,
+                    "collectives": told.communicating,
+                    "bytes sent": sum(sent.values()),
+                    "load": os.getloadavg()[0],
+                }
+            )
+    return rows
 
 
 def main(options: argparse.Namespace) -> None:
-    calls = 50 if options.quick else 500
+    calls = 50 if options.quick else 2000
     from rulegrad.workbench.scale.machine import load_machine
-    from rulegrad.workbench.scale.simulation import simulate
 
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    note("measuring the machine, then one rank")
+    note("measuring the machine")
     text = machine_file(on_ranks(2, "links", calls), processors)
     with tempfile.TemporaryDirectory() as folder:
         file = options.machine or Path(folder) / "here.toml"
         file.write_text(text, encoding="utf-8")
         machine = replace(load_machine(file), name="here")
-    rows = []
-    alone = on_ranks(1, "step", calls)
-    schedule = schedule_of(alone)
-    for ranks in options.ranks:
-        note(f"measuring {ranks} ranks")
-        found = alone if ranks == 1 else on_ranks(ranks, "step", calls)
-        told = simulate(schedule.with_axis("data", ranks), machine)
-        sending = sum(one.end - one.start for one in told.events if not one.event.is_kernel)
-        rows.append(
-            {
-                "ranks": ranks,
-                "measured": found["step"],
-                "simulated": told.seconds,
-                "error": told.seconds / found["step"] - 1,
-                "measured all-reduce": found["send"],
-                "simulated all-reduce": sending,
-                "parts": found,
-            }
-        )
+    rows = rows_of(machine, options.ranks, calls)
     if options.json:
         print(json.dumps({"machine": text, "rows": rows}, indent=1))
         return
     print(text)
-    print("| ranks | measured, ms | simulated, ms | error | all-reduce measured | simulated |")
-    print("|---|---|---|---|---|---|")
+    print("| step | ranks | measured, ms | simulated, ms | error | kernels | collectives | MB sent | load |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for row in rows:
-        times = [f"{1e3 * float(row[key]):.2f}" for key in ("measured", "simulated")]  # type: ignore[arg-type]
-        sums = [f"{1e3 * float(row[f'{key} all-reduce']):.2f}" for key in ("measured", "simulated")]  # type: ignore[arg-type]
-        print(f"| {row['ranks']} | {times[0]} | {times[1]} | {row['error']:+.0%} | {sums[0]} | {sums[1]} |")
+        times = " | ".join(f"{1e3 * row[key]:.2f}" for key in ("measured", "simulated"))
+        parts = " | ".join(f"{1e3 * row[key]:.2f}" for key in ("kernels", "collectives"))
+        sent = f"{1e-6 * row['bytes sent']:.2f} | {row['load']:.1f}"
+        print(f"| {row['kind']} | {row['ranks']} | {times} | {row['error']:+.0%} | {parts} | {sent} |")
 
 
 if __name__ == "__main__":

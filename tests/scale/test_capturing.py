@@ -10,12 +10,18 @@ import pytest
 
 import rulegrad as rg
 from rulegrad import Tensor, nn, optim
+from rulegrad.communication import counters, reset_counters
 from rulegrad.compile import plans
+from rulegrad.distributed import Mesh, shard, shard_parameters
 from rulegrad.errors import ConfigError
+from rulegrad.ir import UOp
 from rulegrad.workbench.scale.capturing import captured_step
+from rulegrad.workbench.scale.local_schedule import Estimates, events_of
 from rulegrad.workbench.scale.machine import load_machine
+from rulegrad.workbench.scale.schedule import Schedule
 from rulegrad.workbench.scale.simulation import simulate
 from rulegrad.workbench.scale.strategies import STRATEGIES
+from rulegrad.workbench.scale.traced_step import traced_step
 
 BYTES = 4 * (5 * 6 + 6 + 6 * 3 + 3)
 
@@ -85,3 +91,60 @@ def test_steps_that_are_no_steps() -> None:
     with pytest.raises(ConfigError, match="launches 2 kernels at one call, and 3 at the next"):
         captured_step(changing, optim.SGD([w]))
     assert not plans.launched
+
+
+def on_a_mesh(axes: dict[str, int], inputs: int | None = 0) -> tuple[Callable[[], Tensor], optim.Optimizer]:
+    """A step whose examples are split along the first axis of a mesh of parts of one device."""
+    mesh = Mesh(axes, device=f"numpy*{np.prod(list(axes.values()))}")
+    rng = np.random.default_rng(0)
+    model = shard_parameters(nn.Sequential(nn.Linear(5, 6), nn.Tanh(), nn.Linear(6, 3)), mesh, {})
+    x, y = (shard(rng.normal(size=(8, n)).astype("float32"), mesh, **{next(iter(axes)): inputs}) for n in (5, 3))
+    optimizer = optim.SGD(model.parameters(), lr=0.1)
+
+    def step() -> Tensor:
+        optimizer.zero_grad()
+        loss = ((model(x) - y) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return rg.jit(step), optimizer
+
+
+def test_a_step_on_a_mesh_has_the_collectives_of_its_plan() -> None:
+    step, optimizer = on_a_mesh({"data": 4})
+    schedule = captured_step(step, optimizer, mesh={"data": 4})
+    reset_counters()
+    step()
+    sums = [event for event in schedule.events if event.kind == "all_reduce"]
+    assert sum(event.bytes for event in sums) == BYTES + 4  # and the loss
+    assert {event.axes for event in sums} == {("data",)} and {event.seconds for event in sums} == {None}
+    told = simulate(schedule, load_machine("h100-infiniband"))
+    assert told.ranks == 4 and told.sent == sum(count.bytes for count in counters().values())
+    assert told.exposed > 0 and told.computing > 0
+
+
+def test_a_mesh_that_is_another() -> None:
+    step, optimizer = on_a_mesh({"data": 2})
+    with pytest.raises(ConfigError, match="sends along a mesh of 2, and the mesh that was named is {}"):
+        captured_step(step, optimizer)
+
+
+def test_shifts_of_a_plan_are_replayed() -> None:
+    x = Tensor(np.ones((3, 4), "float32"), device="numpy")
+    ring = {"mesh": (4,), "axes": (0,), "by": 1}
+
+    def ticks() -> Tensor:
+        y = x
+        for _ in range(3):
+            y = y._result(UOp("MATERIALIZE", (UOp("SHIFT", (y.uop,), **ring),))) * 2
+            y = y._result(UOp("MATERIALIZE", (y.uop,)))
+        return y
+
+    traced = traced_step(ticks, (4,), {})
+    events = events_of(traced.plan, traced.collectives(), ("pipeline",), Estimates("numpy"))
+    assert [event.kind for event in events] == ["shift", "kernel"] * 3
+    machine = load_machine("h100-infiniband")
+    told = simulate(Schedule("ticks", events, {"pipeline": 4}), machine)
+    assert told.sent == 3 * x.nbytes == sum(one.bytes_sent for one in traced.collectives() if one)
+    assert told.seconds == pytest.approx(told.computing + 3 * machine.links[0].seconds(x.nbytes))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rulegrad.compile import plans
 from rulegrad.compile.estimate import nbytes
+from rulegrad.compile.sharding import collective_of
 from rulegrad.errors import ConfigError
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.profile import KernelRecord, Profile
+from rulegrad.runtime.several import count_of
+from rulegrad.workbench.scale.local_schedule import collective_event
 from rulegrad.workbench.scale.schedule import Event, Memory, Schedule
 from rulegrad.workbench.scale.strategies import STATE
 
@@ -21,6 +25,9 @@ if TYPE_CHECKING:
     from rulegrad.compile.plans import Plan
     from rulegrad.optim import Optimizer
     from rulegrad.tensor.tensor import Tensor
+
+
+_NO_MESH: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class _Launch(NamedTuple):
@@ -48,15 +55,17 @@ def captured_step(
     name: str = "a training step",
     machine: str = "",
     repeats: int = 5,
+    mesh: Mapping[str, int] = _NO_MESH,
 ) -> Schedule:
-    """The schedule of a function that does one training step, eager or captured, on one device.
+    """The schedule of a function that does one training step, eager or captured.
 
     optimizer: of the parameters that it trains. batch: examples of a step. machine: the name of the machine that this
-    is, whose times these are. The function is called twice, and then `repeats` times: each kernel
-    has the least of its times. Gradients are found by size: the kernel that gives a parameter its new value reads the
-    gradient, an array as large that another kernel has made; where it reads none, it computes the gradient itself. The
-    host's time is not in a schedule. Raises ConfigError where a step launches other kernels each time, or computes no
-    new values of parameters.
+    is, whose times these are. mesh: names and sizes of the axes, where its tensors are on a mesh: the collectives of
+    its plans are events then, and of parts of one device (`c*4`) a kernel has a part of the time of all. The function
+    is called twice, and then `repeats` times: each kernel has the least of its times. Gradients are found by size: the
+    kernel that gives a parameter its new value reads the gradient, an array as large that another kernel has made;
+    where it reads none, it computes the gradient itself. The host's time is not in a schedule. Raises ConfigError where
+    a step launches other kernels each time, computes no new values of parameters, or is on another mesh.
 
     >>> w = rg.nn.Parameter(Tensor([[1.0, 2.0], [3.0, 4.0]], device="numpy"))
     >>> x = Tensor([[1.0, 1.0]], device="numpy")
@@ -83,11 +92,15 @@ def captured_step(
         if best and len(best) != len(times):
             raise ConfigError(f"a step launches {len(best)} kernels at one call, and {len(times)} at the next")
         best = [min(pair) for pair in zip(best, times, strict=True)] if best else times
-    events = _events(seen, before, set(_numbers(trained)))
+    events = _events(seen, before, set(_numbers(trained)), mesh)
     if not any(event.gradients for event in events):
         raise ConfigError("the step computes no new values of the parameters; realize them at its end")
-    events = [replace(event, seconds=seconds) for event, seconds in zip(events, best, strict=True)]
-    return Schedule(name, tuple(events), memory=_memory(seen, before), measured_on=machine, batch=batch)
+    parts = count_of(optimizer.device)
+    events = [
+        replace(event, seconds=seconds / parts) if event.is_kernel else event
+        for event, seconds in zip(events, best, strict=True)
+    ]
+    return Schedule(name, tuple(events), dict(mesh), _memory(seen, before), machine, batch)
 
 
 @contextmanager
@@ -122,8 +135,8 @@ def _numbers(tensors: Iterable[Tensor]) -> dict[int, int]:
     return found
 
 
-def _events(seen: Sequence[_Launch], before: _Sizes, after: set[int]) -> list[Event]:
-    """The kernels of all plans in order."""
+def _events(seen: Sequence[_Launch], before: _Sizes, after: set[int], mesh: Mapping[str, int]) -> list[Event]:
+    """The kernels and collectives of all plans in order."""
     events: list[Event] = []
     for launch in seen:
         schedule, first = launch.plan.schedule, len(events)
@@ -134,6 +147,11 @@ def _events(seen: Sequence[_Launch], before: _Sizes, after: set[int]) -> list[Ev
             reads = {*use.reads, *use.writes}
             own = sum(before.parameters.get(launch.inputs[n], 0) for n in reads if n < schedule.inputs)
             needed = sorted({written[number] for number in reads if number in written} or _last(events, first))
+            sent = collective_of(launch.plan.schedule.steps[kernel].graph)
+            if sent is not None:
+                events.append(replace(collective_event(sent, _names(sent.mesh, mesh), needed), phase="backward"))
+                written.update(dict.fromkeys(use.writes, len(events) - 1))
+                continue
             events.append(
                 Event(
                     record.name, operations=record.flops, bytes=record.nbytes, dtype=_dtype(launch.plan, use.writes),
@@ -144,6 +162,14 @@ def _events(seen: Sequence[_Launch], before: _Sizes, after: set[int]) -> list[Ev
                 _mark_gradient(events, launch.plan, written, reads, number)
             written.update(dict.fromkeys(use.writes, len(events) - 1))
     return events
+
+
+def _names(sizes: Sequence[int], mesh: Mapping[str, int]) -> tuple[str, ...]:
+    """The names of the axes of a mesh. Raises ConfigError where it is another one."""
+    if tuple(mesh.values()) != tuple(sizes):
+        shown = " x ".join(map(str, sizes))
+        raise ConfigError(f"the step sends along a mesh of {shown}, and the mesh that was named is {dict(mesh)}")
+    return tuple(mesh)
 
 
 def _steps(launch: _Launch) -> list[int]:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rulegrad.distributed import Mesh
 from rulegrad.errors import ConfigError
 from rulegrad.nn import Module
 from rulegrad.optim import Optimizer
@@ -52,6 +53,11 @@ class Training(NamedTuple):
                 found[name] = value
         return found
 
+    def mesh(self) -> dict[str, int]:
+        """The axes of the mesh that the program has, the first of its globals that is one; {} where it has none."""
+        found = next((value for value in self.names.values() if isinstance(value, Mesh)), None)
+        return {} if found is None else dict(zip(found.names, found.sizes, strict=True))
+
 
 def load_training(path: str, step: str = "step", optimizer: str = "optimizer") -> Training:
     """Runs a program as a module, so not what stands under `if __name__ == "__main__"`, and takes these names of it.
@@ -84,4 +90,4 @@ def load_training(path: str, step: str = "step", optimizer: str = "optimizer") -
 def schedule_of_script(path: str, batch: float, step: str = "step", optimizer: str = "optimizer") -> Schedule:
     """The schedule of a program's training step. Raises ConfigError as `load_training` and `captured_step` do."""
     training = load_training(path, step, optimizer)
-    return captured_step(training.step, training.optimizer, batch, os.path.basename(path))
+    return captured_step(training.step, training.optimizer, batch, os.path.basename(path), mesh=training.mesh())
