@@ -1,5 +1,6 @@
 // Nodes in memory: equal nodes are one, kept as long as somebody holds them, and given back afterwards.
 #include <algorithm>
+#include <bit>
 #include <mutex>
 #include <new>
 #include <thread>
@@ -266,6 +267,15 @@ void unlock_nodes() {
 
 uint32_t id_limit() { return g_id_limit.load(std::memory_order_relaxed); }
 
+// Numbers in the bits of a rank, in their order: small ones as they are, of larger ones the length and the first bits.
+static uint64_t ranked(uint64_t number) {
+  constexpr int kSmall = 15, kFirst = 11;
+  if (number >> kSmall == 0) return number;
+  int length = std::bit_width(number) - 1;
+  uint64_t first = number >> (length - kFirst) & ((1 << kFirst) - 1);
+  return std::min<uint64_t>((1 << kSmall) + ((length - kSmall) << kFirst) + first, kMostRank);
+}
+
 // Where a loop stands among those of a kernel: loops of different axes as their numbers, the parts of an axis as they nest. A part "outer" stands
 // before the loop that it is a part of, any other after it, each at half the distance of the part before.
 static uint64_t loop_rank(const Value* attrs, uint32_t nattrs) {
@@ -278,7 +288,8 @@ static uint64_t loop_rank(const Value* attrs, uint32_t nattrs) {
       place += part.tag == Tag::Str && part.s->text == "outer" ? -step : step;
     }
   }
-  return uint64_t(std::min<Int>(std::min<Int>(attrs[0].i, kMostRank) * kParts + place, kMostRank));
+  constexpr Int kMostId = Int(1) << 40;
+  return ranked(uint64_t(std::min<Int>(attrs[0].i, kMostId) * kParts + place));
 }
 
 Node* make_node(uint32_t op, uint32_t dtype, Node* const* src, uint32_t nsrc, const Value* attrs, uint32_t nattrs) {

@@ -283,9 +283,17 @@ Ends ends_of(const Node* n) {
   return e;
 }
 
+// Whether ends that are not known may stand in it as infinite ones: the smaller of such an end and 9 is at most 9.
+bool takes_unbounded(const IntervalCode& code) {
+  return std::all_of(code.steps.begin(), code.steps.end(), [](const IntervalCode::Step& s) {
+    return s.action == kConstant || s.action == kMove || s.action == kMin || s.action == kMax || s.action == kReturn;
+  });
+}
+
 bool bound(const OpInfo& o, const IntervalCode& fast, int code, const Ends& e, uint32_t dtype, int64_t& result) {
   Bound found = Bound::Beyond;
-  if (e.bounded && !fast.steps.empty() && e.count == o.parameters.size()) found = run_interval(fast, e.values, 2 * e.count, dtype, result);
+  if (!fast.steps.empty() && e.count == o.parameters.size() && (e.bounded || takes_unbounded(fast)))
+    found = run_interval(fast, e.values, 2 * e.count, dtype, result);
   if (found == Bound::Beyond) found = interpret_interval(code, e.values, e.truths, e.count, uint32_t(o.parameters.size()), dtype, result);
   return found == Bound::Known;
 }

@@ -163,3 +163,11 @@ def test_a_peeled_loop_around_that_of_the_threads(size: tuple[int, int]) -> None
     e = np.exp(x - x.max(1, keepdims=True))
     found = Tensor(x, device="c").softmax(1).T + 0
     np.testing.assert_allclose(found.numpy(), (e / e.sum(1, keepdims=True)).T, rtol=1e-5, atol=1e-6)
+
+
+def test_a_half_that_is_read_under_a_condition_is_broadcast() -> None:
+    """C chooses between ints where the numbers are smaller, and gcc does not broadcast an int to shorts."""
+    array = given((10, 6, 1), "float32") / 2
+    x = Tensor(array, device="c").cast("float16").realize().expand((10, 6, 20))
+    found = x.cat(x.round(), axis=1).cast("float32").numpy()
+    np.testing.assert_array_equal(found, np.concatenate([array, np.round(array)], 1).repeat(20, 2))

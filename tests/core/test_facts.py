@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from random_graphs import INTEGERS, Undefined, assignments, limits, scalars, value_of
 from rule_programs import const, loop, var
 
-from rulegrad import _core
+from rulegrad import _core, rewrite
 from rulegrad.errors import GraphError
 from rulegrad.ir import UOp
 
@@ -59,6 +59,21 @@ def test_intervals_of_all_small_operands(op: str) -> None:
         values = [results[a, b] for a in range(low_a, high_a + 1) for b in range(low_b, high_b + 1)]
         assert node.vmin is None or node.vmin <= min(values), (op, low_a, high_a, low_b, high_b)
         assert node.vmax is None or node.vmax >= max(values), (op, low_a, high_a, low_b, high_b)
+
+
+def test_the_smaller_of_an_unbounded_value_and_a_constant_is_at_most_that() -> None:
+    """Of a checked index it follows that the sums of an address do not wrap."""
+    index = UOp("MIN", (var(0, "uint64"), const(999, "uint64")))
+    assert (index.vmin, index.vmax) == (0, 999)
+    assert UOp("MAX", (var(0, "uint64"), const(999, "uint64"))).vmax is None
+
+
+def test_terms_that_are_constant_in_inner_loops_come_first() -> None:
+    """The numbers of loops that rules make are large: those of lanes are the largest."""
+    outer, inner = loop(1000000, 8, "reduce"), loop(3000000, 8, "vector")
+    for a, b in ((outer * 8, inner), (outer, inner * 8)):
+        for total in (a + b, b + a, (b + loop(3, 4)) + a):
+            assert rewrite(total, "symbolic").src[1] == b
 
 
 @pytest.mark.parametrize("op", ["NEG", "NOT", "ABS"])
