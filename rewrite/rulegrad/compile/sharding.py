@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from rulegrad import engine
+from rulegrad.compile.checking import checks
+from rulegrad.config import config
 from rulegrad.engine import watching
 from rulegrad.ir import UOp
 from rulegrad.runtime.buffer import Buffer, Parts
@@ -25,7 +27,7 @@ _KINDS: Final = {
     "ALL_REDUCE": "all_reduce", "ALL_GATHER": "all_gather", "REDUCE_SCATTER": "reduce_scatter",
     "ALL_TO_ALL": "all_to_all", "OWN_PART": "part", "SHIFT": "shift",
 }  # fmt: skip
-_OPERATIONS: Final = {"ADD": "sum", "MUL": "prod", "MAX": "max", "MIN": "min"}
+OPERATIONS: Final = {"ADD": "sum", "MUL": "prod", "MAX": "max", "MIN": "min"}
 
 
 _own_numbers: dict[int, UOp] = {}  # by the ids of buffers with the device's own number, what asks for it
@@ -78,9 +80,11 @@ def local_graph(graph: UOp, target: str) -> tuple[UOp, list[UOp], tuple[Parts | 
     how the results lie on the mesh.
     """
     with watching.part("schedule"):
-        placed, _ = engine.run(graph, "shard", target)
+        placed, info = engine.run(graph, "shard", target, trace=config.check >= 2)
         parts = tuple(_parts_of(result) for result in placed.src)
         local, _ = engine.run(placed, "local_results", target)
+        if config.check >= 2:
+            checks().check_sharding(graph, local, parts, [rule for rule, *_ in info["firings"]])
         local, info = engine.run(local, "number")
     return local, info["numbered"]["place"], parts
 
@@ -117,7 +121,7 @@ def collective_of(graph: UOp) -> Collective | None:
     from rulegrad.communication import Collective  # late: few programs have tensors on a mesh
 
     mesh, axes = value.attrs["mesh"], value.attrs["axes"]
-    operation = _OPERATIONS[value.attrs["op"]] if "op" in value.attrs else ""
+    operation = OPERATIONS[value.attrs["op"]] if "op" in value.attrs else ""
     count = math.prod(value.src[0].shape)
     return Collective(kind, mesh, axes, operation, count, str(value.dtype), value.attrs.get("by", 0))
 

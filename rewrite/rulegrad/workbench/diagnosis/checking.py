@@ -6,21 +6,27 @@ interpreter cannot run is not: it is said which, and why, once.
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rulegrad import _core, engine
+from rulegrad.communication.collective import place_of
 from rulegrad.config import config
 from rulegrad.engine import watching
 from rulegrad.errors import DeviceError, GraphError, RewriteError
 from rulegrad.interpreter.numerics import Array
 from rulegrad.ir import UOp
+from rulegrad.runtime.buffer import Parts
 from rulegrad.runtime.kernel import stores_of
 from rulegrad.workbench.diagnosis.blaming import blame
 from rulegrad.workbench.diagnosis.comparing import Comparison, Meanings, unsound
 from rulegrad.workbench.diagnosis.meaning import NotComparableError, agree, contents, meaning
+from rulegrad.workbench.diagnosis.on_mesh import assembled, mesh_of, values_on_mesh
 from rulegrad.workbench.diagnosis.samples import KINDS, Samples, all_samples, sample
 
 if TYPE_CHECKING:
@@ -110,6 +116,51 @@ def check_schedule(graph: UOp, schedule: Schedule) -> None:
     _require_meaning(
         graph, lambda samples: _run_steps(schedule, samples), "the schedule (passes isolate, number)", message
     )
+
+
+def check_sharding(graph: UOp, local: UOp, parts: Sequence[Parts | None], fired: Sequence[str]) -> None:
+    """Raises RewriteError where what the devices of a mesh compute, put together, is not what a graph does.
+
+    parts: how each result of the graph `local`, which each device runs, lies on the mesh.
+    """
+    mesh = mesh_of((graph, local))
+    ranks = math.prod(mesh)
+    for samples in all_samples(graph):
+        storage = _on_each_rank(graph, samples)
+        try:
+            with np.errstate(all="ignore"):
+                wanted = values_on_mesh(graph.src, ranks, storage)
+                found = values_on_mesh(local.src, ranks, storage)
+                found = [_as_whole(values, one) for values, one in zip(found, parts, strict=True)]
+        except (DeviceError, GraphError) as error:
+            if samples.kind == KINDS[0]:
+                tell_skipped("pass shard", error.problem)
+                return
+            continue  # these contents are none that the graph can be run on
+        if not all(agree(a, b, samples.kind) for a, b in zip(wanted, found, strict=True)):
+            rules = ", ".join(dict.fromkeys(fired))
+            raise RewriteError(f"pass shard changes what the graph computes; rules that fired: {rules}")
+
+
+def _on_each_rank(graph: UOp, samples: Samples) -> Callable[[UOp, int], Array]:
+    """Samples on each rank: of what is in parts others than on the first, where devices have parts of their own."""
+    own: dict[UOp, UOp] = {}
+    for node in graph.toposort("SHARDED"):
+        own.update((leaf, node) for leaf in node.src[0].toposort("PARAM"))
+
+    def on_rank(leaf: UOp, rank: int) -> Array:
+        array = contents(leaf, samples)
+        if leaf not in own:
+            return array
+        mesh, placement = own[leaf].attrs["mesh"], own[leaf].attrs["placement"]
+        split = tuple(k for k, axis in enumerate(placement) if axis != -1)
+        return np.roll(array, place_of(mesh, split, rank)[1])
+
+    return on_rank
+
+
+def _as_whole(values: list[Array], parts: Parts | None) -> list[Array]:
+    return values if parts is None else assembled(parts._asdict(), values, str(values[0].dtype))
 
 
 def _require_meaning(graph: UOp, compute: Callable[[Samples], list[Array]], what: str, message: str) -> None:

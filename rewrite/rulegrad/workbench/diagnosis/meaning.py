@@ -5,6 +5,7 @@ Tensor graphs, kernels and programs are compared by it before and after a pass (
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -17,6 +18,7 @@ from rulegrad.interpreter.statements import Statements
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.runtime.kernel import stores_of
+from rulegrad.workbench.diagnosis.on_mesh import COLLECTIVES, mesh_of, values_on_mesh
 from rulegrad.workbench.diagnosis.samples import Samples, place_of, sample
 
 #: Relative difference that reordering a kernel's float operations may make.
@@ -61,10 +63,24 @@ def _runner(graph: UOp) -> Callable[[Sequence[Array]], Meaning]:
     try:
         if any(as_dtype(root.dtype).kind == "void" for root in roots):
             return _statements(graph, roots)
+        if any(node.op in COLLECTIVES for node in graph.toposort()):
+            return _of_devices(roots)
         values = evaluate_all(roots)
         return lambda arrays: values(_Contents(arrays).of)
     except (DeviceError, GraphError) as error:
         raise NotComparableError(error.problem) from None
+
+
+def _of_devices(roots: Sequence[UOp]) -> Callable[[Sequence[Array]], Meaning]:
+    """Of what each device of a mesh computes, all from the same contents, which they may exchange."""
+    ranks = math.prod(mesh_of(roots))
+
+    def run(arrays: Sequence[Array]) -> Meaning:
+        contents = _Contents(arrays)
+        values = values_on_mesh(roots, ranks, lambda node, rank: contents.of(node))
+        return [np.stack(on_ranks) for on_ranks in values]
+
+    return run
 
 
 def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]], Meaning]:

@@ -18,6 +18,8 @@ from rulegrad.interpreter.nodes import LOOPS, STORAGE, extent
 from rulegrad.interpreter.numerics import Array
 from rulegrad.interpreter.planner import Planner
 from rulegrad.ir.dtype import as_dtype
+from rulegrad.workbench.diagnosis.on_mesh import values_on_mesh
+from rulegrad.workbench.proof.shards import MeshMemory
 
 #: Iterations of all loops together that are computed, and those at each end of a loop that is too long.
 _MOST_ITERATIONS, _ENDS = 1 << 24, 32
@@ -41,6 +43,8 @@ def outcome(root: UOp, memory: Mapping[Key, Array], loops: Sequence[UOp]) -> Out
     Of long loops the first iterations and the last. Raises NoMeaningError when it cannot be run.
     """
     try:
+        if isinstance(memory, MeshMemory):
+            return _on_mesh(root, memory)
         root, loops = _shortened(root, loops)
         with np.errstate(all="ignore"):
             if as_dtype(root.dtype).kind != "void" and not has_effects(root):
@@ -48,6 +52,13 @@ def outcome(root: UOp, memory: Mapping[Key, Array], loops: Sequence[UOp]) -> Out
             return Outcome(_by_elements(root, memory, loops))
     except (RulegradError, InvalidError, TypeError, KeyError, IndexError, ValueError, OverflowError) as error:
         raise NoMeaningError(str(error)) from error
+
+
+def _on_mesh(root: UOp, memory: MeshMemory) -> Outcome:
+    """Each result on all ranks."""
+    roots = root.src if root.op == "SINK" else (root,)
+    with np.errstate(all="ignore"):
+        return Outcome([np.stack(values) for values in values_on_mesh(roots, memory.ranks, memory.of)])
 
 
 def _shortened(root: UOp, loops: Sequence[UOp]) -> tuple[UOp, Sequence[UOp]]:

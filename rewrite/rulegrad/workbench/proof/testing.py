@@ -20,11 +20,13 @@ from rulegrad.interpreter.numerics import Array
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.lang import syntax
 from rulegrad.lang.walk import calls_in, expressions_in
+from rulegrad.workbench.diagnosis.on_mesh import mesh_of
 from rulegrad.workbench.proof.dtypes import Choice, Dtypes, op_of
 from rulegrad.workbench.proof.instances import Generator, NoGraphError
 from rulegrad.workbench.proof.outcome import NoMeaningError, Outcome, elements, outcome
 from rulegrad.workbench.proof.plain import plain_rules
 from rulegrad.workbench.proof.programs import Entry, Rules
+from rulegrad.workbench.proof.shards import placed_otherwise, sample_on_mesh
 
 _LARGEST_GRAPH = 1 << 14  # elements over which a graph is compared at most
 _EXTREMES = ("MAX", "MIN")
@@ -88,7 +90,13 @@ class Tester:
             return None
         try:
             memory = sample_memory((graph, after), generator)
-            wanted, found = outcome(graph, memory, graph.ranges), outcome(after, memory, graph.ranges)
+            wanted = outcome(graph, memory, graph.ranges)
+            try:
+                found = outcome(after, memory, graph.ranges)
+            except NoMeaningError as error:  # on a mesh parts have to be as large as their placement says
+                if not mesh_of((graph,)):
+                    raise
+                return Difference(graph, after, f"gives what has no value: {error}")
             measure = self.rules.measured(entry, graph)
             size = None if measure is None else outcome(measure, memory, graph.ranges).arrays[0]
         except (NoMeaningError, DtypeError):
@@ -103,6 +111,11 @@ class Tester:
             for graph in self.rules.examples(entry):
                 examples.append(graph)
                 yield graph
+        meshed = [graph for graph in examples if mesh_of((graph,))]
+        for _ in range(self.wanted if meshed else 0):
+            for graph in meshed:
+                with contextlib.suppress(RulegradError):
+                    yield placed_otherwise(graph, r)
         for seed in itertools.chain(seeds, itertools.repeat({}, self.most)):
             try:
                 yield self._graph(entry, r, seed)
@@ -166,7 +179,9 @@ def _is_elementwise(entry: Entry, dtypes: Dtypes) -> bool:
 
 
 def sample_memory(graphs: Sequence[UOp], r: random.Random) -> Memory:
-    """Random contents for all the memory of some graphs."""
+    """Random contents for all the memory of some graphs; on each rank of the mesh, where they have one."""
+    if mesh := mesh_of(graphs):
+        return sample_on_mesh(graphs, mesh, r)
     memory: dict[Key, Array] = {}
     for node in (n for g in graphs for n in g.toposort() if n.op in STORAGE):
         if storage_key(node) not in memory:
