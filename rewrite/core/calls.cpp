@@ -65,7 +65,7 @@ int Machine::match_all(const Dispatch& dispatch, Node* n, size_t most, int after
       status = try_rule<Mode::All>(a, n, last);
       if (status != Status::Need) break;
       if (explainer) asking = {a.rule, n};
-      call(CallKey(needed));
+      call(*needed);
     }
     if (!offers.results.empty()) return int(*at);
   }
@@ -90,9 +90,8 @@ int Machine::match(const Dispatch& dispatch, Node* n, const Value* extra, uint32
       // A template that gives the matched node itself is not a firing: later rules are tried.
       if (status == Status::Done && result.tag == Tag::Node && plain(result.n) == n) status = Status::Failed;
       if (status == Status::Need) {
-        CallKey key = needed;
         if (explainer) asking = {a.rule, n};
-        call(key);
+        call(*needed);
         arena.reset(mark);
         continue;
       }
@@ -122,39 +121,45 @@ Node* Machine::unmarked(Node* n) {
 }
 
 CallKey Machine::key_of(uint32_t function, const Value* arguments, uint32_t count) {
-  CallKey key{function, std::min(count, CallKey::kMost), {}};
-  std::copy(arguments, arguments + key.count, key.arguments);
-  if (count > CallKey::kMost) key.arguments[CallKey::kMost - 1] = sequence(arguments + CallKey::kMost - 1, count - CallKey::kMost + 1);
+  Value given[kMostParameters];
+  std::copy(arguments, arguments + count, given);
+  CallKey key{function, packed(given, count), {}};
+  std::copy(given, given + key.count, key.arguments);
   return key;
 }
 
-uint32_t Machine::arguments_of(const CallKey& key, Value* arguments) const {
-  const uint32_t wanted = program.functions[key.function].parameters;
-  std::copy(key.arguments, key.arguments + key.count, arguments);
-  if (wanted <= CallKey::kMost) return key.count == wanted ? wanted : 0;
-  const Value& rest = key.arguments[CallKey::kMost - 1];
-  if (key.count != CallKey::kMost || rest.tag != Tag::Seq || rest.q.size != wanted - CallKey::kMost + 1) return 0;
-  std::copy(rest.q.items, rest.q.items + rest.q.size, arguments + CallKey::kMost - 1);
-  return wanted;
+// Whether the call has the arguments that the function takes.
+static bool takes(const RuleFunction& f, const Memo::Entry& call) {
+  constexpr uint32_t most = CallKey::kMost;
+  if (call.count != std::min(f.parameters, most) || call.count == 0 || call.arguments[0].tag != Tag::Node) return false;
+  const Value& rest = call.arguments[most - 1];
+  return f.parameters <= most || (rest.tag == Tag::Seq && rest.q.size == f.parameters - most + 1);
+}
+
+void Machine::put_arguments(const RuleFunction& f, uint32_t count, const Value* given, Value* to) {
+  for (uint32_t k = 0; k < count; k++) to[k] = given[k];
+  if (f.parameters <= CallKey::kMost) return;
+  const Seq rest = given[CallKey::kMost - 1].q;
+  std::copy(rest.items, rest.items + rest.size, to + CallKey::kMost - 1);
 }
 
 // The last call that waits asked for this one, which waits for it.
-void Machine::needs_itself(const CallKey& key) const {
+void Machine::needs_itself(const Memo::Entry& asked) const {
   size_t from = waiting_.size();
-  while (from > 0 && !(waiting_[from - 1].entry->key() == key)) from--;
+  while (from > 0 && waiting_[from - 1].entry != &asked) from--;
   auto shown_as = [&](uint32_t function, const Value& node) { return program.functions[function].name->text + "(" + brief(node.n) + ")"; };
   std::string chain;
   size_t shown = 0;
   for (size_t k = from ? from - 1 : 0; k < waiting_.size() && shown < kLongestChain; k++, shown++)
     chain += shown_as(waiting_[k].entry->function, waiting_[k].entry->arguments[0]) + " -> ";
-  throw RewriteError("function " + program.functions[key.function].name->text + " needs its own result: " + chain +
-                     (shown == kLongestChain ? "… -> " : "") + shown_as(key.function, key.arguments[0]));
+  throw RewriteError("function " + program.functions[asked.function].name->text + " needs its own result: " + chain +
+                     (shown == kLongestChain ? "… -> " : "") + shown_as(asked.function, asked.arguments[0]));
 }
 
 // The code that waits keeps its registers, those above are for the call: so a loop over many calls takes as many steps as it has
 // calls. Calls that lie deeper are made by `call`, without recursion, and the code is run again from its start. That is also how the
 // work of each rule is counted and explained, and how an error is told: once, by the rule that made it.
-const Value* Machine::call_within(const Code& code, const CallKey& key) {
+const Value* Machine::call_within(const Code& code, Memo::Entry& asked) {
   if (within_ >= kDeepestWithin || explainer || recorded || !program.counts.empty()) return nullptr;
   struct Above {  // the registers of others, while the call is made
     Machine& m;
@@ -175,7 +180,7 @@ const Value* Machine::call_within(const Code& code, const CallKey& key) {
     const Value* result;
     {
       Above above(*this, program.used[size_t(&code - program.codes.data())]);
-      result = &call(key);
+      result = &call(asked);
     }
     return within_ < kDeepestWithin ? result : nullptr;
   } catch (const std::runtime_error&) {
@@ -186,85 +191,87 @@ const Value* Machine::call_within(const Code& code, const CallKey& key) {
 
 // Calls that depend on other calls are put on a stack of our own: when the machine says that it needs a result, that call is made
 // first and the rule is tried again.
-const Value& Machine::call(const CallKey& first) {
+const Value& Machine::call(Memo::Entry& asked) {
   struct Leave {  // however it ends, nothing of it waits any more
     Machine& m;
-    size_t bottom;
+    size_t bottom, results;
     ~Leave() {
       while (m.waiting_.size() > bottom) {
         m.waiting_.back().entry->state = Memo::State::Absent;
         m.waiting_.pop_back();
       }
+      m.of_sources_.resize(results);
     }
-  } waiting_calls{*this, waiting_.size()};
-  ask(first);
-  const Memo::Entry& asked = *waiting_.back().entry;
+  } waiting_calls{*this, waiting_.size(), of_sources_.size()};
+  const bool watched_calls = is_watched();
+  ask(asked);
   while (waiting_.size() > waiting_calls.bottom) {
     Memo::Entry& entry = *waiting_.back().entry;
-    const CallKey key = entry.key();
-    const RuleFunction& f = program.functions[key.function];
+    const RuleFunction& f = program.functions[entry.function];
     Value value;
-    if ((f.gathered || f.nested != Nested::No) && key.count == f.parameters) {
-      value = f.gathered ? f.missing : rewritten(f, key);  // what was gathered is in memo
+    if ((f.gathered || f.nested != Nested::No) && entry.count == f.parameters) {
+      value = f.gathered ? f.missing : rewritten(f, entry.key());  // what was gathered is in memo
       if (recorded) recorded->done(waiting_);
-    } else if (answer(f, waiting_.size() - 1, key, value) == Status::Need) {
+    } else if (answer(f, watched_calls, value) == Status::Need) {
       check_depth(f);
-      ask(needed);
+      ask(*needed);
       continue;
     } else if (explainer && explainer->asks(&f.dispatch)) {
-      calls_to_explain_.push_back(key);
+      calls_to_explain_.push_back(entry.key());
     }
     entry.value = value;
     entry.state = Memo::State::Done;
+    of_sources_.resize(waiting_.back().results);
     waiting_.pop_back();
   }
   if (!calls_to_explain_.empty()) explain_calls();
   return asked.value;
 }
 
-const Value* Machine::leapt(const RuleFunction& f, const CallKey& key) {
-  if (explainer || recorded || !program.counts.empty() || program.disabled[f.leap.rule] || key.count != f.parameters) return nullptr;
+const Value* Machine::leapt(const RuleFunction& f, Node* n) {
+  if (is_watched() || program.disabled[f.leap.rule]) return nullptr;
   if (f.leap.kind == Leap::Constant) return &f.leap.value;
   if (f.leap.kind == Leap::Itself) {
     if (simultaneous) return nullptr;
-    itself_ = key.arguments[0];
+    itself_ = Value::node(n);
     return &itself_;
   }
   if (nothing_.tag == Tag::None) nothing_ = Value::node(build(known_ops.SINK, -1, nullptr, 0, nullptr, 0));
   return &nothing_;
 }
 
-void Machine::ask(const CallKey& key) {
-  Memo::Entry& entry = memo.at(key);
-  if (entry.state == Memo::State::Open) needs_itself(key);
+void Machine::ask(Memo::Entry& entry) {
+  if (entry.state == Memo::State::Open) needs_itself(entry);
   entry.state = Memo::State::Open;
-  waiting_.push_back({&entry});
+  Waiting waiting;
+  waiting.entry = &entry;
+  waiting.results = of_sources_.size();
+  waiting_.push_back(waiting);
 }
 
-// The result of the call that waits at this place, by the function's rules: none where no rule matches. When it needs another call
-// first it goes on where it was.
-Status Machine::answer(const RuleFunction& f, size_t place, const CallKey& key, Value& value) {
-  Room<kMostParameters> room;
-  Value* arguments = room.items;
-  const uint32_t count = arguments_of(key, arguments);
-  if (count == 0 || key.arguments[0].tag != Tag::Node)
-    throw RewriteError("function " + f.name->text + " takes " + std::to_string(f.parameters) + " arguments, the first of them a node");
-  Node* n = key.arguments[0].n;
-  const bool is_watched = explainer || recorded || !program.counts.empty();
-  const uint32_t *begin, *end;
-  f.dispatch.candidates(n, begin, end);
-  for (const uint32_t* at = begin + waiting_[place].alternative; at != end; at++, waiting_[place].alternative++) {
-    const Alternative& a = f.dispatch.alternatives[*at];
+// The result of the last call that waits, by the function's rules: none where no rule matches. When it needs another call first it
+// goes on where it was.
+Status Machine::answer(const RuleFunction& f, bool is_watched, Value& value) {
+  const size_t place = waiting_.size() - 1;
+  const Memo::Entry& entry = *waiting_[place].entry;
+  Node* n = entry.arguments[0].n;
+  if (!waiting_[place].end) {
+    if (!takes(f, entry)) throw RewriteError("function " + f.name->text + " takes " + std::to_string(f.parameters) + " arguments, the first of them a node");
+    f.dispatch.candidates(n, waiting_[place].alternative, waiting_[place].end);
+  }
+  for (; waiting_[place].alternative != waiting_[place].end; waiting_[place].alternative++) {
+    const uint32_t k = *waiting_[place].alternative;
+    const Alternative& a = f.dispatch.alternatives[k];
     if (n->nsrc < a.min_sources || n->nsrc > a.max_sources || program.disabled[a.rule]) continue;
-    if (const Fold& fold = f.folds[*at]; fold.kind != Fold::No && !is_watched) {
-      if (needs_source(place, key)) return Status::Need;
-      if (fold.kind != Fold::Sources && joined(fold, key, value)) {
+    if (const Fold& fold = f.folds[k]; fold.kind != Fold::No && !is_watched) {
+      if (!knows_sources(f, waiting_[place])) return Status::Need;
+      if (fold.kind != Fold::Sources && joined(fold, n, of_sources_.data() + waiting_[place].results, value)) {
         answered = a.rule;
         return Status::Done;
       }
     }
     like = n->dtype;
-    std::copy(arguments, arguments + count, registers);
+    put_arguments(f, entry.count, entry.arguments, registers);
     auto mark = arena.mark();
     Value result;
     const Status status = try_rule<Mode::Plain>(a, n, result);
@@ -278,30 +285,37 @@ Status Machine::answer(const RuleFunction& f, size_t place, const CallKey& key, 
   return Status::Failed;
 }
 
-// Whether the function of a source of the node is not known yet; the first is needed.
-bool Machine::needs_source(size_t place, const CallKey& key) {
-  const Node* n = key.arguments[0].n;
-  uint32_t& source = waiting_[place].source;
-  if (source == n->nsrc) return false;
-  needed = key;
-  for (; source < n->nsrc; source++) {
-    needed.arguments[0].n = n->src[source];
-    if (!known_result(needed)) return true;
+// Whether the results of the function for all sources of the node are there; else the next of these calls is needed.
+bool Machine::knows_sources(const RuleFunction& f, Waiting& waiting) {
+  const Memo::Entry& call = *waiting.entry;
+  const Node* n = call.arguments[0].n;
+  if (waiting.asked) {
+    of_sources_.push_back(waiting.asked->value);
+    waiting.asked = nullptr;
+    waiting.source++;
   }
-  return false;
+  for (; waiting.source < n->nsrc; waiting.source++) {
+    Node* s = n->src[waiting.source];
+    const Value* known = f.leap.passes_over(s) && call.count == f.parameters ? leapt(f, s) : nullptr;
+    if (!known) {
+      Memo::Entry& entry = memo.at(call, s);
+      if (entry.state != Memo::State::Done) {
+        waiting.asked = needed = &entry;
+        return false;
+      }
+      known = &entry.value;
+    }
+    of_sources_.push_back(*known);
+  }
+  return true;
 }
 
-// What the rule's code would make of the results of the sources; false where it has to be run.
-bool Machine::joined(const Fold& fold, const CallKey& key, Value& value) {
-  Node* n = key.arguments[0].n;
-  CallKey of_source = key;
+// What the rule's code would make of the results for the sources; false where it has to be run.
+bool Machine::joined(const Fold& fold, Node* n, const Value* results, Value& value) {
   auto mark = arena.mark();
   budget = kBudget;
-  Value* results = arena.allocate(n->nsrc);
   bool done = true, same = true;
   for (uint32_t k = 0; k < n->nsrc && done; k++) {
-    of_source.arguments[0].n = n->src[k];
-    results[k] = *known_result(of_source);
     done = results[k].tag != Tag::None;
     same &= results[k].tag == Tag::Node && results[k].n == n->src[k];
   }

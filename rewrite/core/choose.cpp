@@ -66,8 +66,10 @@ class Chooser : Firer {
     best.cost = cost_;
     round_.clear();
     if (options_.trace) round_.push_back({nullptr, kNoRule, Verdict::Given, Ref::share(graph_), Ref::share(graph_), cost_, {}, {}});
+    const bool is_root_alone = pass_.costs_root[graph_->op] && !options_.trace && !options_.explainer;
     for (Node* n : order_) {
       if (examined_ >= pass_.fuel) break;
+      if (is_root_alone && n != graph_) continue;
       out_.visited++;
       if (pass_.dispatch.empty(n->op)) continue;
       int alternative = -1;

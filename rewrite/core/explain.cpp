@@ -43,7 +43,7 @@ void Machine::explain(Node* n, const Value* extra, uint32_t extra_count) {
         Status status = run_watched(code, attempt.result);
         again = status == Status::Need;
         asking = {alternatives[k].rule, n};
-        if (again) call(CallKey(needed));
+        if (again) call(*needed);
         attempt.done = status == Status::Done;
         attempt.pc = attempt.done ? watched.at : watched.failed;
       } catch (const std::runtime_error& e) {
@@ -67,8 +67,9 @@ void Machine::explain_calls() {
     CallKey key = calls_to_explain_.front();
     calls_to_explain_.pop_front();
     Value arguments[kMostParameters];
-    const uint32_t count = arguments_of(key, arguments);
-    explain(arguments[0].n, arguments + 1, count - 1);
+    const RuleFunction& f = program.functions[key.function];
+    put_arguments(f, key.count, key.arguments, arguments);
+    explain(arguments[0].n, arguments + 1, f.parameters - 1);
   }
   explaining_calls_ = false;
 }

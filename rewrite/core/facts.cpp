@@ -36,23 +36,23 @@ Shape* scalar_shape() {
 // Runs code of the op table on a node; what it allocates is given back at the end of the scope.
 class TableRun {
  public:
-  TableRun(Node* n, int code) : mark_(table_machine().arena.mark()) {
-    Machine& m = table_machine();
-    m.registers[0] = Value::node(n);
-    m.current_dtype = n->dtype;
+  TableRun(Node* n, int code) : machine_(table_machine()), mark_(machine_.arena.mark()) {
+    machine_.registers[0] = Value::node(n);
+    machine_.current_dtype = n->dtype;
     try {
-      done = m.run(op_table_program().codes[size_t(code)], value) == Status::Done;
+      done = machine_.run(op_table_program().codes[size_t(code)], value) == Status::Done;
     } catch (const RewriteError& e) {
-      table_machine().arena.reset(mark_);
+      machine_.arena.reset(mark_);
       throw GraphError(describe(n) + ": " + e.what());
     }
   }
-  ~TableRun() { table_machine().arena.reset(mark_); }
+  ~TableRun() { machine_.arena.reset(mark_); }
   TableRun(const TableRun&) = delete;
   bool done = false;
   Value value;
 
  private:
+  Machine& machine_;
   Arena::Mark mark_;
 };
 

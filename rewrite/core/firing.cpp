@@ -85,8 +85,7 @@ std::vector<Inside> Firer::inside_of(const Alternative& a, Node* n) {
 
 void Firer::record(uint32_t rule, Node* n, Node* found, Node* result, std::vector<Inside> inside) {
   if (options_.trace) out_.firings.push_back({rule, Ref::share(found), Ref::share(n), Ref::share(result), std::move(inside)});
-  if (fired_.empty()) fired_.resize(program_.rules.size());
-  fired_[rule]++;
+  fired_.push_back(rule);
   if (options_.limit != kNoLimit && is_limited(rule)) out_.fired_limited++;
   stop_limited();
   if (++out_.fired > fuel_) need_more(fuel_, options_.fuel, kFuelPerNode, out_.fired);
@@ -143,12 +142,14 @@ void Firer::need_more(uint64_t& limit, uint64_t base, uint64_t per_node, uint64_
 }
 
 void Firer::out_of_fuel() const {
-  std::vector<uint32_t> order(fired_.size());
+  std::vector<uint64_t> times(program_.rules.size());
+  for (uint32_t rule : fired_) times[rule]++;
+  std::vector<uint32_t> order(times.size());
   for (uint32_t k = 0; k < order.size(); k++) order[k] = k;
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return fired_[a] > fired_[b]; });
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return times[a] > times[b]; });
   std::string top;
-  for (size_t k = 0; k < 3 && k < order.size() && fired_[order[k]]; k++)
-    top += (k ? ", " : "") + with_place(order[k]) + " " + std::to_string(fired_[order[k]]) + " times";
+  for (size_t k = 0; k < 3 && k < order.size() && times[order[k]]; k++)
+    top += (k ? ", " : "") + with_place(order[k]) + " " + std::to_string(times[order[k]]) + " times";
   throw RewriteError("pass " + pass_.name->text + " did not end after " + std::to_string(out_.fired) + " firings; most often fired: " + top +
                      ". A rule must make progress: see docs/language.md, Passes" + kLookAtAll);
 }

@@ -76,7 +76,7 @@ class Firer {
   [[noreturn]] void out_of_fuel() const;
 
   std::unique_ptr<Recorded> recorded_;
-  std::vector<uint64_t> fired_;  // by rule
+  std::vector<uint32_t> fired_;  // rules, one firing after the other
   std::vector<bool> without_limited_;
 };
 

@@ -107,7 +107,50 @@ Leap find_leap(const Program& program, const RuleFunction& function) {
   return found;
 }
 
+// Whether code reads nothing of its node but the op, the dtype, the attributes and how many sources there are.
+bool reads_root_alone(const Code& code) {
+  for (size_t at = 0; at < code.size();) {
+    switch (code[at]) {
+      case I_FAIL: at += 1; break;
+      case I_GUARD:
+      case I_JUMP:
+      case I_RETURN: at += 2; break;
+      case I_IS_OP:
+      case I_IN_SET:
+      case I_SOURCES:
+      case I_SOURCES_MIN:
+      case I_DTYPE_IN:
+      case I_EQUALS:
+      case I_CONSTANT:
+      case I_GET_OP:
+      case I_GET_DTYPE:
+      case I_JUMP_FALSE:
+      case I_JUMP_TRUE: at += 3; break;
+      case I_GET_ATTR: at += 4; break;
+      default: return false;
+    }
+  }
+  return true;
+}
+
+// The ops for which a function on one node reads the node alone.
+OpSet read_alone(const Program& program, const RuleFunction& function) {
+  OpSet found = OpSet().set();
+  for (const Alternative& a : function.dispatch.alternatives) {
+    bool is_alone = reads_root_alone(program.codes[a.code]);
+    for (int32_t set : a.children) is_alone &= set < 0;
+    if (!is_alone) found &= ~program.sets[size_t(a.root)];
+  }
+  return found;
+}
+
 }  // namespace
+
+void find_root_costs(Program& program) {
+  for (Pass& pass : program.passes)
+    if (chooses(pass.kind) && pass.function >= 0 && pass.normal < 0)
+      pass.costs_root = read_alone(program, program.functions[size_t(pass.function)]);
+}
 
 void find_folds(Program& program) {
   for (uint32_t k = 0; k < program.functions.size(); k++) {

@@ -21,8 +21,11 @@ struct Leap {
   OpMask ops;  // with rules of their own
   uint32_t rule = 0;
   Value value;
+  bool passes_over(const Node* n) const { return kind != No && !n->ops.meets(ops); }
 };
 
 void find_folds(Program& program);  // and leaps, of all its functions
+// Of choose passes without a normal form: where the cost is read off the root, so that nothing below it can make it less.
+void find_root_costs(Program& program);
 
 }  // namespace rulegrad

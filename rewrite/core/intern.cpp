@@ -80,7 +80,7 @@ Shard& shard_of(uint64_t hash) { return g_shards[hash & 63]; }
 // ---- blocks: a node, its sources and its attributes are one piece of memory ----
 
 constexpr size_t kStep = 32, kClasses = 10;  // blocks of up to 320 bytes are kept for the next node
-constexpr uint32_t kMostSpare = 256;         // of one size, by each thread
+constexpr uint32_t kMostSpare = 1024;        // of one size, by each thread
 
 struct SpareBlocks {
   void* first[kClasses] = {};
@@ -104,22 +104,24 @@ thread_local SpareBlocks t_spare;
 void* take_block(size_t size) {
   size_t k = (size - 1) / kStep;
   if (k >= kClasses) return ::operator new(size);
-  void* block = t_spare.first[k];
+  SpareBlocks& spare = t_spare;
+  void* block = spare.first[k];
   if (!block) return ::operator new((k + 1) * kStep);
-  t_spare.first[k] = *static_cast<void**>(block);
-  t_spare.count[k]--;
+  spare.first[k] = *static_cast<void**>(block);
+  spare.count[k]--;
   return block;
 }
 
 void give_block(void* block, size_t size) {
   size_t k = (size - 1) / kStep;
-  if (k >= kClasses || t_spare.count[k] == kMostSpare) {
+  SpareBlocks& spare = t_spare;
+  if (k >= kClasses || spare.count[k] == kMostSpare) {
     ::operator delete(block);
     return;
   }
-  *static_cast<void**>(block) = t_spare.first[k];
-  t_spare.first[k] = block;
-  t_spare.count[k]++;
+  *static_cast<void**>(block) = spare.first[k];
+  spare.first[k] = block;
+  spare.count[k]++;
 }
 
 constexpr size_t attributes_at(uint32_t nsrc) { return (sizeof(Node) + nsrc * sizeof(Node*) + 15) / 16 * 16; }

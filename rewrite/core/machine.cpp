@@ -31,7 +31,11 @@ Machine::Machine(const Program& program)
       workspace(take_workspace()),
       registers(workspace->registers),
       arena(workspace->arena),
-      memo(workspace->memo) {}
+      building(workspace->building),
+      bottoms(workspace->bottoms),
+      memo(workspace->memo),
+      waiting_(workspace->waiting),
+      of_sources_(workspace->of_sources) {}
 
 Machine::~Machine() {
   for (Node* n : kept) release(n);
@@ -47,15 +51,6 @@ Value Machine::sequence(const Value* items, uint32_t count) {
   Value* copy = allocate(count);
   std::copy(items, items + count, copy);
   return Value::seq(copy, count);
-}
-
-Value Machine::persistent(const Value& v) {
-  if (v.tag != Tag::Seq) return v;
-  Value* items = workspace->persistent.allocate(v.q.size);
-  for (uint32_t k = 0; k < v.q.size; k++) items[k] = persistent(v.q.items[k]);
-  Value copy = v;
-  copy.q.items = items;
-  return copy;
 }
 
 // ---- the machine ----
@@ -356,30 +351,22 @@ Status Machine::execute(const Code& code, Value& result) {
         break;
       }
       case I_FUNCTION: {
-        CallKey key;
-        key.function = uint32_t(pc[2]);
-        key.count = uint32_t(pc[3]);
-        if (key.count <= CallKey::kMost) {
-          for (uint32_t k = 0; k < key.count; k++) key.arguments[k] = r[pc[4 + k]];
-        } else {
-          Value arguments[kMostParameters];
-          for (uint32_t k = 0; k < key.count; k++) arguments[k] = r[pc[4 + k]];
-          key = key_of(key.function, arguments, key.count);
-        }
-        if (simultaneous && program.functions[key.function].gathered)
-          for (uint32_t k = 0; k < key.count; k++)
-            if (key.arguments[k].tag == Tag::Node) key.arguments[k].n = plain(key.arguments[k].n);
-        const Value* found = known_result(key);
+        const uint32_t function = uint32_t(pc[2]), given = uint32_t(pc[3]);
+        Room<kMostParameters> arguments;
+        for (uint32_t k = 0; k < given; k++) arguments.items[k] = r[pc[4 + k]];
+        const uint32_t count = packed(arguments.items, given);
+        if (simultaneous && program.functions[function].gathered)
+          for (uint32_t k = 0; k < count; k++)
+            if (arguments.items[k].tag == Tag::Node) arguments.items[k].n = plain(arguments.items[k].n);
+        Memo::Entry* entry;
+        const Value* found = known_result(function, count, arguments.items, entry);
+        if (!found) found = call_within(code, *entry);
         if (!found) {
-          for (uint32_t k = 0; k < key.count; k++) key.arguments[k] = persistent(key.arguments[k]);
-          found = call_within(code, key);
-          if (!found) {
-            needed = key;
-            return Status::Need;
-          }
+          needed = entry;
+          return Status::Need;
         }
         REQUIRE(found->tag != Tag::None);
-        if constexpr (mode == Mode::Watched) watched.calls.push_back(key);
+        if constexpr (mode == Mode::Watched) watched.calls.push_back(key_of(function, arguments.items, count));
         r[pc[1]] = *found;
         pc += 4 + pc[3];
         break;

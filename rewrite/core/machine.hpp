@@ -29,12 +29,26 @@ struct Room {
 constexpr size_t kLongestChain = 16;     // names in a message
 constexpr uint32_t kDeepestWithin = 24;  // calls that are made while code runs, on the stack of the processor
 
+// A call that needs another one.
+struct Waiting {
+  Memo::Entry* entry;
+  const uint32_t *alternative = nullptr, *end = nullptr;  // those before have failed
+  // The call for this source, whose result is needed; the results of the sources before it, and where they begin.
+  const Memo::Entry* asked = nullptr;
+  uint32_t source = 0;
+  size_t results;
+};
+
 // State that is costly to set up: taken from a pool of the thread, for a run on a small graph takes less time than its making.
 // Registers keep what an earlier run left; code is verified to read only what it has written.
 struct Workspace {
   Value* const registers;  // of code, and above those of code that waits for a call
   Arena arena, persistent;
   Memo memo;
+  std::vector<Value> building;  // the sequences under construction, one stack
+  std::vector<uint32_t> bottoms;
+  std::vector<Waiting> waiting;   // calls, each of which needs the next
+  std::vector<Value> of_sources;  // results of calls for the sources of their nodes
   Workspace() : registers(static_cast<Value*>(::operator new(sizeof(Value) * kRegisters * (kDeepestWithin + 1)))) {}
   ~Workspace() { ::operator delete(registers); }
   Workspace(const Workspace&) = delete;
@@ -105,8 +119,8 @@ struct Machine {
   std::unique_ptr<Workspace> workspace;
   Value* registers;
   Arena& arena;
-  std::vector<Value> building;  // the sequences under construction, one stack
-  std::vector<uint32_t> bottoms;
+  std::vector<Value>& building;
+  std::vector<uint32_t>& bottoms;
   std::vector<Node*> kept;  // nodes made in this run, one reference each
   struct Choice {
     const int32_t* resume;
@@ -118,7 +132,7 @@ struct Machine {
   uint32_t argument_dtype = 0;
   bool wraps = false;  // that dtype is a fixed-width integer: only the lower bits of a result count
   Memo& memo;
-  CallKey needed;         // when run() says Need
+  Memo::Entry* needed = nullptr;  // when run() says Need
   uint32_t answered = 0;  // the rule that gave the last call its result
   struct Slots {
     std::unordered_map<const Node*, int64_t> number;
@@ -157,21 +171,29 @@ struct Machine {
   int match_all(const Dispatch& dispatch, Node* n, size_t most, int after);
   // The calls of an alternative that fired, as far as rewriting inside it is recorded.
   std::vector<CallKey> recorded_calls(const Alternative& a, Node* n);
-  const Value& call(const CallKey& key);  // fills memo, never recursive
-  // The result of a call that was made, or need not be; null where it must be.
-  const Value* known_result(const CallKey& key) {
-    const RuleFunction& f = program.functions[key.function];
-    if (f.leap.kind != Leap::No && key.count && key.arguments[0].tag == Tag::Node && !key.arguments[0].n->ops.meets(f.leap.ops))
-      if (const Value* found = leapt(f, key)) return found;
-    return memo.find(key);
+  const Value& call(Memo::Entry& asked);  // fills memo, never recursive
+  // The result of a call that was made, or need not be; null where it must be, by this entry.
+  const Value* known_result(uint32_t function, uint32_t count, const Value* arguments, Memo::Entry*& entry) {
+    const RuleFunction& f = program.functions[function];
+    if (count == f.parameters && arguments[0].tag == Tag::Node && f.leap.passes_over(arguments[0].n))
+      if (const Value* found = leapt(f, arguments[0].n)) return found;
+    entry = &memo.at(function, count, arguments);
+    return entry->state == Memo::State::Done ? &entry->value : nullptr;
   }
   Value result_of(const CallKey& key) {
-    const Value* known = known_result(key);
-    return known ? *known : call(key);
+    Memo::Entry* entry;
+    const Value* known = known_result(key.function, key.count, key.arguments, entry);
+    return known ? *known : call(*entry);
   }
   CallKey key_of(uint32_t function, const Value* arguments, uint32_t count);
-  // The arguments of a call, of which there is room for the most; 0 when they are not those that the function takes.
-  uint32_t arguments_of(const CallKey& key, Value* arguments) const;
+  // Puts the arguments of a call as a key has them; how many those are.
+  uint32_t packed(Value* arguments, uint32_t count) {
+    if (count <= CallKey::kMost) return count;
+    arguments[CallKey::kMost - 1] = sequence(arguments + CallKey::kMost - 1, count - CallKey::kMost + 1);
+    return CallKey::kMost;
+  }
+  // All arguments of a call that has those that the function takes.
+  static void put_arguments(const RuleFunction& f, uint32_t count, const Value* given, Value* to);
 
   Value* allocate(uint64_t count);  // values that live until the arena is reset
   Node* keep(Node* owned) {
@@ -193,15 +215,15 @@ struct Machine {
   bool can_pick(const Value& item, const OpSet* set, uint32_t place, const int32_t* counted) const;
   // The least so far, each with the counted registers, when this value is among them.
   bool least_of(const Value& least, const Value& value, uint32_t most, const int32_t* counted, Value& result);
-  Value persistent(const Value& v);  // sequences copied out of the arena
+  Value persistent(const Value& v) { return workspace->persistent.copy(v); }  // sequences copied out of the arena
 
  private:
   // The result of a call where no rule of the function but the last can match; null where that must be found by its rules.
-  const Value* leapt(const RuleFunction& f, const CallKey& key);
+  const Value* leapt(const RuleFunction& f, Node* n);
   Value itself_, nothing_;  // that it gives
   Node* built(Node* n);
   // Makes a call while code runs that needs it. Null where it must be left to the one who runs the code.
-  const Value* call_within(const Code& code, const CallKey& key);
+  const Value* call_within(const Code& code, Memo::Entry& asked);
   // nested.cpp: a part of a template, rewritten on its own; none where that is not allowed or gives nothing.
   Value rewritten(const RuleFunction& f, const CallKey& key);
   Node* rewritten(const RuleFunction& f, Node* n);
@@ -218,19 +240,17 @@ struct Machine {
   bool offer(const Value& v);  // false when there are enough
   void explain(Node* n, const Value* extra, uint32_t extra_count);
   void explain_calls();
-  void ask(const CallKey& key);
-  Status answer(const RuleFunction& f, size_t place, const CallKey& key, Value& value);
-  bool needs_source(size_t place, const CallKey& key);
-  bool joined(const Fold& fold, const CallKey& key, Value& value);
+  bool is_watched() const { return explainer || recorded || !program.counts.empty(); }
+  void ask(Memo::Entry& entry);
+  Status answer(const RuleFunction& f, bool is_watched, Value& value);
+  bool knows_sources(const RuleFunction& f, Waiting& waiting);
+  bool joined(const Fold& fold, Node* n, const Value* results, Value& value);
   bool collected(const Value* nodes, uint32_t count, Value& value);
   void check_depth(const RuleFunction& f) const;
-  [[noreturn]] void needs_itself(const CallKey& key) const;
+  [[noreturn]] void needs_itself(const Memo::Entry& asked) const;
   Watched watched;
-  struct Waiting {
-    Memo::Entry* entry;
-    uint32_t alternative = 0, source = 0;  // those before have failed; the results of those before are known
-  };
-  std::vector<Waiting> waiting_;  // calls, each of which needs the next
+  std::vector<Waiting>& waiting_;
+  std::vector<Value>& of_sources_;
   uint32_t within_ = 0;           // calls that are made while code runs
   std::deque<CallKey> calls_to_explain_;
   bool explaining_calls_ = false;

@@ -22,6 +22,14 @@ class Arena {
   };
   Mark mark() const { return {block_, block_ < blocks_.size() ? blocks_[block_].second - room_ : 0}; }
   void reset(Mark m) { begin(m.block, m.used); }
+  Value copy(const Value& v) {  // with all that a sequence holds
+    if (v.tag != Tag::Seq) return v;
+    Value* items = allocate(v.q.size);
+    for (uint32_t k = 0; k < v.q.size; k++) items[k] = copy(v.q.items[k]);
+    Value made = v;
+    made.q.items = items;
+    return made;
+  }
   void trim() {  // what one large run needed is not kept
     if (blocks_.size() > 4) blocks_.resize(4);
     begin(0, 0);
@@ -63,8 +71,9 @@ class Memo {
  public:
   enum class State : uint8_t { Absent, Open, Done };  // not asked for, or given up; being made; made
   struct Entry {
-    uint32_t function, count;
-    uint64_t hash;
+    uint64_t rest;  // hash of all but the first argument
+    uint32_t function;
+    uint16_t count;
     State state;
     Value value;
     Value arguments[CallKey::kMost];  // there is room for the first `count`
@@ -72,10 +81,11 @@ class Memo {
   };
 
   Memo() : slots_(kFewest) {}
-  // The entry of a call, which stays where it is: a new one where there is none.
-  Entry& at(const CallKey& key);
-  // The result of a call, or null.
-  const Value* find(const CallKey& key) const;
+  // The entry of a call, which stays where it is: a new one, with a copy of the arguments, where there is none.
+  Entry& at(uint32_t function, uint32_t count, const Value* arguments);
+  Entry& at(const CallKey& key) { return at(key.function, key.count, key.arguments); }
+  // That of the same call on another node.
+  Entry& at(const Entry& call, Node* n);
   void put(const CallKey& key, const Value& value) {
     Entry& e = at(key);
     e.value = value;
@@ -90,7 +100,9 @@ class Memo {
     uint32_t epoch = 0, hash = 0;  // of an earlier epoch: free
     Entry* entry = nullptr;
   };
-  size_t place_of(const CallKey& key, uint64_t hash) const;  // its slot, or the free one where it belongs
+  template <typename Same>
+  size_t place_of(uint64_t hash, Same same) const;  // the slot of the entry that is the same, or the free one where it belongs
+  Entry& add(size_t place, uint64_t hash, uint64_t rest, uint32_t function, uint32_t count);
   void grow();
 
   std::vector<Slot> slots_;  // a power of two of them, at most half of them taken

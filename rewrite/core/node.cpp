@@ -169,25 +169,28 @@ Node* make_const(const Value& v, uint32_t dtype) {
 }
 
 std::vector<Node*> toposort(const std::vector<Node*>& roots) {
-  static thread_local SideTable<uint8_t> seen;
+  static thread_local SideTable<uint8_t> of_thread;
+  SideTable<uint8_t>& seen = of_thread;  // which is looked for once
   seen.begin();
   std::vector<Node*> order;
   std::vector<std::pair<Node*, uint32_t>> stack;
+  auto visit = [&](Node* n) {
+    uint8_t& is_seen = seen[n];
+    if (is_seen) return;
+    is_seen = 1;
+    if (n->nsrc) stack.emplace_back(n, 0);
+    else order.push_back(n);
+  };
   for (Node* root : roots) {
-    if (seen.has(root)) continue;
-    seen[root] = 1;
-    stack.emplace_back(root, 0);
+    visit(root);
     while (!stack.empty()) {
       auto& [n, next] = stack.back();
-      if (next == n->nsrc) {
+      if (next < n->nsrc) {
+        visit(n->src[next++]);
+      } else {
         order.push_back(n);
         stack.pop_back();
-        continue;
       }
-      Node* s = n->src[next++];
-      if (seen.has(s)) continue;
-      seen[s] = 1;
-      stack.emplace_back(s, 0);
     }
   }
   return order;

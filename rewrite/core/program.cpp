@@ -573,6 +573,7 @@ void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
   }
   for (size_t k = 0; k < p.codes.size(); k++) p.used.push_back(validate(p, p.codes[k], inputs[k]));
   find_folds(p);
+  find_root_costs(p);
   renew_stamps(p);
 }
 

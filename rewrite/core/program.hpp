@@ -177,6 +177,7 @@ struct Pass {
   int function = -1;  // reverse: that gives gradients; choose: that gives costs
   int normal = -1;    // choose: the pass that normalises candidates
   uint32_t fuel = 0;  // choose: candidates examined at most
+  OpSet costs_root;   // choose: ops of roots whose cost is the same whatever is below
   std::vector<Gathering> gatherings;
   uint32_t stamp = 0;  // on nodes that it leaves as they are; the next one where it is run within a rule
 };

@@ -267,8 +267,7 @@ Value call_function(const Program& program, const std::string& name, const std::
     if (program.functions[k].name->text != name) continue;
     if (arguments.empty() || arguments.size() > kMostParameters)
       throw RewriteError("function " + name + " takes one to " + std::to_string(kMostParameters) + " arguments");
-    const CallKey key = machine.key_of(uint32_t(k), arguments.data(), uint32_t(arguments.size()));
-    return machine.result_of(key);
+    return machine.result_of(machine.key_of(uint32_t(k), arguments.data(), uint32_t(arguments.size())));
   }
   throw RewriteError("no function is called " + name);
 }
