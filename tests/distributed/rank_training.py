@@ -9,20 +9,29 @@ import numpy as np
 
 import rulegrad
 from rulegrad import Tensor, communication, nn, optim
-from rulegrad.distributed import Mesh, data_parallel, fully_sharded, shard
+from rulegrad.distributed import Mesh, data_parallel, fully_sharded, pipeline, shard
 from rulegrad.runtime.buffer import Buffer
+
+
+def network(kind: str, mesh: Mesh) -> nn.Module:
+    """A perceptron; for "pipeline" one with two equal blocks, which stay in one place where there is one rank."""
+    rulegrad.manual_seed(1)
+    if kind == "pipeline":
+        blocks = [nn.Sequential(nn.Linear(6, 6), nn.Tanh()) for _ in range(2)]
+        return data_parallel(nn.Sequential(pipeline(blocks, mesh, micro_batches=4), nn.Linear(6, 4)), mesh)
+    model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 4))
+    return fully_sharded(model, mesh) if kind == "fully" else data_parallel(model, mesh)
 
 
 def main(kind: str, captured: bool) -> None:
     ranks = communication.world().size
-    mesh = Mesh({"data": ranks})
-    rulegrad.manual_seed(1)
-    model: nn.Module = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 4))
-    model = fully_sharded(model, mesh) if kind == "fully" else data_parallel(model, mesh)
+    mesh = Mesh({"pipe" if kind == "pipeline" else "data": ranks})
+    model = network(kind, mesh)
     optimizer = optim.AdamW(model.parameters(), lr=0.02)
     random = np.random.default_rng(2)
-    x = shard(random.random((8, 6), np.float32), mesh, data=0)
-    y = shard(random.integers(0, 4, 8), mesh, data=0)
+    axes = {} if kind == "pipeline" else {"data": 0}
+    x = shard(random.random((8, 6), np.float32), mesh, **axes)
+    y = shard(random.integers(0, 4, 8), mesh, **axes)
 
     def step(x: Tensor, y: Tensor) -> Tensor:
         optimizer.zero_grad()

@@ -46,6 +46,20 @@ def test_losses_and_bytes_of_two_ranks(kind: str, how: str) -> None:
         assert of_numbers <= 16
 
 
+@pytest.mark.parametrize("how", ["eager", "captured"])
+def test_stages_on_two_ranks(how: str) -> None:
+    one, two = trained(1, "pipeline", how), trained(2, "pipeline", how)
+    assert two["losses"] == pytest.approx(one["losses"], rel=2e-5)
+    assert two["losses"][-1] < two["losses"][0]
+    micro_batch, ticks = 4 * 2 * 6, 4 + 2 - 1
+    assert two["sent"]["shift"] == 2 * (ticks - 1) * micro_batch
+    assert two["sent"]["all_reduce"] == 4 * 8 * 6  # what the last stage made, summed over two ranks
+    assert not any(count for kind, count in two["sent"].items() if kind not in ("shift", "all_reduce"))
+    of_blocks, of_head = 4 * 2 * (6 * 6 + 6), 4 * (6 * 4 + 4)
+    assert two["whole"] == 3 * (of_blocks + of_head)
+    assert two["kept"] == 3 * (of_blocks / 2 + of_head)
+
+
 def test_fully_sharded_ranks_keep_their_parts_only() -> None:
     two = trained(2, "fully", "eager")
     assert two["whole"] == 3 * PARAMETERS

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from networks import TARGETS, TOKENS, Network, losses, network
 
 import rulegrad
 from rulegrad import Tensor, nn, optim
@@ -22,59 +23,6 @@ from rulegrad.distributed import (
     vocabulary_parallel,
 )  # fmt: skip
 
-_random = np.random.default_rng(7)
-TOKENS = _random.integers(0, 11, (6, 5))
-TARGETS = _random.integers(0, 11, (6, 5))
-
-
-class Block(nn.Module):
-    """A block of a transformer with its parts under names."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(width)
-        self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = self.norm(x)
-        heads = [layer(y).reshape(*y.shape[:2], 2, -1).transpose(1, 2) for layer in (self.query, self.key, self.value)]
-        scores = heads[0] @ heads[1].transpose(-2, -1) * 0.5
-        mask = Tensor.ones(y.shape[1], y.shape[1], device=y.device).tril() == 0
-        weights = scores.masked_fill(mask, -np.inf).softmax(-1)
-        x = x + self.out((weights @ heads[2]).transpose(1, 2).reshape(*x.shape))
-        return x + self.down(self.up(x).gelu())
-
-
-class Network(nn.Module):
-    """A language model of one block."""
-
-    def __init__(self, width: int = 8) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(11, width)
-        self.block = Block(width)
-        self.head = nn.Linear(width, 11)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        return self.head(self.block(self.embedding(tokens)))
-
-
-def losses(model: nn.Module, tokens: Tensor, targets: Tensor, steps: int = 3) -> list[float]:
-    optimizer = optim.AdamW(model.parameters(), lr=0.01)
-    found = []
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss = model(tokens).reshape(-1, 11).cross_entropy(targets.reshape(-1))
-        loss.backward()
-        optimizer.step()
-        found.append(loss.item())
-    return found
-
-
-def network() -> Network:
-    rulegrad.manual_seed(3)
-    return Network()
-
 
 @pytest.fixture(scope="module")
 def alone() -> list[float]:
@@ -84,9 +32,9 @@ def alone() -> list[float]:
 def tensor_parallel(model: Network, mesh: Mesh) -> Network:
     data_parallel(model, mesh)
     vocabulary_parallel(model.embedding, mesh)
-    for layer in (model.block.query, model.block.key, model.block.value, model.block.up):
+    for layer in (model.blocks[0].query, model.blocks[0].key, model.blocks[0].value, model.blocks[0].up):
         column_parallel(layer, mesh)
-    for layer in (model.block.out, model.block.down):
+    for layer in (model.blocks[0].out, model.blocks[0].down):
         row_parallel(layer, mesh)
     return model
 

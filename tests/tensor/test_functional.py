@@ -20,7 +20,7 @@ from rulegrad import (
     vjp,
     vmap,
 )
-from rulegrad.errors import DtypeError, RewriteError, RuleError, RulegradError, ShapeError
+from rulegrad.errors import ConfigError, DtypeError, RewriteError, RuleError, RulegradError, ShapeError
 from rulegrad.ir import UOp
 
 A = np.array([[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]])
@@ -334,3 +334,24 @@ def test_rules_for_gradients_that_are_wrong(any_device: str) -> None:
         grad(lambda x: unruled(x).sum())(doubles(A))
     with pytest.raises(RulegradError, match="takes tensors only, not a float"):
         unruled(2.0)
+
+
+def test_elements_of_a_map_draw_the_same_random_numbers_or_different_ones() -> None:
+    x = doubles(np.zeros((3, 4)))
+    same = vmap(lambda row: row + Tensor.rand(4, dtype="float64"))(x).numpy()
+    assert (same == same[0]).all()
+    Tensor.manual_seed(3)
+    found = vmap(lambda row: row + Tensor.rand(4, dtype="float64"), randomness="different")(x).numpy()
+    after = Tensor.rand(2).numpy()
+    Tensor.manual_seed(3)
+    np.testing.assert_array_equal(found, Tensor.rand(3, 4, dtype="float64").numpy())  # one element after the other
+    np.testing.assert_array_equal(after, Tensor.rand(2).numpy())
+    Tensor.manual_seed(3)
+    nested = vmap(
+        lambda block: vmap(lambda row: row + Tensor.rand(2, dtype="float64"), randomness="different")(block),
+        randomness="different",
+    )(doubles(np.zeros((2, 3, 2)))).numpy()
+    Tensor.manual_seed(3)
+    np.testing.assert_array_equal(nested, Tensor.rand(2, 3, 2, dtype="float64").numpy())
+    with pytest.raises(ConfigError, match='the randomness is "same" or "different"'):
+        vmap(lambda row: row, randomness="error")

@@ -21,20 +21,25 @@ from rulegrad.distributed._modules import (
     shard_parameters,
     vocabulary_parallel,
 )  # fmt: skip
+from rulegrad.distributed._pipeline import Pipeline, load_unstacked_state_dict, pipeline, unstacked_state_dict
 
 __all__ = [
     "FullySharded",
     "Mesh",
+    "Pipeline",
     "StoredTensor",
     "column_parallel",
     "data_parallel",
     "from_parts",
     "fully_sharded",
     "load_parts",
+    "load_unstacked_state_dict",
+    "pipeline",
     "placement",
     "row_parallel",
     "save_parts",
     "shard",
     "shard_parameters",
+    "unstacked_state_dict",
     "vocabulary_parallel",
 ]

@@ -31,11 +31,11 @@ def data_parallel(module: AnyModule, mesh: Mesh) -> AnyModule:
     module.to(device=mesh.device)
     world = world_of(mesh.device)
     if world.size > len(world.local):
-        world.check_same("the parameters of a module", _digest(module))
+        world.check_same("the parameters of a module", digest(module))
     return module
 
 
-def _digest(module: Module) -> str:
+def digest(module: Module) -> str:
     """A hash of names and values of parameters and buffers."""
     found = hashlib.sha256()
     for name, tensor in sorted(module.state_dict().items()):

@@ -244,6 +244,11 @@ class Planner:
             lambda x, i, u: along_axis.scatter(x, i, u, axis, combine), slots, math.prod(node.shape)
         )
 
+    def _roll(self, node: UOp) -> None:
+        axis, by = self._rank + node.attrs["axis"], node.attrs["by"]
+        slots = [self._slot[node.src[0]]]
+        self._slot[node] = self._add(lambda x: np.roll(x, by, axis), slots, math.prod(node.shape))
+
     def _scan(self, node: UOp) -> None:
         loops = [self._axis(loop) for loop in node.src[1:]]
         axis = loops[0] if loops else self._rank + node.attrs["axis"]
@@ -382,6 +387,7 @@ _METHODS: dict[str, Callable[[Planner, Any], None]] = {
     "BATCHED": Planner._batched,
     "GATHER": Planner._gather,
     "SCATTER": Planner._scatter,
+    "ROLL": Planner._roll,
     "SCAN": Planner._scan,
     "RECURRENCE": Planner._recurrence,
     "UPDATE": Planner._update,

@@ -87,6 +87,15 @@ def _pad(to: Writer, node: UOp, sources: list[str]) -> str:
     return to.node("Pad", [*sources, pads, _scalar(to, node, 0)], mode="constant")
 
 
+def _roll(to: Writer, node: UOp, sources: list[str]) -> str:
+    axis = node.attrs["axis"]
+    extent = node.shape[axis]
+    cut = -node.attrs["by"] % extent
+    ends = ((cut, extent), (0, cut))
+    parts = [to.node("Slice", [*sources, *(_integers(to, [n]) for n in (*end, axis))]) for end in ends]
+    return to.node("Concat", parts, axis=axis)
+
+
 def _reduce(to: Writer, node: UOp, sources: list[str]) -> str:
     op = node.attrs["op"]
     if op == "ADD" and (found := _product(to, node)):
@@ -147,5 +156,6 @@ ROWS: Final[dict[str, Row]] = {
     "PERMUTE": lambda to, node, sources: to.node("Transpose", sources, perm=list(node.attrs["order"])),
     "REDUCE": _reduce,
     "RESHAPE": lambda to, node, sources: to.node("Reshape", [*sources, _integers(to, node.shape)]),
+    "ROLL": _roll,
     "SHRINK": _slice,
 }

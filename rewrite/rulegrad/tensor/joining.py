@@ -124,11 +124,10 @@ def roll_axis(self: Tensor, shift: int, axis: int) -> Tensor:
     """The elements moved by `shift` places along one axis; those that fall off come in at the other end."""
     place = one_axis(axis, self.ndim, "roll")
     extent = self.shape[place]
-    cut = (-shift) % extent if extent else 0
-    if not cut:
+    if not extent or not shift % extent:
         return self._same()
-    first, second = self.split([cut, extent - cut], place)
-    return second.cat(first, axis=place)
+    distance = shift if abs(shift) < extent else shift % extent
+    return self._result(UOp("ROLL", (self.uop,), axis=place, by=distance))
 
 
 def _with_axis(first: Any, others: tuple[Any, ...], axis: int) -> tuple[tuple[Any, ...], int]:

@@ -8,35 +8,49 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import partial, wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rulegrad.compile import batched
-from rulegrad.errors import RulegradError, ShapeError
+from rulegrad.errors import ConfigError, RulegradError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.tensor.axes import one_axis
 from rulegrad.tensor.operands import expand_to
 from rulegrad.tensor.trees import change, flatten
+
+if TYPE_CHECKING:
+    from rulegrad.tensor.tensor import Tensor
 
 _levels = itertools.count()
 
 Axes = Any  # None, an int, or a tuple of them, one for each argument
 
 
-def vmap(function: Callable[..., Any], in_axes: Axes = 0, out_axes: int = 0) -> Callable[..., Any]:
+#: The levels and sizes of the maps in which each element draws random numbers of its own, the outermost first.
+_drawing: ContextVar[tuple[tuple[int, int], ...]] = ContextVar("maps whose elements draw apart", default=())
+
+
+def vmap(
+    function: Callable[..., Any], in_axes: Axes = 0, out_axes: int = 0, randomness: str = "same"
+) -> Callable[..., Any]:
     """`function`, mapped over an axis of its arguments; the results are stacked along a new axis.
 
     in_axes: the axis of every argument that is mapped over, or a tuple with one for each positional argument; None
     for an argument that is given whole. An argument may be nested tuples, lists and dicts of tensors, which share the
     axis. Keyword arguments are given whole. out_axes: where the new axis stands in the results.
-    Random numbers are the same for all elements. Raises ShapeError where the axes have different sizes, and
-    RulegradError where the function asks for a value, which no single element has.
+    randomness: random numbers are the "same" for all elements, or "different" ones. Raises ShapeError where the axes
+    have different sizes, ConfigError for another randomness, and RulegradError where the function asks for a value,
+    which no single element has.
 
     >>> from rulegrad import Tensor, vmap
     >>> dot = lambda a, b: (a * b).sum()
     >>> vmap(dot, in_axes=(0, None))(Tensor([[1.0, 2.0], [3.0, 4.0]]), Tensor([1.0, 10.0])).tolist()
     [21.0, 43.0]
     """
+
+    if randomness not in ("same", "different"):
+        raise ConfigError(f'vmap: the randomness is "same" or "different", not {randomness!r}')
 
     @wraps(function)
     def mapped(*arguments: Any, **options: Any) -> Any:
@@ -49,9 +63,29 @@ def vmap(function: Callable[..., Any], in_axes: Axes = 0, out_axes: int = 0) -> 
             argument if axis is None else change(argument, partial(_element, axis=axis, level=level))
             for argument, axis in zip(arguments, axes, strict=True)
         ]
-        return change(function(*chosen, **options), lambda result: _all(result, level, size, out_axes))
+        before = _drawing.set((*_drawing.get(), (level, size)) if randomness == "different" else _drawing.get())
+        try:
+            results = function(*chosen, **options)
+        finally:
+            _drawing.reset(before)
+        return change(results, lambda result: _all(result, level, size, out_axes))
 
     return mapped
+
+
+def apart(count: int, device: str | None) -> tuple[int, list[Tensor]]:
+    """How many random numbers are drawn where a mapped function draws `count`, and what numbers of elements add.
+
+    Each of the maps whose elements draw apart adds a multiple of what its elements draw to the places of the numbers.
+    """
+    from rulegrad.tensor.tensor import Tensor  # late: Tensor is written with these functions
+
+    offsets: list[Tensor] = []
+    for level, size in reversed(_drawing.get()):
+        every = Tensor.arange(size, dtype="uint64", device=device) * count
+        offsets.append(_element(every, 0, level))
+        count *= size
+    return count, offsets
 
 
 def _common_size(arguments: Any, axes: Any) -> int:

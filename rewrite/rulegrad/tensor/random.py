@@ -21,6 +21,7 @@ from rulegrad.tensor.capturing import each_call
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.creation import counted
 from rulegrad.tensor.generators import Generator, default_generator
+from rulegrad.tensor.mapping import apart
 from rulegrad.tensor.operands import broadcast_shapes, result_dtype
 from rulegrad.tensor.storage import default_float, fits, upload
 
@@ -67,8 +68,11 @@ class Draw:
 def _random_bits(cls: type[Tensor], count: int, device: str | None, generator: Generator | None) -> Tensor:
     """`count` times 64 random bits, as uint64, from the default generator unless another is given."""
     places = counted(cls, count, device, "random").cast("uint64")
-    state = each_call(Draw(count, places.device, generator or default_generator))
+    drawn, offsets = apart(count, places._device or None)
+    state = each_call(Draw(drawn, places.device, generator or default_generator))
     counters = places + state[0]
+    for offset in offsets:
+        counters = counters + offset
     key = state[1].expand(count)
     return counters._result(UOp("THREEFRY", (counters.uop, key.uop)), key)
 

@@ -376,6 +376,8 @@ class Generator:
                 return {"begin": tuple(begin), "end": tuple(r.randint(b + 1, n) for b, n in zip(begin, given))}
             case "FLIP":
                 return {"axes": tuple(k for k in range(len(given)) if r.random() < 0.5)}
+            case "ROLL":
+                return {"axis": r.randrange(len(given)) if given else 0, "by": r.randint(-3, 3)}
             case "REDUCE":
                 axes = tuple(k for k in range(len(given)) if r.random() < 0.5)
                 return {"op": r.choice(_REDUCTIONS), "axes": axes}
