@@ -10,6 +10,7 @@ rules (`rules/sharding`). Tensors that nobody placed are the same on all devices
 
 from __future__ import annotations
 
+from rulegrad.distributed._attention import ring_attention
 from rulegrad.distributed._checkpoint import StoredTensor, load_parts, save_parts
 from rulegrad.distributed._mesh import Mesh, from_parts, placement, shard
 from rulegrad.distributed._modules import (
@@ -36,6 +37,7 @@ __all__ = [
     "load_unstacked_state_dict",
     "pipeline",
     "placement",
+    "ring_attention",
     "row_parallel",
     "save_parts",
     "shard",

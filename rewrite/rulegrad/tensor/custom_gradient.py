@@ -35,7 +35,7 @@ def with_gradients(value: Tensor, x: Tensor, y: Tensor, by_x: Gradient, by_y: Gr
     graphs = _graphs.get(whole)
     if graphs is None:
         with no_grad():
-            d, of_x, of_y = (_placeholder(t, k) for k, t in enumerate((value, x, y)))
+            d, of_x, of_y = (placeholder(t, k) for k, t in enumerate((value, x, y)))
             parts = (d, of_x, of_y, by_x(d, of_y).cast(x.dtype), by_y(d, of_x).cast(y.dtype))
         if len(_graphs) >= _MOST:
             _graphs.clear()
@@ -49,6 +49,6 @@ def with_gradient(value: Tensor, x: Tensor, by_x: Gradient, key: Hashable) -> Te
     return with_gradients(value, x, x.detach(), by_x, lambda d, x: x.zeros_like(), key)
 
 
-def _placeholder(like: Tensor, number: int) -> Tensor:
+def placeholder(like: Tensor, number: int) -> Tensor:
     zeros = like.detach().zeros_like()
     return zeros._result(UOp("ARGUMENT", (zeros.uop,), id=-1 - number))
