@@ -11,7 +11,7 @@ import pytest
 from rulegrad.config import config
 from rulegrad.ir import UOp
 from rulegrad.runtime.kernel import Kernel
-from rulegrad.runtime.profile import KernelRecord, launch, profile
+from rulegrad.runtime.profile import KernelRecord, launch, profile, record_launch
 
 KERNEL = Kernel("add_8", UOp("SINK", ()), "the source", (8,), (), 2, 2_000_000, 3_000_000, "file.py:12")
 
@@ -76,3 +76,14 @@ def test_the_timeline(tmp_path: Path) -> None:
     (event,) = kernels_in(tmp_path / "trace.json")
     assert event["name"] == "add_8" and event["dur"] == pytest.approx(1000) and event["ph"] == "X"
     assert event["args"]["user_line"] == "file.py:12"
+
+
+def test_collectives_have_a_row_of_their_own_and_count_while_nothing_else_runs() -> None:
+    with profile() as p:
+        launch(FakeExecutable(), [], KERNEL, "numpy")
+        record_launch(KERNEL, "numpy", 1.0, 0.004, exposed=0.001)
+    assert [span.row for span in p.spans() if span.kind in ("kernel", "collective")] == [
+        "numpy", "collectives of numpy",
+    ]  # fmt: skip
+    assert p.hidden == pytest.approx(0.75) and p.seconds == pytest.approx(p.kernels[0].seconds + 0.001)
+    assert str(p).splitlines()[-1] == "collectives: 4.00 ms under way, 75% of it beside kernels"

@@ -33,6 +33,17 @@ def tally_of(collective: Collective) -> Tally:
         return _tallies.setdefault(collective, Tally())
 
 
+def started() -> dict[Collective, int]:
+    """The collectives that this process has started, and how often; small ones that were sent as one are one.
+
+    >>> reset_counters()
+    >>> started()
+    {}
+    """
+    with _lock:
+        return {collective: tally.calls for collective, tally in _tallies.items() if tally.calls}
+
+
 def counters() -> dict[str, Count]:
     """How many collectives of each kind this process has started, the bytes that each of its ranks sent, and waits.
 

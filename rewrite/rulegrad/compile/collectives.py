@@ -12,7 +12,7 @@ import numpy as np
 
 from rulegrad.compile.sharding import collective_of
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.runtime import devices
+from rulegrad.runtime import devices, profile
 from rulegrad.runtime.device import Executable, Handle, Program, Replay
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.several import Several
@@ -20,8 +20,10 @@ from rulegrad.runtime.several import Several
 if TYPE_CHECKING:
     from rulegrad._core import Exchange
     from rulegrad.communication import Collective, World
+    from rulegrad.compile.memory_plan import Use
     from rulegrad.compile.plans import Launch
     from rulegrad.compile.schedule import Step
+    from rulegrad.support.places import Stack
 
 #: Bytes that small all-reduces wait for, so that they are sent as one.
 BUCKET: Final = 1 << 20
@@ -151,13 +153,31 @@ def _array_of(device: Any, handle: Handle, count: int, dtype: np.dtype[Any], fil
 
 def kernel_of(collective: Collective, step: Step) -> Kernel:
     """How profiles and traces name a collective, with the bytes that it sends."""
-    name = f"{collective.kind}_{collective.operation or 'of'}_{collective.count}_{collective.dtype}"
-    return Kernel(name, step.graph, "", (1,), (), len(step.buffers), 0, collective.bytes_sent)
+    return Kernel(_name_of(collective), step.graph, "", (1,), (), len(step.buffers), 0, collective.bytes_sent)
+
+
+def _name_of(collective: Collective) -> str:
+    return f"{collective.kind}_{collective.operation or 'of'}_{collective.count}_{collective.dtype}"
 
 
 def is_communication(step: Step) -> bool:
     """Whether a step is a collective, and no kernel."""
     return collective_of(step.graph) is not None
+
+
+def keeping_sources(steps: Sequence[Step], uses: Sequence[Use]) -> list[Use]:
+    """What each step uses, where the source of a collective is in use until its result is: it is under way meanwhile.
+
+    Otherwise a kernel in between, whose result had the memory of the source, would have to wait for the collective.
+    """
+    found = list(uses)
+    for place, (step, use) in enumerate(zip(steps, uses, strict=True)):
+        if is_communication(step):
+            results = set(use.writes)
+            after = range(place + 1, len(steps))
+            user = next((k for k in after if results & {*uses[k].reads, *uses[k].writes}), len(steps) - 1)
+            found[user] = replace(found[user], reads=(*found[user].reads, *use.reads))
+    return found
 
 
 def with_communication(
@@ -182,10 +202,17 @@ def with_communication(
 class Item:
     """Launches of kernels, or a collective that is started, or waited for."""
 
-    launches: tuple[Launch, ...] = ()
+    launches: tuple[Launch, ...] = ()  # where something is started, the collective's members
     start: Joined | None = None
-    buffers: tuple[tuple[int, ...], ...] = ()  # the memory that each launch, or member of the collective, uses
-    number: int = 0  # of what is started, or waited for
+    buffers: tuple[tuple[int, ...], ...] = ()  # the memory that each launch uses
+    number: int | None = None  # of what is started, or waited for; None for kernels
+
+    def joined_kernel(self) -> Kernel:
+        """How profiles name what is started."""
+        kernel, collective = self.launches[0].kernel, self.start.collective if self.start else None
+        if collective is None or len(self.launches) == 1:
+            return kernel
+        return replace(kernel, name=_name_of(collective), nbytes=collective.bytes_sent)
 
 
 class _Order:
@@ -197,33 +224,35 @@ class _Order:
     def __init__(self, launches: Sequence[Launch], buffers: Sequence[int]) -> None:
         self.items: list[Item] = []
         self._kernels: list[tuple[Launch, tuple[int, ...]]] = []
-        self._bucket: list[tuple[Communication, tuple[int, ...]]] = []
+        self._bucket: list[tuple[Launch, tuple[int, ...]]] = []
         self._under_way: dict[int, set[int]] = {}
         for launch in launches:
             used = tuple([buffers[one] for one in launch.buffers])
             self._wait_for(set(used))
             if isinstance(launch.executable, Communication):
-                self._add(launch.executable, used)
+                self._add(launch, used, launch.executable.collective)
             else:
                 self._kernels.append((launch, used))
         self._wait_for(None)
         self._end_kernels()
 
-    def _add(self, communication: Communication, used: tuple[int, ...]) -> None:
-        if self._bucket and not _may_share(self._bucket[0][0].collective, communication.collective):
+    def _members(self) -> list[Communication]:
+        return [one.executable for one, _ in self._bucket if isinstance(one.executable, Communication)]
+
+    def _add(self, launch: Launch, used: tuple[int, ...], found: Collective) -> None:
+        if self._bucket and not _may_share(self._members()[0].collective, found):
             self._send()
-        self._bucket.append((communication, used))
-        if not _is_small(communication.collective) or sum(_bytes(one.collective) for one, _ in self._bucket) > BUCKET:
+        self._bucket.append((launch, used))
+        if not _is_small(found) or sum(_bytes(one.collective) for one in self._members()) > BUCKET:
             self._send()
 
     def _send(self) -> None:
         """Starts what waits."""
         if self._bucket:
             self._end_kernels()
-            members = [communication for communication, _ in self._bucket]
-            used = tuple(memory for _, memory in self._bucket)
+            launches, used = zip(*self._bucket, strict=True)
             number = len(self.items)
-            self.items.append(Item((), Joined(members), used, number))
+            self.items.append(Item(launches, Joined(self._members()), used, number))
             self._under_way[number] = {one for memory in used for one in memory}
             self._bucket = []
 
@@ -255,11 +284,11 @@ class Interleaved:
 
     def __init__(self, items: Sequence[Item], record: Recorder) -> None:
         """record: kernels as one program."""
-        self._items = [(item, record(_functions(item)) if item.launches else None) for item in items]
+        self._items = [(item, record(_functions(item)) if item.number is None else None) for item in items]
 
     def run(self, handles: Sequence[Handle], arena: Handle | None) -> None:
         """Runs all, in order. Raises CommunicationError where a collective fails."""
-        under_way: dict[int, Callable[[], float]] = {}
+        under_way: dict[int | None, Callable[[], float]] = {}
         for item, program in self._items:
             if program is not None:
                 program.run(handles, arena)
@@ -268,6 +297,32 @@ class Interleaved:
                 under_way[item.number] = item.start.start(given)
             else:
                 under_way.pop(item.number)()
+
+
+def run_timed(
+    items: Sequence[Item], handles: Sequence[Handle], device: str, stack_of: Callable[[Launch], Stack]
+) -> None:
+    """Runs the items for a profile: kernels one by one, collectives beside them, as the program of the items does.
+
+    handles: by the number of the memory. stack_of: the user's frames that a launch is for.
+    """
+    under_way: dict[int | None, tuple[Item, float, Callable[[], float]]] = {}
+    before = 0.0  # when the last collective has ended: the next one has the wire from then on
+    for item in items:
+        given: list[list[Handle]] = [[handles[one] for one in memory] for memory in item.buffers]
+        if item.start is not None:
+            begun = time.perf_counter()
+            under_way[item.number] = item, begun, item.start.start(given)
+        elif item.number is not None:
+            started, begun, finish = under_way.pop(item.number)
+            exposed, end = finish(), time.perf_counter()
+            begun, before = max(begun, before), end
+            kernel = started.joined_kernel()
+            stack = stack_of(started.launches[0])
+            profile.record_launch(kernel, device, begun, end - begun, stack, min(exposed, end - begun))
+        else:
+            for launch, own in zip(item.launches, given, strict=True):
+                profile.launch(launch.executable, own, launch.kernel, device, stack_of(launch))
 
 
 def program_of(items: Sequence[Item], record: Recorder) -> Program:
@@ -283,7 +338,7 @@ def _in_engine(items: Sequence[Item], record: Recorder) -> Replay | None:
     if sum(_bytes(item.start.collective) for item in items if item.start is not None) > BUCKET:
         return None
     steps: list[Replay | tuple[Exchange, bool]] = []
-    exchanges: dict[int, Exchange] = {}
+    exchanges: dict[int | None, Exchange] = {}
     turns: Counter[Collective] = Counter()
     for item in (Item(), *items):  # the first: what a program with no kernel is on
         if item.start is not None:
@@ -294,7 +349,7 @@ def _in_engine(items: Sequence[Item], record: Recorder) -> Replay | None:
             exchanges[item.number] = exchange
             turns[item.start.collective] += 1
             steps.append((exchange, True))
-        elif item.number in exchanges and not item.launches:
+        elif item.number is not None:
             steps.append((exchanges[item.number], False))
         else:
             program = record(_functions(item))

@@ -11,7 +11,15 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from rulegrad.compile import kernels
-from rulegrad.compile.collectives import Communication, in_order, is_communication, program_of, with_communication
+from rulegrad.compile.collectives import (
+    Communication,
+    in_order,
+    is_communication,
+    keeping_sources,
+    program_of,
+    run_timed,
+    with_communication,
+)
 from rulegrad.compile.estimate import nbytes
 from rulegrad.compile.kernels import compile_kernels
 from rulegrad.compile.memory_plan import MemoryPlan, Use, plan_memory, useful_inputs
@@ -222,13 +230,14 @@ class Plan:
                 stack = made_at.get(number, here)
                 place = stack[-1][:2] if stack else None
                 blocks.append(inputs[block] if isinstance(block, int) else Buffer.like(block, True, place))
-            handles = [buffer.handle for buffer in inputs]
-            handles += [blocks[number].handle for number in prepared.memory.block_of]  # type: ignore[union-attr]
+            of_blocks = [blocks[number].handle for number in range(len(blocks))]  # type: ignore[union-attr]
+            handles: list[Handle] = [*(buffer.handle for buffer in inputs), *of_blocks]
             handles += [] if flags is None else [flags.handle]
             profile.note_memory(devices.allocator(self.device))
-            for launch in prepared.launches:
-                given: list[Handle] = [handles[number] for number in launch.buffers]
-                profile.launch(launch.executable, given, launch.kernel, self.device, stacks[launch.step])
+            places = [first + k if not isinstance(block, int) else block for k, block in enumerate(prepared.blocks)]
+            memory = [*range(first), *(places[k] for k in prepared.memory.block_of), first + len(blocks)]
+            items = in_order(prepared.launches, memory)
+            run_timed(items, handles, self.device, lambda launch: stacks[launch.step])
         return blocks
 
     def _results(
@@ -261,7 +270,7 @@ def make_plan(schedule: Schedule, graph: UOp, device: str, target: str) -> Plan:
         ending = [number for number in step.buffers if last[number] == place and number not in schedule.outputs]
         if not is_communication(step):
             pairs.update(overwritable(step, ending, target))
-    uses = [use_of(step) for step in schedule.steps]
+    uses = keeping_sources(schedule.steps, [use_of(step) for step in schedule.steps])
     useful = useful_inputs(uses, sizes, schedule.inputs, schedule.outputs, pairs)
     return Plan(device, schedule, tuple(uses), tuple(sizes), useful, frozenset(pairs), Dependencies(graph))
 

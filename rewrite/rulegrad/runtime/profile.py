@@ -59,6 +59,17 @@ class KernelRecord:
     user_line: str  #: where the user asked for it: "file.py:12"
     schedule: str = ""  #: the tactic that its loops run by, and the steps: "rows: bind i0 to thread; split k0 by 64"
     stack: Stack = ()  #: the user's frames behind that line: file, line and function, the outermost first
+    exposed: float | None = None  #: of a collective, the seconds in which nothing else ran
+
+    @property
+    def busy(self) -> float:
+        """Seconds that the program took for it: of a collective those that no kernel has hidden.
+
+        >>> from rulegrad.runtime.profile import KernelRecord
+        >>> KernelRecord(1, "all_reduce", "c", 0.0, 0.5, 0, 4, "", "", exposed=0.125).busy
+        0.125
+        """
+        return self.seconds if self.exposed is None else self.exposed
 
     @property
     def gflops(self) -> float:
@@ -124,14 +135,27 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """Time in kernels.
+        """Time in kernels, and in collectives while no kernel ran.
 
         >>> with rg.profile() as p:
         ...     _ = (Tensor([1.0, 2.0]) * 3).realize()
         >>> p.seconds == sum(record.seconds for record in p.kernels)
         True
         """
-        return sum(record.seconds for record in self.kernels)
+        return sum(record.busy for record in self.kernels)
+
+    @property
+    def hidden(self) -> float:
+        """The share of the time that collectives were under way in which kernels ran; 0 where there were none.
+
+        >>> with rg.profile() as p:
+        ...     _ = (Tensor([1.0, 2.0]) * 3).realize()
+        >>> p.hidden
+        0.0
+        """
+        of = [record for record in self.kernels if record.exposed is not None]
+        whole = sum(record.seconds for record in of)
+        return 1.0 - sum(record.busy for record in of) / whole if whole else 0.0
 
     def __str__(self) -> str:
         """A table: a row for each kernel and user's line, those that took longest first, and one for all.
@@ -218,7 +242,13 @@ class Profile:
         """
         from rulegrad.runtime.timeline import Span  # late: as above
 
-        return [*self.host, *(Span(r.name, r.device, r.start, r.seconds, _details(r), "kernel") for r in self.kernels)]
+        kernels = [
+            Span(r.name, r.device, r.start, r.seconds, _details(r), "kernel")
+            if r.exposed is None
+            else Span(r.name, f"collectives of {r.device}", r.start, r.seconds, _details(r), "collective")
+            for r in self.kernels
+        ]
+        return [*self.host, *kernels]
 
     def note_memory(self, allocator: Allocator) -> None:
         """Notes the memory of a device that is in use now, and what is in it where it is more than before."""
@@ -350,14 +380,19 @@ def launch(executable: Executable, handles: Sequence[Handle], kernel: Kernel, de
     record_launch(kernel, device, start, time.perf_counter() - start if seconds is None else seconds, stack)
 
 
-def record_launch(kernel: Kernel, device: str, start: float, seconds: float, stack: Stack = ()) -> None:
-    """Adds a launch to the active profiles, and prints its line if DEBUG is 2 or more."""
+def record_launch(
+    kernel: Kernel, device: str, start: float, seconds: float, stack: Stack = (), exposed: float | None = None
+) -> None:
+    """Adds a launch to the active profiles, and prints its line if DEBUG is 2 or more.
+
+    exposed: of a collective, the seconds in which nothing else ran.
+    """
     global _count
     with _lock:
         _count += 1
         record = KernelRecord(
             _count, kernel.name, device, start, seconds, kernel.flops, kernel.nbytes,
-            kernel.source, shown(stack[-1]) if stack else kernel.user_line, kernel.schedule, stack,
+            kernel.source, shown(stack[-1]) if stack else kernel.user_line, kernel.schedule, stack, exposed,
         )  # fmt: skip
         for one in _active:
             one.kernels.append(record)

@@ -22,7 +22,7 @@ def kernel_table(kernels: Sequence[KernelRecord]) -> str:
     groups: dict[tuple[str, str, str], list[KernelRecord]] = {}
     for record in kernels:
         groups.setdefault((record.name, record.device, record.user_line), []).append(record)
-    whole = sum(record.seconds for record in kernels)
+    whole = _seconds(kernels)
     lines = [
         f"{'kernel':<40} {'device':<9} {'launches':>8} {'time':>10} {'share':>6} {'GFLOP/s':>9} {'GB/s':>8} "
         f"{'of limit':>8}  line"
@@ -39,11 +39,14 @@ def kernel_table(kernels: Sequence[KernelRecord]) -> str:
             f"{gigabytes:>8.2f} {of_limit:>7.1f}%  {line}".rstrip()
         )
     lines.append(f"{'all':<40} {'':<9} {len(kernels):>8} {duration(whole):>10}")
+    if under_way := sum(record.seconds for record in kernels if record.exposed is not None):
+        hidden = under_way - _seconds(record for record in kernels if record.exposed is not None)
+        lines.append(f"collectives: {duration(under_way)} under way, {hidden / under_way:.0%} of it beside kernels")
     return "\n".join(lines)
 
 
 def _seconds(records: Iterable[KernelRecord]) -> float:
-    return sum(record.seconds for record in records)
+    return sum(record.busy for record in records)
 
 
 def _least_seconds(flops: int, nbytes: int, device: str) -> float:
@@ -67,10 +70,10 @@ def flame(kernels: Sequence[KernelRecord], least: float) -> str:
     for record in kernels:
         at = root
         for frame in record.stack:
-            at.seconds += record.seconds
+            at.seconds += record.busy
             at = at.called.setdefault(frame, _Line())
-        at.seconds += record.seconds
-    whole = sum(record.seconds for record in kernels)
+        at.seconds += record.busy
+    whole = _seconds(kernels)
     while len(root.called) == 1 and next(iter(root.called.values())).called:
         (root,) = root.called.values()
     rows: list[str] = []
@@ -92,7 +95,7 @@ def collapsed(kernels: Sequence[KernelRecord]) -> str:
     for record in kernels:
         frames = [f"{frame[2]} ({shown(frame)})" for frame in record.stack]
         stack = ";".join(part.replace(";", ",") for part in (*frames, record.name))
-        stacks[stack] = stacks.get(stack, 0.0) + record.seconds
+        stacks[stack] = stacks.get(stack, 0.0) + record.busy
     return "\n".join(f"{stack} {max(1, round(seconds * 1e6))}" for stack, seconds in stacks.items())
 
 

@@ -18,11 +18,11 @@ class Span(NamedTuple):
     """
 
     name: str
-    row: str  #: what it is drawn in one row with: a device, `host` or `passes`
+    row: str  #: what it is drawn in one row with: a device, its collectives, `host` or `passes`
     start: float  #: seconds, on the clock of time.perf_counter
     seconds: float
     details: dict[str, Any]  #: shown when it is chosen
-    kind: str = "pass"  #: `python`, `compile`, `pass`, `launch` or `kernel`: viewers can search for it
+    kind: str = "pass"  #: `python`, `compile`, `pass`, `launch`, `kernel` or `collective`: viewers can search for it
 
 
 def save_timeline(path: str | Path, spans: Iterable[Span], memory: Iterable[MemorySample] = ()) -> None:
