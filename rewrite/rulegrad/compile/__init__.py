@@ -38,7 +38,8 @@ HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
         "collectives come before",
     ),
     "collectives": (
-        "starts collectives of a plan, and waits for them before what they touch is used",
+        "starts collectives of a plan, and waits for them before what they touch is used; makes kernels and small "
+        "collectives one program of the engine",
         "it calls the ranks' world; it sees steps and memory, no op but the collective's name",
     ),
     "passes": ("runs passes on kernels, all at once or one by one where they are looked at", "decides nothing"),
