@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import runpy
@@ -14,6 +15,7 @@ from rulegrad.__main__ import main
 from rulegrad.communication import counters, reset_counters
 from rulegrad.distributed import placement
 from rulegrad.errors import ConfigError
+from rulegrad.runtime import devices
 from rulegrad.workbench.scale.groups import patterns, starred
 from rulegrad.workbench.scale.machine import Machine, load_machine
 from rulegrad.workbench.scale.planning import Candidate, Judge, best_placements
@@ -156,12 +158,27 @@ def test_memory_is_counted(training: Training, folder: Path) -> None:
     judged = judge(training, folder, model=4)
     whole = judged.candidate(((-1,),) * len(judged.groups))
     parameters = sum(one.nbytes for one in training.parameters().values())
-    assert whole.memory["parameters"] == whole.memory["gradients"] == pytest.approx(parameters, rel=0.1)
-    assert whole.memory["optimizer state"] == pytest.approx(2 * parameters, rel=0.1)
+    assert whole.memory["parameters"] == pytest.approx(parameters, rel=0.1)
+    for name in ("gradients", "optimizer state"):  # the gradients of the step before are there until a step ends
+        assert whole.memory[name] == pytest.approx(2 * parameters, rel=0.1), name
     assert whole.bytes_sent == 0 and whole.fits
     split = judged.candidate(tuple((0,) if not one.is_input else (-1,) for one in judged.groups))
     for name in ("parameters", "gradients", "optimizer state"):
         assert split.memory[name] < 0.4 * whole.memory[name], name
+
+
+def test_memory_is_that_of_a_run(training: Training, folder: Path) -> None:
+    judged = judge(training, folder, data=2, model=2)
+    fixed = fixed_by(["tokens:data=0", "*.up.*:model=0", "*.down.*:model=1"], judged.groups, judged.mesh)
+    candidate = judged.candidate(tuple(fixed.get(k, (-1, -1)) for k in range(len(judged.groups))))
+    allocator = devices.allocator("numpy*4")
+    gc.collect()
+    before = allocator.in_use
+    names = ran(folder, judged, candidate)
+    gc.collect()
+    allocator.reset_peak()
+    names["step"]()
+    assert allocator.most_in_use - before == pytest.approx(candidate.step.memory, rel=0.05)
 
 
 def test_columns_and_rows_are_found(folder: Path) -> None:
