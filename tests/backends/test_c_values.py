@@ -171,3 +171,13 @@ def test_a_half_that_is_read_under_a_condition_is_broadcast() -> None:
     x = Tensor(array, device="c").cast("float16").realize().expand((10, 6, 20))
     found = x.cat(x.round(), axis=1).cast("float32").numpy()
     np.testing.assert_array_equal(found, np.concatenate([array, np.round(array)], 1).repeat(20, 2))
+
+
+def test_lanes_of_attention_that_stand_in_others() -> None:
+    """A complex number of attention has lanes for its two parts: those of the total have the name of no others."""
+    q, k, v = (np.random.default_rng(n).standard_normal((n, m)).astype("float32") for n, m in ((16, 6), (4, 6), (4, 7)))
+    tensors = (Tensor(x, device="c") for x in (q, k, v))
+    powers = np.exp(q @ k.T * 0.5)
+    with config(threads=1):
+        found = functional.scaled_dot_product_attention(*tensors, scale=0.5).cast("complex64").numpy()
+    np.testing.assert_allclose(found, powers / powers.sum(-1, keepdims=True) @ v, rtol=1e-5)

@@ -35,7 +35,8 @@ def test_a_graph_that_is_known_says_nothing_at_1(capfd: pytest.CaptureFixture[st
 
 def test_the_source_is_said_though_the_kernel_comes_from_disk(tmp_path: Path) -> None:
     program = "from rulegrad import Tensor; (Tensor([1.0, 2.0], device='c') * 3.25).realize()"
-    environment = {"RULEGRAD_CACHE": str(tmp_path), "DEBUG": "4", "PATH": "/usr/bin:/bin"}
+    path = str(Path(rg.__file__).parents[1])  # which need not be installed
+    environment = {"RULEGRAD_CACHE": str(tmp_path), "DEBUG": "4", "PATH": "/usr/bin:/bin", "PYTHONPATH": path}
     said = []
     for _ in range(2):
         done = subprocess.run(
