@@ -265,12 +265,13 @@ def make_plan(schedule: Schedule, graph: UOp, device: str, target: str) -> Plan:
     for node in graph.toposort("PARAM"):
         sizes[node.attrs["slot"]] = rounded(nbytes(node.shape, node.dtype))
     last = {number: place for place, step in enumerate(schedule.steps) for number in step.buffers}
+    uses = [use_of(step) for step in schedule.steps]
     pairs: set[tuple[int, int]] = set()
-    for place, step in enumerate(schedule.steps):
-        ending = [number for number in step.buffers if last[number] == place and number not in schedule.outputs]
+    for place, (step, use) in enumerate(zip(schedule.steps, uses, strict=True)):
+        ending = [number for number in use.reads if last[number] == place and number not in schedule.outputs]
         if not is_communication(step):
             pairs.update(overwritable(step, ending, target))
-    uses = keeping_sources(schedule.steps, [use_of(step) for step in schedule.steps])
+    uses = keeping_sources(schedule.steps, uses)
     useful = useful_inputs(uses, sizes, schedule.inputs, schedule.outputs, pairs)
     return Plan(device, schedule, tuple(uses), tuple(sizes), useful, frozenset(pairs), Dependencies(graph))
 

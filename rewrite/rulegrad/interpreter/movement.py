@@ -17,7 +17,7 @@ OPS = frozenset({"RESHAPE", "PERMUTE", "EXPAND", "PAD", "SHRINK", "FLIP"})
 #: Ops that show the same memory as something else.
 _READINGS = frozenset({"REAL", "IMAG", "BITCAST"})
 #: Ops that say something about a value, which stays as it is.
-_REMARKS = frozenset({"DETACH", "ARGUMENT", "MATERIALIZE"})
+_REMARKS = frozenset({"DETACH", "ARGUMENT", "MATERIALIZE", "CHECKPOINT", "LATER", "GRADIENT_OF"})
 
 
 def origin(node: UOp, longest: int = 32) -> tuple[UOp, list[UOp]]:

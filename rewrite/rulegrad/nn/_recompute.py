@@ -1,4 +1,8 @@
-"""Activation checkpointing: parts of a model whose values are not kept for `backward`, which computes them again."""
+"""Activation checkpointing: parts of a model whose values are not kept for `backward`, which computes them again.
+
+The function is called twice, for two graphs of the same value: the second computes it from arguments that are read again
+once the gradient of the result has arrived. Gradients are those of the second (`rules/schedule/checkpoints.rules`).
+"""
 
 from __future__ import annotations
 
@@ -7,26 +11,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rulegrad.errors import ConfigError, RulegradError
-from rulegrad.runtime.buffer import Buffer
+from rulegrad.ir import UOp
 from rulegrad.tensor import trees
-from rulegrad.tensor.autocasting import autocast, autocast_dtype
-from rulegrad.tensor.autograd import leaf_gradients
 from rulegrad.tensor.capturing import is_tracing
-from rulegrad.tensor.generators import get_rng_state, set_rng_state
-from rulegrad.tensor.gradient_mode import enable_grad, gradients_enabled, no_grad
-from rulegrad.tensor.history import GradientPoint
+from rulegrad.tensor.gradient_mode import gradients_enabled, no_grad
+from rulegrad.tensor.random import recorded_draws, repeated_draws
 from rulegrad.tensor.tensor import Tensor
 
 
 def checkpoint(function: Callable[..., Any], *args: Any, preserve_rng_state: bool = True, **kwargs: Any) -> Any:
-    """`function(*args, **kwargs)`, of whose values only the result is kept: `backward` calls the function again.
+    """`function(*args, **kwargs)`, of whose values only the result is kept: `backward` computes the others again.
 
-    Its arguments and its result (a tensor, or a tuple or list of tensors) are computed at once, and so are the
-    gradients of all that it reads when `backward` comes to it: of the values in between there are only those of one
-    function at a time. preserve_rng_state: random numbers, such as dropout's, are the same in the second call; the
-    mode of `autocast` and of training is too. The function must compute the same in both. Of several results each
-    calls it again. Inside `rulegrad.jit`, where all is one computation whose values the compiler places, it is a plain
-    call. There are no second derivatives. Raises RulegradError for other results.
+    What is kept are the tensors among the arguments, and the results: a tensor, or nested tuples, lists and dicts of
+    tensors. The values in between are computed again when the gradients of the results have arrived, so of several
+    functions in a row there are those of one at a time. Outside `rulegrad.jit` the arguments and results are computed
+    at once. The function is called twice, here, and must compute the same in both calls; what it changes (running
+    statistics) is changed twice. preserve_rng_state: random numbers, such as dropout's, are the same in both.
+    Raises RulegradError for other results.
 
     >>> from rulegrad import Tensor, nn
     >>> layer, x = nn.Linear(3, 3), Tensor([[1.0, 2.0, 3.0]], requires_grad=True)
@@ -34,19 +35,32 @@ def checkpoint(function: Callable[..., Any], *args: Any, preserve_rng_state: boo
     >>> x.grad.shape, layer.weight.grad.shape
     ((1, 3), (3, 3))
     """
-    if not gradients_enabled() or is_tracing():
+    if not gradients_enabled():
         return function(*args, **kwargs)
     given, rebuild = trees.flatten((args, kwargs))
-    Tensor.realize(*given)
-    again = _Again(function, given, rebuild, preserve_rng_state)
-    with no_grad():
-        value = function(*args, **kwargs)
-    results = list(value) if isinstance(value, (tuple, list)) else [value]
-    if not all(isinstance(result, Tensor) for result in results):
-        raise RulegradError("checkpoint: the function must give a tensor, or a tuple or list of tensors")
-    Tensor.realize(*results)
-    tracked = [again.tracked(result, place) for place, result in enumerate(results)]
-    return type(value)(tracked) if isinstance(value, (tuple, list)) else tracked[0]
+    _compute(given)
+    with no_grad(), recorded_draws() as draws:
+        results, rebuild_results = trees.flatten(function(*args, **kwargs))
+    if not results:
+        raise RulegradError("checkpoint: the function must give tensors, alone or in tuples, lists and dicts")
+    _compute(results)
+    nodes = tuple(result.uop for result in results)
+    later = [tensor._result(UOp("LATER", (tensor.uop, *nodes)), *results) for tensor in given]
+    args, kwargs = rebuild(later)
+    with repeated_draws(draws if preserve_rng_state else []):
+        again, _ = trees.flatten(function(*args, **kwargs))
+    return rebuild_results([_joined(first, second) for first, second in zip(results, again, strict=True)])
+
+
+def _compute(tensors: Sequence[Any]) -> None:
+    """Computes them now, unless they are part of a larger computation: a captured function, or one that is mapped."""
+    if not is_tracing() and not any(tensor.uop.toposort("BATCHED") for tensor in tensors):
+        Tensor.realize(*tensors)
+
+
+def _joined(value: Any, again: Any) -> Any:
+    """The value, with the gradient of the same value that is computed again."""
+    return value._result(UOp("CHECKPOINT", (value.uop, again.uop)), again) if again.requires_grad else value
 
 
 def checkpoint_sequential(functions: Sequence[Callable[[Any], Any]], segments: int, input: Any) -> Any:
@@ -76,70 +90,3 @@ def _composed(functions: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]
         return x
 
     return run
-
-
-class _Again:
-    """A call that can be made again, in the circumstances of the first."""
-
-    def __init__(
-        self, function: Callable[..., Any], given: list[Any], rebuild: trees.Rebuild, same_random: bool
-    ) -> None:
-        self._function, self._rebuild = function, rebuild
-        self._given = [_as_now(tensor) for tensor in given]
-        self._random = get_rng_state() if same_random else None
-        self._low, self._training = autocast_dtype(), Tensor.training
-
-    def tracked(self, result: Any, place: int) -> Any:
-        """The result, whose gradients come from calling the function again."""
-        buffer = Buffer.of(result.uop)
-        new = result._new(buffer.uop, buffer, result._device)
-        new._history = GradientPoint(buffer.uop, buffer, pullback=lambda _, slope: self._gradients(place, slope))
-        new._requires_grad = True
-        return new
-
-    def _gradients(self, place: int, slope: Any) -> list[tuple[Any, Any]]:
-        """What the function reads that has a gradient, with that: computed, so that nothing else is kept."""
-        start = slope._new(slope.uop, slope._past(), slope._device)
-        Tensor.realize(start)
-        leaves = [_leaf(tensor) for tensor in self._given]
-        value = self._call(leaves)
-        result = value[place] if isinstance(value, (tuple, list)) else value
-        if not result.requires_grad:
-            return []
-        found = leaf_gradients(result, start.uop, (result._past(), start._past()))
-        owners = {id(leaf): tensor for leaf, tensor in zip(leaves, self._given)}
-        parts = [(owners.get(id(leaf), leaf), leaf._new(uop, history, leaf._device)) for leaf, uop, history in found]
-        computed: list[Any] = [part for _, part in parts]
-        Tensor.realize(*computed)
-        return parts
-
-    def _call(self, leaves: list[Any]) -> Any:
-        args, kwargs = self._rebuild(leaves)
-        now = get_rng_state()
-        if self._random is not None:
-            set_rng_state(self._random)
-        try:
-            with enable_grad(), autocast(dtype=self._low, enabled=self._low is not None), _training(self._training):
-                return self._function(*args, **kwargs)
-        finally:
-            if self._random is not None:
-                set_rng_state(now)
-
-
-def _as_now(tensor: Any) -> Any:
-    """The tensor as it is now, which may be changed in place before the second call."""
-    same = tensor._new(tensor.uop, tensor._past(), tensor._device)
-    same._requires_grad = tensor.requires_grad
-    return same
-
-
-def _leaf(tensor: Any) -> Any:
-    """A leaf on the same memory, at which gradients of the second call end."""
-    if not tensor.requires_grad:
-        return tensor
-    buffer = Buffer.of(tensor.uop).alias()
-    return tensor._new(buffer.uop, buffer, tensor._device).requires_grad_()
-
-
-def _training(mode: bool | None) -> Any:
-    return Tensor.train(mode)  # type: ignore[arg-type]  # None: as each module says

@@ -47,7 +47,7 @@ _OF_BOOLS: Final = {
 _OF_INTEGERS: Final = {"AND": "BitwiseAnd", "OR": "BitwiseOr", "XOR": "BitwiseXor", "NOT": "BitwiseNot"}
 _REDUCED: Final = {"ADD": "ReduceSum", "MAX": "ReduceMax", "MIN": "ReduceMin", "MUL": "ReduceProd"}
 #: Nodes that stand for their source.
-_PASSED: Final = ("DETACH", "MATERIALIZE", "NAMED", "COPY")
+_PASSED: Final = ("CHECKPOINT", "LATER", "DETACH", "MATERIALIZE", "NAMED", "COPY")
 
 
 def _elementwise(op: str) -> Row:

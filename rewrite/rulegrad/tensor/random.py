@@ -7,12 +7,15 @@ buffer and not constants of the graph, so every training step has the same graph
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from rulegrad.errors import DtypeError, ShapeError
+from rulegrad.errors import DtypeError, RulegradError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, float32, float64, int64, uint32
 from rulegrad.tensor.axes import extents as _extents
@@ -65,11 +68,65 @@ class Draw:
         return ("random", self.count, self.device) if self.source is default_generator else None
 
 
+class _Draws(threading.local):
+    """What `recorded_draws` and `repeated_draws` say in this thread."""
+
+    recorded: list[tuple[Draw, Tensor]] | None = None
+    repeated: list[tuple[Draw, Tensor]] = []  # noqa: RUF012
+
+
+_draws: Final = _Draws()
+
+
+@contextmanager
+def recorded_draws() -> Iterator[list[tuple[Draw, Tensor]]]:
+    """Collects the random numbers that are drawn inside, for `repeated_draws`."""
+    before, _draws.recorded = _draws.recorded, []
+    try:
+        yield _draws.recorded
+    finally:
+        _draws.recorded = before
+
+
+@contextmanager
+def repeated_draws(draws: list[tuple[Draw, Tensor]]) -> Iterator[None]:
+    """Inside, the same numbers are drawn again, and then others.
+
+    >>> with recorded_draws() as draws:
+    ...     x = Tensor.rand(2)
+    >>> with repeated_draws(draws):
+    ...     y = Tensor.rand(2)
+    >>> (x == y).tolist()
+    [True, True]
+    """
+    before, _draws.repeated = _draws.repeated, list(reversed(draws))
+    try:
+        yield
+    finally:
+        _draws.repeated = before
+
+
+def _drawn(draw: Draw) -> Tensor:
+    """Raises RulegradError where other numbers are asked for than were drawn before."""
+    if _draws.repeated:
+        first, state = _draws.repeated.pop()
+        if first != draw:
+            raise RulegradError(
+                f"checkpoint: the function draws {first.count} random numbers on {first.device} in its first call and "
+                f"{draw.count} on {draw.device} in its second; it must do the same in both"
+            )
+    else:
+        state = each_call(draw)
+    if _draws.recorded is not None:
+        _draws.recorded.append((draw, state))
+    return state
+
+
 def _random_bits(cls: type[Tensor], count: int, device: str | None, generator: Generator | None) -> Tensor:
     """`count` times 64 random bits, as uint64, from the default generator unless another is given."""
     places = counted(cls, count, device, "random").cast("uint64")
     drawn, offsets = apart(count, places._device or None)
-    state = each_call(Draw(drawn, places.device, generator or default_generator))
+    state = _drawn(Draw(drawn, places.device, generator or default_generator))
     counters = places + state[0]
     for offset in offsets:
         counters = counters + offset

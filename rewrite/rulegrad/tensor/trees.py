@@ -28,29 +28,29 @@ def flatten(tree: Any, wanted: type = TensorCore) -> tuple[list[Any], Rebuild]:
     (2, {'a': 'first', 'b': ('second', 'text')})
     """
     leaves: list[Any] = []
+    return leaves, _outline(tree, wanted, leaves)
 
-    def outline(item: Any) -> Rebuild:
-        if isinstance(item, wanted):
-            place = len(leaves)
-            leaves.append(item)
-            return lambda found: found[place]
-        if isinstance(item, dict):
-            parts = {key: outline(part) for key, part in item.items()}
-            make = _maker_of_dicts(item)
-            return lambda found: make({key: part(found) for key, part in parts.items()})
-        if isinstance(item, (list, tuple)):
-            several = [outline(part) for part in item]
-            kind: Any = type(item)
-            if hasattr(item, "_fields"):  # a named tuple takes its parts one by one
-                return lambda found: kind(*(part(found) for part in several))
-            return lambda found: kind(part(found) for part in several)
-        if dataclasses.is_dataclass(item) and not isinstance(item, type):
-            values = {field.name: outline(getattr(item, field.name)) for field in dataclasses.fields(item)}
-            return _maker_of_dataclass(type(item), values)
-        return lambda found: item
 
-    rebuild = outline(tree)
-    return leaves, rebuild
+def _outline(item: Any, wanted: type, leaves: list[Any]) -> Rebuild:
+    """Adds the leaves of a part of a tree. A function of its own: one inside `flatten` would hold itself, and them."""
+    if isinstance(item, wanted):
+        place = len(leaves)
+        leaves.append(item)
+        return lambda found: found[place]
+    if isinstance(item, dict):
+        parts = {key: _outline(part, wanted, leaves) for key, part in item.items()}
+        make = _maker_of_dicts(item)
+        return lambda found: make({key: part(found) for key, part in parts.items()})
+    if isinstance(item, (list, tuple)):
+        several = [_outline(part, wanted, leaves) for part in item]
+        kind: Any = type(item)
+        if hasattr(item, "_fields"):  # a named tuple takes its parts one by one
+            return lambda found: kind(*(part(found) for part in several))
+        return lambda found: kind(part(found) for part in several)
+    if dataclasses.is_dataclass(item) and not isinstance(item, type):
+        values = {field.name: _outline(getattr(item, field.name), wanted, leaves) for field in dataclasses.fields(item)}
+        return _maker_of_dataclass(type(item), values)
+    return lambda found: item
 
 
 def _maker_of_dicts(item: Any) -> Callable[[dict[Any, Any]], Any]:
