@@ -48,6 +48,10 @@ HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
         "bookkeeping; the candidates and their order are the rules', and what is found is measured (`compile/tuning`)",
     ),
     "fused": ("says what each kernel of a schedule is made of (`DEBUG=2`)", "reports, does not change a graph"),
+    "ordering": (
+        "puts steps in an order in which memory is freed early; topological sorts",
+        "a search over a whole schedule; it sees sizes and steps, no op but STORE",
+    ),
     "memory_plan": (
         "places buffers in blocks of memory by their lifetimes",
         "a packing of intervals over a whole schedule; it sees sizes and steps, no op",

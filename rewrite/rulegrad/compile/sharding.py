@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,13 +13,14 @@ import numpy as np
 from rulegrad import engine
 from rulegrad.compile.checking import checks
 from rulegrad.config import config
+from rulegrad.compile.ordering import in_order, needed_steps
 from rulegrad.engine import watching
 from rulegrad.ir import UOp
 from rulegrad.runtime.buffer import Buffer, Parts
 
 if TYPE_CHECKING:
     from rulegrad.communication import Collective
-    from rulegrad.compile.schedule import Schedule, Step
+    from rulegrad.compile.schedule import Schedule
 
 #: What the collectives of the op table are called on the wire, and their reductions.
 _KINDS: Final = {
@@ -134,55 +134,17 @@ def communicating_early(schedule: Schedule) -> Schedule:
     """
     if not any(collective_of(step.graph) for step in schedule.steps):
         return schedule
-    needs = _needed_steps(schedule.steps)
+    needs = needed_steps(schedule.steps)
     behind: list[int] = []  # how many collectives are on the way to each step
     for number in range(len(schedule.steps)):
         before = max(
             (behind[k] + (collective_of(schedule.steps[k].graph) is not None) for k in needs[number]), default=0
         )
         behind.append(before)
-    waiting = [len(found) for found in needs]
-    users: list[list[int]] = [[] for _ in needs]
-    for number, found in enumerate(needs):
-        for k in found:
-            users[k].append(number)
-    ready = [(_priority(schedule, k, behind), k) for k, left in enumerate(waiting) if not left]
-    heapq.heapify(ready)
-    order: list[Step] = []
-    while ready:
-        _, number = heapq.heappop(ready)
-        order.append(schedule.steps[number])
-        for user in users[number]:
-            waiting[user] -= 1
-            if not waiting[user]:
-                heapq.heappush(ready, (_priority(schedule, user, behind), user))
-    return replace(schedule, steps=tuple(order))
+    order = in_order(needs, lambda number: _priority(schedule, number, behind))
+    return replace(schedule, steps=tuple(schedule.steps[number] for number in order))
 
 
 def _priority(schedule: Schedule, number: int, behind: Sequence[int]) -> tuple[int, int]:
     """Collectives that can start do so, then come steps that wait for few of them."""
     return (-1 if collective_of(schedule.steps[number].graph) else behind[number], number)
-
-
-def _needed_steps(steps: Sequence[Step]) -> list[set[int]]:
-    """For each step the earlier ones that write what it uses, or use what it writes."""
-    writer: dict[int, int] = {}
-    users: dict[int, set[int]] = {}
-    found: list[set[int]] = []
-    for number, step in enumerate(steps):
-        written = written_by(step)
-        needs = {writer[buffer] for buffer in step.buffers if buffer in writer}
-        for buffer in written:
-            needs |= users.get(buffer, set())
-        needs.discard(number)
-        found.append(needs)
-        for buffer in step.buffers:
-            users.setdefault(buffer, set()).add(number)
-        for buffer in written:
-            writer[buffer] = number
-    return found
-
-
-def written_by(step: Step) -> set[int]:
-    """The numbers of the buffers that a step writes."""
-    return {step.buffers[store.src[0].attrs["slot"]] for store in step.graph.toposort("STORE")}

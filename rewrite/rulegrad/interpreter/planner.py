@@ -22,7 +22,10 @@ from rulegrad.ir.dtype import as_dtype
 if TYPE_CHECKING:
     from rulegrad.ir import UOp
 
-_SAME_VALUE = ("REDISTRIBUTE", "CHECKPOINT", "LATER", "GRADIENT_OF", "MATERIALIZE", "FUSE", "NAMED", "DETACH", "ARGUMENT", "CUSTOM", "COPY", "AFTER", "LABEL")
+_SAME_VALUE = (
+    "REDISTRIBUTE", "CHECKPOINT", "LATER", "GRADIENT_OF", "MATERIALIZE", "FUSE", "NAMED", "DETACH", "ARGUMENT",
+    "CUSTOM", "COPY", "AFTER", "LABEL",
+)  # fmt: skip
 _NO_VALUE = ("END", "GROUP", "SEGMENTS", "SINK", "BARRIER", "STORE", "UPDATE")
 
 

@@ -1,7 +1,8 @@
 """Activation checkpointing: parts of a model whose values are not kept for `backward`, which computes them again.
 
-The function is called twice, for two graphs of the same value: the second computes it from arguments that are read again
-once the gradient of the result has arrived. Gradients are those of the second (`rules/schedule/checkpoints.rules`).
+The function is called twice, for two graphs of the same value: the second computes it from arguments that are read
+again once the gradient of the result has arrived. Gradients are those of the second
+(`rules/schedule/checkpoints.rules`).
 """
 
 from __future__ import annotations
