@@ -80,7 +80,8 @@ def local_graph(graph: UOp, target: str) -> tuple[UOp, list[UOp], tuple[Parts | 
     how the results lie on the mesh.
     """
     with watching.part("schedule"):
-        placed, info = engine.run(graph, "shard", target, trace=config.check >= 2)
+        waiting, _ = engine.run(graph, "checkpoints", target)  # whose gradients are in parts soon
+        placed, info = engine.run(waiting, "shard", target, trace=config.check >= 2)
         parts = tuple(_parts_of(result) for result in placed.src)
         local, _ = engine.run(placed, "local_results", target)
         if config.check >= 2:
