@@ -116,3 +116,22 @@ def test_a_captured_step_is_the_eager_one(kind: str, alone: list[float]) -> None
     # the same tensors elsewhere: another trace, never the plan for parts
     np.testing.assert_allclose(step(shard(TOKENS, mesh), shard(TARGETS, mesh)).item(), alone[3], rtol=2e-5)
     assert len(step.reasons()) == 3  # the first of them made the optimizer's state, and was not kept
+
+
+def test_checkpointed_parts_of_a_model() -> None:
+    """What is computed again is in parts as the first time: gradients are the same, and as much is sent."""
+    mesh = Mesh({"data": 2}, device="numpy*2")
+    found = []
+    for call in (nn.utils.checkpoint, lambda function, x: function(x)):
+        Tensor.manual_seed(0)
+        model = data_parallel(nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 6)), mesh)
+        x = shard(np.arange(24, dtype=np.float32).reshape(4, 6) / 9, mesh, data=0).requires_grad_()
+        reset_counters()
+        call(model, x).square().mean().backward()
+        Tensor.realize(x.grad, *(p.grad for p in model.parameters()))
+        sent = {kind: count.bytes for kind, count in counters().items() if count.bytes}
+        found.append((sent, [tensor.grad.numpy() for tensor in (x, *model.parameters())]))
+    (sent, gradients), (sent_plainly, expected) = found
+    assert sent == sent_plainly
+    for one, other in zip(gradients, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
