@@ -12,8 +12,8 @@ import numpy as np
 
 from rulegrad import engine
 from rulegrad.compile.checking import checks
-from rulegrad.config import config
 from rulegrad.compile.ordering import in_order, needed_steps
+from rulegrad.config import config
 from rulegrad.engine import watching
 from rulegrad.ir import UOp
 from rulegrad.runtime.buffer import Buffer, Parts
