@@ -163,6 +163,22 @@ def test_the_answer_is_kept_until_the_fingerprint_changes(own: Path, monkeypatch
     assert probe.discover(backend) == first and len(log.read_text().split()) == 12
 
 
+def test_an_error_of_rule_files_says_nothing_of_the_devices(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule file of the user's that is wrong today must not leave the machine without devices tomorrow."""
+    wrong = own / "wrong.rules"
+    wrong.write_text("pass wrong rewrite walk:\n    nothing: -x -> NOWHERE(x)\n")
+    text = ABORTING.replace(
+        "def self_test(number):", "def self_test(number):\n    from rulegrad import ir; ir.UOp('SINK')"
+    )
+    assert text != ABORTING
+    backend = backends.load_backend(write_backend(own / "aborting", text))
+    with monkeypatch.context() as patch:
+        patch.setenv("RULEGRAD_RULES", str(wrong))
+        found = probe.discover(backend)
+        assert all("NOWHERE" in device.problem for device in found.devices)
+    assert probe.discover(backend).devices[0].problem == ""
+
+
 def test_listing_that_ends_the_process(own: Path) -> None:
     text = ABORTING.replace("def discover():", "def discover():\n    os.abort()")
     found = probe.discover(backends.load_backend(write_backend(own / "aborting", text)))

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rulegrad.errors import DeviceError
+from rulegrad.errors import DeviceError, RulegradError
 from rulegrad.runtime.backends import Backend
 from rulegrad.runtime.device import Discovery, Found
 from rulegrad.support.diskcache import shared
@@ -43,9 +43,12 @@ def discover(backend: Backend, fresh: bool = False) -> Discovery:
         kept = None if fresh else shared().get("discovery", key)
         if kept is not None:
             return _from_json(json.loads(kept))
-        is_safe = getattr(module, "ENDS_NO_PROCESS", False)
-        discovery = _discover_here(module) if is_safe else _discover_in_children(backend.folder)
-        shared().put("discovery", key, json.dumps(asdict(discovery)).encode())
+        if getattr(module, "ENDS_NO_PROCESS", False):
+            discovery, is_settled = _discover_here(module), True
+        else:
+            discovery, is_settled = _discover_in_children(backend.folder)
+        if is_settled:
+            shared().put("discovery", key, json.dumps(asdict(discovery)).encode())
         return discovery
 
 
@@ -73,20 +76,24 @@ class _Report:
     problems: dict[int, str] = field(default_factory=dict)  # "" for a device that works
     trying: int | None = None
     end: str = ""  # why it ended early
+    is_settled: bool = True  # not where an error of ours ended it, of rule files or settings: others need not have it
 
 
-def _discover_in_children(folder: Path) -> Discovery:
-    """Tries the devices one by one; where that ends the child, another goes on with the next device."""
+def _discover_in_children(folder: Path) -> tuple[Discovery, bool]:
+    """Tries the devices one by one; where that ends the child, another goes on with the next device.
+
+    With whether that is so in each program on this machine.
+    """
     problems: dict[int, str] = {}
     while True:
         report = _run_child(folder, skip=sorted(problems))
         problems.update(report.problems)
         if report.discovery is None:
-            return Discovery((), (), f"listing the devices failed: {report.end}")
-        if report.trying is None or report.trying in problems:
+            return Discovery((), (), f"listing the devices failed: {report.end}"), report.is_settled
+        if report.trying is None or report.trying in problems or not report.is_settled:
             found = report.discovery.devices
             devices = tuple(replace(f, problem=problems.get(f.number, report.end)) for f in found)
-            return replace(report.discovery, devices=devices)
+            return replace(report.discovery, devices=devices), report.is_settled
         problems[report.trying] = report.end
 
 
@@ -120,6 +127,8 @@ def _run_child(folder: Path, skip: list[int]) -> _Report:
 def _take(report: _Report, message: dict[str, Any]) -> None:
     if "discovery" in message:
         report.discovery = _from_json(message["discovery"])
+    elif "error" in message:
+        report.end, report.is_settled = message["error"], False
     elif "trying" in message:
         report.trying = message["trying"]
     else:
@@ -148,7 +157,13 @@ def _from_json(value: dict[str, Any]) -> Discovery:
 
 def child() -> None:
     """The child process: says what it finds as it goes, a line of JSON each."""
-    folder, skip = Path(sys.argv[1]), json.loads(sys.argv[2])
+    try:
+        _try_devices(Path(sys.argv[1]), json.loads(sys.argv[2]))
+    except RulegradError as error:
+        _tell({"error": str(error)})
+
+
+def _try_devices(folder: Path, skip: list[int]) -> None:
     with contextlib.suppress(ImportError):
         import resource  # late: not on Windows
 
