@@ -12,22 +12,30 @@ from pathlib import Path
 import pytest
 
 from rulegrad.workbench.scale.machine import load_machine
-from rulegrad.workbench.scale.simulation import simulate
 
 SCRIPT = Path(__file__).parents[2] / "bench" / "scale.py"
 
 
 def test_what_was_measured_is_what_is_simulated(tmp_path: Path) -> None:
+    """α of the slower collective, β of a shift; what an all-reduce takes longer is the rate at which it adds."""
     import scale
 
-    links = {"latency": 1e-6, "bandwidth": 1e9, "memory_bandwidth": 2e12, "shared_bandwidth": 4e12}
-    (tmp_path / "here.toml").write_text(scale.machine_file(links, 2))
+    measured = {"shift": (1e-6, 1e-9), "all_reduce": (2e-6, 4e-9), "memory_bandwidth": 2e12, "shared_bandwidth": 4e12}
+    (tmp_path / "here.toml").write_text(scale.machine_file(measured, 2))
     machine = load_machine(tmp_path / "here.toml")
-    assert (machine.processors, machine.overlaps, machine.links[0].bandwidth) == (2, False, 1e9)
-    schedule = scale.schedule_of({"gradients": 0.5, "pack": 0.25, "update": 0.125})
-    assert simulate(schedule, machine).seconds == pytest.approx(0.875)
-    (event,) = (event for event in schedule.events if not event.is_kernel)
-    assert event.bytes == 4 * (784 * 512 + 512 * 512 + 512 * 10)
+    assert (machine.processors, machine.overlaps) == (2, False)
+    assert (machine.links[0].latency, machine.links[0].bandwidth) == (2e-6, 1e9)
+    assert machine.memory_bandwidth == pytest.approx(3 / 3e-9)
+
+
+def test_a_traced_step_sends_what_the_textbook_says() -> None:
+    import scale
+
+    schedule, sent = scale.traced("data", 2)
+    parameters = 784 * 512 + 512 * 512 + 512 * 10 + 512 + 512 + 10
+    assert sent == {"all_reduce": 4 * (parameters + 2)}  # and the loss, and how many targets count
+    (event, *others) = (event for event in schedule.events if not event.is_kernel)
+    assert event.bytes + sum(other.bytes for other in others) == sent["all_reduce"]
 
 
 @pytest.mark.skipif(
@@ -38,7 +46,8 @@ def test_two_ranks() -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["rows"]
-    assert [row["ranks"] for row in rows] == [1, 2]
+    kinds = ["data", "fully sharded", "tensor"]
+    assert [(row["kind"], row["ranks"]) for row in rows] == [(kind, ranks) for kind in kinds for ranks in (1, 2)]
     for row in rows:
         assert row["simulated"] == pytest.approx((1 + row["error"]) * row["measured"])
-    assert rows[0]["simulated all-reduce"] == 0 < rows[1]["simulated all-reduce"]
+        assert (row["collectives"] > 0) == (row["bytes sent"] > 0) == (row["ranks"] > 1)

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from rulegrad.compile import kernels
 from rulegrad.compile.collectives import (
     Communication,
+    Item,
     in_order,
     is_communication,
     keeping_sources,
@@ -234,11 +235,15 @@ class Plan:
             handles: list[Handle] = [*(buffer.handle for buffer in inputs), *of_blocks]
             handles += [] if flags is None else [flags.handle]
             profile.note_memory(devices.allocator(self.device))
-            places = [first + k if not isinstance(block, int) else block for k, block in enumerate(prepared.blocks)]
-            memory = [*range(first), *(places[k] for k in prepared.memory.block_of), first + len(blocks)]
-            items = in_order(prepared.launches, memory)
-            run_timed(items, handles, self.device, lambda launch: stacks[launch.step])
+            run_timed(self.items(prepared), handles, self.device, lambda launch: stacks[launch.step])
         return blocks
+
+    def items(self, prepared: Prepared) -> list[Item]:
+        """What it does in order where it communicates; memory is numbered: inputs, then blocks, then the flags."""
+        first = self.schedule.inputs
+        places = [first + k if not isinstance(block, int) else block for k, block in enumerate(prepared.blocks)]
+        memory = [*range(first), *(places[k] for k in prepared.memory.block_of), first + len(prepared.blocks)]
+        return in_order(prepared.launches, memory)
 
     def _results(
         self, prepared: Prepared, inputs: Sequence[Buffer], blocks: Sequence[Buffer | None], made_at: Place

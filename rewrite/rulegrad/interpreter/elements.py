@@ -87,7 +87,8 @@ class Run:
                 self._store_vector(node)
             case "AFTER":
                 for source in node.src[1:]:
-                    self._once(source)
+                    if source.dtype == "void":  # a value that is waited for changes nothing
+                        self._once(source)
             case "RANGE" | "SPECIAL":
                 return
             case _:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rulegrad.compile import plans
 from rulegrad.compile.estimate import nbytes
-from rulegrad.compile.sharding import collective_of
 from rulegrad.errors import ConfigError
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.runtime.buffer import Buffer
@@ -21,6 +20,7 @@ from rulegrad.workbench.scale.schedule import Event, Memory, Schedule
 from rulegrad.workbench.scale.strategies import STATE
 
 if TYPE_CHECKING:
+    from rulegrad.communication import Collective
     from rulegrad.compile.memory_plan import MemoryPlan
     from rulegrad.compile.plans import Plan
     from rulegrad.optim import Optimizer
@@ -142,25 +142,25 @@ def _events(seen: Sequence[_Launch], before: _Sizes, after: set[int], mesh: Mapp
         schedule, first = launch.plan.schedule, len(events)
         new = {number for number, result in zip(schedule.outputs, launch.results, strict=True) if result in after}
         written: dict[int, int] = {}  # by the plan's buffer, the event that wrote it last
-        for record, kernel in zip(launch.records, _steps(launch), strict=True):
-            use = launch.plan.uses[kernel]
-            reads = {*use.reads, *use.writes}
+        for record, (steps, sent) in zip(launch.records, _steps(launch), strict=True):
+            uses = [launch.plan.uses[step] for step in steps]
+            writes = [number for use in uses for number in use.writes]
+            reads = {*writes, *(number for use in uses for number in use.reads)}
             own = sum(before.parameters.get(launch.inputs[n], 0) for n in reads if n < schedule.inputs)
             needed = sorted({written[number] for number in reads if number in written} or _last(events, first))
-            sent = collective_of(launch.plan.schedule.steps[kernel].graph)
             if sent is not None:
                 events.append(replace(collective_event(sent, _names(sent.mesh, mesh), needed), phase="backward"))
-                written.update(dict.fromkeys(use.writes, len(events) - 1))
+                written.update(dict.fromkeys(writes, len(events) - 1))
                 continue
             events.append(
                 Event(
-                    record.name, operations=record.flops, bytes=record.nbytes, dtype=_dtype(launch.plan, use.writes),
+                    record.name, operations=record.flops, bytes=record.nbytes, dtype=_dtype(launch.plan, writes),
                     after=tuple(needed), phase="backward", parameters=own,
                 )
             )  # fmt: skip
-            for number in new.intersection(use.writes):
+            for number in new.intersection(writes):
                 _mark_gradient(events, launch.plan, written, reads, number)
-            written.update(dict.fromkeys(use.writes, len(events) - 1))
+            written.update(dict.fromkeys(writes, len(events) - 1))
     return events
 
 
@@ -172,12 +172,24 @@ def _names(sizes: Sequence[int], mesh: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(mesh)
 
 
-def _steps(launch: _Launch) -> list[int]:
-    """The numbers of the steps that have a kernel; a copy to itself has none."""
-    for variant in launch.plan.variants():
-        if variant.memory is launch.memory:
-            return [one.step for one in variant.launches]
-    raise ConfigError("the plan of the step has been made again during the step")
+def _steps(launch: _Launch) -> list[tuple[list[int], Collective | None]]:
+    """For each record the numbers of its steps, and the collective that these are; a copy to itself has none."""
+    variant = next((one for one in launch.plan.variants() if one.memory is launch.memory), None)
+    if variant is None:
+        raise ConfigError("the plan of the step has been made again during the step")
+    if not launch.plan.communicates:
+        return [([one.step], None) for one in variant.launches]
+    found: list[tuple[list[int], Collective | None]] = []
+    sent: dict[int | None, tuple[list[int], Collective | None]] = {}
+    for item in launch.plan.items(variant):
+        steps = [one.step for one in item.launches]
+        if item.start is not None:
+            sent[item.number] = steps, item.start.collective
+        elif item.number is not None:  # it is on record when it has been waited for
+            found.append(sent[item.number])
+        else:
+            found.extend(([step], None) for step in steps)
+    return found
 
 
 def _last(events: Sequence[Event], first: int) -> set[int]:
