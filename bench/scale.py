@@ -272,4 +272,5 @@ if __name__ == "__main__":
         parser = arguments(__doc__)
         parser.add_argument("--ranks", type=lambda text: [int(part) for part in text.split(",")], default=[1, 2, 4, 8])
         parser.add_argument("--machine", metavar="FILE", type=Path, help="where the machine is written")
+        os.environ["RULEGRAD_THREADS"] = "1"  # kernels are timed as ranks run them
         main(parser.parse_args())
