@@ -52,12 +52,19 @@ def network(count: int = 1) -> Network:
 
 
 def losses(model: nn.Module, tokens: Tensor, targets: Tensor, steps: int = 3) -> list[float]:
+    step = training_step(model)
+    return [step(tokens, targets).item() for _ in range(steps)]
+
+
+def training_step(model: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
+    """A step by an optimizer of its own, from tokens and targets to the loss."""
     optimizer = optim.AdamW(model.parameters(), lr=0.01)
-    found = []
-    for _ in range(steps):
+
+    def step(tokens: Tensor, targets: Tensor) -> Tensor:
         optimizer.zero_grad()
         loss = model(tokens).reshape(-1, 11).cross_entropy(targets.reshape(-1))
         loss.backward()
         optimizer.step()
-        found.append(loss.item())
-    return found
+        return loss
+
+    return step

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from networks import TARGETS, TOKENS, Network, losses, network
+from networks import TARGETS, TOKENS, Network, losses, network, training_step
 
 import rulegrad
 from rulegrad import Tensor, communication, nn
@@ -93,16 +93,7 @@ def test_losses_are_those_of_the_blocks_one_by_one(
 def test_a_captured_step_on_compiled_kernels(alone: Callable[[int], list[float]]) -> None:
     mesh = mesh_of("c", pipe=2)
     model = staged(network(2), mesh, 2)
-    optimizer = rulegrad.optim.AdamW(model.parameters(), lr=0.01)
-
-    @rulegrad.jit
-    def step(tokens: Tensor, targets: Tensor) -> Tensor:
-        optimizer.zero_grad()
-        loss = model(tokens).reshape(-1, 11).cross_entropy(targets.reshape(-1))
-        loss.backward()
-        optimizer.step()
-        return loss
-
+    step = rulegrad.jit(training_step(model))
     tokens, targets = shard(TOKENS, mesh), shard(TARGETS, mesh)
     np.testing.assert_allclose([step(tokens, targets).item() for _ in range(3)], alone(2), rtol=2e-5)
     assert len(step.reasons()) == 2  # the optimizer makes its state in the first call

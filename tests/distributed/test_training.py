@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from networks import TARGETS, TOKENS, Network, losses, network
+from networks import TARGETS, TOKENS, Network, losses, network, training_step
 
 import rulegrad
-from rulegrad import Tensor, nn, optim
+from rulegrad import Tensor, nn
 from rulegrad.communication import counters, reset_counters
 from rulegrad.distributed import (
     Mesh,
@@ -101,16 +101,7 @@ def test_a_captured_step_is_the_eager_one(kind: str, alone: list[float]) -> None
     place, axes = KINDS[kind]
     mesh = Mesh({"data": 3}, device="numpy*3")
     model = place(network(), mesh)
-    optimizer = optim.AdamW(model.parameters(), lr=0.01)
-
-    @rulegrad.jit
-    def step(tokens: Tensor, targets: Tensor) -> Tensor:
-        optimizer.zero_grad()
-        loss = model(tokens).reshape(-1, 11).cross_entropy(targets.reshape(-1))
-        loss.backward()
-        optimizer.step()
-        return loss
-
+    step = rulegrad.jit(training_step(model))
     tokens, targets = shard(TOKENS, mesh, **axes), shard(TARGETS, mesh, **axes)
     np.testing.assert_allclose([step(tokens, targets).item() for _ in range(3)], alone[:3], rtol=2e-5)
     # the same tensors elsewhere: another trace, never the plan for parts

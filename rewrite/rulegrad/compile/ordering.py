@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,7 @@ def written_by(step: Step) -> set[int]:
 
 
 def in_order(
-    needs: Sequence[Iterable[int]],
+    needs: Sequence[Set[int]],
     priority: Callable[[int], Any],
     changed: Callable[[int], Iterable[int]] = lambda number: (),
 ) -> list[int]:
@@ -48,13 +48,13 @@ def in_order(
 
     changed: called with each step when its turn has come; other steps whose priority is less from then on.
 
-    >>> in_order([[], [0], [0], [1, 2]], lambda number: -number)
+    >>> in_order([set(), {0}, {0}, {1, 2}], lambda number: -number)
     [0, 2, 1, 3]
     """
-    waiting = [len(set(found)) for found in needs]
+    waiting = [len(found) for found in needs]
     users: list[list[int]] = [[] for _ in needs]
     for number, found in enumerate(needs):
-        for k in set(found):
+        for k in found:
             users[k].append(number)
     ready = [(priority(k), k) for k, left in enumerate(waiting) if not left]
     heapq.heapify(ready)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rulegrad import engine
 from rulegrad.compile.memory_plan import Use
+from rulegrad.compile.ordering import written_by
 from rulegrad.compile.schedule import number_buffers
 from rulegrad.runtime.kernel import stores_of
 
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 
 def use_of(step: Step) -> Use:
     """The buffers that a step reads, and those that it writes (and may read too)."""
-    written = {store.src[0].attrs["slot"] for store in stores_of(step.graph.src)}
+    written = written_by(step)
     return Use(
-        tuple(number for slot, number in enumerate(step.buffers) if slot not in written),
-        tuple(number for slot, number in enumerate(step.buffers) if slot in written),
+        tuple(number for number in step.buffers if number not in written),
+        tuple(number for number in step.buffers if number in written),
     )
 
 

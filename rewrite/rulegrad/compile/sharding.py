@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rulegrad.compile.schedule import Schedule
 
 #: What the collectives of the op table are called on the wire, and their reductions.
-_KINDS: Final = {
+KINDS: Final = {
     "ALL_REDUCE": "all_reduce", "ALL_GATHER": "all_gather", "REDUCE_SCATTER": "reduce_scatter",
     "ALL_TO_ALL": "all_to_all", "OWN_PART": "part", "SHIFT": "shift",
 }  # fmt: skip
@@ -116,7 +116,7 @@ def collective_of(graph: UOp) -> Collective | None:
     """The collective that a step is, from the buffer of slot 1 to that of slot 0; None for a kernel."""
     store = graph.src[0] if graph.src else graph
     value = store.src[1] if store.op == "STORE" else store
-    kind = _KINDS.get(value.op)
+    kind = KINDS.get(value.op)
     if kind is None:
         return None
     from rulegrad.communication import Collective  # late: few programs have tensors on a mesh

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from rulegrad import engine
+from rulegrad.compile.sharding import KINDS
 from rulegrad.errors import DeviceError, GraphError, RewriteError, RulegradError
 from rulegrad.interpreter.evaluation import KernelProgram, evaluate_all
 from rulegrad.interpreter.numerics import Array
@@ -18,7 +19,7 @@ from rulegrad.interpreter.statements import Statements
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.runtime.kernel import stores_of
-from rulegrad.workbench.diagnosis.on_mesh import COLLECTIVES, mesh_of, values_on_mesh
+from rulegrad.workbench.diagnosis.on_mesh import mesh_of, values_on_mesh
 from rulegrad.workbench.diagnosis.samples import Samples, place_of, sample
 
 #: Relative difference that reordering a kernel's float operations may make.
@@ -63,7 +64,7 @@ def _runner(graph: UOp) -> Callable[[Sequence[Array]], Meaning]:
     try:
         if any(as_dtype(root.dtype).kind == "void" for root in roots):
             return _statements(graph, roots)
-        if any(node.op in COLLECTIVES for node in graph.toposort()):
+        if any(node.op in KINDS for node in graph.toposort()):
             return _of_devices(roots)
         values = evaluate_all(roots)
         return lambda arrays: values(_Contents(arrays).of)

@@ -17,7 +17,7 @@ from rulegrad.communication.collective import place_of
 from rulegrad.communication.in_process import run
 from rulegrad.communication.meshes import bounds_of
 from rulegrad.communication.reductions import reduce_into
-from rulegrad.compile.sharding import OPERATIONS, collective_of
+from rulegrad.compile.sharding import KINDS, OPERATIONS, collective_of
 from rulegrad.errors import DeviceError, GraphError
 from rulegrad.interpreter.evaluation import evaluate_all
 from rulegrad.interpreter.numerics import Array
@@ -26,8 +26,7 @@ from rulegrad.ir.dtype import as_dtype
 from rulegrad.ir.substitution import substituted
 from rulegrad.runtime.buffer import Parts
 
-COLLECTIVES: Final = ("ALL_REDUCE", "ALL_GATHER", "REDUCE_SCATTER", "ALL_TO_ALL", "OWN_PART", "SHIFT")
-MESHED: Final = ("SHARDED", "COORDINATE", *COLLECTIVES)
+MESHED: Final = ("SHARDED", "COORDINATE", *KINDS)
 _FIRST_SLOT: Final = 1 << 20  # of the values of nodes that ranks exchange
 
 #: What a PARAM or BUFFER has on a rank.
@@ -71,7 +70,7 @@ def _exchanged(node: UOp, values: list[Array]) -> list[Array]:
     if node.op == "SHARDED":
         return assembled(node.attrs, values, str(node.dtype))
     collective = collective_of(UOp("SINK", (node,)))
-    assert collective is not None  # one of COLLECTIVES
+    assert collective is not None  # one of KINDS
     results = [np.empty(collective.result_count, one.dtype) for one in values]
     run(collective, [np.ascontiguousarray(one).reshape(-1) for one in values], results)
     return [result.reshape(node.shape) for result in results]
