@@ -103,6 +103,15 @@ def test_a_residual_stream_is_stored_once_a_layer() -> None:
     assert kernels_of(12) == kernels_of(5)
 
 
+def test_norms_of_products_read_them_once() -> None:
+    """The sums of a norm and its scaled rows are one kernel, after that of the product and its bias."""
+    x, weights = Tensor(np.ones((128, 512), "float32"), device="numpy"), square(512)
+    residual = x + (x.linear(weights) + x[0])
+    for norm in (layer_norm, lambda x: x * (x * x).mean(-1, keepdims=True).rsqrt()):
+        assert len(compile_graph([norm(residual).uop], target="c")) == 2
+        assert len(compile_graph([(residual + norm(residual).linear(weights)).uop], target="c")) == 3
+
+
 def test_equal_layers_are_one_kernel() -> None:
     x, w = square(256), square(256)
     kernels = compile_graph([((x @ w).relu() @ w).relu().uop], target="numpy")
