@@ -195,3 +195,14 @@ def test_gradients_of_taken_elements_that_depend_on_others(device, channels, pla
         (taken[:, :, Tensor(i, device=name)].softmax(0) * Tensor(weights, device=name)).sum().backward()
         found[name] = taken.grad.numpy()
     np.testing.assert_allclose(found[device], found["numpy"], rtol=1e-9, atol=1e-9)
+
+
+def test_gradients_of_a_product_of_taken_elements(device):
+    """The sum inside is computed in the blocks of the sum around it and in what is left of them, each in loops of its own."""
+    shapes = [(1, 4, 1, 1), (2, 1, 8, 1), (2, 1, 19, 2)]
+    x, weights, more = (R.normal(size=shape).astype(np.float32) for shape in shapes)
+    i = R.integers(-1, 1, (19, 8))
+    last = Tensor(np.ones((1, 2), np.float32), requires_grad=True)
+    (Tensor(x)[:, 1::2][:, :, :, Tensor(i)] @ Tensor(weights) @ last * Tensor(more)).sum().backward()
+    columns = np.sum(x[:, 1::2][:, :, :, i] @ weights * more, axis=(0, 1, 2, 3))
+    np.testing.assert_allclose(last.grad.numpy(), columns[None], rtol=1e-4)

@@ -90,6 +90,46 @@ def test_every_operation(device: str) -> None:
         assert f"use {least} to 3 (test_index_checks.py:" in said, key
 
 
+#: What reads or writes one place that is out of range, where the values do not depend on it: an axis of size 1, equal elements, one update.
+WITHOUT_NEED: dict[str, Callable[[Tensor], Tensor]] = {
+    "of 1": lambda i: Tensor([2.0])[i],
+    "of 1 in a view": lambda i: Tensor([2.0, 3.0]).reshape(2, 1)[:, i] * 2,
+    "of a sum": lambda i: Tensor(X).sum(0, keepdim=True)[i],
+    "two": lambda i: Tensor(X[:1, :1])[i, i],
+    "gathered": lambda i: Tensor(X[:1]).gather(0, i[:, None]),
+    "product": lambda i: Tensor(X[:1, :1])[:, i] @ Tensor(X[:1]),
+    "equal": lambda i: Tensor([2.0]).expand(7)[i],
+    "equal sums": lambda i: (Tensor([2.0]).expand(7) + 1).gather(0, i),
+    "zeros": lambda i: Tensor.zeros(7)[i],
+    "ones": lambda i: Tensor.ones(7).take(i),
+    "scatter": lambda i: Tensor([2.0]).scatter(0, i, 1.0),
+    "scatter_add": lambda i: Tensor([2.0]).scatter_add(0, i, Tensor([1.0])),
+    "scatter_reduce": lambda i: Tensor([2.0]).scatter_reduce(0, i, Tensor([1.0]), "amax"),
+    "index_put": lambda i: Tensor([2.0]).index_put((i,), Tensor([1.0])),
+    "index_fill": lambda i: Tensor([2.0]).index_fill(0, i, 1.0),
+    "rows": lambda i: Tensor(X[:1]).index_add(0, i, Tensor(X[1:2])),
+    "cross_entropy": lambda i: Tensor(X[:1, :1]).cross_entropy(i),
+    "gradient": lambda i: _gradient(lambda x: x[i].sum()),
+    "gradient of ones": lambda i: _gradient(lambda x: Tensor([2.0]).scatter_add(0, i, x).sum()),
+}
+
+
+def _gradient(loss: Callable[[Tensor], Tensor]) -> Tensor:
+    x = Tensor([1.0], requires_grad=True)
+    loss(x).backward()
+    assert x.grad is not None
+    return x.grad
+
+
+def test_an_index_that_decides_nothing_is_checked_too(device: str) -> None:
+    good, bad = ({name: run(Tensor([n])) for name, run in WITHOUT_NEED.items()} for n in (0, 9))
+    Tensor.realize(*good.values(), *bad.values())
+    assert {name: problem(result) for name, result in good.items()} == dict.fromkeys(WITHOUT_NEED, "")
+    assert [name for name, result in bad.items() if "9 is out of range for axis" not in problem(result)] == []
+    with config(check_indices=False):
+        assert [name for name, run in WITHOUT_NEED.items() if problem(run(Tensor([9])))] == []
+
+
 def test_the_place_in_the_program(any_device: str) -> None:
     x, i = Tensor(X), Tensor([[1, 0], [2, 9]])
     chosen = x[1:, i]
