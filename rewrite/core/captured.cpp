@@ -50,7 +50,11 @@ struct Variant {
     std::optional<BufferLayout> layout;  // of a result in memory that was an input's
   };
   std::vector<Result> results;
-  bool is_large;  // somebody may want to know the line that made a buffer
+  bool is_large;           // somebody may want to know the line that made a buffer
+  nb::object new_flags;    // of kernels that check indices: a function that gives the buffer of flags,
+  nb::object tell_checks;  // and one that lets results wait for it; None where nothing is checked
+
+  bool checks_indices() const { return !new_flags.is_none(); }
 };
 
 struct State {
@@ -105,7 +109,9 @@ class CapturedCall {
               listed<uint32_t>(prepared["bound"]),
               {},
               {},
-              nb::cast<bool>(prepared["is_large"])};
+              nb::cast<bool>(prepared["is_large"]),
+              prepared["new_flags"],
+              prepared["tell_checks"]};
     for (nb::handle block : prepared["blocks"]) {
       if (PyLong_CheckExact(block.ptr())) {
         v.blocks.push_back({{}, nb::cast<uint32_t>(block)});
@@ -123,7 +129,7 @@ class CapturedCall {
     const bool is_sound = std::all_of(v.bound.begin(), v.bound.end(), [&](uint32_t k) { return is_block(k) && v.blocks[k].layout; }) &&
                           std::all_of(v.results.begin(), v.results.end(),
                                       [&](auto& r) { return is_block(r.block) && r.layout.has_value() != v.blocks[r.block].layout.has_value(); });
-    if (!is_sound || v.results.size() != outputs_.size() || v.program->bound() != inputs_.size() + v.bound.size())
+    if (!is_sound || v.results.size() != outputs_.size() || v.program->bound() != inputs_.size() + v.bound.size() + v.checks_indices())
       throw nb::value_error("the parts of a prepared plan do not fit each other");
     if (variants_.size() < kMostVariants) variants_.push_back(std::move(v));
   }
@@ -337,6 +343,8 @@ class CapturedCall {
       blocks[k] = new_buffer(*variant.blocks[k].layout, true, place);
       table.push_back(address_of(reinterpret_cast<BufferBase*>(blocks[k].ptr())->handle));
     }
+    const nb::object flags = variant.checks_indices() ? variant.new_flags() : nb::object();
+    if (flags.is_valid()) table.push_back(address_of(reinterpret_cast<BufferBase*>(flags.ptr())->handle));
     std::vector<nb::object> results;  // before the launch: where there is no memory for one, nothing has happened
     for (size_t k = 0; k < outputs_.size(); k++) {
       const Variant::Result& result = variant.results[k];
@@ -352,6 +360,11 @@ class CapturedCall {
       auto *now = reinterpret_cast<BufferBase*>(results[k].ptr()),
            *before = reinterpret_cast<BufferBase*>(inputs[variant.blocks[variant.results[k].block].taken].ptr());
       std::swap(now->handle, before->handle);
+    }
+    if (flags.is_valid()) {
+      nb::list found;
+      for (const nb::object& result : results) found.append(result);
+      variant.tell_checks(found, flags);
     }
     return results;
   }

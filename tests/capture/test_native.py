@@ -183,3 +183,36 @@ def test_arguments_that_contain_themselves() -> None:
     loop.append(loop)
     with pytest.raises(RecursionError):
         rg.jit(lambda tree: Tensor([1.0]))(loop)
+
+
+def test_a_cache_that_is_written_at_a_place(in_python: list[Captured]) -> None:
+    """Kernels that check indices are replayed in the engine too, and a wrong index is an error where a value is read."""
+    cache, place = Tensor(np.zeros((4, 3), np.float32)).realize(), [0]
+
+    @rg.jit
+    def step(row: Tensor, index: Tensor) -> Tensor:
+        cache[index] = row
+        return cache.sum()
+
+    def call() -> float:
+        found: float = step(Tensor(array(3)), Tensor(np.array(place[0]))).item()
+        return found
+
+    assert not calls_in_python(in_python, call)
+    expected = np.zeros((4, 3), np.float32)
+    expected[0] = array(3)
+    for number in (2, -1, 2):
+        place[0] = number
+        expected[number] = array(3)
+        assert call() == pytest.approx(expected.sum(), rel=1e-6)
+    for number in (4, -5):
+        place[0] = number
+        with pytest.raises(rg.errors.IndexRangeError, match=f"{number} is out of range for axis 0 of size 4"):
+            call()
+        with pytest.raises(rg.errors.IndexRangeError):
+            cache.numpy()
+        cache.assign(Tensor(expected))
+        place[0] = 1
+        expected[1] = array(3)
+        assert call() == pytest.approx(expected.sum(), rel=1e-6)
+    np.testing.assert_allclose(cache.numpy(), expected)

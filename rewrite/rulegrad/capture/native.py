@@ -8,12 +8,14 @@ from rulegrad._core import CapturedCall, Replay
 from rulegrad.capture.gradients import end_gradients
 from rulegrad.compile import kernels
 from rulegrad.compile.plans import Prepared
+from rulegrad.runtime import index_checks
 from rulegrad.runtime.eager import follow_settings
 from rulegrad.support.places import user_place
 
 if TYPE_CHECKING:
     from rulegrad.capture.captured import Captured, Part
     from rulegrad.capture.sources import Source
+    from rulegrad.runtime.buffer import Buffer
 
 _KINDS: Final = ("tensor", "gradient", "call", "constant")  # in the order of the engine's numbers for them
 
@@ -70,11 +72,20 @@ def _numbered(source: Source) -> tuple[Any, ...]:
 
 
 def prepared_for(part: Part, prepared: Prepared, taken: tuple[int, ...]) -> dict[str, Any] | None:
-    """The parts of a prepared plan that the engine runs; None where it does not: kernels that check indices."""
+    """The parts of a prepared plan that the engine runs; None where it does not."""
     recorded = prepared.recorded
-    if recorded is None or not isinstance(recorded.program, Replay) or prepared.checks_indices:
+    if recorded is None or not isinstance(recorded.program, Replay):
         return None
-    memory, count = prepared.memory, part.plan.schedule.inputs
+    plan = part.plan
+    memory, count = prepared.memory, plan.schedule.inputs
+
+    def new_flags() -> Buffer:
+        return index_checks.new_flags(plan.device, plan.dependencies.words)
+
+    def tell_checks(results: list[Buffer], flags: Buffer) -> None:
+        # The engine replays only where no input waits for a check.
+        index_checks.tell(results, plan.dependencies, index_checks.launched(flags, part.graphs), ())
+
     return {
         "taken": taken,
         "program": recorded.program,
@@ -83,7 +94,9 @@ def prepared_for(part: Part, prepared: Prepared, taken: tuple[int, ...]) -> dict
         "arena": recorded.arena,
         "results": [
             (memory.block_of[number - count], layout)
-            for number, layout in zip(part.plan.schedule.outputs, prepared.results, strict=True)
+            for number, layout in zip(plan.schedule.outputs, prepared.results, strict=True)
         ],
         "is_large": prepared.is_large,
+        "new_flags": new_flags if prepared.checks_indices else None,
+        "tell_checks": tell_checks if prepared.checks_indices else None,
     }
