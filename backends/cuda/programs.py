@@ -16,6 +16,8 @@ from .driver import nvrtc
 
 _HEADERS = ("primitives.cuh", "halves.cuh", "warps.cuh", "matrix.cuh", "wgmma.cuh", "tma.cuh")
 _OPTIONS = ("--std=c++17", "--ptxas-options=-v", "--disable-warnings")
+_MOST_RECENT = 4
+_recent: dict[str, bytes] = {}  # cubins, by the key of the cache on disk
 _OWN_FEATURES = ("90", "100", "103", "110", "120", "121")  # architectures with features of their own, as sm_90a
 
 
@@ -50,15 +52,21 @@ def target_for(major: int, minor: int) -> str:
 
 
 def build(kernels: Sequence[Kernel], arch: str, name: str) -> bytes:
-    """The cubin with all these kernels. Raises DeviceError, with the compiler's message and the source."""
+    """The cubin with all these kernels. Raises DeviceError, with the compiler's message and the source.
+
+    The last ones stay in memory: the other GPUs of a mesh ask for the same.
+    """
     source = "\n".join(sources_of(kernels))
     version = _checked(nvrtc().nvrtcVersion(), "nvrtcVersion")
     stamp = "\0".join((arch, str(version), *_OPTIONS, prelude(), source))
     key = hashlib.sha256(stamp.encode()).hexdigest()
-    cubin = shared().get("cuda cubin", key)
+    cubin = _recent.get(key) or shared().get("cuda cubin", key)
     if cubin is None:
         cubin, _ = compile_text(source, arch, name)
         shared().put("cuda cubin", key, cubin)
+    _recent[key] = cubin
+    while len(_recent) > _MOST_RECENT:
+        del _recent[next(iter(_recent))]
     return cubin
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,8 +31,16 @@ _SHORT = 1 << 16  # operations and bytes of a launch that takes no longer than w
 _fork = ForkGuard("OpenCL drivers")
 
 
+class _Part(NamedTuple):
+    """A part of a device, which has programs together with the others."""
+
+    name: str
+    device: Any
+    programs: Programs
+
+
 class Device:
-    """One OpenCL device with one in-order queue. Handles are `pyopencl.Buffer`s.
+    """One OpenCL device, or a part of one, with one in-order queue. Handles are `pyopencl.Buffer`s.
 
     On a CPU the driver's threads sleep while the queue is empty, and waking them for each launch takes longer than a
     short kernel does. So short launches wait, for others or for somebody who needs their results.
@@ -40,14 +49,19 @@ class Device:
     interprets = False
     has_arenas = False
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, part: _Part | None = None) -> None:
         cl = opencl()
-        self.name = f"opencl:{number}"
-        self._device = raw_devices()[number]
-        self._context = cl.Context([self._device])
+        self._number = number
+        self.name = f"opencl:{number}" if part is None else part.name
+        self._device = raw_devices()[number] if part is None else part.device
+        if part is None:
+            context = cl.Context([self._device])
+            self._programs = Programs(context, self._device, self.name)
+        else:
+            self._programs = part.programs
+        self._context = self._programs.context
         profiling = cl.command_queue_properties.PROFILING_ENABLE
-        self._queue = cl.CommandQueue(self._context, properties=profiling)
-        self._programs = Programs(self._context, self._device, self.name)
+        self._queue = cl.CommandQueue(self._context, self._device, properties=profiling)
         self.target = self._programs.target
         self.memory: int = self._device.global_mem_size
         is_cpu = bool(self._device.type & cl.device_type.CPU)
@@ -57,6 +71,31 @@ class Device:
         self._released: list[Any] = []
         # Arguments are set and a launch is made in one step. A buffer may be freed by the garbage collector meanwhile.
         self._lock = forks.lock()
+
+    def divided(self, count: int) -> list[Device] | None:
+        """Devices with a share of the compute units each: parts of one context, whose programs are built once.
+
+        None where the device cannot be divided so, or has fewer units.
+        """
+        cl, raw = opencl(), self._device
+        shares = [raw.max_compute_units * k // count for k in range(count + 1)]
+        units = [end - begin for begin, end in itertools.pairwise(shares)]
+        by_counts = cl.device_partition_property.BY_COUNTS
+        try:
+            if min(units) < 1 or by_counts not in raw.partition_properties:
+                return None
+            parts = raw.create_sub_devices([by_counts, *units])
+            programs = Programs(cl.Context([raw, *parts]), raw, self.name)
+        except cl.Error:  # an OpenCL before 1.2, or a driver that has no more parts to give
+            return None
+        names = [f"{self.name}*{count} (part {k})" for k in range(count)]
+        return [Device(self._number, _Part(name, part, programs)) for name, part in zip(names, parts, strict=True)]
+
+    def flush(self) -> None:
+        """Hands all that was asked for to the driver, which begins with it now."""
+        _fork.check()
+        self._start_waiting()
+        self._queue.flush()
 
     def allocate(self, nbytes: int) -> Any:
         cl = opencl()

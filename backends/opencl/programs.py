@@ -33,10 +33,10 @@ __kernel void any(void) {}
 
 
 class Programs:
-    """The programs of one device."""
+    """The programs of one device, which its sub-devices in the same context run too."""
 
     def __init__(self, context: Any, device: Any, name: str) -> None:
-        self._context = context
+        self.context = context
         self._device = device
         self._name = name
         self._built: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()  # by source
@@ -94,9 +94,10 @@ class Programs:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what the compiler remarks about a program that it builds
-                program = cl.Program(self._context, f"{self._prologue}\n#line 1\n{source}")
+                program = cl.Program(self.context, f"{self._prologue}\n#line 1\n{source}")
                 program.get_info(cl.program_info.NUM_DEVICES)  # keeps pyopencl's own cache out of it
-                return program.build(["-w"])  # remarks on style, such as a & b | c without parentheses
+                # without remarks on style, such as a & b | c without parentheses
+                return program.build(["-w"], devices=[self._device])
         except cl.Error as error:
             raise not_built(self._name, _log_of(error), source) from None
 
@@ -105,7 +106,7 @@ class Programs:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return cl.Program(self._context, [self._device], [binary]).build()
+                return cl.Program(self.context, [self._device], [binary]).build()
         except cl.Error:  # not of this driver after all: the source is at hand
             return None
 

@@ -13,8 +13,10 @@ import pytest
 
 import rulegrad
 from rulegrad.compile.kernels import forget_kernels
+from rulegrad.compile.sharding import own_number
+from rulegrad.config import config
 from rulegrad.errors import DeviceError
-from rulegrad.runtime import devices
+from rulegrad.runtime import devices, index_checks
 from rulegrad.runtime.backends import backend
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -118,3 +120,29 @@ def compiled_for() -> Callable[[Iterable[str], str], tuple[list[Any], str]]:
         return usage.usages(log), log
 
     return compile_all
+
+
+@pytest.fixture
+def fake(
+    simulator: Callable[[str], str],
+    forget_devices: Callable[[Callable[[str], bool]], None],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> Iterator[Any]:
+    """The CUDA devices of a pretend driver, which is `fake.driver`, and `fake.compiler`."""
+    simulator("cuda_shim")
+    module, cuda = module_of("shims/fake_cuda.py"), backend("cuda").module
+    module.driver, module.compiler = module.FakeDriver(), module.FakeCompiler()
+    for name in ("driver", "programs", "replay", "staging", "tensor_maps", "device"):
+        part = importlib.import_module(f"{cuda.__package__}.{name}")
+        for function, answer in (("cuda", module.driver), ("nvrtc", module.compiler)):
+            if hasattr(part, function):
+                monkeypatch.setattr(part, function, lambda answer=answer: answer)
+    monkeypatch.setattr(importlib.import_module(f"{cuda.__package__}.driver"), "library_problem", str)
+    monkeypatch.setattr(cuda, "fingerprint", lambda: None)
+    forget_devices(lambda name: "cuda" in name and "shim" not in name)
+    with config(cache=tmp_path):
+        yield module
+    forget_kernels()
+    own_number.cache_clear()  # and other buffers that were in this driver's memory
+    index_checks._clean.clear()

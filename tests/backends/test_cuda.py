@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+import importlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,8 +11,7 @@ import pytest
 
 import rulegrad as rg
 from rulegrad import Tensor
-from rulegrad.compile import compile_graph, forget_kernels
-from rulegrad.config import config
+from rulegrad.compile import compile_graph
 from rulegrad.errors import DeviceError, OutOfMemoryError
 from rulegrad.ir import UOp
 from rulegrad.runtime import devices
@@ -96,33 +93,6 @@ def test_a_grid_that_no_gpu_takes() -> None:
 
 
 # ---- the runtime, with a pretend driver whose GPU is a simulator ----
-
-
-@pytest.fixture
-def fake(
-    simulator: Callable[[str], str],
-    forget_devices: Callable[[Callable[[str], bool]], None],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> Iterator[Any]:
-    """The device cuda:0 of a pretend driver, which is `fake.driver`."""
-    simulator("cuda_shim")
-    path = Path(__file__).resolve().parents[1] / "shims" / "fake_cuda.py"
-    spec = importlib.util.spec_from_file_location("rulegrad_tests_fake_cuda", path)
-    assert spec is not None and spec.loader is not None
-    module = sys.modules.setdefault(spec.name, importlib.util.module_from_spec(spec))
-    spec.loader.exec_module(module)
-    module.driver, module.compiler = module.FakeDriver(), module.FakeCompiler()
-    for name in ("driver", "programs", "replay", "staging", "tensor_maps", "device"):
-        for function, answer in (("cuda", module.driver), ("nvrtc", module.compiler)):
-            if hasattr(part(name), function):
-                monkeypatch.setattr(part(name), function, lambda answer=answer: answer)
-    monkeypatch.setattr(part("driver"), "library_problem", str)
-    monkeypatch.setattr(CUDA, "fingerprint", lambda: None)
-    forget_devices(lambda name: "cuda" in name and "shim" not in name)
-    with config(cache=tmp_path):
-        yield module
-    forget_kernels()
 
 
 @pytest.mark.parametrize(("capability", "target"), [((8, 0), "cuda"), ((8, 9), "cuda_sm89"), ((9, 0), "cuda_sm90a")])

@@ -1,7 +1,9 @@
 """A pretend CUDA driver and NVRTC, in the place of `cuda.bindings`: its GPU is the simulator `cuda_shim`.
 
 What they do not know is an error, as is everything that a driver refuses: copies and launches on memory that was not allocated,
-use of what was freed, a context that is not current. A cubin is the text that it was made of.
+use of what was freed, a context that is not current, another device's memory or stream. A cubin is the text that it was made of.
+
+With `is_lazy` a stream does nothing before somebody waits for it, and then no more than that needs: who forgets to wait gets wrong values.
 """
 
 # ruff: noqa: N802
@@ -12,6 +14,8 @@ import ctypes
 import enum
 import re
 import runpy
+import threading
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,6 +34,7 @@ class CUresult(enum.IntEnum):
     CUDA_ERROR_NO_DEVICE = 100
     CUDA_ERROR_INVALID_CONTEXT = 201
     CUDA_ERROR_NOT_FOUND = 500
+    CUDA_ERROR_NOT_READY = 600
     CUDA_ERROR_ILLEGAL_ADDRESS = 700
 
 
@@ -42,6 +47,48 @@ _ENCODE_TILED = ctypes.CFUNCTYPE(
 _KINDS = SimpleNamespace(
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR="major", CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR="minor"
 )
+
+
+class Stream:
+    """What a device was asked for, in order."""
+
+    def __init__(self, device: int, number: int) -> None:
+        self.device, self.number = device, number
+        self.waiting: deque[Callable[[], None]] = deque()
+        self.asked = self.done = 0
+
+    def __int__(self) -> int:
+        return self.number
+
+    def __repr__(self) -> str:
+        return f"stream {self.number}"
+
+    def put(self, work: Callable[[], None], is_lazy: bool) -> int:
+        """Adds work; its number."""
+        self.waiting.append(work)
+        self.asked += 1
+        if not is_lazy:
+            self.run_to(self.asked)
+        return self.asked
+
+    def run_to(self, number: int) -> None:
+        """Works up to this number, and no further."""
+        while self.done < number:
+            self.done += 1  # before: work of streams that wait for each other comes here again
+            self.waiting.popleft()()
+
+
+class Event:
+    """A place in a stream."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+        self.stream: Stream | None = None
+        self.number = 0
+
+    def wait(self) -> None:
+        if self.stream is not None:
+            self.stream.run_to(self.number)
 
 
 class FakeDriver:
@@ -63,8 +110,13 @@ class FakeDriver:
 
     def __init__(self, memory: int = 1 << 30, capability: tuple[int, int] = (9, 0)) -> None:
         self.capability, self.total = capability, memory
+        self.count = 1
+        self.is_lazy = False
         self.memory: dict[int, np.ndarray[Any, Any]] = {}
-        self.current = False
+        self.device_of: dict[int, int] = {}  # by address
+        self.streams: dict[int, Stream] = {}
+        self.order: list[tuple[Any, ...]] = []  # what streams were asked for
+        self._thread = threading.local()
         self.allowed: dict[str, int] = {}  # local memory of a block, by the function's name
         self.most_local_bytes = 232448
         self.captured: list[Callable[[], None]] | None = None
@@ -79,35 +131,51 @@ class FakeDriver:
             object.__getattribute__(self, "called").append(name)
         return object.__getattribute__(self, name)
 
+    @property
+    def current(self) -> int | None:
+        """The device whose context is this thread's."""
+        return getattr(self._thread, "device", None)
+
+    def put(self, stream: Stream, work: Callable[[], None]) -> int:
+        assert stream.device == self.current, f"{stream!r} is another device's than {self.current}"
+        return stream.put(work, self.is_lazy)
+
     def cuInit(self, flags: int) -> tuple[CUresult]:
         return (OK,)
 
     def cuDeviceGetCount(self) -> tuple[CUresult, int]:
-        return OK, 1
+        return OK, self.count
 
-    def cuDeviceGet(self, number: int) -> tuple[CUresult, str]:
-        return OK, f"device {number}"
+    def cuDeviceGet(self, number: int) -> tuple[CUresult, int]:
+        return (OK, number) if number < self.count else (CUresult.CUDA_ERROR_NO_DEVICE, 0)
 
-    def cuDeviceGetName(self, length: int, device: str) -> tuple[CUresult, bytes]:
+    def cuDeviceGetUuid(self, device: int) -> tuple[CUresult, Any]:
+        return OK, SimpleNamespace(bytes=bytes([device]) * 16)
+
+    def cuDeviceGetName(self, length: int, device: int) -> tuple[CUresult, bytes]:
         return OK, b"Pretend GPU\0".ljust(length, b"\0")
 
-    def cuDeviceGetAttribute(self, kind: str, device: str) -> tuple[CUresult, int]:
+    def cuDeviceGetAttribute(self, kind: str, device: int) -> tuple[CUresult, int]:
         return OK, self.capability[0 if kind == "major" else 1]
 
-    def cuDeviceTotalMem(self, device: str) -> tuple[CUresult, int]:
+    def cuDeviceTotalMem(self, device: int) -> tuple[CUresult, int]:
         return OK, self.total
 
-    def cuDevicePrimaryCtxRetain(self, device: str) -> tuple[CUresult, str]:
-        return OK, "context"
+    def cuDevicePrimaryCtxRetain(self, device: int) -> tuple[CUresult, str]:
+        return OK, f"context {device}"
 
     def cuCtxSetCurrent(self, context: str) -> tuple[CUresult]:
-        self.current = context == "context"
+        self._thread.device = int(context.removeprefix("context "))
         return (OK,)
 
-    def cuStreamCreate(self, flags: int) -> tuple[CUresult, str]:
-        return (OK, "stream") if self.current else (CUresult.CUDA_ERROR_INVALID_CONTEXT, "")
+    def cuStreamCreate(self, flags: int) -> tuple[CUresult, Stream | None]:
+        if self.current is None:
+            return CUresult.CUDA_ERROR_INVALID_CONTEXT, None
+        stream = Stream(self.current, 100 + len(self.streams))
+        self.streams[stream.number] = stream
+        return OK, stream
 
-    def cuDeviceGetDefaultMemPool(self, device: str) -> tuple[CUresult, str]:
+    def cuDeviceGetDefaultMemPool(self, device: int) -> tuple[CUresult, str]:
         return OK, "pool"
 
     def cuMemPoolSetAttribute(self, pool: str, kind: str, value: int) -> tuple[CUresult]:
@@ -115,52 +183,80 @@ class FakeDriver:
 
     # ---- memory ----
 
-    def cuMemAllocAsync(self, nbytes: int, stream: str) -> tuple[CUresult, int]:
-        if sum(array.nbytes for array in self.memory.values()) + nbytes > self.total:
+    def cuMemAllocAsync(self, nbytes: int, stream: Stream) -> tuple[CUresult, int]:
+        here = [array.nbytes for address, array in self.memory.items() if self.device_of[address] == stream.device]
+        if sum(here) + nbytes > self.total:
             return CUresult.CUDA_ERROR_OUT_OF_MEMORY, 0
         array = np.full(nbytes, 0xA5, np.uint8)
         self.memory[array.ctypes.data] = array
+        self.device_of[array.ctypes.data] = stream.device
+        self.put(stream, lambda: None)
         return OK, array.ctypes.data
 
-    def cuMemFreeAsync(self, address: int, stream: str) -> tuple[CUresult]:
-        return (OK,) if self.memory.pop(address, None) is not None else (CUresult.CUDA_ERROR_INVALID_VALUE,)
+    def cuMemFreeAsync(self, address: int, stream: Stream) -> tuple[CUresult]:
+        if not self._has(address, 1):
+            return (CUresult.CUDA_ERROR_INVALID_VALUE,)
+        kept = self.memory.pop(address)  # until what comes before is done
+        self.put(stream, lambda: kept.fill(0x5A))
+        return (OK,)
 
     def cuMemAllocHost(self, nbytes: int) -> tuple[CUresult, int]:
         self.page_locked = [*getattr(self, "page_locked", []), np.empty(nbytes, np.uint8)]
         return OK, self.page_locked[-1].ctypes.data
 
-    def cuMemcpyHtoDAsync(self, target: int, source: int, nbytes: int, stream: str) -> tuple[CUresult]:
+    def cuMemcpyHtoDAsync(self, target: int, source: int, nbytes: int, stream: Stream) -> tuple[CUresult]:
         if not self._has(target, nbytes):
             return (CUresult.CUDA_ERROR_INVALID_VALUE,)
-        ctypes.memmove(target, source, nbytes)
+        self.put(stream, lambda: ctypes.memmove(target, source, nbytes))
         return (OK,)
 
-    def cuMemcpyDtoHAsync(self, target: int, source: int, nbytes: int, stream: str) -> tuple[CUresult]:
+    def cuMemcpyDtoHAsync(self, target: int, source: int, nbytes: int, stream: Stream) -> tuple[CUresult]:
         if not self._has(source, nbytes):
             return (CUresult.CUDA_ERROR_INVALID_VALUE,)
-        ctypes.memmove(target, source, nbytes)
+        self.put(stream, lambda: ctypes.memmove(target, source, nbytes))
+        return (OK,)
+
+    def cuMemcpyDtoDAsync(self, target: int, source: int, nbytes: int, stream: Stream) -> tuple[CUresult]:
+        if not self._has(source, nbytes) or not self._has(target, nbytes):
+            return (CUresult.CUDA_ERROR_INVALID_VALUE,)
+        self.put(stream, lambda: ctypes.memmove(target, source, nbytes))
         return (OK,)
 
     # ---- events ----
 
-    def cuStreamSynchronize(self, stream: str) -> tuple[CUresult]:
+    def cuStreamSynchronize(self, stream: Stream) -> tuple[CUresult]:
+        stream.run_to(stream.asked)
         return (OK,)
 
-    def cuEventCreate(self, flags: int) -> tuple[CUresult, list[float]]:
-        return OK, [0.0]
+    def cuStreamWaitEvent(self, stream: Stream, event: Event, flags: int) -> tuple[CUresult]:
+        recorded, number = event.stream, event.number  # a later record of the event is another place
+        self.order.append(("wait", stream.number, None if recorded is None else recorded.number))
+        self.put(stream, lambda: None if recorded is None else recorded.run_to(number))
+        return (OK,)
 
-    def cuEventRecord(self, event: list[float], stream: str) -> tuple[CUresult]:
+    def cuEventCreate(self, flags: int) -> tuple[CUresult, Event]:
+        return OK, Event()
+
+    def cuEventRecord(self, event: Event, stream: Stream) -> tuple[CUresult]:
         self.clock += 0.25
-        event[0] = self.clock
+        event.time, event.stream = self.clock, stream
+        event.number = self.put(stream, lambda: None)
         return (OK,)
 
-    def cuEventSynchronize(self, event: list[float]) -> tuple[CUresult]:
+    def cuEventQuery(self, event: Event) -> tuple[CUresult]:
+        if event.stream is None or event.stream.done >= event.number:
+            return (OK,)
+        event.stream.run_to(event.stream.done + 1)  # time goes on
+        return (CUresult.CUDA_ERROR_NOT_READY,)
+
+    def cuEventSynchronize(self, event: Event) -> tuple[CUresult]:
+        event.wait()
         return (OK,)
 
-    def cuEventElapsedTime(self, before: list[float], after: list[float]) -> tuple[CUresult, float]:
-        return OK, after[0] - before[0]
+    def cuEventElapsedTime(self, before: Event, after: Event) -> tuple[CUresult, float]:
+        return OK, after.time - before.time
 
-    def cuEventDestroy(self, event: list[float]) -> tuple[CUresult]:
+    def cuEventDestroy(self, event: Event) -> tuple[CUresult]:
         return (OK,)
 
     # ---- programs and launches ----
@@ -176,13 +272,13 @@ class FakeDriver:
         return OK, (name.decode(), module[module.index('extern "C"') :], parameters)
 
     def cuFuncSetAttribute(self, function: Any, kind: str, value: int) -> tuple[CUresult]:
-        if not self.current or kind != "local bytes" or value > self.most_local_bytes:
+        if self.current is None or kind != "local bytes" or value > self.most_local_bytes:
             return (CUresult.CUDA_ERROR_INVALID_VALUE,)
         self.allowed[function[0]] = value
         return (OK,)
 
     def cuLaunchKernel(self, function: Any, *rest: Any) -> tuple[CUresult]:
-        *sizes, local_bytes, _stream, arguments, _extra = rest
+        *sizes, local_bytes, stream, arguments, _extra = rest
         name, source, are_maps = function
         if local_bytes > self.allowed.get(name, 48 << 10):
             return (CUresult.CUDA_ERROR_INVALID_VALUE,)
@@ -191,7 +287,7 @@ class FakeDriver:
         addresses = [int.from_bytes(text, "little") for text, is_map in zip(given, are_maps, strict=True) if not is_map]
         maps = [text for text, is_map in zip(given, are_maps, strict=True) if is_map]
         places_are_there = all(self._has(address, 1) for address in addresses)
-        if not self.current or not places_are_there or not all(map(self._is_in_memory, maps)):
+        if self.current is None or not places_are_there or not all(map(self._is_in_memory, maps)):
             return (CUresult.CUDA_ERROR_ILLEGAL_ADDRESS,)
 
         def launch() -> None:
@@ -204,7 +300,8 @@ class FakeDriver:
         if self.captured is not None:
             self.captured.append(launch)
         else:
-            launch()
+            self.order.append(("launch", stream.number, name))
+            self.put(stream, launch)
         return (OK,)
 
     # ---- tensor maps ----
@@ -232,16 +329,19 @@ class FakeDriver:
         return self._has(*tensor_maps.reach(text))
 
     def _has(self, address: int, nbytes: int) -> bool:
-        """Whether so many bytes from there are in one allocation."""
-        return any(a <= address and address + nbytes <= a + array.nbytes for a, array in self.memory.items())
+        """Whether so many bytes from there are in one allocation of the current device."""
+        return any(
+            a <= address and address + nbytes <= a + array.nbytes and self.device_of[a] == self.current
+            for a, array in self.memory.items()
+        )
 
     # ---- graphs ----
 
-    def cuStreamBeginCapture(self, stream: str, mode: str) -> tuple[CUresult]:
+    def cuStreamBeginCapture(self, stream: Stream, mode: str) -> tuple[CUresult]:
         self.captured = []
         return (OK,)
 
-    def cuStreamEndCapture(self, stream: str) -> tuple[CUresult, Any]:
+    def cuStreamEndCapture(self, stream: Stream) -> tuple[CUresult, Any]:
         found, self.captured = self.captured, None
         return OK, found
 
@@ -254,9 +354,9 @@ class FakeDriver:
     def cuGraphExecDestroy(self, graph: Any) -> tuple[CUresult]:
         return (OK,)
 
-    def cuGraphLaunch(self, graph: Any, stream: str) -> tuple[CUresult]:
+    def cuGraphLaunch(self, graph: Any, stream: Stream) -> tuple[CUresult]:
         for launch in graph:
-            launch()
+            self.put(stream, launch)
         return (OK,)
 
 

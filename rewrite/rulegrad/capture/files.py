@@ -161,9 +161,9 @@ def _made_by(used: Sequence[str], meshed: Sequence[str]) -> dict[str, Any]:
 
 
 def _one_of(device: str) -> Any:
-    """The device of a name, or the one that several parts are on."""
+    """The device of a name, or the first of those that its parts are on."""
     found = devices.get(device)
-    return found.device if isinstance(found, Several) else found
+    return found.devices[0] if isinstance(found, Several) else found
 
 
 def _world_of(device: str) -> World:

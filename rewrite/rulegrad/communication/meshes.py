@@ -15,7 +15,7 @@ from rulegrad.communication.in_process import InProcess
 from rulegrad.communication.worlds import World
 from rulegrad.errors import CommunicationError
 from rulegrad.runtime.buffer import Buffer, Parts
-from rulegrad.runtime.several import count_of
+from rulegrad.runtime.several import count_of, parts_of
 
 
 @cache
@@ -107,9 +107,9 @@ def check_mesh(mesh: Sequence[int], device: str) -> None:
     """
     size = world_of(device).size
     if math.prod(mesh) != size:
-        shown = " x ".join(map(str, mesh))
+        shown, first = " x ".join(map(str, mesh)), parts_of(device)[0]
         raise CommunicationError(
             f"a mesh of {shown} needs {math.prod(mesh)} devices, and there are {size} on {device!r}; start as many "
             f"ranks (`python -m rulegrad launch -n {math.prod(mesh)} SCRIPT`), or name a device of several parts, as "
-            f"{device.partition('*')[0] + '*' + str(math.prod(mesh))!r}"
+            f"{first + '*' + str(math.prod(mesh))!r}"
         )

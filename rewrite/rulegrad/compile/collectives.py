@@ -12,10 +12,10 @@ import numpy as np
 
 from rulegrad.compile.sharding import collective_of
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.runtime import devices, profile
-from rulegrad.runtime.device import Executable, Handle, Program, Replay
+from rulegrad.runtime import profile
+from rulegrad.runtime.buffer import memory_of_parts
+from rulegrad.runtime.device import Device, Executable, Handle, Program, Replay
 from rulegrad.runtime.kernel import Kernel
-from rulegrad.runtime.several import Several
 
 if TYPE_CHECKING:
     from rulegrad._core import Exchange
@@ -45,15 +45,13 @@ class Communication:
 
     def arrays(self, handles: Sequence[Handle]) -> Arrays:
         """The memory of the buffers of the slots, as flat arrays, one for each device of this process."""
-        device: Any = devices.get(self.device)
-        is_several = isinstance(device, Several)
-        one = device.device if is_several else device
-        sent = handles[self.origin] if is_several else (handles[self.origin],)
-        got = handles[self.to] if is_several else (handles[self.to],)
+        sent = memory_of_parts(self.device, handles[self.origin])
+        got = memory_of_parts(self.device, handles[self.to])
         dtype = as_dtype(self.collective.dtype).numpy
-        sources = [_array_of(one, handle, self.collective.count, dtype, True) for handle in sent]
-        results = [_array_of(one, handle, self.collective.result_count, dtype, False) for handle in got]
-        return Arrays(one, sources, results, got)
+        sources = [_array_of(device, handle, self.collective.count, dtype, True)[0] for device, handle in sent]
+        results = [_array_of(device, handle, self.collective.result_count, dtype, False) for device, handle in got]
+        places = [place if is_copy else None for place, (_, is_copy) in zip(got, results, strict=True)]
+        return Arrays(sources, [array for array, _ in results], places)
 
     def __call__(self, handles: Sequence[Handle], wait: bool = False) -> float | None:
         begun = time.perf_counter()
@@ -68,18 +66,18 @@ def _world(device: str) -> World:
 
 
 class Arrays(NamedTuple):
-    """What a collective sends and receives: arrays, and the memory of the device where the results belong."""
+    """What a collective sends and receives: arrays, and the memory that the results are copied to, with its device."""
 
-    device: Any
     sources: list[np.ndarray[Any, Any]]
     results: list[np.ndarray[Any, Any]]
-    handles: Sequence[Handle]
+    places: Sequence[tuple[Device, Handle] | None]  # None where the result is that memory
 
     def store(self) -> None:
-        """Copies the results to the device, where the host does not see its memory."""
-        if not getattr(self.device, "in_host_memory", False):
-            for handle, array in zip(self.handles, self.results, strict=True):
-                self.device.copy_in(handle, array)
+        """Copies the results to the devices, where the host does not see their memory."""
+        for place, array in zip(self.places, self.results, strict=True):
+            if place is not None:
+                device, handle = place
+                device.copy_in(handle, array)
 
 
 class Joined:
@@ -139,16 +137,18 @@ class Joined:
         return found
 
 
-def _array_of(device: Any, handle: Handle, count: int, dtype: np.dtype[Any], filled: bool) -> np.ndarray[Any, Any]:
-    """The memory of a handle as a flat array; a copy where the host cannot see it."""
+def _array_of(
+    device: Any, handle: Handle, count: int, dtype: np.dtype[Any], filled: bool
+) -> tuple[np.ndarray[Any, Any], bool]:
+    """The memory of a handle as a flat array, and whether it is a copy, because the host cannot see the memory."""
     if getattr(device, "in_host_memory", False):
         memory: np.ndarray[Any, Any] | None = device.memory_of(handle, count * dtype.itemsize)
         if memory is not None:
-            return memory.view(dtype)
+            return memory.view(dtype), False
     array = np.empty(count, dtype)
     if filled:
         device.copy_out(handle, array)
-    return array
+    return array, True
 
 
 def kernel_of(collective: Collective, step: Step) -> Kernel:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from rulegrad.communication.collective import place_of
 from rulegrad.communication.meshes import check_mesh, world_of
 from rulegrad.errors import CommunicationError, ShapeError
 from rulegrad.ir import UOp
-from rulegrad.runtime import devices
+from rulegrad.runtime import devices as named
 from rulegrad.runtime.buffer import Buffer, Parts
 from rulegrad.tensor import Tensor
 from rulegrad.tensor.storage import upload_in_parts, uploaded
@@ -24,25 +24,34 @@ class Mesh:
 
     axes: the sizes, `{"data": 4, "model": 2}`; the devices are numbered row-major, the last axis is between neighbours.
     device: `"c*8"` for eight parts of the device `c` in this process. By default the mesh is the ranks that the program
-    was started on (`python -m rulegrad launch -n 8`), and where it was started as one process, parts of the default
-    device. Raises CommunicationError where there are not as many devices.
+    was started on (`python -m rulegrad launch -n 8`), and where it was started as one process, as many GPUs as it
+    needs, or parts of the default device. devices: in the place of `device`, the names of devices of one kind, in
+    order: `["cuda:0", "cuda:1"]`, which is the device `"cuda:0+cuda:1"`. Raises CommunicationError where there are not
+    as many devices, DeviceError where there is none of a name.
 
     >>> mesh = Mesh({"data": 2, "model": 2}, device="numpy*4")
     >>> mesh.size, mesh.device
     (4, 'numpy*4')
     """
 
-    def __init__(self, axes: Mapping[str, int], device: str | None = None) -> None:
+    def __init__(
+        self, axes: Mapping[str, int], device: str | None = None, *, devices: Sequence[str] | None = None
+    ) -> None:
         if not axes or any(not isinstance(size, int) or size < 1 for size in axes.values()):
             raise CommunicationError(f"Mesh: each axis has a name and a size of at least 1, not {dict(axes)}")
         self.names: tuple[str, ...] = tuple(axes)
         self.sizes: tuple[int, ...] = tuple(axes.values())
         self.size: int = math.prod(self.sizes)
-        if device is None:
-            alone = self.size > 1 and world().size == 1
-            device = devices.default() + (f"*{self.size}" if alone else "")
-        self.device: str = devices.canonical(device)
+        if device is not None and devices is not None:
+            raise CommunicationError("Mesh: give `device`, the name of one in parts, or `devices`, one name for each")
+        if devices is not None:
+            device = "+".join(devices)
+        elif device is None:
+            device = named.on_mesh(self.size) if world().size == 1 else named.default()
+        self.device: str = named.canonical(device)
         check_mesh(self.sizes, self.device)
+        if devices is not None:
+            named.get(self.device)
 
     @property
     def ranks(self) -> tuple[int, ...]:

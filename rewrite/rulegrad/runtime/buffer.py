@@ -16,7 +16,7 @@ from rulegrad.errors import DeviceError, DtypeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.runtime import devices
-from rulegrad.runtime.device import Handle
+from rulegrad.runtime.device import Device, Handle
 from rulegrad.runtime.memory_table import live
 from rulegrad.runtime.several import Several
 from rulegrad.support.places import shown, user_place
@@ -266,15 +266,11 @@ class Buffer(BufferBase):
 
     def copy_in_parts(self, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
         """Takes the contents of arrays, one for each device of this process, of the shape of a part."""
-        device: Any = devices.get(self.device)
         contiguous = [np.ascontiguousarray(array) for array in arrays]
         if not self.nbytes:
             return
-        if len(contiguous) == 1:
-            device.copy_in(self.handle, contiguous[0])
-        else:
-            for handle, array in zip(self.handle, contiguous, strict=True):
-                device.device.copy_in(handle, array)
+        for (device, handle), array in zip(memory_of_parts(self.device, self.handle), contiguous, strict=True):
+            device.copy_in(handle, array)
 
     def copied_parts(self) -> Buffer:
         """A new buffer with the same parts of the devices of this process."""
@@ -285,14 +281,12 @@ class Buffer(BufferBase):
     def arrays_of_parts(self) -> list[np.ndarray[Any, Any]]:
         """The parts of the devices of this process, as new arrays. Raises IndexRangeError as `numpy` does."""
         self.verify()
-        parts, device = self.parts, devices.get(self.device)
-        shape = self.shape if parts is None else parts.local_shape
-        handles = self.handle if isinstance(device, Several) else (self.handle,)
-        one: Any = device.device if isinstance(device, Several) else device
-        found = [np.empty(shape, self.dtype.numpy) for _ in handles]
-        for handle, array in zip(handles, found, strict=True):
+        shape = self.shape if self.parts is None else self.parts.local_shape
+        found = []
+        for device, handle in memory_of_parts(self.device, self.handle):
+            found.append(np.empty(shape, self.dtype.numpy))
             if self.nbytes:
-                one.copy_out(handle, array)
+                device.copy_out(handle, found[-1])
         return found
 
     @property
@@ -373,6 +367,15 @@ class Buffer(BufferBase):
 
 
 connect_buffers(Buffer, _next_id)
+
+
+def memory_of_parts(name: str, handle: Handle) -> list[tuple[Device, Handle]]:
+    """For each part of a device in this process the device that it is on, and its memory; all parts are at work."""
+    device = devices.get(name)
+    if not isinstance(device, Several):
+        return [(device, handle)]
+    device.flush()
+    return list(zip(device.devices, handle, strict=True))
 
 
 class _Kept:

@@ -121,6 +121,9 @@ class Device(Protocol):
     # A device whose programs are the engine's may also have `beside: int`, the address of a function that calls another
     # one for each of its parts, on a share of the cores each (`Replay.run_beside`).
 
+    # A device that can be divided has `divided(count) -> list[Device] | None`, devices with a share of its cores each.
+    # One whose launches wait to be started has `flush()`, which starts them.
+
     def compile(self, kernels: Sequence[Kernel]) -> list[Executable]:
         """Builds all the kernels, in one program where that is cheaper. Raises DeviceError with the
         compiler's message and the source.

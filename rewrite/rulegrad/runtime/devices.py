@@ -9,7 +9,7 @@ import contextlib
 import heapq
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -20,10 +20,10 @@ from rulegrad.errors import DeviceError
 from rulegrad.runtime.allocator import Allocator
 from rulegrad.runtime.backends import Backend, all_backends, backend, load_backend
 from rulegrad.runtime.device import KINDS, Device, Discovery, Found
-from rulegrad.runtime.several import Several, count_of
+from rulegrad.runtime.several import Several, count_of, of_device, parts_of
 from rulegrad.support import forks
 
-__all__ = ["Report", "allocator", "canonical", "default", "get", "load_backend", "report", "target_of"]
+__all__ = ["Report", "allocator", "canonical", "default", "get", "load_backend", "on_mesh", "report", "target_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,9 @@ def canonical(name: str) -> str:
         return known
     if name in ("cpu", "cpu:0"):
         return _processor()
+    if "+" in name:
+        _canonical[name] = _joined(name.split("+"))
+        return _canonical[name]
     whole, star, count = name.partition("*")
     if star:
         if not count.isdecimal() or int(count) < 1:
@@ -88,11 +91,42 @@ def get(name: str | None = None) -> Device:
         return device
     name = default() if name is None else canonical(name)
     if count_of(name) > 1:
-        return _open.setdefault(name, Several(get(name.partition("*")[0]), count_of(name)))
+        parts = [get(part) for part in parts_of(name)]
+        with _lock:
+            if name not in _open:
+                _open[name] = Several(name, parts) if "+" in name else of_device(parts[0], len(parts))
+            return _open[name]
     with _lock:
         if name not in _open:
             _open[name] = _open_device(name)
         return _open[name]
+
+
+def _joined(names: Sequence[str]) -> str:
+    """The name of a device whose parts are devices of these names."""
+    found = [canonical(name) for name in names]
+    for name in found:
+        if count_of(name) > 1:
+            raise DeviceError(f"{name!r} is in parts itself; name single devices, as in 'opencl:0+opencl:1'")
+        if found.count(name) > 1:
+            raise DeviceError(f"{name!r} is named twice; parts of one device are written as '{name}*2'")
+    return "+".join(found)
+
+
+def on_mesh(count: int) -> str:
+    """The device that a mesh of so many devices in one process is on, where none is named.
+
+    GPUs of one kind, the default device the first, where there are enough; else parts of the default device.
+    """
+    first = default()
+    known = report(backend(first.partition(":")[0]))
+    found = {known.name(one): one for one in known.discovery.devices if not one.problem}
+    if count > 1 and found[first].kind == "gpu":
+        equal = [name for name, one in found.items() if one.description == found[first].description]
+        chosen = [first, *(name for name in equal if name != first)][:count]
+        if len(chosen) == count:
+            return "+".join(chosen)
+    return first + (f"*{count}" if count > 1 else "")
 
 
 def allocator(name: str) -> Allocator:
@@ -112,7 +146,7 @@ def target_of(name: str) -> str:
 
 def kind_of(name: str) -> str:
     """The kind of this device: one of `KINDS`."""
-    name = canonical(name).partition("*")[0]
+    name = parts_of(canonical(name))[0]
     known = report(backend(name.partition(":")[0]))
     return next(found.kind for found in known.discovery.devices if known.name(found) == name)
 

@@ -14,6 +14,7 @@ from rulegrad.errors import DeviceError, DtypeError
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
+from rulegrad.runtime.several import parts_of
 from rulegrad.tensor.aliasing import mark_borrowed
 from rulegrad.tensor.capsules import lend, read
 from rulegrad.tensor.capturing import must_compute
@@ -71,7 +72,7 @@ def dlpack_device(self: Tensor) -> tuple[int, int]:
     >>> Tensor([1, 2], device="numpy").__dlpack_device__()
     (1, 0)
     """
-    name = self.device.partition("*")[0]  # of a device in several parts, whose values are copied
+    name = parts_of(self.device)[0]  # of a device in several parts, whose values are copied
     backend, _, number = name.partition(":")
     if getattr(devices.get(name), "in_host_memory", False):
         return _CPU, 0
