@@ -344,3 +344,48 @@ def test_an_index_whose_memory_the_result_takes(any_device: str) -> None:
     wanted = np.arange(45, dtype=np.float32).reshape(5, 9)[places % 5, places % 9]
     wanted[8, 1] **= 2
     assert (found * 1).tolist() == wanted.tolist()
+
+
+#: Kernels that gather by many indices, which are lanes of vectors where that pays.
+IN_VECTORS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "elements": lambda x, i: x[i],
+    "of a copy": lambda x, i: (x + 1)[i],
+    "columns": lambda x, i: x.reshape(1, -1).expand(3, len(x)).gather(1, i.expand(3, len(i))),
+    "rows": lambda x, i: x[:, None].expand(len(x), len(i)).gather(0, i.expand(2, len(i))),
+    "own rows": lambda x, i: (x[:, None] * x).gather(0, i.expand(len(x), len(i))[:, : len(x)])[:, : len(i)].sum(),
+    "sum": lambda x, i: x[i].sum(),
+    "sums of columns": lambda x, i: x[i.reshape(-1, 1).expand(len(i), 20)].sum(0),
+}
+
+
+def test_lanes_are_checked(device: str) -> None:
+    """At every place among the lanes, with places left over, in integers of the width of the lanes and of others."""
+    random, found = np.random.default_rng(0), {}
+    for size in (8, 16, 17, 39, 1000):
+        x = Tensor(np.arange(size, dtype=np.float32))
+        for dtype in (np.int32, np.int64, np.uint8) if size < 256 else (np.int32, np.int64):
+            for bad in (-1, 0, size // 2, size - 1):
+                places = random.integers(0, size, size).astype(dtype)
+                if bad >= 0:
+                    places[bad] = size
+                for name, run in IN_VECTORS.items():
+                    found[name, size, np.dtype(dtype).name, bad] = run(x, Tensor(places))
+    Tensor.realize(*found.values())
+    said = {key: problem(result) for key, result in found.items()}
+    assert {key for key, text in said.items() if bool(text) != (key[3] >= 0)} == set()
+    assert all(f": {key[1]} is out of range for axis" in text for key, text in said.items() if text)
+
+
+def test_gathered_lanes(device: str) -> None:
+    """Places of 32 and 64 bits that a counter is added to, without checks and with them."""
+    random = np.random.default_rng(0)
+    x, places = random.standard_normal((40, 40), np.float32), random.integers(0, 40, (40, 40))
+    results = []
+    for checks in (0, 1):
+        with config(check_indices=checks):
+            for dtype in (np.int16, np.int32, np.uint32, np.int64):
+                i = Tensor(places.astype(dtype))
+                results += [(Tensor(x).gather(axis, i), np.take_along_axis(x, places, axis)) for axis in (0, 1)]
+    Tensor.realize(*(result for result, _ in results))
+    for result, expected in results:
+        np.testing.assert_array_equal(result.numpy(), expected)
