@@ -8,7 +8,7 @@
 
 typedef void (*part_function)(void **buffers, long long first, long long last);
 
-enum { SPINS = 4000, SPINS_IN_PROGRAM = 80000, MOST_THREADS = 1024, MOST_PARTS = 64, PARTS_PER_THREAD = 16, GRAIN = 64 };
+enum { SPINS = 4000, SPINS_IN_PROGRAM = 80000, MOST_THREADS = 1024, MOST_PARTS = 64, PARTS_PER_THREAD = 16, LEAST_PART = 32, GRAIN = 64 };
 
 typedef struct {
   part_function function;
@@ -157,10 +157,13 @@ __attribute__((visibility("default"))) void rulegrad_run(part_function function,
     return;
   }
   if (p->started < p->wanted - 1) start_threads(p);
-  long long parts = (p->wanted < most ? p->wanted : most) * PARTS_PER_THREAD;
+  const long long threads = p->wanted < most ? p->wanted : most;
+  /* the memory that a part reads comes slowly at first: parts are long, and of those that are few each thread has as many */
+  long long each = most / LEAST_PART / threads;
+  long long parts = threads * (each < 1 ? 1 : each > PARTS_PER_THREAD ? PARTS_PER_THREAD : each);
   long long step = (size + parts - 1) / parts;
   /* neighbours in memory are not written by two threads where there are many items */
-  if (step > GRAIN) step = (step + GRAIN - 1) / GRAIN * GRAIN;
+  if (step > 8 * GRAIN) step = (step + GRAIN - 1) / GRAIN * GRAIN;
   p->function = function;
   p->buffers = buffers;
   p->size = size;
