@@ -42,7 +42,7 @@ def of_rulegrad(path: Path, threads: int) -> Model:
     sys.path.insert(0, str(BENCH.parent / "examples"))
     import chat
 
-    rulegrad.config(threads=threads)
+    rulegrad.config.threads = threads
     found = chat.Chat(path)
 
     def model(tokens: list[int], start: int) -> Any:

@@ -61,7 +61,7 @@ def compare(folder: Path, device: str, only: str | None, threads: int | None) ->
     settings.log_severity_level = 4
     if threads:
         settings.intra_op_num_threads = threads
-        rg.config(threads=threads).__enter__()
+        rg.config.threads = threads
     print(f"{'file':38} {'difference':>10} {'load':>7} {'first':>8} {'jit':>8} {'eager':>8} {'onnxruntime':>11}  ms")
     for path in sorted(folder.rglob("*.onnx")):
         if only and only not in path.name:

@@ -261,7 +261,7 @@ def main() -> None:
     parser.add_argument("--memory", type=int, default=0, metavar="STEPS", help="resident memory over so many steps")
     options = parser.parse_args()
     rulegrad = importlib.import_module("rulegrad")
-    rulegrad.config(threads=1).__enter__()
+    rulegrad.config.threads = 1
     libraries: dict[str, Any] = {"rulegrad": Rulegrad(rulegrad)}
     if hasattr(rulegrad, "jit"):
         libraries["captured"] = Rulegrad(rulegrad, is_captured=True)

@@ -69,6 +69,13 @@ def test_settings_for_a_block() -> None:
     assert config.debug == before
 
 
+def test_a_call_without_a_block_says_that_it_changes_nothing() -> None:
+    before = config.threads
+    with pytest.warns(UserWarning, match=r"config\(threads=3\) by itself changes nothing: .*`config.threads = "):
+        config(threads=3)
+    assert config.threads == before
+
+
 def test_the_block_ends_with_an_error_too() -> None:
     before = config.check
     with pytest.raises(KeyError), config(check=2):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -321,14 +322,25 @@ class _Override:
         self._owner = owner
         self._values = values
         self._before: list[dict[str, Any]] = []
+        self._was_entered = False
 
     def __enter__(self) -> Config:
+        self._was_entered = True
         self._before.append({name: getattr(self._owner, name) for name in self._values})
         self._owner._change(self._values)
         return self._owner
 
     def __exit__(self, *_: object) -> None:
         self._owner._change(self._before.pop())
+
+    def __del__(self) -> None:
+        if self._values and not self._was_entered:
+            settings = ", ".join(f"{name}={value!r}" for name, value in self._values.items())
+            warnings.warn(
+                f"config({settings}) by itself changes nothing: write `with config({settings}):`, or, to change a "
+                f"setting for good, `config.{next(iter(self._values))} = ...`",
+                stacklevel=2,
+            )
 
 
 _listeners: list[Callable[[frozenset[str]], None]] = []
