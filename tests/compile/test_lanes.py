@@ -44,21 +44,28 @@ def source(name: str) -> str:
     return kernel.source
 
 
-def test_idle_lanes_do_nothing() -> None:
-    """16 lanes for 9 columns: what is behind the end is neither read nor written."""
+def test_few_columns_are_one_tile() -> None:
+    """Four rows of all nine columns: no lane is idle."""
     text = source("product")
-    assert "float acc0[64]" in text
-    assert "< 9 ? data2[" in text and "< 9) data0[" in text
+    assert text.count("float acc") == 36
+    assert "?" not in text and "if (" not in text
 
 
-def test_places_are_not_read_by_idle_lanes() -> None:
-    """The table of the places that are read has 7 elements, for 8 lanes."""
-    assert re.search(
-        r"uchar (alu\d+) = \(int\)i\d+ < 7;\s+const long value\d+ = \1 \? data3\[", source("chosen columns")
-    )
+def test_idle_lanes_store_nothing() -> None:
+    """Tiles of 8 for 17 columns: what is behind the end is read at the end, and not written."""
+    text = source("one column more than lanes")
+    assert re.search(r"(alu\d+) < 16 \? \1 : 16;", text)
+    gates = set(re.findall(r"if \((.*)\) data0\[", text))
+    assert len(gates) == 1 and re.search(rf"{gates.pop()} = gid\d+ < 2", text)
+
+
+def test_chosen_columns_are_read_once() -> None:
+    """Seven columns of a table of places: each place is read before the rows, no place behind the last."""
+    text = source("chosen columns")
+    assert sorted(re.findall(r"data3\[(\w+)l\]", text.partition("for (")[0])) == list("0123456")
 
 
 def test_a_product_beside_sums_of_rows_has_tiles() -> None:
-    """Four rows and 16 columns, and a sum for each of the rows."""
+    """Four rows of nine columns, and a sum for each of the rows."""
     text = source("product and sums of rows")
-    assert "float acc0[64]" in text and "float acc1[4]" in text
+    assert text.count("float acc") == 36 + 4

@@ -27,6 +27,10 @@ CLOSING = ("END", "REDUCE")
 #: What is said of loops that steps have made stand inside each other: it is an error, not a wrong program.
 NO_ORDER = "would each stand inside the other"
 Build = Callable[..., Tensor]
+#: Steps that are drawn for processors, and for grids of work-items.
+KINDS = ("split", "split", "split", "fuse", "unroll", "vectorize", "bind", "reorder", "stage")
+PLACES = ("item", "item axis 1", "group", "group", "group axis 1", "local", "local", "lane")
+KINDS_OF_GRIDS = ("split", "split", "fuse", "unroll", "place", "place", "place", "reorder")
 
 #: name -> shapes of what is read, and the result
 KERNELS: dict[str, tuple[tuple[tuple[int, ...], ...], Build]] = {
@@ -42,24 +46,24 @@ KERNELS: dict[str, tuple[tuple[tuple[int, ...], ...], Build]] = {
 }
 
 
-def kernel(name: str) -> UOp:
+def kernel(name: str, target: str = "c") -> UOp:
     """The kernel with names for its loops."""
     shapes, build = KERNELS[name]
     tensors = [Tensor(np.ones(shape, np.float32), device="numpy").realize() for shape in shapes]
-    (found,) = compile_graph([build(*tensors).uop], "c")
-    return with_names(found.graph)
+    (found,) = compile_graph([build(*tensors).uop], target)
+    return with_names(found.graph, target)
 
 
-def with_names(graph: UOp) -> UOp:
+def with_names(graph: UOp, target: str = "c") -> UOp:
     """A kernel with names for its loops: one for each axis."""
     passes = engine.pipeline("program")
     before = [name for name in passes[: passes.index("name_loops") + 1] if name != "merge_loops"]
-    return engine.run_all([graph], before, "c")[0]
+    return engine.run_all([graph], before, target)[0]
 
 
-def scheduled(graph: UOp, text: str) -> UOp:
+def scheduled(graph: UOp, text: str, target: str = "c") -> UOp:
     """The graph after the steps; a SCHEDULED is left where one does not apply."""
-    return engine.rewrite(UOp("SCHEDULED", (graph, *parse_schedule(text))), "apply_schedule", "c")
+    return engine.rewrite(UOp("SCHEDULED", (graph, *parse_schedule(text))), "apply_schedule", target)
 
 
 def loops(graph: UOp) -> dict[str, int]:
@@ -78,10 +82,10 @@ def labelled_as(graph: UOp, op: str, name: str) -> UOp:
     return made[graph]
 
 
-def random_step(graph: UOp, r: random.Random) -> str:
+def random_step(graph: UOp, r: random.Random, kinds: tuple[str, ...] = KINDS) -> str:
     known = loops(graph)
     loop = r.choice(sorted(known))
-    match r.choice(("split", "split", "split", "fuse", "unroll", "vectorize", "bind", "reorder", "stage")):
+    match r.choice(kinds):
         case "split":
             return f"split {loop} by {r.randint(2, 5)} tail {r.choice(TAILS)}"
         case "fuse":
@@ -92,6 +96,8 @@ def random_step(graph: UOp, r: random.Random) -> str:
             return f"vectorize {loop}"
         case "bind" if loop.startswith("i"):
             return f"bind {loop} to thread"
+        case "place":
+            return f"bind {loop} to {r.choice(PLACES)}"
         case "reorder":
             ended = sorted({".".join(p.attrs["path"]) for n in graph.toposort() if n.op == "END" for p in n.src[1:]})
             return f"reorder {', '.join(r.sample(ended, len(ended)))}" if ended else f"unroll {loop}"
@@ -146,6 +152,41 @@ def test_random_schedules(name: str, seed: int) -> None:
             break
     passes = engine.pipeline("program")
     require_same(engine.run_all([graph], passes[passes.index("finish_schedule") :], "c")[0])
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("target", ["cuda", "webgpu"])
+def test_random_grids(name: str, target: str) -> None:
+    """Loops bound to items, groups and work-items of groups: a step that would be wrong is refused, with subgroups and without."""
+    start = kernel(name, target)
+    comparison = Comparison(start)
+    wanted = comparison.meanings(start)
+    passes = engine.pipeline("program")
+    places = 0
+    for seed in range(24):
+        r = random.Random(f"{name} {target} {seed}")
+        taken = list[str]()
+        graph = start
+        for _ in range(8):
+            step = random_step(graph, r, KINDS_OF_GRIDS)
+            if scheduled(start, "; ".join([*taken, step]), target).op == "SCHEDULED":  # it does not apply
+                continue
+            taken.append(step)
+            graph = steps_taken(start, taken, target)
+            if not loops(graph):
+                break
+        program = engine.run_all(
+            [scheduled(start, "; ".join(taken), target)], passes[passes.index("finish_schedule") :], target
+        )[0]
+        assert not comparison.different(wanted, program), "; ".join(taken)
+        places += any(node.attrs["name"] == "local" for node in program.toposort("SPECIAL"))
+    assert places
+
+
+def steps_taken(graph: UOp, taken: list[str], target: str) -> UOp:
+    """The kernel after some steps, before its groups are made: with one step more that does not apply."""
+    after = scheduled(graph, "; ".join([*taken, "unroll nothing"]), target)
+    return after.src[0] if after.op == "SCHEDULED" else after
 
 
 @pytest.mark.parametrize("tail", TAILS)
