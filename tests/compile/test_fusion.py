@@ -112,6 +112,12 @@ def test_norms_of_products_read_them_once() -> None:
         assert len(compile_graph([(residual + norm(residual).linear(weights)).uop], target="c")) == 3
 
 
+def test_means_of_images_are_stored_for_a_product() -> None:
+    """The product of a squeeze-and-excitation block would compute the mean of each channel for each of its rows."""
+    image, weights = Tensor(np.ones((1, 40, 3, 96), "float32"), device="numpy"), square(40)
+    assert len(compile_graph([image.mean((2, 3)).linear(weights[:10]).uop], target="c")) == 2
+
+
 def test_equal_layers_are_one_kernel() -> None:
     x, w = square(256), square(256)
     kernels = compile_graph([((x @ w).relu() @ w).relu().uop], target="numpy")

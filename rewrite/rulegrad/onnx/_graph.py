@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rulegrad.errors import OnnxError, RulegradError
+from rulegrad.ir.dtype import as_dtype
 from rulegrad.onnx import _table as table
 from rulegrad.onnx._package import package
 from rulegrad.onnx._table import Value
@@ -21,11 +22,13 @@ class Session:
         self.device, self._kept = device, kept
 
     def tensor(self, value: Value) -> Value:
-        """The value with arrays moved to the device. Constants of the model are moved once."""
+        """The value with arrays moved to the device: constants of the model once, its single numbers never."""
         if not isinstance(value, np.ndarray):
             return value
-        if value.flags.writeable or value.size <= 1:
+        if value.flags.writeable or not value.size:
             return Tensor(value, device=self.device)
+        if value.size == 1:
+            return Tensor.full(value.shape, value.item(), dtype=as_dtype(value.dtype), device=self.device)
         found = self._kept.get((id(value), self.device))
         if found is None:
             found = self._kept[id(value), self.device] = (value, Tensor(value, device=self.device))
