@@ -66,6 +66,13 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "padded": ("3,n", "np.pad(v0, ((1, 0), (2, 1)))", "v0.pad(((1, 0), (2, 1)))"),
     "joined": ("3,n 3,4", "np.concatenate([v0, v1, v0], 1)", "v0.cat(v1, v0, axis=1)"),
     "gathered": ("3,n i3,4", "np.take_along_axis(v0, v1, 1)", "v0.gather(1, v1)"),
+    "gathered, first axis": ("n,n in,n", "np.take_along_axis(v0, v1, 0)", "v0.gather(0, v1)"),
+    "gathered, places": ("n in", "v0[v1]", "v0[v1]"),
+    "gathered, computed with": ("n in n", "np.exp(v0[v1] * v2)", "(v0[v1] * v2).exp()"),
+    "gathered, sums of rows": ("n i3,n", "v0[v1].sum(1)", "v0[v1].sum(axis=1)"),
+    "gathered, largest of columns": ("n in,20", "v0[v1].max(0)", "v0[v1].max(axis=0)"),
+    "gathered, twice": ("n in in", "v0[v1[v2]]", "v0[v1[v2]]"),
+    "scattered, first axis": ("n,3 i7,3 7,3", "added_at(v0, 0, v1, v2)", "v0.scatter_add(0, v1, v2)"),
     "scattered": ("3,n i3,7 3,7", "added_at(v0, 1, v1, v2)", "v0.scatter_add(1, v1, v2)"),
     "sorted": ("2,n", "np.sort(v0, 1)", "v0.sort(1)[0]"),
 }  # fmt: skip
