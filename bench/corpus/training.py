@@ -150,7 +150,7 @@ def training_step_of_a_convolutional_network(o: Library, x: Any, *rest: Any) -> 
 
 
 # 7 for the loss, 12 backward.
-@graph(*BLOCK, "batch length width", kernels=19, **BLOCK_SIZES)
+@graph(*BLOCK, "batch length width", kernels=18, **BLOCK_SIZES)
 def gradients_of_a_transformer_block(o: Library, *tensors: Any) -> Any:
     *arguments, given = tensors
     return o.value_and_grad(lambda *a: o.sum(block(o, *a) * given), arguments)[1]

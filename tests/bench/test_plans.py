@@ -18,7 +18,7 @@ SMALL = {
     "stack of computed parts": 1,
     "rotary embedding": 1,
     "transformer block": 4,
-    "gradients of a transformer block": 7,
+    "gradients of a transformer block": 8,
 }
 WANTED = {name: graph.kernels for name, graph in GRAPHS.items() if graph.kernels is not None}
 

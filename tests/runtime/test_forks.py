@@ -95,6 +95,8 @@ thread.join()
 assert code == 0, code
 """
 
+BETWEEN = IMPORTING.replace("child = ", "from rulegrad.support import forks\nforks._MOST_SECONDS_OF_OURS = 0\nchild = ")
+
 DAEMON = """
 import threading, time
 from rulegrad import Tensor
@@ -137,10 +139,11 @@ def test_a_fork_while_other_threads_compile(device: str) -> None:
 
 
 @has_fork
-def test_a_fork_waits_for_an_import_of_ours(tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", [IMPORTING, BETWEEN], ids=["waits", "does not wait"])
+def test_a_fork_during_an_import_of_ours(program: str, tmp_path: Path) -> None:
     """However long it takes, as on a machine with much to do: the child could not import the module."""
     (tmp_path / "slow_to_import.py").write_text("import time\ntime.sleep(3)\nwhole = True\n", encoding="utf-8")
-    done = run(IMPORTING, str(tmp_path))
+    done = run(program, str(tmp_path))
     assert done.returncode == 0, done.stderr
 
 

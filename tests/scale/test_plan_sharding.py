@@ -185,8 +185,8 @@ def test_columns_and_rows_are_found(folder: Path) -> None:
     """Where memory is short, the layers of the large network are split so that one sum is sent between devices."""
     path = folder / "large.py"
     path.write_text(SCRIPT.replace("(4, 4)", "(16, 32)").replace("range(2)])", "range(1)])"))  # a large batch
-    judged = judge(load_training(str(path)), folder, 770e3, model=2)
-    fixed = fixed_by(["tokens:"], judged.groups, judged.mesh)
+    judged = judge(load_training(str(path)), folder, 680e3, model=2)
+    fixed = fixed_by(["tokens:", "head:"], judged.groups, judged.mesh)
     found = best_placements(judged, 40, fixed)
     place = dict(zip([group.name for group in judged.groups], found[0].choice, strict=True))
     assert found[0].fits and len(found) <= 40

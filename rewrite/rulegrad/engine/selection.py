@@ -46,8 +46,9 @@ def _share(rules: Mapping[str, RuleFacts], seed: int, share: float) -> list[str]
 
 
 def _named(rules: Mapping[str, RuleFacts], entry: str) -> list[str]:
-    """`SET.RULE`, or `RULE` in whatever sets there is one."""
+    """`SET.RULE`, or `RULE` in whatever sets there is one that can be left out."""
     names = [entry] if entry in rules else [name for name in rules if name.partition(".")[2] == entry]
+    names = [name for name in names if rules[name].optional] or names
     if not names:
         raise ConfigError(f"RULES_OFF (setting rules_off) names {entry!r}; {unknown_rule(rules, entry)}")
     for name in names:

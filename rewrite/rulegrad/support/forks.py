@@ -70,6 +70,10 @@ def _after_in_parent() -> None:
 
 def _after_in_child() -> None:
     _after_in_parent()
+    for name in _imported_by_others():  # between the last look and the fork, or longer than a fork waits
+        importlib._bootstrap._module_locks.pop(name, None)
+        if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
+            del sys.modules[name]  # half of it is there: whoever needs it here imports it anew
     for one in (*_locks, *_locks_of_properties()):
         one._at_fork_reinit()  # what the standard library does with its own locks
 
