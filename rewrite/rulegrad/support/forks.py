@@ -56,10 +56,15 @@ def _before() -> None:
         one.acquire()
 
 
+def _import_locks() -> dict[str, Any]:
+    """Python's own locks of the modules that are imported just now."""
+    locks: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {})
+    return locks
+
+
 def _imported_by_others() -> list[str]:
     """The modules that other threads import."""
-    locks: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {})
-    owners = {name: getattr(reference(), "owner", None) for name, reference in list(locks.items())}
+    owners = {name: getattr(reference(), "owner", None) for name, reference in list(_import_locks().items())}
     return [name for name, owner in owners.items() if owner not in (None, threading.get_ident())]
 
 
@@ -71,7 +76,7 @@ def _after_in_parent() -> None:
 def _after_in_child() -> None:
     _after_in_parent()
     for name in _imported_by_others():  # between the last look and the fork, or longer than a fork waits
-        importlib._bootstrap._module_locks.pop(name, None)
+        _import_locks().pop(name, None)
         if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
             del sys.modules[name]  # half of it is there: whoever needs it here imports it anew
     for one in (*_locks, *_locks_of_properties()):
