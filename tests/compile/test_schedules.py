@@ -29,7 +29,7 @@ NO_ORDER = "would each stand inside the other"
 Build = Callable[..., Tensor]
 #: Steps that are drawn for processors, and for grids of work-items.
 KINDS = ("split", "split", "split", "fuse", "unroll", "vectorize", "bind", "reorder", "stage")
-PLACES = ("item", "item axis 1", "group", "group", "group axis 1", "local", "local", "lane")
+PLACES = ("item", "item axis 1", "group", "group", "group axis 1", "local", "local", "unrolled")
 KINDS_OF_GRIDS = ("split", "split", "fuse", "unroll", "place", "place", "place", "reorder")
 
 #: name -> shapes of what is read, and the result

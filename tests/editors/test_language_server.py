@@ -239,6 +239,43 @@ def test_completion(editor: Editor, uri: str) -> None:
     assert {"use_mine", "symbolic"} <= words("use_mine", 1).keys() and "mine" not in words("use_mine", 1)
 
 
+FIRST = """\
+export def triple(x) = x * 3
+def double(x) = x * 2
+"""
+SECOND = """\
+# rules that take a name from a file beside this one
+use ./first: triple
+ruleset second:
+    three: x + 1 -> triple(x)
+    two: x + 2 -> double(x)
+"""
+
+
+def test_names_of_other_files(editor: Editor, tmp_path: Path) -> None:
+    """Definition, hover and completion follow `use`: the file that it names is meant, and private names stay private."""
+    first, other, second = ((tmp_path / name).as_uri() for name in ("first.rules", "other.rules", "second.rules"))
+    editor.open(other, FIRST)
+    editor.open(first, FIRST)
+    assert "missing-use" in [one["code"] for one in editor.open(second, SECOND)]
+    for which in range(2):
+        assert editor.definition(second, SECOND, "triple", which) == [("first.rules", 0)]
+    assert "def triple(x) = x * 3" in editor.hover(second, SECOND, "triple", 1)
+    assert editor.definition(second, SECOND, "double") == []
+    assert editor.hover(second, SECOND, "double") == ""
+
+    def words(word: str) -> list[str]:
+        place = position_of(SECOND, word)
+        found = editor.ask("textDocument/completion", textDocument={"uri": second}, position=place)
+        return [one["label"] for one in found]
+
+    assert "triple" in words("double(x)") and "double" not in words("double(x)")
+    assert words("triple\n") == ["triple"]
+    assert {"kernel/ranges", "loops/lanes"} <= set(words("./first"))
+    for uri in (second, first, other):
+        editor.close(uri)
+
+
 def test_outline(editor: Editor, uri: str) -> None:
     found = editor.ask("textDocument/documentSymbol", textDocument={"uri": uri})
     assert [(one["name"], one["detail"]) for one in found] == [

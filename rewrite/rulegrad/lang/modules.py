@@ -38,11 +38,20 @@ def module_name(path: str) -> str:
     return path.removesuffix(".rules").removeprefix("rules/")
 
 
+def module_of(file: str, path: str) -> str:
+    """The module that `use PATH` means in a file: a path that begins with a dot is relative to the file's own folder.
+
+    >>> module_of("rules/loops/lanes.rules", "kernel/ranges"), module_of("rules/loops/lanes.rules", "./tactics/rows")
+    ('kernel/ranges', 'loops/tactics/rows')
+    """
+    if not path.startswith("."):
+        return path
+    return posixpath.normpath(posixpath.join(posixpath.dirname(module_name(file)), path))
+
+
 def used_module(file: syntax.File, use: syntax.Use) -> str:
-    """The name of the module that is meant: a path that begins with a dot is relative to the file's own folder."""
-    if not use.path.startswith("."):
-        return use.path
-    return posixpath.normpath(posixpath.join(posixpath.dirname(module_name(file.path)), use.path))
+    """The name of the module that a `use` line means."""
+    return module_of(file.path, use.path)
 
 
 def own_names(file: syntax.File) -> dict[str, Own]:

@@ -1,11 +1,15 @@
-"""The notations of a node: `a + b`, `-a`, `ADD[...](a, b)` and `add(a, b)` are read as one thing."""
+"""The notations of a node: `a + b`, `-a`, `ADD[...](a, b)` and `add(a, b)` are read as one thing, here only.
+
+A negative number is one literal, as the parser reads it, and `not p` a Negation.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from rulegrad.lang import syntax
-from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS
+from rulegrad.lang.optable import INFIX_OPS, PREFIX_OPS, SWAPPED_OPS, OpTable
 
 #: The op of a multiset's members.
 CHAIN_OPS: Final = {"sum": "ADD", "prod": "MUL", "all": "AND"}
@@ -40,3 +44,10 @@ def notation_of(x: syntax.Expression) -> Notation | None:
         case syntax.Call():
             return Notation(x.function, (), x.arguments)
     return None
+
+
+def op_of(table: OpTable, x: syntax.Expression, variables: Mapping[str, str]) -> Notation | None:
+    """The notation of a node, with the op in the place of its name or variable; None where that is not an op."""
+    found = notation_of(x)
+    op = variables.get(found.name) or table.op_called(found.name) if found is not None else None
+    return found._replace(name=op) if found is not None and op is not None else None

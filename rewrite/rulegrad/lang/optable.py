@@ -140,6 +140,10 @@ class OpTable:
         """`where` -> `WHERE`: ops by the lower-case names that patterns and templates may call."""
         return {name.lower(): name for name in self.ops}
 
+    def op_called(self, name: str) -> str | None:
+        """The op of a name, or of its lower-case letters (`where` is WHERE); None where there is none."""
+        return name if name in self.ops else self.by_function_name.get(name)
+
     @functools.cached_property
     def every_dtype(self) -> frozenset[str]:
         """The names of all dtypes."""

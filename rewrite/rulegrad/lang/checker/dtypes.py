@@ -41,8 +41,8 @@ def op_and_sources(
     found = notation_of(expression)
     if found is None or (isinstance(expression, syntax.Call) and _is_function(world, found.name)):
         return None
-    name = world.table.by_function_name.get(found.name, found.name)
-    if scope.find(name) is not None or name not in world.table.ops:
+    name = world.table.op_called(found.name)
+    if name is None or scope.find(name) is not None:
         return None
     return world.table.ops[name], found.arguments
 

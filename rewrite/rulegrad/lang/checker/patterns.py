@@ -100,8 +100,7 @@ class PatternChecker:
             variable = self.scope.find(name)
             if variable is not None and variable.kind == OP:
                 return variable.ops
-            name = self.world.table.by_function_name.get(name, name)
-            return self.world.table.resolve_ops(name)
+            return self.world.table.resolve_ops(self.world.table.op_called(name) or name)
         return None
 
     def _multiset(self, pattern: syntax.Multiset, kind: str) -> None:

@@ -201,7 +201,7 @@ def is_anything(x: syntax.Expression) -> bool:
 def cost(x: syntax.Expression) -> int:
     """Cheap tests first: constants, then names, then ops; computed values last, for what they refer to."""
     match bare(x):
-        case syntax.Literal() | syntax.Prefix(operand=syntax.Literal()):
+        case syntax.Literal():
             return 0
         case syntax.Name(is_const=True):
             return 1

@@ -40,8 +40,6 @@ def _constant(rules: RuleCompiler, x: syntax.Expression) -> Any:
     match x:
         case syntax.Literal():
             return x.value
-        case syntax.Prefix(operator="-", operand=syntax.Literal(value=int() | float() as value)):
-            return -value
         case syntax.Sequence():
             return tuple(_constant(rules, item) for item in x.items)
         case syntax.Name(name=name) if name in rules.library.table.ops:

@@ -30,7 +30,7 @@ def head_of(e: Emitter, x: syntax.Expression) -> Head | None:
     if found.name in e.generics.ops:
         ops, variable = e.generics.ops[found.name], found.name
     else:
-        op_name = found.name if found.name in table.ops else table.by_function_name.get(found.name)
+        op_name = table.op_called(found.name)
         if op_name is None:
             raise problem(f"no op is called `{found.name}`", x.span)
         ops, variable = frozenset((op_name,)), None
@@ -45,8 +45,6 @@ def is_constant(x: syntax.Expression) -> bool:
             return True
         case syntax.Name():
             return x.is_const
-        case syntax.Prefix():
-            return isinstance(x.operand, syntax.Literal)
         case syntax.Capture():
             return is_constant(x.pattern)
     return False
@@ -61,12 +59,7 @@ def constant_symbol(x: syntax.Expression) -> str:
 
 
 def literal_value(x: syntax.Expression) -> int | float | bool | str | None:
-    match x:
-        case syntax.Literal(value=value):
-            return value
-        case syntax.Prefix(operator="-", operand=syntax.Literal(value=value)) if isinstance(value, (int, float)):
-            return -value
-    return None
+    return x.value if isinstance(x, syntax.Literal) else None
 
 
 def bare(x: syntax.Expression) -> syntax.Expression:

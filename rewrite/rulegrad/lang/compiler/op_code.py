@@ -172,8 +172,6 @@ def _constant(x: syntax.Expression) -> object:
             return x.value
         case syntax.Sequence():
             return tuple(_constant(item) for item in x.items)
-        case syntax.Prefix(operator="-", operand=syntax.Literal(value=value)) if isinstance(value, (int, float)):
-            return -value
     raise problem("a default must be a literal or a tuple of literals", x.span)
 
 

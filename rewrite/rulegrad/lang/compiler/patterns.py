@@ -32,7 +32,7 @@ class PatternCompiler(ChoiceCompiler):
         match x:
             case syntax.Name():
                 self._name(x, register, tested)
-            case syntax.Literal() | syntax.Prefix(operand=syntax.Literal()) if tested and constant_symbol(x) != "CONST":
+            case syntax.Literal() if tested and constant_symbol(x) != "CONST":
                 return
             case syntax.Literal():
                 self.e.emit("CONST_IS", register, self.e.assembler.constant(x.value))
@@ -47,8 +47,6 @@ class PatternCompiler(ChoiceCompiler):
                 self.multiset(x, register)
             case syntax.Call(function=name) if name in self.e.library.views:
                 self.view(self.e.library.views[name], x, register)
-            case syntax.Prefix(operand=syntax.Literal(value=value)) if isinstance(value, (int, float)):
-                self.e.emit("CONST_IS", register, self.e.assembler.constant(-value))
             case _:
                 head = head_of(self.e, x)
                 if head is None:

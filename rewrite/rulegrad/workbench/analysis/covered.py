@@ -54,7 +54,7 @@ def _whole(laboratory: Laboratory, variables: dict[str, frozenset[str]], pattern
         return ()
     name = pattern.op if isinstance(pattern, syntax.OpCall) else pattern.function
     spliced = len(arguments) > 0 and any(isinstance(a, syntax.Splice) for a in pattern.arguments)
-    found = variables.get(name) or {laboratory.table.by_function_name.get(name, name)}
+    found = variables.get(name) or {laboratory.table.op_called(name) or name}
     return [
         op
         for op in found

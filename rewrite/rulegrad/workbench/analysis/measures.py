@@ -98,8 +98,6 @@ class _Count:
                 if not x.is_const and name != "_":
                     self.names[name] += 1
                 return True
-            case syntax.Prefix(operator="-", operand=syntax.Literal()):
-                return True
             case syntax.Capture(name=name):
                 self.captured[name] = x.pattern
                 return self.add(x.pattern)
@@ -117,7 +115,7 @@ class _Count:
             return False
         op, arguments = found.name, found.arguments
         if isinstance(x, syntax.Call) and op not in self.generics:
-            op = self.table.by_function_name.get(op, "")
+            op = self.table.op_called(op) or ""
             if not op:
                 return False
         if op != "CONST":

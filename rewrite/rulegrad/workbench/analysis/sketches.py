@@ -51,12 +51,10 @@ class Sketch:
                 return self._name(x)
             case syntax.Literal(value=value):
                 return self._constant(value)
-            case syntax.Prefix(operator="-", operand=syntax.Literal(value=value)) if isinstance(value, (int, float)):
-                return self._constant(-value)
             case syntax.Compute():
                 self.whole = False
                 return self._constant(UNKNOWN)
-            case syntax.Negation() | syntax.Prefix(operator="not"):
+            case syntax.Negation():
                 self.whole = False
                 return self.any()
             case syntax.Capture():
@@ -137,8 +135,8 @@ class Sketch:
         if name in self.ops:
             cell.ops = self.ops[name]
         else:
-            op = name if name in self.table.ops else self.table.by_function_name.get(name, "")
-            if not op:
+            op = self.table.op_called(name)
+            if op is None:
                 raise Opaque
             cell.ops = Domain(frozenset((op,)))
         cell.sources, cell.rest = self._sources(arguments)

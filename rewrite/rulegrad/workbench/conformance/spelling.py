@@ -65,7 +65,7 @@ class Spellings:
         name = found.name if found else ""
         classes = next((generic.classes for generic in rule.generics if generic.name == name), None)
         if classes is None:
-            return frozenset((self._table.by_function_name.get(name, name),))
+            return frozenset((self._table.op_called(name) or name,))
         return self._table.resolve_generic(classes)[1]
 
     def of_line(self, line: str, op: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rulegrad.lang.builtins import BUILTINS, NEEDS, OP_TABLE, RENDER, RULE
+from rulegrad.lang.modules import module_name, module_of
 from rulegrad.lang.optable import OpTable
 from rulegrad.lang.parser import DECLARATION_WORDS
 from rulegrad.lang.parser.op_table import PROPERTY_WORDS
@@ -14,16 +15,15 @@ from rulegrad.lang.parser.rules import CLAUSE_WORDS
 from rulegrad.lang.parser.targets import FLAG_WORDS, ITEM_WORDS, LIMIT_WORDS
 from rulegrad.workbench.editing.lookup import head_of
 from rulegrad.workbench.editing.project import Project
-from rulegrad.workbench.editing.symbols import FACT, STATE, Symbol, symbols
+from rulegrad.workbench.editing.symbols import FACT, OF_FILES, STATE, Symbol, symbols
 
 _PROPERTIES = {"op": PROPERTY_WORDS, "target": ITEM_WORDS, "limit": LIMIT_WORDS, "flag": FLAG_WORDS}
-_OF_FILES = ("function", "def", "view", "extern")  # names are the file's own, but for those that it exports
-_NAMED = ("op", "class", "dtype", "table", "view", "function", "def", "extern")
+_NAMED = ("op", "class", "dtype", "table", *OF_FILES)
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A word that may be written; `kind` is that of a symbol, or word, builtin, field or step."""
+    """A word that may be written; `kind` is that of a symbol, or word, builtin, file or step."""
 
     word: str
     kind: str
@@ -46,6 +46,9 @@ def _fitting(project: Project, name: str, before: str, head: str, line: int) -> 
     block = head.split(" ")[0]
     if re.fullmatch(r"\w*", before):
         yield from (Completion(word, "word") for word in DECLARATION_WORDS)
+        return
+    if used := re.fullmatch(r"use\s+(?:([\w./]+):)?[\w\s,./]*", before):
+        yield from _in_use_line(project, name, used.group(1))
         return
     sets = re.fullmatch(r"(pass\s.*:|ruleset\s.*=|\s+use\s)[\w\s+]*", before)
     if sets or (block == "pipeline" and before[:1] == " "):
@@ -75,9 +78,18 @@ def _fitting(project: Project, name: str, before: str, head: str, line: int) -> 
             yield Completion(builtin.name, "builtin", f"{builtin.signature}: {builtin.doc}")
 
 
+def _in_use_line(project: Project, name: str, path: str | None) -> Iterator[Completion]:
+    """The modules that there are; once the line names one, what that exports."""
+    for file in project.files():
+        if path is None and file.exports and file.path != name:
+            yield Completion(module_name(file.path), "file", file.path)
+        elif path is not None and module_name(file.path) == module_of(name, path):
+            yield from (_of(symbol) for symbol in symbols(file) if symbol.kind in OF_FILES and _is_seen(symbol))
+
+
 def _is_seen(symbol: Symbol) -> bool:
     """Whether other files may name it."""
-    return symbol.kind not in _OF_FILES or symbol.name in symbol.file.exports
+    return symbol.kind not in OF_FILES or symbol.name in symbol.file.exports
 
 
 def _of(symbol: Symbol) -> Completion:

@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from rulegrad.lang.modules import module_name, used_module
+from rulegrad.lang.syntax import File
 from rulegrad.workbench.editing.project import Project
-from rulegrad.workbench.editing.symbols import FACT, RULE, STATE, Symbol, symbols
+from rulegrad.workbench.editing.symbols import FACT, OF_FILES, RULE, STATE, Symbol, symbols
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_CALLED = ("function", "def", "extern", "view", "op")
+_CALLED = (*OF_FILES, "op")
 _TYPES = ("op", "class", "dtype", "table")
 
 
@@ -71,9 +73,10 @@ def head_of(lines: Sequence[str], line: int) -> int:
 
 def meanings(project: Project, name: str, word: Word) -> list[Symbol]:
     """Candidates for a word of the file called `name`, the likeliest kind only."""
-    own = list(symbols(project.file(name)))
-    others = (s for file in project.files() if file.path != name for s in symbols(file))
-    found = [*own, *others]
+    file = project.file(name)
+    own, taken = list(symbols(file)), _names_taken(file, word)
+    others = [s for one in project.files() if one.path != name for s in symbols(one)]
+    found = [*own, *(s for s in others if s.kind not in OF_FILES or s.name in taken.get(module_name(s.file.path), ()))]
     if re.search(r"(^\s+|[{;]\s*)$", word.before):
         begins = re.compile(rf'^\s+step\s+"{word.text}\b', re.MULTILINE)
         if steps := [s for s in found if s.kind == "op" and begins.search(s.text)]:
@@ -91,6 +94,16 @@ def meanings(project: Project, name: str, word: Word) -> list[Symbol]:
     if gathered and word.after.lstrip().startswith("("):
         return gathered
     return _of_kinds(found, word)
+
+
+def _names_taken(file: File, word: Word) -> dict[str, frozenset[str]]:
+    """The names that a file takes from each module; on a `use` line those that the line takes, from its module."""
+    uses = [use for use in file.uses if use.span.line <= word.line <= use.span.end_line] or file.uses
+    taken: dict[str, frozenset[str]] = {}
+    for use in uses:
+        module = used_module(file, use)
+        taken[module] = taken.get(module, frozenset()).union(name for name, _ in use.names)
+    return taken
 
 
 def _of_kinds(found: Sequence[Symbol], word: Word) -> list[Symbol]:

@@ -40,6 +40,7 @@ _SYMBOL_KINDS = {
 }
 _COMPLETION_KINDS = {
     "word": types.CompletionItemKind.Keyword,
+    "file": types.CompletionItemKind.File,
     "op": types.CompletionItemKind.Operator,
     "class": types.CompletionItemKind.Enum,
     "dtype": types.CompletionItemKind.TypeParameter,

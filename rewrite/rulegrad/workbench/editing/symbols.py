@@ -29,6 +29,7 @@ KINDS: dict[type, str] = {
 RULE = "rule"
 FACT = "fact"  # of a collect pass
 STATE = "state"  # of a flow pass
+OF_FILES = ("function", "def", "view", "extern")  # names are the file's own, but for those that it exports
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rulegrad.lang import syntax
-from rulegrad.lang.notation import notation_of
+from rulegrad.lang.notation import op_of
 from rulegrad.lang.optable import OpTable
 
 
@@ -76,8 +76,6 @@ class Dtypes:
                 return self.unknown(self.table.dtype_classes.get("Float"))
             case syntax.Literal() | syntax.Compute():
                 return self.unknown()
-            case syntax.Prefix(operand=syntax.Literal(value=value)):
-                return self.unknown(self.table.dtype_classes.get("Float" if isinstance(value, float) else "Number"))
             case syntax.Capture(name=name, pattern=pattern):
                 found = self.names.setdefault(name, self.unknown())
                 self.unify(found, self.infer(pattern))
@@ -92,7 +90,7 @@ class Dtypes:
         head = op_of(self.table, x, self.ops)
         if head is None:
             return self.unknown()
-        return self._op(*head)
+        return self._op(head.name, head.attributes, head.arguments)
 
     def _op(self, op: str, attributes: Sequence[syntax.Attribute], arguments: Sequence[syntax.Expression]) -> Unknown:
         declaration = self.table.ops[op].declaration
@@ -126,14 +124,3 @@ class Dtypes:
         pools = [self.table.declared_order(self.table.usual(r.allowed - drop)) for r in roots]
         for chosen in itertools.product(*pools):
             yield dict(zip(roots, chosen, strict=True))
-
-
-def op_of(
-    table: OpTable, x: syntax.Expression, ops: Mapping[str, str]
-) -> tuple[str, tuple[syntax.Attribute, ...], tuple[syntax.Expression, ...]] | None:
-    """(op, attributes, sources) where an expression is a node of an op, in whatever notation."""
-    found = notation_of(x)
-    if found is None:
-        return None
-    name = ops.get(found.name, table.by_function_name.get(found.name, found.name))
-    return (name, found.attributes, found.arguments) if name in table.ops else None

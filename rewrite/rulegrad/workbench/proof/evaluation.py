@@ -11,11 +11,11 @@ import z3
 from rulegrad.lang import syntax
 from rulegrad.lang.builtins import BUILTINS, RULE, TAKES_NODES
 from rulegrad.lang.compiler import in_order
+from rulegrad.lang.notation import op_of
 from rulegrad.lang.quoted_steps import as_sequence
 from rulegrad.lang.steps import Steps
 from rulegrad.workbench.proof import arithmetic
 from rulegrad.workbench.proof.builtins import call_builtin
-from rulegrad.workbench.proof.dtypes import op_of
 from rulegrad.workbench.proof.known import dtype_fact
 from rulegrad.workbench.proof.operations import CHAINS, Operations, truth
 from rulegrad.workbench.proof.values import (
@@ -282,7 +282,7 @@ class Evaluation(Operations):
         known = declared or (name in BUILTINS and RULE in BUILTINS[name].scopes)
         head = op_of(library.table, x, {})
         if head is not None and (build or not known):
-            return self.build(head[0], self._items(x.arguments, names, build), "", {})
+            return self.build(head.name, self._items(x.arguments, names, build), "", {})
         if name in library.views:
             return self._view(library.views[name], x, names, build)
         if name in library.definitions:

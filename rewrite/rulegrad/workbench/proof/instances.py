@@ -14,9 +14,9 @@ from rulegrad.errors import RulegradError
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler.scope import Library
-from rulegrad.lang.notation import CHAIN_OPS
+from rulegrad.lang.notation import CHAIN_OPS, op_of
 from rulegrad.lang.optable import OpTable
-from rulegrad.workbench.proof.dtypes import Choice, Dtypes, op_of
+from rulegrad.workbench.proof.dtypes import Choice, Dtypes
 from rulegrad.workbench.proof.values import DtypeName, is_known, limits, representable
 
 LENGTH = 97  # elements of a variable in a rule of elementwise ops: each is a test of a scalar
@@ -48,8 +48,6 @@ class Generator:
                 return self._name(x, shape)
             case syntax.Literal(value=value):
                 return self._literal(value, self._dtype(x))
-            case syntax.Prefix(operator="-", operand=syntax.Literal(value=value)) if isinstance(value, int | float):
-                return self._literal(-value, self._dtype(x))
             case syntax.Compute(inner=inner):
                 return UOp.const(self._computed(inner), self._dtype(x))
             case syntax.Capture(name=name, pattern=pattern):
@@ -64,7 +62,7 @@ class Generator:
         head = op_of(self.table, x, self.dtypes.ops)
         if head is None:
             raise NoGraphError
-        return self._op(x, head[0], head[1], head[2], shape)
+        return self._op(x, head.name, head.attributes, head.arguments, shape)
 
     def _multiset(self, x: syntax.Multiset, shape: tuple[int, ...] | None) -> UOp:
         """A chain of the members and a few others, in any order."""

@@ -8,7 +8,8 @@ from typing import Any
 
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.lang import syntax
-from rulegrad.workbench.proof.dtypes import Choice, Dtypes, op_of
+from rulegrad.lang.notation import op_of
+from rulegrad.workbench.proof.dtypes import Choice, Dtypes
 from rulegrad.workbench.proof.evaluation import Constant, Evaluation
 from rulegrad.workbench.proof.values import (
     DtypeName,
@@ -49,9 +50,6 @@ class Instances:
             case syntax.Literal(value=value):
                 yield from self._literal(value, self.dtype(x), names)
                 return
-            case syntax.Prefix(operator="-", operand=syntax.Literal(value=value)) if isinstance(value, int | float):
-                yield from self._literal(-value, self.dtype(x), names)
-                return
             case syntax.Compute(inner=inner):
                 node = self.evaluation.meaning.constant_symbol("computed", self.dtype(x))
                 wanted = tuple(names.get(" computed", ())) + ((node, inner),)
@@ -70,10 +68,9 @@ class Instances:
         head = op_of(self.evaluation.library.table, x, self.dtypes.ops)
         if head is None:
             raise UntranslatableError(f"the pattern {type(x).__name__.lower()}")
-        op, _, arguments = head
-        for sources, found in self._arguments(arguments, names):
-            self._check(op, sources, self.dtype(x))
-            yield self.evaluation.meaning.node(op, sources, self.dtype(x)), found
+        for sources, found in self._arguments(head.arguments, names):
+            self._check(head.name, sources, self.dtype(x))
+            yield self.evaluation.meaning.node(head.name, sources, self.dtype(x)), found
 
     def _multiset(self, x: syntax.Multiset, names: Mapping[str, Any]) -> Iterator[tuple[Node, dict[str, Any]]]:
         """A chain of its members; of the others there are up to three."""

@@ -19,9 +19,10 @@ from rulegrad.interpreter.nodes import STORAGE
 from rulegrad.interpreter.numerics import Array
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.lang import syntax
+from rulegrad.lang.notation import op_of
 from rulegrad.lang.walk import calls_in, expressions_in
 from rulegrad.workbench.diagnosis.on_mesh import mesh_of
-from rulegrad.workbench.proof.dtypes import Choice, Dtypes, op_of
+from rulegrad.workbench.proof.dtypes import Choice, Dtypes
 from rulegrad.workbench.proof.instances import Generator, NoGraphError
 from rulegrad.workbench.proof.outcome import NoMeaningError, Outcome, elements, outcome
 from rulegrad.workbench.proof.plain import plain_rules
@@ -170,7 +171,7 @@ def asks_for_consumers(entry: Entry) -> bool:
 def _is_elementwise(entry: Entry, dtypes: Dtypes) -> bool:
     for part in expressions_in(entry.rule.pattern):
         head = op_of(dtypes.table, part, dtypes.ops)
-        if head is not None and not (dtypes.table.ops[head[0]].elementwise or head[0] in ("CONST", "INVALID")):
+        if head is not None and not (dtypes.table.ops[head.name].elementwise or head.name in ("CONST", "INVALID")):
             return False
     return True
 
