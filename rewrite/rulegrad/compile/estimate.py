@@ -16,10 +16,17 @@ _FREE = frozenset(("CAST", "BITCAST", "WHERE", "LOAD", "INDEX", "STORE", "AFTER"
 def estimate(indexed: UOp) -> tuple[int, int]:
     """(operations, bytes) of an indexed kernel.
 
-    Arithmetic on values counts once for each combination of the loops around it, a buffer counts once.
+    Arithmetic on values counts once for each combination of the loops around it, an element of a buffer once.
     """
     buffers = {node.attrs["slot"]: nbytes(node.shape, node.dtype) for node in indexed.toposort("PARAM")}
-    return sum(times for _, times in computed(indexed)), sum(buffers.values())
+    accessed: dict[int, int] = {}  # no more than each access can name, where it names few of many
+    for node in indexed.toposort("INDEX"):
+        memory = node.src[0]
+        if memory.op == "PARAM":
+            slot, item = memory.attrs["slot"], as_dtype(memory.dtype).itemsize
+            accessed[slot] = accessed.get(slot, 0) + item * _trips(node)
+    moved = sum(min(whole, accessed.get(slot, whole)) for slot, whole in buffers.items())
+    return sum(times for _, times in computed(indexed)), moved
 
 
 def nbytes(shape: Sequence[int], dtype: DType | str) -> int:

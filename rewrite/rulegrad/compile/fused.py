@@ -97,7 +97,7 @@ def _computed(values: Sequence[UOp]) -> list[UOp]:
 
 
 def _buffer(node: UOp) -> UOp:
-    return _buffer(node.src[0]) if node.op == "AFTER" else node
+    return _buffer(node.src[0]) if node.src else node
 
 
 def _name(node: UOp) -> str:

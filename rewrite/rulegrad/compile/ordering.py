@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rulegrad.compile.estimate import nbytes
-from rulegrad.runtime.kernel import stores_of
+from rulegrad.runtime.kernel import stored_into, stores_of
 
 if TYPE_CHECKING:
     from rulegrad.compile.schedule import Schedule, Step
@@ -36,7 +36,7 @@ def needed_steps(steps: Sequence[Step]) -> list[set[int]]:
 
 def written_by(step: Step) -> set[int]:
     """The numbers of the buffers that a step writes."""
-    return {step.buffers[store.src[0].attrs["slot"]] for store in stores_of(step.graph.src)}
+    return {step.buffers[stored_into(store).attrs["slot"]] for store in stores_of(step.graph.src)}
 
 
 def in_order(
@@ -74,6 +74,46 @@ def in_order(
             if not waiting[other] and not done[other]:
                 heapq.heappush(ready, (priority(other), other))
     return order
+
+
+def copying_last(schedule: Schedule) -> Schedule:
+    """The same steps in an order in which a buffer is copied once all others have read it.
+
+    Where nobody else needs the buffer then, the copy lies in its place and is no kernel.
+    """
+    copied = {number: step.buffers for number, step in enumerate(schedule.steps) if is_copy(step)}
+    if not copied:
+        return schedule
+    needs = needed_steps(schedule.steps)
+    for number, buffers in copied.items():
+        written = written_by(schedule.steps[number])
+        later = _waiting_for(number, needs)
+        needs[number].update(
+            other
+            for other, step in enumerate(schedule.steps)
+            if other not in later and any(buffer in step.buffers for buffer in buffers if buffer not in written)
+        )
+    order = in_order(needs, lambda number: number)
+    return replace(schedule, steps=tuple(schedule.steps[number] for number in order))
+
+
+def is_copy(step: Step) -> bool:
+    """Whether a step copies buffers and does nothing else."""
+    return all(store.op == "STORE" and store.src[1].op == "PARAM" for store in step.graph.src)
+
+
+def _waiting_for(number: int, needs: Sequence[Set[int]]) -> set[int]:
+    """A step, and those that need what it does."""
+    users: dict[int, list[int]] = {}
+    for user, found in enumerate(needs):
+        for needed in found:
+            users.setdefault(needed, []).append(user)
+    waiting, found_users = [number], {number}
+    while waiting:
+        new = [user for user in users.get(waiting.pop(), ()) if user not in found_users]
+        found_users.update(new)
+        waiting.extend(new)
+    return found_users
 
 
 def freeing_early(schedule: Schedule) -> Schedule:

@@ -6,6 +6,7 @@ Where the device can, the launches of a plan are one program: it is recorded onc
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -24,6 +25,7 @@ from rulegrad.compile.collectives import (
 from rulegrad.compile.estimate import nbytes
 from rulegrad.compile.kernels import compile_kernels
 from rulegrad.compile.memory_plan import MemoryPlan, Use, plan_memory, useful_inputs
+from rulegrad.compile.ordering import is_copy
 from rulegrad.compile.overwriting import overwritable, overwriting, use_of
 from rulegrad.compile.schedule import Schedule, make_schedule, number_buffers, numbered_lines
 from rulegrad.ir import UOp
@@ -93,6 +95,7 @@ class Plan:
     takeable: tuple[int, ...]  # inputs whose memory the schedule could use
     pairs: frozenset[tuple[int, int]]  # buffers that a kernel may have in one place
     dependencies: Dependencies
+    may_spare_a_copy: bool = False  # of an input: what is updated in place
     _prepared: dict[_Variant, Prepared] = field(default_factory=dict)
     _stacks: list[Stack] = field(default_factory=list)  # of each step, once somebody asked
 
@@ -154,20 +157,22 @@ class Plan:
 
     @property
     def is_little(self) -> bool:
-        """Whether it is one result, too small to look for memory that it could take."""
-        return len(self.schedule.outputs) == 1 and self.sizes[self.schedule.outputs[0]] <= LITTLE
+        """Whether it is one result, too small to look for memory that it could take, and no kernel fewer if it does."""
+        if len(self.schedule.outputs) != 1 or self.sizes[self.schedule.outputs[0]] > LITTLE:
+            return False
+        return not self.may_spare_a_copy
 
     def small(self) -> tuple[Replay, Layout, int] | None:
         """The program, the result's layout and the bytes of the arena, for the engine to launch by itself.
 
         None where that is for Python: of several results, large ones (somebody may ask which line made them), inputs
-        that are results, or where indices are checked.
+        that are results, updates in place, or where indices are checked.
         """
         prepared, count = self._prepared.get(((), ())), self.schedule.inputs
         recorded = None if prepared is None else prepared.recorded
         if prepared is None or recorded is None or not isinstance(recorded.program, Replay) or prepared.checks_indices:
             return None
-        if self.communicates:
+        if self.communicates or self.may_spare_a_copy:
             return None
         if len(recorded.bound) != 1 or len(self.schedule.outputs) != 1 or self.schedule.outputs[0] < count:
             return None
@@ -278,7 +283,12 @@ def make_plan(schedule: Schedule, graph: UOp, device: str, target: str) -> Plan:
             pairs.update(overwritable(step, ending, target))
     uses = keeping_sources(schedule.steps, uses)
     useful = useful_inputs(uses, sizes, schedule.inputs, schedule.outputs, pairs)
-    return Plan(device, schedule, tuple(uses), tuple(sizes), useful, frozenset(pairs), Dependencies(graph))
+    writers = Counter(number for use in uses for number in use.writes)
+    copies = any(
+        is_copy(step) and not set(use.reads).isdisjoint(useful) and any(writers[number] > 1 for number in use.writes)
+        for step, use in zip(schedule.steps, uses, strict=True)
+    )
+    return Plan(device, schedule, tuple(uses), tuple(sizes), useful, frozenset(pairs), Dependencies(graph), copies)
 
 
 def executables_of(wanted: Sequence[Kernel], device: str) -> tuple[Executable, ...]:

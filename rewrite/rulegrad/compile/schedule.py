@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from rulegrad import engine
 from rulegrad.compile.checking import checks
 from rulegrad.compile.fused import Fused
-from rulegrad.compile.ordering import freeing_early
+from rulegrad.compile.ordering import copying_last, freeing_early
 from rulegrad.config import config
 from rulegrad.engine import watching
 from rulegrad.errors import DtypeError
@@ -91,7 +91,7 @@ def make_schedule(graph: UOp, inputs: int, target: str, lines: Lines, parts: Seq
         if number >= inputs:  # complex numbers are stored as pairs of floats
             made[number - inputs] = (root.shape, str(root.dtype))
     placed = {number: one for number, one in zip(outputs, parts) if one is not None and number >= inputs}
-    schedule = freeing_early(Schedule(inputs, tuple(made), tuple(steps), outputs, tuple(placed.items())))
+    schedule = copying_last(freeing_early(Schedule(inputs, tuple(made), tuple(steps), outputs, tuple(placed.items()))))
     if fused:
         print(fused.text(stores, {node: shown(stack[-1]) for node, stack in lines.items()}, target), file=sys.stderr)
     if config.check >= 2:

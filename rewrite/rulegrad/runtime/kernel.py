@@ -18,6 +18,14 @@ def stores_of(roots: Sequence[UOp]) -> list[UOp]:
     return [store for root in roots for store in (stores_of(root.src) if root.op in ("GROUP", "SEGMENTS") else (root,))]
 
 
+def stored_into(store: UOp) -> UOp:
+    """The memory that a store of a tensor graph writes to, all of it or the part that a view shows."""
+    place = store.src[0]
+    while place.src:
+        place = place.src[0]
+    return place
+
+
 @dataclass(frozen=True, slots=True)
 class TensorMap:
     """A launch's description of the buffer of a slot, an array of this shape, of which a kernel copies boxes.

@@ -290,6 +290,8 @@ def _with_view(self: Tensor, items: tuple[Any, ...], value: Tensor) -> Tensor:
 def _spread(self: Tensor, steps: list[int], before: list[int], shape: tuple[int, ...]) -> Tensor:
     """The elements `steps` apart, surrounded by zeros to a shape."""
     counts = self.shape
+    if max(steps, default=1) == 1:
+        return self.pad([(b, n - b - m) for b, n, m in zip(before, shape, counts)])
     wide = self.reshape([part for n in counts for part in (n, 1)])
     wide = wide.pad([part for step in steps for part in ((0, 0), (0, step - 1))])
     wide = wide.reshape([n * step for n, step in zip(counts, steps)])

@@ -22,7 +22,7 @@ from rulegrad.errors import DeviceError, GraphError, RewriteError
 from rulegrad.interpreter.numerics import Array
 from rulegrad.ir import UOp
 from rulegrad.runtime.buffer import Parts
-from rulegrad.runtime.kernel import stores_of
+from rulegrad.runtime.kernel import stored_into, stores_of
 from rulegrad.workbench.diagnosis.blaming import blame
 from rulegrad.workbench.diagnosis.comparing import Comparison, Meanings, unsound
 from rulegrad.workbench.diagnosis.meaning import NotComparableError, agree, contents, meaning
@@ -184,7 +184,7 @@ def _run_steps(schedule: Schedule, samples: Samples) -> list[Array]:
     inputs = [*samples, *[sample((0,), "int32", 0)] * (schedule.inputs - len(samples))]
     buffers = [*inputs, *(sample(shape, dtype, place) for place, (shape, dtype) in enumerate(schedule.made))]
     for step in schedule.steps:
-        stored = sorted(store.src[0].attrs["slot"] for store in stores_of(step.graph.src))
+        stored = sorted(stored_into(store).attrs["slot"] for store in stores_of(step.graph.src))
         read = Samples((buffers[number] for number in step.buffers), samples.kind, adds=samples.adds)
         for slot, result in zip(stored, meaning(step.graph, read), strict=True):
             buffers[step.buffers[slot]] = result

@@ -18,7 +18,7 @@ from rulegrad.interpreter.numerics import Array
 from rulegrad.interpreter.statements import Statements
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
-from rulegrad.runtime.kernel import stores_of
+from rulegrad.runtime.kernel import stored_into, stores_of
 from rulegrad.workbench.diagnosis.on_mesh import mesh_of, values_on_mesh
 from rulegrad.workbench.diagnosis.samples import Samples, place_of, sample
 
@@ -87,10 +87,8 @@ def _of_devices(roots: Sequence[UOp]) -> Callable[[Sequence[Array]], Meaning]:
 def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]], Meaning]:
     """Of stores: of whole tensors, as a kernel begins; inside loops; or in the order of a program with registers."""
     stores = stores_of(roots)
-    if all(store.op == "STORE" and store.src[0].op == "PARAM" for store in stores):
-        values = evaluate_all([store.src[1] for store in stores])
-        order = np.argsort([store.src[0].attrs["slot"] for store in stores])
-        return lambda arrays: [values(_Contents(arrays).of)[place] for place in order]
+    if all(store.op == "STORE" and store.src[0].op != "INDEX" for store in stores):
+        return _whole_stores(stores)
     nodes = graph.toposort()
     # registers, memory that a loop reads again after it has changed it, or vectors
     if any(node.op in ("AFTER", *_OF_VECTORS) or (node.op == "BUFFER" and _is_register(node)) for node in nodes):
@@ -112,6 +110,28 @@ def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]],
         copies = copied(arrays)
         program.run(_Contents(copies).of)
         return [copies[slot] for slot in slots if slot < len(copies)]
+
+    return run
+
+
+def _whole_stores(stores: Sequence[UOp]) -> Callable[[Sequence[Array]], Meaning]:
+    """Of stores into buffers, or into the parts of them that views show."""
+    memory = [stored_into(store) for store in stores]
+    values = evaluate_all([store.src[1] for store in stores])
+    places = evaluate_all([store.src[0] for store in stores])(
+        lambda node: np.arange(math.prod(node.shape)).reshape(node.shape)
+    )
+    order = np.argsort([buffer.attrs["slot"] for buffer in memory])
+
+    def run(arrays: Sequence[Array]) -> Meaning:
+        contents = _Contents(arrays)
+        results = list(values(contents.of))
+        for k, (store, buffer) in enumerate(zip(stores, memory, strict=True)):
+            if store.src[0] is not buffer:
+                whole = np.array(contents.of(buffer))
+                whole.reshape(-1)[places[k]] = results[k]
+                results[k] = whole
+        return [results[k] for k in order]
 
     return run
 
