@@ -1,9 +1,11 @@
 """Order along an axis: sort, argsort, topk, median, quantile, searchsorted.
 
 Sorting is done on keys: integers in the order of the values, with nan as the largest, 0.0 and -0.0 equal, and the
-complement for a descending order. So every sort is stable, and nan is last in ascending order, as in NumPy. Blocks are
-sorted by counting, for each element, those before it; pairs of sorted blocks are merged by looking for each place of
-the result where it comes from (Odeh, Green, Mwassi, Shmueli, Birk: Merge Path; IPDPSW 2012), one kernel a doubling.
+complement for a descending order. So every sort is stable, and nan is last in ascending order, as in NumPy. In short
+rows blocks are sorted by counting, for each element, those before it; pairs of sorted blocks are merged by looking for
+each place of the result where it comes from (Odeh, Green, Mwassi, Shmueli, Birk: Merge Path; IPDPSW 2012), one kernel a
+doubling. Long rows are sorted by digits of eight bits, the last one first: blocks count how often each digit occurs in
+them, running sums say where each block puts its elements with a digit, and there they are put, in order.
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
+from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, float64, int32, int64, uint64
 from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
-from rulegrad.tensor.gathering import taken
+from rulegrad.tensor.gathering import taken, updated
 from rulegrad.tensor.movement import slice_axis
 from rulegrad.tensor.operands import as_operand, as_tensor, result_dtype
 from rulegrad.tensor.reduce import need_elements
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
 
 #: Elements that are sorted by counting: the number of comparisons is this times the number of elements.
 _BLOCK: Final = 64
+#: Elements that are sorted by their digits, and about how many of them one block counts in turn.
+_LONG, _COUNTED = 2048, 1024
+_DIGIT: Final = 8  # bits
 Interpolation = Literal["linear", "lower", "higher", "midpoint", "nearest"]
 
 
@@ -59,7 +65,9 @@ def _argsort(self: Tensor, axis: int, descending: bool, name: str) -> Tensor:
         return self.zeros_like("int64")
     rows = self.detach().moveaxis(k, -1)
     keys = _order_keys(rows.reshape(-1, self.shape[k]), descending)
-    return _sorted_places(keys).reshape(rows.shape).moveaxis(-1, k)
+    narrow = self.dtype.bits if self.dtype.kind in ("bool", "int", "uint") else 64
+    places = _places_by_digits(keys, min(narrow, keys.dtype.bits)) if self.shape[k] >= _LONG else _sorted_places(keys)
+    return places.reshape(rows.shape).moveaxis(-1, k)
 
 
 def sort(
@@ -375,6 +383,56 @@ def _first_false(holds: Callable[[Any], Any], start: Any, most: int) -> Any:
         found = ((ahead <= end) & holds(ahead - 1)).where(ahead, found)
         step //= 2
     return found
+
+
+# ---- sorting by digits ----
+
+
+def _places_by_digits(self: Tensor, bits: int) -> Tensor:
+    """For rows of keys, of which so many bits differ, the places in the order of the keys, equal ones in order."""
+    rows, extent = self.shape
+    places = self.arange(extent, device=self._device or None).reshape(1, extent).expand(rows, extent)
+    if self.dtype == int32:
+        keys = self.cast(int64) + (1 << bits - 1)  # from 0 on
+        return _by_digits((keys << 32) + places, min(bits, 32))
+    keys = self.contiguous()  # half by half: one of them and a place are a word
+    places = _by_digits((keys << 32) + places, 32)
+    high = (taken(keys, places, 1) >> 32) + (1 << 31)
+    return _by_digits((high << 32) + places, 32)
+
+
+def _by_digits(self: Tensor, bits: int) -> Tensor:
+    """The lower halves of rows of words, in the order of so many of the bits above; of equal ones in the order given."""
+    rows, extent = self.shape
+    count = -(-extent // _COUNTED)
+    size = -(-extent // count)
+    # Missing words, at the end, have the largest digits, and stay there.
+    words = self.pad([(0, 0), (0, count * size - extent)], value=-1).reshape(rows, count, size).contiguous()
+    for first in range(0, bits, _DIGIT):
+        digits = ((words >> 32 + first) & (1 << _DIGIT) - 1).cast(int32)
+        words = _put(words, _places_of_digits(digits))
+    found = words.reshape(rows, count * size).shrink(None, (0, extent))
+    return found & 0xFFFFFFFF
+
+
+def _places_of_digits(self: Tensor) -> Tensor:
+    """For blocks of digits in rows, the places of their elements when all rows, one after the other, are in order."""
+    rows, count, size = self.shape
+    device, kinds = self._device or None, 1 << _DIGIT
+    dtype = int32 if self.size < 1 << 31 else int64
+    counts = updated(self.zeros(rows, count, kinds, dtype=dtype, device=device), "ADD", self, self.ones_like(dtype), 2)
+    in_turn = counts.permute(0, 2, 1).reshape(rows, kinds * count)
+    row_starts = self.arange(rows, dtype=dtype, device=device).reshape(rows, 1) * (count * size)
+    starts = (in_turn.cumsum(1, dtype=dtype) - in_turn + row_starts).reshape(rows, kinds, count).permute(0, 2, 1)
+    before = self._result(UOp("CUMCOUNT", (self.uop,), extent=kinds, axis=2))
+    return taken(starts.contiguous(), self, 2) + before
+
+
+def _put(self: Tensor, places: Tensor) -> Tensor:
+    """The elements, each at the place that it is given; no place is given twice."""
+    words, targets = self.flatten(), places.flatten()
+    uop = UOp("SCATTER", (words.zeros_like().uop, targets.uop, words.uop), op="STORE", axis=0, distinct=True)
+    return words._result(uop, targets).reshape(self.shape)
 
 
 def _between(values: Any, axis: int, place: float, interpolation: str) -> Any:
