@@ -1,4 +1,4 @@
-"""GATHER, SCATTER and RECURRENCE on NumPy arrays whose first axes are loops."""
+"""GATHER, SCATTER, CUMCOUNT and RECURRENCE on NumPy arrays whose first axes are loops."""
 
 from __future__ import annotations
 
@@ -46,6 +46,23 @@ def recurrence(factors: Array, added: Array, axis: int) -> Array:
     for k in range(len(places)):
         value = places[k] = a[k] * value + b[k]
     return result
+
+
+def cumcount(numbers: Array, axis: int, extent: int) -> Array:
+    """How many elements before it along the axis are equal to each.
+
+    >>> cumcount(np.array([3, 1, 3, 3, 1]), 0, 4).tolist()
+    [0, 0, 1, 2, 1]
+    """
+    along = np.moveaxis(np.clip(numbers, 0, extent - 1), axis, -1)
+    order = np.argsort(along, -1, kind="stable")
+    inorder = np.take_along_axis(along, order, -1)
+    turns = np.arange(along.shape[-1], dtype=np.int32)
+    starts = np.concatenate([np.ones_like(inorder[..., :1], bool), inorder[..., 1:] != inorder[..., :-1]], -1)
+    before = turns - np.maximum.accumulate(np.where(starts, turns, 0), -1, dtype=np.int32)
+    result = np.empty(along.shape, np.int32)
+    np.put_along_axis(result, order, before, -1)
+    return np.moveaxis(result, -1, axis)
 
 
 def _with_same_loops(x: Array, index: Array, axis: int) -> tuple[Array, Array]:

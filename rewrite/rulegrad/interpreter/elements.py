@@ -258,6 +258,8 @@ class Run:
             return self._scan(node)
         if node.op == "RECURRENCE" and len(node.src) > 2:
             return self._recurrence(node)
+        if node.op == "CUMCOUNT" and len(node.src) > 1:
+            return self._cumcount(node)
         if node.op in STORAGE or node.op == "AFTER":
             return _plain(self._memory(node)[()], node.dtype)
         sources = [np.asarray(self.value(s), as_dtype(s.dtype).numpy) for s in node.src]
@@ -324,6 +326,12 @@ class Run:
         for factor, more in pairs:
             result = _combined("ADD", _combined("MUL", factor, result, node.dtype), more, node.dtype)
         return result
+
+    def _cumcount(self, node: UOp) -> Any:
+        own = self.loops[loop_key(node.src[1])]
+        values = [self.value(node.src[0]) for _ in self.over(node.src[1:2])]
+        inside = [min(max(value, 0), node.attrs["extent"] - 1) for value in values]
+        return inside[:own].count(inside[own])
 
 
 def _combined(op: str, a: Any, b: Any, dtype: DType | str) -> Any:

@@ -273,6 +273,14 @@ class Planner:
         self._slot_loops[slot] |= frozenset(loops)
         self._slot[node] = slot
 
+    def _cumcount(self, node: UOp) -> None:
+        loops = [self._axis(loop) for loop in node.src[1:]]
+        axis, extent = loops[0] if loops else self._rank + node.attrs["axis"], node.attrs["extent"]
+        spread, slots = self._spreader(loops), [self._slot[node.src[0]]]
+        slot = self._add(lambda x: along_axis.cumcount(spread(x), axis, extent), slots, math.prod(node.shape))
+        self._slot_loops[slot] |= frozenset(loops)
+        self._slot[node] = slot
+
     def _combination(self, node: UOp) -> np.ufunc | None:
         """How a SCATTER, SCAN or UPDATE combines two values; None where the later one replaces the other."""
         return None if node.attrs["op"] == "STORE" else self._evaluators.ufunc(node.attrs["op"])
@@ -393,6 +401,7 @@ _METHODS: dict[str, Callable[[Planner, Any], None]] = {
     "ROLL": Planner._roll,
     "SCAN": Planner._scan,
     "RECURRENCE": Planner._recurrence,
+    "CUMCOUNT": Planner._cumcount,
     "UPDATE": Planner._update,
 }
 

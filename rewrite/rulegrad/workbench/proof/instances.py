@@ -252,7 +252,7 @@ class Generator:
             else:
                 if op == "BATCHED" and wanted is not None:
                     wanted = (self.random.choice((2, 3)), *wanted)
-                keeps = self._elementwise(op) or op in ("SCAN", "RECURRENCE", "BATCHED")
+                keeps = self._elementwise(op) or op in ("SCAN", "RECURRENCE", "CUMCOUNT", "BATCHED")
                 sources[k] = [self.of(inner, wanted if keeps or k else None)]
                 if (self._elementwise(op) or op == "STORE") and sources[k][0].shape:
                     wanted = sources[k][0].shape
@@ -382,6 +382,8 @@ class Generator:
             case "GATHER" | "SCATTER" | "SCAN" | "RECURRENCE":
                 axis = r.randrange(len(given)) if given else 0
                 return {"axis": axis} if op in ("GATHER", "RECURRENCE") else {"axis": axis, "op": r.choice(_REDUCTIONS)}
+            case "CUMCOUNT":
+                return {"axis": r.randrange(len(given)) if given else 0, "extent": r.choice((1, 2, 5))}
             case "UPDATE":
                 return {"op": r.choice(_REDUCTIONS)}
             case "BATCHED":
