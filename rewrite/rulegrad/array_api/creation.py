@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import Any
 
 from rulegrad.errors import DtypeError, ShapeError
@@ -220,12 +219,8 @@ def eye(
     [[0, 1, 0], [0, 0, 1]]
     """
     columns = n_rows if n_cols is None else n_cols
-    return _distance(n_rows, columns, device).equal(k).cast(dtype or default_float)
-
-
-def _distance(rows: int, columns: int, device: str | None) -> Array:
-    """How far each place of a matrix is above the main diagonal."""
-    return Tensor.arange(columns, device=device) - Tensor.arange(rows, device=device).unsqueeze(1)
+    distance = Tensor.arange(columns, device=device) - Tensor.arange(n_rows, device=device).unsqueeze(1)
+    return distance.equal(k).cast(dtype or default_float)
 
 
 # ---- from arrays ----
@@ -238,7 +233,7 @@ def tril(x: Array, /, *, k: int = 0) -> Array:
     >>> xp.tril(xp.ones((2, 2))).tolist()
     [[1.0, 0.0], [1.0, 1.0]]
     """
-    return _triangle(array(x, "tril"), "tril", k, upper=False)
+    return array(x, "tril").tril(k)
 
 
 def triu(x: Array, /, *, k: int = 0) -> Array:
@@ -248,15 +243,7 @@ def triu(x: Array, /, *, k: int = 0) -> Array:
     >>> xp.triu(xp.ones((2, 2))).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
-    return _triangle(array(x, "triu"), "triu", k, upper=True)
-
-
-def _triangle(x: Array, operation: str, k: int, upper: builtins.bool) -> Array:
-    if x.ndim < 2:
-        raise ShapeError(f"{operation}: the shape {x.shape} has no rows and columns; give two axes or more")
-    distance = _distance(x.shape[-2], x.shape[-1], x._device or None)
-    keeps = distance >= k if upper else distance <= k
-    return Tensor.where(keeps, x, x.zeros_like())
+    return array(x, "triu").triu(k)
 
 
 def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
@@ -276,13 +263,5 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
         raise ShapeError(f"meshgrid: the shapes are {[one.shape for one in vectors]}; give arrays of one axis")
     if len({one.dtype for one in vectors}) > 1:
         raise DtypeError(f"meshgrid: the dtypes {[one.dtype for one in vectors]} differ; give arrays of one dtype")
-    count = len(vectors)
-    order = list(range(count))
-    if indexing == "xy" and count > 1:
-        order[:2] = [1, 0]
-    flat = [one.flatten() for one in vectors]
-    shape = tuple(flat[axis].shape[0] for axis in order)
-    return tuple(
-        one.reshape(tuple(one.shape[0] if order[axis] == k else 1 for axis in range(count))).expand(shape)._same()
-        for k, one in enumerate(flat)
-    )
+    order: Any = indexing
+    return tuple(Tensor.meshgrid(vectors, indexing=order)) if vectors else ()

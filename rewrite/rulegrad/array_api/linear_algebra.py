@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rulegrad.errors import DtypeError, ShapeError
-from rulegrad.tensor import linalg
+from rulegrad.tensor import Tensor, linalg
 from rulegrad.tensor.axes import one_axis
 from rulegrad.tensor.operands import result_dtype
 
-from .operands import Array, array
+from .operands import Array, array, of_arrays
 
 __all__ = ["matmul", "matrix_transpose", "tensordot", "vecdot"]
 
 
-def matmul(x1: Array, x2: Array, /) -> Array:
-    """`x1 @ x2`: vectors, matrices, and batches of matrices, which broadcast. Raises ShapeError.
-
-    >>> from rulegrad import array_api as xp
-    >>> xp.matmul(xp.asarray([[1, 2], [3, 4]]), xp.asarray([1, 1])).tolist()
-    [3, 7]
-    """
-    return array(x1, "matmul").matmul(array(x2, "matmul"))
+matmul = of_arrays(Tensor.matmul, arrays="x1 x2")
+tensordot = of_arrays(linalg.tensordot, "* axes", arrays="x1 x2")
 
 
 def matrix_transpose(x: Array, /) -> Array:
@@ -35,18 +27,6 @@ def matrix_transpose(x: Array, /) -> Array:
     if values.ndim < 2:
         raise ShapeError(f"matrix_transpose: the shape {values.shape} has no rows and columns")
     return values.mT
-
-
-def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Array:
-    """The sums of products over pairs of axes: the last `axes` of `x1` with the first of `x2`, or those named.
-
-    The other axes of `x1` come first in the result, then those of `x2`. Raises ShapeError.
-
-    >>> from rulegrad import array_api as xp
-    >>> xp.tensordot(xp.ones((2, 3)), xp.ones((3, 4)), axes=1).shape
-    (2, 4)
-    """
-    return linalg.tensordot(array(x1, "tensordot"), array(x2, "tensordot"), axes)
 
 
 def vecdot(x1: Array, x2: Array, /, axis: int = -1) -> Array:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from rulegrad.errors import ShapeError
 from rulegrad.tensor import Tensor
-from rulegrad.tensor.axes import one_axis, whole_number
 from rulegrad.tensor.movement import squeeze_ones
 from rulegrad.tensor.operands import broadcast_shapes as joined_shape
 
-from .operands import Array, Axis, array, axes_of
+from .operands import Array, Axis, array, axes_of, of_arrays
 
 __all__ = [
     "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims", "flip", "moveaxis",
@@ -40,9 +37,7 @@ def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     >>> [x.shape for x in xp.broadcast_arrays(xp.zeros((2, 1)), xp.zeros(3))]
     [(2, 3), (2, 3)]
     """
-    given = [array(one, "broadcast_arrays") for one in arrays]
-    shape = broadcast_shapes(*[one.shape for one in given])
-    return tuple(one.expand(shape) for one in given)
+    return tuple(Tensor.broadcast_tensors([array(one, "broadcast_arrays") for one in arrays]))
 
 
 def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
@@ -70,19 +65,7 @@ def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) ->
     return view._same() if copy else view
 
 
-def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
-    """With new axes of size 1 at the places `axis` of the result. Raises IndexRangeError, an IndexError.
-
-    >>> from rulegrad import array_api as xp
-    >>> xp.expand_dims(xp.zeros((2, 3)), axis=(0, -1)).shape
-    (1, 2, 3, 1)
-    """
-    values = array(x, "expand_dims")
-    named = axis if isinstance(axis, tuple) else (axis,)
-    rank = values.ndim + len(named)
-    places = axes_of(named, rank, "expand_dims")
-    extents = iter(values.shape)
-    return values.reshape(tuple(1 if k in places else next(extents) for k in range(rank)))
+expand_dims = of_arrays(Tensor.expand_dims, "axis")
 
 
 def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
@@ -120,22 +103,7 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
     return array(x, "permute_dims").permute(tuple(axes))
 
 
-def moveaxis(x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Array:
-    """The axes `source` moved to the places `destination`; the others keep their order. Raises ShapeError.
-
-    >>> from rulegrad import array_api as xp
-    >>> xp.moveaxis(xp.zeros((2, 3, 4)), 0, -1).shape
-    (3, 4, 2)
-    """
-    values = array(x, "moveaxis")
-    sources = axes_of(source, values.ndim, "moveaxis")
-    places = axes_of(destination, values.ndim, "moveaxis")
-    if len(sources) != len(places):
-        raise ShapeError(f"moveaxis: {len(sources)} axes for {len(places)} places; give one place for each")
-    order = [axis for axis in range(values.ndim) if axis not in sources]
-    for place, axis in sorted(zip(places, sources, strict=True)):
-        order.insert(place, axis)
-    return values.permute(tuple(order)) if values.ndim else values
+moveaxis = of_arrays(Tensor.moveaxis, "source destination /")
 
 
 def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axis = None) -> Array:
@@ -147,18 +115,9 @@ def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axis = None) -> Array:
     >>> xp.roll(xp.asarray([1, 2, 3]), 1).tolist()
     [3, 1, 2]
     """
-    values = array(x, "roll")
-    if axis is None:
-        if isinstance(shift, tuple):
-            raise ShapeError(f"roll: shifts {shift} for the flat array; give one shift, or name the axes")
-        return values.flatten().roll(shift, 0).reshape(values.shape)
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
-    if len(shifts) != len(axes):
-        raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes; give one for each")
-    for distance, place in zip(shifts, axes, strict=True):
-        values = values.roll(distance, one_axis(place, values.ndim, "roll"))
-    return values
+    if axis is None and isinstance(shift, tuple):
+        raise ShapeError(f"roll: shifts {shift} for the flat array; give one shift, or name the axes")
+    return array(x, "roll").roll(shift, axis)
 
 
 # ---- joining and taking apart ----
@@ -199,9 +158,7 @@ def unstack(x: Array, /, axis: int = 0) -> tuple[Array, ...]:
     >>> [part.tolist() for part in xp.unstack(xp.asarray([[1, 2], [3, 4]]))]
     [[1, 2], [3, 4]]
     """
-    values = array(x, "unstack")
-    place = one_axis(axis, values.ndim, "unstack")
-    return tuple(values[(slice(None),) * place + (k,)] for k in range(values.shape[place]))
+    return tuple(array(x, "unstack").unbind(axis))
 
 
 def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
@@ -211,11 +168,7 @@ def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
     >>> xp.tile(xp.asarray([1, 2]), (2, 2)).tolist()
     [[1, 2, 1, 2], [1, 2, 1, 2]]
     """
-    values = array(x, "tile")
-    counts = (1,) * (values.ndim - len(repetitions)) + tuple(repetitions)
-    if any(count < 0 for count in counts):
-        raise ShapeError(f"tile: the repetitions {repetitions} are not all 0 or more")
-    return values.repeat(*counts) if counts else values
+    return array(x, "tile").tile(repetitions)
 
 
 def repeat(x: Array, repeats: int | Array, /, axis: int | None = None) -> Array:
@@ -227,26 +180,4 @@ def repeat(x: Array, repeats: int | Array, /, axis: int | None = None) -> Array:
     >>> xp.repeat(xp.asarray([1, 2]), 2).tolist()
     [1, 1, 2, 2]
     """
-    values = array(x, "repeat")
-    if axis is None:
-        values = values.flatten()
-    place = 0 if axis is None else one_axis(axis, values.ndim, "repeat")
-    if isinstance(repeats, Tensor) and repeats.size != 1:
-        return _repeated_each(values, repeats, place)
-    count = whole_number(repeats, "repeat")
-    if count < 0:
-        raise ShapeError(f"repeat: each element {count} times; use 0 or more")
-    before, extent, after = values.shape[:place], values.shape[place], values.shape[place + 1 :]
-    grown = values.unsqueeze(place + 1).expand((*before, extent, count, *after))
-    return grown.reshape((*before, extent * count, *after))._same()
-
-
-def _repeated_each(values: Array, repeats: Array, place: int) -> Array:
-    counts = repeats.numpy()
-    if not repeats.dtype.is_integer or counts.shape != (values.shape[place],) or (counts < 0).any():
-        raise ShapeError(
-            f"repeat: numbers of dtype {repeats.dtype} and shape {repeats.shape} for axis {place} of the shape "
-            f"{values.shape}; give one integer of 0 or more for each element"
-        )
-    places = Tensor(np.repeat(np.arange(len(counts)), counts), device=values.device)
-    return values[(slice(None),) * place + (places,)]
+    return array(x, "repeat").repeat_interleave(repeats, axis)

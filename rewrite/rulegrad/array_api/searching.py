@@ -4,51 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from rulegrad.errors import DtypeError, ShapeError
-from rulegrad.ir.dtype import bool_, int64
+from rulegrad.errors import ShapeError
 from rulegrad.tensor import Tensor
 from rulegrad.tensor.storage import Scalar
 
-from .operands import Array, Axis, array, is_complex
+from .operands import Array, array, of_arrays, ordered
 
 __all__ = ["argmax", "argmin", "count_nonzero", "nonzero", "searchsorted", "where"]
 
 
-def argmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
-    """The place (int64) of the first largest element along `axis`, or in the flat array.
-
-    >>> from rulegrad import array_api as xp
-    >>> int(xp.argmax(xp.asarray([1, 7, 7])))
-    1
-    """
-    return _ordered(x, "argmax").argmax(axis, keepdims)
-
-
-def argmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
-    """The place (int64) of the first smallest element along `axis`, or in the flat array.
-
-    >>> from rulegrad import array_api as xp
-    >>> xp.argmin(xp.asarray([[3, 1], [0, 2]]), axis=1).tolist()
-    [1, 0]
-    """
-    return _ordered(x, "argmin").argmin(axis, keepdims)
-
-
-def _ordered(x: Any, operation: str) -> Array:
-    values = array(x, operation)
-    if is_complex(values.dtype):
-        raise DtypeError(f"{operation}: {values.dtype} numbers have no order; take it of abs, real or imag")
-    return values
-
-
-def count_nonzero(x: Array, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
-    """How many elements along `axis` are not zero (int64).
-
-    >>> from rulegrad import array_api as xp
-    >>> int(xp.count_nonzero(xp.asarray([0.0, 2.0, -1.0])))
-    2
-    """
-    return array(x, "count_nonzero").cast(bool_).sum(axis, keepdims, int64)
+argmax = of_arrays(Tensor.argmax, "axis * keepdims", ordered)
+argmin = of_arrays(Tensor.argmin, "axis * keepdims", ordered)
+count_nonzero = of_arrays(Tensor.count_nonzero, "axis * keepdims")
 
 
 def nonzero(x: Array, /) -> tuple[Array, ...]:

@@ -101,6 +101,4 @@ def isin(x1: Array | Scalar, x2: Array | Scalar, /, *, invert: bool = False) -> 
     [True, False, True]
     """
     wanted = x1 if isinstance(x1, Tensor) else Tensor(x1)
-    others = x2 if isinstance(x2, Tensor) else Tensor(x2)
-    found = wanted.unsqueeze(-1).equal(others.flatten()).any(-1)
-    return found.logical_not() if invert else found
+    return wanted.isin(x2, invert)

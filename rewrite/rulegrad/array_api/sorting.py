@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .operands import Array, array
+from rulegrad.tensor import Tensor
+
+from .operands import Array, array, of_arrays
 
 __all__ = ["argsort", "sort"]
 
@@ -18,11 +20,4 @@ def sort(x: Array, /, axis: int = -1, *, descending: bool = False, stable: bool 
     return values
 
 
-def argsort(x: Array, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Array:
-    """The places (int64) of the elements along `axis`, in the elements' order. Equal ones keep theirs.
-
-    >>> from rulegrad import array_api as xp
-    >>> xp.argsort(xp.asarray([3, 1, 2])).tolist()
-    [1, 2, 0]
-    """
-    return array(x, "argsort").argsort(axis, descending)
+argsort = of_arrays(Tensor.argsort, "axis * descending stable")

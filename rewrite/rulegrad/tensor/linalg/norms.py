@@ -70,7 +70,7 @@ def matrix_norm(
     "nuc", 2 and -2 synchronise. dtype: cast to this dtype before. Raises ShapeError, and ValueError for another `ord`.
 
     >>> from rulegrad import Tensor
-    >>> matrix_norm(Tensor([[1.0, -2.0], [3.0, 4.0]]), 1).item()
+    >>> matrix_norm(Tensor([[1.0, -2.0], [3.0, 4.0]]), ord=1).item()
     6.0
     """
     matrices(x, "matrix_norm")

@@ -24,7 +24,7 @@ def tensordot(a: Tensor, b: Tensor, axes: int | tuple[Sequence[int], Sequence[in
     The other axes of `a` come first in the result, then those of `b`. Raises ShapeError, IndexRangeError.
 
     >>> from rulegrad import Tensor
-    >>> tensordot(Tensor([[1, 2], [3, 4]]), Tensor([1, 1]), 1).tolist()
+    >>> tensordot(Tensor([[1, 2], [3, 4]]), Tensor([1, 1]), axes=1).tolist()
     [3, 7]
     """
     first, second = paired_axes(a, b, axes)
@@ -103,7 +103,7 @@ def diagonal(x: Tensor, offset: int = 0, *, dim1: int = -2, dim2: int = -1) -> T
     dim1, dim2: the axes of the rows and of the columns. Raises ShapeError.
 
     >>> from rulegrad import Tensor
-    >>> diagonal(Tensor([[1, 2, 3], [4, 5, 6]]), 1).tolist()
+    >>> diagonal(Tensor([[1, 2, 3], [4, 5, 6]]), offset=1).tolist()
     [2, 6]
     """
     matrices(x, "diagonal")
