@@ -9,7 +9,6 @@ import importlib
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast, overload
@@ -61,15 +60,17 @@ _counting = False
 _limited = 0  # firings so far of the rule that RULES_LIMIT names
 
 
-@dataclass(slots=True)
 class Loaded:
     """Everything that is kept of one set of rule files."""
 
-    sources: Sources
-    programs: dict[str | None, _core.Program] = field(default_factory=dict)
-    summary: dict[str, Any] | None = None
-    targets: dict[str, TargetFacts] = field(default_factory=dict)
-    facts: dict[str, RuleFacts] | None = None
+    __slots__ = ("facts", "programs", "sources", "summary", "targets")
+
+    def __init__(self, sources: Sources) -> None:
+        self.sources = sources
+        self.programs: dict[str | None, _core.Program] = {}
+        self.summary: dict[str, Any] | None = None
+        self.targets: dict[str, TargetFacts] = {}
+        self.facts: dict[str, RuleFacts] | None = None
 
 
 _loaded: Loaded | None = None

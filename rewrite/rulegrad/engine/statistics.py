@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from rulegrad._core import Program
 
 
-@dataclass(slots=True)
 class Statistics:
     """Of passes: seconds, count (of runs), visited (nodes), fired. Of rules, while counted: seconds, tried, count."""
 
-    passes: dict[str, dict[str, float]] = field(default_factory=dict)
-    rules: dict[str, dict[str, float]] = field(default_factory=dict)
+    __slots__ = ("passes", "rules")
+
+    def __init__(self) -> None:
+        self.passes: dict[str, dict[str, float]] = {}
+        self.rules: dict[str, dict[str, float]] = {}
 
     def add_pass(self, name: str, seconds: float, count: int = 1, visited: int = 0, fired: int = 0) -> None:
         """Some runs of a pass."""

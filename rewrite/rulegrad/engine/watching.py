@@ -7,22 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rulegrad._core import UOp
 
 if TYPE_CHECKING:
     from rulegrad._core import Information, Inside
+    from rulegrad.engine.pass_run import PassRun
     from rulegrad.runtime.kernel import Kernel
 
 
-@dataclass(slots=True, eq=False)
 class Part:
     """A part of a compilation: a pipeline, and the kernel's graph as it was cut out, once that is known."""
 
-    pipeline: str = ""
-    kernel: UOp | None = None
+    __slots__ = ("kernel", "pipeline")
+
+    def __init__(self, pipeline: str = "", kernel: UOp | None = None) -> None:
+        self.pipeline = pipeline
+        self.kernel = kernel
 
 
 class Change(NamedTuple):
@@ -44,27 +46,6 @@ def changes_of(info: Information | Inside) -> list[Change]:
             info["firings"], info["found"], info["inside"], strict=True
         )
     ]
-
-
-@dataclass(slots=True, eq=False)
-class PassRun:
-    """A pass that ran on a graph. One that failed leaves the graph as it was."""
-
-    name: str
-    target: str | None
-    part: Part
-    before: UOp
-    after: UOp
-    changes: list[Change]
-    visited: int
-    start: float  # seconds, on the clock of time.perf_counter
-    seconds: float
-    followed: dict[
-        UOp, UOp | None
-    ]  # nodes that a watcher asked for, and their results; None: they are not in the graph any more
-    error: str = ""  # what it failed with
-    remaining: Sequence[Inside] = ()  # rewriting inside that led to no firing: before the error, or when a search ended
-    omitted: tuple[int, int] = (0, 0)  # after how many firings how many are left out, where it failed after very many
 
 
 class Watcher(Protocol):
@@ -131,6 +112,8 @@ def tell(
 
     info: what the engine gave, for the rewriting that led to no firing.
     """
+    from rulegrad.engine.pass_run import PassRun  # late: nobody looks on in most programs
+
     rest = info or {}
     remaining, omitted = rest.get("remaining", ()), rest.get("omitted", (0, 0))
     run = PassRun(

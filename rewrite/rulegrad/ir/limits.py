@@ -6,15 +6,13 @@ These are the functions of the Python array API standard, on dtypes of any spell
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rulegrad.errors import DtypeError
 from rulegrad.ir.dtype import DType, as_dtype, float32, float64, promote
 
 
-@dataclass(frozen=True, slots=True)
-class FloatInfo:
+class FloatInfo(NamedTuple):
     """eps: the distance from 1 to the next number. smallest_normal: the least positive number with all digits."""
 
     dtype: DType
@@ -26,8 +24,7 @@ class FloatInfo:
     smallest_subnormal: float
 
 
-@dataclass(frozen=True, slots=True)
-class IntegerInfo:
+class IntegerInfo(NamedTuple):
     """The ends of an integer dtype."""
 
     dtype: DType

@@ -12,14 +12,13 @@ from typing import Any
 from rulegrad._core import UOp
 from rulegrad.errors import GraphError
 
-_LINE = re.compile(
-    r"\s*%(?P<name>\w+) = (?P<op>\w+)(?:\[(?P<attributes>.*)\])?:(?P<dtype>\w+)\((?P<sources>[^()]*)\)\s*$"
-)
-_TOKEN = re.compile(
+# Compiled by `re` when a text is first parsed, which few programs do.
+_LINE = r"\s*%(?P<name>\w+) = (?P<op>\w+)(?:\[(?P<attributes>.*)\])?:(?P<dtype>\w+)\((?P<sources>[^()]*)\)\s*$"
+_TOKEN = (
     r'(?P<string>"(?:[^"\\]|\\.)*")|(?P<float>-?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf\b|nan\b))'
     r"|(?P<int>-?\d+)|(?P<name>[A-Za-z_]\w*)|(?P<mark>[()=,])"
 )
-_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|(.))", re.DOTALL)
+_ESCAPE = r"(?s)\\(?:x([0-9a-f]{2})|(.))"
 _WORDS = {"true": True, "false": False}
 _DEEPEST = 64  # nested tuples
 
@@ -77,7 +76,7 @@ def parse_uop(text: str) -> UOp:
 
 
 def _parse_line(line: str, nodes: dict[str, UOp]) -> tuple[str, UOp]:
-    found = _LINE.match(line)
+    found = re.match(_LINE, line)
     if found is None:
         raise GraphError(f"expected `%name = OP[attributes]:dtype(sources)`, found {line.strip()!r}")
     if found["name"] in nodes:
@@ -117,7 +116,7 @@ class _Attributes:
     def _value(self, depth: int) -> Any:
         kind, token = self._take()
         if kind == "string":
-            return _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else "\n" if m[2] == "n" else m[2], token[1:-1])
+            return re.sub(_ESCAPE, lambda m: chr(int(m[1], 16)) if m[1] else "\n" if m[2] == "n" else m[2], token[1:-1])
         if kind == "int":
             return int(token)
         if kind == "float":
@@ -143,7 +142,7 @@ class _Attributes:
 
     def _take(self) -> tuple[str, str]:
         self._skip_spaces()
-        found = _TOKEN.match(self._text, self._at)
+        found = re.compile(_TOKEN).match(self._text, self._at)
         if found is None:
             raise self._unexpected("a value")
         self._at = found.end()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import sys
 import types
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from rulegrad.support.installed import BACKENDS, installed
 from rulegrad.support.paths import data_folder
 
 
-@dataclass(frozen=True)
 class Backend:
     """A backend's folder; its name is the folder's.
 
@@ -26,7 +24,14 @@ class Backend:
     ('numpy', True)
     """
 
-    folder: Path
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Backend) and self.folder == other.folder
+
+    def __hash__(self) -> int:
+        return hash(self.folder)
 
     @property
     def name(self) -> str:

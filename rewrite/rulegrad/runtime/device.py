@@ -25,8 +25,7 @@ With `ENDS_NO_PROCESS = True` it says that both are as safe in this process, bec
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rulegrad._core import Replay
 
@@ -44,8 +43,7 @@ KINDS = ("gpu", "accelerator", "cpu", "interpreter", "simulator")
 Handle = Any  #: Memory of a device, as the device itself names it.
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """One device: its number within the backend, what it is, and why it cannot be used, if so."""
 
     number: int
@@ -54,8 +52,7 @@ class Found:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Discovery:
+class Discovery(NamedTuple):
     """The devices that a backend found, where it looked, and the remedy when one is missing."""
 
     devices: tuple[Found, ...]

@@ -10,7 +10,6 @@ import heapq
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from rulegrad import _core
@@ -26,8 +25,7 @@ from rulegrad.support import forks
 __all__ = ["Report", "allocator", "canonical", "default", "get", "load_backend", "on_mesh", "report", "target_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """The devices of one backend, and their state."""
 
     backend: Backend

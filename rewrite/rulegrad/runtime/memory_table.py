@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rulegrad import _core
 from rulegrad.support.places import shown
@@ -27,8 +26,7 @@ def live_buffers(device: str) -> list[Buffer]:
     return [b for b in found if b is not None and b.device == device and b.is_allocated and not b._borrowed]
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """A buffer that has memory: its dtype and shape, its bytes, and the user's line that made it ("" if small)."""
 
     kind: str
@@ -36,8 +34,7 @@ class Stored:
     made_at: str
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryReport:
+class MemoryReport(NamedTuple):
     """The use of a device's memory; printed, it is a table."""
 
     device: str

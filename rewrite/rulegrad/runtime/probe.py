@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import sys
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,15 +48,15 @@ def discover(backend: Backend, fresh: bool = False) -> Discovery:
         else:
             discovery, is_settled = _discover_in_children(backend.folder)
         if is_settled:
-            shared().put("discovery", key, json.dumps(asdict(discovery)).encode())
+            shared().put("discovery", key, json.dumps(_as_json(discovery)).encode())
         return discovery
 
 
 def _discover_here(module: Any) -> Discovery:
     """Tries the devices in this process."""
     discovery: Discovery = module.discover()
-    devices = tuple(replace(found, problem=_problem(module, found.number)) for found in discovery.devices)
-    return replace(discovery, devices=devices)
+    devices = tuple(found._replace(problem=_problem(module, found.number)) for found in discovery.devices)
+    return discovery._replace(devices=devices)
 
 
 def _problem(module: Any, number: int) -> str:
@@ -92,8 +92,8 @@ def _discover_in_children(folder: Path) -> tuple[Discovery, bool]:
             return Discovery((), (), f"listing the devices failed: {report.end}"), report.is_settled
         if report.trying is None or report.trying in problems or not report.is_settled:
             found = report.discovery.devices
-            devices = tuple(replace(f, problem=problems.get(f.number, report.end)) for f in found)
-            return replace(report.discovery, devices=devices), report.is_settled
+            devices = tuple(f._replace(problem=problems.get(f.number, report.end)) for f in found)
+            return report.discovery._replace(devices=devices), report.is_settled
         problems[report.trying] = report.end
 
 
@@ -150,6 +150,10 @@ def _reason(stderr: str) -> str:
     return f": {chosen[:200]}" if chosen else ""
 
 
+def _as_json(discovery: Discovery) -> dict[str, Any]:
+    return {**discovery._asdict(), "devices": [found._asdict() for found in discovery.devices]}
+
+
 def _from_json(value: dict[str, Any]) -> Discovery:
     devices = tuple(Found(**found) for found in value["devices"])
     return Discovery(devices, tuple(value["looked"]), value["advice"])
@@ -170,7 +174,7 @@ def _try_devices(folder: Path, skip: list[int]) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     module = Backend(folder).module
     discovery: Discovery = module.discover()
-    _tell({"discovery": asdict(discovery)})
+    _tell({"discovery": _as_json(discovery)})
     for found in discovery.devices:
         if found.number in skip:
             continue

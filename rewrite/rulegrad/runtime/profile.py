@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -38,8 +37,7 @@ _NOTHING: Final = nullcontext()
 _NEW_PEAK: Final = 1.01
 
 
-@dataclass(frozen=True, slots=True)
-class KernelRecord:
+class KernelRecord(NamedTuple):
     """One launch of a kernel.
 
     >>> from rulegrad.runtime.profile import KernelRecord
@@ -402,7 +400,7 @@ def record_launch(
 
 def _details(record: KernelRecord) -> dict[str, Any]:
     """What a timeline shows of a launch that is chosen."""
-    found = asdict(record)
+    found = record._asdict()
     found["stack"] = [f"{shown(frame)} {frame[2]}" for frame in record.stack]
     return {**found, "GFLOP/s": round(record.gflops, 3), "GB/s": round(record.gigabytes_per_second, 3)}
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import ShapeError
 from rulegrad.tensor import linalg
-from rulegrad.tensor.linalg import factoring, householder, least_squares, triangular
 from rulegrad.tensor.operands import as_tensor
 
 if TYPE_CHECKING:
+    from rulegrad.tensor.linalg import householder, least_squares, triangular
     from rulegrad.tensor.operands import Operand
     from rulegrad.tensor.tensor import Tensor
 
@@ -78,7 +78,7 @@ def cholesky_inverse(self: Tensor, upper: bool = False) -> Tensor:
     >>> Tensor([[2.0]]).cholesky_inverse().tolist()
     [[0.25]]
     """
-    return triangular.cholesky_inverse(self, upper)
+    return linalg.triangular.cholesky_inverse(self, upper)
 
 
 def cholesky_solve(self: Tensor, triangle: Operand, upper: bool = False) -> Tensor:
@@ -87,7 +87,7 @@ def cholesky_solve(self: Tensor, triangle: Operand, upper: bool = False) -> Tens
     >>> Tensor([[8.0]]).cholesky_solve(Tensor([[2.0]])).tolist()
     [[2.0]]
     """
-    return triangular.cholesky_solve(self, as_tensor(self, triangle, "cholesky_solve"), upper)
+    return linalg.triangular.cholesky_solve(self, as_tensor(self, triangle, "cholesky_solve"), upper)
 
 
 def triangular_solve(
@@ -104,7 +104,7 @@ def triangular_solve(
     turned = matrix.mT if transpose else matrix
     found = linalg.solve_triangular(turned, self, upper=upper != transpose, unitriangular=unitriangular)
     batch = found.shape[:-2]
-    return triangular.TriangularSolve(found, matrix.expand(*batch, *matrix.shape[-2:]).clone())
+    return linalg.triangular.TriangularSolve(found, matrix.expand(*batch, *matrix.shape[-2:]).clone())
 
 
 def qr(self: Tensor, some: bool = True) -> linalg.QR:
@@ -122,7 +122,7 @@ def geqrf(self: Tensor) -> householder.Reflections:
     >>> Tensor([[3.0], [4.0]]).geqrf().a.tolist()
     [[-5.0], [0.5]]
     """
-    return householder.geqrf(self)
+    return linalg.householder.geqrf(self)
 
 
 def orgqr(self: Tensor, tau: Operand) -> Tensor:
@@ -141,7 +141,7 @@ def ormqr(self: Tensor, tau: Operand, other: Operand, left: bool = True, transpo
     [[1.0], [2.0]]
     """
     factors, right = as_tensor(self, tau, "ormqr"), as_tensor(self, other, "ormqr")
-    return householder.ormqr(self, factors, right, left, transpose)
+    return linalg.householder.ormqr(self, factors, right, left, transpose)
 
 
 def svd(self: Tensor, some: bool = True, compute_uv: bool = True) -> least_squares.LowRank:
@@ -155,9 +155,9 @@ def svd(self: Tensor, some: bool = True, compute_uv: bool = True) -> least_squar
     x: Any = self
     if compute_uv:
         u, s, vh = linalg.svd(x, full_matrices=not some)
-        return least_squares.LowRank(u, s, vh.mT.conj() if vh.dtype.is_complex else vh.mT)
+        return linalg.least_squares.LowRank(u, s, vh.mT.conj() if vh.dtype.is_complex else vh.mT)
     u, v = (x.zeros((*x.shape[:-2], n, n), dtype=x.dtype, device=x._device or None) for n in x.shape[-2:])
-    return least_squares.LowRank(u, linalg.svdvals(x), v)
+    return linalg.least_squares.LowRank(u, linalg.svdvals(x), v)
 
 
 def svd_lowrank(self: Tensor, q: int = 6, niter: int = 2, M: Any = None) -> least_squares.LowRank:  # noqa: N803
@@ -168,7 +168,7 @@ def svd_lowrank(self: Tensor, q: int = 6, niter: int = 2, M: Any = None) -> leas
     >>> Tensor([[3.0, 0.0], [0.0, 4.0]]).svd_lowrank(q=2).S.round(decimals=3).tolist()
     [4.0, 3.0]
     """
-    return least_squares.svd_lowrank(self, q, niter, M)
+    return linalg.least_squares.svd_lowrank(self, q, niter, M)
 
 
 def pca_lowrank(self: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> least_squares.LowRank:
@@ -177,7 +177,7 @@ def pca_lowrank(self: Tensor, q: int | None = None, center: bool = True, niter: 
     >>> abs(Tensor([[1.0, 1.0], [3.0, 1.0]]).pca_lowrank(q=1).V).round(decimals=3).tolist()
     [[1.0], [0.0]]
     """
-    return least_squares.pca_lowrank(self, q, center, niter)
+    return linalg.least_squares.pca_lowrank(self, q, center, niter)
 
 
 def lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Any, ...]:
@@ -208,7 +208,7 @@ def lu_unpack(self: Tensor, pivots: Operand, unpack_data: bool = True, unpack_pi
     >>> packed.lu_unpack(pivots).L.tolist()
     [[1.0, 0.0], [0.25, 1.0]]
     """
-    return factoring.lu_unpack(self, as_tensor(self, pivots, "lu_unpack"), unpack_data, unpack_pivots)
+    return linalg.factoring.lu_unpack(self, as_tensor(self, pivots, "lu_unpack"), unpack_data, unpack_pivots)
 
 
 def matrix_exp(self: Tensor) -> Tensor:

@@ -10,8 +10,7 @@ import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -48,24 +47,23 @@ def manual_seed(seed: int = 0) -> None:
     default_generator.manual_seed(seed)
 
 
-@dataclass(frozen=True)
-class Draw:
+class Draw(NamedTuple):
     """Called, it reserves random numbers: how many were drawn before them, and the seed, as a tensor."""
 
-    count: int
+    numbers: int
     device: str
     source: Generator = default_generator
 
     def __call__(self) -> Tensor:
         from rulegrad.tensor.tensor import Tensor  # late: Tensor is written with these functions
 
-        buffer = upload(np.array(self.source.draw(self.count), dtype=np.uint64), self.device)
+        buffer = upload(np.array(self.source.draw(self.numbers), dtype=np.uint64), self.device)
         return Tensor._new(buffer.uop, buffer, buffer.device)
 
     @property
     def saved(self) -> tuple[str, int, str] | None:
         """How a file names it: None where the numbers come from a generator of the user's."""
-        return ("random", self.count, self.device) if self.source is default_generator else None
+        return ("random", self.numbers, self.device) if self.source is default_generator else None
 
 
 class _Draws(threading.local):
@@ -112,8 +110,8 @@ def _drawn(draw: Draw) -> Tensor:
         first, state = _draws.repeated.pop()
         if first != draw:
             raise RulegradError(
-                f"checkpoint: the function draws {first.count} random numbers on {first.device} in its first call and "
-                f"{draw.count} on {draw.device} in its second; it must do the same in both"
+                f"checkpoint: the function draws {first.numbers} random numbers on {first.device} in its first call "
+                f"and {draw.numbers} on {draw.device} in its second; it must do the same in both"
             )
     else:
         state = each_call(draw)

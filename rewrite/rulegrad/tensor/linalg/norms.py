@@ -6,9 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import ShapeError
+from rulegrad.tensor import linalg
 from rulegrad.tensor.axes import axis_or_dim, is_list, one_axis
-from rulegrad.tensor.linalg import solving
-from rulegrad.tensor.linalg.decompositions import svdvals
 from rulegrad.tensor.linalg.host import matrices, rounded, square
 from rulegrad.tensor.reduce import accumulation_dtype, root_of
 
@@ -97,7 +96,7 @@ def _matrix_norm(x: Tensor, ord: Any, rows: int, columns: int) -> Tensor:
         rest = across - (along < across)
         return _largest(totals, rest) if ord > 0 else totals.min(rest)
     if ord in (2, -2, "nuc"):
-        values = svdvals(x.moveaxis((rows, columns), (-2, -1)))
+        values = linalg.svdvals(x.moveaxis((rows, columns), (-2, -1)))
         found = values.sum(-1) if ord == "nuc" else _largest(values, -1) if ord > 0 else values.min(-1)
         return rounded(found, x)
     raise ValueError(f"matrix_norm: ord is {ord!r}; use 'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
@@ -143,14 +142,14 @@ def cond(x: Tensor, p: Any = None) -> Tensor:
     """
     if p in (None, 2, -2):
         matrices(x, "cond")
-        values = svdvals(x)
+        values = linalg.svdvals(x)
         if not values.shape[-1]:
             return values.sum(-1)
         large, small = values.max(-1), values.min(-1)
         return small / large if p == -2 else large / small
     square(x, "cond")
     inverse: Any
-    inverse, info = solving.inv_ex(x)
+    inverse, info = linalg.inv_ex(x)
     regular: Any = info.equal(0)
     found = matrix_norm(x, p) * matrix_norm(regular.unsqueeze(-1).unsqueeze(-1).where(inverse, 0), p)
     result: Tensor = regular.where(found, math.inf)

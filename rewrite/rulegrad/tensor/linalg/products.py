@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import ShapeError
+from rulegrad.tensor import linalg
 from rulegrad.tensor.axes import axis_or_dim, is_list, one_axis, whole_number
-from rulegrad.tensor.linalg import solving
 from rulegrad.tensor.linalg.host import matrices
 from rulegrad.tensor.operands import broadcast_shapes, result_dtype
 from rulegrad.tensor.reduce import accumulation_dtype
@@ -201,7 +201,7 @@ def tensorinv(x: Tensor, ind: int = 2) -> Tensor:
     rows = math.prod(x.shape[:ind])
     if rows != math.prod(x.shape[ind:]):
         raise ShapeError(f"tensorinv: {x.shape[:ind]} and {x.shape[ind:]} have not as many elements")
-    return solving.inv(x.reshape(rows, rows)).reshape((*x.shape[ind:], *x.shape[:ind]))
+    return linalg.inv(x.reshape(rows, rows)).reshape((*x.shape[ind:], *x.shape[:ind]))
 
 
 def tensorsolve(a: Tensor, b: Tensor, dims: Any = None) -> Tensor:
@@ -220,4 +220,4 @@ def tensorsolve(a: Tensor, b: Tensor, dims: Any = None) -> Tensor:
     rest = a.shape[b.ndim :]
     if math.prod(rest) != b.size or math.prod(a.shape) != b.size**2:
         raise ShapeError(f"tensorsolve: a tensor of shape {a.shape} does not fit a right side of shape {b.shape}")
-    return solving.solve(a.reshape(b.size, b.size), b.flatten()).reshape(rest)
+    return linalg.solve(a.reshape(b.size, b.size), b.flatten()).reshape(rest)

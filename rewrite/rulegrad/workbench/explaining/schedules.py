@@ -17,7 +17,7 @@ from rulegrad.workbench.explaining.script import Recording
 
 if TYPE_CHECKING:
     from rulegrad._core import Inside
-    from rulegrad.engine.watching import PassRun
+    from rulegrad.engine.pass_run import PassRun
     from rulegrad.runtime.kernel import Kernel
 
 

@@ -11,7 +11,7 @@ from types import TracebackType
 
 from rulegrad.compile import forget_kernels
 from rulegrad.engine import watching
-from rulegrad.engine.watching import PassRun
+from rulegrad.engine.pass_run import PassRun
 from rulegrad.errors import ConfigError
 from rulegrad.ir import UOp
 from rulegrad.runtime.kernel import Kernel

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from rulegrad.compile import forget_kernels
 from rulegrad.engine import watching
-from rulegrad.engine.watching import Change, Part, PassRun, changes_of
+from rulegrad.engine.pass_run import PassRun
+from rulegrad.engine.watching import Change, Part, changes_of
 from rulegrad.errors import ConfigError
 from rulegrad.ir import UOp
 from rulegrad.runtime.profile import Profile
