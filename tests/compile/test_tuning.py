@@ -386,7 +386,7 @@ def test_the_next_candidate_is_taken_where_the_model_s_choice_does_not_apply(
             RewriteError, match="the step `split i1 by 4` does not apply to the kernel reduce_6x35"
         ) as told:
             product()
-        assert "`is_multiple(src(r, 0), n)` is false" in str(told.value) and "rules/loops/steps.rules:" in str(
+        assert "`is_multiple(src(r, 0), n)` is false" in str(told.value) and "rules/loops/forms.rules:" in str(
             told.value
         )
         monkeypatch.setattr("rulegrad.compile.scheduling.is_of_user", lambda place: False)

@@ -229,7 +229,7 @@ def test_a_rule_that_the_target_leaves_out() -> None:
     graph = UOp("TRUNCDIV", (X, Y))
     explanation = explain("demo.lacking", graph, target="opencl", pass_name="demo")
     assert explanation.status == "left out"
-    assert explanation.summary == "is left out for target opencl: what it needs is not there"
+    assert explanation.summary == "is left out for target opencl: the target lacks what `needs` asks for"
     assert explanation.spot is not None and explanation.spot.source.strip() == "needs has(FLOORDIV)"
     assert "numpy" in explanation.notes[0]
     assert explain("demo.lacking", graph, target="numpy", pass_name="demo").fires

@@ -359,7 +359,7 @@ def _call(call: Call) -> list[Any]:
 
 
 def _tensor_of(source: Source, tensors: list[Any], called: Sequence[list[Any]]) -> Any:
-    """The tensor that an input stands for, where that is no constant."""
+    """The tensor that an input stands for, where that is not a constant."""
     kind, which = source
     if kind == "tensor":
         return tensors[which]

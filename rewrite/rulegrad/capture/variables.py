@@ -49,7 +49,7 @@ class Variable:
             advice = "larger" if value > self.most else "smaller"
             raise CaptureError(
                 f"jit: {self.name} = {value}, {where}, is {side} its bound {bound}{user_line()}; declare a {advice} "
-                "bound, or pass what is within"
+                "bound, or pass a size within the bounds"
             )
 
 
@@ -180,6 +180,6 @@ def values_by_name(slots: Sequence[Slot], values: Sequence[int]) -> dict[Variabl
         if first != value:
             raise CaptureError(
                 f"jit: {slot.variable.name} is {first} along {where.where} and {value} along {slot.where}"
-                f"{user_line()}; what is declared by one name has one value"
+                f"{user_line()}; sizes that are declared by one name have one value"
             )
     return {variable: value for variable, (value, _) in found.items()}

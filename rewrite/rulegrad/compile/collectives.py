@@ -183,7 +183,7 @@ def keeping_sources(steps: Sequence[Step], uses: Sequence[Use]) -> list[Use]:
 def with_communication(
     steps: Sequence[Step], kernels: Sequence[Kernel], executables: Sequence[Executable], device: str
 ) -> tuple[list[Kernel], list[Executable]]:
-    """What each step launches, where those that communicate are no kernels of the device."""
+    """What each step launches, where those that communicate are not kernels of the device."""
     waiting = iter(zip(kernels, executables, strict=True))
     found: list[Kernel] = []
     launched: list[Executable] = []

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from rulegrad import engine
 from rulegrad.compile.estimate import nbytes
 from rulegrad.ir import UOp
 from rulegrad.runtime.kernel import stores_of
 
-_VIEWS: Final = frozenset(("RESHAPE", "PERMUTE", "EXPAND", "SHRINK", "FLIP", "PAD", "MATERIALIZE", "DETACH"))
+_NOT_COMPUTED: Final = frozenset(("Movement", "Identity"))
 _MOST: Final = 12  # operations of a line that are named
 
 
@@ -71,7 +72,7 @@ class _Kernel:
         found = [f"{number}: {', '.join(counted)}"]
         by_line: dict[str, list[str]] = {}
         for node in self.nodes:
-            if node.src and node.op not in _VIEWS and node.op != "AFTER":
+            if node.src and node.op != "AFTER" and _NOT_COMPUTED.isdisjoint(engine.summary()["ops"][node.op][0]):
                 by_line.setdefault(lines.get(node, ""), []).append(_name(node))
         # what rules made of the user's operations has no line
         for line, names in sorted(by_line.items(), key=lambda item: item[0] == ""):

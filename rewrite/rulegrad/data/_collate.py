@@ -25,7 +25,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
     Tensors, arrays and numbers become tensors (floats of Python float32, ints int64), tuples, lists, named tuples and
     dicts are collated part by part, text stays a list. Raises ShapeError for parts of different shapes or lengths, and
-    DtypeError for objects that are no data.
+    DtypeError for objects that are not data.
 
     >>> from rulegrad.data import default_collate
     >>> found = default_collate([{"x": [1.0, 2.0], "name": "a"}, {"x": [3.0, 4.0], "name": "b"}])

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rulegrad.interpreter.nodes import is_identity
 from rulegrad.interpreter.numerics import Array
 from rulegrad.ir.dtype import as_dtype
 
 if TYPE_CHECKING:
     from rulegrad.ir import UOp
 
+#: Ops of the class Movement that `function` has.
 OPS = frozenset({"RESHAPE", "PERMUTE", "EXPAND", "PAD", "SHRINK", "FLIP"})
 #: Ops that show the same memory as something else.
 _READINGS = frozenset({"REAL", "IMAG", "BITCAST"})
-#: Ops that say something about a value, which stays as it is.
-_REMARKS = frozenset({"DETACH", "ARGUMENT", "MATERIALIZE", "CHECKPOINT", "LATER", "GRADIENT_OF"})
 
 
 def origin(node: UOp, longest: int = 32) -> tuple[UOp, list[UOp]]:
@@ -32,7 +32,7 @@ def origin(node: UOp, longest: int = 32) -> tuple[UOp, list[UOp]]:
     while len(moves) < longest:
         if node.op in OPS or (node.op in _READINGS and node.dtype != "bool"):
             moves.append(node)
-        elif node.op not in _REMARKS:
+        elif not node.src or not is_identity(node):
             break
         node = node.src[0]
     return node, moves[::-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rulegrad import engine
 from rulegrad.errors import DeviceError
 
 if TYPE_CHECKING:
@@ -15,6 +16,16 @@ STORAGE = ("BUFFER", "PARAM")
 LOOPS = ("RANGE", "SPECIAL")
 #: Ops of vectors whose lanes are computed side by side.
 VECTORS = ("LOAD_VECTOR", "LOAD_LANES", "STORE_VECTOR", "LANE", "BROADCAST", "STACK", "RAMP")
+
+
+def is_identity(node: UOp) -> bool:
+    """Whether a node's value is that of its first source, of which it says something: the op's class is Identity.
+
+    >>> from rulegrad.ir import UOp
+    >>> is_identity(UOp("DETACH", (UOp.const(1, "int32"),)))
+    True
+    """
+    return "Identity" in engine.summary()["ops"][node.op][0]
 
 
 def is_segment(loop: UOp) -> bool:

@@ -13,7 +13,7 @@ from rulegrad.errors import DeviceError
 from rulegrad.interpreter import along_axis, movement
 from rulegrad.interpreter.evaluators import Evaluators
 from rulegrad.interpreter.gather import read, write
-from rulegrad.interpreter.nodes import LOOPS, extent
+from rulegrad.interpreter.nodes import LOOPS, extent, is_identity
 from rulegrad.interpreter.numerics import Array, polygamma
 from rulegrad.interpreter.plan import Plan, Step
 from rulegrad.interpreter.products import sum_of_products
@@ -22,10 +22,8 @@ from rulegrad.ir.dtype import as_dtype
 if TYPE_CHECKING:
     from rulegrad.ir import UOp
 
-_SAME_VALUE = (
-    "REDISTRIBUTE", "CHECKPOINT", "LATER", "GRADIENT_OF", "MATERIALIZE", "FUSE", "NAMED", "DETACH", "ARGUMENT",
-    "CUSTOM", "COPY", "AFTER", "LABEL",
-)  # fmt: skip
+#: Ops that say where a value is, or when: it stays the same.
+_PLACED = ("COPY", "REDISTRIBUTE", "AFTER")
 _NO_VALUE = ("END", "GROUP", "SEGMENTS", "SINK", "BARRIER", "STORE", "UPDATE")
 
 
@@ -93,7 +91,7 @@ class Planner:
         op = node.op
         if op in self._evaluators:
             self._elementwise(node)
-        elif op in _SAME_VALUE:
+        elif op in _PLACED or is_identity(node):
             self._alias(node)
         elif op in movement.OPS:
             function = movement.function(node, self._rank)
@@ -448,7 +446,7 @@ def _postorder(roots: Sequence[UOp]) -> list[UOp]:
 
 
 def _describe(storage: UOp) -> str:
-    while storage.op in _SAME_VALUE:
+    while storage.op in _PLACED or is_identity(storage):
         storage = storage.src[0]
     number = storage.attrs.get("slot", storage.attrs.get("id", ""))
     return f"{storage.op} {number}".strip()

@@ -12,7 +12,7 @@ from rulegrad.errors import FileError, OnnxError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.nn._module import Module
-from rulegrad.onnx._export_table import ROWS
+from rulegrad.onnx._export_table import ROWS, passes
 from rulegrad.onnx._package import package
 from rulegrad.runtime import source_lines
 from rulegrad.runtime.buffer import Buffer
@@ -167,6 +167,8 @@ class _Writer:
         if node.op == "BUFFER":
             buffer = Buffer.of(node)
             return self.constant(buffer.numpy(), node.dtype, self._parameters.get(buffer.id, ""))
+        if passes(node):
+            return self._names[node.src[0]]
         row = ROWS.get(node.op)
         if row is None:
             line = source_lines.line_of(node)

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
+from rulegrad.interpreter.nodes import is_identity
 from rulegrad.ir import UOp
 
 
@@ -46,8 +47,6 @@ _OF_BOOLS: Final = {
 }  # fmt: skip
 _OF_INTEGERS: Final = {"AND": "BitwiseAnd", "OR": "BitwiseOr", "XOR": "BitwiseXor", "NOT": "BitwiseNot"}
 _REDUCED: Final = {"ADD": "ReduceSum", "MAX": "ReduceMax", "MIN": "ReduceMin", "MUL": "ReduceProd"}
-#: Nodes that stand for their source.
-_PASSED: Final = ("CHECKPOINT", "LATER", "DETACH", "MATERIALIZE", "NAMED", "COPY")
 
 
 def _elementwise(op: str) -> Row:
@@ -134,16 +133,20 @@ def _product(to: Writer, node: UOp) -> str:
     return to.node("Reshape", [found, _integers(to, node.shape)])
 
 
+def passes(node: UOp) -> bool:
+    """Whether a node stands for its first source."""
+    return node.op == "COPY" or is_identity(node)
+
+
 def behind(node: UOp) -> UOp:
     """The node that has the value of a node which stands for it."""
-    while node.op in _PASSED:
+    while passes(node):
         node = node.src[0]
     return node
 
 
 ROWS: Final[dict[str, Row]] = {
     **{op: _elementwise(op) for op in (*_SAME, *_OF_INTEGERS)},
-    **{op: lambda to, node, sources: sources[0] for op in _PASSED},
     "CAST": lambda to, node, sources: to.node("Cast", sources, to=str(node.dtype)),
     "CMPNE": lambda to, node, sources: to.node("Not", [to.node("Equal", sources)]),
     "CONST": lambda to, node, sources: _scalar(to, node, node.attrs["value"]),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from rulegrad.errors import ConfigError, DtypeError
+from rulegrad.errors import ConfigError, DtypeError, GraphError
 from rulegrad.ir import UOp
-from rulegrad.ir.dtype import DType, bool_, int8, int64
+from rulegrad.ir.dtype import DType, as_dtype, bool_, int8, int64
 from rulegrad.ir.limits import finfo
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
@@ -17,22 +17,23 @@ if TYPE_CHECKING:
     from rulegrad.tensor.operands import Operand
     from rulegrad.tensor.tensor import Tensor
 
-#: Ops on complex numbers; the others have no order, or no digits, to work on.
-COMPLEX_OPS: Final = frozenset(
-    [
-        *("ADD", "SUB", "MUL", "DIV", "NEG", "RECIPROCAL", "POW", "CMPEQ", "CMPNE", "WHERE", "SQRT"),
-        *("EXP", "EXP2", "EXPM1", "LOG", "LOG2", "LOG10", "LOG1P", "SIN", "COS", "TAN", "ASIN", "ACOS", "ATAN"),
-        *("SINH", "COSH", "TANH", "ASINH", "ACOSH", "ATANH"),
-    ]
-)
 #: Whole powers up to this one are multiplications.
 _LARGEST_UNROLLED_POWER = 4
 
 
 def unary(self: Tensor, op: str) -> Tensor:
-    if self.dtype.is_complex and op not in COMPLEX_OPS:
-        raise DtypeError(f"{op.lower()}: not defined for complex numbers; take .real, .imag or .abs() first")
-    return self._result(UOp(op, (self.uop,)))
+    return self._result(_node(op, (self.uop,), op.lower()))
+
+
+def _node(op: str, sources: tuple[UOp, ...], name: str) -> UOp:
+    """A node. Raises DtypeError for complex numbers where the op table does not have them for this op."""
+    try:
+        return UOp(op, sources)
+    except GraphError:
+        if any(as_dtype(source.dtype).is_complex for source in sources):
+            message = f"{name}: not defined for complex numbers; take .real, .imag or .abs() first"
+            raise DtypeError(message) from None
+        raise
 
 
 def binary(
@@ -41,13 +42,11 @@ def binary(
     """`self op other`, or `other op self` when `swapped`."""
     usual = _like(self, other, op, name) if dtype is None else None
     if usual is not None:
-        uop = UOp(op, (usual, self.uop) if swapped else (self.uop, usual))
+        uop = _node(op, (usual, self.uop) if swapped else (self.uop, usual), name)
         return self._result(uop, other) if isinstance(other, TensorCore) else self._result(uop)
     other = as_operand(self, other, name)
     pair = (other, self) if swapped else (self, other)
-    if op not in COMPLEX_OPS and (dtype or result_dtype(*pair)).is_complex:
-        raise DtypeError(f"{name}: not defined for complex numbers; take .real, .imag or .abs() first")
-    uop = UOp(op, tuple(unified(name, *pair, dtype=dtype)))
+    uop = _node(op, tuple(unified(name, *pair, dtype=dtype)), name)
     return self._result(uop, other) if isinstance(other, TensorCore) else self._result(uop)
 
 
@@ -56,7 +55,7 @@ def _like(self: Tensor, other: Operand, op: str, name: str) -> UOp | None:
     dtype = self.dtype
     if type(other) in (float, int) and dtype.is_float:
         return constant(other, dtype, name)  # type: ignore[arg-type]
-    if isinstance(other, TensorCore) and other.dtype is dtype and (op in COMPLEX_OPS or not dtype.is_complex):
+    if isinstance(other, TensorCore) and other.dtype is dtype:
         uop = other.uop
         return uop if uop.shape == self.shape else None
     return None

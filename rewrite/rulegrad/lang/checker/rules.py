@@ -75,8 +75,8 @@ def check_gathering(world: World, rule: syntax.Rule, kind: str) -> None:
     """The pattern, clauses and value of a fact or a send."""
     _RuleChecker(world, Setting(kind, walk=True), rule).check()
     for test in rule.tests:
-        hint = "test the rules of the pass: they are tried with what was gathered"
-        world.report("unexpected-block", "what a pass gathers has no tests of its own", test.span, hint)
+        hint = "test the rules of the pass: they are tried with the facts and states"
+        world.report("unexpected-block", "facts and states of a pass have no tests of their own", test.span, hint)
 
 
 def _head(rule: syntax.Rule) -> syntax.Span:

@@ -39,7 +39,8 @@ class Unmatchable:
             if never:
                 message = f"`{subject.rule.name}` fires on no node"
                 hint = (
-                    "its dtypes exclude each other, nodes are kept in another form, or its template is what it matches"
+                    "its dtypes exclude each other, nodes are kept in another form, "
+                    "or its template gives the matched node"
                 )
                 findings.report("never-matches", message, head(subject.rule), hint)
 

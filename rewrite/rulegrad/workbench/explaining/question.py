@@ -98,9 +98,10 @@ class Question:
         if clause is None:
             return None
         kept = [t for t in engine.summary()["targets"] if not unmet_need(_compiler(t).rules, self.found.rule)]
+        where = f"for target {target}" if target else "without a target"
         return self._said(
             words.LEFT_OUT,
-            f"is left out {f'for target {target}' if target else 'without a target'}: what it needs is not there",
+            f"is left out {where}: the target lacks what `needs` asks for",
             (f"it is kept for: {', '.join(sorted(kept)) or 'no target'}",),
             self._spot(clause),
         )

@@ -91,7 +91,7 @@ class Meaning:
             return self.constant(attributes["value"], dtype)
         if op in _COUNTERS:
             return self._counter(op, sources[0], dtype)
-        if op in ("MATERIALIZE", "NAMED", "DETACH"):
+        if op in self.table.op_classes.get("Identity", ()):
             return Node(sources[0].term, dtype, sources[0].valid, None, op, tuple(sources))
         if op == "THREEFRY":
             return Node(self._threefry(*sources), dtype, _valid(op, sources), None, op, tuple(sources))

@@ -92,8 +92,8 @@ def _numbers(leaf: UOp, r: random.Random) -> Array:
 def placed_otherwise(graph: UOp, r: random.Random) -> UOp:
     """The graph with its tensors in parts, of the same shapes, on another mesh and in other placements.
 
-    Axes are split that are no multiple of the devices, by several axes of the mesh, not at all, or into terms. Raises
-    GraphError for what the ops do not allow.
+    Axes are split that are not a multiple of the devices, by several axes of the mesh, not at all, or into terms.
+    Raises GraphError for what the ops do not allow.
     """
     mesh = r.choice(_MESHES)
     made: dict[UOp, UOp] = {}
