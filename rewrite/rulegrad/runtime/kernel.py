@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rulegrad.errors import DeviceError
 
@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rulegrad.ir import UOp
+
+
+#: What a store's part of a buffer may be.
+_VIEWS: Final = ("RESHAPE", "PERMUTE", "FLIP", "SHRINK")
 
 
 def stores_of(roots: Sequence[UOp]) -> list[UOp]:
@@ -21,7 +25,7 @@ def stores_of(roots: Sequence[UOp]) -> list[UOp]:
 def stored_into(store: UOp) -> UOp:
     """The memory that a store of a tensor graph writes to, all of it or the part that a view shows."""
     place = store.src[0]
-    while place.src:
+    while place.op in _VIEWS:
         place = place.src[0]
     return place
 

@@ -87,7 +87,7 @@ def _of_devices(roots: Sequence[UOp]) -> Callable[[Sequence[Array]], Meaning]:
 def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]], Meaning]:
     """Of stores: of whole tensors, as a kernel begins; inside loops; or in the order of a program with registers."""
     stores = stores_of(roots)
-    if all(store.op == "STORE" and store.src[0].op != "INDEX" for store in stores):
+    if all(store.op == "STORE" and stored_into(store).op == "PARAM" for store in stores):
         return _whole_stores(stores)
     nodes = graph.toposort()
     # registers, memory that a loop reads again after it has changed it, or vectors
@@ -118,7 +118,7 @@ def _whole_stores(stores: Sequence[UOp]) -> Callable[[Sequence[Array]], Meaning]
     """Of stores into buffers, or into the parts of them that views show."""
     memory = [stored_into(store) for store in stores]
     values = evaluate_all([store.src[1] for store in stores])
-    places = evaluate_all([store.src[0] for store in stores])(
+    places = evaluate_all([_of_positions(store.src[0]) for store in stores])(
         lambda node: np.arange(math.prod(node.shape)).reshape(node.shape)
     )
     order = np.argsort([buffer.attrs["slot"] for buffer in memory])
@@ -134,6 +134,13 @@ def _whole_stores(stores: Sequence[UOp]) -> Callable[[Sequence[Array]], Meaning]
         return [results[k] for k in order]
 
     return run
+
+
+def _of_positions(place: UOp) -> UOp:
+    """A part of a buffer, as the same part of one of integers."""
+    if place.op == "PARAM":
+        return UOp("PARAM", (), "int64", **place.attrs)
+    return UOp(place.op, (_of_positions(place.src[0]),), **place.attrs)
 
 
 def _is_register(buffer: UOp) -> bool:
