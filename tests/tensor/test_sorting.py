@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rulegrad import Tensor, config
+from rulegrad import Tensor, config, jit, vmap
 from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.ir import UOp
 
 R = np.random.default_rng(0)
 SPECIAL = np.float32([3, np.nan, -np.inf, 0.0, -0.0, np.inf, np.nan, -1, 3])
@@ -26,6 +27,52 @@ def test_sort(any_device, extent, dtype):
     assert np.array_equal(values.numpy(), np.sort(array, -1))
     backwards = extent - 1 - np.argsort(array[:, ::-1], -1, kind="stable")[:, ::-1]
     assert np.array_equal(Tensor(array).argsort(descending=True).numpy(), backwards)
+
+
+@pytest.mark.parametrize("extent", [127, 128, 1024, 1025, 2049])
+def test_long_rows_by_digits(device, check, extent):
+    array = R.normal(size=(2, extent)).astype(np.float32)
+    array[0, ::5], array[0, 1::5], array[1, ::4], array[1, 1::4] = np.nan, np.inf, 0.0, -0.0
+    wide, small = R.integers(-(1 << 63), 1 << 63, extent), R.integers(0, 256, extent).astype(np.uint8)
+    check(
+        (Tensor(array).argsort(), np.argsort(array, kind="stable")),
+        (Tensor(array.T).argsort(0), np.argsort(array.T, 0, kind="stable")),
+        (Tensor(wide).argsort(descending=True), np.argsort(~wide, kind="stable")),
+        (Tensor(small).argsort(descending=True), np.argsort(~small, kind="stable")),
+        (Tensor(small > 99).argsort(), np.argsort(small > 99, kind="stable")),
+    )
+
+
+def test_sorting_of_other_sizes_and_in_functions(any_device):
+    sort = jit(lambda x: x.sort().values)
+    for extent in (*range(1, 40), 64, 65, 70, 500, 1030):
+        array = R.normal(size=extent).astype(np.float32)
+        assert np.array_equal(Tensor(array).sort().values.numpy(), np.sort(array))
+        if extent in (65, 70):
+            assert np.array_equal(sort(Tensor(array)).numpy(), np.sort(array))
+            assert np.array_equal(sort(Tensor(-array)).numpy(), np.sort(-array))
+    rows = R.normal(size=(3, 70)).astype(np.float32)
+    assert np.array_equal(vmap(lambda row: row.sort().values)(Tensor(rows)).numpy(), np.sort(rows))
+    assert np.array_equal(vmap(lambda row: row.argsort(), 1, 1)(Tensor(rows.T)).numpy(), np.argsort(rows.T, 0))
+
+
+def test_gradient_of_a_long_sort(any_device):
+    array, weights = R.normal(size=(2, 100)).astype(np.float32)
+    x = Tensor(array, requires_grad=True)
+    (x.sort().values * Tensor(weights)).sum().backward()
+    wanted = np.empty_like(weights)
+    wanted[np.argsort(array)] = weights
+    assert np.array_equal(x.grad.numpy(), wanted)
+
+
+def test_equal_elements_before(device, check):
+    numbers = R.integers(0, 5, (3, 40, 2)).astype(np.int32)
+    numbers[0, 0, 0], numbers[1, 3, 1] = -7, 9  # count as the nearest, 0 and 4
+    inside, wanted = np.clip(numbers, 0, 4), np.zeros(numbers.shape, np.int32)
+    for place in range(40):
+        wanted[:, place] = (inside[:, :place] == inside[:, place : place + 1]).sum(1)
+    x = Tensor(numbers)
+    check((x._result(UOp("CUMCOUNT", (x.uop,), extent=5, axis=1)), wanted))
 
 
 def test_on_devices(device, check):
