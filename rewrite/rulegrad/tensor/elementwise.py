@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rulegrad.errors import ConfigError, DtypeError
 from rulegrad.ir import UOp
-from rulegrad.ir.dtype import DType, bool_, int8, int64
+from rulegrad.ir.dtype import DType, bool_, float32, int8, int64
 from rulegrad.ir.limits import finfo
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
@@ -123,7 +123,8 @@ def _rounded_quotient(self: Tensor, other: Operand, swapped: bool, mode: str) ->
     if mode == "floor":
         return below
     if below.dtype.is_inexact:
-        return unary(self.div(other, swapped=swapped), "TRUNC")
+        a, b = _exact_floats(self, other, below.dtype, swapped)
+        return unary(a.div(b), "TRUNC").cast(below.dtype)
     # A negative quotient was rounded away from zero, unless it is exact.
     is_exact = self.mul(below).equal(other) if swapped else below.mul(other).equal(self)
     return below.add(below.less(0).logical_and(is_exact.logical_not()).cast(below.dtype))
@@ -144,7 +145,7 @@ def floor_divide(self: Tensor, other: Operand, *, swapped: bool = False) -> Tens
         raise DtypeError("floor_divide: bools cannot be divided; cast to an integer first")
     if not dtype.is_inexact:
         return binary(self, "FLOORDIV", other, "floor_divide", swapped)
-    a, b = (side.detach() for side in _floats(self, other, dtype, swapped))
+    a, b = (side.detach() for side in _exact_floats(self, other, dtype, swapped))
     rest = binary(a, "FMOD", b, "floor_divide")
     # a - rest is a multiple of b up to rounding, so the quotient is next to an integer.
     whole = unary(a.sub(rest).div(b), "ROUND")
@@ -153,8 +154,8 @@ def floor_divide(self: Tensor, other: Operand, *, swapped: bool = False) -> Tens
     quotient = a.div(b)
     finite = b.not_equal(0)
     for side in (a, b):
-        finite = finite.bitwise_and(unary(side, "ABS").less_equal(finfo(dtype).max))
-    return finite.where(whole.equal(0).where(quotient.mul(0.0), whole), quotient)
+        finite = finite.bitwise_and(unary(side, "ABS").less_equal(finfo(a.dtype).max))
+    return finite.where(whole.equal(0).where(quotient.mul(0.0), whole), quotient).cast(dtype)
 
 
 def remainder(self: Tensor, other: Operand, *, swapped: bool = False) -> Tensor:
@@ -184,6 +185,12 @@ def _floats(self: Tensor, other: Operand, dtype: DType, swapped: bool) -> tuple[
         second = self._new(constant(second, dtype, "division"), None, self._device)
     pair = (self.cast(dtype), second.cast(dtype))
     return pair[::-1] if swapped else pair
+
+
+def _exact_floats(self: Tensor, other: Operand, dtype: DType, swapped: bool) -> tuple[Tensor, Tensor]:
+    """The same, smaller floats as float32: a quotient that was rounded is another one when it is rounded to an integer."""
+    a, b = _floats(self, other, dtype, swapped)
+    return (a.cast(float32), b.cast(float32)) if dtype.bits < float32.bits else (a, b)
 
 
 def pow(self: Tensor, exponent: Operand, *, swapped: bool = False) -> Tensor:
