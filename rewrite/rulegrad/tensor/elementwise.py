@@ -188,7 +188,7 @@ def _floats(self: Tensor, other: Operand, dtype: DType, swapped: bool) -> tuple[
 
 
 def _exact_floats(self: Tensor, other: Operand, dtype: DType, swapped: bool) -> tuple[Tensor, Tensor]:
-    """The same, smaller floats as float32: a quotient that was rounded is another one when it is rounded to an integer."""
+    """The same, smaller floats as float32: an integer is made of the exact quotient, not of a rounded one."""
     a, b = _floats(self, other, dtype, swapped)
     return (a.cast(float32), b.cast(float32)) if dtype.bits < float32.bits else (a, b)
 
