@@ -252,3 +252,20 @@ def test_a_float_without_infinities(device: str) -> None:
         .scatter_reduce(0, places, (x[0, :1] / 1).cat(x[0, :1]), "amax", include_self=False)
     )
     assert found.item() == -288.0
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float16", "bfloat16"])
+@pytest.mark.parametrize("mode", ["floor", "trunc"])
+def test_quotients_of_small_floats_are_rounded_to_integers_before_they_are_rounded_to_the_dtype(
+    dtype: str, mode: str
+) -> None:
+    """0.04296875 / 0.005859375 is 7.33, and was 6 in float8_e4m3fn: what the remainder leaves was rounded first."""
+    random = np.random.default_rng(0)
+    values = random.standard_normal((2, 1000)) * 10.0 ** random.integers(-2, 3, (2, 1000))
+    a, b = (Tensor(side.astype(np.float32)).cast(dtype).realize() for side in values)
+    with np.errstate(all="ignore"):
+        exact = a.cast("float64").numpy() / b.cast("float64").numpy()
+        wanted = Tensor((np.floor if mode == "floor" else np.trunc)(exact)).cast(dtype).cast("float32").numpy()
+    found = a.div(b, rounding_mode=mode)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found.cast("float32").numpy(), wanted)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import ConfigError, DtypeError, GraphError
 from rulegrad.ir import UOp
-from rulegrad.ir.dtype import DType, as_dtype, bool_, int8, int64
+from rulegrad.ir.dtype import DType, as_dtype, bool_, float32, int8, int64
 from rulegrad.ir.limits import finfo
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
@@ -122,7 +122,8 @@ def _rounded_quotient(self: Tensor, other: Operand, swapped: bool, mode: str) ->
     if mode == "floor":
         return below
     if below.dtype.is_inexact:
-        return unary(self.div(other, swapped=swapped), "TRUNC")
+        a, b = _exact_floats(self, other, below.dtype, swapped)
+        return unary(a.div(b), "TRUNC").cast(below.dtype)
     # A negative quotient was rounded away from zero, unless it is exact.
     is_exact = self.mul(below).equal(other) if swapped else below.mul(other).equal(self)
     return below.add(below.less(0).logical_and(is_exact.logical_not()).cast(below.dtype))
@@ -143,7 +144,7 @@ def floor_divide(self: Tensor, other: Operand, *, swapped: bool = False) -> Tens
         raise DtypeError("floor_divide: bools cannot be divided; cast to an integer first")
     if not dtype.is_inexact:
         return binary(self, "FLOORDIV", other, "floor_divide", swapped)
-    a, b = (side.detach() for side in _floats(self, other, dtype, swapped))
+    a, b = (side.detach() for side in _exact_floats(self, other, dtype, swapped))
     rest = binary(a, "FMOD", b, "floor_divide")
     # a - rest is a multiple of b up to rounding, so the quotient is next to an integer.
     whole = unary(a.sub(rest).div(b), "ROUND")
@@ -152,8 +153,8 @@ def floor_divide(self: Tensor, other: Operand, *, swapped: bool = False) -> Tens
     quotient = a.div(b)
     finite = b.not_equal(0)
     for side in (a, b):
-        finite = finite.bitwise_and(unary(side, "ABS").less_equal(finfo(dtype).max))
-    return finite.where(whole.equal(0).where(quotient.mul(0.0), whole), quotient)
+        finite = finite.bitwise_and(unary(side, "ABS").less_equal(finfo(a.dtype).max))
+    return finite.where(whole.equal(0).where(quotient.mul(0.0), whole), quotient).cast(dtype)
 
 
 def remainder(self: Tensor, other: Operand, *, swapped: bool = False) -> Tensor:
@@ -183,6 +184,12 @@ def _floats(self: Tensor, other: Operand, dtype: DType, swapped: bool) -> tuple[
         second = self._new(constant(second, dtype, "division"), None, self._device)
     pair = (self.cast(dtype), second.cast(dtype))
     return pair[::-1] if swapped else pair
+
+
+def _exact_floats(self: Tensor, other: Operand, dtype: DType, swapped: bool) -> tuple[Tensor, Tensor]:
+    """The same, smaller floats as float32: an integer is made of the exact quotient, not of a rounded one."""
+    a, b = _floats(self, other, dtype, swapped)
+    return (a.cast(float32), b.cast(float32)) if dtype.bits < float32.bits else (a, b)
 
 
 def pow(self: Tensor, exponent: Operand, *, swapped: bool = False) -> Tensor:
