@@ -310,8 +310,61 @@ bool Machine::knows_sources(const RuleFunction& f, Waiting& waiting) {
   return true;
 }
 
+namespace {
+
+// Whether some of these are true, or all.
+bool quantified(const Value* results, uint32_t count, bool every, Value& value) {
+  bool answer = every;
+  for (uint32_t k = 0; k < count; k++) {
+    if (results[k].tag != Tag::Bool) return false;
+    if (results[k].b != every) answer = !every;
+  }
+  value = Value::boolean(answer);
+  return true;
+}
+
+// The sequence of nodes that has all elements of all of these, each once: there mostly is one, and the others repeat it.
+bool covered(const Value* results, uint32_t count, Value& value) {
+  constexpr uint32_t kFew = 16;
+  const Value* most = nullptr;
+  for (uint32_t k = 0; k < count; k++) {
+    if (results[k].tag != Tag::Seq || results[k].q.size > kFew) return false;
+    if (results[k].q.size && !most) most = &results[k];
+  }
+  if (!most) {
+    value = Value::seq(nullptr, 0);
+    return true;
+  }
+  const Value *items = most->q.items, *end = items + most->q.size;
+  auto is_among = [](const Value& x, const Value* from, const Value* to) {
+    return std::any_of(from, to, [&](const Value& other) { return other.n == x.n; });
+  };
+  for (const Value* x = items; x != end; x++)
+    if (x->tag != Tag::Node || is_among(*x, items, x)) return false;
+  for (uint32_t k = 0; k < count; k++) {
+    const Value& other = results[k];
+    if (other.q.items == items) continue;
+    for (uint32_t j = 0; j < other.q.size; j++)
+      if (other.q.items[j].tag != Tag::Node || !is_among(other.q.items[j], items, end)) return false;
+  }
+  value = *most;
+  return true;
+}
+
+}  // namespace
+
 // What the rule's code would make of the results for the sources; false where it has to be run.
 bool Machine::joined(const Fold& fold, Node* n, const Value* results, Value& value) {
+  switch (fold.join) {
+    case Fold::ByCall: break;
+    case Fold::Any:
+    case Fold::All:
+      if (quantified(results, n->nsrc, fold.join == Fold::All, value)) return true;
+      break;
+    case Fold::Distinct:
+      if (covered(results, n->nsrc, value)) return true;
+      break;
+  }
   auto mark = arena.mark();
   budget = kBudget;
   bool done = true, same = true;

@@ -74,6 +74,8 @@ Fold find_fold(const Program& program, uint32_t function, const Code& code) {
     const int32_t result = next.back(first < 0 ? 4 : 5);
     found.builtin = program.builtins[size_t(next.back(first < 0 ? 3 : 4))];
     if (next.take({I_RETURN, result}) && next.at_end()) found.kind = Fold::Builtin;
+    auto is = [&](const char* name) { return found.kind == Fold::Builtin && first < 0 && found.builtin == find_builtin(name); };
+    found.join = is("any") ? Fold::Any : is("all") ? Fold::All : is("distinct") ? Fold::Distinct : Fold::ByCall;
   }
   return found;
 }

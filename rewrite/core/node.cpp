@@ -168,13 +168,16 @@ Node* make_const(const Value& v, uint32_t dtype) {
   return make_node(known_ops.CONST, dtype, nullptr, 0, &stored, 1);
 }
 
-std::vector<Node*> toposort(const std::vector<Node*>& roots) {
+// `enters`: whether a node and what is below it are wanted.
+template <typename Enters>
+static std::vector<Node*> sorted(const std::vector<Node*>& roots, Enters enters) {
   static thread_local SideTable<uint8_t> of_thread;
   SideTable<uint8_t>& seen = of_thread;  // which is looked for once
   seen.begin();
   std::vector<Node*> order;
   std::vector<std::pair<Node*, uint32_t>> stack;
   auto visit = [&](Node* n) {
+    if (!enters(n)) return;
     uint8_t& is_seen = seen[n];
     if (is_seen) return;
     is_seen = 1;
@@ -194,6 +197,14 @@ std::vector<Node*> toposort(const std::vector<Node*>& roots) {
     }
   }
   return order;
+}
+
+std::vector<Node*> toposort(const std::vector<Node*>& roots) {
+  return sorted(roots, [](const Node*) { return true; });
+}
+
+std::vector<Node*> toposort(const std::vector<Node*>& roots, const OpMask& ops) {
+  return sorted(roots, [&](const Node* n) { return n->ops.meets(ops); });
 }
 
 std::string verify(Node* root, uint32_t stage) {

@@ -168,6 +168,8 @@ int64_t element_count(const Shape* s);
 void dtype_bounds(uint32_t dtype, int64_t& low, int64_t& high);
 
 std::vector<Node*> toposort(const std::vector<Node*>& roots);
+// Those that have an op of these below, or one that shares its bit: where few have, few are looked at.
+std::vector<Node*> toposort(const std::vector<Node*>& roots, const OpMask& ops);
 // Empty, or what is wrong with the graph below n: shapes, dtypes and the stage (bit) that each op may stand in.
 std::string verify(Node* root, uint32_t stage);
 std::string describe(const Node* n);  // one line: op, attributes, dtype

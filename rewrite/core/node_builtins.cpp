@@ -163,9 +163,16 @@ bool f_contains(Machine& m, Arguments a, uint32_t count, Value& r) {
   return true;
 }
 
-bool f_nodes(Machine& m, Arguments a, uint32_t, Value& r) {
+bool f_nodes(Machine& m, Arguments a, uint32_t count, Value& r) {
   NODE_ARGUMENT(0);
-  const std::vector<Node*> order = toposort({n});
+  OpMask wanted;
+  for (uint32_t k = 1; k < count; k++) {
+    if (a[k].tag != Tag::Op) return false;
+    wanted.add(a[k].u);
+  }
+  std::vector<Node*> order = count > 1 ? toposort({n}, wanted) : toposort({n});
+  auto is_other = [&](const Node* x) { return std::none_of(a + 1, a + count, [&](const Value& op) { return op.u == x->op; }); };
+  if (count > 1) std::erase_if(order, is_other);
   Value* items = m.allocate(order.size());
   for (size_t k = 0; k < order.size(); k++) items[k] = Value::node(order[k]);
   r = Value::seq(items, uint32_t(order.size()));

@@ -139,10 +139,14 @@ nb::object wrap(Node* owned) {
 
 nb::list nodes_below(Node* root, nb::args ops) {
   std::vector<bool> wanted(op_count(), ops.size() == 0);
+  OpMask mask;
   for (nb::handle op : ops)
-    if (int number = find_op(text_of(op, "an op")); number >= 0) wanted[size_t(number)] = true;
+    if (int number = find_op(text_of(op, "an op")); number >= 0) {
+      wanted[size_t(number)] = true;
+      mask.add(uint32_t(number));
+    }
   nb::list found;
-  for (Node* n : toposort({root}))
+  for (Node* n : ops.size() ? toposort({root}, mask) : toposort({root}))
     if (wanted[n->op]) found.append(nb::cast(Handle{Ref::share(n)}));
   return found;
 }

@@ -32,6 +32,43 @@ def test_the_first_rule_that_matches_decides() -> None:
     assert program.call("kind", (X + 1) + 0) == 2 + (2 + 50 + 100) * 10
 
 
+def test_nodes_of_some_ops() -> None:
+    program = compile_rules("""
+    function below(n):
+        all: below(n@_) -> {nodes(n, MUL, CONST)}
+    function of_number(n):
+        all: of_number(n@_) -> {nodes(n, 3)}
+    """)
+    product = (X + 1) * UOp("CAST", (loop(0, 4) * 2,), str(X.dtype))
+    found = [node for node in product.toposort() if node.op in ("MUL", "CONST")]
+    assert [node.op for node in found] == ["CONST", "CONST", "CONST", "MUL", "MUL"]
+    assert program.call("below", product) == tuple(found)
+    assert list(product.toposort("MUL", "CONST")) == found
+    assert program.call("below", X) == ()
+    assert program.call("of_number", product) is None
+
+
+def test_joins_that_need_no_code_are_those_of_the_code() -> None:
+    program = compile_rules("""
+    function variables(n) distinct:
+        some: variables(n@ADD(_, _)) -> {[n, n] if vmin(n) > 0 else [n]}
+    function negative(n) any:
+        sum: negative(n@ADD(_, _)) -> {vmin(n) < 0}
+    function positive(n) all:
+        sum: positive(n@ADD(_, _)) -> {vmin(n) > 0}
+    """)
+    a, b = loop(0, 4) + 1, loop(1, 5) + loop(2, 5)
+    assert program.call("variables", a * b) == (a, b)
+    assert program.call("variables", (a * b) * a) == (a, b)
+    assert program.call("variables", (a * a) * (b * a)) == (a, b)
+    assert program.call("variables", loop(0, 4) * 2) == ()
+    below = b + const(-9, "index")
+    assert program.call("negative", a * b) is False
+    assert program.call("negative", a * below) is True
+    assert program.call("positive", a * loop(0, 4)) is True
+    assert program.call("positive", a * b) is False
+
+
 def test_no_rule_has_no_value() -> None:
     program = compile_rules("""
     function only_sums(n):

@@ -12,7 +12,7 @@ from rulegrad.compile.passes import lower
 from rulegrad.compile.scheduling import are_searched, scheduled_kernels, scheduled_programs
 from rulegrad.config import on_change as on_setting
 from rulegrad.engine import watching
-from rulegrad.engine.schedules import described
+from rulegrad.engine.schedules import choice_of
 from rulegrad.errors import DtypeError, RewriteError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
@@ -134,9 +134,10 @@ def _kernel(graph: UOp, indexed: UOp, scheduled: UOp, program: UOp, target: str,
     local_bytes = local_memory(program, target) if source else 0
     maps = tensor_maps(program, target) if source else ()
     runs = indexed if source else program
+    tactic, steps = choice_of(scheduled)
     return Kernel(
         name, runs, text, grid, group, slots, flops, nbytes,
-        local_bytes=local_bytes, maps=maps, checks_indices=checks_indices, schedule=described(scheduled), sizes=sizes,
+        local_bytes=local_bytes, maps=maps, checks_indices=checks_indices, tactic=tactic, steps=steps, sizes=sizes,
     )  # fmt: skip
 
 

@@ -81,10 +81,26 @@ def described(scheduled: UOp) -> str:
     >>> described(UOp("SCHEDULED", (UOp("SINK", ()), *parse_schedule("bind i0 to thread")), tactic="rows"))
     'rows: bind i0 to thread'
     """
-    if scheduled.op != "SCHEDULED":
-        return ""
-    tactic, steps = scheduled.attrs["tactic"], schedule_text(scheduled.src[1:])
-    return f"{tactic}: {steps}" if steps else tactic
+    return schedule_of(*choice_of(scheduled))
+
+
+def choice_of(scheduled: UOp) -> tuple[str, tuple[UOp, ...]]:
+    """The tactic of a kernel with a schedule, and its steps; "" and none for another kernel.
+
+    >>> from rulegrad import UOp
+    >>> choice_of(UOp("SCHEDULED", (UOp("SINK", ()),), tactic="rows"))
+    ('rows', ())
+    """
+    return (scheduled.attrs["tactic"], scheduled.src[1:]) if scheduled.op == "SCHEDULED" else ("", ())
+
+
+def schedule_of(tactic: str, steps: Sequence[UOp]) -> str:
+    """A tactic and its steps as text.
+
+    >>> schedule_of("rows", parse_schedule("bind i0 to thread"))
+    'rows: bind i0 to thread'
+    """
+    return f"{tactic}: {schedule_text(steps)}" if steps else tactic
 
 
 def parse_schedule(text: str) -> list[UOp]:

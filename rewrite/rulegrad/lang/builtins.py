@@ -57,7 +57,13 @@ BUILTINS: dict[str, Builtin] = _table(
     ("ranges(x)", 1, 1, _R, "the open RANGE nodes that x depends on, ordered by id"),
     ("key(x)", 1, 1, _R, "a structural key: a total order that does not depend on the run"),
     ("contains(OP, x, ...)", 2, None, _R, "one of the nodes has OP somewhere below it"),
-    ("nodes(x)", 1, 1, _R, "x and all nodes below it, each once, sources first"),
+    (
+        "nodes(x, OP, ...)",
+        1,
+        None,
+        _R,
+        "x and all nodes below it, each once, sources first; those of these ops, if any are given",
+    ),
     ("uses(n)", 1, 1, _R, "number of consumers in the graph given to the pass (walk passes)"),
     ('slot(x, "name")', 1, 2, _R, "0, 1, 2, … in the order of first asking within one run of a pass"),
     # ---- sums and products ----

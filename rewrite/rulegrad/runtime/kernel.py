@@ -52,7 +52,7 @@ class Kernel:
     `slots` is the number of buffers it takes: PARAM slot k is the k-th handle of a launch. `flops` and
     `nbytes` are what one launch computes and moves, for the profile; `user_line` is where the user asked;
     `local_bytes` is the local memory of a work-group that a launch has to ask for; `maps` are further arguments, after
-    the buffers; `schedule` is the tactic and its steps, as text. The last slot of a kernel that `checks_indices` is for
+    the buffers; `tactic` and `steps` say how its loops run. The last slot of a kernel that `checks_indices` is for
     its flags. A kernel with `sizes` takes one more buffer, of so many sizes (int64); the function `items_NAME` in its
     source stores the work-items of a launch, and `grid` has those at typical sizes.
     """
@@ -69,8 +69,21 @@ class Kernel:
     local_bytes: int = 0
     maps: tuple[TensorMap, ...] = ()
     checks_indices: bool = False
-    schedule: str = ""
+    tactic: str = ""
+    steps: tuple[UOp, ...] = ()
     sizes: int = 0
+
+    @property
+    def schedule(self) -> str:
+        """The tactic and its steps as text, `rows: bind i0 to thread`; "" where it has none.
+
+        >>> from rulegrad.ir import UOp
+        >>> Kernel("f", UOp("SINK", ()), "", (1,), (), 0, tactic="rows").schedule
+        'rows'
+        """
+        from rulegrad.engine.schedules import schedule_of  # late: few programs show it
+
+        return schedule_of(self.tactic, self.steps)
 
 
 def sources_of(kernels: Sequence[Kernel]) -> list[str]:
