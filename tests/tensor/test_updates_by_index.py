@@ -249,3 +249,29 @@ def test_an_update_of_what_is_computed_needs_no_copy(device: str) -> None:
     with profile() as p:
         y.realize()
     assert len(p.kernels) == 2
+
+
+def test_a_gradient_that_is_added_to_another_is_one_kernel(device: str) -> None:
+    weights, update = rows(ROWS, 24), rows(3, 24)
+    x, i = Tensor(weights, device=device, requires_grad=True), Tensor([5, 9, 5], device=device)
+    expected = np.zeros_like(weights)
+    for _ in range(3):
+        x[i].backward(Tensor(update, device=device))
+        np.add.at(expected, [5, 9, 5], update)
+        assert x.grad is not None
+        with profile() as p:
+            x.grad.realize()
+    assert len(p.kernels) == 1 and p.kernels[0].nbytes < FEW
+    np.testing.assert_allclose(x.grad.numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_of_two_gathers_have_one_sum(device: str) -> None:
+    x = Tensor(rows(64, 24), device=device, requires_grad=True)
+    (x[Tensor([1, 2, 1], device=device)].sum() + (x[Tensor([2, 3], device=device)] * 2).sum()).backward()
+    expected = np.zeros((64, 24), np.float32)
+    expected[[1, 2, 3]] = np.array([2, 3, 2], np.float32)[:, None]
+    assert x.grad is not None
+    with profile() as p:
+        x.grad.realize()
+    assert len(p.kernels) == 3  # zeros, and updates for each
+    np.testing.assert_array_equal(x.grad.numpy(), expected)
