@@ -80,6 +80,17 @@ def test_what_is_found(any_device):
         net.get_submodule("block")
 
 
+def test_parameters_and_buffers_by_their_paths() -> None:
+    net = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2), nn.Linear(3, 2))
+    net[2].weight = net[0].weight
+    assert net.get_parameter("2.weight") is net.get_parameter("0.weight") is net[0].weight
+    assert net.get_buffer("1.running_mean") is net[1].running_mean
+    with pytest.raises(RulegradError, match="no parameter '1.running_mean' in Sequential; there are .*'0.weight'"):
+        net.get_parameter("1.running_mean")
+    with pytest.raises(RulegradError, match="get_buffer: no buffer '0.weight'"):
+        net.get_buffer("0.weight")
+
+
 def test_a_frozen_parameter_is_one(any_device):
     net = nn.Linear(2, 1)
     net.requires_grad_(False)
@@ -331,3 +342,18 @@ def test_functional(any_device):
 def test_functional_names_are_all_there():
     assert sorted(F.__all__) == F.__all__
     assert all(callable(getattr(F, name)) for name in F.__all__)
+
+
+def test_parameters_as_one_vector(any_device) -> None:
+    net = nn.Linear(3, 2)
+    vector = nn.utils.parameters_to_vector(net.parameters())
+    np.testing.assert_array_equal(vector.numpy(), np.concatenate([p.numpy().ravel() for p in net.parameters()]))
+    (vector * vector).sum().backward()
+    np.testing.assert_allclose(net.weight.grad.numpy(), 2 * net.weight.numpy())
+    weight = net.weight
+    nn.utils.vector_to_parameters(Tensor(np.arange(8, dtype=np.float32)), net.parameters())
+    assert net.weight is weight and weight.requires_grad
+    assert weight.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]] and net.bias.tolist() == [6.0, 7.0]
+    for length in (7, 9):
+        with pytest.raises(ShapeError, match="for 8 elements"):
+            nn.utils.vector_to_parameters(Tensor.zeros(length), net.parameters())

@@ -174,9 +174,32 @@ class Module(walking.Walked):
     def get_submodule(self, target: str) -> Module:
         """The module at a path such as `layers.0.attention`. Raises RulegradError where there is none."""
         found = dict(self.named_modules())
-        if target not in found:
-            raise RulegradError(f"get_submodule: no module {target!r} in {type(self).__name__}; there are {[*found]}")
+        self._require("get_submodule", "module", target, found)
         return found[target]
+
+    def get_parameter(self, target: str) -> Tensor:
+        """The parameter at a path such as `layers.0.weight`, also at the other paths of one that modules share.
+
+        Raises RulegradError where there is none.
+
+        >>> from rulegrad import nn
+        >>> nn.Sequential(nn.Linear(3, 2)).get_parameter("0.bias").shape
+        (2,)
+        """
+        return self._tensor_at("get_parameter", "parameter", target, ("parameter",))
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer at a path such as `layers.1.running_mean`. Raises RulegradError where there is none."""
+        return self._tensor_at("get_buffer", "buffer", target, ("buffer", "temporary"))
+
+    def _tensor_at(self, method: str, kind: str, target: str, kinds: tuple[walking.Kind, ...]) -> Tensor:
+        found = {path: tensor for path, tensor, its_kind in walking.tensors(self) if its_kind in kinds}
+        self._require(method, kind, target, found)
+        return found[target]
+
+    def _require(self, method: str, kind: str, target: str, found: Mapping[str, Any]) -> None:
+        if target not in found:
+            raise RulegradError(f"{method}: no {kind} {target!r} in {type(self).__name__}; there are {[*found]}")
 
     # ---- modes ----
 

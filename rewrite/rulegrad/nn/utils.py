@@ -1,21 +1,61 @@
-"""Limits on gradients, between `backward` and the optimizer's step, and activation checkpointing."""
+"""Limits on gradients between `backward` and the optimizer's step, parameters as a vector, activation checkpointing."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 
-from rulegrad.errors import ConfigError, DtypeError
+from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.nn._recompute import checkpoint, checkpoint_sequential
 from rulegrad.tensor import updates
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.tensor import Tensor
 
-__all__ = ["checkpoint", "checkpoint_sequential", "clip_grad_norm_", "clip_grad_value_"]
+__all__ = [
+    "checkpoint",
+    "checkpoint_sequential",
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "parameters_to_vector",
+    "vector_to_parameters",
+]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """All elements of the parameters as one vector, through which gradients flow.
+
+    >>> from rulegrad import nn
+    >>> nn.utils.parameters_to_vector(nn.Linear(3, 2).parameters()).shape
+    (8,)
+    """
+    first, *others = [parameter.reshape(-1) for parameter in parameters]
+    return first.cat(*others) if others else first
+
+
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Store the elements of a vector into the parameters, in order. Raises ShapeError where it has too few or too many.
+
+    >>> from rulegrad import Tensor, nn
+    >>> net = nn.Linear(1, 1)
+    >>> nn.utils.vector_to_parameters(Tensor([2.0, 3.0]), net.parameters())
+    >>> net.bias.tolist()
+    [3.0]
+    """
+    targets = list(parameters)
+    count = sum(parameter.numel() for parameter in targets)
+    if vec.shape != (count,):
+        raise ShapeError(
+            f"vector_to_parameters: a vector of shape {vec.shape} for {count} elements; use one of ({count},)"
+        )
+    start = 0
+    with no_grad():
+        for parameter in targets:
+            parameter.copy_(vec[start : start + parameter.numel()].reshape(parameter.shape))
+            start += parameter.numel()
 
 
 def clip_grad_norm_(

@@ -9,6 +9,7 @@ from rulegrad.lang.foreign import hint_for
 from rulegrad.lang.lexer import END, NAME, STRING, Source, Token
 from rulegrad.lang.syntax import Span
 
+COMPARES = "`==` compares; a name is bound by `let NAME = …`, a line of its own"  # where an expression ends at `=`
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "'": "'", "\\": "\\"}
 
 
@@ -114,8 +115,7 @@ class Cursor:
     def end(self) -> None:
         """Nothing may follow on this line."""
         if not self.at_end():
-            hint = "`==` compares; a name is bound by `let NAME = …`, a line of its own" if self.at("=") else ""
-            raise self.expected("the end of the line", hint)
+            raise self.expected("the end of the line", COMPARES if self.at("=") else "")
 
     def span_from(self, first: Token) -> Span:
         """From `first` to the last token read."""

@@ -10,7 +10,7 @@ import re
 
 from rulegrad.lang import syntax
 from rulegrad.lang.lexer import NAME, NUMBER, STRING, SYMBOL, Token, number_value
-from rulegrad.lang.parser.cursor import Cursor
+from rulegrad.lang.parser.cursor import COMPARES, Cursor
 from rulegrad.lang.parser.names import parse_annotated
 from rulegrad.lang.steps import Step, StepGroup, Steps, StepValue, StepWord
 
@@ -48,7 +48,7 @@ def parse_expression(cursor: Cursor, annotations: bool = True) -> syntax.Express
         # `if` after an expression may also be a comprehension's condition: its caller reads that one
         cursor.advance()
         condition = _binary(cursor, 1, annotations)
-        cursor.expect("else")
+        cursor.expect("else", COMPARES if cursor.at("=") else "a guard stands on a line of its own below: `if …`")
         otherwise = parse_expression(cursor, annotations)
         expression = syntax.Conditional(cursor.span_from(first), condition, expression, otherwise)
     cursor.depth -= 1
