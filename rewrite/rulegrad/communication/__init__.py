@@ -16,3 +16,7 @@ __all__ = [
     "KINDS", "OPERATIONS", "Collective", "Count", "DeviceArray", "InProcess", "NcclWorld", "Work", "World", "counters",
     "reset_counters", "world",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -45,3 +45,7 @@ __all__ = [
     "unstacked_state_dict",
     "vocabulary_parallel",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
