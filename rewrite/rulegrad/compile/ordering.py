@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rulegrad.compile.estimate import nbytes
@@ -89,7 +88,7 @@ def freeing_early(schedule: Schedule) -> Schedule:
     order = in_order(needed_steps(schedule.steps), memory.priority, memory.ran)
     if memory.most >= before:
         return schedule
-    return replace(schedule, steps=tuple(schedule.steps[number] for number in order))
+    return schedule._replace(steps=tuple(schedule.steps[number] for number in order))
 
 
 class _Memory:

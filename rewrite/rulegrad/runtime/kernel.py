@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rulegrad.errors import DeviceError
 
@@ -18,8 +17,7 @@ def stores_of(roots: Sequence[UOp]) -> list[UOp]:
     return [store for root in roots for store in (stores_of(root.src) if root.op in ("GROUP", "SEGMENTS") else (root,))]
 
 
-@dataclass(frozen=True, slots=True)
-class TensorMap:
+class TensorMap(NamedTuple):
     """A launch's description of the buffer of a slot, an array of this shape, of which a kernel copies boxes.
 
     Sizes are in elements; beyond `sizes` there is 0. The lines of a box are 128 bytes, whose places of 16 bytes are
@@ -33,8 +31,7 @@ class TensorMap:
     box: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(NamedTuple):
     """One launch: the graph that an interpreting device runs, and the source that a compiling one builds.
 
     `slots` is the number of buffers it takes: PARAM slot k is the k-th handle of a launch. `flops` and
