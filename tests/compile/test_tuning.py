@@ -73,7 +73,7 @@ def entry(schedule: str, **changes: Any) -> Entry:
 def broken(kernel: Kernel, statement: str) -> Kernel:
     """The kernel with a statement before all others."""
     head, brace, body = kernel.source.partition("{\n")
-    return replace(kernel, source=f"{head}{brace}{statement}\n{body}")
+    return kernel._replace(source=f"{head}{brace}{statement}\n{body}")
 
 
 # ---- bad candidates ----

@@ -37,7 +37,9 @@ def test_a_pass(small: Trace) -> None:
 def test_every_pass_of_every_kernel(kernels: Trace) -> None:
     found = [p.name for p in kernels.passes if p.part.pipeline == "schedule"]
     steps = ["number", *(name for name in engine.pipeline("schedule") if name != "number")]
-    assert list(dict.fromkeys(found)) == list(dict.fromkeys(steps))  # what runs again on the same graph is recorded once
+    assert list(dict.fromkeys(found)) == list(
+        dict.fromkeys(steps)
+    )  # what runs again on the same graph is recorded once
     for place, kernel in enumerate(kernels.kernels):
         mine = [p for p in kernels.passes if kernels.kernel_of(p) == place]
         assert [p.name for p in mine] == [*engine.pipeline("kernel"), *engine.pipeline("program")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -176,7 +176,7 @@ def keeping_sources(steps: Sequence[Step], uses: Sequence[Use]) -> list[Use]:
             results = set(use.writes)
             after = range(place + 1, len(steps))
             user = next((k for k in after if results & {*uses[k].reads, *uses[k].writes}), len(steps) - 1)
-            found[user] = replace(found[user], reads=(*found[user].reads, *use.reads))
+            found[user] = found[user]._replace(reads=(*found[user].reads, *use.reads))
     return found
 
 
@@ -198,8 +198,7 @@ def with_communication(
     return found, launched
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """Launches of kernels, or a collective that is started, or waited for."""
 
     launches: tuple[Launch, ...] = ()  # where something is started, the collective's members
@@ -212,7 +211,7 @@ class Item:
         kernel, collective = self.launches[0].kernel, self.start.collective if self.start else None
         if collective is None or len(self.launches) == 1:
             return kernel
-        return replace(kernel, name=_name_of(collective), nbytes=collective.bytes_sent)
+        return kernel._replace(name=_name_of(collective), nbytes=collective.bytes_sent)
 
 
 class _Order:

@@ -17,21 +17,20 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import inf
 from types import MappingProxyType
+from typing import NamedTuple
 
 _NONE: Mapping[int, int] = MappingProxyType({})
 _MOST_TRIED = 256  # blocks that are looked at for one buffer, so that planning stays close to linear
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """The buffers that one step reads and writes."""
 
     reads: tuple[int, ...]
     writes: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """One allocation. `largest` is the largest buffer in it; `taken` the input whose memory it was, if any."""
 
     nbytes: int
@@ -39,8 +38,7 @@ class Block:
     taken: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryPlan:
+class MemoryPlan(NamedTuple):
     """The blocks of a schedule, and the block of each buffer that it makes."""
 
     blocks: tuple[Block, ...]

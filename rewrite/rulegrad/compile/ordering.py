@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rulegrad.compile.estimate import nbytes
@@ -94,7 +93,7 @@ def copying_last(schedule: Schedule) -> Schedule:
             if other not in later and any(buffer in step.buffers for buffer in buffers if buffer not in written)
         )
     order = in_order(needs, lambda number: number)
-    return replace(schedule, steps=tuple(schedule.steps[number] for number in order))
+    return schedule._replace(steps=tuple(schedule.steps[number] for number in order))
 
 
 def is_copy(step: Step) -> bool:
@@ -129,7 +128,7 @@ def freeing_early(schedule: Schedule) -> Schedule:
     order = in_order(needed_steps(schedule.steps), memory.priority, memory.ran)
     if memory.most >= before:
         return schedule
-    return replace(schedule, steps=tuple(schedule.steps[number] for number in order))
+    return schedule._replace(steps=tuple(schedule.steps[number] for number in order))
 
 
 class _Memory:

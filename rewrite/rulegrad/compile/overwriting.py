@@ -7,7 +7,6 @@ buffers: two parameters are never the same memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rulegrad import engine
@@ -52,4 +51,4 @@ def overwriting(step: Step, pairs: Sequence[tuple[int, int]], target: str | None
     if all(store.src[0] == store.src[1] for store in stores_of(graph.src)):
         return None  # a copy of a buffer to itself
     numbered, by_slot = number_buffers(graph)
-    return replace(step, graph=numbered, buffers=tuple(step.buffers[node.attrs["slot"]] for node in by_slot))
+    return step._replace(graph=numbered, buffers=tuple(step.buffers[node.attrs["slot"]] for node in by_slot))

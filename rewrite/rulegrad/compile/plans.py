@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from rulegrad.compile import kernels
 from rulegrad.compile.collectives import (
@@ -52,8 +52,7 @@ kernels._also_forget.append(_executables.clear)
 launched: list[Callable[[Plan, MemoryPlan, Sequence[Buffer], Sequence[Buffer]], None]] = []
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(NamedTuple):
     """One kernel, and the plan's buffers behind its slots; the number of the schedule's step that it is."""
 
     kernel: Kernel
@@ -62,8 +61,7 @@ class Launch:
     step: int
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(NamedTuple):
     """The launches as one program of the device: on the inputs, some blocks, the flags if any, and the arena."""
 
     program: Program
@@ -71,8 +69,7 @@ class Recorded:
     arena: Layout | None  # the others together
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A schedule's kernels and memory, where some inputs are needed by nobody else."""
 
     memory: MemoryPlan
@@ -130,9 +127,9 @@ class Plan:
             built = executables_of(computing, self.device)
             _, executables = with_communication(steps, computing, built, self.device)
             pairs = zip(variant.launches, executables, strict=True)
-            launches = tuple(replace(launch, executable=executable) for launch, executable in pairs)
+            launches = tuple(launch._replace(executable=executable) for launch, executable in pairs)
             recorded = record(self, variant.memory, launches, variant.blocks, variant.checks_indices)
-            made[key] = replace(variant, launches=launches, recorded=recorded)
+            made[key] = variant._replace(launches=launches, recorded=recorded)
         return replace(self, _prepared=made)
 
     def stacks(self, graphs: Sequence[UOp]) -> list[Stack]:
@@ -340,7 +337,7 @@ def _launches_of(plan: Plan, memory: MemoryPlan) -> tuple[Launch, ...]:
     flags = (schedule.inputs + len(schedule.made),)
     return tuple(
         Launch(
-            replace(kernel, user_line=step.user_line), executable,
+            kernel._replace(user_line=step.user_line), executable,
             step.buffers + flags if kernel.checks_indices else step.buffers, number,
         )
         for kernel, executable, step, number in zip(found, executables, steps, numbers, strict=True)

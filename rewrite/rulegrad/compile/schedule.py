@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rulegrad import engine
 from rulegrad.compile.checking import checks
@@ -29,8 +28,7 @@ Lines: TypeAlias = dict[UOp, Stack]  # the user's frames when a node was made
 _JOINED = ("GROUP", "SEGMENTS")  # stores that are one kernel
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One kernel: its graph as `isolate` and `number` left it, and the plan's buffers behind its slots."""
 
     graph: UOp
@@ -43,8 +41,7 @@ class Step:
         return shown(self.stack[-1]) if self.stack else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(NamedTuple):
     """Kernels in order. Buffers are numbered: the inputs first, then those that the schedule makes."""
 
     inputs: int

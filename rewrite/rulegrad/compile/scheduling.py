@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rulegrad import engine
 from rulegrad.compile.checking import stopping_guard
@@ -88,8 +87,7 @@ def scheduled_kernels(graphs: Sequence[UOp], indexed: Sequence[UOp], target: str
     return lower(graphs, indexed, steps[:cut], target, "program")
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(NamedTuple):
     """A kernel whose loops have names, and how it becomes a program once it has a schedule."""
 
     place: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -143,7 +142,7 @@ def communicating_early(schedule: Schedule) -> Schedule:
         )
         behind.append(before)
     order = in_order(needs, lambda number: _priority(schedule, number, behind))
-    return replace(schedule, steps=tuple(schedule.steps[number] for number in order))
+    return schedule._replace(steps=tuple(schedule.steps[number] for number in order))
 
 
 def _priority(schedule: Schedule, number: int, behind: Sequence[int]) -> tuple[int, int]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rulegrad.errors import DeviceError
 
@@ -30,8 +29,7 @@ def stored_into(store: UOp) -> UOp:
     return place
 
 
-@dataclass(frozen=True, slots=True)
-class TensorMap:
+class TensorMap(NamedTuple):
     """A launch's description of the buffer of a slot, an array of this shape, of which a kernel copies boxes.
 
     Sizes are in elements; beyond `sizes` there is 0. The lines of a box are 128 bytes, whose places of 16 bytes are
@@ -45,8 +43,7 @@ class TensorMap:
     box: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(NamedTuple):
     """One launch: the graph that an interpreting device runs, and the source that a compiling one builds.
 
     `slots` is the number of buffers it takes: PARAM slot k is the k-th handle of a launch. `flops` and

@@ -10,7 +10,7 @@ import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -47,12 +47,23 @@ def manual_seed(seed: int = 0) -> None:
     default_generator.manual_seed(seed)
 
 
-class Draw(NamedTuple):
+class Draw:
     """Called, it reserves random numbers: how many were drawn before them, and the seed, as a tensor."""
 
-    numbers: int
-    device: str
-    source: Generator = default_generator
+    __slots__ = ("device", "numbers", "source")
+
+    def __init__(self, numbers: int, device: str, source: Generator = default_generator) -> None:
+        self.numbers, self.device, self.source = numbers, device, source
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Draw) and self._values == other._values
+
+    def __hash__(self) -> int:
+        return hash(self._values)
+
+    @property
+    def _values(self) -> tuple[int, str, Generator]:
+        return self.numbers, self.device, self.source
 
     def __call__(self) -> Tensor:
         from rulegrad.tensor.tensor import Tensor  # late: Tensor is written with these functions
