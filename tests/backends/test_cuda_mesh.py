@@ -48,9 +48,10 @@ def gpus(fake: Any) -> Any:
     return fake
 
 
-@pytest.mark.parametrize("is_captured", [False, True], ids=["eager", "captured"])
-@pytest.mark.parametrize("count", [2, 3])
-@pytest.mark.parametrize("place", [data_parallel, fully_sharded])
+@pytest.mark.parametrize(
+    ("place", "count", "is_captured"),
+    [(data_parallel, 2, True), (data_parallel, 3, False), (fully_sharded, 2, False), (fully_sharded, 3, True)],
+)
 def test_training_on_several_gpus(gpus: Any, place: Any, count: int, is_captured: bool) -> None:
     mesh = Mesh({"data": count}, devices=[f"cuda:{k}" for k in range(count)])
     assert mesh.device == "+".join(f"cuda:{k}" for k in range(count))

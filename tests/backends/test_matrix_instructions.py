@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -155,7 +154,7 @@ def test_what_products_are_in(
 def wrong_orders(kernel: Kernel, source: str, tensors: list[Tensor], wanted: np.ndarray[Any, Any]) -> int:
     """In how many orders of the threads a kernel whose source was changed gives another product."""
     device: Any = devices.get("cuda_shim")
-    (executable,) = device.compile([replace(kernel, source=source)])
+    (executable,) = device.compile([kernel._replace(source=source)])
     handle, result = device.allocate(wanted.size * 2), np.zeros(wanted.shape, np.float16)
     wrong = 0
     for order in (0, 1, 9):

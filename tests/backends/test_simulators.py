@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -143,12 +142,12 @@ def test_a_missing_barrier_shows(simulator: Simulator) -> None:
 def test_memory_behind_a_block_s_own_is_nobody_s(simulator: Simulator) -> None:
     cuda = simulator("cuda_shim")
     body = "((float*)local_memory_0)[threadIdx.x] = 1; data0[blockIdx.x * 64 + threadIdx.x] = 2;"
-    one = replace(kernel("outside", body, 64), local_bytes=256)
+    one = kernel("outside", body, 64)._replace(local_bytes=256)
     assert run(cuda, one, 0).tolist() == [2.0] * 128
     with pytest.raises(DeviceError, match="written behind the 192 bytes of local memory"):
-        run(cuda, replace(one, local_bytes=192), 0)
+        run(cuda, one._replace(local_bytes=192), 0)
     with pytest.raises(DeviceError, match="232449 bytes of local memory are more than a block has"):
-        run(cuda, replace(one, local_bytes=232449), 0)
+        run(cuda, one._replace(local_bytes=232449), 0)
 
 
 @pytest.mark.parametrize(

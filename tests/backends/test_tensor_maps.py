@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -204,7 +203,7 @@ def product(hopper: Any) -> tuple[Kernel, Callable[[str], list[str]]]:
     (kernel,) = compile_graph([(tensors[0] @ tensors[1]).uop], hopper.target)
 
     def problems(source: str) -> list[str]:
-        (executable,) = hopper.compile([replace(kernel, source=source)])
+        (executable,) = hopper.compile([kernel._replace(source=source)])
         handle, result, found = hopper.allocate(wanted.size * 2), np.zeros(wanted.shape, np.float16), []
         for order in ORDERS:
             hopper.order = order

@@ -145,7 +145,7 @@ def test_borders_of_functions_of_two():
         )
 
 
-def test_gradients_of_functions_of_two():
+def test_gradients_of_functions_of_two(any_device):
     s, q = numbers(5, low=1.5, high=6.0), numbers(5, low=0.4, high=40.0)
     for name in ("gammainc", "gammaincc", "xlog1py", "zeta"):
         function, wanted, h = getattr(special, name), getattr(scipy.special, name), 1e-6
@@ -188,7 +188,7 @@ def test_polynomials(name):
     np.testing.assert_allclose(slope, difference, rtol=1e-6, atol=1e-6)
 
 
-def test_dtypes_and_shapes():
+def test_dtypes_and_shapes(any_device):
     for name in FUNCTIONS:
         function = getattr(special, name)
         half = function(Tensor([0.25, 0.5], dtype="float16"))

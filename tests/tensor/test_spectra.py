@@ -14,7 +14,7 @@ from rulegrad.signal import windows
 X = np.cos(np.arange(60.0) ** 2).reshape(3, 4, 5)
 
 
-def test_transforms_of_several_axes():
+def test_transforms_of_several_axes(any_device):
     x = Tensor(X)
     for name in ("fft2", "ifft2", "rfft2", "irfft2", "hfft2", "ihfft2", "hfftn", "ihfftn", "fftn", "irfftn"):
         function, wanted = getattr(fft, name), getattr(scipy.fft, name)
@@ -50,7 +50,7 @@ WINDOWS = {
 }  # fmt: skip
 
 
-def test_windows():
+def test_windows(any_device):
     for name, options in WINDOWS.items():
         window, positional = getattr(windows, name), list(options.values())
         reference = getattr(scipy.signal.windows, name)

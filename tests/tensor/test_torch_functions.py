@@ -166,7 +166,7 @@ def test_random_fillings(any_device):
             wrong()
 
 
-def test_random_fillings_from_a_generator():
+def test_random_fillings_from_a_generator(any_device):
     fillings = (
         "exponential_()", "cauchy_()", "geometric_(0.3)", "log_normal_()", "random_(9)", "uniform_()", "normal_()", "bernoulli_(0.5)",
         "bernoulli(0.5)", "rand_like()", "randn_like()",
