@@ -24,7 +24,7 @@ WRONG = [
     ("reduce", "valid_only(redistributed(x, m, q), s, m, q, axes, CONST[T](identity(f, T)))", "redistributed(x, m, q)",
      "gives"),
     ("permute", "argsort(o)[k] for k in p]", "o[k] for k in p]", "x is the part of one device"),
-    ("scan", "without_axes(without_terms(p), [k])", "without_terms(p)", "gives"),
+    ("scan", "without_axes(without_terms(p), [n.axis])", "without_terms(p)", "gives"),
     ("gather_parts", "number(table, 0)))", "number(table, 1)))", "gives"),
 ]  # fmt: skip
 
