@@ -191,7 +191,7 @@ SETTINGS: Final[dict[str, Setting]] = {
         ),
         Setting(
             "debug", "DEBUG", "a number from 0 to 5",
-            _level(5), int, "output on stderr: 1: graphs that are met for the first time; 2: what each kernel "
+            _level(5), int, "output on stderr: 1: graphs that are seen for the first time; 2: what each kernel "
             "is made of, and a line for each launch; 3: kernels' graphs; 4: their sources; 5: rules' firings",
         ),
         Setting(
