@@ -49,7 +49,8 @@ HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
     ),
     "fused": ("says what each kernel of a schedule is made of (`DEBUG=2`)", "reports, does not change a graph"),
     "ordering": (
-        "puts steps in an order in which memory is freed early, and copies after all others that read the same; topological sorts",
+        "puts steps in an order in which memory is freed early, and copies after all others that read the same; "
+        "topological sorts",
         "a search over a whole schedule; it sees sizes and steps, no op but STORE",
     ),
     "memory_plan": (
