@@ -319,7 +319,7 @@ def test_at_most_so_many_answers() -> None:
             {},
             "render_opencl.item is a rule of the render pass render_opencl, which does not rewrite",
         ),
-        ("twice", {}, "several rules are called `twice`: demo.twice"),
+        ("twice", {}, "several rules are called `twice`: in_shape.twice"),
     ],
 )
 def test_unknown_names(rule: str, options: dict[str, str], message: str) -> None:
