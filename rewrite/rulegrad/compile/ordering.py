@@ -51,10 +51,7 @@ def in_order(
     [0, 2, 1, 3]
     """
     waiting = [len(found) for found in needs]
-    users: list[list[int]] = [[] for _ in needs]
-    for number, found in enumerate(needs):
-        for k in found:
-            users[k].append(number)
+    users = _users(needs)
     ready = [(priority(k), k) for k, left in enumerate(waiting) if not left]
     heapq.heapify(ready)
     order: list[int] = []
@@ -103,16 +100,22 @@ def is_copy(step: Step) -> bool:
 
 def _waiting_for(number: int, needs: Sequence[Set[int]]) -> set[int]:
     """A step, and those that need what it does."""
-    users: dict[int, list[int]] = {}
-    for user, found in enumerate(needs):
-        for needed in found:
-            users.setdefault(needed, []).append(user)
-    waiting, found_users = [number], {number}
+    users = _users(needs)
+    waiting, found = [number], {number}
     while waiting:
-        new = [user for user in users.get(waiting.pop(), ()) if user not in found_users]
-        found_users.update(new)
+        new = [user for user in users[waiting.pop()] if user not in found]
+        found.update(new)
         waiting.extend(new)
-    return found_users
+    return found
+
+
+def _users(needs: Sequence[Set[int]]) -> list[list[int]]:
+    """Of each step, those that need it."""
+    users: list[list[int]] = [[] for _ in needs]
+    for number, found in enumerate(needs):
+        for k in found:
+            users[k].append(number)
+    return users
 
 
 def freeing_early(schedule: Schedule) -> Schedule:
