@@ -130,10 +130,7 @@ def logcumsumexp(self: Tensor, axis: int = -1, *, dim: int | None = None) -> Ten
     wide = x.cast(accumulation_dtype(x.dtype))
     most = _scan(wide.detach(), "MAX", k)
     before, after = (slice_axis(most, k, b, x.shape[k] - 1 + b) for b in (0, 1))
-    # equal ones may be infinite
-    factors = (
-        (before == after).where(0.0, before - after).exp().pad([(1, 0) if j == k else (0, 0) for j in range(x.ndim)])
-    )
+    factors = _powers(before, after).pad([(1, 0) if j == k else (0, 0) for j in range(x.ndim)])
     added = _powers(wide, most)
     sums = wide._result(UOp("RECURRENCE", (factors.uop, added.uop), axis=k), added)
     return (most + sums.log()).cast(x.dtype)
