@@ -51,7 +51,7 @@ HOST_STEPS: Final[dict[str, tuple[str, str]]] = {
     "ordering": (
         "puts steps in an order in which memory is freed early, and copies after all others that read the same; "
         "topological sorts",
-        "a search over a whole schedule; it sees sizes and steps, no op but STORE",
+        "a search over a whole schedule; it sees sizes and steps, no op but STORE and PARAM",
     ),
     "memory_plan": (
         "places buffers in blocks of memory by their lifetimes",
