@@ -46,6 +46,15 @@ VIEWS = {
     "full": (lambda x: x.full((2, 2), 7), lambda a: np.full((2, 2), 7)),
     "number": (lambda x: Tensor(2.5), lambda a: np.float32(2.5)),
     "half": (lambda x: x.full((2,), 0.1, "float16"), lambda a: np.full(2, 0.1, np.float16)),
+    "flat": (lambda x: x.flatten(), lambda a: a.ravel()),
+    "new axis": (lambda x: x[:, None], lambda a: a[:, None]),
+    "removed axis": (lambda x: x[:, :1].squeeze(1), lambda a: a[:, 0]),
+    "moved axis": (lambda x: x.reshape(2, 2, 6).movedim(0, 2), lambda a: np.moveaxis(a.reshape(2, 2, 6), 0, 2)),
+    "piece": (lambda x: x.chunk(3, 1)[1], lambda a: a[:, 2:4]),
+    "piece of a view": (lambda x: x.T.narrow(0, 1, 3)[:, ::2], lambda a: a.T[1:4, ::2]),
+    "selected": (lambda x: x.select(1, 4), lambda a: a[:, 4]),
+    "turned": (lambda x: x.rot90(), lambda a: np.rot90(a)),
+    "like another": (lambda x: x.zeros_like(), lambda a: np.zeros_like(a)),
 }
 
 
