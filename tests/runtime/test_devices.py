@@ -179,6 +179,25 @@ def test_an_error_of_rule_files_says_nothing_of_the_devices(own: Path, monkeypat
     assert probe.discover(backend).devices[0].problem == ""
 
 
+@pytest.mark.parametrize("busy", [True, False])
+def test_a_device_that_does_not_answer_is_tried_again_where_the_machine_was_busy(
+    own: Path, monkeypatch: pytest.MonkeyPatch, busy: bool
+) -> None:
+    """A driver that works may be slow beside other programs; one that hangs does not keep each program waiting."""
+    once = "import time, pathlib\n    first = pathlib.Path(__file__).with_name('first')\n"
+    once += "    if number == 0 and not first.exists():\n        first.touch(); time.sleep(60)"
+    text = ABORTING.replace("def self_test(number):", f"def self_test(number):\n    {once}")
+    monkeypatch.setattr(probe, "_TIMEOUT_SECONDS", 6)
+    monkeypatch.setattr(probe, "_is_busy", lambda: busy)
+    backend = backends.load_backend(write_backend(own / "aborting", text))
+    problems = [device.problem for device in probe.discover(backend).devices]
+    assert problems[0].startswith("the test did not end within 6 seconds")
+    assert problems[0].endswith("; the next program tries again") == busy
+    assert problems[2] == "computes nonsense"
+    monkeypatch.setattr(probe, "_TIMEOUT_SECONDS", 60)
+    assert (probe.discover(backend).devices[0].problem == "") == busy
+
+
 def test_listing_that_ends_the_process(own: Path) -> None:
     text = ABORTING.replace("def discover():", "def discover():\n    os.abort()")
     found = probe.discover(backends.load_backend(write_backend(own / "aborting", text)))

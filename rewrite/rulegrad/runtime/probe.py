@@ -77,6 +77,7 @@ class _Report:
     trying: int | None = None
     end: str = ""  # why it ended early
     is_settled: bool = True  # not where an error of ours ended it, of rule files or settings: others need not have it
+    is_late: bool = False  # it was given up on a busy machine, where a driver that works may be as slow
 
 
 def _discover_in_children(folder: Path) -> tuple[Discovery, bool]:
@@ -85,15 +86,17 @@ def _discover_in_children(folder: Path) -> tuple[Discovery, bool]:
     With whether that is so in each program on this machine.
     """
     problems: dict[int, str] = {}
+    is_settled = True
     while True:
         report = _run_child(folder, skip=sorted(problems))
         problems.update(report.problems)
+        is_settled = is_settled and report.is_settled and not report.is_late
         if report.discovery is None:
-            return Discovery((), (), f"listing the devices failed: {report.end}"), report.is_settled
+            return Discovery((), (), f"listing the devices failed: {report.end}"), is_settled
         if report.trying is None or report.trying in problems or not report.is_settled:
             found = report.discovery.devices
             devices = tuple(f._replace(problem=problems.get(f.number, report.end)) for f in found)
-            return report.discovery._replace(devices=devices), report.is_settled
+            return report.discovery._replace(devices=devices), is_settled
         problems[report.trying] = report.end
 
 
@@ -111,7 +114,10 @@ def _run_child(folder: Path, skip: list[int]) -> _Report:
         )  # fmt: skip
     except subprocess.TimeoutExpired as late:
         output = late.stdout.decode(errors="replace") if isinstance(late.stdout, bytes) else late.stdout or ""
+        report.is_late = _is_busy()
         report.end = f"the test did not end within {_TIMEOUT_SECONDS} seconds"
+        if report.is_late:
+            report.end += ", on a machine that is busy; the next program tries again"
     except OSError as error:
         output, report.end = "", f"the test process could not be started ({error})"
     else:
@@ -122,6 +128,14 @@ def _run_child(folder: Path, skip: list[int]) -> _Report:
         if line.startswith(_MARK):
             _take(report, json.loads(line[len(_MARK) :]))
     return report
+
+
+def _is_busy() -> bool:
+    """Whether more programs want to run than there are processors."""
+    try:
+        return os.getloadavg()[0] > (os.cpu_count() or 1)
+    except (OSError, AttributeError):  # not on Windows
+        return False
 
 
 def _take(report: _Report, message: dict[str, Any]) -> None:
