@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rulegrad import engine
-from rulegrad.engine.sources import Sources, read_sources, target_file
+from rulegrad.engine.sources import Sources, read_sources, shown, target_file
 from rulegrad.errors import DeviceError, RuleError
 from rulegrad.lang import syntax
 from rulegrad.runtime import device as contract
@@ -54,8 +54,9 @@ def check_rules(folder: Path, rung: Rung) -> None:
     path = target_file(folder)
     try:
         ours = read_sources()
-        texts = [*(one for one in ours.texts if one[0] != str(path)), (str(path), path.read_text(encoding="utf-8"))]
-        Sources(texts, ours.user | {str(path)}, ours.measured).files  # noqa: B018 - it raises
+        name = shown(path)
+        texts = [*(one for one in ours.texts if one[0] != name), (name, path.read_text(encoding="utf-8"))]
+        Sources(texts, ours.user | {name}, ours.measured).files  # noqa: B018 - it raises
     except (RuleError, OSError, UnicodeDecodeError) as error:
         rung.found("rules", str(error))
 
