@@ -1,6 +1,6 @@
 """The simulator of many devices beside real runs: training steps on meshes of 1 to 8 ranks of this machine, by MPI.
 
-    python bench/scale.py [--quick] [--json] [--ranks 1,2,4,8] [--machine FILE]
+    python bench/scale.py [--quick] [--json] [--kinds "data,fully sharded,tensor"] [--ranks 1,2,4,8] [--machine FILE]
 
 A step of a network of 784-512-512-10 (device `c`, one thread) runs data parallel, fully sharded and tensor parallel, as
 `rulegrad.distributed` does it. What is simulated is the plan of that step on a mesh of so many ranks, with the
@@ -211,12 +211,12 @@ def traced(kind: str, ranks: int) -> tuple[Any, dict[str, int]]:
     return Schedule(f"a {kind} step", events, {"ranks": ranks}, measured_on="here", batch=BATCH), sent
 
 
-def rows_of(machine: Any, ranks: list[int], calls: int) -> list[dict[str, Any]]:
+def rows_of(machine: Any, kinds: list[str], ranks: list[int], calls: int) -> list[dict[str, Any]]:
     """For each kind and number of ranks the time of a step, measured and simulated."""
     from rulegrad.workbench.scale.simulation import simulate
 
     rows = []
-    for kind in KINDS:
+    for kind in kinds:
         for count in ranks:
             note(f"{kind}: measuring {count} ranks")
             schedule, sent = traced(kind, count)
@@ -240,6 +240,13 @@ def rows_of(machine: Any, ranks: list[int], calls: int) -> list[dict[str, Any]]:
     return rows
 
 
+def kinds_of(text: str) -> list[str]:
+    kinds = text.split(",")
+    if unknown := [kind for kind in kinds if kind not in KINDS]:
+        raise argparse.ArgumentTypeError(f"no kind is called {unknown[0]!r}; there are: {', '.join(KINDS)}")
+    return kinds
+
+
 def main(options: argparse.Namespace) -> None:
     calls = 50 if options.quick else 2000
     from rulegrad.workbench.scale.machine import load_machine
@@ -251,7 +258,7 @@ def main(options: argparse.Namespace) -> None:
         file = options.machine or Path(folder) / "here.toml"
         file.write_text(text, encoding="utf-8")
         machine = replace(load_machine(file), name="here")
-    rows = rows_of(machine, options.ranks, calls)
+    rows = rows_of(machine, options.kinds, options.ranks, calls)
     if options.json:
         print(json.dumps({"machine": text, "rows": rows}, indent=1))
         return
@@ -270,6 +277,7 @@ if __name__ == "__main__":
         child(sys.argv[2:])
     else:
         parser = arguments(__doc__)
+        parser.add_argument("--kinds", type=kinds_of, default=[*KINDS], help="what is shared among the ranks")
         parser.add_argument("--ranks", type=lambda text: [int(part) for part in text.split(",")], default=[1, 2, 4, 8])
         parser.add_argument("--machine", metavar="FILE", type=Path, help="where the machine is written")
         os.environ["RULEGRAD_THREADS"] = "1"  # kernels are timed as ranks run them

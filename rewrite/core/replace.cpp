@@ -21,7 +21,7 @@ struct Place {
 
 // A node whose sources are looked at. context: the node of the graph whose template it is a part of, or null for a node of the
 // graph; the node itself, within its own template, is itself with final sources.
-struct Frame {
+struct ReplaceFrame {
   Node* node;
   Node* context;
   uint32_t next = 0;
@@ -195,7 +195,7 @@ class Replacer : Firer {
   }
 
   void step() {
-    Frame& f = stack_.back();
+    ReplaceFrame& f = stack_.back();
     Node* n = f.node;
     if (!f.context) {
       Place& p = (*places_)[n];
@@ -223,7 +223,7 @@ class Replacer : Firer {
   }
 
   void finish(Node* result) {
-    Frame f = stack_.back();
+    ReplaceFrame f = stack_.back();
     stack_.pop_back();
     if (!f.context) {
       Place& p = (*places_)[f.node];
@@ -265,7 +265,7 @@ class Replacer : Firer {
   Lease<SideTable<uint32_t>> uses_;  // of the nodes of the graph
   Lease<SideTable<Place>> places_;
   std::unordered_map<std::pair<Node*, Node*>, Node*, PairHash> parts_;  // of templates; second null: the same in each
-  std::vector<Frame> stack_;
+  std::vector<ReplaceFrame> stack_;
   std::vector<Node*> sources_;
 };
 
