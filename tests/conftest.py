@@ -87,6 +87,16 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Each worker begins with a part of its own and then takes what others have left: a file's tests share what they compile."""
+    if config.getoption("dist") != "load":
+        return None  # somebody asked for another order
+    from xdist.scheduler import WorkStealingScheduling  # late: tests run without it too
+
+    return WorkStealingScheduling(config, log)
+
+
 def pytest_report_header() -> str:
     """Which drivers the tests run on; what is said of one that does not work names the remedy."""
     from rulegrad.runtime import backends, devices
