@@ -1,11 +1,12 @@
 """Whatever is written, a rule author sees diagnostics: our rules with tokens deleted, doubled, exchanged and replaced.
 
-Each declaration of our files is changed a few times, from a seed, and goes the way of a user's file: it is parsed, checked
+Each declaration of our files is changed, from a seed, as often as TEXT_CHANGES says (once), and goes the way of a user's file: it is parsed, checked
 beside everything else, and compiled when nothing is wrong with it. Anything but a RuleError with diagnostics is a bug.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import re
 from dataclasses import replace
@@ -32,7 +33,7 @@ from rulegrad.lang.syntax import (
     View,
 )
 
-CHANGES = 3  # of each declaration
+CHANGES = int(os.environ.get("TEXT_CHANGES", "1"))  # of each declaration
 TOKEN = re.compile(r"#[^\n]*|\n *|[A-Za-z_]\w*|\d+(?:\.\d+)?|->|\.\.\.|//|<<|>>|[<>=!]=|\s+|.", re.DOTALL)
 MUTATED = "mutated.rules"
 FILES = engine.loaded().sources.files
