@@ -13,6 +13,7 @@ import pytest
 from rulegrad import UOp, config
 from rulegrad.errors import RewriteError
 from rulegrad.workbench.diagnosis.checking import Checker
+from rulegrad.workbench.diagnosis.comparing import Comparison
 from rulegrad.workbench.tools import prove, test
 
 
@@ -116,6 +117,23 @@ def test_what_an_author_believes(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert [one["line"] for one in json.loads(capsys.readouterr().out)["diagnostics"]] == [4, 7]
 
 
+def test_a_store_to_other_memory_is_caught() -> None:
+    """The values are right, and what reads the first buffer gets old ones."""
+
+    def stored(slot: int) -> UOp:
+        return UOp("SINK", (UOp("STORE", (value("float32", slot), -Y)),))
+
+    def in_a_loop(slot: int) -> UOp:
+        i = UOp("RANGE", (UOp.const(97, "index"),), id=0, kind="output", path=("i0",))
+        store = UOp("STORE", (UOp("INDEX", (value("float32", slot), i)), UOp("LOAD", (UOp("INDEX", (Y, i)),))))
+        return UOp("SINK", (UOp("END", (store, i)),))
+
+    for kernel in (stored, in_a_loop):
+        comparison = Comparison(kernel(0))
+        found = [comparison.different(comparison.meanings(kernel(0)), kernel(slot)) for slot in (0, 1, 2)]
+        assert found == ["", "whole", "whole"]
+
+
 # Unsound where it says so, right elsewhere; up to rounding; indices that stay within bounds.
 RIGHT = {
     "unsound": ('back: (x:float32 + y) - x -> y\n        unsound "inf - inf"', X + Y - X),
@@ -161,6 +179,7 @@ OPS_PROGRAM = """
 import json, numpy as np
 from rulegrad import UOp, config
 from rulegrad.workbench.diagnosis.checking import Checker
+from rulegrad.workbench.diagnosis.comparing import Comparison
 from rulegrad.errors import RewriteError
 from rulegrad.interpreter.evaluators import evaluators
 from rulegrad.workbench.tools import prove

@@ -22,7 +22,7 @@ from rulegrad.workbench.proof.testing import Allowed, difference, sample_memory
 from rulegrad.workbench.rule_tests import Case, RuleTests
 
 _SPREAD = 64  # values of each scalar variable that are computed at once
-_ROUNDS = 3  # contents of memory that both sides are computed on; one where they are run an element at a time
+_ROUNDS = 3  # contents of memory that both sides are computed on; one where statements are run an element at a time
 _MOST_ROUNDS = 40  # where a side has no value for some contents, an index out of bounds say
 
 #: Why a line is not computed on values, where that is not a fault of the line.
@@ -99,7 +99,7 @@ def _compared(tests: RuleTests, case: Case, left: UOp, right: UOp) -> OnValues:
     measure = tests.measured(case, left)
     graphs = [left, right] if measure is None else [left, right, measure]
     why, done = "", 0
-    rounds = _ROUNDS if all(map(_is_plain, graphs)) else 1
+    rounds = _ROUNDS if all(map(_only_reads, graphs)) else 1
     for nodes, loops, memory in _rounds(graphs, random.Random(case.name)):
         try:
             wanted, found, *size = (outcome(node, memory, loops) for node in nodes)
@@ -119,7 +119,7 @@ def _compared(tests: RuleTests, case: Case, left: UOp, right: UOp) -> OnValues:
 def _rounds(graphs: Sequence[UOp], r: random.Random) -> Iterator[tuple[list[UOp], tuple[UOp, ...], Memory]]:
     """The graphs, the loops that are open in them, and contents of memory: of scalars first, many values at once."""
     loops = tuple(dict.fromkeys(loop for graph in graphs for loop in graph.ranges))
-    if all(not g.shape and as_dtype(g.dtype).kind != "void" and _is_plain(g) for g in graphs):
+    if all(not g.shape and as_dtype(g.dtype).kind != "void" and _only_reads(g) for g in graphs):
         counter = UOp("RANGE", (UOp.const(_SPREAD, "index"),), id=1 << 20, kind="test")
         spread = [_spread(graph, counter) for graph in graphs]
         if spread != list(graphs):
@@ -130,6 +130,10 @@ def _rounds(graphs: Sequence[UOp], r: random.Random) -> Iterator[tuple[list[UOp]
 
 def _is_plain(graph: UOp) -> bool:
     return not any(node.op in EFFECTS for node in graph.toposort())
+
+
+def _only_reads(graph: UOp) -> bool:
+    return not any(node.op in EFFECTS and node.op != "LOAD" for node in graph.toposort())
 
 
 def _spread(graph: UOp, counter: UOp) -> UOp:
