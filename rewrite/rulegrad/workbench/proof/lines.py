@@ -65,6 +65,9 @@ def on_values(tests: RuleTests, case: Case, result: UOp | None = None) -> OnValu
             right = tests.applied(case, left) if case.test.fires else tests.right(case, left)
         if right is None:
             return OnValues("left out", "the rule does not fire")
+        known = {loop.attrs["id"] for loop in left.ranges}
+        if opened := [loop for loop in right.ranges if loop.attrs["id"] not in known]:
+            return OnValues("differ", f"leaves loops open that were not: {', '.join(x.describe() for x in opened)}")
         if case.test.fires and as_dtype(left.dtype).kind == "void":
             return _of_kernel(tests.program(case), left, right)
         return _compared(tests, case, left, right)
