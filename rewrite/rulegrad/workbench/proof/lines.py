@@ -102,7 +102,7 @@ def _compared(tests: RuleTests, case: Case, left: UOp, right: UOp) -> OnValues:
     measure = tests.measured(case, left)
     graphs = [left, right] if measure is None else [left, right, measure]
     why, done = "", 0
-    rounds = _ROUNDS if all(map(_only_reads, graphs)) else 1
+    rounds = _ROUNDS
     for nodes, loops, memory in _rounds(graphs, random.Random(case.name)):
         try:
             wanted, found, *size = (outcome(node, memory, loops) for node in nodes)
