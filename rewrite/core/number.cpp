@@ -40,7 +40,7 @@ Int floor_mod(Int a, Int b) {
 double digamma(double x) {
   if (x == 0) return std::copysign(INFINITY, -x);
   if (x < 0 && std::floor(x) == x) return NAN;
-  if (x < 0) return digamma(1 - x) - M_PI / std::tan(M_PI * std::fmod(x, 1.0));
+  if (x < 0) return digamma(1 - x) - M_PI / std::tan(M_PI * std::remainder(x, 1.0));
   double sum = 0;
   for (; x < 10; x++) sum -= 1 / x;
   double z = 1 / (x * x);

@@ -203,3 +203,11 @@ def test_a_backend_with_ops_is_named_before_the_program_starts() -> None:
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "declares ops" in done.stderr and f"RULEGRAD_BACKENDS={TOY}" in done.stderr
+
+
+def test_a_folder_whose_ops_are_in_force_already(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its files are not declared a second time, however they are called."""
+    monkeypatch.setenv("RULEGRAD_BACKENDS", str(TOY.parent))
+    assert main([str(TOY), "--to", "load"]) == 0, capfd.readouterr().out

@@ -8,9 +8,12 @@ import pytest
 from rulegrad import Tensor, config
 from rulegrad.compile.kernels import _require_arithmetic
 from rulegrad.errors import RewriteError
+from rulegrad.interpreter.elements import storage_key
 from rulegrad.interpreter.numerics import Array
 from rulegrad.ir import UOp
+from rulegrad.ir.dtype import DType
 from rulegrad.workbench.diagnosis.checking import _told
+from rulegrad.workbench.proof.outcome import outcome
 
 SMALL = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 VALUES = np.array([[1, 3, 2, 5], [2, 0, 1, 1]], np.float32)
@@ -66,3 +69,12 @@ def test_updates_are_compared_after_each_pass(capsys: pytest.CaptureFixture[str]
         x, places = Tensor([1.0, 2.0, 3.0], device="c"), Tensor([0, 2, 2], device="c")
         assert x.scatter_add(0, places, x).tolist() == [2, 2, 8]
     assert "does not compare" not in capsys.readouterr().err
+
+
+def test_a_reduction_is_rounded_once_by_elements_too() -> None:
+    """512 is too large for float8_e4m3fn, 128 is not: what the prover compares rules with, one element at a time."""
+    x = UOp("PARAM", (), "float8_e4m3fn", slot=0, shape=(4,))
+    loop = UOp("RANGE", (UOp.const(4, "index"),), id=1, kind="reduce")
+    load = UOp("LOAD", (UOp("INDEX", (x, loop)),))
+    memory = {storage_key(x): np.array([8, 64, 0.5, 0.5], np.float32).astype(DType(x.dtype).numpy)}
+    assert outcome(UOp("REDUCE", (load, loop), op="MUL"), memory, ()).arrays[0].astype(np.float32) == 128

@@ -28,7 +28,7 @@ from rulegrad.support.paths import cache_folder
 CORE = Path(__file__).with_name("core.hpp")
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 _MAP_BYTES = 128
-_OPTIONS = ("-std=c++17", "-O1", "-shared", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-fwrapv", "-w")
+_OPTIONS = ("-std=c++17", "-O0", "-shared", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-fwrapv", "-w")
 
 
 def compiler() -> str | None:
@@ -116,16 +116,20 @@ class Simulator:
         return [Executable(self, kernel, library) for kernel in kernels]
 
     def program(self, kernels: Sequence[Kernel]) -> str:
-        """C++ text with a launcher `launch_NAME` for each kernel."""
-        lines = [f'#include "{path}"' for path in (CORE, *self.headers())]
-        lines += matrix_instructions(self.target).values()
-        lines += [f'#include "{path}"' for path in self.later_headers()]
-        lines += [kernel.source for kernel in kernels]
+        """C++ text with a launcher `launch_NAME` for each kernel; `common` stands before it."""
+        lines = [kernel.source for kernel in kernels]
         parameters = (
             "void** a, const unsigned* grid, const unsigned* block, unsigned seed, int fibers, unsigned local_bytes"
         )
         launchers = [f"int launch_{k.name}({parameters}) {{ return {self.launch(k)}; }}" for k in kernels]
         return "\n".join([*lines, 'extern "C" {', "char shim_message[400];", *launchers, "}", ""])
+
+    def common(self) -> str:
+        """C++ text that all programs begin with."""
+        lines = [f'#include "{path}"' for path in (CORE, *self.headers())]
+        lines += matrix_instructions(self.target).values()
+        lines += [f'#include "{path}"' for path in self.later_headers()]
+        return "\n".join([*lines, ""])
 
     def headers(self) -> Sequence[Path]:
         """The files that programs include first, after `core.hpp`."""
@@ -156,21 +160,42 @@ class Simulator:
         if folder is None or command is None:
             raise DeviceError(f"{self.name} needs a C++ compiler and a cache folder that can be written to")
         read = [path.read_text(encoding="utf-8") for path in (CORE, *self.headers(), *self.later_headers())]
-        stamp = "\0".join([command, *_OPTIONS, text, *read])
-        path = folder / "shims" / f"{hashlib.sha256(stamp.encode()).hexdigest()[:32]}.so"
+        shims = folder / "shims"
+        shims.mkdir(exist_ok=True)
+        # the compiler looks for NAME.hpp.gch, what it made of the text that all programs begin with, beside NAME.hpp
+        common = shims / f"{_digest(command, *_OPTIONS, self.common(), *read)}.hpp"
+        compiled = common.with_name(f"{common.name}.gch")
+        path = shims / f"{_digest(common.name, text)}.so"
+        if not compiled.exists():
+            _write(common, self.common())
+            self._compile([command, *_OPTIONS, "-x", "c++-header", str(common)], compiled, self.common())
         if not path.exists():
-            path.parent.mkdir(exist_ok=True)
             source = path.with_suffix(f".{os.getpid()}.cpp")
-            made = path.with_suffix(f".{os.getpid()}.so")
             source.write_text(text, encoding="utf-8")
-            done = subprocess.run(
-                [command, *_OPTIONS, str(source), "-o", str(made)], capture_output=True, text=True, check=False
-            )
-            source.unlink()
-            if done.returncode:
-                raise not_built(self.name, done.stderr, text)
-            made.replace(path)
+            try:
+                self._compile([command, *_OPTIONS, "-include", str(common), str(source)], path, text)
+            finally:
+                source.unlink()
         return ctypes.CDLL(str(path))
+
+    def _compile(self, command: Sequence[str], path: Path, text: str) -> None:
+        """Compiles a text to a file, which other processes see when it is whole. Raises DeviceError."""
+        made = path.with_name(f"{os.getpid()}.{path.name}")
+        done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise not_built(self.name, done.stderr, text)
+        made.replace(path)
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:32]
+
+
+def _write(path: Path, text: str) -> None:
+    """Writes a file, which other processes see when it is whole."""
+    made = path.with_name(f"{os.getpid()}.{path.name}")
+    made.write_text(text, encoding="utf-8")
+    made.replace(path)
 
 
 class Executable:

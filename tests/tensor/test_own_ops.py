@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rulegrad import Tensor, UOp, apply_op, no_grad
+from rulegrad import Tensor, UOp, apply_op, grad, jit, no_grad, vjp, vmap
 from rulegrad.errors import GraphError, RulegradError, ShapeError
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_op"
@@ -44,7 +45,18 @@ def test_numbers_and_shapes() -> None:
         apply_op("ADD", Tensor([1.0, 2.0]), Tensor([1.0, 2.0, 3.0]))
 
 
+def test_attributes_and_truth_values() -> None:
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert apply_op("REDUCE", x, op="ADD", axes=(1,)).tolist() == [[3.0], [7.0]]
+    assert apply_op("WHERE", x > 1.5, x, 0).tolist() == [[0.0, 2.0], [3.0, 4.0]]
+    assert apply_op("WHERE", Tensor([True, False]), 7, Tensor([1, 2], dtype="int8")).tolist() == [7, 2]
+    assert apply_op("XOR", Tensor([True, False]), True).tolist() == [False, True]
+
+
 def test_mistakes() -> None:
+    for op in ("LOAD", "MULACC"):
+        with pytest.raises(GraphError, match=f"{op} may not stand among tensors"):
+            apply_op(op, *[Tensor([1.0])] * (1 if op == "LOAD" else 3))
     with pytest.raises(RulegradError, match=r"no rule file declares an op MULAC; did you mean `MULACC`"):
         apply_op("MULAC", Tensor([1.0]))
     with pytest.raises(RulegradError, match="RULEGRAD_RULES"):
@@ -53,6 +65,26 @@ def test_mistakes() -> None:
         apply_op("ADD", 1, 2)
     with pytest.raises(GraphError):
         apply_op("ADD", Tensor([1.0]))
+
+
+def test_a_graph_made_by_hand_in_a_function() -> None:
+    """`grad` gave zeros: its arguments are not buffers."""
+
+    def power(x: Tensor) -> Tensor:
+        return Tensor(UOp("EXP2", (x.uop,))).sum()
+
+    x = Tensor([0.0, 1.0])
+    wanted = [math.log(2), 2 * math.log(2)]
+    outer = Tensor([3.0, 4.0], requires_grad=True)
+    for found in (
+        grad(power)(x),
+        jit(grad(power))(x),
+        vmap(grad(power))(x.reshape(2, 1)).reshape(2),
+        vjp(power, x)[1](Tensor(1.0))[0],
+    ):
+        assert found.tolist() == pytest.approx(wanted)
+    grad(lambda x: Tensor(UOp("MUL", (x.uop, outer.uop))).sum())(x).sum().backward()
+    assert outer.grad is not None and outer.grad.tolist() == [1.0, 1.0]
 
 
 def test_a_graph_made_by_hand_keeps_gradients() -> None:

@@ -167,6 +167,12 @@ def test_error_and_gamma_functions(device, check):
     )  # fmt: skip
 
 
+def test_digamma_next_to_a_pole(device, check):
+    """There it is -1 / d and 1 + 1/2 + … + 1/n - Euler's constant, d behind -n."""
+    d = np.array([2.0**-42, -(2.0**-44)])
+    check((Tensor(d - 50).digamma(), -1 / d + 3.92))
+
+
 def test_probabilities(device, check):
     p = np.array([1e-20, 0.2, 0.5 + 1e-9, 0.7, 1.0, 0.0])
     with np.errstate(divide="ignore"):

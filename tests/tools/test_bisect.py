@@ -105,6 +105,18 @@ def test_a_script_with_rules_that_cannot_be_left_out(
     assert "CONST[value=4.0]" in found["change"] and "trials" in found
 
 
+def test_a_script_that_fails_by_the_rule(
+    wrong: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It asserts what is right: it has no other output, and ends early."""
+    wrong.write_text("ruleset algebra:\n    planted: x:float32 * 3 -> x * 4\n", encoding="utf-8")
+    script = tmp_path / "program.py"
+    script.write_text("from rulegrad import Tensor\nassert (Tensor([1.0], device='c') * 3 + 1).tolist() == [4.0]\n")
+    monkeypatch.setenv("RULEGRAD_RULES", str(wrong))
+    assert main(["bisect", "--json", str(script)]) == 1
+    assert json.loads(capsys.readouterr().out)["rule"] == "algebra.planted"
+
+
 def test_a_trial_that_is_refused(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RULES_OFF", "algebra.none_such")
     with pytest.raises(RulegradError, match="cannot be made: RULES_OFF .* names 'algebra.none_such'"):

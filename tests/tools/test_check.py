@@ -53,6 +53,19 @@ def test_a_users_file_with_an_op_of_its_own(tmp_path: Path, capsys: pytest.Captu
     assert [d["code"] for d in found] == ["no-lowering"] and "SQUARE on float" in found[0]["message"]
 
 
+def test_an_op_that_a_users_pass_lowers_before_kernels_are_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.rules"
+    path.write_text(
+        "op NIBBLE(a: T) -> T where T: Signed\n    class Elementwise Unary\n    eval min(max(a, -8), 7)\n"
+        "pass nibble rewrite children_first:\n    lowered: NIBBLE(x) -> max(min(x, 7), -8)\n        essential\n"
+        "        test NIBBLE(x:int8) -> max(min(x, 7), -8)\ninsert nibble before tensor in schedule\n"
+    )
+    status = main(["check", "--target", "c", str(path)])
+    assert (status, capsys.readouterr().out) == (0, "no problems\n")
+
+
 def test_mistakes_are_reported_without_the_analyses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mine.rules"
     path.write_text("ruleset mine:\n    wrong: x + -> x\n")

@@ -45,38 +45,59 @@ def test_a_folder_without_files(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     assert rungs["copy"]["skipped"] == "load did not pass"
 
 
-# A function of 4x4 matrices that stands for an instruction; bfloat16 are held as bits. `{sum}` is what it adds.
+# A function of 4x4 matrices that stands for an instruction; bfloat16 are held as bits. `{step}` adds a product to a sum.
 _INSTRUCTION = """target c:
     has MATRIX_MULACC
-    row matrix_instructions "multiply_4x4x4" 4 4 4 bfloat16 float32 1 (1, 2, 4, 8) (1, 2, 4, 8) (1, 2, 4, 8) (2, 2) (1, 1) 0
-        "static float widened(unsigned short a) {{ unsigned u = (unsigned)a << 16; float f; __builtin_memcpy(&f, &u, 4); return f; }}\\nstatic void multiply_4x4x4(float* c, const unsigned short* a, const unsigned short* b) {{\\n  for (int i = 0; i < 16; i++)\\n    for (int k = 0; k < 4; k++) c[i] += {sum};\\n}}"
+    row matrix_instructions "multiply_4x4x4" 4 4 4 {dtype} {sums} 1 (1, 2, 4, 8) (1, 2, 4, 8) (1, 2, 4, 8) (2, 2) (1, 1) 0
+        "static float widened(unsigned short a) {{ unsigned u = (unsigned)a << 16; float f; __builtin_memcpy(&f, &u, 4); return f; }}\\nstatic void multiply_4x4x4({c_sums}* c, const {c_dtype}* left, const {c_dtype}* right) {{\\n  for (int i = 0; i < 16; i++)\\n    for (int k = 0; k < 4; k++) {{\\n      {c_dtype} a = left[i / 4 * 4 + k], b = right[i % 4 + 4 * k];\\n      {step};\\n    }}\\n}}"
 """
-_RIGHT_SUM = "widened(a[i / 4 * 4 + k]) * widened(b[i % 4 + 4 * k])"
+_DTYPES = {"bfloat16": ("float32", "float", "unsigned short"), "int8": ("int32", "int", "signed char")}
+# What an instruction does, and the program that shows that it is wrong.
+_STEPS = {
+    "right": ("bfloat16", "c[i] += widened(a) * widened(b)", ""),
+    "a step less": ("bfloat16", "c[i] += k < 3 ? widened(a) * widened(b) : 0", "matmul"),
+    "products in bfloat16": (
+        "bfloat16",
+        "float p = widened(a) * widened(b); unsigned short q[2]; __builtin_memcpy(q, &p, 4); c[i] += widened(q[1])",
+        "digits of bfloat16 products",
+    ),
+    "a digit less": ("bfloat16", "c[i] += widened(a & 0xfffe) * widened(b)", "digits of bfloat16 products"),
+    "nan is 0": (
+        "bfloat16",
+        "float p = widened(a) * widened(b); c[i] += p == p ? p : 0",
+        "nan and infinity of bfloat16",
+    ),
+    "right for int8": ("int8", "c[i] += a * b", ""),
+    "seven bits": ("int8", "c[i] += (a < -64 ? -64 : a) * b", "digits of int8 products"),
+    "sums of 16 bits": ("int8", "c[i] = (short)(c[i] + a * b)", "digits of int8 products"),
+}
 
 
-@pytest.mark.parametrize(
-    ("sum_", "wrong"),
-    [
-        (_RIGHT_SUM, False),
-        ("(k < 3 ? " + _RIGHT_SUM + " : 0)", True),  # a step less
-    ],
-)
+@pytest.mark.parametrize(("dtype", "step", "shown"), _STEPS.values(), ids=_STEPS.keys())
 def test_products_of_each_dtype_that_has_an_instruction(
-    sum_: str,
-    wrong: bool,
+    dtype: str,
+    step: str,
+    shown: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for others in ("reducing", "multiplying"):  # which all dtypes have
         monkeypatch.setattr(programs, others, lambda _: ())
+    if shown.startswith(("digits", "nan")):
+        monkeypatch.setattr(programs, "LAYOUTS", {})
     path = tmp_path / "instruction.rules"
-    path.write_text(_INSTRUCTION.format(sum=sum_), encoding="utf-8")
+    sums, c_sums, c_dtype = _DTYPES[dtype]
+    path.write_text(
+        _INSTRUCTION.format(step=step, dtype=dtype, sums=sums, c_sums=c_sums, c_dtype=c_dtype), encoding="utf-8"
+    )
     with engine.load_rules(path):
         rung = Ladder("c").climb("matmul")[-1]
     found = {finding.about for finding in rung.findings}
-    tiling = {f"{name} bfloat16 8x4x8" for name in LAYOUTS}
-    assert found >= tiling if wrong else not found
-    assert rung.tried == 2 * len(LAYOUTS) + 1
+    if shown == "matmul":
+        assert found >= {f"{name} {dtype} 8x4x8" for name in LAYOUTS}
+    else:
+        assert found == ({shown} if shown else set())
+    assert rung.tried == 2 * len(programs.LAYOUTS) + (3 if dtype == "bfloat16" else 2)
 
 
 def test_operands_have_every_pair_of_special_values() -> None:

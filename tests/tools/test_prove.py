@@ -40,6 +40,18 @@ def test_a_file_that_declares_an_op(tmp_path, capsys) -> None:
     assert found["name"] == "mine.even" and found["kind"] in ("proved", "tested", "untested")
 
 
+def test_an_op_without_an_evaluator(tmp_path, capsys) -> None:
+    path = tmp_path / "hidden.rules"
+    path.write_text(
+        "op HIDDEN(a: T) -> T where T: Float\n    class Elementwise Unary\n"
+        "ruleset mine:\n    lowered: HIDDEN(x:float32) -> x + 1.0\n"
+    )
+    assert prove.main([str(path), "--json", "--jobs", "1"]) == 1
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["kind"] == "untested"
+    assert found["how"].startswith("it fired, but") and "HIDDEN: its declaration has no `eval` line" in found["how"]
+
+
 def test_json(tmp_path, capsys) -> None:
     path = tmp_path / "mine.rules"
     path.write_text(WRONG)

@@ -304,7 +304,13 @@ class Run:
 
     def _reduce(self, node: UOp) -> Any:
         identity = _plain(evaluators().identity(node.attrs["op"], node.dtype)[()], node.dtype)
-        return _folded(node, [identity, *(self.value(node.src[0]) for _ in self.over(node.src[1:]))])
+        values = [identity, *(self.value(node.src[0]) for _ in self.over(node.src[1:]))]
+        facts = as_dtype(node.dtype)
+        if not facts.is_float or facts.bits >= 32:
+            return _folded(node, values)
+        total = _folded(node, values, "float32")  # small floats keep the digits of float32 until the end
+        with np.errstate(all="ignore"):
+            return _plain(np.asarray(np.float32(total), facts.numpy)[()], facts)
 
     def _exponential_sum(self, node: UOp) -> Any:
         pairs = [(self.value(node.src[0]), self.value(node.src[1])) for _ in self.over(node.src[2:])]
@@ -339,9 +345,9 @@ def _combined(op: str, a: Any, b: Any, dtype: DType | str) -> Any:
     return _plain(evaluators().evaluate(op, dtype, both)[()], dtype)
 
 
-def _folded(node: UOp, values: Sequence[Any]) -> Any:
-    """The values combined by the node's op, from the first to the last."""
-    return functools.reduce(lambda a, b: _combined(node.attrs["op"], a, b, node.dtype), values)
+def _folded(node: UOp, values: Sequence[Any], dtype: DType | str | None = None) -> Any:
+    """The values combined by the node's op, from the first to the last; dtype: a wider one than the node's."""
+    return functools.reduce(lambda a, b: _combined(node.attrs["op"], a, b, dtype or node.dtype), values)
 
 
 def _plain(value: Any, dtype: DType | str) -> Any:

@@ -206,7 +206,7 @@ def _digamma(x: float) -> float:
     if not math.isfinite(x):
         return x if x > 0 else math.nan
     if x < 0:
-        return math.nan if x == math.floor(x) else _digamma(1 - x) - math.pi / math.tan(math.pi * math.fmod(x, 1))
+        return math.nan if x == math.floor(x) else _digamma(1 - x) - math.pi / math.tan(math.pi * math.remainder(x, 1))
     total = 0.0
     while x < 10:
         total -= 1 / x

@@ -99,7 +99,10 @@ class Planner:
         elif (method := _METHODS.get(op)) is not None:
             method(self, node)
         elif op not in _NO_VALUE:
-            raise DeviceError(f"{self._what}: the interpreter cannot run {op}")
+            raise DeviceError(
+                f"{self._what}: the interpreter cannot run {op}: its declaration has no `eval` line, "
+                "and no rule has made it of other ops"
+            )
 
     def _alias(self, node: UOp) -> None:
         self._slot[node] = self._slot[node.src[0]]

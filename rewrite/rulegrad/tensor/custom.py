@@ -8,13 +8,13 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rulegrad import engine
+from rulegrad import _core, engine
 from rulegrad.engine import load_rules
-from rulegrad.errors import RulegradError
+from rulegrad.errors import GraphError, RulegradError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, expand_to, unified
+from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, expand_to, result_dtype, unified
 
 if TYPE_CHECKING:
     import tempfile
@@ -65,19 +65,19 @@ def custom_gradient(name: str, rule: str | None = None) -> Callable[[Callable[..
     return decorate
 
 
-def apply_op(op: str, *sources: Any, dtype: Any = None, **attributes: Any) -> Any:
+def apply_op(op: str, /, *sources: Any, dtype: Any = None, **attributes: Any) -> Any:
     """The tensor that an op makes of tensors: an op of the op table, or one that a rule file of yours declares.
 
     sources: tensors, in the order in which the op has them; for an elementwise op also numbers and arrays, which with
-    the tensors are brought to one shape, and where there are numbers to one dtype. dtype: that of the result, of ops
-    that are told it. attributes: those of the op. The result has the gradient that the function `gradient` of a rule
-    file says, and is mapped by `vmap` as the rules of `batching` say (elementwise ops need none).
+    the tensors are brought to one shape, and where there are numbers to one dtype, but for truth values. dtype: that of
+    the result, of ops that are told it. attributes: those of the op. The result has the gradient that the function
+    `gradient` of a rule file says, and is mapped by `vmap` as the rules of `batching` say (elementwise ops need none).
     Raises RulegradError for an op that is not declared, GraphError for sources, a dtype or attributes that it does not
-    take, ShapeError for shapes that do not broadcast.
+    take and for an op of kernels, ShapeError for shapes that do not broadcast.
 
     >>> from rulegrad import Tensor, apply_op
-    >>> apply_op("MULACC", Tensor([1.0, 2.0]), 3.0, Tensor([10.0])).tolist()
-    [13.0, 16.0]
+    >>> apply_op("WHERE", Tensor([True, False]), Tensor([1.0]), 3.0).tolist()
+    [1.0, 3.0]
     """
     declared = engine.summary()["ops"]
     if op not in declared:
@@ -90,17 +90,31 @@ def apply_op(op: str, *sources: Any, dtype: Any = None, **attributes: Any) -> An
     like = next((x for x in sources if isinstance(x, TensorCore)), None)
     if like is None:
         raise RulegradError(f"apply_op: {op} needs a tensor among its sources")
-    given = [as_operand(like, x, f"apply_op({op})") for x in sources]
+    name = f"apply_op({op})"
+    given = [as_operand(like, x, name) for x in sources]
     tensors = [x for x in given if isinstance(x, TensorCore)]
-    if "Elementwise" not in declared[op][0]:
-        nodes = [as_tensor(like, x, f"apply_op({op})").uop for x in given]
-    elif len(tensors) < len(given):
-        nodes = unified(f"apply_op({op})", *given)
+    if "Elementwise" in declared[op][0]:
+        nodes = _of_one_shape(name, given)
     else:
-        shape = broadcast_shapes(f"apply_op({op})", *(x.shape for x in tensors))
-        nodes = [expand_to(x.uop, shape) for x in tensors]
+        nodes = [as_tensor(like, x, name).uop for x in given]
     made = UOp(op, tuple(nodes), None if dtype is None else as_dtype(dtype), **attributes)
+    leaves = [UOp("PARAM", (), node.dtype, slot=k, shape=node.shape) for k, node in enumerate(made.src)]
+    if _core.verify(made.replace(leaves), "tensor"):
+        raise GraphError(f"apply_op: {op} may not stand among tensors: it is an op of kernels, which rules make")
     return like._result(made, *(x for x in tensors if x is not like))
+
+
+def _of_one_shape(name: str, given: list[Any]) -> list[UOp]:
+    """The nodes of operands that are broadcast; with numbers among them of one dtype, but for truth values."""
+    tensors = [x for x in given if isinstance(x, TensorCore)]
+    if len(tensors) == len(given):
+        shape = broadcast_shapes(name, *(x.shape for x in tensors))
+        return [expand_to(x.uop, shape) for x in tensors]
+    truths = [k for k, x in enumerate(given) if isinstance(x, TensorCore) and x.dtype == "bool"]
+    if len(truths) == len(tensors):
+        return unified(name, *given)
+    dtype = result_dtype(*(x for k, x in enumerate(given) if k not in truths))
+    return unified(name, *given, dtype=dtype, kept=truths)
 
 
 def _load(name: str, rule: str) -> None:

@@ -320,7 +320,7 @@ def where(self: Tensor, chosen: Operand, otherwise: Operand) -> Tensor:
     dtype = result_dtype(*values)
     tensors = [value for value in values if isinstance(value, TensorCore)]
     # One call of `unified` gives one shape; the condition has a dtype of its own.
-    sources = unified("where", self, *values, dtype=dtype, keep_first=True)
+    sources = unified("where", self, *values, dtype=dtype, kept=(0,))
     return self._result(UOp("WHERE", tuple(sources)), *tensors)
 
 

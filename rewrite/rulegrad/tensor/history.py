@@ -79,7 +79,7 @@ def points_below(graph: UOp) -> list[GradientPoint]:
             continue
         seen.add(node)
         waiting.extend(node.src)
-        point = _points.get(node) if node.op == "BUFFER" else None
+        point = _points.get(node) if node.op in ("BUFFER", "ARGUMENT") else None
         leaf = None if point is None or point.leaf is None else point.leaf()
         if point is not None and (point.goes_on or (leaf is not None and leaf._requires_grad)):
             found[point] = None

@@ -162,10 +162,10 @@ def number_of(value: Any, operation: str) -> tuple[Any, DType]:
     return value.item(), as_dtype(value.dtype)
 
 
-def unified(operation: str, *operands: Any, dtype: DType | None = None, keep_first: bool = False) -> list[UOp]:
+def unified(operation: str, *operands: Any, dtype: DType | None = None, kept: Sequence[int] = ()) -> list[UOp]:
     """The nodes of tensors and Python numbers, of one dtype (the promoted one, or `dtype`) and one shape.
 
-    With `keep_first` the first operand (the condition of a `where`) keeps its dtype.
+    The operands at the positions `kept` (the condition of a `where`) keep their dtypes.
     """
     if dtype is None:
         dtype = result_dtype(*operands)
@@ -174,8 +174,7 @@ def unified(operation: str, *operands: Any, dtype: DType | None = None, keep_fir
     nodes = []
     for position, x in enumerate(operands):
         if isinstance(x, TensorCore):
-            keep = keep_first and position == 0
-            nodes.append(expand_to(x.uop if keep else cast_to(x.uop, dtype), shape))
+            nodes.append(expand_to(x.uop if position in kept else cast_to(x.uop, dtype), shape))
         else:
             nodes.append(constant(x, dtype, operation))
     return nodes

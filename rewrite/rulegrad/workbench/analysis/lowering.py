@@ -36,14 +36,17 @@ def check_lowering(
 ) -> None:
     """Lowers one kernel for each op and dtype by the pipelines `kernel` and `program`, and prints it.
 
-    Of a target that is not asked about, only the ops that are.
+    Passes of the files that are asked about come first where they stand in the pipeline `schedule`. Of a target that is
+    not asked about, only the ops that are.
     """
     declarations = [d for f in files for d in f.declarations]
     pipelines = {d.name: d.steps for d in declarations if isinstance(d, syntax.Pipeline)}
     order = next((d.name for d in declarations if isinstance(d, syntax.Pass) and d.kind == "order"), "")
     if "kernel" not in pipelines or "program" not in pipelines or not order:
         return
-    steps = lowering_steps(pipelines["kernel"], pipelines["program"])
+    own = [d.name for d in declarations if isinstance(d, syntax.Pass) and asked.files and d in asked]
+    early = [step for step in pipelines.get("schedule", ()) if step in own]  # they may lower what tensors ask for
+    steps = [*early, *lowering_steps(pipelines["kernel"], pipelines["program"])]
     missing: dict[tuple[syntax.Span, str], dict[str, list[str]]] = {}  # by what is wrong: ops, and their dtypes
     table = OpTable.from_declarations(declarations)
     whole = not asked.files or target.name.split("+")[0] in asked.targets

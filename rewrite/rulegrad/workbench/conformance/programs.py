@@ -16,6 +16,7 @@ from rulegrad.workbench.diagnosis import corpus
 
 Program = Callable[[str], list[Tensor]]  #: the results on a device of this name
 
+_DIGITS = 11  # of the factors of a product at most: as many as TF32 has, which instructions may take float32 for
 _DEEP = 9  # steps of a tile's depth: more than a ring of tiles has
 _SIZES = ((), (1,), (3,), (1000,), (70_001,), (2, 3, 5, 7), (257, 129))
 
@@ -101,11 +102,20 @@ def multiplying_by_instructions(rows: Sequence[syntax.Row]) -> Iterator[tuple[st
                     f"{layout} {dtype} {m}x{k}x{n}",
                     lambda device, dtype=dtype, size=(m, k, n), product=product: [product(device, dtype, *size)],  # type: ignore[misc]
                 )
-        m, k, n = next(iter(some))
+        (m, k, n), fits_not = next(iter(some)), list(some)[1]
         yield (
             f"digits of {dtype} sums",
             lambda device, dtype=dtype, size=(m, _DEEP * k, n): [_many_digits(device, dtype, *size)],  # type: ignore[misc]
         )
+        yield (
+            f"digits of {dtype} products",
+            lambda device, dtype=dtype, size=fits_not: [_every_digit(device, dtype, *size)],  # type: ignore[misc]
+        )
+        if not as_dtype(dtype).is_integer:
+            yield (
+                f"nan and infinity of {dtype}",
+                lambda device, dtype=dtype, size=fits_not: [_not_finite(device, dtype, *size)],  # type: ignore[misc]
+            )
 
 
 def _many_digits(device: str, dtype: str, m: int, k: int, n: int) -> Tensor:
@@ -116,10 +126,42 @@ def _many_digits(device: str, dtype: str, m: int, k: int, n: int) -> Tensor:
     ones = [np.ones(shape, np.float32) for shape in ((m, k), (k, n))]
     ones[0][:, 0], ones[1][0] = 64, 32
     ones[0][:, -1] = np.arange(m) % 4  # each row has a sum of its own
-    a, b = (Tensor(values.astype(as_dtype(dtype).numpy), device=device) for values in ones)
-    return (
-        (a.cast("int32") @ b.cast("int32")) if as_dtype(dtype).is_integer else (a.cast("float32") @ b.cast("float32"))
-    )
+    return _product(device, dtype, *ones)
+
+
+def _every_digit(device: str, dtype: str, m: int, k: int, n: int) -> Tensor:
+    """Products of numbers that need all digits of the dtype, the largest integers among them, of both signs.
+
+    Operands or products that are rounded, cut off or taken for others of fewer bits show. A sum is of two products of
+    floats, which float32 has exactly.
+    """
+    facts, generator = as_dtype(dtype), np.random.default_rng(0)
+    if facts.is_integer:
+        limits = np.iinfo(facts.numpy)
+        a, b = (generator.integers(limits.min, limits.max + 1, shape) for shape in ((m, k), (k, n)))
+        a[0], a[-1] = limits.min, limits.max
+        b[:, 0], b[:, -1] = limits.min, limits.max
+        return _product(device, dtype, a, b)
+    most = 2 ** min(facts.mantissa + 1, _DIGITS)
+    a, b = ((2 * generator.integers(-most // 2, most // 2, shape) + 1) for shape in ((m, k), (k, n)))
+    distance = (np.arange(k)[:, None] - np.arange(n)) % k
+    return _product(device, dtype, a, np.where(distance < 2, b, 0))
+
+
+def _not_finite(device: str, dtype: str, m: int, k: int, n: int) -> Tensor:
+    """Rows with a nan, and rows with an infinity, in the first and in the last column; no other row has any of it."""
+    a, b = np.ones((m, k)), np.ones((k, n))
+    a[0, 0] = a[1, -1] = np.nan
+    if np.isinf(np.array(np.inf).astype(as_dtype(dtype).numpy)):  # some dtypes have no infinity
+        a[2, 0] = a[3, -1] = np.inf
+    return _product(device, dtype, a, b)
+
+
+def _product(device: str, dtype: str, a: Array, b: Array) -> Tensor:
+    """The product of matrices of a dtype, in the dtype in which instructions add up."""
+    sums = "int32" if as_dtype(dtype).is_integer else "float32"
+    left, right = (Tensor(values.astype(as_dtype(dtype).numpy), device=device).cast(sums) for values in (a, b))
+    return left @ right
 
 
 def _plain(x: syntax.Expression) -> Any:

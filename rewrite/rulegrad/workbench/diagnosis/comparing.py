@@ -9,7 +9,7 @@ from rulegrad import engine
 from rulegrad.errors import DeviceError, GraphError, RulegradError
 from rulegrad.interpreter.numerics import Array
 from rulegrad.ir import UOp
-from rulegrad.workbench.diagnosis.meaning import Meaning, NotComparableError, agree, runner
+from rulegrad.workbench.diagnosis.meaning import Meaning, NotComparableError, agree, runner, slots_stored
 from rulegrad.workbench.diagnosis.samples import KINDS, Samples, adds_up, all_samples
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Comparison:
 
     def meanings(self, graph: UOp) -> Meanings:
         """The results of a graph for each kind of input. Raises NotComparableError where it cannot be run."""
-        run, kinds = runner(graph), _kinds(graph)
+        run, kinds = _running(graph), _kinds(graph)
         try:
             first = run(self.samples[0])
         except (DeviceError, GraphError) as error:
@@ -47,7 +47,7 @@ class Comparison:
 
         Raises NotComparableError where it cannot be run.
         """
-        run, tried = runner(graph), set(kinds).intersection(_kinds(graph))
+        run, tried = _running(graph), set(kinds).intersection(_kinds(graph))
         for samples, expected in zip(self.samples, wanted, strict=True):
             if expected is None or samples.kind not in tried:
                 continue
@@ -78,6 +78,12 @@ class Comparison:
                 return None
 
         return same
+
+
+def _running(graph: UOp) -> Callable[[Sequence[Array]], Meaning]:
+    """The graph, ready to be run: its results, and which of the slots it stores to. Raises NotComparableError."""
+    run, slots = runner(graph), slots_stored(graph)
+    return lambda arrays: [*run(arrays), slots[slots < len(arrays)]]  # others are flags, which a pass has added
 
 
 def _kinds(graph: UOp) -> Sequence[str]:

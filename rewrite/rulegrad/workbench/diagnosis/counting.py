@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
@@ -114,7 +115,7 @@ def run_corpus(device: str | None = None) -> None:
 
 
 def run_script(path: Path, arguments: Sequence[str]) -> int:
-    """Runs a program as Python would, its output on stderr; its exit status."""
+    """Runs a program as Python would, its output and an exception on stderr; its exit status."""
     if not path.is_file():
         raise RulegradError(f"there is no script {path}")
     before = sys.argv, sys.path[:]
@@ -125,6 +126,9 @@ def run_script(path: Path, arguments: Sequence[str]) -> int:
             runpy.run_path(str(path), run_name="__main__")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except Exception:  # of the program: what it did until then is counted
+        traceback.print_exc()
+        return 1
     finally:
         sys.argv, sys.path[:] = before
     return 0

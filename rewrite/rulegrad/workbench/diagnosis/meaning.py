@@ -160,6 +160,21 @@ def _stored(address: UOp) -> int:
     return slot
 
 
+def slots_stored(graph: UOp) -> Array:
+    """The slots that a graph stores to, in order: two graphs that store the same to others do not compute the same.
+
+    >>> x, y = (UOp("PARAM", (), "float32", slot=slot, shape=(2,)) for slot in (3, 1))
+    >>> slots_stored(UOp("SINK", (UOp("STORE", (x, y)),))).tolist(), slots_stored(x).tolist()
+    ([3], [])
+    """
+    found = set()
+    for place in (node.src[0] for node in graph.toposort() if node.op in ("STORE", "STORE_VECTOR", "UPDATE")):
+        while place.src:
+            place = place.src[0]
+        found.add(place.attrs.get("slot", -1))
+    return np.array(sorted(found - {-1}), np.int64)
+
+
 def copied(arrays: Sequence[Array]) -> Sequence[Array]:
     """Copies of the arrays, to be written."""
     copies = [array.copy() for array in arrays]

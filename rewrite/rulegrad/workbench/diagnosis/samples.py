@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,10 +13,12 @@ from rulegrad.interpreter.numerics import Array
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
 
-#: 0 to 4; signs, fractions and ties; infinities, nan, zeros of both signs, the ends of a dtype; every magnitude.
+#: 0 to 4; signs, fractions and ties; infinities, nan, zeros of both signs, the ends of a dtype, what the graph compares
+#: with; every magnitude.
 KINDS = ("whole", "fractions", "special", "magnitudes")
 _ADDING = ("ADD", "MUL")  # reductions by them round, and may overflow, in another order
 _SPECIAL_SHARE = 0.2  # of the elements
+_NEAR_SHARE = 0.15
 
 
 class Samples(list[Array]):
@@ -51,9 +54,9 @@ def sample_arrays(graph: UOp, kind: str = "whole") -> Samples:
     nodes = graph.toposort()
     shapes = {n.attrs["slot"]: (n.shape, n.dtype) for n in nodes if n.op == "PARAM"}
     found = Samples([np.zeros(0)] * (1 + max(shapes, default=-1)), kind, _indices(nodes), adds_up(graph))
-    extents = _checked(nodes)
+    extents, near = _checked(nodes), constants((graph,))
     for slot, (shape, dtype) in sorted(shapes.items()):
-        found[slot] = sample(shape, dtype, slot, "whole" if slot in found.places else kind, found.adds)
+        found[slot] = sample(shape, dtype, slot, "whole" if slot in found.places else kind, found.adds, near)
         if slot in extents:
             found[slot] %= extents[slot]
     return found
@@ -87,6 +90,38 @@ def place_of(leaf: UOp) -> int:
     return slot
 
 
+def constants(graphs: Sequence[UOp]) -> tuple[float, ...]:
+    """The numbers in some graphs, apart from indices and truth values: at one of them something may change."""
+    nodes = (n for graph in graphs for n in graph.toposort() if n.op == "CONST")
+    kept = (n for n in nodes if as_dtype(n.dtype).kind in ("int", "uint", "float"))
+    return tuple(dict.fromkeys(n.attrs["value"] for n in kept))
+
+
+def numbers_near(numbers: Sequence[float], dtype: DType) -> Array:
+    """Those of the numbers that a dtype has, and the values on both sides of each.
+
+    >>> sorted(numbers_near((3, 300, 0.5), as_dtype("uint8")).tolist())
+    [2, 3, 4]
+    """
+    kept = numbers_in(numbers, dtype)
+    with np.errstate(all="ignore"):
+        if dtype.is_float:
+            ends = (np.array(sign * np.inf, dtype.numpy) for sign in (-1, 1))
+            return np.concatenate([kept, *(np.nextafter(kept, end) for end in ends)])
+        limits = np.iinfo(dtype.numpy)
+        return np.concatenate([kept, kept[kept > limits.min] - 1, kept[kept < limits.max] + 1]).astype(dtype.numpy)
+
+
+def numbers_in(numbers: Sequence[float], dtype: DType) -> Array:
+    """Those of the numbers that a dtype has; for floats all, as it rounds them."""
+    if dtype.is_float:
+        with np.errstate(all="ignore"):
+            return np.array([float(n) for n in numbers]).astype(dtype.numpy)
+    limits = np.iinfo(dtype.numpy)
+    whole = (int(n) for n in numbers if math.isfinite(n) and n == int(n))
+    return np.array([n for n in whole if limits.min <= n <= limits.max], dtype.numpy)
+
+
 def adds_up(graph: UOp) -> bool:
     """Whether it has reductions that another order of computing changes by rounding, or by an overflow on the way."""
     return any(
@@ -99,11 +134,19 @@ def _is_register(node: UOp) -> bool:
     return node.attrs.get("space") == "register"
 
 
-def sample(shape: Sequence[int], dtype: DType | str, seed: int, kind: str = "whole", adds: bool = False) -> Array:
+def sample(
+    shape: Sequence[int],
+    dtype: DType | str,
+    seed: int,
+    kind: str = "whole",
+    adds: bool = False,
+    near: Sequence[float] = (),
+) -> Array:
     """Contents of that shape, dtype and kind, the same for the same seed.
 
     adds: leaves out the ends of a float dtype. Sums of them overflow on the way or do not, as their order is: to
     infinity, to nan where parts overflow to both infinities, or not at all.
+    near: numbers at which something may change, which are among the special ones.
 
     >>> sample((4,), "int8", 0, "fractions").tolist() == sample((4,), "int8", 0, "fractions").tolist()
     True
@@ -114,7 +157,7 @@ def sample(shape: Sequence[int], dtype: DType | str, seed: int, kind: str = "who
     """
     facts = as_dtype(dtype)
     if facts.is_complex:
-        parts = sample((*shape, 2), facts.real, seed, kind, adds)
+        parts = sample((*shape, 2), facts.real, seed, kind, adds, near)
         return np.ascontiguousarray(parts).view(facts.numpy)[..., 0]
     generator = np.random.default_rng(seed if kind == "whole" else [seed, zlib.crc32(kind.encode())])
     if kind == "whole":
@@ -124,7 +167,21 @@ def sample(shape: Sequence[int], dtype: DType | str, seed: int, kind: str = "who
             made = _floats(shape, facts, kind, generator, adds)
         else:
             made = _integers(shape, facts, kind, generator)
-    return np.asarray(made).astype(facts.numpy)
+        made = np.asarray(made).astype(facts.numpy)
+    return _with_some(made, near, facts, generator, adds) if kind == "special" else made
+
+
+def _with_some(made: Array, near: Sequence[float], dtype: DType, generator: np.random.Generator, adds: bool) -> Array:
+    """Contents some of which are near those numbers. Floats are these numbers: next to one, a rounding decides."""
+    if dtype.kind in ("bool", "index"):
+        return made
+    some = numbers_in(near, dtype) if dtype.is_float else numbers_near(near, dtype)
+    if adds and dtype.is_float:
+        some = some[np.abs(some.astype(np.float64)) < 2.0 ** (2 ** (dtype.exponent - 2))]
+    if not some.size:
+        return made
+    chosen = some[generator.integers(0, some.size, made.shape)]
+    return np.where(generator.random(made.shape) < _NEAR_SHARE, chosen, made)
 
 
 def _floats(shape: Sequence[int], dtype: DType, kind: str, generator: np.random.Generator, adds: bool) -> Array:

@@ -13,16 +13,19 @@ from typing import Literal
 from rulegrad._core import Program, UOp
 from rulegrad.errors import RulegradError
 from rulegrad.interpreter.elements import EFFECTS, Memory
-from rulegrad.interpreter.nodes import STORAGE
+from rulegrad.interpreter.nodes import STORAGE, extent
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.workbench.diagnosis.comparing import Comparison
 from rulegrad.workbench.proof.derivatives import gradient_functions, test_gradient_line
-from rulegrad.workbench.proof.outcome import NoMeaningError, outcome
+from rulegrad.workbench.proof.outcome import NoMeaningError, elements, outcome
 from rulegrad.workbench.proof.testing import Allowed, difference, sample_memory
 from rulegrad.workbench.rule_tests import Case, RuleTests
 
-_SPREAD = 64  # values of each scalar variable that are computed at once
-_ROUNDS = 3  # contents of memory that both sides are computed on; one where they are run an element at a time
+_SPREAD = 256  # values of each scalar variable that are computed at once
+_SPREAD_READS = 64  # where that is done an element at a time
+_ROUNDS = 3  # contents of memory that both sides are computed on
+_ROUNDS_OF_FEW = 12  # of memory with so few elements that a sum or an extreme may hide what is wrong
+_FEW = 64
 _MOST_ROUNDS = 40  # where a side has no value for some contents, an index out of bounds say
 
 #: Why a line is not computed on values, where that is not a fault of the line.
@@ -65,6 +68,9 @@ def on_values(tests: RuleTests, case: Case, result: UOp | None = None) -> OnValu
             right = tests.applied(case, left) if case.test.fires else tests.right(case, left)
         if right is None:
             return OnValues("left out", "the rule does not fire")
+        known = {loop.attrs["id"] for loop in left.ranges}
+        if opened := [loop for loop in right.ranges if loop.attrs["id"] not in known]:
+            return OnValues("differ", f"leaves loops open that were not: {', '.join(x.describe() for x in opened)}")
         if case.test.fires and as_dtype(left.dtype).kind == "void":
             return _of_kernel(tests.program(case), left, right)
         return _compared(tests, case, left, right)
@@ -99,7 +105,7 @@ def _compared(tests: RuleTests, case: Case, left: UOp, right: UOp) -> OnValues:
     measure = tests.measured(case, left)
     graphs = [left, right] if measure is None else [left, right, measure]
     why, done = "", 0
-    rounds = _ROUNDS if all(map(_is_plain, graphs)) else 1
+    rounds = _ROUNDS_OF_FEW if _memory_size(graphs) <= _FEW else _ROUNDS
     for nodes, loops, memory in _rounds(graphs, random.Random(case.name)):
         try:
             wanted, found, *size = (outcome(node, memory, loops) for node in nodes)
@@ -119,8 +125,9 @@ def _compared(tests: RuleTests, case: Case, left: UOp, right: UOp) -> OnValues:
 def _rounds(graphs: Sequence[UOp], r: random.Random) -> Iterator[tuple[list[UOp], tuple[UOp, ...], Memory]]:
     """The graphs, the loops that are open in them, and contents of memory: of scalars first, many values at once."""
     loops = tuple(dict.fromkeys(loop for graph in graphs for loop in graph.ranges))
-    if all(not g.shape and as_dtype(g.dtype).kind != "void" and _is_plain(g) for g in graphs):
-        counter = UOp("RANGE", (UOp.const(_SPREAD, "index"),), id=1 << 20, kind="test")
+    if all(not g.shape and as_dtype(g.dtype).kind != "void" and _only_reads(g) for g in graphs):
+        count = _SPREAD if all(map(_is_plain, graphs)) else _SPREAD_READS
+        counter = UOp("RANGE", (UOp.const(count, "index"),), id=1 << 20, kind="test")
         spread = [_spread(graph, counter) for graph in graphs]
         if spread != list(graphs):
             yield spread, (*loops, counter), sample_memory(spread, r)
@@ -128,8 +135,18 @@ def _rounds(graphs: Sequence[UOp], r: random.Random) -> Iterator[tuple[list[UOp]
         yield list(graphs), loops, sample_memory(graphs, r)
 
 
+def _memory_size(graphs: Sequence[UOp]) -> int:
+    """How many elements of memory some graphs name."""
+    leaves = {node for graph in graphs for node in graph.toposort() if node.op in STORAGE}
+    return sum(map(elements, leaves))
+
+
 def _is_plain(graph: UOp) -> bool:
     return not any(node.op in EFFECTS for node in graph.toposort())
+
+
+def _only_reads(graph: UOp) -> bool:
+    return not any(node.op in EFFECTS and node.op != "LOAD" for node in graph.toposort())
 
 
 def _spread(graph: UOp, counter: UOp) -> UOp:
@@ -137,7 +154,7 @@ def _spread(graph: UOp, counter: UOp) -> UOp:
     made: dict[UOp, UOp] = {}
     for node in graph.toposort():
         if node.op in STORAGE and not node.shape:
-            made[node] = UOp("INDEX", (node.replace(shape=(_SPREAD,)), counter))
+            made[node] = UOp("INDEX", (node.replace(shape=(extent(counter),)), counter))
         else:
             made[node] = node.replace([made[source] for source in node.src])
     return made[graph]

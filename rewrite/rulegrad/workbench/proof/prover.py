@@ -84,7 +84,7 @@ class Workbench:
         if not trial.fired:
             if proof.vacuous:
                 return _made(entry, "vacuous", "its guard holds for nothing that its pattern matches")
-            return self._lines(entry) or _made(entry, "untested", f"it fired on none of {trial.tried} graphs")
+            return self._lines(entry) or _made(entry, "untested", _why_untested(trial))
         return _made(entry, "tested", f"on {_graphs(trial)}{proof.partly}")
 
     def _lines(self, entry: Entry) -> Outcome | None:
@@ -197,6 +197,12 @@ class _Proof:
 
 def _made(entry: Entry, kind: str, how: str, line: str = "") -> Outcome:
     return Outcome(entry.name, entry.place, kind, how, line)
+
+
+def _why_untested(trial: Trial) -> str:
+    if trial.problem:
+        return f"it fired, but both sides could not be computed: {trial.problem}"
+    return f"it fired on none of {trial.tried} graphs"
 
 
 def _graphs(trial: Trial) -> str:

@@ -22,6 +22,7 @@ from rulegrad.lang import syntax
 from rulegrad.lang.notation import op_of
 from rulegrad.lang.walk import calls_in, expressions_in
 from rulegrad.workbench.diagnosis.on_mesh import mesh_of
+from rulegrad.workbench.diagnosis.samples import constants, numbers_near
 from rulegrad.workbench.proof.dtypes import Choice, Dtypes
 from rulegrad.workbench.proof.instances import Generator, NoGraphError
 from rulegrad.workbench.proof.outcome import NoMeaningError, Outcome, elements, outcome
@@ -30,7 +31,9 @@ from rulegrad.workbench.proof.programs import Entry, Rules
 from rulegrad.workbench.proof.shards import placed_otherwise, sample_on_mesh
 
 _LARGEST_GRAPH = 1 << 14  # elements over which a graph is compared at most
+_MANY = 8  # elements that may be added up
 _EXTREMES = ("MAX", "MIN")
+_MANTISSAS = (2, 3, 7, 10, 23)  # of the floats that are narrower than another
 _SPECIAL_INTEGERS = (0, 1, -1, 2, 3, 7, -7, 8)
 
 
@@ -45,11 +48,12 @@ class Difference:
 
 @dataclass(slots=True)
 class Trial:
-    """The result of testing a rule. fired: on how many graphs it was compared."""
+    """The result of testing a rule. fired: on how many graphs it was compared; problem: why it was not on another."""
 
     fired: int = 0
     difference: Difference | None = None
     tried: int = 0
+    problem: str = ""
 
 
 @dataclass(slots=True)
@@ -71,7 +75,8 @@ class Tester:
         for graph in self._graphs(entry, generator, seeds):
             trial.tried += 1
             found = self.compare(entry, graph, generator)
-            if found is None:
+            if found is None or isinstance(found, str):
+                trial.problem = trial.problem or found or ""
                 continue
             trial.fired += 1
             if isinstance(found, Difference):
@@ -81,8 +86,8 @@ class Tester:
                 break
         return trial
 
-    def compare(self, entry: Entry, graph: UOp, generator: random.Random) -> Difference | bool | None:
-        """True where the rule fires and both sides agree; None where it does not, or a side has no meaning."""
+    def compare(self, entry: Entry, graph: UOp, generator: random.Random) -> Difference | bool | str | None:
+        """True where both sides agree; None where the rule does not fire; why a side has no value, as a text."""
         try:
             after = self.rules.walk(entry, graph) if asks_for_consumers(entry) else self.rules.apply(entry, graph)
         except RulegradError:
@@ -100,8 +105,8 @@ class Tester:
                 return Difference(graph, after, f"gives what has no value: {error}")
             measure = self.rules.measured(entry, graph)
             size = None if measure is None else outcome(measure, memory, graph.ranges).arrays[0]
-        except (NoMeaningError, DtypeError):
-            return None
+        except (NoMeaningError, DtypeError) as error:
+            return str(error) or "a side has no value"
         return difference(graph, after, found, wanted, memory, Allowed(entry.ulp(), size)) or True
 
     # ---- graphs ----
@@ -184,17 +189,21 @@ def sample_memory(graphs: Sequence[UOp], r: random.Random) -> Memory:
     if mesh := mesh_of(graphs):
         return sample_on_mesh(graphs, mesh, r)
     memory: dict[Key, Array] = {}
+    near = constants(graphs)
     for node in (n for g in graphs for n in g.toposort() if n.op in STORAGE):
         if storage_key(node) not in memory:
-            memory[storage_key(node)] = values(node.dtype, elements(node), r)
+            memory[storage_key(node)] = values(node.dtype, elements(node), r, near)
     return memory
 
 
-def values(dtype: DType | str, count: int, r: random.Random) -> Array:
-    """Values of a dtype: special ones, small ones, and any bits."""
+def values(dtype: DType | str, count: int, r: random.Random, near: Sequence[float] = ()) -> Array:
+    """Values of a dtype: special ones, small ones, any bits, floats between those of a narrower dtype, and `near`.
+
+    near: numbers at which something may change, such as the constants that a value is compared with.
+    """
     d = as_dtype(dtype)
     if d.is_complex:
-        return values(d.real, 2 * count, r).view(d.numpy)
+        return values(d.real, 2 * count, r, near).view(d.numpy)
     generator = np.random.default_rng(r.getrandbits(32))
     if d.kind == "bool":
         return generator.integers(0, 2, count).astype(np.bool_)
@@ -210,9 +219,27 @@ def values(dtype: DType | str, count: int, r: random.Random) -> Array:
             pool = np.array([*extremes, *(v for v in _SPECIAL_INTEGERS if v >= limits.min)], dtype=object).astype(
                 d.numpy
             )
-    special = pool[generator.integers(0, len(pool), count)]
-    kind = generator.integers(0, 3, count)
-    return np.where(kind == 0, bits, np.where(kind == 1, small, special)).astype(d.numpy)
+    kinds = [small]
+    # a sum of many floats is nan, with any bits among them
+    if not d.is_float or count < _MANY or generator.random() < 0.5:
+        kinds += [bits, pool[generator.integers(0, len(pool), count)]]
+    if d.is_float:
+        kinds.append(_between(d, count, generator).astype(d.numpy))
+    if (close := numbers_near(near, d)).size:
+        kinds.append(close[generator.integers(0, len(close), count)])
+    return np.stack(kinds)[generator.integers(0, len(kinds), count), np.arange(count)]
+
+
+def _between(dtype: DType, count: int, generator: np.random.Generator) -> Array:
+    """Floats half-way between two of a narrower dtype, or next to that: rounded twice they become another number."""
+    narrower = np.array([m for m in _MANTISSAS if m < dtype.mantissa] or [0])
+    bits = narrower[generator.integers(0, len(narrower), count)]
+    half = 2.0 ** -(bits + 1.0)
+    kept = np.floor(generator.random(count) * 2.0**bits) * 2 * half
+    off = generator.integers(-1, 2, count) * 2.0 ** -generator.integers(1, dtype.mantissa + 1, count)
+    off = np.where(np.abs(off) < half, off, 0)
+    sign = generator.choice([-1.0, 1.0], count)
+    return np.asarray(sign * (1 + kept + half + off) * 2.0 ** generator.integers(-6, 7, count))
 
 
 def _extremes(dtype: Any) -> list[float]:
