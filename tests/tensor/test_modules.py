@@ -228,6 +228,15 @@ def test_apply_zero_grad_and_hooks(any_device):
     assert net(Tensor.ones(1, 2)).item() == 8.0
     handle.remove()
     doubled.remove()
+    before = [
+        net[0].register_forward_pre_hook(lambda module, inputs: inputs[0] * 3),
+        net[1].register_forward_pre_hook(lambda module, inputs: None),
+        net[1][0].register_forward_pre_hook(lambda module, inputs: (inputs[0] - 1,)),
+    ]
+    assert net(Tensor.ones(1, 2)).item() == 10.0 and next(iter(net.state_dict())) == "0.weight"
+    for one in before:
+        one.remove()
+    assert net(Tensor.ones(1, 2)).item() == 4.0
     net(Tensor.ones(1, 2)).sum().backward()
     assert seen == [((1, 2), (1, 2))]
     assert net[0].weight.grad is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rulegrad.errors import RulegradError
 from rulegrad.nn import _layers as layers
@@ -17,17 +17,23 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 Hook = Callable[["Module", tuple[Any, ...], Any], Any]
+PreHook = Callable[["Module", tuple[Any, ...]], Any]
+
+
+#: Attributes of a module that hold no part of it.
+NOT_WALKED: Final = ("_hooks", "_pre_hooks", "_kinds")
 
 
 class Handle:
-    """The handle that `register_forward_hook` returns."""
+    """The handle that `register_forward_hook` and `register_forward_pre_hook` return."""
 
-    def __init__(self, module: Module, hook: Hook) -> None:
+    def __init__(self, module: Module, hook: Hook | PreHook) -> None:
         self._module, self._hook = module, hook
 
     def remove(self) -> None:
         """The hook is no longer called."""
         self._module._hooks = tuple(hook for hook in self._module._hooks if hook is not self._hook)
+        self._module._pre_hooks = tuple(hook for hook in self._module._pre_hooks if hook is not self._hook)
 
 
 class Module(walking.Walked):
@@ -52,6 +58,7 @@ class Module(walking.Walked):
 
     _training = True
     _hooks: tuple[Hook, ...] = ()
+    _pre_hooks: tuple[PreHook, ...] = ()
     _kinds: dict[str, walking.Kind]
 
     def forward(self, *arguments: Any, **more: Any) -> Any:
@@ -60,6 +67,9 @@ class Module(walking.Walked):
 
     def _call(self, *arguments: Any, **more: Any) -> Any:
         try:
+            for pre_hook in self._pre_hooks:
+                given = pre_hook(self, arguments)
+                arguments = arguments if given is None else given if isinstance(given, tuple) else (given,)
             result = self.forward(*arguments, **more)
             for hook in self._hooks:
                 changed = hook(self, arguments, result)
@@ -92,7 +102,7 @@ class Module(walking.Walked):
         self.__dict__.get("_kinds", {}).pop(name, None)
 
     def _walked(self) -> Mapping[str, Any]:
-        return {name: part for name, part in self.__dict__.items() if name not in ("_hooks", "_kinds")}
+        return {name: part for name, part in self.__dict__.items() if name not in NOT_WALKED}
 
     def _kind_of(self, name: str, tensor: Tensor) -> walking.Kind:
         kinds: dict[str, walking.Kind] = self.__dict__.get("_kinds", {})
@@ -249,6 +259,18 @@ class Module(walking.Walked):
     def register_forward_hook(self, hook: Hook) -> Handle:
         """Call `hook(module, arguments, result)` after each forward; what it returns, unless None, is the result."""
         self._hooks = (*self._hooks, hook)
+        return Handle(self, hook)
+
+    def register_forward_pre_hook(self, hook: PreHook) -> Handle:
+        """Call `hook(module, arguments)` before each forward; what it returns, unless None, are the arguments.
+
+        >>> from rulegrad import Tensor, nn
+        >>> layer = nn.ReLU()
+        >>> handle = layer.register_forward_pre_hook(lambda module, arguments: arguments[0] - 1)
+        >>> layer(Tensor([0.5, 3.0])).tolist()
+        [0.0, 2.0]
+        """
+        self._pre_hooks = (*self._pre_hooks, hook)
         return Handle(self, hook)
 
     # ---- state ----
