@@ -85,9 +85,27 @@ def numpy(self: Tensor) -> Array:
 
 def as_array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Array:
     if copy is False:
-        raise ValueError("a tensor has no memory that NumPy could share: its values are always copied")
+        return _shared(self, dtype)
     values = self.numpy()
     return values if dtype is None else values.astype(dtype, copy=False)
+
+
+def _shared(self: Tensor, dtype: Any) -> Array:
+    """The values in the tensor's own memory, for reading. Raises ValueError where they would have to be copied."""
+    if dtype is not None and np.dtype(dtype) != self.dtype.numpy:
+        raise ValueError(f"{self.dtype} cannot become {np.dtype(dtype)} without a copy; leave out copy=False")
+    values = lent(self)
+    if values is None:
+        raise ValueError(f"memory of {self.device} cannot be shared with NumPy; leave out copy=False")
+    return values
+
+
+def lent(self: Tensor, writable: bool = False) -> Array | None:
+    """The values over the tensor's own memory; None where the host cannot see it."""
+    if must_compute(self.uop):
+        return None  # a copy will do
+    realize_all([self])
+    return Buffer.of(self._uop).host_view(writable)
 
 
 def item(self: Tensor) -> Any:
