@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import rulegrad as rg
 import rulegrad.nn.functional as F
 from rulegrad import Tensor, config, nn
 from rulegrad.errors import ConfigError, DtypeError, IndexRangeError, ShapeError
@@ -75,7 +76,9 @@ def test_a_scalar_has_one_axis_by_name(axis):
         assert [(part.shape, part.item()) for part in pair] == [((), 3.0), ((), 0)]
 
 
-@pytest.mark.parametrize("name", [*REDUCTIONS, *RUNNING, "softmax", "argmax", "cummax", "quantile", "topk"])
+@pytest.mark.parametrize(
+    "name", [*REDUCTIONS, *RUNNING, "softmax", "argmax", "argsort", "sort", "cummax", "quantile", "topk"]
+)
 def test_a_scalar_has_no_second_axis(name):
     arguments = {"quantile": (0.5,), "topk": (1,), "flip": (1,), "squeeze": (1,)}.get(name, ())
     with pytest.raises(IndexRangeError, match="axis 1 does not exist"):
@@ -204,3 +207,33 @@ def test_images_of_bytes_stay_bytes(mode):
     found = F.interpolate(Tensor(image), (5, 7), mode=mode)
     wanted = F.interpolate(Tensor(image.astype(np.float32)), (5, 7), mode=mode).numpy().round().clip(0, 255)
     assert (found.dtype, found.tolist()) == ("uint8", wanted.astype(int).tolist())
+
+
+def test_where_of_a_condition_alone_and_items_by_their_place():
+    x = Tensor([[0, 5, 0], [7, 0, 9]])
+    for found in (Tensor.where(x > 0), Tensor.where(x), rg.where(x > 0)):
+        assert [places.tolist() for places in found] == [[0, 1, 1], [1, 0, 2]]
+    with pytest.raises(TypeError, match="one of the two values is missing"):
+        Tensor.where(x > 0, x)
+    assert (x.item(1), x.item(1, 2), x.item((1, 0)), x.item(-1), x[1].item(0)) == (5, 9, 7, 9, 7)
+    with pytest.raises(ShapeError, match="3 numbers for the shape"):
+        x.item(0, 0, 0)
+    with pytest.raises(IndexError):
+        x.item(6)
+
+
+def test_gradients_are_switched_by_a_bool():
+    w = Tensor([1.0], requires_grad=True)
+    with rg.set_grad_enabled(False):
+        assert not rg.is_grad_enabled() and not (w * 2).requires_grad
+        with rg.set_grad_enabled(True):
+            assert (w * 2).requires_grad
+        assert not rg.is_grad_enabled()
+    switched = rg.set_grad_enabled(False)
+    assert not rg.is_grad_enabled()
+    doubled = rg.set_grad_enabled(True)(lambda: w * 2)
+    assert doubled().requires_grad and not rg.is_grad_enabled()
+    switched.__exit__()
+    assert rg.is_grad_enabled() and rg.get_default_dtype() == "float32"
+    with pytest.raises(AttributeError, match=r"array_api\.result_type\(a, b\)"):
+        rg.promote_types  # noqa: B018

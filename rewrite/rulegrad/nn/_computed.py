@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from rulegrad.errors import RulegradError
+from rulegrad.errors import ModuleError
 from rulegrad.nn._module import Module
 
 Read = Callable[[Any, str], Any]
@@ -46,11 +46,11 @@ def reader(module: Module, name: str) -> Read | None:
 
 
 def require_tensor(module: Module, name: str, operation: str) -> Any:
-    """The tensor of an attribute that is to be computed. Raises RulegradError where there is none to take."""
+    """The tensor of an attribute that is to be computed. Raises ModuleError where there is none to take."""
     tensors = {found: kind for found, kind in module.__dict__.get("_kinds", {}).items() if kind != "temporary"}
     value = module.__dict__.get(name)
     if value is None or name not in tensors:
-        raise RulegradError(
+        raise ModuleError(
             f"{operation}: {type(module).__name__} has no parameter or buffer {name!r} of its own; it has {[*tensors]}"
         )
     return value
@@ -58,7 +58,7 @@ def require_tensor(module: Module, name: str, operation: str) -> Any:
 
 def read_only(module: Module, name: str, value: Any) -> None:
     """What setting an attribute does whose tensors cannot be found from a value."""
-    raise RulegradError(
+    raise ModuleError(
         f"{type(module).__name__}.{name} is computed whenever it is read; change the tensors that it is computed from"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rulegrad.errors import RulegradError
+from rulegrad.errors import ModuleError, NoPartError, NotAParameterError, RulegradError
 from rulegrad.nn import _layers as layers
 from rulegrad.nn import _walking as walking
 from rulegrad.nn import state
@@ -63,7 +63,7 @@ class Module(walking.Walked):
 
     def forward(self, *arguments: Any, **more: Any) -> Any:
         """The computation of a call."""
-        raise RulegradError(f"{type(self).__name__} has no forward; define `def forward(self, x)` in the class")
+        raise ModuleError(f"{type(self).__name__} has no forward; define `def forward(self, x)` in the class")
 
     def _call(self, *arguments: Any, **more: Any) -> Any:
         try:
@@ -91,7 +91,7 @@ class Module(walking.Walked):
                 kinds[name] = "parameter"
                 mark(value)
             elif kinds.get(name) == "parameter":
-                raise RulegradError(
+                raise NotAParameterError(
                     f"{type(self).__name__}.{name} is a parameter, and the new value is none; assign "
                     "nn.Parameter(value), or change the parameter inside no_grad() with .assign(value)"
                 )
@@ -182,7 +182,7 @@ class Module(walking.Walked):
         return (module for _, module in self.named_modules())
 
     def get_submodule(self, target: str) -> Module:
-        """The module at a path such as `layers.0.attention`. Raises RulegradError where there is none."""
+        """The module at a path such as `layers.0.attention`. Raises NoPartError where there is none."""
         found = dict(self.named_modules())
         self._require("get_submodule", "module", target, found)
         return found[target]
@@ -190,7 +190,7 @@ class Module(walking.Walked):
     def get_parameter(self, target: str) -> Tensor:
         """The parameter at a path such as `layers.0.weight`, also at the other paths of one that modules share.
 
-        Raises RulegradError where there is none.
+        Raises NoPartError where there is none.
 
         >>> from rulegrad import nn
         >>> nn.Sequential(nn.Linear(3, 2)).get_parameter("0.bias").shape
@@ -199,7 +199,7 @@ class Module(walking.Walked):
         return self._tensor_at("get_parameter", "parameter", target, ("parameter",))
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer at a path such as `layers.1.running_mean`. Raises RulegradError where there is none."""
+        """The buffer at a path such as `layers.1.running_mean`. Raises NoPartError where there is none."""
         return self._tensor_at("get_buffer", "buffer", target, ("buffer", "temporary"))
 
     def _tensor_at(self, method: str, kind: str, target: str, kinds: tuple[walking.Kind, ...]) -> Tensor:
@@ -209,7 +209,7 @@ class Module(walking.Walked):
 
     def _require(self, method: str, kind: str, target: str, found: Mapping[str, Any]) -> None:
         if target not in found:
-            raise RulegradError(f"{method}: no {kind} {target!r} in {type(self).__name__}; there are {[*found]}")
+            raise NoPartError(f"{method}: no {kind} {target!r} in {type(self).__name__}; there are {[*found]}")
 
     # ---- modes ----
 

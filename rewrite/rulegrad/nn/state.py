@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from rulegrad.errors import RulegradError, ShapeError
+from rulegrad.errors import ModuleError, ShapeError
 from rulegrad.nn import _walking as walking
 from rulegrad.nn._safetensors_files import SafetensorsFile, safe_load, safe_open, safe_save
 from rulegrad.nn._torch_files import torch_load
@@ -60,7 +60,7 @@ def load_state_dict(model: Any, state: Mapping[str, Any], strict: bool = True) -
     """Give the model's tensors the values in `state` (tensors or arrays, of the same shapes), cast to their dtypes.
 
     Takes what `safe_load` and `torch_load` give, running statistics included, and returns the names that were missing
-    or unknown. Nothing is changed when it raises. Raises RulegradError for such names, unless `strict` is False, and
+    or unknown. Nothing is changed when it raises. Raises ModuleError for such names, unless `strict` is False, and
     ShapeError with all tensors whose shapes differ.
 
     >>> from rulegrad import Tensor, nn
@@ -74,7 +74,7 @@ def load_state_dict(model: Any, state: Mapping[str, Any], strict: bool = True) -
     state = _with_newer_names(own, state)
     missing, unknown = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())
     if strict and (missing or unknown):
-        raise RulegradError(
+        raise ModuleError(
             f"load_state_dict: missing names {missing}, unknown names {unknown}; use strict=False to load what there is"
         )
     values = {name: _tensor(state[name], tensor) for name, tensor in own.items() if name in state}

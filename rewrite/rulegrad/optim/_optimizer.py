@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rulegrad.errors import ConfigError, RulegradError, ShapeError
+from rulegrad.errors import ConfigError, NoAxesError, ShapeError
 from rulegrad.nn._walking import Walked
 from rulegrad.nn.parameter import Parameter
 from rulegrad.tensor import updates
@@ -73,6 +73,8 @@ class Optimizer(Walked):
     """
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
+        if isinstance(params, Tensor):
+            raise NoAxesError("optimizer: params is a Tensor; give a list of parameters, [tensor]")
         listed: list[Any] = list(params)
         grouped = bool(listed) and isinstance(listed[0], Mapping)
         groups: list[Mapping[str, Any]] = listed if grouped else [{"params": listed}]
@@ -88,7 +90,7 @@ class Optimizer(Walked):
         for group in groups:
             self._add_group({**defaults, **group})
         if not self.param_groups:
-            raise RulegradError("optimizer: no parameter requires a gradient; pass model.parameters()")
+            raise ConfigError("optimizer: no parameter requires a gradient; pass model.parameters()")
         self.device = self.parameters[0].device
 
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
@@ -106,7 +108,7 @@ class Optimizer(Walked):
     def _add_group(self, group: dict[str, Any]) -> None:
         given = [group["params"]] if isinstance(group["params"], Tensor) else list(group["params"])
         if any(p.requires_grad and not isinstance(p, Parameter) for p in given):
-            raise RulegradError(
+            raise ConfigError(
                 "optimizer: a tensor was computed from others, so it cannot be moved; pass those, or a copy of its "
                 "values: tensor.detach().requires_grad_()"
             )

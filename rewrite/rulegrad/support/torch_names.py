@@ -49,6 +49,8 @@ APART: Final = {
     ),
     **dict.fromkeys(("median", "nanmedian"), "Tensor.{0} gives the values alone, the mean of the two in the middle"),
     **dict.fromkeys(("std", "var", "std_mean", "var_mean"), "Tensor.{0} divides by n; write x.{0}(dim, correction=1)"),
+    **dict.fromkeys(("can_cast", "result_type"), "dtypes are promoted as in NumPy; write rulegrad.array_api.{0}(…)"),
+    "promote_types": "dtypes are promoted as in NumPy; write rulegrad.array_api.result_type(a, b)",
     "equal": "Tensor.{0} is elementwise; write numpy.array_equal(a, b)",
 }
 
@@ -70,7 +72,8 @@ bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 
 complex64 complex128
 """
 _OTHERS: Final = """
-Size _assert as_tensor device dtype e finfo from_numpy iinfo inf inference_mode is_tensor nan newaxis pi pow
+Size _assert as_tensor device dtype e finfo from_numpy get_default_dtype iinfo inf inference_mode is_grad_enabled
+is_tensor nan newaxis pi pow set_grad_enabled
 """
 #: All names that are there, and those for which there is advice.
 NAMES: Final = frozenset([*METHODS, *APART, *SHORT_DTYPES, *TYPED, *_DTYPES.split(), *_OTHERS.split()])

@@ -58,6 +58,7 @@ def argsort(
 
 def _argsort(self: Tensor, axis: int, descending: bool, name: str) -> Tensor:
     if not self.ndim:
+        one_axis(axis, 0, name, of_scalar=True)
         return self.zeros_like("int64")
     k = one_axis(axis, self.ndim, name)
     if self.size == 0 or self.shape[k] == 1:

@@ -16,6 +16,7 @@ from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.eager import eager
 from rulegrad.tensor.aliasing import renew
+from rulegrad.tensor.axes import integers
 from rulegrad.tensor.capturing import must_compute, suspended
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import as_operand
@@ -108,12 +109,21 @@ def lent(self: Tensor, writable: bool = False) -> Array | None:
     return Buffer.of(self._uop).host_view(writable)
 
 
-def item(self: Tensor) -> Any:
-    """The value of a tensor with one element, as a Python number. Raises ShapeError for more.
+def item(self: Tensor, *index: Any) -> Any:
+    """The value of a tensor with one element, as a Python number. Raises ShapeError for more, IndexError.
 
-    >>> Tensor([0.5]).item()
-    0.5
+    index: the place of the element, one number in C order or one for each axis, as in NumPy.
+
+    >>> Tensor([0.5]).item(), Tensor([[1, 2], [3, 4]]).item(2), Tensor([[1, 2], [3, 4]]).item(0, 1)
+    (0.5, 3, 2)
     """
+    if index:
+        places = integers(index, "item")
+        if len(places) not in (1, self.ndim):
+            raise ShapeError(f"item: {len(places)} numbers for the shape {self.shape}; give one, or one for each axis")
+        whole: Any = self if len(places) == self.ndim else self.flatten()
+        found: Any = whole[places].item()
+        return found
     if self.size != 1:
         raise ShapeError(
             f"item: the shape {self.shape} has {self.size} elements, not one; use tolist, or index it first"
