@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import array
+from collections import deque
+
 import numpy as np
 import pytest
 
@@ -237,3 +240,30 @@ def test_gradients_are_switched_by_a_bool():
     assert rg.is_grad_enabled() and rg.get_default_dtype() == "float32"
     with pytest.raises(AttributeError, match=r"array_api\.result_type\(a, b\)"):
         rg.promote_types  # noqa: B018
+
+
+def test_every_sequence_is_an_index():
+    values = np.arange(12).reshape(4, 3)
+    x = Tensor(values)
+    for index in (range(1, 3), array.array("i", [2, 0]), deque([1, 1]), memoryview(np.array([3, 0])), _Foreign([0, 2])):
+        wanted = np.asarray(index)
+        assert x[index].tolist() == values[wanted].tolist()
+        changed, expected = x.clone(), values.copy()
+        changed[index] = -1
+        expected[wanted] = -1
+        assert changed.tolist() == expected.tolist()
+    assert x[range(0)].shape == x[deque()].shape == (0, 3) and x[:, range(2)].shape == (4, 2)
+    for wrong in ({0, 1}, iter([0]), {0: 1}.keys(), "ab", b"ab", 1.5):
+        with pytest.raises(IndexError):
+            x[wrong]
+
+
+class _Foreign:
+    """An array of another library."""
+
+    def __init__(self, values):
+        self._values = np.array(values)
+        self.ndim = self._values.ndim
+
+    def __array__(self, dtype=None, copy=None):
+        return self._values.astype(dtype or self._values.dtype)

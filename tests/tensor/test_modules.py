@@ -294,6 +294,15 @@ def test_lists_and_dicts_of_parameters(any_device):
     assert all(isinstance(parameter, nn.Parameter) and parameter.requires_grad for parameter in model.parameters())
 
 
+def test_sequences_are_joined_and_names_have_a_prefix(any_device):
+    first = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+    both = first + nn.Sequential(nn.Linear(3, 1))
+    assert list(both.state_dict(prefix="net.")) == ["net.0.weight", "net.0.bias", "net.2.weight", "net.2.bias"]
+    assert both[0] is first[0] and len(first) == 2
+    with pytest.raises(TypeError):
+        first + [nn.ReLU()]
+
+
 def test_sequential_by_name(any_device):
     model = nn.Sequential({"fc": nn.Linear(2, 2), "act": nn.ReLU()})
     assert model.fc is model[0] and list(model[:1].state_dict()) == ["fc.weight", "fc.bias"]

@@ -25,7 +25,7 @@ from rulegrad.tensor.storage import filled_like, upload_like
 from rulegrad.tensor.tensor import Tensor
 
 #: Tensors, or groups of them: dicts with "params" and the options that differ.
-Parameters = Iterable[Tensor] | Iterable[Mapping[str, Any]]
+Parameters = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[Mapping[str, Any]]
 #: The numbers of a group, by name, as tensors without axes.
 Numbers = dict[str, Tensor]
 
@@ -106,7 +106,9 @@ class Optimizer(Walked):
         self._add_group({**self.defaults, **param_group})
 
     def _add_group(self, group: dict[str, Any]) -> None:
-        given = [group["params"]] if isinstance(group["params"], Tensor) else list(group["params"])
+        listed = [group["params"]] if isinstance(group["params"], Tensor) else list(group["params"])
+        # `named_parameters()` gives pairs.
+        given: list[Any] = [entry[1] if isinstance(entry, tuple) and len(entry) == 2 else entry for entry in listed]
         if any(p.requires_grad and not isinstance(p, Parameter) for p in given):
             raise ConfigError(
                 "optimizer: a tensor was computed from others, so it cannot be moved; pass those, or a copy of its "
