@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import inspect
 from collections import deque
 
 import numpy as np
@@ -240,6 +241,27 @@ def test_gradients_are_switched_by_a_bool():
     assert rg.is_grad_enabled() and rg.get_default_dtype() == "float32"
     with pytest.raises(AttributeError, match=r"array_api\.result_type\(a, b\)"):
         rg.promote_types  # noqa: B018
+
+
+def test_functions_take_tensors_by_their_names_in_pytorch():
+    x, w = Tensor([[1.0, 2.0]]), Tensor([[3.0, 4.0]])
+    labels, one = Tensor([1]), Tensor([1.0])
+    assert F.linear(input=x, weight=w).tolist() == F.linear(x, w).tolist() == [[11.0]]
+    assert F.cross_entropy(input=x, target=labels).item() == F.cross_entropy(x, labels).item()
+    assert F.cosine_similarity(x1=x, x2=w).item() == F.cosine_similarity(x, w).item()
+    assert F.margin_ranking_loss(input1=one, input2=one, target=one).item() == 0.0
+    assert F.triplet_margin_loss(anchor=x, positive=x, negative=w).item() == F.triplet_margin_loss(x, x, w).item()
+    assert F.layer_norm(input=x, normalized_shape=(2,)).tolist() == F.layer_norm(x, (2,)).tolist()
+    for name in F.__all__:
+        assert "self" not in inspect.signature(getattr(F, name)).parameters, name
+    with pytest.raises(TypeError):
+        F.linear(x, w, input=x)
+    assert rg.repeat_interleave(Tensor([1, 0, 2])).tolist() == [0, 2, 2] and x.numpy(force=True).tolist() == [
+        [1.0, 2.0]
+    ]
+    with pytest.raises(ShapeError, match="it takes a vector of them"):
+        x.repeat_interleave()
+    assert rg.meshgrid(labels, Tensor([3, 4]))[1].shape == (1, 2) and Tensor.meshgrid(labels, x[0])[0].shape == (2, 1)
 
 
 def test_every_sequence_is_an_index():

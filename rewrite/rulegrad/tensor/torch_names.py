@@ -72,6 +72,16 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, Tensor)
 
 
+def meshgrid(*tensors: Any, indexing: Any = "ij") -> list[Tensor]:
+    """`Tensor.meshgrid`, by default in the order of the tensors.
+
+    >>> import rulegrad
+    >>> [part.tolist() for part in rulegrad.meshgrid(Tensor([1, 2]), Tensor([3, 4]))]
+    [[[1, 1], [2, 2]], [[3, 4], [3, 4]]]
+    """
+    return Tensor.meshgrid(*tensors, indexing=indexing)
+
+
 def power(base: Any, exponent: Any) -> Any:
     """`base ** exponent`, where one of the two may be a number.
 
@@ -116,7 +126,7 @@ _VALUES: Final[dict[str, Any]] = {
     "Size": tuple, "dtype": dtypes.DType, "finfo": finfo, "iinfo": iinfo, "inference_mode": no_grad,
     "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi,
     "is_grad_enabled": gradients_enabled, "pow": power, "_assert": check,
-    **{one.__name__: one for one in (device, as_tensor, from_numpy, get_default_dtype, is_tensor, set_grad_enabled)},
+    **{one.__name__: one for one in (device, as_tensor, from_numpy, get_default_dtype, is_tensor, meshgrid, set_grad_enabled)},
     **{name: _typed(name) for name in TYPED},
     **{str(dtype): dtype for dtype in dtypes.ALL},
     **{name: dtypes.as_dtype(full) for name, full in SHORT_DTYPES.items()},

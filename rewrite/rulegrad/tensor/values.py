@@ -60,9 +60,10 @@ def realize(self: Tensor, *others: TensorCore) -> Tensor:
     return self
 
 
-def numpy(self: Tensor) -> Array:
+def numpy(self: Tensor, *, force: bool = False) -> Array:
     """The values as a new NumPy array (ml_dtypes' dtype for bfloat16 and fp8).
 
+    force: PyTorch's, without which it refuses tensors with gradients and on other devices; it changes nothing here.
     Constants and parts of what is in memory are read as they are, without a kernel.
 
     >>> Tensor([0.5, 2.0]).numpy()
