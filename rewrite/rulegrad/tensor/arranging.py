@@ -63,8 +63,8 @@ def repeat_interleave(
             raise ShapeError(
                 f"repeat_interleave: without repeats it takes a vector of them, not the shape {self.shape}"
             )
-        places: Tensor = self.arange(self.shape[0], device=self._device or None)
-        return places.repeat_interleave(self, 0, output_size=output_size)
+        counted: Tensor = self.arange(self.shape[0], device=self._device or None)
+        return counted.repeat_interleave(self, 0, output_size=output_size)
     if named is None:
         return self.flatten().repeat_interleave(repeats, 0, output_size=output_size)
     k = one_axis(named, self.ndim, "repeat_interleave")
