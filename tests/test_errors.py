@@ -27,6 +27,16 @@ CASES: list[tuple[Callable[[], Any], tuple[type[Exception], ...]]] = [
     (lambda: Tensor([1], dtype="uint8") + 300, (OverflowError, RuntimeError)),
     (lambda: X.backward(), (RuntimeError,)),
     (lambda: X.to("abacus"), (RuntimeError,)),
+    (lambda: X.div(2, rounding_mode="up"), (ValueError, RuntimeError)),
+    (lambda: rg.linalg.norm(Tensor([[1.0]], device="numpy"), ord="none"), (ValueError, RuntimeError)),
+    (lambda: rg.nn.Linear(2, 2).load_state_dict({}), (RuntimeError,)),
+    (lambda: rg.nn.Linear(2, 2).get_submodule("x"), (AttributeError,)),
+    (lambda: rg.nn.Linear(2, 2).get_parameter("x"), (AttributeError,)),
+    (lambda: setattr(rg.nn.Linear(2, 2), "weight", X), (TypeError,)),
+    (lambda: rg.optim.SGD([], lr=0.1), (ValueError,)),
+    (lambda: rg.optim.SGD([Tensor([1.0], requires_grad=True) * 2], lr=0.1), (ValueError,)),
+    (lambda: rg.optim.SGD(Tensor([1.0], requires_grad=True), lr=0.1), (TypeError,)),  # type: ignore[arg-type]
+    (lambda: Tensor.rand(2, generator=5), (TypeError,)),  # type: ignore[arg-type]
     (lambda: rg.linalg.inv(Tensor([[0.0]], device="numpy")), (np.linalg.LinAlgError, RuntimeError)),
 ]
 

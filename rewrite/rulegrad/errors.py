@@ -139,6 +139,36 @@ class GradientError(RulegradError, RuntimeError):
     """
 
 
+class ModuleError(RulegradError, RuntimeError):
+    """A module that lacks what is asked of it, or a state that does not fit it.
+
+    >>> rg.nn.Linear(2, 2).load_state_dict({})
+    Traceback (most recent call last):
+        ...
+    rulegrad.errors.ModuleError: load_state_dict: missing names ['bias', 'weight']...
+    """
+
+
+class NoPartError(ModuleError, AttributeError):
+    """A path at which a module has no module, parameter or buffer.
+
+    >>> rg.nn.Linear(2, 2).get_parameter("gain")
+    Traceback (most recent call last):
+        ...
+    rulegrad.errors.NoPartError: get_parameter: no parameter 'gain' in Linear; there are ['weight', 'bias']
+    """
+
+
+class NotAParameterError(ModuleError, TypeError):
+    """A value that is set in the place of a parameter and is none.
+
+    >>> rg.nn.Linear(2, 2).weight = Tensor.ones(2, 2)
+    Traceback (most recent call last):
+        ...
+    rulegrad.errors.NotAParameterError: Linear.weight is a parameter, and the new value is none...
+    """
+
+
 class AliasError(RulegradError, RuntimeError, ValueError):
     """An update of a view in which several elements share an address, or of memory that another library owns.
 
@@ -227,7 +257,7 @@ class OnnxError(RulegradError, RuntimeError):
     """
 
 
-class ConfigError(RulegradError, ValueError):
+class ConfigError(RulegradError, ValueError, RuntimeError):
     """A setting or an argument with an unknown name or value; the message lists the accepted ones.
 
     >>> Tensor([[[1.0]]]).interpolate(2, mode="cubist")

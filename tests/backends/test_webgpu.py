@@ -101,6 +101,8 @@ def test_infinities_nan_and_both_zeros(with_halves: str, dtype: str) -> None:
             x == float("-inf"),
             y.reshape(7, 7).cummax(1)[0],
             y.reshape(7, 7).cummin(1)[0],
+            y.reshape(7, 7)[:, 3:].cummax(1)[0],
+            y.reshape(7, 7)[:, 3:5].cummin(1)[0],
         ]
         results += [(x - y) + y, (x + y) - y] if dtype == "float32" else []
         results[0].realize(*results[1:])

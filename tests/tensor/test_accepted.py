@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import array
+import inspect
+from collections import deque
+
 import numpy as np
 import pytest
 
+import rulegrad as rg
 import rulegrad.nn.functional as F
 from rulegrad import Tensor, config, nn
 from rulegrad.errors import ConfigError, DtypeError, IndexRangeError, ShapeError
@@ -75,7 +80,9 @@ def test_a_scalar_has_one_axis_by_name(axis):
         assert [(part.shape, part.item()) for part in pair] == [((), 3.0), ((), 0)]
 
 
-@pytest.mark.parametrize("name", [*REDUCTIONS, *RUNNING, "softmax", "argmax", "cummax", "quantile", "topk"])
+@pytest.mark.parametrize(
+    "name", [*REDUCTIONS, *RUNNING, "softmax", "argmax", "argsort", "sort", "cummax", "quantile", "topk"]
+)
 def test_a_scalar_has_no_second_axis(name):
     arguments = {"quantile": (0.5,), "topk": (1,), "flip": (1,), "squeeze": (1,)}.get(name, ())
     with pytest.raises(IndexRangeError, match="axis 1 does not exist"):
@@ -204,3 +211,81 @@ def test_images_of_bytes_stay_bytes(mode):
     found = F.interpolate(Tensor(image), (5, 7), mode=mode)
     wanted = F.interpolate(Tensor(image.astype(np.float32)), (5, 7), mode=mode).numpy().round().clip(0, 255)
     assert (found.dtype, found.tolist()) == ("uint8", wanted.astype(int).tolist())
+
+
+def test_where_of_a_condition_alone_and_items_by_their_place():
+    x = Tensor([[0, 5, 0], [7, 0, 9]])
+    for found in (Tensor.where(x > 0), Tensor.where(x), rg.where(x > 0)):
+        assert [places.tolist() for places in found] == [[0, 1, 1], [1, 0, 2]]
+    with pytest.raises(TypeError, match="one of the two values is missing"):
+        Tensor.where(x > 0, x)
+    assert (x.item(1), x.item(1, 2), x.item((1, 0)), x.item(-1), x[1].item(0)) == (5, 9, 7, 9, 7)
+    with pytest.raises(ShapeError, match="3 numbers for the shape"):
+        x.item(0, 0, 0)
+    with pytest.raises(IndexError):
+        x.item(6)
+
+
+def test_gradients_are_switched_by_a_bool():
+    w = Tensor([1.0], requires_grad=True)
+    with rg.set_grad_enabled(False):
+        assert not rg.is_grad_enabled() and not (w * 2).requires_grad
+        with rg.set_grad_enabled(True):
+            assert (w * 2).requires_grad
+        assert not rg.is_grad_enabled()
+    switched = rg.set_grad_enabled(False)
+    assert not rg.is_grad_enabled()
+    doubled = rg.set_grad_enabled(True)(lambda: w * 2)
+    assert doubled().requires_grad and not rg.is_grad_enabled()
+    switched.__exit__()
+    assert rg.is_grad_enabled() and rg.get_default_dtype() == "float32"
+    with pytest.raises(AttributeError, match=r"array_api\.result_type\(a, b\)"):
+        rg.promote_types  # noqa: B018
+
+
+def test_functions_take_tensors_by_their_names_in_pytorch():
+    x, w = Tensor([[1.0, 2.0]]), Tensor([[3.0, 4.0]])
+    labels, one = Tensor([1]), Tensor([1.0])
+    assert F.linear(input=x, weight=w).tolist() == F.linear(x, w).tolist() == [[11.0]]
+    assert F.cross_entropy(input=x, target=labels).item() == F.cross_entropy(x, labels).item()
+    assert F.cosine_similarity(x1=x, x2=w).item() == F.cosine_similarity(x, w).item()
+    assert F.margin_ranking_loss(input1=one, input2=one, target=one).item() == 0.0
+    assert F.triplet_margin_loss(anchor=x, positive=x, negative=w).item() == F.triplet_margin_loss(x, x, w).item()
+    assert F.layer_norm(input=x, normalized_shape=(2,)).tolist() == F.layer_norm(x, (2,)).tolist()
+    for name in F.__all__:
+        assert "self" not in inspect.signature(getattr(F, name)).parameters, name
+    with pytest.raises(TypeError):
+        F.linear(x, w, input=x)
+    assert rg.repeat_interleave(Tensor([1, 0, 2])).tolist() == [0, 2, 2] and x.numpy(force=True).tolist() == [
+        [1.0, 2.0]
+    ]
+    with pytest.raises(ShapeError, match="it takes a vector of them"):
+        x.repeat_interleave()
+    assert rg.meshgrid(labels, Tensor([3, 4]))[1].shape == (1, 2) and Tensor.meshgrid(labels, x[0])[0].shape == (2, 1)
+
+
+def test_every_sequence_is_an_index():
+    values = np.arange(12).reshape(4, 3)
+    x = Tensor(values)
+    for index in (range(1, 3), array.array("i", [2, 0]), deque([1, 1]), memoryview(np.array([3, 0])), _Foreign([0, 2])):
+        wanted = np.asarray(index)
+        assert x[index].tolist() == values[wanted].tolist()
+        changed, expected = x.clone(), values.copy()
+        changed[index] = -1
+        expected[wanted] = -1
+        assert changed.tolist() == expected.tolist()
+    assert x[range(0)].shape == x[deque()].shape == (0, 3) and x[:, range(2)].shape == (4, 2)
+    for wrong in ({0, 1}, iter([0]), {0: 1}.keys(), "ab", b"ab", 1.5):
+        with pytest.raises(IndexError):
+            x[wrong]
+
+
+class _Foreign:
+    """An array of another library."""
+
+    def __init__(self, values):
+        self._values = np.array(values)
+        self.ndim = self._values.ndim
+
+    def __array__(self, dtype=None, copy=None):
+        return self._values.astype(dtype or self._values.dtype)

@@ -58,6 +58,19 @@ def test_extremes(device, check):
     )
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_equal_zeros_have_the_sign_of_the_last_one(any_device, dtype):
+    """The value is that of its place, as in PyTorch, on every device: NumPy's `maximum` takes the first of halves."""
+    array = R.choice(np.float32([0.0, -0.0, np.nan, -1.0]), (4, 9), p=[0.4, 0.4, 0.05, 0.15])
+    x = Tensor(array).cast(dtype)
+    for method in ("cummax", "cummin"):
+        values, places = getattr(x, method)(1)
+        expected = np.take_along_axis(array, places.numpy(), 1)
+        signs = np.signbit(values.cast("float32").numpy())
+        found = np.isnan(expected) | (signs == np.signbit(expected))
+        assert found.all(), method
+
+
 def test_differences(any_device, check):
     first = A[:, :1]
     check(

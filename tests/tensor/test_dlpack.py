@@ -42,6 +42,30 @@ def test_memory_is_lent_without_a_copy(device: str):
     assert np.from_dlpack(x, copy=True).flags.writeable
 
 
+def test_numpy_shares_memory_where_it_may_not_copy(device: str):
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]]) * 2
+    shared = np.asarray(x, copy=False)
+    assert np.shares_memory(shared, np.array(x, copy=False)) and not shared.flags.writeable
+    assert np.asarray(x).flags.writeable and not np.shares_memory(np.asarray(x), shared)
+    x += 1
+    assert shared.tolist() == [[2.0, 4.0], [6.0, 8.0]] and x.tolist() == [[3.0, 5.0], [7.0, 9.0]]
+    assert np.asarray(x[1], "float32", copy=False).tolist() == [7.0, 9.0]
+    del x
+    gc.collect()
+    assert shared.sum() == 20.0
+    with pytest.raises(ValueError, match="float32 cannot become float64 without a copy"):
+        np.asarray(Tensor([1.0]), np.float64, copy=False)
+
+
+def test_numpy_shares_no_memory_of_a_device_with_its_own(monkeypatch: pytest.MonkeyPatch):
+    from rulegrad.runtime import devices
+
+    x = Tensor([1.0], device="numpy")
+    monkeypatch.setattr(devices.get("numpy"), "in_host_memory", False)
+    with pytest.raises(ValueError, match="memory of numpy cannot be shared"):
+        np.asarray(x, copy=False)
+
+
 def test_lent_memory_outlives_the_tensor(device: str):
     read = np.from_dlpack(Tensor(np.arange(5, dtype=np.float32)) + 1)
     gc.collect()

@@ -228,6 +228,15 @@ def test_apply_zero_grad_and_hooks(any_device):
     assert net(Tensor.ones(1, 2)).item() == 8.0
     handle.remove()
     doubled.remove()
+    before = [
+        net[0].register_forward_pre_hook(lambda module, inputs: inputs[0] * 3),
+        net[1].register_forward_pre_hook(lambda module, inputs: None),
+        net[1][0].register_forward_pre_hook(lambda module, inputs: (inputs[0] - 1,)),
+    ]
+    assert net(Tensor.ones(1, 2)).item() == 10.0 and next(iter(net.state_dict())) == "0.weight"
+    for one in before:
+        one.remove()
+    assert net(Tensor.ones(1, 2)).item() == 4.0
     net(Tensor.ones(1, 2)).sum().backward()
     assert seen == [((1, 2), (1, 2))]
     assert net[0].weight.grad is not None
@@ -283,6 +292,15 @@ def test_lists_and_dicts_of_parameters(any_device):
     model.named = nn.ParameterDict({"x": Tensor([2.0])})
     assert list(model.state_dict()) == ["scales.0", "scales.1", "scales.2", "named.x"]
     assert all(isinstance(parameter, nn.Parameter) and parameter.requires_grad for parameter in model.parameters())
+
+
+def test_sequences_are_joined_and_names_have_a_prefix(any_device):
+    first = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+    both = first + nn.Sequential(nn.Linear(3, 1))
+    assert list(both.state_dict(prefix="net.")) == ["net.0.weight", "net.0.bias", "net.2.weight", "net.2.bias"]
+    assert both[0] is first[0] and len(first) == 2
+    with pytest.raises(TypeError):
+        first + [nn.ReLU()]
 
 
 def test_sequential_by_name(any_device):

@@ -143,6 +143,18 @@ def test_learning_rate(any_device):
     assert optimizer.lr == 0.05
 
 
+def test_parameters_with_their_names(any_device):
+    layer, twin = nn.Linear(2, 1), nn.Linear(2, 1)
+    twin.load_state_dict(layer.state_dict())
+    groups = [{"params": [("bias", twin.bias)], "lr": 0.5}, {"params": [("weight", twin.weight)]}]
+    for model, given in ((layer, layer.named_parameters()), (twin, groups)):
+        optimizer = optim.SGD(given, lr=0.5)
+        model(Tensor.ones(1, 2)).sum().backward()
+        optimizer.step()
+    assert layer.weight.tolist() == twin.weight.tolist() and layer.bias.tolist() == twin.bias.tolist()
+    assert layer.weight.grad.tolist() == [[1.0, 1.0]]
+
+
 def test_errors(any_device):
     weight = Tensor([1.0], requires_grad=True)
     with pytest.raises(RulegradError, match="no parameter requires a gradient"):

@@ -158,7 +158,7 @@ def test_pandas_and_xarray_take_tensors() -> None:
         assert isinstance(changed.data, Tensor)
 
 
-def test_xarray_pads_shifts_and_selects_tensors() -> None:
+def test_xarray_pads_shifts_and_selects_tensors(any_device: str) -> None:
     xarray = pytest.importorskip("xarray")
     plain = xarray.DataArray(np.arange(6.0).reshape(2, 3), dims=("r", "c"))
     array = plain.copy(data=Tensor(plain.data, device="numpy"))
@@ -175,6 +175,22 @@ def test_xarray_pads_shifts_and_selects_tensors() -> None:
     ):
         found = call(array).data
         assert isinstance(found, Tensor) and found.tolist() == call(plain).data.tolist()
+    plain.data[0, 1] = np.nan
+    array = plain.copy(data=Tensor(plain.data, device="numpy")).assign_coords(r=[1.0, 2.0], c=[0.0, 1.0, 3.0])
+    plain = plain.assign_coords(r=[1.0, 2.0], c=[0.0, 1.0, 3.0])
+    for call in (
+        lambda x: x.shift(c=1, fill_value=np.nan),
+        lambda x: x.pad(c=1, constant_values=np.nan),
+        lambda x: x.reindex(c=[1.0, 2.0, 3.0], fill_value=np.nan),
+        lambda x: x.quantile(0.25, "c", skipna=False),
+        lambda x: x.quantile([0.25, 0.5], ["c", "r"], skipna=False),
+        lambda x: x.rolling(c=2).construct("w", fill_value=0.0),
+        lambda x: x.differentiate("c"),
+        lambda x: x.differentiate("r"),
+    ):
+        found, expected = call(array).data, call(plain).data
+        assert isinstance(found, Tensor)
+        np.testing.assert_allclose(found.numpy(), expected)
     # Without a value xarray asks what stands for "missing" in a dtype, and knows NumPy's and pandas' only.
     with pytest.raises(TypeError, match="extension array dtype or numpy dtype"):
         array.where(array > 2)
@@ -195,6 +211,38 @@ def test_the_namespace_pads_and_transposes_as_numpy_does() -> None:
         xp.pad(x, (1, 2, 3))
     with pytest.raises(ConfigError, match="mode"):
         xp.pad(x, 1, "linear_ramp")
+
+
+def test_the_namespace_has_windows_slopes_and_quantiles_as_numpy() -> None:
+    values = np.random.default_rng(0).normal(size=(3, 4, 5))
+    x = Tensor(values, device="numpy")
+    for q, axis in ((0.25, None), (0.5, 1), ([0.1, 0.9], (0, 2)), (0.5, (2, 0, 1)), (0.3, ())):
+        for kept in (False, True):
+            expected = np.quantile(values, q, axis, keepdims=kept)
+            np.testing.assert_allclose(xp.quantile(x, q, axis, keepdims=kept).numpy(), expected)
+            np.testing.assert_allclose(np.quantile(x, q, axis, keepdims=kept).numpy(), expected)
+    np.testing.assert_allclose(
+        xp.quantile(x, 0.3, 1, method="lower").numpy(), np.quantile(values, 0.3, 1, method="lower")
+    )
+    windows = np.lib.stride_tricks.sliding_window_view
+    for shape, axis in ((2, 1), ((2, 3), (0, 2)), ((1, 2, 3), None), ((2, 2), (1, 1))):
+        assert (
+            xp.lib.stride_tricks.sliding_window_view(x, shape, axis).tolist() == windows(values, shape, axis).tolist()
+        )
+    spaced = np.array([0.0, 1.0, 3.0, 4.0])
+    for arguments, options in (
+        ((), {}),
+        ((2.0,), {}),
+        ((spaced,), {"axis": 1}),
+        ((2, 3), {"axis": (2, 0), "edge_order": 2}),
+    ):
+        found, expected = xp.gradient(x, *arguments, **options), np.gradient(values, *arguments, **options)
+        assert isinstance(found, tuple) == isinstance(expected, tuple)
+        np.testing.assert_allclose(np.stack(found), np.stack(expected))
+    with pytest.raises(ShapeError, match="a window of 2 axes along 3"):
+        xp.lib.stride_tricks.sliding_window_view(x, (2, 2))
+    with pytest.raises(ShapeError, match="names one axis twice"):
+        x.quantile(0.5, (0, -3))
 
 
 def test_notebooks_show_tables() -> None:

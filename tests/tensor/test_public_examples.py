@@ -23,6 +23,8 @@ MODULES = (
     "rulegrad.nn",
     "rulegrad.nn.functional",
     "rulegrad.nn.utils",
+    "rulegrad.nn.utils.parametrizations",
+    "rulegrad.nn.utils.parametrize",
     "rulegrad.optim",
     "rulegrad.optim.lr_scheduler",
     "rulegrad.signal.windows",

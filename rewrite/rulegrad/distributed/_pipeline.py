@@ -19,6 +19,7 @@ from rulegrad.distributed._modules import digest
 from rulegrad.errors import CommunicationError, RulegradError, ShapeError
 from rulegrad.nn import Module, ModuleList
 from rulegrad.nn import state as names
+from rulegrad.nn._module import NOT_WALKED
 from rulegrad.nn.parameter import Parameter, mark
 from rulegrad.nn.utils import checkpoint
 from rulegrad.tensor import Tensor
@@ -203,7 +204,7 @@ def _places(item: Any, path: str = "") -> Iterator[_Place]:
     """Where a module, and what is in it, holds tensors."""
     holder = vars(item) if isinstance(item, Module) else item
     for key, part in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
-        if key in ("_hooks", "_kinds"):
+        if key in NOT_WALKED:
             continue
         if isinstance(part, Tensor):
             yield _Place(_inside(path, key), holder, key)

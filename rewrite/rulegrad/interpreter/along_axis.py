@@ -33,6 +33,18 @@ def scatter(x: Array, index: Array, updates: Array, axis: int, combine: np.ufunc
     return result
 
 
+def scan(combine: np.ufunc, x: Array, axis: int) -> Array:
+    """The running reduction along the axis. Of equal values the last one counts, whose sign may be another.
+
+    >>> scan(np.maximum, np.array([1, 3, 2]), 0).tolist()
+    [1, 3, 3]
+    """
+    # NumPy takes the first of equal halves, and the second of other floats.
+    halves = x.dtype == np.float16 and combine in (np.maximum, np.minimum)
+    found = combine.accumulate(x, axis, dtype=np.float32 if halves else x.dtype)
+    return found.astype(x.dtype) if halves else found
+
+
 def recurrence(factors: Array, added: Array, axis: int) -> Array:
     """Along the axis, each factor times the value before (0 before the first), and what is added.
 

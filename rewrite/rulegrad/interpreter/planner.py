@@ -259,9 +259,7 @@ class Planner:
         spread, combine = self._spreader(loops), self._combination(node)
         assert combine is not None
         slot = self._add(
-            lambda x: combine.accumulate(spread(x), axis, dtype=x.dtype),
-            [self._slot[node.src[0]]],
-            math.prod(node.shape),
+            lambda x: along_axis.scan(combine, spread(x), axis), [self._slot[node.src[0]]], math.prod(node.shape)
         )
         self._slot_loops[slot] |= frozenset(loops)
         self._slot[node] = slot

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.nn import init
+from rulegrad.nn._arguments import require_numbers
 from rulegrad.nn._module import Layer
 from rulegrad.tensor.tensor import Tensor
 
@@ -238,6 +239,9 @@ class Hardtanh(_Activation):
     _name = "hardtanh"
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+        require_numbers("Hardtanh", min_val=min_val, max_val=max_val)
+        if not min_val < max_val:
+            raise ConfigError(f"Hardtanh: min_val={min_val}, max_val={max_val}; use a larger max_val")
         self._arguments = (min_val, max_val)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.nn import init
+from rulegrad.nn._arguments import require_probability, require_sizes
 from rulegrad.nn._linear import Linear
 from rulegrad.nn._module import Described
 from rulegrad.tensor.attention import attention_shares
@@ -45,10 +46,13 @@ class MultiheadAttention(Described):
         device: str | None = None,
         dtype: Any = "float32",
     ) -> None:
-        if num_heads < 1 or embed_dim % num_heads:
+        require_sizes("MultiheadAttention", 1, embed_dim=embed_dim, num_heads=num_heads)
+        require_probability("MultiheadAttention", dropout=dropout)
+        if embed_dim % num_heads:
             raise ShapeError(f"MultiheadAttention: {num_heads} heads do not divide {embed_dim} features")
         self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
         inputs = (embed_dim, embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim)
+        require_sizes("MultiheadAttention", kdim=inputs[1], vdim=inputs[2])
         self.in_proj_weight: Tensor | None = None
         if inputs == (embed_dim,) * 3:
             self.in_proj_weight = self._projection(3 * embed_dim, embed_dim, device, dtype)

@@ -168,6 +168,10 @@ class Sequential(_Listed):
             x = layer(x)
         return x
 
+    def __add__(self, other: Sequential) -> Sequential:
+        """The layers of both, one after the other."""
+        return Sequential(*self, *other) if isinstance(other, Sequential) else NotImplemented
+
     def __getitem__(self, index: Any) -> Any:
         """The layer at a place, or a Sequential of those in a slice, which keep their names."""
         if isinstance(index, slice):

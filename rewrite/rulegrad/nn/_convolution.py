@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.nn import init
+from rulegrad.nn._arguments import require_sizes
 from rulegrad.nn._module import Described, Layer
 from rulegrad.tensor.convolution import one_for_each_axis
 from rulegrad.tensor.tensor import Tensor
@@ -17,7 +18,9 @@ PaddingMode = Literal["zeros", "reflect", "replicate", "circular"]
 
 
 def _check_channels(name: str, inputs: int, outputs: int, groups: int) -> None:
-    if groups < 1 or inputs % groups or outputs % groups:
+    require_sizes(name, in_channels=inputs, out_channels=outputs)
+    require_sizes(name, 1, groups=groups)
+    if inputs % groups or outputs % groups:
         raise ShapeError(
             f"{name}: in_channels={inputs}, out_channels={outputs}, groups={groups}; "
             "the groups must divide in_channels and out_channels"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.nn._arguments import require_probability
 from rulegrad.nn._module import Layer
 from rulegrad.tensor.tensor import Tensor
 
@@ -21,8 +22,7 @@ class Dropout(Layer):
     """
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        if not 0.0 <= p <= 1.0:
-            raise ConfigError(f"{type(self).__name__}: p={p}; use a probability, from 0 to 1")
+        require_probability(type(self).__name__, p=p)
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from rulegrad.errors import ConfigError, ShapeError
+from rulegrad.nn._arguments import require_sizes
 from rulegrad.nn._module import Described
 from rulegrad.nn.parameter import Parameter
 from rulegrad.tensor.axes import one_axis, whole_number
@@ -36,6 +37,7 @@ class _Table(Described):
         device: str | None,
         dtype: Any,
     ) -> None:
+        require_sizes(type(self).__name__, num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = None if padding_idx is None else self._row(padding_idx)
         self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from rulegrad.errors import ShapeError
+from rulegrad.errors import NoAxesError, ShapeError
 from rulegrad.nn import init
+from rulegrad.nn._arguments import require_sizes
 from rulegrad.nn._module import Described, Layer
+from rulegrad.tensor.axes import integers, is_list
 from rulegrad.tensor.tensor import Tensor
 
 
@@ -44,6 +46,7 @@ class Linear(Layer):
         device: str | None = None,
         dtype: Any = "float32",
     ) -> None:
+        require_sizes("Linear", in_features=in_features, out_features=out_features)
         self.in_features, self.out_features = in_features, out_features
         bound = init.inverse_root(in_features)
         self.weight = init.bounded((out_features, in_features), bound, device, dtype)
@@ -72,6 +75,8 @@ class Bilinear(Described):
         device: str | None = None,
         dtype: Any = "float32",
     ) -> None:
+        require_sizes("Bilinear", 1, in1_features=in1_features)
+        require_sizes("Bilinear", in2_features=in2_features, out_features=out_features)
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
         bound = init.inverse_root(in1_features)
         self.weight = init.bounded((out_features, in1_features, in2_features), bound, device, dtype)
@@ -124,8 +129,10 @@ class Unflatten(Layer):
     (2, 3, 4)
     """
 
-    def __init__(self, dim: int, unflattened_size: tuple[int, ...]) -> None:
-        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+    def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
+        if not is_list(unflattened_size):
+            raise NoAxesError(f"Unflatten: unflattened_size={unflattened_size!r}; use a tuple of sizes")
+        self.dim, self.unflattened_size = dim, integers((unflattened_size,), "Unflatten: unflattened_size")
 
     def forward(self, x: Tensor) -> Tensor:
         axis = self.dim % x.ndim if -x.ndim <= self.dim < x.ndim else self.dim

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rulegrad.errors import ConfigError
 from rulegrad.nn import _loss_functions as loss_functions
 from rulegrad.nn._alignment import ctc_loss
+from rulegrad.nn._arguments import require_numbers
 from rulegrad.nn._module import Described
 from rulegrad.tensor.losses import Reduction
 from rulegrad.tensor.tensor import Tensor
@@ -85,6 +87,7 @@ class HuberLoss(_Loss):
     _name = "huber_loss"
 
     def __init__(self, reduction: Reduction = "mean", delta: float = 1.0) -> None:
+        require_numbers("HuberLoss", delta=delta)
         self._options = {"reduction": reduction, "delta": delta}
 
 
@@ -248,6 +251,9 @@ class TripletMarginLoss(_Loss):
         swap: bool = False,
         reduction: Reduction = "mean",
     ) -> None:
+        require_numbers("TripletMarginLoss", margin=margin)
+        if not margin > 0.0:
+            raise ConfigError(f"TripletMarginLoss: margin={margin}; use a number above 0")
         self._options = {"margin": margin, "p": p, "eps": eps, "swap": swap, "reduction": reduction}
 
 
@@ -265,6 +271,8 @@ class MultiMarginLoss(_Weighted):
         self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: Reduction = "mean"
     ) -> None:
         self.register_buffer("weight", weight)
+        if p not in (1, 2):
+            raise ConfigError(f"MultiMarginLoss: p={p!r}; use 1 or 2")
         self._options = {"p": p, "margin": margin, "reduction": reduction}
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from rulegrad.errors import RulegradError
+from rulegrad.errors import ModuleError, NoPartError, NotAParameterError, RulegradError
 from rulegrad.nn import _layers as layers
 from rulegrad.nn import _walking as walking
 from rulegrad.nn import state
@@ -17,17 +17,23 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 Hook = Callable[["Module", tuple[Any, ...], Any], Any]
+PreHook = Callable[["Module", tuple[Any, ...]], Any]
+
+
+#: Attributes of a module that hold no part of it.
+NOT_WALKED: Final = ("_hooks", "_pre_hooks", "_kinds")
 
 
 class Handle:
-    """The handle that `register_forward_hook` returns."""
+    """The handle that `register_forward_hook` and `register_forward_pre_hook` return."""
 
-    def __init__(self, module: Module, hook: Hook) -> None:
+    def __init__(self, module: Module, hook: Hook | PreHook) -> None:
         self._module, self._hook = module, hook
 
     def remove(self) -> None:
         """The hook is no longer called."""
         self._module._hooks = tuple(hook for hook in self._module._hooks if hook is not self._hook)
+        self._module._pre_hooks = tuple(hook for hook in self._module._pre_hooks if hook is not self._hook)
 
 
 class Module(walking.Walked):
@@ -52,14 +58,18 @@ class Module(walking.Walked):
 
     _training = True
     _hooks: tuple[Hook, ...] = ()
+    _pre_hooks: tuple[PreHook, ...] = ()
     _kinds: dict[str, walking.Kind]
 
     def forward(self, *arguments: Any, **more: Any) -> Any:
         """The computation of a call."""
-        raise RulegradError(f"{type(self).__name__} has no forward; define `def forward(self, x)` in the class")
+        raise ModuleError(f"{type(self).__name__} has no forward; define `def forward(self, x)` in the class")
 
     def _call(self, *arguments: Any, **more: Any) -> Any:
         try:
+            for pre_hook in self._pre_hooks:
+                given = pre_hook(self, arguments)
+                arguments = arguments if given is None else given if isinstance(given, tuple) else (given,)
             result = self.forward(*arguments, **more)
             for hook in self._hooks:
                 changed = hook(self, arguments, result)
@@ -81,7 +91,7 @@ class Module(walking.Walked):
                 kinds[name] = "parameter"
                 mark(value)
             elif kinds.get(name) == "parameter":
-                raise RulegradError(
+                raise NotAParameterError(
                     f"{type(self).__name__}.{name} is a parameter, and the new value is none; assign "
                     "nn.Parameter(value), or change the parameter inside no_grad() with .assign(value)"
                 )
@@ -92,7 +102,7 @@ class Module(walking.Walked):
         self.__dict__.get("_kinds", {}).pop(name, None)
 
     def _walked(self) -> Mapping[str, Any]:
-        return {name: part for name, part in self.__dict__.items() if name not in ("_hooks", "_kinds")}
+        return {name: part for name, part in self.__dict__.items() if name not in NOT_WALKED}
 
     def _kind_of(self, name: str, tensor: Tensor) -> walking.Kind:
         kinds: dict[str, walking.Kind] = self.__dict__.get("_kinds", {})
@@ -172,7 +182,7 @@ class Module(walking.Walked):
         return (module for _, module in self.named_modules())
 
     def get_submodule(self, target: str) -> Module:
-        """The module at a path such as `layers.0.attention`. Raises RulegradError where there is none."""
+        """The module at a path such as `layers.0.attention`. Raises NoPartError where there is none."""
         found = dict(self.named_modules())
         self._require("get_submodule", "module", target, found)
         return found[target]
@@ -180,7 +190,7 @@ class Module(walking.Walked):
     def get_parameter(self, target: str) -> Tensor:
         """The parameter at a path such as `layers.0.weight`, also at the other paths of one that modules share.
 
-        Raises RulegradError where there is none.
+        Raises NoPartError where there is none.
 
         >>> from rulegrad import nn
         >>> nn.Sequential(nn.Linear(3, 2)).get_parameter("0.bias").shape
@@ -189,7 +199,7 @@ class Module(walking.Walked):
         return self._tensor_at("get_parameter", "parameter", target, ("parameter",))
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer at a path such as `layers.1.running_mean`. Raises RulegradError where there is none."""
+        """The buffer at a path such as `layers.1.running_mean`. Raises NoPartError where there is none."""
         return self._tensor_at("get_buffer", "buffer", target, ("buffer", "temporary"))
 
     def _tensor_at(self, method: str, kind: str, target: str, kinds: tuple[walking.Kind, ...]) -> Tensor:
@@ -199,7 +209,7 @@ class Module(walking.Walked):
 
     def _require(self, method: str, kind: str, target: str, found: Mapping[str, Any]) -> None:
         if target not in found:
-            raise RulegradError(f"{method}: no {kind} {target!r} in {type(self).__name__}; there are {[*found]}")
+            raise NoPartError(f"{method}: no {kind} {target!r} in {type(self).__name__}; there are {[*found]}")
 
     # ---- modes ----
 
@@ -251,19 +261,31 @@ class Module(walking.Walked):
         self._hooks = (*self._hooks, hook)
         return Handle(self, hook)
 
+    def register_forward_pre_hook(self, hook: PreHook) -> Handle:
+        """Call `hook(module, arguments)` before each forward; what it returns, unless None, are the arguments.
+
+        >>> from rulegrad import Tensor, nn
+        >>> layer = nn.ReLU()
+        >>> handle = layer.register_forward_pre_hook(lambda module, arguments: arguments[0] - 1)
+        >>> layer(Tensor([0.5, 3.0])).tolist()
+        [0.0, 2.0]
+        """
+        self._pre_hooks = (*self._pre_hooks, hook)
+        return Handle(self, hook)
+
     # ---- state ----
 
-    def state_dict(self) -> dict[str, Tensor]:
+    def state_dict(self, *, prefix: str = "") -> dict[str, Tensor]:
         """The parameters and persistent buffers by path, without gradients; views, as in PyTorch.
 
         So they change when the module does, and an update of one is an update of the module; `copy.deepcopy` of the
-        dict keeps the values.
+        dict keeps the values. prefix: put before each name.
 
         >>> from rulegrad import nn
         >>> list(nn.Linear(3, 2).state_dict())
         ['weight', 'bias']
         """
-        return {path: tensor.detach() for path, tensor in state.get_state_dict(self).items()}
+        return {prefix + path: tensor.detach() for path, tensor in state.get_state_dict(self).items()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> state.IncompatibleKeys:
         """Take the values of a state: ours, PyTorch's, or that of a file. `nn.state.load_state_dict` says more."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from rulegrad.errors import ShapeError
 from rulegrad.nn import init
+from rulegrad.nn._arguments import require_sizes
 from rulegrad.nn._module import Layer
 from rulegrad.tensor import updates
 from rulegrad.tensor.axes import integers
@@ -80,7 +81,9 @@ class GroupNorm(Layer):
         device: str | None = None,
         dtype: Any = "float32",
     ) -> None:
-        if num_groups < 1 or num_channels % num_groups:
+        require_sizes("GroupNorm", 1, num_groups=num_groups)
+        require_sizes("GroupNorm", num_channels=num_channels)
+        if num_channels % num_groups:
             raise ShapeError(f"GroupNorm: {num_groups} groups do not divide {num_channels} channels")
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         self.weight = init.filled((num_channels,), 1.0, device, dtype) if affine else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rulegrad.errors import ConfigError
 from rulegrad.nn._module import Described, Layer
 from rulegrad.nn._pooling_functions import fractional_max_pool2d, fractional_max_pool3d, lp_pool1d, lp_pool2d, lp_pool3d
 from rulegrad.tensor.tensor import Tensor
@@ -127,6 +128,10 @@ class _FractionalMaxPool(Described):
         return_indices: bool = False,
         _random_samples: Tensor | None = None,
     ) -> None:
+        if (output_size is None) == (output_ratio is None):
+            raise ConfigError(
+                f"{type(self).__name__}: output_size={output_size}, output_ratio={output_ratio}; give one of the two"
+            )
         self.kernel_size, self.output_size, self.output_ratio = kernel_size, output_size, output_ratio
         self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)

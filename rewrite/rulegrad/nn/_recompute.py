@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rulegrad.errors import ConfigError, RulegradError
+from rulegrad.errors import ConfigError, ModuleError
 from rulegrad.ir import UOp
 from rulegrad.tensor import trees
 from rulegrad.tensor.capturing import is_tracing
@@ -28,7 +28,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, preserve_rng_state: boo
     functions in a row there are those of one at a time. Outside `rulegrad.jit` the arguments and results are computed
     at once. The function is called twice, here, and must compute the same in both calls; what it changes (running
     statistics) is changed twice. preserve_rng_state: random numbers, such as dropout's, are the same in both.
-    Raises RulegradError for other results.
+    Raises ModuleError for other results.
 
     >>> from rulegrad import Tensor, nn
     >>> layer, x = nn.Linear(3, 3), Tensor([[1.0, 2.0, 3.0]], requires_grad=True)
@@ -43,7 +43,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, preserve_rng_state: boo
     with no_grad(), recorded_draws() as draws:
         results, rebuild_results = trees.flatten(function(*args, **kwargs))
     if not results:
-        raise RulegradError("checkpoint: the function must give tensors, alone or in tuples, lists and dicts")
+        raise ModuleError("checkpoint: the function must give tensors, alone or in tuples, lists and dicts")
     _compute(results)
     nodes = tuple(result.uop for result in results)
     later = [tensor._result(UOp("LATER", (tensor.uop, *nodes)), *results) for tensor in given]

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.nn import init
+from rulegrad.nn._arguments import require_probability, require_sizes
 from rulegrad.nn._module import Described
 from rulegrad.nn._steps import kept, linked, split
 from rulegrad.tensor.tensor import Tensor
@@ -66,6 +67,9 @@ class _Recurrent(Described):
         device: str | None = None,
         dtype: Any = "float32",
     ) -> None:
+        name = type(self).__name__
+        require_sizes(name, 1, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
+        require_probability(name, dropout=dropout)
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout, self.bidirectional = bias, batch_first, dropout, bidirectional
         self.proj_size = proj_size
@@ -235,7 +239,9 @@ class LSTM(_Recurrent):
         device: str | None = None,
         dtype: Any = "float32",
     ) -> None:
-        if not 0 <= proj_size < hidden_size:
+        require_sizes("LSTM", 1, hidden_size=hidden_size)
+        require_sizes("LSTM", proj_size=proj_size)
+        if not proj_size < hidden_size:
             raise ConfigError(f"LSTM: proj_size={proj_size}; use a size below hidden_size={hidden_size}, 0 for none")
         sizes = (input_size, hidden_size, num_layers)
         super().__init__(*sizes, bias, batch_first, dropout, bidirectional, proj_size, device, dtype)
@@ -258,6 +264,7 @@ class _Cell(Described):
         device: str | None = None,
         dtype: Any = "float32",
     ) -> None:
+        require_sizes(type(self).__name__, input_size=input_size, hidden_size=hidden_size)
         self.input_size, self.hidden_size = input_size, hidden_size
         bound, rows = init.inverse_root(hidden_size), _GATES[self._kind] * hidden_size
         self.weight_ih = init.bounded((rows, input_size), bound, device, dtype)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rulegrad.errors import ShapeError
+from rulegrad.nn import functional
+from rulegrad.nn._arguments import require_numbers
 from rulegrad.nn._module import Layer
 from rulegrad.tensor.tensor import Tensor
 
@@ -118,11 +120,17 @@ class Upsample(Layer):
         scale_factor: Any = None,
         mode: Any = "nearest",
         align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
     ) -> None:
+        for factor in scale_factor if isinstance(scale_factor, (tuple, list)) else [scale_factor]:
+            if factor is not None:
+                require_numbers(type(self).__name__, scale_factor=factor)
         self.size, self.scale_factor, self.mode, self.align_corners = size, scale_factor, mode, bool(align_corners)
+        self.recompute_scale_factor = recompute_scale_factor
 
     def forward(self, x: Tensor) -> Tensor:
-        return x.interpolate(self.size, self.scale_factor, self.mode, self.align_corners)
+        how = (self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor)
+        return functional.interpolate(x, *how)
 
 
 class UpsamplingNearest2d(Upsample):

@@ -9,6 +9,7 @@ from typing import Any
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.nn import init
+from rulegrad.nn._arguments import require_sizes
 from rulegrad.nn._attention import MultiheadAttention
 from rulegrad.nn._container import ModuleList
 from rulegrad.nn._dropout import Dropout
@@ -158,6 +159,7 @@ class TransformerEncoder(Described):
         num_layers: int,
         norm: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
+        require_sizes(type(self).__name__, num_layers=num_layers)
         self.layers = ModuleList(copy.deepcopy(encoder_layer) for _ in range(num_layers))
         self.num_layers = num_layers
         self.norm = norm
@@ -191,6 +193,7 @@ class TransformerDecoder(Described):
         num_layers: int,
         norm: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
+        require_sizes(type(self).__name__, num_layers=num_layers)
         self.layers = ModuleList(copy.deepcopy(decoder_layer) for _ in range(num_layers))
         self.num_layers = num_layers
         self.norm = norm

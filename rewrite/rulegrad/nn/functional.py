@@ -25,6 +25,7 @@ from rulegrad.nn._loss_functions import (
     multilabel_soft_margin_loss,
     triplet_margin_with_distance_loss,
 )
+from rulegrad.nn._names import function_of
 from rulegrad.nn._pooling_functions import (
     fractional_max_pool2d,
     fractional_max_pool3d,
@@ -280,16 +281,16 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return input.threshold(threshold, value)
 
 
-gelu = Tensor.gelu
-glu = Tensor.glu
-hardshrink = Tensor.hardshrink
-logsigmoid = Tensor.logsigmoid
-prelu = Tensor.prelu
-sigmoid = Tensor.sigmoid
-softshrink = Tensor.softshrink
-softsign = Tensor.softsign
-tanh = Tensor.tanh
-tanhshrink = Tensor.tanhshrink
+gelu = function_of(Tensor.gelu)
+glu = function_of(Tensor.glu)
+hardshrink = function_of(Tensor.hardshrink)
+logsigmoid = function_of(Tensor.logsigmoid)
+prelu = function_of(Tensor.prelu)
+sigmoid = function_of(Tensor.sigmoid)
+softshrink = function_of(Tensor.softshrink)
+softsign = function_of(Tensor.softsign)
+tanh = function_of(Tensor.tanh)
+tanhshrink = function_of(Tensor.tanhshrink)
 
 
 def softmax(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
@@ -388,36 +389,36 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
 
 # ---- linear maps, convolutions, pooling, normalisation, attention ----
 
-adaptive_avg_pool1d = Tensor.adaptive_avg_pool1d
-adaptive_avg_pool2d = Tensor.adaptive_avg_pool2d
-adaptive_avg_pool3d = Tensor.adaptive_avg_pool3d
-adaptive_max_pool1d = Tensor.adaptive_max_pool1d
-adaptive_max_pool2d = Tensor.adaptive_max_pool2d
-adaptive_max_pool3d = Tensor.adaptive_max_pool3d
-avg_pool1d = Tensor.avg_pool1d
-avg_pool2d = Tensor.avg_pool2d
-avg_pool3d = Tensor.avg_pool3d
-batch_norm = Tensor.batch_norm
-conv1d = Tensor.conv1d
-conv2d = Tensor.conv2d
-conv3d = Tensor.conv3d
-conv_transpose1d = Tensor.conv_transpose1d
-conv_transpose2d = Tensor.conv_transpose2d
-conv_transpose3d = Tensor.conv_transpose3d
-group_norm = Tensor.group_norm
-instance_norm = Tensor.instance_norm
-layer_norm = Tensor.layer_norm
-linear = Tensor.linear
-local_response_norm = Tensor.local_response_norm
-max_pool1d = Tensor.max_pool1d
-max_pool2d = Tensor.max_pool2d
-max_pool3d = Tensor.max_pool3d
-max_unpool1d = Tensor.max_unpool1d
-max_unpool2d = Tensor.max_unpool2d
-max_unpool3d = Tensor.max_unpool3d
-normalize = Tensor.normalize
-rms_norm = Tensor.rms_norm
-scaled_dot_product_attention = Tensor.scaled_dot_product_attention
+adaptive_avg_pool1d = function_of(Tensor.adaptive_avg_pool1d)
+adaptive_avg_pool2d = function_of(Tensor.adaptive_avg_pool2d)
+adaptive_avg_pool3d = function_of(Tensor.adaptive_avg_pool3d)
+adaptive_max_pool1d = function_of(Tensor.adaptive_max_pool1d)
+adaptive_max_pool2d = function_of(Tensor.adaptive_max_pool2d)
+adaptive_max_pool3d = function_of(Tensor.adaptive_max_pool3d)
+avg_pool1d = function_of(Tensor.avg_pool1d)
+avg_pool2d = function_of(Tensor.avg_pool2d)
+avg_pool3d = function_of(Tensor.avg_pool3d)
+batch_norm = function_of(Tensor.batch_norm)
+conv1d = function_of(Tensor.conv1d)
+conv2d = function_of(Tensor.conv2d)
+conv3d = function_of(Tensor.conv3d)
+conv_transpose1d = function_of(Tensor.conv_transpose1d)
+conv_transpose2d = function_of(Tensor.conv_transpose2d)
+conv_transpose3d = function_of(Tensor.conv_transpose3d)
+group_norm = function_of(Tensor.group_norm)
+instance_norm = function_of(Tensor.instance_norm)
+layer_norm = function_of(Tensor.layer_norm)
+linear = function_of(Tensor.linear)
+local_response_norm = function_of(Tensor.local_response_norm)
+max_pool1d = function_of(Tensor.max_pool1d)
+max_pool2d = function_of(Tensor.max_pool2d)
+max_pool3d = function_of(Tensor.max_pool3d)
+max_unpool1d = function_of(Tensor.max_unpool1d)
+max_unpool2d = function_of(Tensor.max_unpool2d)
+max_unpool3d = function_of(Tensor.max_unpool3d)
+normalize = function_of(Tensor.normalize)
+rms_norm = function_of(Tensor.rms_norm)
+scaled_dot_product_attention = function_of(Tensor.scaled_dot_product_attention, "query")
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
@@ -547,23 +548,23 @@ def fold(
 
 # ---- losses ----
 
-binary_cross_entropy = Tensor.binary_cross_entropy
-binary_cross_entropy_with_logits = Tensor.binary_cross_entropy_with_logits
-cosine_embedding_loss = Tensor.cosine_embedding_loss
-cosine_similarity = Tensor.cosine_similarity
-cross_entropy = Tensor.cross_entropy
-gaussian_nll_loss = Tensor.gaussian_nll_loss
-hinge_embedding_loss = Tensor.hinge_embedding_loss
-huber_loss = Tensor.huber_loss
-kl_div = Tensor.kl_div
-l1_loss = Tensor.l1_loss
-margin_ranking_loss = Tensor.margin_ranking_loss
-mse_loss = Tensor.mse_loss
-multi_margin_loss = Tensor.multi_margin_loss
-nll_loss = Tensor.nll_loss
-pairwise_distance = Tensor.pairwise_distance
-pdist = Tensor.pdist
-poisson_nll_loss = Tensor.poisson_nll_loss
-smooth_l1_loss = Tensor.smooth_l1_loss
-soft_margin_loss = Tensor.soft_margin_loss
-triplet_margin_loss = Tensor.triplet_margin_loss
+binary_cross_entropy = function_of(Tensor.binary_cross_entropy)
+binary_cross_entropy_with_logits = function_of(Tensor.binary_cross_entropy_with_logits)
+cosine_embedding_loss = function_of(Tensor.cosine_embedding_loss, "input1 input2")
+cosine_similarity = function_of(Tensor.cosine_similarity, "x1 x2")
+cross_entropy = function_of(Tensor.cross_entropy)
+gaussian_nll_loss = function_of(Tensor.gaussian_nll_loss)
+hinge_embedding_loss = function_of(Tensor.hinge_embedding_loss)
+huber_loss = function_of(Tensor.huber_loss)
+kl_div = function_of(Tensor.kl_div)
+l1_loss = function_of(Tensor.l1_loss)
+margin_ranking_loss = function_of(Tensor.margin_ranking_loss, "input1 input2")
+mse_loss = function_of(Tensor.mse_loss)
+multi_margin_loss = function_of(Tensor.multi_margin_loss)
+nll_loss = function_of(Tensor.nll_loss)
+pairwise_distance = function_of(Tensor.pairwise_distance, "x1 x2")
+pdist = function_of(Tensor.pdist)
+poisson_nll_loss = function_of(Tensor.poisson_nll_loss)
+smooth_l1_loss = function_of(Tensor.smooth_l1_loss)
+soft_margin_loss = function_of(Tensor.soft_margin_loss)
+triplet_margin_loss = function_of(Tensor.triplet_margin_loss, "anchor")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from rulegrad.errors import RulegradError, ShapeError
+from rulegrad.errors import ModuleError, ShapeError
 from rulegrad.nn import _walking as walking
 from rulegrad.nn._safetensors_files import SafetensorsFile, safe_load, safe_open, safe_save
 from rulegrad.nn._torch_files import torch_load
@@ -59,7 +60,7 @@ def load_state_dict(model: Any, state: Mapping[str, Any], strict: bool = True) -
     """Give the model's tensors the values in `state` (tensors or arrays, of the same shapes), cast to their dtypes.
 
     Takes what `safe_load` and `torch_load` give, running statistics included, and returns the names that were missing
-    or unknown. Nothing is changed when it raises. Raises RulegradError for such names, unless `strict` is False, and
+    or unknown. Nothing is changed when it raises. Raises ModuleError for such names, unless `strict` is False, and
     ShapeError with all tensors whose shapes differ.
 
     >>> from rulegrad import Tensor, nn
@@ -70,9 +71,10 @@ def load_state_dict(model: Any, state: Mapping[str, Any], strict: bool = True) -
     [[1.0, 2.0]]
     """
     own = get_state_dict(model)
+    state = _with_newer_names(own, state)
     missing, unknown = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())
     if strict and (missing or unknown):
-        raise RulegradError(
+        raise ModuleError(
             f"load_state_dict: missing names {missing}, unknown names {unknown}; use strict=False to load what there is"
         )
     values = {name: _tensor(state[name], tensor) for name, tensor in own.items() if name in state}
@@ -102,6 +104,20 @@ def move(tensor: Tensor, target: Any, dtype: Any, device: str | None) -> None:
         leave(tensor)
         tensor._replace(moved)
         tensor.grad = None if grad is None else grad.detach().to(moved)
+
+
+#: A tensor of `nn.utils.parametrizations.weight_norm`: `weight_g` and `weight_v` are what it was called before.
+_OF_WEIGHT_NORM: Final = re.compile(r"(.*\.)?parametrizations\.([^.]+)\.original([01])")
+
+
+def _with_newer_names(own: Mapping[str, Tensor], state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The state, with the names that the model has for what an older function of weights had others."""
+    newer = {}
+    for name in own.keys() - state.keys():
+        if found := _OF_WEIGHT_NORM.fullmatch(name):
+            prefix, tensor, place = found.groups("")
+            newer[f"{prefix}{tensor}_{'gv'[int(place)]}"] = name
+    return {newer.get(name, name): value for name, value in state.items()} if newer else state
 
 
 def _tensor(value: Any, like: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rulegrad.errors import ConfigError, RulegradError, ShapeError
+from rulegrad.errors import ConfigError, NoAxesError, ShapeError
 from rulegrad.nn._walking import Walked
 from rulegrad.nn.parameter import Parameter
 from rulegrad.tensor import updates
@@ -25,7 +25,7 @@ from rulegrad.tensor.storage import filled_like, upload_like
 from rulegrad.tensor.tensor import Tensor
 
 #: Tensors, or groups of them: dicts with "params" and the options that differ.
-Parameters = Iterable[Tensor] | Iterable[Mapping[str, Any]]
+Parameters = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[Mapping[str, Any]]
 #: The numbers of a group, by name, as tensors without axes.
 Numbers = dict[str, Tensor]
 
@@ -73,6 +73,8 @@ class Optimizer(Walked):
     """
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
+        if isinstance(params, Tensor):
+            raise NoAxesError("optimizer: params is a Tensor; give a list of parameters, [tensor]")
         listed: list[Any] = list(params)
         grouped = bool(listed) and isinstance(listed[0], Mapping)
         groups: list[Mapping[str, Any]] = listed if grouped else [{"params": listed}]
@@ -88,7 +90,7 @@ class Optimizer(Walked):
         for group in groups:
             self._add_group({**defaults, **group})
         if not self.param_groups:
-            raise RulegradError("optimizer: no parameter requires a gradient; pass model.parameters()")
+            raise ConfigError("optimizer: no parameter requires a gradient; pass model.parameters()")
         self.device = self.parameters[0].device
 
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
@@ -104,9 +106,11 @@ class Optimizer(Walked):
         self._add_group({**self.defaults, **param_group})
 
     def _add_group(self, group: dict[str, Any]) -> None:
-        given = [group["params"]] if isinstance(group["params"], Tensor) else list(group["params"])
+        listed = [group["params"]] if isinstance(group["params"], Tensor) else list(group["params"])
+        # `named_parameters()` gives pairs.
+        given: list[Any] = [entry[1] if isinstance(entry, tuple) and len(entry) == 2 else entry for entry in listed]
         if any(p.requires_grad and not isinstance(p, Parameter) for p in given):
-            raise RulegradError(
+            raise ConfigError(
                 "optimizer: a tensor was computed from others, so it cannot be moved; pass those, or a copy of its "
                 "values: tensor.detach().requires_grad_()"
             )

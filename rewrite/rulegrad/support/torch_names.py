@@ -26,7 +26,7 @@ instance_norm inverse is_complex is_floating_point is_nonzero is_signed isclose 
 isneginf isposinf isreal istft kl_div kron kthvalue layer_norm lcm ldexp le lerp less less_equal lgamma linspace
 log log10 log1p log2 log_softmax logaddexp logaddexp2 logcumsumexp logdet logical_and logical_not logical_or
 logical_xor logit logspace logsumexp lt lu lu_solve lu_unpack margin_ranking_loss masked_fill masked_scatter
-masked_select matmul matrix_exp matrix_power max_pool1d max_pool2d max_pool3d maximum mean meshgrid minimum mm
+masked_select matmul matrix_exp matrix_power max_pool1d max_pool2d max_pool3d maximum mean minimum mm
 mode moveaxis movedim msort mul multinomial multiply mv mvlgamma nan_to_num nanmean nanquantile nansum narrow ne
 neg negative nextafter nonzero nonzero_static norm normal not_equal numel ones ones_like orgqr ormqr outer
 pairwise_distance pca_lowrank pdist permute pinverse poisson_nll_loss polar polygamma positive prelu prod
@@ -49,6 +49,8 @@ APART: Final = {
     ),
     **dict.fromkeys(("median", "nanmedian"), "Tensor.{0} gives the values alone, the mean of the two in the middle"),
     **dict.fromkeys(("std", "var", "std_mean", "var_mean"), "Tensor.{0} divides by n; write x.{0}(dim, correction=1)"),
+    **dict.fromkeys(("can_cast", "result_type"), "dtypes are promoted as in NumPy; write rulegrad.array_api.{0}(…)"),
+    "promote_types": "dtypes are promoted as in NumPy; write rulegrad.array_api.result_type(a, b)",
     "equal": "Tensor.{0} is elementwise; write numpy.array_equal(a, b)",
 }
 
@@ -70,7 +72,8 @@ bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 
 complex64 complex128
 """
 _OTHERS: Final = """
-Size _assert as_tensor device dtype e finfo from_numpy iinfo inf inference_mode is_tensor nan newaxis pi pow
+Size _assert as_tensor device dtype e finfo from_numpy get_default_dtype iinfo inf inference_mode is_grad_enabled
+is_tensor meshgrid nan newaxis pi pow set_grad_enabled
 """
 #: All names that are there, and those for which there is advice.
 NAMES: Final = frozenset([*METHODS, *APART, *SHORT_DTYPES, *TYPED, *_DTYPES.split(), *_OTHERS.split()])

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -182,7 +183,7 @@ def _arrays_of(self: Tensor, item: Any) -> list[_Array]:
         if not array.ndim:
             return [_Array(np.flatnonzero(array), None, True)]
         return [_Array(places, extent) for places, extent in zip(array.nonzero(), array.shape)]
-    if not array.size and isinstance(item, list | tuple):
+    if not array.size and not isinstance(item, np.ndarray):
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu":
         raise IndexRangeError(f"index: an array of {array.dtype}; use integers, or bools for a mask")
@@ -307,8 +308,17 @@ class _Array(NamedTuple):
     is_new_axis: bool = False
 
 
+_ARRAYS: Final = (list, tuple, bool, np.bool_, np.ndarray, TensorCore)
+_NOT_ARRAYS: Final = (int, slice, type(None), type(...), np.generic, str, bytes, bytearray)
+
+
 def _is_array(item: Any) -> bool:
-    return isinstance(item, list | tuple | bool | np.bool_ | np.ndarray | TensorCore)
+    """Whether an index is one of several elements: any sequence, and arrays of other libraries, as in NumPy."""
+    if isinstance(item, _ARRAYS):
+        return True
+    if isinstance(item, _NOT_ARRAYS):
+        return False
+    return isinstance(item, Sequence) or (hasattr(item, "__array__") and getattr(item, "ndim", 0) != 0)
 
 
 def _host_array(item: Any) -> Any:

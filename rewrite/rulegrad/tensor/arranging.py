@@ -39,9 +39,16 @@ def tile(self: Tensor, *counts: Any, dims: Any = None) -> Tensor:
 
 
 def repeat_interleave(
-    self: Tensor, repeats: Any, axis: int | None = None, *, dim: int | None = None, output_size: int | None = None
+    self: Tensor,
+    repeats: Any = None,
+    axis: int | None = None,
+    *,
+    dim: int | None = None,
+    output_size: int | None = None,
 ) -> Tensor:
     """Each element `repeats` times in a row along `axis`, or in the flat tensor. NumPy's repeat.
+
+    Without `repeats` the tensor itself is the numbers of times, and its places are repeated, as in PyTorch.
 
     repeats: a number, or one for each element: a list or an array; a tensor synchronises. output_size: their sum,
     with which PyTorch does not wait for a tensor; ShapeError where it is another.
@@ -51,6 +58,13 @@ def repeat_interleave(
     ([1, 1, 2, 2], [2, 2, 2])
     """
     named = axis_or_dim(axis, dim, "repeat_interleave")
+    if repeats is None:
+        if self.ndim != 1 or named not in (None, 0, -1):
+            raise ShapeError(
+                f"repeat_interleave: without repeats it takes a vector of them, not the shape {self.shape}"
+            )
+        counted: Tensor = self.arange(self.shape[0], device=self._device or None)
+        return counted.repeat_interleave(self, 0, output_size=output_size)
     if named is None:
         return self.flatten().repeat_interleave(repeats, 0, output_size=output_size)
     k = one_axis(named, self.ndim, "repeat_interleave")

@@ -17,9 +17,8 @@ from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.several import parts_of
 from rulegrad.tensor.aliasing import mark_borrowed
 from rulegrad.tensor.capsules import lend, read
-from rulegrad.tensor.capturing import must_compute
-from rulegrad.tensor.realize import realize_all
 from rulegrad.tensor.storage import device_name, is_weak_scalar, upload
+from rulegrad.tensor.values import lent
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -109,20 +108,12 @@ def dlpack_capsule(
     # Capsules of before DLPack 1.0 cannot say that they are read only.
     legacy = max_version is None or max_version[0] < 1
     lends = own == (_CPU, 0) and not copy and (not legacy or copy is False)
-    values = _lent(self, writable=legacy) if lends else None
+    values = lent(self, writable=legacy) if lends else None
     if values is None:
         if copy is False:
             raise BufferError(f"__dlpack__: memory of {self.device} cannot be lent to the host; leave out copy=False")
         values = self.numpy()
     return lend(values, max_version)
-
-
-def _lent(self: Tensor, writable: bool = False) -> Array | None:
-    """The values over the tensor's own memory; None where the host cannot see it."""
-    if must_compute(self.uop):
-        return None  # a copy will do
-    realize_all([self])
-    return Buffer.of(self._uop).host_view(writable)
 
 
 # ---- borrowing ----

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from rulegrad.errors import ConfigError, DtypeError, GraphError
 from rulegrad.ir import UOp
@@ -300,22 +300,32 @@ def clamp(self: Tensor, min: Operand | None = None, max: Operand | None = None) 
 # ---- selection ----
 
 
-def where(self: Tensor, chosen: Operand, otherwise: Operand) -> Tensor:
+@overload
+def where(self: Tensor) -> tuple[Tensor, ...]: ...
+@overload
+def where(self: Tensor, chosen: Operand, otherwise: Operand) -> Tensor: ...
+def where(self: Tensor, chosen: Operand | None = None, otherwise: Operand | None = None) -> Any:
     """`chosen` where this tensor of bools is true, `otherwise` elsewhere; `Tensor.where(condition, a, b)` as well.
 
     PyTorch's `x.where(condition, otherwise)` has the condition second: this is meant where `x` is of numbers and
-    `chosen` of bools. Raises DtypeError where neither is of bools, and ShapeError.
+    `chosen` of bools. The condition alone gives the places where it is not 0, as `nonzero(as_tuple=True)`. Raises
+    DtypeError where neither is of bools, and ShapeError.
 
     >>> from rulegrad import Tensor
     >>> x = Tensor([-1.0, 2.0])
     >>> Tensor.where(x > 0, x, 0).tolist(), x.where(x > 0, 0).tolist()
     ([0.0, 2.0], [0.0, 2.0])
     """
+    if chosen is None and otherwise is None:
+        places: Any = self
+        return places.nonzero(as_tuple=True)
+    if chosen is None or otherwise is None:
+        raise TypeError("where: one of the two values is missing; give both, or the condition alone")
     if self.dtype != bool_:
         condition = as_operand(self, chosen, "where")
         if not isinstance(condition, TensorCore) or condition.dtype != bool_:
             raise DtypeError(f"where: the condition is {self.dtype}; compare it (x != 0), or cast it to bool")
-        return condition.where(self, otherwise)  # type: ignore[attr-defined, no-any-return]
+        return condition.where(self, otherwise)  # type: ignore[attr-defined]
     values = [as_operand(self, value, "where") for value in (chosen, otherwise)]
     dtype = result_dtype(*values)
     tensors = [value for value in values if isinstance(value, TensorCore)]

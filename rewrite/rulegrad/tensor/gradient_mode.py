@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import ContextDecorator
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Mode(threading.local):
@@ -56,3 +60,31 @@ class no_grad(_Switch):  # noqa: N801  (PyTorch's name)
     """
 
     _enabled = False
+
+
+class set_grad_enabled:  # noqa: N801  (PyTorch's name)
+    """`enable_grad` or `no_grad`, by a bool: from now on, and as a context manager until its end.
+
+    >>> import rulegrad
+    >>> with rulegrad.set_grad_enabled(False):
+    ...     rulegrad.is_grad_enabled()
+    False
+    >>> rulegrad.is_grad_enabled()
+    True
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self._mode, self._before = bool(mode), _mode.enabled
+        _mode.enabled = self._mode
+
+    def __call__(self, function: F) -> F:
+        """As a decorator it changes nothing but the function."""
+        _mode.enabled = self._before
+        decorated: F = (enable_grad() if self._mode else no_grad())(function)
+        return decorated
+
+    def __enter__(self) -> None:
+        _mode.enabled = self._mode
+
+    def __exit__(self, *_: object) -> None:
+        _mode.enabled = self._before

@@ -25,6 +25,7 @@ from rulegrad.tensor.movement import squeeze_ones
 from rulegrad.tensor.numpy_nan_functions import NAN_FUNCTIONS
 from rulegrad.tensor.operands import as_tensor, result_dtype
 from rulegrad.tensor.storage import is_weak_scalar
+from rulegrad.tensor.transcendental import as_floating
 
 if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor
@@ -52,6 +53,8 @@ _REDUCTIONS: Final = {
     "logical_or": "any",
 }
 _ACCUMULATIONS: Final = {"add": "cumsum", "multiply": "cumprod"}
+#: Those that give the places too.
+_EXTREMES: Final = {"maximum": "cummax", "minimum": "cummin"}
 
 _AXES = {"axis": "axis", "keepdims": "keepdims"}
 _TYPED = _AXES | {"dtype": "dtype"}
@@ -253,6 +256,11 @@ def _elementwise(
         return getattr(first, _REDUCTIONS[function])(axis, **options, **typed)
     if method == "accumulate" and function in _ACCUMULATIONS and options.keys() <= {"axis"}:
         return getattr(first, _ACCUMULATIONS[function])(options.get("axis", 0), dtype)
+    if method == "accumulate" and function in _EXTREMES and options.keys() <= {"axis"} and dtype is None:
+        return getattr(first, _EXTREMES[function])(options.get("axis", 0))[0]
+    if function == "modf" and method == "__call__" and dtype is None:
+        whole = as_floating(first).trunc()
+        return whole.isinf().where(0.0, first - whole).copysign(first), whole
     known = _METHODS.get(function, function)
     if not hasattr(like, known) or method not in ("__call__", "outer"):
         raise DtypeError(f"{name}: tensors have no such function; give .numpy() of them to compute it on the host")

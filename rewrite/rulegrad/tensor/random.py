@@ -133,6 +133,8 @@ def _drawn(draw: Draw) -> Tensor:
 
 def _random_bits(cls: type[Tensor], count: int, device: str | None, generator: Generator | None) -> Tensor:
     """`count` times 64 random bits, as uint64, from the default generator unless another is given."""
+    if generator is not None and not isinstance(generator, Generator):
+        raise DtypeError(f"random: generator is a {type(generator).__name__}; give a rulegrad.Generator")
     places = counted(cls, count, device, "random").cast("uint64")
     drawn, offsets = apart(count, places._device or None)
     state = _drawn(Draw(drawn, places.device, generator or default_generator))

@@ -58,6 +58,7 @@ def argsort(
 
 def _argsort(self: Tensor, axis: int, descending: bool, name: str) -> Tensor:
     if not self.ndim:
+        one_axis(axis, 0, name, of_scalar=True)
         return self.zeros_like("int64")
     k = one_axis(axis, self.ndim, name)
     if self.size == 0 or self.shape[k] == 1:
@@ -139,16 +140,17 @@ def kthvalue(
 def quantile(
     self: Tensor,
     q: Any,
-    axis: int | None = None,
+    axis: int | tuple[int, ...] | None = None,
     keepdims: bool = False,
     interpolation: Interpolation = "linear",
     *,
-    dim: int | None = None,
+    dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
 ) -> Tensor:
     """The value below which the share `q` (a number, or a list) of the elements lies; nan when one is nan.
 
-    The axes of `q` come first, as in NumPy. interpolation: what is taken between two elements.
+    The axes of `q` come first, as in NumPy. axis: one, several, or all of them. interpolation: what is taken between
+    two elements.
 
     >>> from rulegrad import Tensor
     >>> Tensor([1.0, 2.0, 4.0]).quantile(0.75).item()
@@ -158,8 +160,17 @@ def quantile(
 
 
 def quantile_along(
-    self: Tensor, q: Any, axis: int | None, keepdims: bool, interpolation: str, name: str, *, skips_nan: bool = False
+    self: Tensor, q: Any, axis: Any, keepdims: bool, interpolation: str, name: str, *, skips_nan: bool = False
 ) -> Tensor:
+    if isinstance(axis, (tuple, list)):
+        axes = sorted(one_axis(one, self.ndim, name) for one in axis)
+        if len(set(axes)) != len(axes):
+            raise ShapeError(f"{name}: axis={tuple(axis)} names one axis twice; name each once")
+        rest = [one for one in range(self.ndim) if one not in axes]
+        rows = self.permute((*rest, *axes)).reshape(*(self.shape[one] for one in rest), -1) if axes else self[..., None]
+        found = quantile_along(rows, q, len(rest), False, interpolation, name, skips_nan=skips_nan)
+        shape = [1 if one in axes else size for one, size in enumerate(self.shape)]
+        return found.reshape(*found.shape[: found.ndim - len(rest)], *shape) if keepdims else found
     k = 0 if axis is None else one_axis(axis, self.ndim, name, of_scalar=True)
     x = self.flatten() if axis is None or not self.ndim else self
     need_elements(x, (k,), name)
@@ -173,12 +184,12 @@ def quantile_along(
     values, wrong = as_floating(x).sort(k).values, x.isnan()
     if skips_nan:  # which come last
         last = wrong.logical_not().sum(k, keepdims=True) - 1
-        found = [_between_numbers(values, k, last, share, interpolation) for share in shares]
+        parts = [_between_numbers(values, k, last, share, interpolation) for share in shares]
         wrong = last < 0
     else:
-        found = [_between(values, k, share * (x.shape[k] - 1), interpolation) for share in shares]
+        parts = [_between(values, k, share * (x.shape[k] - 1), interpolation) for share in shares]
         wrong = wrong.any(k, keepdims=True)
-    results = [wrong.where(float("nan"), part) for part in found]
+    results = [wrong.where(float("nan"), part) for part in parts]
     if not keepdims:
         results = [part.squeeze(k) for part in results]
     elif axis is None or not self.ndim:

@@ -16,7 +16,7 @@ from rulegrad.errors import DeviceError, DtypeError
 from rulegrad.ir import dtype as dtypes
 from rulegrad.ir.limits import finfo, iinfo
 from rulegrad.support.torch_names import APART, METHODS, SHORT_DTYPES, TYPED
-from rulegrad.tensor.gradient_mode import no_grad
+from rulegrad.tensor.gradient_mode import gradients_enabled, no_grad, set_grad_enabled
 from rulegrad.tensor.tensor import Tensor
 
 
@@ -62,9 +62,24 @@ def from_numpy(array: Any) -> Tensor:
     return Tensor(array)
 
 
+def get_default_dtype() -> dtypes.DType:
+    """The dtype of Python's floats: float32, always."""
+    return dtypes.float32
+
+
 def is_tensor(value: Any) -> bool:
     """Whether `value` is a Tensor."""
     return isinstance(value, Tensor)
+
+
+def meshgrid(*tensors: Any, indexing: Any = "ij") -> list[Tensor]:
+    """`Tensor.meshgrid`, by default in the order of the tensors.
+
+    >>> import rulegrad
+    >>> [part.tolist() for part in rulegrad.meshgrid(Tensor([1, 2]), Tensor([3, 4]))]
+    [[[1, 1], [2, 2]], [[3, 4], [3, 4]]]
+    """
+    return Tensor.meshgrid(*tensors, indexing=indexing)
 
 
 def power(base: Any, exponent: Any) -> Any:
@@ -110,8 +125,9 @@ def _typed(name: str) -> Any:
 _VALUES: Final[dict[str, Any]] = {
     "Size": tuple, "dtype": dtypes.DType, "finfo": finfo, "iinfo": iinfo, "inference_mode": no_grad,
     "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi,
-    "pow": power, "_assert": check,
-    **{function.__name__: function for function in (device, as_tensor, from_numpy, is_tensor)},
+    "is_grad_enabled": gradients_enabled, "pow": power, "_assert": check,
+    "meshgrid": meshgrid, "set_grad_enabled": set_grad_enabled,
+    **{one.__name__: one for one in (device, as_tensor, from_numpy, get_default_dtype, is_tensor)},
     **{name: _typed(name) for name in TYPED},
     **{str(dtype): dtype for dtype in dtypes.ALL},
     **{name: dtypes.as_dtype(full) for name, full in SHORT_DTYPES.items()},

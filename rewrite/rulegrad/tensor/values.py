@@ -16,6 +16,7 @@ from rulegrad.runtime import devices
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.runtime.eager import eager
 from rulegrad.tensor.aliasing import renew
+from rulegrad.tensor.axes import integers
 from rulegrad.tensor.capturing import must_compute, suspended
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import as_operand
@@ -59,9 +60,10 @@ def realize(self: Tensor, *others: TensorCore) -> Tensor:
     return self
 
 
-def numpy(self: Tensor) -> Array:
+def numpy(self: Tensor, *, force: bool = False) -> Array:
     """The values as a new NumPy array (ml_dtypes' dtype for bfloat16 and fp8).
 
+    force: PyTorch's, without which it refuses tensors with gradients and on other devices; it changes nothing here.
     Constants and parts of what is in memory are read as they are, without a kernel.
 
     >>> Tensor([0.5, 2.0]).numpy()
@@ -85,17 +87,44 @@ def numpy(self: Tensor) -> Array:
 
 def as_array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Array:
     if copy is False:
-        raise ValueError("a tensor has no memory that NumPy could share: its values are always copied")
+        return _shared(self, dtype)
     values = self.numpy()
     return values if dtype is None else values.astype(dtype, copy=False)
 
 
-def item(self: Tensor) -> Any:
-    """The value of a tensor with one element, as a Python number. Raises ShapeError for more.
+def _shared(self: Tensor, dtype: Any) -> Array:
+    """The values in the tensor's own memory, for reading. Raises ValueError where they would have to be copied."""
+    if dtype is not None and np.dtype(dtype) != self.dtype.numpy:
+        raise ValueError(f"{self.dtype} cannot become {np.dtype(dtype)} without a copy; leave out copy=False")
+    values = lent(self)
+    if values is None:
+        raise ValueError(f"memory of {self.device} cannot be shared with NumPy; leave out copy=False")
+    return values
 
-    >>> Tensor([0.5]).item()
-    0.5
+
+def lent(self: Tensor, writable: bool = False) -> Array | None:
+    """The values over the tensor's own memory; None where the host cannot see it."""
+    if must_compute(self.uop):
+        return None  # a copy will do
+    realize_all([self])
+    return Buffer.of(self._uop).host_view(writable)
+
+
+def item(self: Tensor, *index: Any) -> Any:
+    """The value of a tensor with one element, as a Python number. Raises ShapeError for more, IndexError.
+
+    index: the place of the element, one number in C order or one for each axis, as in NumPy.
+
+    >>> Tensor([0.5]).item(), Tensor([[1, 2], [3, 4]]).item(2), Tensor([[1, 2], [3, 4]]).item(0, 1)
+    (0.5, 3, 2)
     """
+    if index:
+        places = integers(index, "item")
+        if len(places) not in (1, self.ndim):
+            raise ShapeError(f"item: {len(places)} numbers for the shape {self.shape}; give one, or one for each axis")
+        whole: Any = self if len(places) == self.ndim else self.flatten()
+        found: Any = whole[places].item()
+        return found
     if self.size != 1:
         raise ShapeError(
             f"item: the shape {self.shape} has {self.size} elements, not one; use tolist, or index it first"

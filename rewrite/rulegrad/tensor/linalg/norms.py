@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from rulegrad.errors import ShapeError
+from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.tensor import linalg
 from rulegrad.tensor.axes import axis_or_dim, is_list, one_axis
 from rulegrad.tensor.linalg.host import matrices, rounded, square
@@ -66,7 +66,7 @@ def matrix_norm(
 
     ord: "fro" (the root of the sum of squares), "nuc" (the sum of singular values), 1 and -1 (the largest and smallest
     sum of a column's absolute values), inf and -inf (of a row's), 2 and -2 (the largest and smallest singular value).
-    "nuc", 2 and -2 synchronise. dtype: cast to this dtype before. Raises ShapeError, and ValueError for another `ord`.
+    "nuc", 2 and -2 synchronise. dtype: cast to this dtype before. Raises ShapeError, and ConfigError for another `ord`.
 
     >>> from rulegrad import Tensor
     >>> matrix_norm(Tensor([[1.0, -2.0], [3.0, 4.0]]), ord=1).item()
@@ -99,7 +99,7 @@ def _matrix_norm(x: Tensor, ord: Any, rows: int, columns: int) -> Tensor:
         values = linalg.svdvals(x.moveaxis((rows, columns), (-2, -1)))
         found = values.sum(-1) if ord == "nuc" else _largest(values, -1) if ord > 0 else values.min(-1)
         return rounded(found, x)
-    raise ValueError(f"matrix_norm: ord is {ord!r}; use 'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
+    raise ConfigError(f"matrix_norm: ord is {ord!r}; use 'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
 
 
 def _largest(x: Tensor, axis: int) -> Tensor:

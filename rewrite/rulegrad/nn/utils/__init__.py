@@ -1,4 +1,5 @@
-"""Limits on gradients between `backward` and the optimizer's step, parameters as a vector, activation checkpointing."""
+"""Limits on gradients between `backward` and the optimizer's step, parameters as a vector, activation checkpointing,
+weights that are computed from others (`parametrize`, `parametrizations`, `weight_norm`, `spectral_norm`)."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from collections.abc import Iterable
 
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.nn._recompute import checkpoint, checkpoint_sequential
+from rulegrad.nn.utils import parametrizations, parametrize
+from rulegrad.nn.utils._older_norms import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
 from rulegrad.tensor import updates
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.tensor import Tensor
@@ -17,7 +20,13 @@ __all__ = [
     "clip_grad_norm_",
     "clip_grad_value_",
     "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
+    "remove_spectral_norm",
+    "remove_weight_norm",
+    "spectral_norm",
     "vector_to_parameters",
+    "weight_norm",
 ]
 
 
