@@ -238,7 +238,10 @@ std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, N
     Value d = Value::node(gradients[n]), result;
     CallKey key{uint32_t(pass.function), 2, {Value::node(n), d, {}}};
     result = machine.result_of(key);
-    if (result.tag != Tag::Seq || result.q.size != n->nsrc)
+    if (result.tag == Tag::Seq && result.q.size != n->nsrc)
+      throw RewriteError("function " + f.name->text + " gives " + std::to_string(result.q.size) + " gradients for " + brief(n) + ", which has " +
+                         std::to_string(n->nsrc) + " sources: one for each, or none where there is no gradient");
+    if (result.tag != Tag::Seq)
       throw RewriteError("function " + f.name->text + " has no rule for " + brief(n) +
                          ": no gradient is defined there; use detach() if none is meant");
     if (firings) firings->push_back({machine.answered, Ref::share(n), Ref::share(d.n), {}});

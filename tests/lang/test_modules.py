@@ -96,6 +96,13 @@ def test_what_cannot_be_taken(lines: str, called: str, code: str, hint: str) -> 
     assert errors[0].hint.startswith(hint)
 
 
+def test_a_rule_set_needs_no_use() -> None:
+    sums = "ruleset sums:\n    none: x:int32 - 0 -> x\n        test x:int32 - 0 -> x\n"
+    mine = "use kernel/sums: sums\n" + sums.replace("none", "nothing").replace("- 0", "* 1")
+    found = [d for d in problems({"rules/kernel/sums.rules": sums, "mine.rules": mine}) if d.is_error]
+    assert [(d.code, d.hint) for d in found] == [("private-name", "leave it out: its name needs no `use`")]
+
+
 def test_a_use_that_is_not_needed() -> None:
     text = using("use loops/lanes: halved, leaves", "halved(x)")
     found = [d for d in problems({"rules/loops/lanes.rules": LANES, "mine.rules": text}) if d.span.file == "mine.rules"]

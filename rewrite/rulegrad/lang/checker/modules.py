@@ -88,7 +88,9 @@ def _check_use(world: World, file: syntax.File, use: syntax.Use, modules: Mappin
             world.report("private-name", f"`{name}` is private to {use.path}", span, hint)
         else:
             message = f"{use.path} declares no `{name}`"
-            world.report("private-name", message, span, did_you_mean(name, source.exports))
+            is_known = any(getattr(d, "name", "") == name for d in source.declarations)
+            hint = "leave it out: its name needs no `use`" if is_known else did_you_mean(name, source.exports)
+            world.report("private-name", message, span, hint)
 
 
 def _check_name(

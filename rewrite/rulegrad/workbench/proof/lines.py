@@ -130,7 +130,7 @@ def _rounds(graphs: Sequence[UOp], r: random.Random) -> Iterator[tuple[list[UOp]
         counter = UOp("RANGE", (UOp.const(count, "index"),), id=1 << 20, kind="test")
         spread = [_spread(graph, counter) for graph in graphs]
         if spread != list(graphs):
-            yield spread, (*loops, counter), sample_memory(spread, r)
+            yield spread, (*loops, counter), sample_memory(spread, r, apart=True)
     for _ in range(_MOST_ROUNDS):
         yield list(graphs), loops, sample_memory(graphs, r)
 

@@ -184,26 +184,30 @@ def _is_elementwise(entry: Entry, dtypes: Dtypes) -> bool:
 # ---- contents of memory ----
 
 
-def sample_memory(graphs: Sequence[UOp], r: random.Random) -> Memory:
-    """Random contents for all the memory of some graphs; on each rank of the mesh, where they have one."""
+def sample_memory(graphs: Sequence[UOp], r: random.Random, apart: bool = False) -> Memory:
+    """Random contents for all the memory of some graphs; on each rank of the mesh, where they have one.
+
+    apart: each element is computed with by itself, so that a nan hides no other.
+    """
     if mesh := mesh_of(graphs):
         return sample_on_mesh(graphs, mesh, r)
     memory: dict[Key, Array] = {}
     near = constants(graphs)
     for node in (n for g in graphs for n in g.toposort() if n.op in STORAGE):
         if storage_key(node) not in memory:
-            memory[storage_key(node)] = values(node.dtype, elements(node), r, near)
+            memory[storage_key(node)] = values(node.dtype, elements(node), r, near, apart)
     return memory
 
 
-def values(dtype: DType | str, count: int, r: random.Random, near: Sequence[float] = ()) -> Array:
+def values(dtype: DType | str, count: int, r: random.Random, near: Sequence[float] = (), apart: bool = False) -> Array:
     """Values of a dtype: special ones, small ones, any bits, floats between those of a narrower dtype, and `near`.
 
-    near: numbers at which something may change, such as the constants that a value is compared with.
+    near: numbers at which something may change, such as the constants that a value is compared with. apart: there are
+    special values among many floats too, which may be summed otherwise.
     """
     d = as_dtype(dtype)
     if d.is_complex:
-        return values(d.real, 2 * count, r, near).view(d.numpy)
+        return values(d.real, 2 * count, r, near, apart).view(d.numpy)
     generator = np.random.default_rng(r.getrandbits(32))
     if d.kind == "bool":
         return generator.integers(0, 2, count).astype(np.bool_)
@@ -221,7 +225,7 @@ def values(dtype: DType | str, count: int, r: random.Random, near: Sequence[floa
             )
     kinds = [small]
     # a sum of many floats is nan, with any bits among them
-    if not d.is_float or count < _MANY or generator.random() < 0.5:
+    if apart or not d.is_float or count < _MANY or generator.random() < 0.5:
         kinds += [bits, pool[generator.integers(0, len(pool), count)]]
     if d.is_float:
         kinds.append(_between(d, count, generator).astype(d.numpy))
