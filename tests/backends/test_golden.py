@@ -97,8 +97,7 @@ CASES = [
     (target, name)
     for target in (*rendering_targets(), *VARIANTS)
     for name, (dtypes, _) in PROGRAMS.items()
-    if set(dtypes.split()) <= set(engine.target(target).types)
-    and (target not in VARIANTS or name in VARIANTS[target])
+    if set(dtypes.split()) <= set(engine.target(target).types) and (target not in VARIANTS or name in VARIANTS[target])
 ]
 
 

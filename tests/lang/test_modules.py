@@ -98,8 +98,8 @@ def test_what_cannot_be_taken(lines: str, called: str, code: str, hint: str) -> 
 
 def test_a_rule_set_needs_no_use() -> None:
     sums = "ruleset sums:\n    none: x:int32 - 0 -> x\n        test x:int32 - 0 -> x\n"
-    mine = "use kernel/sums: sums\n" + sums.replace("none", "nothing").replace("- 0", "* 1")
-    found = [d for d in problems({"rules/kernel/sums.rules": sums, "mine.rules": mine}) if d.is_error]
+    files = {"rules/kernel/sums.rules": sums, "mine.rules": using("use kernel/sums: sums", "x")}
+    found = [d for d in problems(files) if d.is_error]
     assert [(d.code, d.hint) for d in found] == [("private-name", "leave it out: its name needs no `use`")]
 
 
