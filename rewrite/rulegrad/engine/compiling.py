@@ -5,10 +5,8 @@ The one part of the seam that needs the language; a program whose rules are in t
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
@@ -29,24 +27,13 @@ from rulegrad.lang.modules import plain, resolved
 from rulegrad.lang.optable import OpTable
 from rulegrad.lang.parser import parse_file
 from rulegrad.lang.walk import gathering, has_clause
+from rulegrad.support.garbage import uncollected
 
 _sound: set[str] = set()  # keys of our files, of which this process knows that they have no error
 _ADVICE: Final = "`python -m rulegrad devices --forget` removes measured numbers"
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without the garbage collector, which looks again and again at trees that all stay: a third of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@_uncollected()
+@uncollected()
 def checked_files(sources: Sources) -> list[syntax.File]:
     """The syntax trees of all files; measured numbers and user files are merged into ours, and edits made.
 
@@ -54,7 +41,7 @@ def checked_files(sources: Sources) -> list[syntax.File]:
     """
     measured, user = sources.measured, sources.user
     files = [(_measured if path in measured else _parsed)(text, path) for path, text in sources.texts]
-    parsed, sound = resolved(files), _sound_files(sources, files)
+    parsed, sound = resolved(files), sound_files(sources, files)
     merged = merge(merge(parsed, measured), user)
     # numbers of a target that is not there now are for later
     merged = [file for file in merged if file.path not in measured or targets.adds_to_targets(file, merged)]
@@ -64,7 +51,7 @@ def checked_files(sources: Sources) -> list[syntax.File]:
     return with_bases(edited(merged))
 
 
-def _sound_files(sources: Sources, files: Sequence[syntax.File]) -> list[syntax.File]:
+def sound_files(sources: Sources, files: Sequence[syntax.File]) -> list[syntax.File]:
     """Ours of these files, if there is no error in them.
 
     The file that comes with the package, and the cache on disk, know of files that were checked before.
@@ -115,7 +102,7 @@ def op_table(sources: Sources) -> bytes:
     return compile_op_table(sources.files)
 
 
-@_uncollected()
+@uncollected()
 def program(sources: Sources, target: str | None, strict: bool, seed: int | None) -> bytes:
     """All passes and functions, compiled for a target."""
     return compile_program(sources.files, target_declaration(sources, target) if target else None, strict, seed)

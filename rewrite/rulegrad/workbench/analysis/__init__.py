@@ -29,18 +29,24 @@ from rulegrad.workbench.analysis.lowering import check_lowering
 from rulegrad.workbench.analysis.overlaps import Overlaps
 from rulegrad.workbench.analysis.shadowed import Shadows
 from rulegrad.workbench.analysis.unmatchable import Preempted, Unmatchable
+from rulegrad.workbench.rule_tests import RuleTests
 
 __all__ = ["analyse"]
 
 
 def analyse(
-    files: Sequence[syntax.File], target: str | None = None, notes: bool = False, asked: Asked = EVERYTHING
+    files: Sequence[syntax.File],
+    target: str | None = None,
+    notes: bool = False,
+    asked: Asked = EVERYTHING,
+    tests: RuleTests | None = None,
 ) -> list[Diagnostic]:
     """The problems of checked rule files, by place.
 
     notes: also findings that are not problems, but could not be excluded.
     target: only that one; else no target, every target that renders (where it may have
     features, with none and with all), and one that has every flag.
+    tests: the test lines of the rules that are asked about, where the caller has them.
     asked: what the problems are to be of. Without a target, that is looked at for no target, for the targets that are
     asked about (else the first that renders), and for as many more as it takes for each rule to be there.
     The op table in force must be the one of these files. Raises RuleError when a target is unknown or the files cannot
@@ -51,7 +57,7 @@ def analyse(
     findings = Findings(files)
     shadows, unmatchable, preempted, overlaps = Shadows(), Unmatchable(), Preempted(), Overlaps()
     cycles, critical = Cycles(), CriticalPairs()
-    samples = Samples(files, asked)
+    samples = Samples(asked, tests or RuleTests(files, only=asked.files))
     chosen = _targets(files, target) if target is not None or not asked.files else _enough_targets(files, asked)
     for one in chosen:
         laboratory = Laboratory(files, one, samples)

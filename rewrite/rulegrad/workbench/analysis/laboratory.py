@@ -57,16 +57,15 @@ class PassRules:
 class Samples:
     """Nodes that rules fire on, found once for all targets.
 
-    asked: the rules of which they are found.
+    asked: the rules of which they are found; tests: their test lines.
     """
 
-    def __init__(self, files: Sequence[syntax.File], asked: Asked) -> None:
+    def __init__(self, asked: Asked, tests: RuleTests) -> None:
         self.asked = asked
         self.tests: dict[tuple[str, str], list[UOp]] = {}  # left sides of tests, by rule set and rule
         self.found: dict[Key, list[UOp]] = {}
         self.endless: set[str] = set()  # passes that did not end on some node, whatever the target
         self._keys: dict[tuple[object, ...], Key] = {}
-        tests = RuleTests(files, only=asked.files)
         for case in tests.cases:
             if not case.function and not case.test.target:
                 try:

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rulegrad.engine.sources import our_files, read_sources, shown, user_files
+from rulegrad.engine.compiling import sound_files
+from rulegrad.engine.sources import Sources, our_files, read_sources, shown, user_files
 from rulegrad.errors import RuleError
 from rulegrad.lang import syntax, targets
 from rulegrad.lang.checker import check
@@ -23,6 +24,7 @@ from rulegrad.lang.diagnostics import NOTE, Diagnostic, report
 from rulegrad.lang.merging import edited, merge
 from rulegrad.lang.modules import resolved
 from rulegrad.lang.parser import parse_file
+from rulegrad.support.garbage import uncollected
 from rulegrad.workbench.analysis import analyse
 from rulegrad.workbench.analysis.asked import Asked
 from rulegrad.workbench.analysis.costs import Cost, as_table, costs
@@ -31,6 +33,7 @@ from rulegrad.workbench.proof.test_lines import failing
 from rulegrad.workbench.rule_tests import RuleTests
 
 
+@uncollected()
 def main(arguments: Sequence[str]) -> int:
     """Prints the problems; exit status 0 when there are none, 1 when there are, 2 when FILES or NAME is wrong."""
     parser = argparse.ArgumentParser("python -m rulegrad check", description=__doc__)
@@ -60,8 +63,8 @@ def main(arguments: Sequence[str]) -> int:
             if options.costs:
                 dear = [cost for _, cost in costs(files, library_of(files))]
             else:
-                found = [*found, *analyse(files, options.target, options.verbose, Asked.about(mine))]
                 tests = RuleTests(files, hosts=True, only={file.path for file in mine})
+                found = [*found, *analyse(files, options.target, options.verbose, Asked.about(mine), tests)]
                 found += failing(files, tests, tests.cases)
         except RuleError as error:
             if not error.diagnostics:
@@ -106,13 +109,14 @@ def checked(
             parsed.append(parse_file(text, path))
         except RuleError as error:
             found.extend(error.diagnostics)
+    sound = sound_files(Sources(list(texts), user), parsed) if paths and not found else []
     parsed = resolved(parsed)
     names = {name for path in paths for name in (str(path), shown(path.resolve()))}
     mine = [file for file in parsed if file.path in names]
     if found:
         return [], found, mine
     merged = merge(parsed, user)
-    found = [*conflicts(parsed, user), *check(merged)]
+    found = [*conflicts(parsed, user), *check(merged, sound=sound)]
     if not any(d.is_error for d in found):
         return edited(merged), [d for d in found if not names or d.span.file in names], mine
     return [], found, mine
