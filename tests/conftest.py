@@ -106,6 +106,15 @@ def pytest_report_header() -> str:
     return "\n".join(["OpenCL devices:", *listed]) if listed else f"no OpenCL device: {known.discovery.advice}"
 
 
+@pytest.fixture
+def on_the_interpreter() -> Iterator[None]:
+    """For tests of formulas, which are the same on every device: nothing is compiled for them."""
+    from rulegrad.config import config
+
+    with config(device="numpy"):
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _the_same_random_numbers() -> None:
     """Each test draws the same random numbers, whichever ran before it."""

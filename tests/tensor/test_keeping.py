@@ -21,10 +21,7 @@ from rulegrad.runtime.memory_table import live_buffers
 SIZE = 64
 
 
-@pytest.fixture(autouse=True)
-def on_numpy():
-    with rg.config(device="numpy"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_interpreter")
 
 
 def values(*shape: int, seed: int = 0) -> Tensor:

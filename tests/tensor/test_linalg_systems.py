@@ -12,6 +12,8 @@ from rulegrad import Tensor
 from rulegrad.errors import RulegradError, ShapeError
 from rulegrad.tensor import linalg
 
+pytestmark = pytest.mark.usefixtures("on_the_interpreter")
+
 SHAPES = [(4, 4), (5, 3), (3, 5), (2, 3, 3), (70, 67), (0, 3, 3), (3, 0), (0, 0)]
 
 

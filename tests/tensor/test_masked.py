@@ -8,6 +8,8 @@ import pytest
 from rulegrad import Tensor, grad, masked
 from rulegrad.errors import DtypeError, ShapeError
 
+pytestmark = pytest.mark.usefixtures("on_the_interpreter")
+
 X = np.sin(np.arange(1.0, 13.0) ** 2).reshape(3, 4)
 MASK = np.array([[True, False, True, True], [False, True, False, False], [True] * 4])
 ROWS = [row[counted] for row, counted in zip(X, MASK)]

@@ -13,6 +13,8 @@ from scipy.spatial import distance
 from rulegrad import Tensor, grad
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 
+pytestmark = pytest.mark.usefixtures("on_the_interpreter")
+
 generator = np.random.default_rng(11)
 A = generator.normal(size=(4, 5))
 B = generator.normal(size=(3, 5))

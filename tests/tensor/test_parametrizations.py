@@ -14,6 +14,8 @@ from rulegrad import Tensor, nn, optim
 from rulegrad.errors import ConfigError, DtypeError, RulegradError, ShapeError
 from rulegrad.nn.utils import parametrizations, parametrize
 
+pytestmark = pytest.mark.usefixtures("on_the_interpreter")
+
 X = np.random.default_rng(0).normal(size=(5, 3, 6, 6)).astype(np.float32)
 
 

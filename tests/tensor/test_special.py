@@ -11,6 +11,8 @@ import scipy.special
 from rulegrad import Tensor, config, grad, special, vmap
 from rulegrad.errors import DtypeError, ShapeError
 
+pytestmark = pytest.mark.usefixtures("on_the_interpreter")
+
 
 def numbers(count: int, low: float, high: float) -> np.ndarray:
     """Numbers without a pattern."""
