@@ -21,8 +21,9 @@ def function_of(method: M, names: str = "input") -> M:
 
     @functools.wraps(method)
     def function(*arguments: Any, **more: Any) -> Any:
-        for name in own.keys() & more.keys():
-            more[own[name]] = more.pop(name)
+        if more:
+            for name in own.keys() & more.keys():
+                more[own[name]] = more.pop(name)
         return method(*arguments, **more)
 
     renamed = {parameter: name for name, parameter in own.items()}
