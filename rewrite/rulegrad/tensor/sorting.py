@@ -316,7 +316,8 @@ def _float_keys(self: Tensor) -> Tensor:
     wide = self if self.dtype == float64 else self.cast("float32")
     kind, largest = ("int64", 2**63 - 1) if self.dtype == float64 else ("int32", 2**31 - 1)
     bits = wide.equal(0).where(0, wide).cast(wide.dtype).bitcast(kind)
-    ordered = (bits < 0).where(bits ^ largest, bits)
+    # a choice by the sign is compiled wrongly by PoCL 3.0 for AVX-512, where the bits are those of a magnitude
+    ordered = bits ^ ((bits >> (8 * wide.element_size() - 1)) & largest)
     return wide.isnan().where(largest, ordered)
 
 
