@@ -5,7 +5,8 @@ from __future__ import annotations
 from rulegrad import linalg
 from rulegrad.errors import ConfigError
 from rulegrad.nn import functional
-from rulegrad.nn._module import Described
+from rulegrad.nn._convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from rulegrad.nn._module import Described, Module
 from rulegrad.tensor.axes import one_axis
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.tensor import Tensor
@@ -47,9 +48,26 @@ def as_matrix(weight: Tensor, dim: int) -> Tensor:
     return weight.movedim(dim, 0).reshape(weight.shape[dim], -1)
 
 
-def largest(matrix: Tensor, u: Tensor, v: Tensor) -> Tensor:
-    """The largest singular value, from its singular vectors."""
-    return (u.conj() * (matrix @ v)).sum()
+def axis_of_rows(module: Module, dim: int | None) -> int:
+    """The axis of a layer's weight that is the rows of its matrix: by default the one of the outputs."""
+    transposed = isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d))
+    return dim if dim is not None else int(transposed)
+
+
+@no_grad()
+def improve(matrix: Tensor, u: Tensor, v: Tensor, count: int, eps: float) -> None:
+    """Bring `u` and then `v` nearer to the singular vectors of the largest singular value, by power iterations."""
+    new_u, new_v = u, v
+    for _ in range(count):
+        new_u = functional.normalize(matrix @ new_v, dim=0, eps=eps)
+        new_v = functional.normalize(matrix.conj().T @ new_u, dim=0, eps=eps)
+    u.assign(new_u)
+    v.assign(new_v)
+
+
+def divided(weight: Tensor, matrix: Tensor, u: Tensor, v: Tensor) -> Tensor:
+    """`weight` over the largest singular value of its matrix, which its singular vectors give."""
+    return weight / (u.detach().clone().conj() * (matrix @ v.detach().clone())).sum()
 
 
 def unit_vector(like: Tensor, size: int, eps: float) -> Tensor:
@@ -76,7 +94,7 @@ class SpectralNorm(Described):
             matrix = as_matrix(weight.detach(), self.dim)
             for name, size in zip(("_u", "_v"), matrix.shape, strict=True):
                 self.register_buffer(name, unit_vector(weight, size, eps))
-            self._iterate(matrix, 15)  # as many as PyTorch takes
+            improve(matrix, self._u, self._v, 15, eps)  # as many as PyTorch takes
             Tensor.realize(self._u, self._v)
 
     def forward(self, weight: Tensor) -> Tensor:
@@ -84,18 +102,9 @@ class SpectralNorm(Described):
             return functional.normalize(weight, dim=0, eps=self.eps)
         matrix = as_matrix(weight, self.dim)
         if self.training:
-            self._iterate(matrix, self.n_power_iterations)
-        return weight / largest(matrix, self._u.detach().clone(), self._v.detach().clone())
+            improve(matrix, self._u, self._v, self.n_power_iterations, self.eps)
+        return divided(weight, matrix, self._u, self._v)
 
     def right_inverse(self, weight: Tensor) -> Tensor:
         """The weight itself: whether it is divided already cannot be seen."""
         return weight
-
-    @no_grad()
-    def _iterate(self, matrix: Tensor, count: int) -> None:
-        u, v = self._u, self._v
-        for _ in range(count):
-            u = functional.normalize(matrix @ v, dim=0, eps=self.eps)
-            v = functional.normalize(matrix.conj().T @ u, dim=0, eps=self.eps)
-        self._u.assign(u)
-        self._v.assign(v)

@@ -7,8 +7,6 @@ from typing import Any, TypeVar
 from rulegrad.errors import ConfigError
 from rulegrad.nn import _computed as computed
 from rulegrad.nn import _weight_norm as formulas
-from rulegrad.nn import functional
-from rulegrad.nn._convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from rulegrad.nn._module import Module
 from rulegrad.nn.parameter import Parameter
 from rulegrad.tensor.axes import one_axis
@@ -59,8 +57,7 @@ def spectral_norm(
     """
     formulas.require_iterations(n_power_iterations)
     weight = computed.require_tensor(module, name, "spectral_norm")
-    transposed = isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d))
-    rows = one_axis(dim if dim is not None else int(transposed), weight.ndim, "spectral_norm")
+    rows = one_axis(formulas.axis_of_rows(module, dim), weight.ndim, "spectral_norm")
     delattr(module, name)
     module.register_parameter(f"{name}_orig", weight)
     for end, size in zip("uv", formulas.as_matrix(weight.detach(), rows).shape, strict=True):
@@ -93,14 +90,8 @@ def _weight_of_spectrum(module: Any, name: str) -> Any:
     rows, count, eps = module._norms[name]
     matrix = formulas.as_matrix(weight, rows)
     if module.training:
-        with no_grad():
-            new_u, new_v = u, v
-            for _ in range(count):
-                new_v = functional.normalize(matrix.conj().T @ new_u, dim=0, eps=eps)
-                new_u = functional.normalize(matrix @ new_v, dim=0, eps=eps)
-            u.assign(new_u)
-            v.assign(new_v)
-    return weight / formulas.largest(matrix, u.detach().clone(), v.detach().clone())
+        formulas.improve(matrix.conj().T, v, u, count, eps)  # in PyTorch's order of then
+    return formulas.divided(weight, matrix, u, v)
 
 
 def _removed(module: M, name: str, operation: str, read: computed.Read, ends: tuple[str, ...]) -> M:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TypeVar
 
 from rulegrad.nn import _computed as computed
-from rulegrad.nn._convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from rulegrad.nn._module import Module
-from rulegrad.nn._weight_norm import SpectralNorm, WeightNorm
+from rulegrad.nn._weight_norm import SpectralNorm, WeightNorm, axis_of_rows
 from rulegrad.nn.utils.parametrize import is_parametrized, register_parametrization
 
 __all__ = ["spectral_norm", "weight_norm"]
@@ -50,7 +49,6 @@ def spectral_norm(
         weight = getattr(module, name)
     else:
         weight = computed.require_tensor(module, name, "spectral_norm")
-    transposed = isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d))
-    rows = dim if dim is not None else int(transposed)
+    rows = axis_of_rows(module, dim)
     register_parametrization(module, name, SpectralNorm(weight, n_power_iterations, rows, eps))
     return module
