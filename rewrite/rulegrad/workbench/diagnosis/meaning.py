@@ -89,7 +89,7 @@ def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]],
     stores = stores_of(roots)
     if all(store.op == "STORE" and stored_into(store).op == "PARAM" for store in stores):
         return _whole_stores(stores)
-    nodes = graph.toposort()
+    nodes, slots = graph.toposort(), slots_stored(graph).tolist()
     # registers, memory that a loop reads again after it has changed it, or vectors
     if any(node.op in ("AFTER", *_OF_VECTORS) or (node.op == "BUFFER" and _is_register(node)) for node in nodes):
         try:
@@ -102,7 +102,6 @@ def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]],
         program: KernelProgram | Statements = Statements(ordered)
     else:
         program = KernelProgram(graph)
-    slots = sorted({_stored(node.src[0]) for node in nodes if node.op in ("STORE", "STORE_VECTOR", "UPDATE")} - {-1})
     if not slots:
         raise NotComparableError("nothing is stored to a slot")
 
@@ -153,8 +152,8 @@ def contents(node: UOp, arrays: Sequence[Array]) -> Array:
 
 
 def _stored(address: UOp) -> int:
-    """The slot that is stored to; -1 for a register."""
-    while address.op in ("INDEX", "AFTER"):
+    """The slot that is stored to, through views and effects; -1 for a register."""
+    while address.src and "slot" not in address.attrs:
         address = address.src[0]
     slot: int = address.attrs.get("slot", -1)
     return slot
@@ -167,12 +166,8 @@ def slots_stored(graph: UOp) -> Array:
     >>> slots_stored(UOp("SINK", (UOp("STORE", (x, y)),))).tolist(), slots_stored(x).tolist()
     ([3], [])
     """
-    found = set()
-    for place in (node.src[0] for node in graph.toposort() if node.op in ("STORE", "STORE_VECTOR", "UPDATE")):
-        while place.src:
-            place = place.src[0]
-        found.add(place.attrs.get("slot", -1))
-    return np.array(sorted(found - {-1}), np.int64)
+    stores = (node for node in graph.toposort() if node.op in ("STORE", "STORE_VECTOR", "UPDATE"))
+    return np.array(sorted({_stored(store.src[0]) for store in stores} - {-1}), np.int64)
 
 
 def copied(arrays: Sequence[Array]) -> Sequence[Array]:
