@@ -163,12 +163,13 @@ class Simulator:
         shims = folder / "shims"
         shims.mkdir(exist_ok=True)
         # the compiler looks for NAME.hpp.gch, what it made of the text that all programs begin with, beside NAME.hpp
-        common = shims / f"{_digest(command, *_OPTIONS, self.common(), *read)}.hpp"
+        begin = self.common()
+        common = shims / f"{_digest(command, *_OPTIONS, begin, *read)}.hpp"
         compiled = common.with_name(f"{common.name}.gch")
         path = shims / f"{_digest(common.name, text)}.so"
         if not compiled.exists():
-            _write(common, self.common())
-            self._compile([command, *_OPTIONS, "-x", "c++-header", str(common)], compiled, self.common())
+            _write(common, begin)
+            self._compile([command, *_OPTIONS, "-x", "c++-header", str(common)], compiled, begin)
         if not path.exists():
             source = path.with_suffix(f".{os.getpid()}.cpp")
             source.write_text(text, encoding="utf-8")
