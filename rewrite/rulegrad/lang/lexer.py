@@ -38,6 +38,8 @@ _NUMBER_SHAPE = re.compile(
     r"0[xX][0-9a-fA-F](_?[0-9a-fA-F])*|0[bB][01](_?[01])*|\d(_?\d)*(\.\d(_?\d)*)?([eE][+-]?\d+)?"
 )
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
+_BRACKETS = frozenset("()[]{}")
+_PLAIN = (NAME, STRING)  # kinds of tokens that stand for themselves
 _MAX_NUMBER_LENGTH = 100
 
 
@@ -130,7 +132,11 @@ class _Lexer:
             if at_start:
                 at_start = False
                 self._start_line(token)
-            self._add(token)
+            current = self.current
+            if current is not None and (kind in _PLAIN or (kind == SYMBOL and token.text not in _BRACKETS)):
+                current.tokens.append(token)  # most are so
+            else:
+                self._add(token)
         if self.open:
             self._unclosed()
         return self.lines
@@ -155,12 +161,14 @@ class _Lexer:
         if line is None:
             line = self.current = Line(token.column, [])
             self.lines.append(line)
-        if token.kind in (NAME, STRING):
+        if token.kind in _PLAIN:
             line.tokens.append(token)
         elif token.kind == NUMBER:
             self._number(token, line)
-        elif token.kind == SYMBOL or (token.text == ";" and self.open and self.open[-1].text == "{"):
-            self._symbol(token._replace(kind=SYMBOL), line)
+        elif token.kind == SYMBOL:
+            self._symbol(token, line)
+        elif token.text == ";" and self.open and self.open[-1].text == "{":
+            line.tokens.append(token._replace(kind=SYMBOL))
         else:
             self._bad(token, line)
 

@@ -169,7 +169,7 @@ def references(declaration: syntax.Declaration) -> Iterator[tuple[str, syntax.Sp
         for x in expressions_in(root):
             if isinstance(x, syntax.Call) and x.function not in own and x.function not in variables:
                 at = x.span
-                yield x.function, replace(at, end_line=at.line, end_column=at.column + len(plain(x.function)))
+                yield x.function, at._replace(end_line=at.line, end_column=at.column + len(plain(x.function)))
 
 
 def _roots(item: Any, variables: frozenset[str] = frozenset()) -> Iterator[tuple[syntax.Expression, frozenset[str]]]:

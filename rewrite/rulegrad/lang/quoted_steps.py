@@ -79,9 +79,8 @@ def _parsed(text: str) -> tuple[Step, ...]:
     source = Source("schedule", "{" + text + "}")  # inside braces `;` is a sign
     tokens = tokenize(source)[0].tokens
     for found in source.diagnostics:
-        span = dataclasses.replace(
-            found.span, column=found.span.column - 1, end_column=max(found.span.end_column - 1, found.span.column)
-        )
+        column = found.span.column - 1
+        span = found.span._replace(column=column, end_column=max(found.span.end_column - 1, column + 1))
         raise Problem(dataclasses.replace(found, span=span))
     if len(tokens) == 2:
         return ()

@@ -166,8 +166,8 @@ class RuleTests:
 
     def _compiled(self, target: str) -> Program:
         compiler = self.compiler(target)
-        compiler.compile()
         cases = [case for case in self.cases if case.test.target == target]
+        compiler.compile({case.owner for case in cases if case.whole})
         for case in cases:
             if not case.function and not case.whole:
                 case.add_alone(compiler, case.number)

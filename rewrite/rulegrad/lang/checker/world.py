@@ -18,9 +18,9 @@ class World:
     """The declarations of all files: the first of a name counts, later ones are reported by `declarations`."""
 
     def __init__(self, files: Sequence[syntax.File], sound: Sequence[syntax.File] = ()) -> None:
-        self._sound = _sound_ids(files, sound)
         self.declarations = [d for file in files for d in file.declarations]
         self.table = OpTable.from_declarations(self.declarations)
+        self._sound = _sound_ids(files, sound, self.table)
         self.diagnostics: list[Diagnostic] = []
         self._names = {file.path: frozenset(map(plain, own_names(file))) for file in files}
         self.taken = {(file.path, name) for file in files for use in file.uses for name, _ in use.names}
@@ -104,12 +104,23 @@ def first_declared(span: syntax.Span) -> tuple[str, ...]:
     return (f"first declared at {place(span)}",)
 
 
-def _sound_ids(files: Sequence[syntax.File], sound: Sequence[syntax.File]) -> frozenset[int]:
+def _sound_ids(files: Sequence[syntax.File], sound: Sequence[syntax.File], table: OpTable) -> frozenset[int]:
     """The declarations and rules of `sound`, by identity, that need no second look beside the other declarations."""
     before, now = ({id(d): d for file in some for d in file.declarations} for some in (sound, files))
-    if any(isinstance(d, _OF_TABLE) for key, d in now.items() if key not in before):
-        return frozenset()  # a rule over a class of ops is checked for each of them
+    entries = [d for key, d in now.items() if key not in before and isinstance(d, _OF_TABLE)]
+    if any(not _is_new_op(d, before.values()) for d in entries):
+        return frozenset()  # what a rule says of a dtype or of an op is checked anew
     # `rewritten` looks into other rule sets
     is_extended = any(isinstance(d, syntax.Ruleset | syntax.Function) for key, d in before.items() if key not in now)
     same = [d for file in sound if not (is_extended and "rewritten" in file.text) for d in file.declarations]
-    return frozenset(map(id, [*same, *(rule for d in same if isinstance(d, _OWNERS) for rule in d.rules)]))
+    rules = [rule for d in same if isinstance(d, _OWNERS) for rule in d.rules]
+    if entries:  # a rule over a class of ops is checked for each of them
+        rules = [r for r in rules if all(table.resolve_generic(g.classes)[0] == "dtype" for g in r.generics)]
+    return frozenset(map(id, [*same, *rules]))
+
+
+def _is_new_op(entry: syntax.Declaration, before: Iterable[syntax.Declaration]) -> bool:
+    """Whether an entry of the op table is an op that nothing else is called by, neither as it is nor in calls."""
+    if not isinstance(entry, syntax.OpDeclaration):
+        return False
+    return not {entry.name, entry.name.lower()} & {plain(d.name) for d in before if hasattr(d, "name")}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from rulegrad.lang import syntax
@@ -70,7 +70,9 @@ def compile_program(
     With a seed, the rules of each pass are in a random order that keeps to what they declare.
     Raises RuleError for what only the compiler can find, such as a pattern with too many orders.
     """
-    return ProgramCompiler(files, target, strict, seed).compile()
+    compiler = ProgramCompiler(files, target, strict, seed)
+    compiler.compile()
+    return compiler.serialize()
 
 
 class ProgramCompiler:
@@ -95,20 +97,22 @@ class ProgramCompiler:
         self.assembler.limits.update(limits(declarations, target, tested))
         self._fixed_points: dict[str, str] = {}
 
-    def compile(self) -> bytes:
+    def compile(self, needed: Collection[str] | None = None) -> None:
+        """Compiles all functions and passes; or of the passes only these."""
         for function in self.library.functions.values():
             self.assembler.functions.append(CompiledFunction(function.name, len(function.parameters)))
         for compiled, function in zip(list(self.assembler.functions), self.library.functions.values(), strict=True):
             for _, rule in in_order([(function.name, rule) for rule in function.rules]):
                 compiled.alternatives.extend(self.rules.compile(function.name, rule, function.parameters[1:]))
         for declaration in self.passes:
-            self.assembler.passes.append(self._pass(declaration))
+            if needed is None or declaration.name in needed:
+                self.assembler.passes.append(self._pass(declaration))
         if self.target is not None:
             self._spellings(self.target)
-        return self.serialize()
+        self.add_nested_sets()
 
     def serialize(self) -> bytes:
-        """All that was compiled, with rules that were added alone."""
+        """The program of what was compiled, with rules that were added alone and the rule sets that these run."""
         self.add_nested_sets()
         return self.assembler.serialize()
 

@@ -221,21 +221,22 @@ def _name(cursor: Cursor, annotations: bool) -> syntax.Expression:
     token = cursor.advance()
     if token.text in _LITERALS:
         return syntax.Literal(cursor.span_from(token), _LITERALS[token.text])
-    if cursor.at("@"):
+    opener = cursor.token.text if cursor.token.kind == SYMBOL else ""
+    if opener == "@":
         cursor.advance()
         pattern = _operand(cursor, _TIGHTEST, annotations)
         return syntax.Capture(cursor.span_from(token), token.text, pattern)
-    if cursor.at("{") and token.text in _MULTISETS:
+    if opener == "{" and token.text in _MULTISETS:
         return _multiset(cursor, token, annotations)
-    if cursor.at("[", "(") and token.text == "fold":
+    if opener in ("[", "(") and token.text == "fold":
         return _fold(cursor, token, annotations)
-    if cursor.at("{") and token.text == "steps":
+    if opener == "{" and token.text == "steps":
         return _steps(cursor, token)
-    if cursor.at("(") and token.text == "subst":
+    if opener == "(" and token.text == "subst":
         return _substitution(cursor, token, annotations)
-    if cursor.at("("):
+    if opener == "(":
         return _call(cursor, token, (), annotations)
-    if cursor.at("[") and (_CAPITALS.fullmatch(token.text) or _call_follows(cursor)):
+    if opener == "[" and (_CAPITALS.fullmatch(token.text) or _call_follows(cursor)):
         attributes = _attributes(cursor)
         return _call(cursor, token, attributes, annotations)
     if token.text == "one" and cursor.token.kind == NAME and cursor.token.text not in _WORDS:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rulegrad import _core
-from rulegrad._core import Program
 from rulegrad.lang import syntax, targets
-from rulegrad.lang.compiler import compile_op_table, compile_program, library_of
+from rulegrad.lang.compiler import compile_op_table, library_of
 from rulegrad.lang.compiler.assembler import Assembler
 from rulegrad.lang.compiler.rules import RuleCompiler, TargetFacts
 from rulegrad.lang.diagnostics import NOTE, Diagnostic
@@ -25,7 +24,7 @@ from rulegrad.workbench.analysis.findings import Findings
 from rulegrad.workbench.analysis.kept import check_kept
 from rulegrad.workbench.analysis.laboratory import Laboratory, Samples
 from rulegrad.workbench.analysis.loops import check_loops
-from rulegrad.workbench.analysis.lowering import check_lowering
+from rulegrad.workbench.analysis.lowering import check_lowering, program_to_lower
 from rulegrad.workbench.analysis.overlaps import Overlaps
 from rulegrad.workbench.analysis.shadowed import Shadows
 from rulegrad.workbench.analysis.unmatchable import Preempted, Unmatchable
@@ -77,7 +76,7 @@ def analyse(
     if asked.ops and target is None:
         for one in _targets(files, None):
             if one is not None and one.render and one.name not in {t.name for t in chosen if t is not None}:
-                check_lowering(findings, files, one, Program(compile_program(files, one)), asked)
+                check_lowering(findings, files, one, program_to_lower(files, one, asked), asked)
     return [d for d in findings.diagnostics if notes or d.severity != NOTE]
 
 

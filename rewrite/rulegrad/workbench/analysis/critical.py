@@ -40,9 +40,11 @@ class CriticalPairs:
             if of.direction == "walk":
                 continue
             subjects = [subject for subject in of.subjects if not _wrong_on_purpose(subject)]
+            mine = [subject for subject in subjects if subject.rule in laboratory.asked]
             for outer in subjects:
                 done = self._done.setdefault(outer.key, set())
-                new = [inner for inner in subjects if inner.key not in done and laboratory.pair(inner, outer)]
+                others = subjects if outer.rule in laboratory.asked else mine
+                new = [inner for inner in others if inner.key not in done]
                 done.update(inner.key for inner in new)
                 parts = [] if outer.cell is None else [c for c in below(outer.cell) if c.ops is not None]
                 for inner in new:

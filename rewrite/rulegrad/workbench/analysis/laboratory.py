@@ -90,6 +90,14 @@ def _alternatives(of: syntax.Pass) -> list[tuple[str, str, tuple[syntax.Rule, ..
     return [(name, of.name, tuple(rules), ()) for name, rules in found.items()]
 
 
+def _rules(compiler: ProgramCompiler, of: syntax.Pass) -> list[tuple[str, syntax.Rule]]:
+    """(owner, rule) of the rules of a pass, also of what it gathers, and of its rule sets."""
+    found = [(of.name, rule) for rule in (*of.rules, *(fact.rule for fact in of.facts), *(s.rule for s in of.sends))]
+    for name in of.uses if of.kind != "reverse" else ():
+        found.extend(compiler.rules_of(name, of.span))
+    return found
+
+
 def _ops(subject: Subject) -> frozenset[str]:
     """The ops that its pattern names; empty where that is not known."""
     cells = [] if subject.cell is None else below(subject.cell)
@@ -104,27 +112,25 @@ class Laboratory:
         self.target = target
         self.samples = samples
         self.texts = texts_of(files)
+        self.asked = samples.asked
         compiler = ProgramCompiler(files, target, False)
-        compiler.compile()
+        compiler.compile(self._needed(compiler))
         self.table = compiler.library.table
         declarations = [d for f in files for d in f.declarations]
         self.views = {d.name: d for d in declarations if isinstance(d, syntax.View)}
         schedule = {s for d in declarations if isinstance(d, syntax.Pipeline) and d.name == "schedule" for s in d.steps}
         self.subjects: dict[tuple[str, str, int], Subject] = {}
-        self.asked = samples.asked
         self.passes: list[PassRules] = []
         self.sets: list[PassRules] = []  # rule sets as if each were a pass
         for declaration in compiler.passes:
-            if declaration.kind == "rewrite":
-                pairs = [(declaration.name, rule) for rule in declaration.rules]
-                for name in declaration.uses:
-                    pairs.extend(compiler.rules_of(name, declaration.span))
+            if declaration.kind == "rewrite" and self._looked_at(pairs := _rules(compiler, declaration)):
                 found = self._subjects(compiler, pairs)
                 self.passes.append(
                     PassRules(declaration.name, declaration.direction, found, declaration.name in schedule)
                 )
         for name, ruleset in compiler.rulesets.items():
-            pairs = compiler.rules_of(name, ruleset.span)
+            if not self._looked_at(pairs := compiler.rules_of(name, ruleset.span)):
+                continue
             self.sets.append(PassRules(name, "set", self._subjects(compiler, pairs)))
         listed = [(f.name, f.name, f.rules, f.parameters[1:]) for f in compiler.library.functions.values()]
         listed += [entry for d in compiler.passes if d.kind in ("collect", "flow") for entry in _alternatives(d)]
@@ -140,6 +146,16 @@ class Laboratory:
             compiler.add_alone(f"rule {subject.number}", subject.owner, subject.rule)
         self.program = Program(compiler.serialize())
         self._find_instances(samples)
+
+    def _needed(self, compiler: ProgramCompiler) -> list[str] | None:
+        """The passes that have a rule that is asked about; None, all, where ops or targets are: these are lowered."""
+        if self.asked.ops or self.asked.targets:
+            return None
+        return [d.name for d in compiler.passes if d in self.asked or self._looked_at(_rules(compiler, d))]
+
+    def _looked_at(self, rules: Sequence[tuple[str, syntax.Rule]]) -> bool:
+        """Whether one of the rules is asked about; the others of its list are looked at for its sake."""
+        return any(rule in self.asked for _, rule in rules)
 
     def _subjects(
         self,

@@ -11,6 +11,7 @@ from rulegrad.errors import GraphError, RulegradError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType
 from rulegrad.lang import syntax
+from rulegrad.lang.compiler import ProgramCompiler
 from rulegrad.lang.optable import Op, OpTable
 from rulegrad.workbench.analysis.asked import Asked
 from rulegrad.workbench.analysis.findings import Findings
@@ -40,13 +41,9 @@ def check_lowering(
     not asked about, only the ops that are.
     """
     declarations = [d for f in files for d in f.declarations]
-    pipelines = {d.name: d.steps for d in declarations if isinstance(d, syntax.Pipeline)}
-    order = next((d.name for d in declarations if isinstance(d, syntax.Pass) and d.kind == "order"), "")
-    if "kernel" not in pipelines or "program" not in pipelines or not order:
+    steps, order = _way(declarations, asked)
+    if not steps or not order:
         return
-    own = [d.name for d in declarations if isinstance(d, syntax.Pass) and asked.files and d in asked]
-    early = [step for step in pipelines.get("schedule", ()) if step in own]  # they may lower what tensors ask for
-    steps = [*early, *lowering_steps(pipelines["kernel"], pipelines["program"])]
     missing: dict[tuple[syntax.Span, str], dict[str, list[str]]] = {}  # by what is wrong: ops, and their dtypes
     table = OpTable.from_declarations(declarations)
     whole = not asked.files or target.name.split("+")[0] in asked.targets
@@ -63,6 +60,25 @@ def check_lowering(
         message = f"target {target.name} cannot have {'; '.join(shown)}{more}"
         hint = "add a rule that lowers it, or say that the target has the op and how it is spelled"
         findings.report("no-lowering", message, span, hint, (problem,), problem if whole else "")
+
+
+def program_to_lower(files: Sequence[syntax.File], target: syntax.Target, asked: Asked) -> Program:
+    """What `check_lowering` needs of the rules for a target."""
+    steps, order = _way([d for f in files for d in f.declarations], asked)
+    compiler = ProgramCompiler(files, target, False)
+    compiler.compile({*steps, order, target.render})
+    return Program(compiler.serialize())
+
+
+def _way(declarations: Sequence[syntax.Declaration], asked: Asked) -> tuple[list[str], str]:
+    """The passes that a kernel of one op goes through, and the one that orders its nodes; empty where there are none."""
+    pipelines = {d.name: d.steps for d in declarations if isinstance(d, syntax.Pipeline)}
+    order = next((d.name for d in declarations if isinstance(d, syntax.Pass) and d.kind == "order"), "")
+    if "kernel" not in pipelines or "program" not in pipelines:
+        return [], order
+    own = [d.name for d in declarations if isinstance(d, syntax.Pass) and asked.files and d in asked]
+    early = [step for step in pipelines.get("schedule", ()) if step in own]  # they may lower what tensors ask for
+    return [*early, *lowering_steps(pipelines["kernel"], pipelines["program"])], order
 
 
 class Value(NamedTuple):

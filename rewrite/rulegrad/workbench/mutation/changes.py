@@ -191,8 +191,8 @@ class Changer:
             other = OPERATORS[x.operator]
             yield Change(span, self.written.text(span), other.replace("not-in", "not in")), replace(x, operator=other)
         if x.operator in DIRECTED and not (place.pattern and x.operator in ("<", "<=", ">", ">=")):
-            left = replace(x.span, end_line=span.line, end_column=span.column)
-            right = replace(x.span, line=span.end_line, column=span.end_column)
+            left = x.span._replace(end_line=span.line, end_column=span.column)
+            right = x.span._replace(line=span.end_line, column=span.end_column)
             sides = (self.written.text(piece).strip() for piece in (right, left))
             yield self._of(x, f" {x.operator} ".join(sides), replace(x, left=x.right, right=x.left))
         if x.operator in ("and", "or"):
@@ -222,7 +222,7 @@ class Changer:
         for k, (a, b) in enumerate(itertools.pairwise(arguments)):
             left, right = self.written.text(a.span), self.written.text(b.span)
             if wanted and left != right and not isinstance(a, syntax.Splice) and not isinstance(b, syntax.Splice):
-                span = replace(a.span, end_line=b.span.end_line, end_column=b.span.end_column)
+                span = a.span._replace(end_line=b.span.end_line, end_column=b.span.end_column)
                 new = (*arguments[:k], b, a, *arguments[k + 2 :])
                 yield Change(span, self.written.text(span), f"{right}, {left}"), replace(x, arguments=new)
 

@@ -48,6 +48,8 @@ def main(arguments: Sequence[str]) -> int:
     except RuleError as error:
         print(f"rulegrad: {error}", file=sys.stderr)
         return 2
+    if not options.costs and in_force_too_late(options.files):
+        return again("check", arguments, options.files)
     files, found, mine = checked(texts, user, options.files)
     if files and options.target:
         try:
@@ -55,8 +57,6 @@ def main(arguments: Sequence[str]) -> int:
         except RuleError as error:
             print(f"rulegrad: {error}", file=sys.stderr)
             return 2
-    if files and not options.costs and in_force_too_late(options.files):
-        return again("check", arguments, options.files)
     dear: list[Cost] = []
     if files:
         try:
