@@ -29,6 +29,7 @@ from rulegrad.lang.targets import find
 from rulegrad.lang.walk import expressions_in
 
 WHOLE = ("collect", "flow")  # kinds of passes whose rules depend on what was gathered
+STATEMENTS = "accumulate"  # the pass that makes statements of reductions
 _MANY = 0x7FFFFFFF
 
 
@@ -167,7 +168,7 @@ class RuleTests:
     def _compiled(self, target: str) -> Program:
         compiler = self.compiler(target)
         cases = [case for case in self.cases if case.test.target == target]
-        compiler.compile({case.owner for case in cases if case.whole})
+        compiler.compile({STATEMENTS, *(case.owner for case in cases if case.whole)})
         for case in cases:
             if not case.function and not case.whole:
                 case.add_alone(compiler, case.number)

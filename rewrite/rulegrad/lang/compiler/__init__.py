@@ -96,31 +96,52 @@ class ProgramCompiler:
         self.passes = [d for d in declarations if isinstance(d, syntax.Pass)]
         self.assembler.limits.update(limits(declarations, target, tested))
         self._fixed_points: dict[str, str] = {}
+        self._functions: set[str] = set()  # that are compiled
 
     def compile(self, needed: Collection[str] | None = None) -> None:
-        """Compiles all functions and passes; or of the passes only these."""
+        """Compiles all functions and passes; or of the passes only these, and of the functions those that are called."""
         for function in self.library.functions.values():
             self.assembler.functions.append(CompiledFunction(function.name, len(function.parameters)))
-        for compiled, function in zip(list(self.assembler.functions), self.library.functions.values(), strict=True):
-            for _, rule in in_order([(function.name, rule) for rule in function.rules]):
-                compiled.alternatives.extend(self.rules.compile(function.name, rule, function.parameters[1:]))
+        if needed is None:
+            self.assembler.called.update(self.library.functions)
+            self._add_called()
         for declaration in self.passes:
             if needed is None or declaration.name in needed:
                 self.assembler.passes.append(self._pass(declaration))
         if self.target is not None:
             self._spellings(self.target)
-        self.add_nested_sets()
+        self._add_what_is_run()
 
     def serialize(self) -> bytes:
         """The program of what was compiled, with rules that were added alone and the rule sets that these run."""
-        self.add_nested_sets()
+        self._add_what_is_run()
         return self.assembler.serialize()
 
     def add_pass(self, declaration: syntax.Pass) -> None:
         """Adds a pass, as it is declared or changed."""
         self.assembler.passes.append(self._pass(declaration))
 
-    def add_nested_sets(self) -> None:
+    def _add_what_is_run(self) -> None:
+        """The functions, rule sets and passes that rules call or run which were compiled, until there is none more."""
+        added = True
+        while added:
+            before = len(self.assembler.codes)
+            self._add_called()
+            self._add_nested_sets()
+            added = len(self.assembler.codes) > before
+
+    def _add_called(self) -> None:
+        """The functions that are called."""
+        numbered = {compiled.name: compiled for compiled in self.assembler.functions}
+        while waiting := self.assembler.called & self.library.functions.keys() - self._functions:
+            for name, function in self.library.functions.items():
+                if name not in waiting:
+                    continue
+                self._functions.add(name)
+                for _, rule in in_order([(name, rule) for rule in function.rules]):
+                    numbered[name].alternatives.extend(self.rules.compile(name, rule, function.parameters[1:]))
+
+    def _add_nested_sets(self) -> None:
         """The rule sets that `rewritten` runs in a rule that was compiled, as passes; and passes that `given` runs."""
         for function in self.assembler.functions:
             done = any(compiled.name == function.runs for compiled in self.assembler.passes)

@@ -137,6 +137,7 @@ class Assembler:
         self.rules: list[tuple[str, str]] = []
         self.codes: list[list[int]] = []
         self.functions: list[CompiledFunction] = []
+        self.called: set[str] = set()  # functions that what was compiled calls
         self.passes: list[CompiledPass] = []
         self.types: dict[str, str] = {}
         self.limits: dict[str, Any] = {}
@@ -169,6 +170,8 @@ class Assembler:
         return len(self.codes) - 1
 
     def function_number(self, name: str) -> int:
+        """The number by which a function is called."""
+        self.called.add(name)
         return next(k for k, f in enumerate(self.functions) if f.name == name)
 
     def nested_function(self, kind: str, runs: str) -> int:

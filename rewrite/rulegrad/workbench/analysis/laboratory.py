@@ -15,6 +15,7 @@ from rulegrad.lang.compiler.scope import Generics
 from rulegrad.workbench.analysis.asked import Asked
 from rulegrad.workbench.analysis.cells import Cell, Contradiction, Opaque, below, infer
 from rulegrad.workbench.analysis.instances import Maker, retyped, texts_of
+from rulegrad.workbench.analysis.lowering import way_of
 from rulegrad.workbench.analysis.sketches import Sketch
 from rulegrad.workbench.rule_tests import RuleTests
 
@@ -147,11 +148,10 @@ class Laboratory:
         self.program = Program(compiler.serialize())
         self._find_instances(samples)
 
-    def _needed(self, compiler: ProgramCompiler) -> list[str] | None:
-        """The passes that have a rule that is asked about; None, all, where ops or targets are: these are lowered."""
-        if self.asked.ops or self.asked.targets:
-            return None
-        return [d.name for d in compiler.passes if d in self.asked or self._looked_at(_rules(compiler, d))]
+    def _needed(self, compiler: ProgramCompiler) -> list[str]:
+        """The passes that have a rule that is asked about, and those that lower one node for the target."""
+        lowering = way_of(self.files, self.target, self.asked) if self.target is not None else ()
+        return [d.name for d in compiler.passes if d.name in lowering or self._looked_at(_rules(compiler, d))]
 
     def _looked_at(self, rules: Sequence[tuple[str, syntax.Rule]]) -> bool:
         """Whether one of the rules is asked about; the others of its list are looked at for its sake."""

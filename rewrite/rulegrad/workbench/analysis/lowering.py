@@ -64,10 +64,17 @@ def check_lowering(
 
 def program_to_lower(files: Sequence[syntax.File], target: syntax.Target, asked: Asked) -> Program:
     """What `check_lowering` needs of the rules for a target."""
-    steps, order = _way([d for f in files for d in f.declarations], asked)
     compiler = ProgramCompiler(files, target, False)
-    compiler.compile({*steps, order, target.render})
+    compiler.compile(way_of(files, target, asked))
     return Program(compiler.serialize())
+
+
+def way_of(files: Sequence[syntax.File], target: syntax.Target, asked: Asked) -> frozenset[str]:
+    """The passes that `check_lowering` runs for a target; none where there is nothing for it to lower."""
+    if asked.files and not (asked.ops or target.name.split("+")[0] in asked.targets):
+        return frozenset()
+    steps, order = _way([d for f in files for d in f.declarations], asked)
+    return frozenset((*steps, order, target.render))
 
 
 def _way(declarations: Sequence[syntax.Declaration], asked: Asked) -> tuple[list[str], str]:

@@ -26,7 +26,9 @@ class Loader:
 
     def __post_init__(self) -> None:
         self._compiler = self.tests.compiler(self.target)
-        self._compiler.compile(needed=())
+        passes, self._compiler.passes = self._compiler.passes, []
+        self._compiler.compile()
+        self._compiler.passes = passes
         self._common = pickle.dumps(self._compiler.assembler)
 
     def compiler(self, changed: syntax.Declaration | None = None) -> ProgramCompiler:

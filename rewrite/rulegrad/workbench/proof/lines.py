@@ -19,7 +19,7 @@ from rulegrad.workbench.diagnosis.comparing import Comparison
 from rulegrad.workbench.proof.derivatives import gradient_functions, test_gradient_line
 from rulegrad.workbench.proof.outcome import NoMeaningError, elements, outcome
 from rulegrad.workbench.proof.testing import Allowed, difference, sample_memory
-from rulegrad.workbench.rule_tests import Case, RuleTests
+from rulegrad.workbench.rule_tests import STATEMENTS, Case, RuleTests
 
 _SPREAD = 256  # values of each scalar variable that are computed at once
 _SPREAD_READS = 64  # where that is done an element at a time
@@ -81,10 +81,10 @@ def on_values(tests: RuleTests, case: Case, result: UOp | None = None) -> OnValu
 def _of_kernel(program: Program, left: UOp, right: UOp) -> OnValues:
     """Kernels and programs, by the interpreters of these, which know work-groups and instructions on matrices.
 
-    Reductions among statements are made statements by the pass `accumulate`.
+    Reductions among statements are made statements.
     """
     if any(n.op == "REDUCE" for n in right.toposort()) and any(n.op == "AFTER" for n in right.toposort()):
-        right, _ = program.rewrite("accumulate", right)
+        right, _ = program.rewrite(STATEMENTS, right)
     comparison = Comparison(left)
     kind = comparison.different(comparison.meanings(left), right)
     return OnValues("differ", f"computes something else from samples of kind {kind}") if kind else _AGREE
