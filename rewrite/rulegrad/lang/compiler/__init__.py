@@ -99,7 +99,7 @@ class ProgramCompiler:
         self._functions: set[str] = set()  # that are compiled
 
     def compile(self, needed: Collection[str] | None = None) -> None:
-        """Compiles all functions and passes; or of the passes only these, and of the functions those that are called."""
+        """Compiles all functions and passes; or only these passes, and the functions that are called."""
         for function in self.library.functions.values():
             self.assembler.functions.append(CompiledFunction(function.name, len(function.parameters)))
         if needed is None:

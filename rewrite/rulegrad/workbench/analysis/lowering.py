@@ -78,7 +78,7 @@ def way_of(files: Sequence[syntax.File], target: syntax.Target, asked: Asked) ->
 
 
 def _way(declarations: Sequence[syntax.Declaration], asked: Asked) -> tuple[list[str], str]:
-    """The passes that a kernel of one op goes through, and the one that orders its nodes; empty where there are none."""
+    """The passes that a kernel of one op goes through, and the one that orders its nodes; empty: there are none."""
     pipelines = {d.name: d.steps for d in declarations if isinstance(d, syntax.Pipeline)}
     order = next((d.name for d in declarations if isinstance(d, syntax.Pass) and d.kind == "order"), "")
     if "kernel" not in pipelines or "program" not in pipelines:
