@@ -46,6 +46,7 @@ static inline void free_at(void **variable) { free(*variable); }
 /* Vectors are the compilers' own types, which gcc and clang share. In memory only their elements are aligned. */
 #define VECTOR(T, N) T __attribute__((vector_size((N) * sizeof(T))))
 #define VECTOR_AT(T, N, p) (((struct __attribute__((packed, may_alias)) { VECTOR(T, N) v; } *)(p))->v)
+#define HALF(T, N, v, k) (((union { VECTOR(T, 2 * (N)) whole; VECTOR(T, N) halves[2]; }){v}).halves[k])
 /* The lanes first <= k < last of 16 with four bytes each are read and written by one instruction where there is one:
    integers by that of integers, as clang 19 cannot widen those that were loaded as floats. */
 #ifdef __AVX512F__

@@ -283,6 +283,11 @@ class Run:
             return _plain(array[place], node.dtype)
         if not node.src[0].shape:  # a scalar that stands for a vector
             return self.value(node.src[0])
+        if node.op == "HALF_VECTOR":
+            self.loops[LANE] += node.attrs["at"] * node.shape[0]
+            found = self.value(node.src[0])
+            self.loops[LANE] -= node.attrs["at"] * node.shape[0]
+            return found
         (count,) = node.src[0].shape
         values = [self.value(node.src[0]) for _ in self._lanes(count)]
         if node.op == "LANE":
