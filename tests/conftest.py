@@ -189,6 +189,7 @@ def forget_devices() -> Iterator[Callable[[Callable[[str], bool]], None]]:
 
     tables: tuple[dict[str, Any], ...] = (devices._open, devices._allocators, devices._reports)
     before = [dict(table) for table in tables]
+    best = devices._best
 
     def forget(is_meant: Callable[[str], bool]) -> None:
         for table in tables:
@@ -199,6 +200,7 @@ def forget_devices() -> Iterator[Callable[[Callable[[str], bool]], None]]:
     for table, entries in zip(tables, before, strict=True):
         table.clear()
         table.update(entries)
+    devices._best = best  # the default may have been chosen among pretended devices
 
 
 @pytest.fixture(scope="session")
