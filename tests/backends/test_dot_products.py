@@ -14,7 +14,7 @@ from rulegrad.errors import DeviceError
 from rulegrad.nn import functional
 from rulegrad.runtime import devices
 
-INSTRUCTION = {"bfloat16": "vdpbf16ps", "int8": "vpdpwssd", "int16": "vpdpwssd", "uint8": "vpdpwssd"}
+INSTRUCTION = {"bfloat16": "vdpbf16ps", "int8": "vpdpbusd", "int16": "vpdpwssd", "uint8": "vpdpwssd"}
 SIZES = [(1, 1, 32), (5, 2, 16), (1, 3, 8), (5, 7, 40), (13, 16, 33), (24, 65, 64), (64, 48, 96)]
 
 
@@ -33,7 +33,7 @@ def product(dtype: str, rows: int, depth: int, columns: int, device: str) -> tup
 @pytest.mark.parametrize("dtype", INSTRUCTION)
 def test_the_instruction_is_used(dtype: str) -> None:
     for target, has in (("c_avx512_bf16", True), ("c_avx512_vnni", dtype != "bfloat16"), ("c_avx512", False)):
-        (kernel,) = compile_graph([product(dtype, 24, 64, 64, "numpy")[0].uop], target)
+        *_, kernel = compile_graph([product(dtype, 24, 64, 64, "numpy")[0].uop], target)
         assert (f", {INSTRUCTION[dtype]}, " in kernel.source) == has
 
 
@@ -44,6 +44,28 @@ def test_values(dtype: str, size: tuple[int, int, int]) -> None:
     except DeviceError as problem:
         pytest.skip(str(problem))
     found, wanted = product(dtype, *size, "c")
+    np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+@pytest.mark.parametrize("size", [*SIZES, (7, 130, 31), (40, 259, 100)])
+@pytest.mark.parametrize("transposed", ["", "left", "right", "both"])
+@pytest.mark.parametrize("dtypes", [("int8", "int8"), ("uint8", "int8"), ("int8", "uint8")])
+def test_products_of_bytes(dtypes: tuple[str, str], transposed: str, size: tuple[int, int, int]) -> None:
+    """One factor of the instruction is unsigned: a signed one is moved by 128, which a sum for each row makes good."""
+    try:
+        devices.get("c")
+    except DeviceError as problem:
+        pytest.skip(str(problem))
+    rows, depth, columns = size
+    r = np.random.default_rng(rows)
+    limits = [np.iinfo(dtype) for dtype in dtypes]
+    a = r.integers(limits[0].min, limits[0].max, (rows, depth), dtypes[0], endpoint=True)
+    b = r.integers(limits[1].min, limits[1].max, (depth, columns), dtypes[1], endpoint=True)
+    a[0], b[:, 0] = limits[0].min, limits[1].min
+    x = Tensor(a.T.copy(), device="c").T if transposed in ("left", "both") else Tensor(a, device="c")
+    y = Tensor(b.T.copy(), device="c").T if transposed in ("right", "both") else Tensor(b, device="c")
+    found = (x.cast("int32") @ y.cast("int32") + 1).relu()
+    wanted = np.maximum(a.astype(np.int32) @ b.astype(np.int32) + 1, 0)
     np.testing.assert_array_equal(found.numpy(), wanted)
 
 

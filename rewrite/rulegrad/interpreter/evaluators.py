@@ -23,6 +23,7 @@ from rulegrad.interpreter.numerics import (
     bitcast,
     convert,
     dot_bfloat16,
+    dot_int8,
     dot_int16,
     joined,
     tf32,
@@ -67,6 +68,7 @@ _NATIVE: dict[str, Callable[..., Array]] = {
     "IMAG": np.imag,
     "ROUND_TF32": tf32,
     "DOT_BFLOAT16": dot_bfloat16,
+    "DOT_INT8": dot_int8,
     "DOT_INT16": dot_int16,
     "PRIVATE": lambda value, place: value,
 }

@@ -350,3 +350,10 @@ def dot_int16(x: Array, y: Array, c: Array) -> Array:
     """c and the products of the two int16 in each word (uint32) of x with those in y, wrapped around."""
     (a, b), (d, e) = (((words << np.uint32(16)).view(np.int32) >> 16, words.view(np.int32) >> 16) for words in (x, y))
     return np.asarray(c + (a * d + b * e))
+
+
+def dot_int8(x: Array, y: Array, c: Array) -> Array:
+    """c and the products of the four unsigned bytes in each word (uint32) of x with the signed ones in y, wrapped."""
+    products = ((x << np.uint32(s) >> np.uint32(24)).view(np.int32) * ((y << np.uint32(s)).view(np.int32) >> 24)
+                for s in (24, 16, 8, 0))  # fmt: skip
+    return np.asarray(sum(products, c))
