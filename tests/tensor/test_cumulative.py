@@ -196,3 +196,16 @@ def test_nan_has_the_gradient_of_the_running_extremes_behind_it(method):
     with profile() as recorded:
         Tensor(array, device="c").cummax(0)[0].realize()
     assert len(recorded.kernels) == 1
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((9, 48), 0), ((2, 7, 3, 16), 1), ((1, 5, 130), 1), ((33, 256), 0)])
+def test_columns_beside_each_other(device: str, shape: tuple[int, ...], axis: int) -> None:
+    """A work-item goes along many of them together on processors; the results are those of each by itself."""
+    x = np.random.default_rng(len(shape)).integers(-9, 10, shape).astype(np.float32)
+    a = Tensor(x, device=device, requires_grad=True)
+    found = a.cumsum(axis)
+    np.testing.assert_array_equal(found.numpy(), x.cumsum(axis))
+    np.testing.assert_array_equal(a.cummax(axis)[0].numpy(), np.maximum.accumulate(x, axis))
+    (found * a.detach()).sum().backward()
+    assert a.grad is not None
+    np.testing.assert_array_equal(a.grad.numpy(), np.flip(np.flip(x, axis).cumsum(axis), axis))
