@@ -198,9 +198,11 @@ def test_nan_has_the_gradient_of_the_running_extremes_behind_it(method):
     assert len(recorded.kernels) == 1
 
 
-@pytest.mark.parametrize(("shape", "axis"), [((9, 48), 0), ((2, 7, 3, 16), 1), ((1, 5, 130), 1), ((33, 256), 0)])
-def test_columns_beside_each_other(device: str, shape: tuple[int, ...], axis: int) -> None:
-    """A work-item goes along many of them together on processors; the results are those of each by itself."""
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((9, 48), 0), ((2, 7, 3, 16), 1), ((1, 5, 130), 1), ((33, 256), 0), ((2, 16, 9), 2)]
+)
+def test_rows_that_go_together(device: str, shape: tuple[int, ...], axis: int) -> None:
+    """A work-item goes along several rows together on processors; the results are those of each by itself."""
     x = np.random.default_rng(len(shape)).integers(-9, 10, shape).astype(np.float32)
     a = Tensor(x, device=device, requires_grad=True)
     found = a.cumsum(axis)
@@ -209,3 +211,15 @@ def test_columns_beside_each_other(device: str, shape: tuple[int, ...], axis: in
     (found * a.detach()).sum().backward()
     assert a.grad is not None
     np.testing.assert_array_equal(a.grad.numpy(), np.flip(np.flip(x, axis).cumsum(axis), axis))
+
+
+@pytest.mark.parametrize("shape", [(1 << 16,), (3, (1 << 16) + 64)])
+def test_running_sums_of_long_rows(device: str, shape: tuple[int, ...]) -> None:
+    """In blocks on processors."""
+    x = np.random.default_rng(1).integers(-9, 10, shape).astype(np.float32)
+    a = Tensor(x, device=device, requires_grad=True)
+    found = a.cumsum(-1)
+    np.testing.assert_array_equal(found.numpy(), x.cumsum(-1))
+    found.sum().backward()
+    assert a.grad is not None
+    np.testing.assert_array_equal(a.grad.numpy(), np.broadcast_to(np.arange(shape[-1], 0, -1), shape))
