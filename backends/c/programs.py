@@ -83,6 +83,21 @@ static inline void store_masked(void *p, const void *v, int last, int floats) {}
   if (c_ >= N) VECTOR_AT(T, N, p_) = v_; \\
   else if (IS_MASKED(T, N)) store_masked(p_, &v_, c_, IS_FLOAT(T)); \\
   else for (int l_ = 0; l_ < c_; l_++) p_[l_] = v_[l_]; })
+/* A line of 64 bytes past the caches, if it is one. Who stores so waits for these stores at the end of its part. */
+#if defined(__clang__)
+#define STREAMED(T, N, p, v) __builtin_nontemporal_store(v, (VECTOR(T, N) *)(p))
+#elif defined(__AVX512F__)
+#define STREAMED(T, N, p, v) __builtin_ia32_movntps512((float *)(p), (VECTOR(float, 16))(v))
+#endif
+#define STREAM(T, N, p, v) ({ \\
+  T *p_ = (p); VECTOR(T, N) v_ = (v); if ((unsigned long long)p_ % 64) VECTOR_AT(T, N, p_) = v_; else STREAMED(T, N, p_, v_); })
+#define STREAM_FIRST(T, N, p, v, count) ({ \\
+  T *f_ = (p); VECTOR(T, N) w_ = (v); int n_ = (count); if (n_ < N) STORE_FIRST(T, N, f_, w_, n_); else STREAM(T, N, f_, w_); })
+#if defined(__x86_64__)
+#define AFTER_STREAMS() __builtin_ia32_sfence()
+#else
+#define AFTER_STREAMS() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#endif
 /* Its sum is a lane's own, the words of x and y are not changed. */
 #define DOT(T, instruction, c, x, y) ({ \\
   VECTOR(T, 16) c_ = (c) - (VECTOR(T, 16)){}; \\
@@ -251,9 +266,15 @@ def text_of(kernel: Kernel) -> str:
     )
     return (
         f"{kernel.source}\n"
-        f"static void part_{name}(void **buffers, long long first, long long last) {{ {name}(first, last{passed}); }}\n"
+        f"static void part_{name}(void **buffers, long long first, long long last) {{\n"
+        f"  {name}(first, last{passed});{_fence(kernel)}\n}}\n"
         f'__attribute__((visibility("default"))) void launch_{name}(void **buffers) {{ {start}; }}\n'
     )
+
+
+def _fence(kernel: Kernel) -> str:
+    """What waits for the stores of a part that go past the caches."""
+    return " AFTER_STREAMS();" if "STREAM" in kernel.source else ""
 
 
 def _text_of_sizes(kernel: Kernel, work_of_item: float) -> str:
@@ -265,7 +286,7 @@ def _text_of_sizes(kernel: Kernel, work_of_item: float) -> str:
     return (
         f"{kernel.source}\n"
         f"static void part_{name}(void **buffers, long long first, long long last) {{\n"
-        f"  {sizes}\n  {name}(first, last{passed});\n}}\n"
+        f"  {sizes}\n  {name}(first, last{passed});{_fence(kernel)}\n}}\n"
         f'__attribute__((visibility("default"))) void launch_{name}(void **buffers) {{\n'
         f"  {sizes}\n  long long items;\n  items_{name}(0, 1, &items{numbers});\n"
         f"  const double work = items * {work_of_item:.1f};\n"
