@@ -90,9 +90,11 @@ static inline void store_masked(void *p, const void *v, int last, int floats) {}
 #define STREAMED(T, N, p, v) __builtin_ia32_movntps512((float *)(p), (VECTOR(float, 16))(v))
 #endif
 #define STREAM(T, N, p, v) ({ \\
-  T *p_ = (p); VECTOR(T, N) v_ = (v); if ((unsigned long long)p_ % 64) VECTOR_AT(T, N, p_) = v_; else STREAMED(T, N, p_, v_); })
+  T *p_ = (p); VECTOR(T, N) v_ = (v); \\
+  if ((unsigned long long)p_ % 64) VECTOR_AT(T, N, p_) = v_; else STREAMED(T, N, p_, v_); })
 #define STREAM_FIRST(T, N, p, v, count) ({ \\
-  T *f_ = (p); VECTOR(T, N) w_ = (v); int n_ = (count); if (n_ < N) STORE_FIRST(T, N, f_, w_, n_); else STREAM(T, N, f_, w_); })
+  T *f_ = (p); VECTOR(T, N) w_ = (v); int n_ = (count); \\
+  if (n_ < N) STORE_FIRST(T, N, f_, w_, n_); else STREAM(T, N, f_, w_); })
 #if defined(__x86_64__)
 #define AFTER_STREAMS() __builtin_ia32_sfence()
 #else
