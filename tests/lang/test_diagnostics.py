@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from rulegrad.engine import install_op_table
 from rulegrad.errors import RuleError
 from rulegrad.lang.checker import check
 from rulegrad.lang.diagnostics import CODES, Diagnostic, did_you_mean, report
@@ -57,6 +58,12 @@ def diagnostics_of(path: Path) -> list[Diagnostic]:
     files = [*base(), file]
     found = check(files) or (analyse(files, notes=path.stem in NOTES) if path.stem in ANALYSED else [])
     return [d for d in found if d.span.file == path.name]
+
+
+@pytest.fixture(autouse=True)
+def _whole_op_table() -> None:
+    """The first table that is installed stays, and tests of other files need more than the ops of the examples."""
+    install_op_table()
 
 
 @pytest.mark.parametrize("path", PASS, ids=lambda path: path.stem)
