@@ -133,10 +133,11 @@ class _Lexer:
                 at_start = False
                 self._start_line(token)
             current = self.current
-            if current is not None and (kind in _PLAIN or (kind == SYMBOL and token.text not in _BRACKETS)):
+            assert current is not None  # the first token of a physical line begins a line, or goes on with one
+            if kind in _PLAIN or (kind == SYMBOL and token.text not in _BRACKETS):
                 current.tokens.append(token)  # most are so
             else:
-                self._add(token)
+                self._add(token, current)
         if self.open:
             self._unclosed()
         return self.lines
@@ -156,14 +157,9 @@ class _Lexer:
         self.source.report("tab", "a tab", self.source.span(token), "indent by spaces")
         self.tab_before = True
 
-    def _add(self, token: Token) -> None:
-        line = self.current
-        if line is None:
-            line = self.current = Line(token.column, [])
-            self.lines.append(line)
-        if token.kind in _PLAIN:
-            line.tokens.append(token)
-        elif token.kind == NUMBER:
+    def _add(self, token: Token, line: Line) -> None:
+        """A number, a bracket, or what is no token."""
+        if token.kind == NUMBER:
             self._number(token, line)
         elif token.kind == SYMBOL:
             self._symbol(token, line)

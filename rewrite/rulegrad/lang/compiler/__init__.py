@@ -131,12 +131,10 @@ class ProgramCompiler:
             added = len(self.assembler.codes) > before
 
     def _add_called(self) -> None:
-        """The functions that are called."""
+        """The functions that are called, by what was compiled before."""
         numbered = {compiled.name: compiled for compiled in self.assembler.functions}
-        while waiting := self.assembler.called & self.library.functions.keys() - self._functions:
-            for name, function in self.library.functions.items():
-                if name not in waiting:
-                    continue
+        for name, function in self.library.functions.items():
+            if name in self.assembler.called and name not in self._functions:
                 self._functions.add(name)
                 for _, rule in in_order([(name, rule) for rule in function.rules]):
                     numbered[name].alternatives.extend(self.rules.compile(name, rule, function.parameters[1:]))
