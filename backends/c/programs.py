@@ -47,6 +47,13 @@ static inline void free_at(void **variable) { free(*variable); }
 #define VECTOR(T, N) T __attribute__((vector_size((N) * sizeof(T))))
 #define VECTOR_AT(T, N, p) (((struct __attribute__((packed, may_alias)) { VECTOR(T, N) v; } *)(p))->v)
 #define HALF(T, N, v, k) (((union { VECTOR(T, 2 * (N)) whole; VECTOR(T, N) halves[2]; }){v}).halves[k])
+/* gcc 12 has an internal error where it would compare these lanes before they are widened. */
+#ifdef __clang__
+#define DOUBLES(N, x) __builtin_convertvector(x, VECTOR(double, N))
+#else
+#define DOUBLES(N, x) ({ \\
+  VECTOR(double, N) d_ = __builtin_convertvector(x, VECTOR(double, N)); __asm__("" : "+m"(d_)); d_; })
+#endif
 /* The lanes first <= k < last of 16 with four bytes each are read and written by one instruction where there is one:
    integers by that of integers, as clang 19 cannot widen those that were loaded as floats. */
 #ifdef __AVX512F__
@@ -105,6 +112,17 @@ static inline void store_masked(void *p, const void *v, int last, int floats) {}
   VECTOR(T, 16) c_ = (c) - (VECTOR(T, 16)){}; \\
   VECTOR(unsigned, 16) x_ = (x) - (VECTOR(unsigned, 16)){}, y_ = (y) - (VECTOR(unsigned, 16)){}; \\
   __asm__(#instruction " %2, %1, %0" : "+v"(c_) : "v"(x_), "v"(y_)); c_; })
+/* y * 2**n, by parts of a register. */
+#define SCALED(T, instruction, y, n) ({ \\
+  T y_ = (y), n_ = (n), s_; __asm__(#instruction " %2, %1, %0" : "=v"(s_) : "v"(y_), "v"(n_)); s_; })
+#define SCALED_VECTOR(T, M, N, instruction, y, n) ({ \\
+  enum { B_ = N * sizeof(T), P_ = (B_ > 64 ? 64 : B_ < 16 ? 16 : B_) / sizeof(T), C_ = (N + P_ - 1) / P_ }; \\
+  union { VECTOR(T, N) all; VECTOR(T, P_) parts[C_]; } y_, n_; \\
+  y_.all = (y) - (VECTOR(T, N)){}; \\
+  n_.all = __builtin_convertvector((n) - (VECTOR(M, N)){}, VECTOR(T, N)); \\
+  for (int p_ = 0; p_ < C_; p_++) \\
+    __asm__(#instruction " %1, %0, %0" : "+v"(y_.parts[p_]) : "v"(n_.parts[p_])); \\
+  y_.all; })
 #define TRUTHS(N, m) (__builtin_convertvector(m, VECTOR(unsigned char, N)) & 1)
 #define EACH(T, N, f, x) ({ \\
   VECTOR(T, N) x_ = (x), r_; for (int l_ = 0; l_ < N; l_++) r_[l_] = f(x_[l_]); r_; })

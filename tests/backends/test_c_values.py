@@ -181,3 +181,15 @@ def test_lanes_of_attention_that_stand_in_others() -> None:
     with config(threads=1):
         found = functional.scaled_dot_product_attention(*tensors, scale=0.5).cast("complex64").numpy()
     np.testing.assert_allclose(found, powers / powers.sum(-1, keepdims=True) @ v, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("count", [1, 2, 5, 21, 100])
+def test_powers_of_two_are_exact(dtype: str, count: int) -> None:
+    """In vectors of any length, with denormals, infinity, and in lanes of another dtype."""
+    least, most = {"float32": (-151, 129), "float64": (-1076, 1026)}[dtype]
+    n = np.random.default_rng(count).integers(least, most, count).astype("float32")
+    with np.errstate(over="ignore"):
+        expected = np.exp2(n.astype("longdouble")).astype(dtype)
+    np.testing.assert_array_equal(Tensor(n, device="c").cast(dtype).exp2().numpy(), expected)
+    np.testing.assert_array_equal(Tensor(n.astype("float64"), device="c").cast(dtype).exp2().numpy(), expected)

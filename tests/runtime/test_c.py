@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from rulegrad import Tensor
+from rulegrad.compile import compile_graph
 from rulegrad.config import config
 from rulegrad.errors import ConfigError, DeviceError, OutOfMemoryError
 from rulegrad.ir import UOp
@@ -289,6 +290,22 @@ def test_loads_that_a_condition_chooses(name: str, element: str, monkeypatch: py
     module.Device(0).compile([kernel])[0]([buffer.handle for buffer in given if buffer])
     assert given[0]
     np.testing.assert_array_equal(given[0].numpy(), np.where(which, a, b))
+
+
+@pytest.mark.parametrize("name", ["gcc", "clang", ""])
+def test_lanes_of_floats_that_are_compared_as_doubles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """gcc 12 has an internal error at 16 of them."""
+    module = backend("c").module
+    if name:
+        monkeypatch.setenv("CC", name)
+    if module.compilers.find() is None:
+        pytest.skip(f"there is no {name}")
+    x = np.random.default_rng(1).standard_normal(33).astype(np.float32) * 300
+    (kernel,) = compile_graph([Tensor(x).cast("float64").exp().uop], devices.target_of("c"))
+    given = [Buffer.around(array, "c") for array in (np.zeros(33), x)]
+    module.Device(0).compile([kernel])[0]([buffer.handle for buffer in given if buffer])
+    assert given[0]
+    np.testing.assert_allclose(given[0].numpy(), np.exp(x.astype(np.float64)), rtol=1e-15)
 
 
 def test_copies_of_a_product_need_no_large_stack() -> None:

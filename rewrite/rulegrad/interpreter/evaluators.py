@@ -26,6 +26,7 @@ from rulegrad.interpreter.numerics import (
     dot_int8,
     dot_int16,
     joined,
+    ldexp,
     tf32,
     threefry,
 )
@@ -67,6 +68,7 @@ _NATIVE: dict[str, Callable[..., Array]] = {
     "REAL": np.real,
     "IMAG": np.imag,
     "ROUND_TF32": tf32,
+    "LDEXP": ldexp,
     "DOT_BFLOAT16": dot_bfloat16,
     "DOT_INT8": dot_int8,
     "DOT_INT16": dot_int16,

@@ -297,6 +297,16 @@ def _high(array: Array) -> Array:
     return np.asarray((array >> np.uint64(32)).astype(np.uint32))
 
 
+def ldexp(y: Array, n: Array) -> Array:
+    """y * 2**n, rounded once.
+
+    >>> import numpy as np
+    >>> ldexp(np.float32([1, 3, 1]), np.int32([4, -1, 2000])).tolist()
+    [16.0, 1.5, inf]
+    """
+    return np.ldexp(y, n.clip(-5000, 5000).astype(np.int32))
+
+
 def tf32(array: Array) -> Array:
     """float32 with 10 bits after the point: the nearest, halves away from zero, as PTX's cvt.rna.tf32.f32.
 

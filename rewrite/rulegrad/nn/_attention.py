@@ -171,28 +171,33 @@ def multi_head_attention_forward(
     if weights is None and in_proj_weight is not None:
         weights = list(in_proj_weight.split(embed_dim_to_check))
     own, keys, values = _projected([x.transpose(0, 1) for x in (query, key, value)], weights, in_proj_bias)
-    heads = [_heads(own, num_heads)]
-    for projected, static, row in ((keys, static_k, bias_k), (values, static_v, bias_v)):
-        if static is not None:
-            heads.append(static.reshape(-1, num_heads, *static.shape[1:]))
-        else:
-            longer = projected if row is None else projected.cat(row.expand(len(projected), 1, -1), axis=1)
-            heads.append(_heads(longer, num_heads))
-        if add_zero_attn:
-            heads[-1] = heads[-1].pad([(0, 0), (0, 0), (0, 1), (0, 0)])
+    key_heads = _heads_to_attend(keys, static_k, bias_k, add_zero_attn, num_heads)
+    value_heads = _heads_to_attend(values, static_v, bias_v, add_zero_attn, num_heads)
     seen = len(key) if static_k is None else static_k.shape[1]
     mask = _mask(attn_mask, key_padding_mask, is_causal, num_heads, len(query), seen, query.device)
-    added = heads[1].shape[2] - seen
+    added = key_heads.shape[2] - seen
     if mask is not None and added:
         # Every query sees positions appended to the keys.
         mask = mask.pad([(0, 0)] * (mask.ndim - 1) + [(0, added)])
-    dropped = attention_shares(heads[0], heads[1], mask, False, None).dropout(dropout_p, training)
-    mixed = (dropped @ heads[2]).transpose(1, 2).flatten(2)
+    dropped = attention_shares(_heads(own, num_heads), key_heads, mask, False, None).dropout(dropout_p, training)
+    mixed = (dropped @ value_heads).transpose(1, 2).flatten(2)
     result = mixed.linear(out_proj_weight, out_proj_bias).transpose(0, 1)
     shares = None if not need_weights else dropped.mean(1) if average_attn_weights else dropped
     if not is_batch:
         return result.squeeze(1), None if shares is None else shares.squeeze(0)
     return result, shares
+
+
+def _heads_to_attend(
+    projected: Tensor, static: Tensor | None, row: Tensor | None, add_zero: bool, num_heads: int
+) -> Tensor:
+    """Keys or values (batch, heads, S, features), with a learned row and a row of zeros behind them."""
+    if static is not None:
+        heads = static.reshape(-1, num_heads, *static.shape[1:])
+    else:
+        longer = projected if row is None else projected.cat(row.expand(len(projected), 1, -1), axis=1)
+        heads = _heads(longer, num_heads)
+    return heads.pad([(0, 0), (0, 0), (0, 1), (0, 0)]) if add_zero else heads
 
 
 _NAME = "MultiheadAttention"

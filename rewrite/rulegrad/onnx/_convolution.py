@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -142,6 +143,22 @@ def col2im(
     return image[inside]
 
 
+def _bilinear(planes: Tensor, y: Tensor, x: Tensor, height: int, width: int) -> Tensor:
+    """Planes (n, groups, channels, height * width) at the places (n, groups, taps, rows, columns); 0 outside them."""
+    n, groups, channels = planes.shape[:3]
+    parts = []
+    for dy in (0, 1):
+        for dx in (0, 1):
+            row, column = y.floor() + dy, x.floor() + dx
+            share = (1 - (y - row).abs()) * (1 - (x - column).abs())
+            inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+            index = row.clip(0, height - 1) * width + column.clip(0, width - 1)
+            index = index.cast("int64").reshape(n, groups, 1, -1).expand(n, groups, channels, prod(y.shape[2:]))
+            read = planes.gather(3, index).reshape(n, groups, channels, *y.shape[2:])
+            parts.append(read * inside.where(share, share.zeros_like()).unsqueeze(2))
+    return parts[0] + parts[1] + parts[2] + parts[3]
+
+
 @op("DeformConv")
 def deform_conv(
     call: Call,
@@ -168,19 +185,7 @@ def deform_conv(
     y = moved[:, :, :, 0] + Tensor(ys.astype(x.dtype.numpy), device=x.device)
     at = moved[:, :, :, 1] + Tensor(xs.astype(x.dtype.numpy), device=x.device)
     planes = x.reshape(n, offset_group, c // offset_group, height * width)
-    total: Tensor | None = None
-    for dy in (0, 1):
-        for dx in (0, 1):
-            row, column = y.floor() + dy, at.floor() + dx
-            share = (1 - (y - row).abs()) * (1 - (at - column).abs())
-            inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
-            index = row.clip(0, height - 1) * width + column.clip(0, width - 1)
-            index = index.cast("int64").reshape(n, offset_group, 1, -1)
-            index = index.expand(n, offset_group, c // offset_group, kh * kw * oh * ow)
-            read = planes.gather(3, index).reshape(n, offset_group, c // offset_group, kh * kw, oh, ow)
-            part = read * inside.where(share, share.zeros_like()).unsqueeze(2)
-            total = part if total is None else total + part
-    assert total is not None
+    total = _bilinear(planes, y, at, height, width)
     if mask is not None:
         total = total * mask.reshape(n, offset_group, 1, kh * kw, oh, ow)
     columns = total.reshape(n, group, c // group * kh * kw, oh * ow)

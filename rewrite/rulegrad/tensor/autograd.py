@@ -85,54 +85,64 @@ def leaf_gradients(
     root: TensorCore, start: UOp, history: History, wanted: Callable[[GradientPoint], bool] | None = None
 ) -> list[tuple[TensorCore, UOp, History]]:
     """The leaves behind `root` (at `wanted` points), each with the gradient and the history of the gradient."""
-    found = []
-    # With the history of each: what one gradient was made of is let go when the next has been computed from it.
-    gradients: dict[int, tuple[UOp, History]] = {}
-    waiting: list[tuple[int, GradientPoint]] = []
+    walk = _Backward(root, wanted)
+    walk.start_at(root.uop, start, root._past(), history)
+    return walk.leaves()
 
-    def add(point: GradientPoint, gradient: UOp, history: History) -> None:
-        if point.number in gradients:
-            other, of_other = gradients[point.number]
-            gradient, history = UOp("ADD", (other, gradient)), join(of_other, history)
-        else:
-            heapq.heappush(waiting, (-point.number, point))
-        gradients[point.number] = gradient, history
 
-    def differentiate(graph: UOp, gradient: UOp, behind: History, history: History) -> None:
-        points = gradient_points(behind)
-        if wanted is not None:
-            points = [point for point in points if point.goes_on or wanted(point)]
-        # Tensors that stand for one value may share its buffer; the gradient goes on from one of them.
-        points = list({point.uop: point for point in points}.values())
-        for point, part in zip(
-            points, rulegrad.compile.backward(graph, gradient, [p.uop for p in points]), strict=True
-        ):
-            if part is not None:
-                add(point, part, history)
+class _Backward:
+    """The way from a root back to its leaves, from the latest point to the earliest."""
 
-    def start_at(graph: UOp, gradient: UOp, behind: History, history: History) -> None:
+    def __init__(self, root: TensorCore, wanted: Callable[[GradientPoint], bool] | None) -> None:
+        self._root = root
+        self._wanted = wanted
+        # With the history of each: what one gradient was made of is let go when the next has been computed from it.
+        self._gradients: dict[int, tuple[UOp, History]] = {}
+        self._waiting: list[tuple[int, GradientPoint]] = []
+
+    def start_at(self, graph: UOp, gradient: UOp, behind: History, history: History) -> None:
         if graph.op == "BUFFER":
             # A leaf, or computed already: the tensor is a point itself.
             points = [point for point in gradient_points(behind) if point.uop == graph]
             if points:
-                add(points[0], gradient, history)
+                self._add(points[0], gradient, history)
         else:
-            differentiate(graph, gradient, behind, join(history, behind))
+            self._differentiate(graph, gradient, behind, join(history, behind))
 
-    start_at(root.uop, start, root._past(), history)
-    while waiting:
-        _, point = heapq.heappop(waiting)
-        gradient, history = gradients.pop(point.number)
-        if point.pullback is not None:
-            for operand, part in point.pullback(*_value_and_gradient(root, point, gradient, history)):
-                start_at(operand.uop, part.uop, operand._past(), part._past())
-        elif point.source is not None:
-            differentiate(point.source, gradient, point.source_history, join(history, point.source_history))
-        elif point.leaf is not None:
-            leaf = point.leaf()
-            if leaf is not None and leaf.requires_grad:
-                found.append((leaf, in_same_parts(point.uop, gradient), history))
-    return found
+    def leaves(self) -> list[tuple[TensorCore, UOp, History]]:
+        found = []
+        while self._waiting:
+            _, point = heapq.heappop(self._waiting)
+            gradient, history = self._gradients.pop(point.number)
+            if point.pullback is not None:
+                for operand, part in point.pullback(*_value_and_gradient(self._root, point, gradient, history)):
+                    self.start_at(operand.uop, part.uop, operand._past(), part._past())
+            elif point.source is not None:
+                self._differentiate(point.source, gradient, point.source_history, join(history, point.source_history))
+            elif point.leaf is not None:
+                leaf = point.leaf()
+                if leaf is not None and leaf.requires_grad:
+                    found.append((leaf, in_same_parts(point.uop, gradient), history))
+        return found
+
+    def _differentiate(self, graph: UOp, gradient: UOp, behind: History, history: History) -> None:
+        points = gradient_points(behind)
+        if self._wanted is not None:
+            points = [point for point in points if point.goes_on or self._wanted(point)]
+        # Tensors that stand for one value may share its buffer; the gradient goes on from one of them.
+        points = list({point.uop: point for point in points}.values())
+        parts = rulegrad.compile.backward(graph, gradient, [point.uop for point in points])
+        for point, part in zip(points, parts, strict=True):
+            if part is not None:
+                self._add(point, part, history)
+
+    def _add(self, point: GradientPoint, gradient: UOp, history: History) -> None:
+        if point.number in self._gradients:
+            other, of_other = self._gradients[point.number]
+            gradient, history = UOp("ADD", (other, gradient)), join(of_other, history)
+        else:
+            heapq.heappush(self._waiting, (-point.number, point))
+        self._gradients[point.number] = gradient, history
 
 
 def _value_and_gradient(

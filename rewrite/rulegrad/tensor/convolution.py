@@ -99,17 +99,7 @@ def _convolution(
     if self.ndim == rank + 1:
         batch = self.unsqueeze(0)
         return _convolution(batch, rank, weight, bias, stride, padding, dilation, groups).squeeze(0)
-    if (
-        self.ndim != rank + 2
-        or weight.ndim != rank + 2
-        or self.shape[1] != weight.shape[1] * groups
-        or weight.shape[0] % groups
-    ):
-        axes = ("depth, height, width", "height, width", "length")[3 - rank]
-        raise ShapeError(
-            f"{name}: images of shape {self.shape} and weights of shape {weight.shape} with groups={groups}; "
-            f"they need (batch, channels, {axes}) and (outputs, channels / groups, {axes})"
-        )
+    _check_shapes(self, weight, rank, groups, name)
     strides = one_for_each_axis(stride, rank, name, "stride", 1)
     dilations = one_for_each_axis(dilation, rank, name, "dilation", 1)
     pairs = _padding(padding, weight.shape[2:], strides, dilations, name)
@@ -131,6 +121,20 @@ def _convolution(
 
     key = (tuple(pairs), strides, dilations, groups)
     return _biased(with_gradients(total, self, weight, by_images, by_weight, key), offset)
+
+
+def _check_shapes(images: Tensor, weight: Tensor, rank: int, groups: int, name: str) -> None:
+    if (
+        images.ndim != rank + 2
+        or weight.ndim != rank + 2
+        or images.shape[1] != weight.shape[1] * groups
+        or weight.shape[0] % groups
+    ):
+        axes = ("depth, height, width", "height, width", "length")[3 - rank]
+        raise ShapeError(
+            f"{name}: images of shape {images.shape} and weights of shape {weight.shape} with groups={groups}; "
+            f"they need (batch, channels, {axes}) and (outputs, channels / groups, {axes})"
+        )
 
 
 def _biased(total: Tensor, bias: Tensor | None) -> Tensor:

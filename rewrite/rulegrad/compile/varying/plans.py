@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
@@ -107,16 +107,8 @@ def _general_plan(template: Template, device: str, fit: Fit, bounds: Bounds) -> 
         inputs = tuple(uop.attrs["id"] - 1 for uop in given)
         schedules.append((inputs, make_schedule(graph, len(given), target, {})))
     (inputs, first), others = schedules[0], schedules[1:]
-    for other_inputs, other in others:
-        pairs = zip(first.steps, other.steps, strict=False)
-        if (
-            other_inputs != inputs
-            or len(other.steps) != len(first.steps)
-            or other.outputs != first.outputs
-            or [(len(shape), dtype) for shape, dtype in other.made] != [(len(s), d) for s, d in first.made]
-            or any(one.buffers != two.buffers for one, two in pairs)
-        ):
-            raise DifferentError("the schedules at several sizes differ")
+    if any(other_inputs != inputs or not _alike(first, other) for other_inputs, other in others):
+        raise DifferentError("the schedules at several sizes differ")
     made = tuple(
         (tuple([fit(sizes) for sizes in zip(*(shape for shape, _ in buffers), strict=True)]), buffers[0][1])
         for buffers in zip(*(schedule.made for _, schedule in schedules), strict=True)
@@ -125,18 +117,6 @@ def _general_plan(template: Template, device: str, fit: Fit, bounds: Bounds) -> 
     found = _kernels(template, fit, steps, bounds, target)
     plan = make_plan(first, graphs[0], device, target)
     memory = plan_memory(plan.uses, plan.sizes, first.inputs, first.outputs)
-    flags = (first.inputs + 1 + len(first.made),)
-    launches = [
-        Launch(
-            kernel, executable,
-            (*[_shifted(number, first.inputs) for number in step.buffers], *(flags if kernel.checks_indices else ()),
-             *((first.inputs,) if kernel.sizes else ())),
-            number,
-        )
-        for number, (kernel, executable, step) in enumerate(
-            zip(found, executables_of(found, device), first.steps, strict=True)
-        )
-    ]  # fmt: skip
     outputs = tuple(_shifted(number, first.inputs) for number in first.outputs)
     block_of = _blocks(memory, [number - first.inputs for number in first.outputs if number >= first.inputs])
     return General(
@@ -145,11 +125,32 @@ def _general_plan(template: Template, device: str, fit: Fit, bounds: Bounds) -> 
         bounds,
         inputs,
         made,
-        tuple(launches),
+        tuple(_launches(first, found, device)),
         block_of,
         outputs,
         Dependencies(graphs[0]),
     )
+
+
+def _alike(one: Schedule, two: Schedule) -> bool:
+    """Whether two schedules differ in sizes only."""
+    return (
+        [step.buffers for step in one.steps] == [step.buffers for step in two.steps]
+        and one.outputs == two.outputs
+        and [(len(shape), dtype) for shape, dtype in one.made] == [(len(shape), dtype) for shape, dtype in two.made]
+    )
+
+
+def _launches(schedule: Schedule, found: list[Kernel], device: str) -> Iterator[Launch]:
+    flags = (schedule.inputs + 1 + len(schedule.made),)
+    executables = executables_of(found, device)
+    for number, (kernel, executable, step) in enumerate(zip(found, executables, schedule.steps, strict=True)):
+        arguments = (
+            *[_shifted(number, schedule.inputs) for number in step.buffers],
+            *(flags if kernel.checks_indices else ()),
+            *((schedule.inputs,) if kernel.sizes else ()),
+        )
+        yield Launch(kernel, executable, arguments, number)
 
 
 def _typical(template: Template) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +45,11 @@ class Writer:
         data = value.encode()
         self.number(len(data))
         self.parts.append(data)
+
+    def texts(self, values: Collection[str]) -> None:
+        self.number(len(values))
+        for value in values:
+            self.text(value)
 
     def value(self, value: Any) -> None:
         """A constant: none, bool, int, float, str, DtypeName, OpName or a tuple of them."""
@@ -193,14 +198,8 @@ class Assembler:
         for value in self.constants:
             w.value(value)
         w.number(len(self.sets))
-        for names in self.sets:
-            w.number(len(names))
-            for name in names:
-                w.text(name)
-        for texts in (self.builtins, self.externs):
-            w.number(len(texts))
-            for text in texts:
-                w.text(text)
+        for names in (*self.sets, self.builtins, self.externs):
+            w.texts(names)
         w.number(len(self.rules))
         for name, place in self.rules:
             w.text(name)
