@@ -16,7 +16,7 @@ from rulegrad.lang.compiler.assembler import Alternative, Assembler, CompiledFun
 from rulegrad.lang.compiler.gathering import compile_gatherings
 from rulegrad.lang.compiler.op_code import OpTableCompiler
 from rulegrad.lang.compiler.rules import RuleCompiler, TargetFacts
-from rulegrad.lang.compiler.scope import Library, problem
+from rulegrad.lang.compiler.scope import Declared, Library, problem
 from rulegrad.lang.optable import OpTable
 from rulegrad.lang.targets import limits
 from rulegrad.lang.walk import has_clause
@@ -43,17 +43,14 @@ def library_of(files: Sequence[syntax.File], rows: Mapping[str, tuple[syntax.Row
     """All declarations of the files, by name; `rows` of a target come before a table's own."""
     added = rows or {}
     declarations = [d for f in files for d in f.declarations]
+    tables = [d for d in declarations if isinstance(d, syntax.Table)]
     return Library(
         OpTable.from_declarations(declarations),
-        {d.name: d for d in declarations if isinstance(d, syntax.Function)},
-        {d.name: d for d in declarations if isinstance(d, syntax.Definition)},
-        {d.name: d for d in declarations if isinstance(d, syntax.Extern)},
-        views={d.name: d for d in declarations if isinstance(d, syntax.View)},
-        tables={
-            d.name: replace(d, rows=(*added.get(d.name, ()), *d.rows))
-            for d in declarations
-            if isinstance(d, syntax.Table)
-        },
+        Declared({d.name: d for d in declarations if isinstance(d, syntax.Function)}),
+        Declared({d.name: d for d in declarations if isinstance(d, syntax.Definition)}),
+        Declared({d.name: d for d in declarations if isinstance(d, syntax.Extern)}),
+        views=Declared({d.name: d for d in declarations if isinstance(d, syntax.View)}),
+        tables=Declared({d.name: replace(d, rows=(*added[d.name], *d.rows)) if d.name in added else d for d in tables}),
     )
 
 
@@ -73,6 +70,25 @@ def compile_program(
     compiler = ProgramCompiler(files, target, strict, seed)
     compiler.compile()
     return compiler.serialize()
+
+
+#: By the identity of the declaration, which is held.
+_spelling_rules: dict[int, tuple[syntax.OpDeclaration, syntax.Rule]] = {}
+_MOST_SPELLINGS = 1000
+
+
+def spelling_rule(declaration: syntax.OpDeclaration) -> syntax.Rule:
+    """The rule of each render pass that an op's `c` line stands for; of one declaration, one rule."""
+    if id(declaration) not in _spelling_rules:
+        if len(_spelling_rules) >= _MOST_SPELLINGS:
+            _spelling_rules.clear()
+        assert declaration.spelling is not None
+        span, name = declaration.span, declaration.name
+        arguments = tuple(syntax.Name(span, parameter.name) for parameter in declaration.parameters)
+        pattern = syntax.OpCall(span, name, (), arguments)
+        rule = syntax.Rule(name, (), pattern, declaration.spelling, (), (), span)
+        _spelling_rules[id(declaration)] = declaration, rule
+    return _spelling_rules[id(declaration)][1]
 
 
 class ProgramCompiler:
@@ -240,13 +256,8 @@ class ProgramCompiler:
         """An op with a `c` spelling in the op table needs no rule in a render pass."""
         found: list[Alternative] = []
         for op in self.library.table.ops.values():
-            d = op.declaration
-            if d.spelling is None:
-                continue
-            arguments = tuple(syntax.Name(d.span, p.name) for p in d.parameters)
-            pattern = syntax.OpCall(d.span, op.name, (), arguments)
-            rule = syntax.Rule(op.name, (), pattern, d.spelling, (), (), d.span)
-            found.extend(self._unswapped(self.rules.compile("ops", rule)))
+            if op.declaration.spelling is not None:
+                found.extend(self._unswapped(self.rules.compile("ops", spelling_rule(op.declaration))))
         return found
 
     @staticmethod

@@ -129,14 +129,28 @@ class CompiledFunction:
     runs: str = ""  # the pass that a nested rewriting runs
 
 
+class Pooled(int):
+    """The number of something in a pool of one program; `Assembler.moved` finds or adds the same in another's."""
+
+    pool: str
+    content: tuple[Any, ...]
+
+    @classmethod
+    def at(cls, number: int, pool: str, *content: Any) -> Pooled:
+        """The number of what the assembler's method `pool` makes of this content."""
+        pooled = cls(number)
+        pooled.pool, pooled.content = pool, content
+        return pooled
+
+
 class Assembler:
     """Collects the pools of a program; equal constants and op sets are stored once."""
 
     def __init__(self) -> None:
         self.constants: list[Any] = []
-        self._constant_numbers: dict[Any, int] = {}
+        self._constant_numbers: dict[Any, Pooled] = {}
         self.sets: list[tuple[str, ...]] = []
-        self._set_numbers: dict[frozenset[str], int] = {}
+        self._set_numbers: dict[frozenset[str], Pooled] = {}
         self.builtins: list[str] = []
         self.externs: list[str] = []
         self.rules: list[tuple[str, str]] = []
@@ -150,25 +164,25 @@ class Assembler:
     def constant(self, value: Any) -> int:
         key = (type(value).__name__, repr(value))
         if key not in self._constant_numbers:
-            self._constant_numbers[key] = len(self.constants)
+            self._constant_numbers[key] = Pooled.at(len(self.constants), "constant", value)
             self.constants.append(value)
         return self._constant_numbers[key]
 
     def op_set(self, names: frozenset[str]) -> int:
         if names not in self._set_numbers:
-            self._set_numbers[names] = len(self.sets)
+            self._set_numbers[names] = Pooled.at(len(self.sets), "op_set", names)
             self.sets.append(tuple(sorted(names)))
         return self._set_numbers[names]
 
     def builtin(self, name: str) -> int:
         if name not in self.builtins:
             self.builtins.append(name)
-        return self.builtins.index(name)
+        return Pooled.at(self.builtins.index(name), "builtin", name)
 
     def extern(self, name: str) -> int:
         if name not in self.externs:
             self.externs.append(name)
-        return self.externs.index(name)
+        return Pooled.at(self.externs.index(name), "extern", name)
 
     def code(self, words: list[int]) -> int:
         self.codes.append(words)
@@ -177,7 +191,7 @@ class Assembler:
     def function_number(self, name: str) -> int:
         """The number by which a function is called."""
         self.called.add(name)
-        return next(k for k, f in enumerate(self.functions) if f.name == name)
+        return Pooled.at(next(k for k, f in enumerate(self.functions) if f.name == name), "function_number", name)
 
     def nested_function(self, kind: str, runs: str) -> int:
         """The function `rewritten` or `given` of a pass (empty: of rules that stand in none)."""
@@ -185,7 +199,14 @@ class Assembler:
         if all(function.name != name for function in self.functions):
             number = ("", "rewritten", "given").index(kind)
             self.functions.append(CompiledFunction(name, 1 if kind == "rewritten" else 2, [], number, runs))
-        return self.function_number(name)
+        return Pooled.at(self.function_number(name), "nested_function", kind, runs)
+
+    def moved(self, number: int) -> int:
+        """A word or field of another program in this one."""
+        if not isinstance(number, Pooled):
+            return number
+        found: int = getattr(self, number.pool)(*number.content)
+        return found
 
     def serialize(self, op_table: bytes | None = None) -> bytes:
         """The program; `op_table` is the serialized op table of the program that installs it."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rulegrad.lang import syntax
+from rulegrad.lang.compiler import reuse
 from rulegrad.lang.compiler.assembler import Alternative, Assembler
 from rulegrad.lang.compiler.clauses import compile_clauses
 from rulegrad.lang.compiler.expressions import compile_expression
@@ -42,6 +43,7 @@ class RuleCompiler:
     _numbers: dict[tuple[str, str, int], int] = field(default_factory=dict)
     # What rules were compiled to that are the same in every pass, by the rule's owner and identity.
     _compiled: dict[tuple[str, int], tuple[syntax.Rule, list[Alternative]]] = field(default_factory=dict)
+    _kept: dict[Any, reuse.Compiled] | None = None  # what earlier programs of this process have
     dispatched: ClassVar[bool] = True  # code need not test what the dispatch has looked at
 
     def emitter(self, generics: Generics) -> Emitter:
@@ -63,11 +65,23 @@ class RuleCompiler:
         return found
 
     def _compile(self, owner: str, rule: syntax.Rule, parameters: tuple[str, ...]) -> list[Alternative]:
-        generics = self.generics(rule)
+        generics, library = self.generics(rule), self.library
         if generics is None or (self.strict and any(c.keyword == "unsound" for c in rule.clauses)):
             return []
         number = self.number(owner, rule)
-        return self._alternatives(rule, number, generics, parameters)
+        if self._kept is None:
+            self._kept = reuse.kept_rules(library) if type(self) is RuleCompiler else {}
+        everywhere = (id(rule), generics.key, parameters, *library.gathered.items())
+        inside = (*everywhere, library.running, library.chooses)
+        for key in (everywhere, inside):
+            if key in self._kept and self._kept[key].holds(library):
+                library.depends |= key == inside
+                return self._kept[key].moved(self.assembler, number)
+        reuse.begin(library)
+        found = self._alternatives(rule, number, generics, parameters)
+        key = inside if library.depends else everywhere
+        self._kept[key] = reuse.Compiled.of(rule, library, self.assembler, found)
+        return found
 
     def _alternatives(
         self, rule: syntax.Rule, number: int, generics: Generics, parameters: tuple[str, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from rulegrad.errors import RuleError
 from rulegrad.lang import syntax
@@ -34,21 +34,45 @@ class Binding:
     table: str = ""
 
 
+Declaration = TypeVar("Declaration")
+
+
+class Declared(dict[str, Declaration]):
+    """Declarations by name, and the names that were asked for: what is compiled depends on what these stand for."""
+
+    def __init__(self, declarations: Mapping[str, Declaration]) -> None:
+        super().__init__(declarations)
+        self.asked: set[str] = set()
+
+    def __contains__(self, name: object) -> bool:
+        self.asked.add(str(name))
+        return super().__contains__(name)
+
+    def __getitem__(self, name: str) -> Declaration:
+        self.asked.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """What is declared under the name."""
+        self.asked.add(name)
+        return super().get(name, default)
+
+
 @dataclass(slots=True)
 class Library:
     """All declarations that rules may refer to."""
 
     table: OpTable
-    functions: Mapping[str, syntax.Function]
-    definitions: Mapping[str, syntax.Definition]
-    externs: Mapping[str, syntax.Extern]
+    functions: Declared[syntax.Function]
+    definitions: Declared[syntax.Definition]
+    externs: Declared[syntax.Extern]
     # The pass whose rules are compiled; empty: rules that stand in none; None: a pass that cannot run on a part.
     running: str | None = ""
     chooses: bool = False  # whether it is a choose pass
     depends: bool = False  # whether the code of a rule is for this pass only
     gathered: Mapping[str, str] = field(default_factory=dict)  # facts and states of a pass -> their full names
-    views: Mapping[str, syntax.View] = field(default_factory=dict)
-    tables: Mapping[str, syntax.Table] = field(default_factory=dict)
+    views: Declared[syntax.View] = field(default_factory=lambda: Declared({}))
+    tables: Declared[syntax.Table] = field(default_factory=lambda: Declared({}))
 
 
 @dataclass(slots=True)
@@ -57,6 +81,11 @@ class Generics:
 
     ops: dict[str, frozenset[str]] = field(default_factory=dict)
     dtypes: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for equal variables."""
+        return (*self.ops.items(), *self.dtypes.items())
 
 
 class Emitter:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from rulegrad._core import Program
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler import ProgramCompiler, in_order
+from rulegrad.lang.compiler.scope import Declared
 from rulegrad.workbench.mutation.affected import Uses
 from rulegrad.workbench.rule_tests import Case, RuleTests
 
@@ -39,10 +40,10 @@ class Loader:
         rules = made.rules
         made.rules = replace(rules, library=made.library, assembler=made.assembler, _numbers={}, _compiled={})
         if isinstance(changed, syntax.Function):
-            made.library.functions = {**made.library.functions, changed.name: changed}
+            made.library.functions = Declared({**made.library.functions, changed.name: changed})
             _compile_again(made, changed)
         elif isinstance(changed, syntax.Definition):
-            made.library.definitions = {**made.library.definitions, changed.name: changed}
+            made.library.definitions = Declared({**made.library.definitions, changed.name: changed})
             users = self.uses.users(changed.name)
             for function in made.library.functions.values():
                 if function.name in users:
