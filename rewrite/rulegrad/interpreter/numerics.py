@@ -304,7 +304,8 @@ def ldexp(y: Array, n: Array) -> Array:
     >>> ldexp(np.float32([1, 3, 1]), np.int32([4, -1, 2000])).tolist()
     [16.0, 1.5, inf]
     """
-    return np.ldexp(y, n.clip(-5000, 5000).astype(np.int32))
+    with np.errstate(over="ignore"):
+        return np.ldexp(y, n.clip(-5000, 5000).astype(np.int32))
 
 
 def tf32(array: Array) -> Array:
