@@ -108,14 +108,14 @@ def _convolution(
     padded = self.pad([(0, 0), (0, 0), *pairs])
     total = _correlated(padded, weight, None, strides, dilations, groups, name)
 
-    def by_images(d: Tensor, w: Tensor) -> Tensor:
+    def by_images(d: Tensor, _: Tensor, w: Tensor) -> Tensor:
         reach = [t * (k - 1) for t, k in zip(dilations, kernel)]
         before = [r - p for r, (p, _) in zip(reach, pairs)]
         spread = [(n - 1) * s + 1 for n, s in zip(d.shape[2:], strides)]
         after = [n + r - e - b for n, r, e, b in zip(images, reach, spread, before)]
         return _spread(d, w, strides, dilations, groups, list(zip(before, after)), name)
 
-    def by_weight(d: Tensor, x: Tensor) -> Tensor:
+    def by_weight(d: Tensor, x: Tensor, _: Tensor) -> Tensor:
         x = x.pad([(0, 0), (0, 0), *pairs])
         return _weight_gradient(d, x, kernel, strides, dilations, groups, name)
 

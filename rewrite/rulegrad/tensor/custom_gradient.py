@@ -17,15 +17,15 @@ from rulegrad.tensor.gradient_mode import no_grad
 if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor
 
-    #: From the gradient of the value and the other argument to the gradient of an argument.
-    Gradient = Callable[[Tensor, Tensor], Tensor]
+    #: From the gradient of the value and both arguments to the gradient of an argument.
+    Gradient = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 _MOST = 1000  # graphs that are kept
 _graphs: dict[Hashable, tuple[UOp, ...]] = {}
 
 
 def with_gradients(value: Tensor, x: Tensor, y: Tensor, by_x: Gradient, by_y: Gradient, key: Hashable) -> Tensor:
-    """`value`, whose gradients by x and y are `by_x(d, y)` and `by_y(d, x)` for its own gradient d.
+    """`value`, whose gradients by x and y are `by_x(d, x, y)` and `by_y(d, x, y)` for its own gradient d.
 
     key: all that the functions depend on beside the shapes and dtypes of what they are given.
     """
@@ -36,7 +36,7 @@ def with_gradients(value: Tensor, x: Tensor, y: Tensor, by_x: Gradient, by_y: Gr
     if graphs is None:
         with no_grad():
             d, of_x, of_y = (placeholder(t, k) for k, t in enumerate((value, x, y)))
-            parts = (d, of_x, of_y, by_x(d, of_y).cast(x.dtype), by_y(d, of_x).cast(y.dtype))
+            parts = (d, of_x, of_y, by_x(d, of_x, of_y).cast(x.dtype), by_y(d, of_x, of_y).cast(y.dtype))
         if len(_graphs) >= _MOST:
             _graphs.clear()
         graphs = _graphs[whole] = tuple(part.uop for part in parts)
@@ -44,9 +44,9 @@ def with_gradients(value: Tensor, x: Tensor, y: Tensor, by_x: Gradient, by_y: Gr
     return value._result(node, x, y)
 
 
-def with_gradient(value: Tensor, x: Tensor, by_x: Gradient, key: Hashable) -> Tensor:
+def with_gradient(value: Tensor, x: Tensor, by_x: Callable[[Tensor, Tensor], Tensor], key: Hashable) -> Tensor:
     """`value`, whose gradient by x is `by_x(d, x)` for its own gradient d; the second derivative by x is 0."""
-    return with_gradients(value, x, x.detach(), by_x, lambda d, x: x.zeros_like(), key)
+    return with_gradients(value, x, x.detach(), lambda d, x, _: by_x(d, x), lambda d, x, _: x.zeros_like(), key)
 
 
 def placeholder(like: Tensor, number: int) -> Tensor:

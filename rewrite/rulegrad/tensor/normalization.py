@@ -11,6 +11,7 @@ from rulegrad.tensor import updates
 from rulegrad.tensor.axes import integers, one_axis
 from rulegrad.tensor.convolution import windows_along_axis
 from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.custom_gradient import with_gradients
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.operands import as_tensor
 from rulegrad.tensor.reduce import accumulation_dtype
@@ -121,7 +122,9 @@ def batch_norm(
     axes = (0, *range(2, self.ndim))
     if running_mean is not None and running_var is not None:
         _note_statistics(self, axes, running_mean, running_var, momentum, "batch_norm")
-    return _per_channel(_standardized(self, axes, eps), weight, bias, "batch_norm")
+    if weight is None or accumulation_dtype(as_floating(self).dtype) != self.dtype:
+        return _per_channel(_standardized(self, axes, eps), weight, bias, "batch_norm")
+    return _per_channel(_scaled_batch(self, axes, weight, eps), None, bias, "batch_norm")
 
 
 def instance_norm(
@@ -188,8 +191,32 @@ def _last_axes(self: Tensor, normalized_shape: int | Sequence[int], name: str) -
 def _standardized(self: Tensor, axes: tuple[int, ...], eps: float) -> Tensor:
     result = as_floating(self)
     wide = result.cast(accumulation_dtype(result.dtype))
-    centred = wide - wide.mean(axes, keepdims=True)
-    return (centred * (centred.square().mean(axes, keepdims=True) + eps).rsqrt()).cast(result.dtype)
+    return _standardized_and_inverse(wide, axes, eps)[0].cast(result.dtype)
+
+
+def _scaled_batch(self: Tensor, axes: tuple[int, ...], weight: Operand, eps: float) -> Tensor:
+    """Standardized over `axes`, times the weight of each channel. The gradient is that of the paper, solved for the
+    sums of a channel: those that the gradients of weight and bias are. That of each step would have four others."""
+    factor = _of_channels(self, weight, "weight", "batch_norm")
+    shape = (-1, *(1,) * (self.ndim - 2))
+
+    def by_x(d: Tensor, x: Tensor, w: Tensor) -> Tensor:
+        standardized, inverse = _standardized_and_inverse(x, axes, eps)
+        slope = d - d.mean(axes, keepdims=True) - standardized * (d * standardized).mean(axes, keepdims=True)
+        return slope * (inverse * w.reshape(shape))
+
+    def by_weight(d: Tensor, x: Tensor, _: Tensor) -> Tensor:
+        return (d * _standardized_and_inverse(x, axes, eps)[0]).sum(axes)
+
+    value = _standardized_and_inverse(self, axes, eps)[0] * factor.reshape(shape)
+    return with_gradients(value, self, factor, by_x, by_weight, ("batch_norm", axes, eps))
+
+
+def _standardized_and_inverse(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:
+    """And what it was multiplied by, one over the standard deviation."""
+    centred = x - x.mean(axes, keepdims=True)
+    inverse = (centred.square().mean(axes, keepdims=True) + eps).rsqrt()
+    return centred * inverse, inverse
 
 
 def _standardized_by(self: Tensor, running_mean: Operand, running_var: Operand, eps: float, name: str) -> Tensor:
