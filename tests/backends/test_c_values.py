@@ -32,6 +32,9 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "product with a row": lambda x: x @ x[0],
     "transposed": lambda x: x.T + 1,
     "distance to the mean": lambda x: x - x.mean(-1, keepdims=True),
+    "distance to the largest of a column": lambda x: x - x.max(0, keepdims=True),
+    "columns by their squares": lambda x: (x - 1) * (x * x).sum(0, keepdims=True),
+    "distance to the mean of channels": lambda x: (y := x.reshape(1, x.shape[0], 1, -1)) - y.mean(1, keepdims=True),
     "running sum": lambda x: x.cumsum(1),
 }
 SHAPES = [(1, 1), (7, 13), (64, 96), (128, 256), (100, 1000), (512, 40)]
@@ -78,6 +81,22 @@ def test_small_floats_are_computed_in_float32(dtype: str) -> None:
     x = Tensor(array, device="c").cast(dtype)
     np.testing.assert_array_equal((x * 2).cast("float32").numpy(), array * 2)
     np.testing.assert_array_equal((x.cast("float32") @ x.cast("float32").T).numpy(), array @ array.T)
+
+
+@pytest.mark.parametrize("shape", [(64, 96), (3, 21, 20, 9), (2, 50, 33)])
+def test_softmax_of_columns(shape: tuple[int, ...]) -> None:
+    """Neighbouring results in lanes, though each element is stored after the sums that it needs."""
+    array = np.random.default_rng(1).standard_normal(shape).astype("float32")
+    axis = 0 if len(shape) == 2 else 1
+    exponentials = np.exp(array.astype("float64"))
+    x = Tensor(array, device="c", requires_grad=True)
+    found = x.softmax(axis)
+    assert compile_graph([found.uop], "c")[0].schedule.startswith("columns_again: ")
+    expected = exponentials / exponentials.sum(axis, keepdims=True)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5)
+    (found * found).sum().backward()
+    slope = 2 * expected * (expected - (expected * expected).sum(axis, keepdims=True))
+    np.testing.assert_allclose(x.grad.numpy(), slope, rtol=1e-4, atol=1e-7)
 
 
 def test_softmax_and_special_values() -> None:
