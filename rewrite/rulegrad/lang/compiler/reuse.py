@@ -15,6 +15,7 @@ from rulegrad.lang.compiler.assembler import Alternative, Assembler
 from rulegrad.lang.compiler.scope import Library
 
 _MOST: Final = 4  # op tables for which rules are kept
+_MOST_RULES: Final = 20_000  # of each; ours are some 3,000 for all targets, the others are of files that somebody edits
 _FIELDS: Final = ("functions", "definitions", "externs", "views", "tables")
 
 
@@ -78,7 +79,10 @@ def kept_rules(library: Library) -> dict[Any, Compiled]:
         while len(_tables) >= _MOST:
             del _tables[next(iter(_tables))]
         _tables[key] = _OfTable(declarations, {})
-    return _tables[key].rules
+    found = _tables[key].rules
+    if len(found) > _MOST_RULES:
+        found.clear()
+    return found
 
 
 def begin(library: Library) -> None:
