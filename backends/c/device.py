@@ -55,7 +55,8 @@ def best_target(compiler: compilers.Compiler) -> str:
     flags = compiler.flags()
     if "-mamx-int8" in flags and "-mamx-bf16" in flags and processor.may_use_amx():
         return "c_amx"
-    wider = {"c_avx512": "-mavx512f", "c_avx512_vnni": "-mavx512vnni", "c_avx512_bf16": "-mavx512bf16"}
+    # vectors of 16 and 32 bytes are scaled by an instruction of AVX512VL
+    wider = {"c_avx512": "-mavx512vl", "c_avx512_vnni": "-mavx512vnni", "c_avx512_bf16": "-mavx512bf16"}
     has = list(itertools.takewhile(lambda target: wider[target] in flags, wider))
     return has[-1] if has else "c"
 

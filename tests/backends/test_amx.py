@@ -162,11 +162,12 @@ def test_the_target_says_what_the_processor_has(monkeypatch: pytest.MonkeyPatch)
     compiler = module.compilers.find()
     for flags, permitted, target in (
         (["-mavx2"], True, "c"),
-        (["-mavx512f"], True, "c_avx512"),
-        (["-mavx512f", "-mavx512bf16"], True, "c_avx512"),
-        (["-mavx512f", "-mavx512vnni"], True, "c_avx512_vnni"),
-        (["-mavx512f", "-mavx512vnni", "-mavx512bf16"], True, "c_avx512_bf16"),
-        (["-mavx512f", "-mamx-bf16", "-mamx-int8"], False, "c_avx512"),
+        (["-mavx512f"], True, "c"),
+        (["-mavx512vl"], True, "c_avx512"),
+        (["-mavx512vl", "-mavx512bf16"], True, "c_avx512"),
+        (["-mavx512vl", "-mavx512vnni"], True, "c_avx512_vnni"),
+        (["-mavx512vl", "-mavx512vnni", "-mavx512bf16"], True, "c_avx512_bf16"),
+        (["-mavx512vl", "-mamx-bf16", "-mamx-int8"], False, "c_avx512"),
         (["-mavx512f", "-mamx-bf16", "-mamx-int8"], True, "c_amx"),
     ):
         monkeypatch.setattr(type(compiler), "flags", lambda _, flags=flags: flags)
