@@ -43,8 +43,11 @@ class RuleCompiler:
     _numbers: dict[tuple[str, str, int], int] = field(default_factory=dict)
     # What rules were compiled to that are the same in every pass, by the rule's owner and identity.
     _compiled: dict[tuple[str, int], tuple[syntax.Rule, list[Alternative]]] = field(default_factory=dict)
-    _kept: dict[Any, reuse.Compiled] | None = None  # what earlier programs of this process have
+    _kept: dict[Any, reuse.Compiled] = field(init=False)  # what earlier programs of this process have
     dispatched: ClassVar[bool] = True  # code need not test what the dispatch has looked at
+
+    def __post_init__(self) -> None:
+        self._kept = reuse.kept_rules(self.library) if self.dispatched else {}
 
     def emitter(self, generics: Generics) -> Emitter:
         """What the code of one alternative is put together with."""
@@ -69,8 +72,6 @@ class RuleCompiler:
         if generics is None or (self.strict and any(c.keyword == "unsound" for c in rule.clauses)):
             return []
         number = self.number(owner, rule)
-        if self._kept is None:
-            self._kept = reuse.kept_rules(library) if type(self) is RuleCompiler else {}
         everywhere = (id(rule), generics.key, parameters, *library.gathered.items())
         inside = (*everywhere, library.running, library.chooses)
         for key in (everywhere, inside):
