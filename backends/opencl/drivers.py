@@ -85,7 +85,7 @@ def discover() -> Discovery:
 def identity(device: Any) -> str:
     """Changes with what a device's driver makes of a source."""
     known = (device.platform.name, device.platform.version, device.name, device.driver_version)
-    return "|".join((*known, os.environ.get(_INTEL_VECTORIZER, "")))
+    return "|".join((*known, *(os.environ.get(name, "") for name in (_INTEL_VECTORIZER, "POCL_EXTRA_BUILD_FLAGS"))))
 
 
 def fingerprint() -> str:
