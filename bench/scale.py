@@ -155,10 +155,11 @@ def machine_file(links: dict[str, Any], processors: int) -> str:
     """A machine of what was measured: ranks that share processors and memory.
 
     An all-reduce between two ranks is one message and an addition of what came: γ is what its bytes take longer than
-    those of a shift, three accesses to memory by the simulator's formula.
+    those of a shift, three accesses to memory by the simulator's formula. A message is read from memory at least once,
+    so β has a floor: where few sizes were measured beside other work, the fitted line can fall.
     """
     latency = max(links["shift"][0], links["all_reduce"][0])
-    beta = links["shift"][1]
+    beta = max(links["shift"][1], 1 / links["memory_bandwidth"])
     gamma = max(links["all_reduce"][1] - beta, 3 / links["memory_bandwidth"])
     return f"""\
 doc = "{processors} processors that share their memory, MPI between processes: measured by bench/scale.py"

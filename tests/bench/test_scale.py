@@ -28,6 +28,16 @@ def test_what_was_measured_is_what_is_simulated(tmp_path: Path) -> None:
     assert machine.memory_bandwidth == pytest.approx(3 / 3e-9)
 
 
+def test_no_message_is_faster_than_memory(tmp_path: Path) -> None:
+    """A line fitted through times that other work disturbed may fall with the size: its β is 0."""
+    import scale
+
+    measured = {"shift": (1e-6, 0.0), "all_reduce": (2e-6, 0.0), "memory_bandwidth": 2e10, "shared_bandwidth": 4e10}
+    (tmp_path / "here.toml").write_text(scale.machine_file(measured, 2))
+    machine = load_machine(tmp_path / "here.toml")
+    assert (machine.links[0].bandwidth, machine.memory_bandwidth) == (2e10, 2e10)
+
+
 def test_a_traced_step_sends_what_the_textbook_says() -> None:
     import scale
 
