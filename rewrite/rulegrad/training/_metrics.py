@@ -17,13 +17,13 @@ class Metrics:
     again; without it the CSV file begins anew. Raises ConfigError where neither is named, or tensorboardX is not
     installed, and FileError for a file that is not such a table. Close it, or use it in a `with` statement.
 
-    >>> import os, tempfile
+    >>> import os, tempfile; from pathlib import Path
     >>> from rulegrad.training import Metrics
     >>> path = os.path.join(tempfile.mkdtemp(), "metrics.csv")
     >>> with Metrics(path) as metrics:
     ...     metrics.add(0, loss=0.5, rate=0.1)
     ...     metrics.add(1, loss=0.25, rate=0.1)
-    >>> open(path).read().split()
+    >>> Path(path).read_text().split()
     ['step,loss,rate', '0,0.5,0.1', '1,0.25,0.1']
     """
 
