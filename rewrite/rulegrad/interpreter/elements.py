@@ -277,6 +277,10 @@ class Run:
                 return self.value(otherwise)
             array, place = self._behind(address, self.loops[LANE])
             return _plain(array[place], node.dtype)
+        if node.op == "LOAD_TRANSPOSED":
+            row, column = divmod(self.loops[LANE], node.attrs["lanes"])
+            array, place = self._behind(node.src[0], column * self.value(node.src[1]) + row)
+            return _plain(array[place], node.dtype)
         if node.op == "LOAD_VECTOR":
             most = int(self.value(node.src[1])) - 1 if len(node.src) > 1 else node.attrs["lanes"]
             array, place = self._behind(node.src[0], min(self.loops[LANE], most))

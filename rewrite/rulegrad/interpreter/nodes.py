@@ -15,7 +15,17 @@ STORAGE = ("BUFFER", "PARAM")
 #: Ops that count the iterations of a loop, or the work-items of a grid.
 LOOPS = ("RANGE", "SPECIAL")
 #: Ops of vectors whose lanes are computed side by side.
-VECTORS = ("LOAD_VECTOR", "LOAD_LANES", "STORE_VECTOR", "LANE", "HALF_VECTOR", "BROADCAST", "STACK", "RAMP")
+VECTORS = (
+    "LOAD_VECTOR",
+    "LOAD_LANES",
+    "LOAD_TRANSPOSED",
+    "STORE_VECTOR",
+    "LANE",
+    "HALF_VECTOR",
+    "BROADCAST",
+    "STACK",
+    "RAMP",
+)
 
 
 def is_identity(node: UOp) -> bool:

@@ -218,6 +218,12 @@ class _Run:
             self.values[node] = memory[chosen_places]
         elif node.op == "LOAD_LANES":
             self.values[node] = self._load_lanes(node)
+        elif node.op == "LOAD_TRANSPOSED":
+            memory, (*holders, first) = self._place(node.src[0], None, bounded=False)
+            rows, columns = np.divmod(np.arange(node.attrs["lanes"] ** 2)[:, None], node.attrs["lanes"])
+            place = first + columns * self._value(node.src[1]) + rows
+            chosen_places = (*holders, self._within(place, memory, node))
+            self.values[node] = memory[chosen_places]
         elif node.op == "LANE":
             self.values[node] = self._value(node.src[0])[node.attrs["at"]]
         elif node.op == "HALF_VECTOR":

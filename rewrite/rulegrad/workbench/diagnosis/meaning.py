@@ -27,7 +27,17 @@ TOLERANCE = 1e-3
 
 #: What makes the reductions of a kernel that has vectors, copies or registers statements, in order.
 _TO_STATEMENTS = ("finish_schedule", "vectors", "nest", "accumulate")
-_OF_VECTORS = ("RAMP", "LOAD_VECTOR", "LOAD_LANES", "STORE_VECTOR", "LANE", "HALF_VECTOR", "BROADCAST", "ACROSS")
+_OF_VECTORS = (
+    "RAMP",
+    "LOAD_VECTOR",
+    "LOAD_LANES",
+    "LOAD_TRANSPOSED",
+    "STORE_VECTOR",
+    "LANE",
+    "HALF_VECTOR",
+    "BROADCAST",
+    "ACROSS",
+)
 _LOWERED = ("REDUCE", "LABEL", "RAMP", "ACROSS")
 
 Meaning = list[Array]

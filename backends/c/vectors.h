@@ -1,0 +1,134 @@
+/* What stands before the kernels of a program: vectors and memory as gcc and clang share them, and how a launch is shared among threads. */
+#ifdef __clang__
+#define UNROLLED _Pragma("clang loop unroll(full)")
+#define VECTORIZED _Pragma("clang loop vectorize(enable)")
+#else
+#define UNROLLED _Pragma("GCC unroll 64")
+#define VECTORIZED
+#endif
+void *aligned_alloc(__SIZE_TYPE__ alignment, __SIZE_TYPE__ size);
+void free(void *memory);
+_Noreturn void abort(void);
+static inline void *memory_for(__SIZE_TYPE__ bytes) {
+  void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+  if (!memory) abort();
+  return memory;
+}
+static inline void free_at(void **variable) { free(*variable); }
+#define FREED __attribute__((cleanup(free_at)))
+#define IS_FLOAT(T) ((T)0.5 != 0)
+/* Vectors are the compilers' own types, which gcc and clang share. In memory only their elements are aligned. */
+#define VECTOR(T, N) T __attribute__((vector_size((N) * sizeof(T))))
+#define VECTOR_AT(T, N, p) (((struct __attribute__((packed, may_alias)) { VECTOR(T, N) v; } *)(p))->v)
+#define HALF(T, N, v, k) (((union { VECTOR(T, 2 * (N)) whole; VECTOR(T, N) halves[2]; }){v}).halves[k])
+/* gcc 12 has an internal error where it would compare these lanes before they are widened. */
+#ifdef __clang__
+#define DOUBLES(N, x) __builtin_convertvector(x, VECTOR(double, N))
+#else
+#define DOUBLES(N, x) ({ \
+  VECTOR(double, N) d_ = __builtin_convertvector(x, VECTOR(double, N)); __asm__("" : "+m"(d_)); d_; })
+#endif
+/* The lanes first <= k < last of 16 with four bytes each are read and written by one instruction where there is one:
+   integers by that of integers, as clang 19 cannot widen those that were loaded as floats. */
+#ifdef __AVX512F__
+#define IS_MASKED(T, N) (sizeof(T) == 4 && (N) == 16)
+static inline unsigned below(int count) { return count <= 0 ? 0 : count >= 16 ? 0xffff : (1u << count) - 1; }
+static inline __attribute__((always_inline)) void load_masked(void *v, const void *p, int first, int last, int floats) {
+  unsigned lanes = below(last) & ~below(first);
+  if (floats) *(VECTOR(float, 16) *)v = __builtin_ia32_loadups512_mask(p, *(VECTOR(float, 16) *)v, lanes);
+  else *(VECTOR(int, 16) *)v = __builtin_ia32_loaddqusi512_mask(p, *(VECTOR(int, 16) *)v, lanes);
+}
+static inline __attribute__((always_inline)) void store_masked(void *p, const void *v, int last, int floats) {
+  if (floats) __builtin_ia32_storeups512_mask(p, *(VECTOR(float, 16) *)v, below(last));
+  else __builtin_ia32_storedqusi512_mask(p, *(VECTOR(int, 16) *)v, below(last));
+}
+#else
+#define IS_MASKED(T, N) 0
+static inline void load_masked(void *v, const void *p, int first, int last, int floats) {}
+static inline void store_masked(void *p, const void *v, int last, int floats) {}
+#endif
+#define LOAD_FIRST(T, N, p, count) ({ \
+  const T *p_ = (p); int c_ = (count); VECTOR(T, N) v_; \
+  if (c_ >= N) v_ = VECTOR_AT(T, N, p_); \
+  else if (IS_MASKED(T, N)) { v_ = p_[c_ - 1] - (VECTOR(T, N)){}; load_masked(&v_, p_, 0, c_, IS_FLOAT(T)); } \
+  else for (int l_ = 0; l_ < N; l_++) v_[l_] = p_[l_ < c_ ? l_ : c_ - 1]; \
+  v_; })
+#define LOAD_LANES(T, N, p, other, first, last, gate) ({ \
+  const T *p_ = (p); int f_ = (first), c_ = (gate) ? (last) : 0; VECTOR(T, N) v_ = (T)(other) - (VECTOR(T, N)){}; \
+  if (IS_MASKED(T, N)) load_masked(&v_, p_, f_, c_, IS_FLOAT(T)); \
+  else if (f_ <= 0 && c_ >= N) v_ = VECTOR_AT(T, N, p_); \
+  else for (int l_ = 0; l_ < N; l_++) if (f_ <= l_ && l_ < c_) v_[l_] = p_[l_]; \
+  v_; })
+#define STORE_FIRST(T, N, p, v, count) ({ \
+  T *p_ = (p); VECTOR(T, N) v_ = (v) - (VECTOR(T, N)){}; int c_ = (count); \
+  if (c_ >= N) VECTOR_AT(T, N, p_) = v_; \
+  else if (IS_MASKED(T, N)) store_masked(p_, &v_, c_, IS_FLOAT(T)); \
+  else for (int l_ = 0; l_ < c_; l_++) p_[l_] = v_[l_]; })
+/* A line of 64 bytes past the caches, if it is one. Who stores so waits for these stores at the end of its part. */
+#if defined(__clang__)
+#define STREAMED(T, N, p, v) __builtin_nontemporal_store(v, (VECTOR(T, N) *)(p))
+#elif defined(__AVX512F__)
+#define STREAMED(T, N, p, v) __builtin_ia32_movntps512((float *)(p), (VECTOR(float, 16))(v))
+#endif
+#define STREAM(T, N, p, v) ({ \
+  T *p_ = (p); VECTOR(T, N) v_ = (v); \
+  if ((unsigned long long)p_ % 64) VECTOR_AT(T, N, p_) = v_; else STREAMED(T, N, p_, v_); })
+#define STREAM_FIRST(T, N, p, v, count) ({ \
+  T *f_ = (p); VECTOR(T, N) w_ = (v); int n_ = (count); \
+  if (n_ < N) STORE_FIRST(T, N, f_, w_, n_); else STREAM(T, N, f_, w_); })
+#if defined(__x86_64__)
+#define AFTER_STREAMS() __builtin_ia32_sfence()
+#else
+#define AFTER_STREAMS() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#endif
+/* Its sum is a lane's own, the words of x and y are not changed. */
+#define DOT(T, instruction, c, x, y) ({ \
+  VECTOR(T, 16) c_ = (c) - (VECTOR(T, 16)){}; \
+  VECTOR(unsigned, 16) x_ = (x) - (VECTOR(unsigned, 16)){}, y_ = (y) - (VECTOR(unsigned, 16)){}; \
+  __asm__(#instruction " %2, %1, %0" : "+v"(c_) : "v"(x_), "v"(y_)); c_; })
+/* y * 2**n, by parts of a register. */
+#define SCALED(T, instruction, y, n) ({ \
+  T y_ = (y), n_ = (n), s_; __asm__(#instruction " %2, %1, %0" : "=v"(s_) : "v"(y_), "v"(n_)); s_; })
+#define SCALED_VECTOR(T, M, N, instruction, y, n) ({ \
+  enum { B_ = N * sizeof(T), P_ = (B_ > 64 ? 64 : B_ < 16 ? 16 : B_) / sizeof(T), C_ = (N + P_ - 1) / P_ }; \
+  union { VECTOR(T, N) all; VECTOR(T, P_) parts[C_]; } y_, n_; \
+  y_.all = (y) - (VECTOR(T, N)){}; \
+  n_.all = __builtin_convertvector((n) - (VECTOR(M, N)){}, VECTOR(T, N)); \
+  for (int p_ = 0; p_ < C_; p_++) \
+    __asm__(#instruction " %1, %0, %0" : "+v"(y_.parts[p_]) : "v"(n_.parts[p_])); \
+  y_.all; })
+/* A square of memory, transposed: its rows are exchanged in pairs by 1, 2, 4 and 8 lanes. Written out, for gcc keeps in
+   registers only rows that no loop counts. */
+#define LOWER(N, h, k) ((k) & (h) ? (N) + (k) - (h) : (k))
+#define UPPER(N, h, k) ((k) & (h) ? (N) + (k) : (k) + (h))
+#define LANES4(f, N, h) f(N, h, 0), f(N, h, 1), f(N, h, 2), f(N, h, 3)
+#define LANES8(f, N, h) LANES4(f, N, h), f(N, h, 4), f(N, h, 5), f(N, h, 6), f(N, h, 7)
+#define LANES16(f, N, h) LANES8(f, N, h), f(N, h, 8), f(N, h, 9), f(N, h, 10), f(N, h, 11), f(N, h, 12), f(N, h, 13), \
+  f(N, h, 14), f(N, h, 15)
+#define ROWS4(f, N, h, j) f(N, h, j) f(N, h, j + 1) f(N, h, j + 2) f(N, h, j + 3)
+#define ROWS(f, N, h) ROWS4(f, N, h, 0) ROWS4(f, N, h, 4) ROWS4(f, N, h, 8) ROWS4(f, N, h, 12)
+#define LOAD_ROW(N, h, j) if (j < N) rows_[(j) % N] = VECTOR_AT(__typeof__(*p_), N, p_ + (j) * s_);
+#define EXCHANGE_ROWS(N, h, j) if (h < N && j < N && !((j) & (h))) { \
+  const __auto_type x_ = rows_[(j) % N]; const __auto_type y_ = rows_[((j) + (h)) % N]; \
+  rows_[(j) % N] = __builtin_shufflevector(x_, y_, LANES##N(LOWER, N, (h) % N)); \
+  rows_[((j) + (h)) % N] = __builtin_shufflevector(x_, y_, LANES##N(UPPER, N, (h) % N)); }
+#define STORE_ROW(N, h, j) if (j < N) VECTOR_AT(__typeof__(*p_), N, to_ + (j) * N) = rows_[(j) % N];
+#define STORE_TRANSPOSED(T, N, to, p, stride) do { \
+  VECTOR(T, N) rows_[N]; T *to_ = (to), *p_ = (T *)(p); const long long s_ = (stride); \
+  ROWS(LOAD_ROW, N, 0) ROWS(EXCHANGE_ROWS, N, 1) ROWS(EXCHANGE_ROWS, N, 2) ROWS(EXCHANGE_ROWS, N, 4) \
+  ROWS(EXCHANGE_ROWS, N, 8) ROWS(STORE_ROW, N, 0) } while (0)
+#define TRANSPOSED(T, N, p, stride) ({ \
+  union { VECTOR(T, N * N) all; T numbers[N * N]; } b_; STORE_TRANSPOSED(T, N, b_.numbers, p, stride); b_.all; })
+#define TRUTHS(N, m) (__builtin_convertvector(m, VECTOR(unsigned char, N)) & 1)
+#define EACH(T, N, f, x) ({ \
+  VECTOR(T, N) x_ = (x), r_; for (int l_ = 0; l_ < N; l_++) r_[l_] = f(x_[l_]); r_; })
+#define EACH_PAIR(T, N, f, x, y) ({ \
+  VECTOR(T, N) x_ = (x) - (VECTOR(T, N)){}, y_ = (y) - (VECTOR(T, N)){}, r_; \
+  for (int l_ = 0; l_ < N; l_++) r_[l_] = f(x_[l_], y_[l_]); r_; })
+#define SELECT(T, M, N, m, a, b) ({ \
+  VECTOR(M, N) m_ = __builtin_convertvector(m, VECTOR(M, N)); \
+  VECTOR(T, N) a_ = (a) - (VECTOR(T, N)){}, b_ = (b) - (VECTOR(T, N)){}; \
+  (VECTOR(T, N))(((VECTOR(M, N))a_ & m_) | ((VECTOR(M, N))b_ & ~m_)); })
+typedef void (*part_function)(void **, long long, long long);
+static void (*rulegrad_run)(part_function, void **, long long, long long);
+__attribute__((visibility("default"))) void rulegrad_connect(void *run) { rulegrad_run = run; }
