@@ -303,6 +303,7 @@ class _Run:
         """A matrix instruction, of all groups of threads that work together."""
         fragments, places = [], []
         threads = node.attrs["threads"]
+        teams = self.teams.reshape(-1, threads)
         for source, layout in zip(node.src, ("result", "left", "right"), strict=True):
             memory, (*holders, first) = self._place(source, None)
             own = threads if len(memory) == len(self.items) else 1  # of a matrix in local memory a team has all
@@ -310,12 +311,13 @@ class _Run:
             within = np.arange(count) if own == threads else xor_swizzled(np.arange(count), node.attrs["swizzle"])
             if layout == "left" and node.attrs["pitch"]:
                 within = within // node.attrs["size"][2] * node.attrs["pitch"] + within % node.attrs["size"][2]
-            place = (*(h[:, None] for h in holders), np.broadcast_to(first, self.items.shape)[:, None] + within)
+            those = teams[:, :own].reshape(-1)  # that read: of what a team has once, the first
+            first = np.broadcast_to(first, self.items.shape)[those]
+            place = (*(h[those][:, None] for h in holders), first[:, None] + within)
             places.append((memory, place))
-            fragments.append(memory[place][self.teams].reshape(-1, threads, count)[:, :own])
-        memory, (item, element) = places[0]
-        found = multiply(node, *fragments).reshape(len(self.items), -1)
-        memory[item[self.teams], element[self.teams]] = found
+            fragments.append(memory[place].reshape(-1, own, count))
+        memory, place = places[0]
+        memory[place] = multiply(node, *fragments).reshape(len(self.items), -1)
 
     @staticmethod
     def _is_shared(node: UOp) -> bool:
