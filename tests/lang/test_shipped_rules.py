@@ -15,9 +15,11 @@ from rulegrad import UOp, _core, engine
 from rulegrad.config import config
 from rulegrad.engine import compiling, kept, shipped
 from rulegrad.engine.sources import Sources, our_sources
+from rulegrad.lang.parser import parse_file
 from rulegrad.support.paths import data_folder
 
-KINDS = {"op_table", "summary", "rules", "evaluated", "sound", "program None False None", "program numpy False None"}
+KINDS = {"op_table", "summary", "rules", "evaluated", "sound", "trees"}
+KINDS |= {"program None False None", "program numpy False None"}
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +37,17 @@ def in_force(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     shutil.copy(written, path)
     monkeypatch.setattr(shipped, "file", lambda: path)
     with config(cache=tmp_path / "cache"):
-        engine.forget()
+        forget()
         yield path
     kept.cache.close()
+    forget()
+
+
+def forget() -> None:
+    """Makes the engine read all rules again."""
     engine.forget()
+    compiling.parsed_file.cache_clear()
+    compiling._shipped_trees.cache_clear()
 
 
 def found(sources: Sources) -> set[str]:
@@ -54,6 +63,20 @@ def test_entries_take_the_place_of_compiling(in_force: Path, monkeypatch: pytest
         monkeypatch.setattr(compiling, kind, None)
     assert engine.rewrite(UOp.const(2, "int32") + 3, "symbolic", "numpy").attrs["value"] == 5
     assert "algebra.fold_binary" in engine.rules() and engine.evaluated()["ADD"].evaluator == ("+", "a", "b")
+
+
+def test_trees_are_those_of_the_parser(in_force: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = [parse_file(text, path) for path, text in our_sources().texts]
+    parsed: list[str] = []
+    monkeypatch.setattr(compiling, "parse_file", lambda text, path: parsed.append(path) or parse_file(text, path))
+    assert [compiling.parsed_file(file.text, file.path) for file in ours] == ours and parsed == []
+    changed = ours[5].text + "# another line\n"
+    assert compiling.parsed_file(changed, ours[5].path).text == changed and parsed == [ours[5].path]
+    mine = tmp_path / "mine.rules"
+    mine.write_text("off algebra.fold_binary\n", encoding="utf-8")
+    with engine.load_rules(mine):
+        assert parsed == [ours[5].path, str(mine)]
+        assert "algebra.fold_binary" not in engine.rules()
 
 
 def test_what_is_not_there_is_compiled(in_force: Path) -> None:

@@ -40,7 +40,7 @@ def test_a_wrong_rule_is_found(name: str, right: str, wrong: str, said: str) -> 
         for file in engine.loaded().sources.files
     ]  # fmt: skip
     (entry,) = (one for one in entries_of(files) if one.name == f"shard.{name}")
-    trial = testing.Tester(Rules(files)).test(entry)
+    trial = testing.Tester(Rules(files, {entry.rule.span.file})).test(entry)
     assert trial.difference is not None and said in trial.difference.values
 
 

@@ -167,10 +167,9 @@ class JitFunction(Generic[P, R]):
             with trace.waiting():
                 outcome = Outcome(trace, box, tensors)
                 problem = outcome.problem or _rebound(walk, roots, trace) or _changed_arguments(args, kwargs, tensors)
-                survivors = outcome.survivors()
-                if survivors:
+                if not problem and (survivors := outcome.survivors()):
                     noun = "a tensor" if survivors == 1 else f"{survivors} tensors"
-                    problem = problem or f"{noun} that it made inside are held outside"
+                    problem = f"{noun} that it made inside are held outside"
                 same = self._ambiguous(key, walk, tensors, trace)
                 one = None if problem else self._capture(outcome, walk, same, args, kwargs)
         except BaseException:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
-from rulegrad.engine import kept, shipped
+from rulegrad.engine import kept, shipped, trees
 from rulegrad.engine.selection import RuleFacts
-from rulegrad.engine.sources import Sources
+from rulegrad.engine.sources import Sources, our_sources
 from rulegrad.errors import RuleError
 from rulegrad.lang import syntax, targets
 from rulegrad.lang.checker import check
@@ -40,7 +40,7 @@ def checked_files(sources: Sources) -> list[syntax.File]:
     Where ours were found without an error before, they are not checked again. Raises RuleError.
     """
     measured, user = sources.measured, sources.user
-    files = [(_measured if path in measured else _parsed)(text, path) for path, text in sources.texts]
+    files = [(_measured if path in measured else parsed_file)(text, path) for path, text in sources.texts]
     parsed, sound = resolved(files), sound_files(sources, files)
     merged = merge(merge(parsed, measured), user)
     # numbers of a target that is not there now are for later
@@ -68,9 +68,20 @@ def sound_files(sources: Sources, files: Sequence[syntax.File]) -> list[syntax.F
 
 
 @lru_cache(maxsize=256)
-def _parsed(text: str, path: str) -> syntax.File:
-    """A file that has not changed is not parsed again when another is loaded."""
-    return parse_file(text, path)
+def parsed_file(text: str, path: str) -> syntax.File:
+    """The tree of a file: of one of ours as it came with the package; of one that has not changed, the same again.
+
+    Raises RuleError with all problems found.
+    """
+    ours = _shipped_trees().get(path)
+    return ours if ours is not None and ours.text == text else parse_file(text, path)
+
+
+@cache
+def _shipped_trees() -> dict[str, syntax.File]:
+    """Our files, by path, as they were parsed when the package was built; none where they are others now."""
+    data = shipped.get("trees", our_sources())
+    return {file.path: file for file in trees.from_bytes(data)} if data is not None else {}
 
 
 def _measured(text: str, path: str) -> syntax.File:

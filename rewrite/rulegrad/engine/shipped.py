@@ -87,7 +87,8 @@ def write(path: Path, targets: Iterable[str] | None = None) -> None:
     import json  # late: as above
     import zlib  # late: as above
 
-    from rulegrad.engine import compiling  # late: only who builds the package writes the file
+    from rulegrad.engine import compiling, trees  # late: only who builds the package writes the file
+    from rulegrad.lang.parser import parse_file  # late: as above
 
     sources = our_sources()
     entries = {
@@ -98,6 +99,7 @@ def write(path: Path, targets: Iterable[str] | None = None) -> None:
         arguments = (target, False, None)
         entries[kept.name("program", *arguments)] = compiling.program(sources, *arguments)
     entries["sound"] = b""  # they would not have been compiled
+    entries["trees"] = trees.to_bytes([parse_file(text, path) for path, text in sources.texts])
     compressed = {name: zlib.compress(entry, 9) for name, entry in entries.items()}
     places, end = {}, 0
     for name, entry in compressed.items():

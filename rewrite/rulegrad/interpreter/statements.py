@@ -18,7 +18,7 @@ from rulegrad.interpreter.boxes import box_of, places
 from rulegrad.interpreter.evaluators import Evaluators, evaluators
 from rulegrad.interpreter.fragments import multiply, positions, xor_swizzled
 from rulegrad.interpreter.nodes import VECTORS, extent, is_segment
-from rulegrad.interpreter.numerics import Array
+from rulegrad.interpreter.numerics import Array, ends
 from rulegrad.interpreter.subgroups import Subgroups
 from rulegrad.ir.dtype import as_dtype
 
@@ -97,7 +97,8 @@ class Statements:
         run = _Run(self._grid, self._functions, self._registers, storage)
         if self._subgroups:
             run.subgroups = Subgroups(self._subgroups, run.teams, int(run.groups.max()) + 1, self._table)
-        run.block(self._program)
+        with np.errstate(all="ignore"):
+            run.block(self._program)
 
 
 class _Run:
@@ -179,8 +180,7 @@ class _Run:
         return self.values[node]
 
     def _computed(self, node: UOp) -> Array:
-        with np.errstate(all="ignore"):
-            return np.asarray(self.functions[node](*[self._value(source) for source in node.src]))
+        return np.asarray(self.functions[node](*[self._value(source) for source in node.src]))
 
     def _of_subgroup(self, node: UOp) -> Array:
         if self.subgroups is None or self.active is not None:
@@ -198,12 +198,16 @@ class _Run:
     def _store(self, node: UOp) -> None:
         gate = self._value(node.src[2]) if len(node.src) > 2 else None
         memory, place = self._place(node.src[0], gate)
-        everywhere = [np.broadcast_to(array, self.items.shape) for array in (*place, self._value(node.src[1]))]
+        everywhere = [self._of_items(array) for array in (*place, self._value(node.src[1]))]
         gates = [mask for mask in (gate, self.active) if mask is not None]
         if gates:
             where = np.broadcast_to(np.logical_and.reduce(np.broadcast_arrays(*gates)), self.items.shape)
             everywhere = [array[where] for array in everywhere]
         memory[tuple(everywhere[:-1])] = everywhere[-1]
+
+    def _of_items(self, array: Array) -> Array:
+        """A value for each work-item."""
+        return array if array.shape == self.items.shape else np.broadcast_to(array, self.items.shape)
 
     def _of_vectors(self, node: UOp) -> None:
         """The values of a vector's lanes stand along an axis of their own, before that of the work-items."""
@@ -309,6 +313,7 @@ class _Run:
         """A matrix instruction, of all groups of threads that work together."""
         fragments, places = [], []
         threads = node.attrs["threads"]
+        teams = self.teams.reshape(-1, threads)
         for source, layout in zip(node.src, ("result", "left", "right"), strict=True):
             memory, (*holders, first) = self._place(source, None)
             own = threads if len(memory) == len(self.items) else 1  # of a matrix in local memory a team has all
@@ -316,12 +321,13 @@ class _Run:
             within = np.arange(count) if own == threads else xor_swizzled(np.arange(count), node.attrs["swizzle"])
             if layout == "left" and node.attrs["pitch"]:
                 within = within // node.attrs["size"][2] * node.attrs["pitch"] + within % node.attrs["size"][2]
-            place = (*(h[:, None] for h in holders), np.broadcast_to(first, self.items.shape)[:, None] + within)
+            those = teams[:, :own].reshape(-1)  # that read: of what a team has once, the first
+            first = np.broadcast_to(first, self.items.shape)[those]
+            place = (*(h[those][:, None] for h in holders), first[:, None] + within)
             places.append((memory, place))
-            fragments.append(memory[place][self.teams].reshape(-1, threads, count)[:, :own])
-        memory, (item, element) = places[0]
-        found = multiply(node, *fragments).reshape(len(self.items), -1)
-        memory[item[self.teams], element[self.teams]] = found
+            fragments.append(memory[place].reshape(-1, own, count))
+        memory, place = places[0]
+        memory[place] = multiply(node, *fragments).reshape(len(self.items), -1)
 
     @staticmethod
     def _is_shared(node: UOp) -> bool:
@@ -337,8 +343,10 @@ class _Run:
         memory = self.registers[storage] if storage.op == "BUFFER" else self._array(storage)
         if gate is not None:
             index = np.where(gate, index, 0)
-        if bounded and index.size and not (index.min() >= 0 and index.max() < memory.shape[-1]):
-            raise DeviceError(f"{storage.describe()} is read or written out of its bounds")
+        if bounded and index.size:
+            first, last = ends(index)
+            if first < 0 or last >= memory.shape[-1]:
+                raise DeviceError(f"{storage.describe()} is read or written out of its bounds")
         if storage.op != "BUFFER":
             return memory, (index,)
         return memory, (self.groups if self._is_shared(storage) else self.items, index)

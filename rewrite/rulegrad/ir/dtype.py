@@ -12,7 +12,7 @@ A dtype is an object that compares equal to its name, and can be given wherever 
 from __future__ import annotations
 
 import sys
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from rulegrad.errors import DtypeError
@@ -316,7 +316,12 @@ def _of_library(value: object) -> DType | None:
         return None
     if not (isinstance(value, numpy.dtype) or (isinstance(value, type) and issubclass(value, numpy.generic))):
         return None
-    found = _BY_NAME.get(numpy.dtype(value).name)
+    return _of_numpy(numpy.dtype(value))
+
+
+@lru_cache(maxsize=1000)  # there are a few, but for those of records; NumPy makes up a name each time that it is asked
+def _of_numpy(value: np.dtype[Any]) -> DType | None:
+    found = _BY_NAME.get(value.name)
     return None if found is None or found.kind in ("void", "index") else found
 
 

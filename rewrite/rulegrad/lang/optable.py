@@ -188,6 +188,8 @@ class OpTable:
     def declared_order(self, names: Iterable[str]) -> list[str]:
         """Ops or dtypes in the order of the table."""
         wanted = set(names)
+        if len(wanted) < 2:
+            return [name for name in wanted if name in self.ops or name in self.dtypes]
         return [name for name in (*self.ops, *self.dtypes) if name in wanted]
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from operator import attrgetter
+from typing import Any, Final
 
 from rulegrad.lang.syntax import Call, Clause, Definition, Expression, Literal, Pass, Rule
 
 _part_names: dict[type, tuple[str, ...]] = {}
+_inside: dict[type, Callable[[Any], tuple[object, ...]]] = {}
+_PLAIN: Final = frozenset(("str", "int", "float", "bool", "None", "tuple"))  # types of parts that hold no expression
 
 
 def part_names(kind: type[Expression]) -> tuple[str, ...]:
@@ -17,6 +21,15 @@ def part_names(kind: type[Expression]) -> tuple[str, ...]:
     if found is None:
         found = _part_names[kind] = tuple(f.name for f in dataclasses.fields(kind) if f.name != "span")
     return found
+
+
+def _inside_of(kind: type[Expression]) -> Callable[[Any], tuple[object, ...]]:
+    """What gives those parts of a kind of expression that may hold others."""
+    fields = [f for f in dataclasses.fields(kind) if f.name != "span"]
+    names = [f.name for f in fields if not _PLAIN.issuperset(re.findall(r"\w+", str(f.type)))]
+    found: Any = attrgetter(*names) if names else None
+    _inside[kind] = found if len(names) > 1 else lambda x: (found(x),) if found else ()
+    return _inside[kind]
 
 
 def parts_of(root: Expression) -> list[Expression]:
@@ -41,7 +54,8 @@ def expressions_in(root: Expression) -> Iterator[Expression]:
             waiting.extend(item)
         elif isinstance(item, Expression):
             yield item
-            waiting.extend([getattr(item, name) for name in part_names(type(item))])
+            kind = type(item)
+            waiting.extend((_inside.get(kind) or _inside_of(kind))(item))
 
 
 def transformed(root: Expression, change: Callable[[Expression], Expression]) -> Expression:

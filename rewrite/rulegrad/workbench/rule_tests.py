@@ -148,6 +148,8 @@ class RuleTests:
     only: Collection[str] = ()
     cases: list[Case] = field(default_factory=list)
     _programs: dict[str, Program] = field(default_factory=dict)  # by target
+    # By number, which lines that others make may have in common: so with the line.
+    _variables: dict[int, tuple[Case, dict[str, syntax.Name]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         whole = {d.name for f in self.files for d in f.declarations if isinstance(d, syntax.Pass) and d.kind in WHOLE}
@@ -183,13 +185,21 @@ class RuleTests:
             several = isinstance(test.right, syntax.Sequence)
             for name, expression in (("left", test.left), ("right", test.right), ("argument", argument)):
                 if expression is not None:
-                    sides[name].append(_builder(compiler, case, expression, several and name != "argument"))
+                    is_tuple = several and name != "argument"
+                    sides[name].append(_builder(compiler, case, self.variables(case), expression, is_tuple))
         for name, side in sides.items():
             compiler.assembler.passes.append(CompiledPass(name, PASS_KINDS.index("walk"), -1, side, [], []))
         program = Program(compiler.serialize())
         if self.hosts:
             with_hosts(program, self.files)
         return program
+
+    def variables(self, case: Case) -> dict[str, syntax.Name]:
+        """The names with a kind, on either side of a line, in order."""
+        known = self._variables.get(case.number)
+        if known is None or known[0] is not case:
+            known = self._variables[case.number] = case, _variables(case)
+        return known[1]
 
     def beside(self, programs: dict[str, Program]) -> RuleTests:
         """The same lines, with other programs, by target: of changed rules."""
@@ -267,7 +277,7 @@ class RuleTests:
 
     def _build(self, side: str, case: Case, like: UOp | None = None) -> tuple[UOp, ...]:
         """The nodes of one side: several when it is a tuple. A bare number takes the dtype of `like`."""
-        variables = [_variable(k, name) for k, name in enumerate(_variables(case).values())]
+        variables = [_variable(k, name) for k, name in enumerate(self.variables(case).values())]
         number = UOp.const(case.number, "index")
         nothing = UOp("SINK") if like is None else like
         made = self.program(case).apply(side, UOp("AFTER", (nothing, number, *variables)))
@@ -277,7 +287,6 @@ class RuleTests:
 
 
 def _variables(case: Case) -> dict[str, syntax.Name]:
-    """The names with a kind, on either side, in order."""
     found: dict[str, syntax.Name] = {}
     for side in (case.test.left, case.test.right):
         items = [item for item in expressions_in(side) if isinstance(item, syntax.Name)] if side is not None else []
@@ -295,11 +304,12 @@ def _variable(number: int, name: syntax.Name) -> UOp:
     return UOp("PARAM", (), name.dtype or "float32", slot=500 + number, shape=name.shape or ())
 
 
-def _builder(compiler: ProgramCompiler, case: Case, expression: syntax.Expression, is_tuple: bool) -> Alternative:
+def _builder(
+    compiler: ProgramCompiler, case: Case, variables: Iterable[str], expression: syntax.Expression, is_tuple: bool
+) -> Alternative:
     """A rule AFTER(like, number, variables...) -> SINK(expression), so that the engine builds the expression."""
     assembler = compiler.assembler
     e = Emitter(compiler.library, assembler)
-    variables = list(_variables(case))
     e.register(expression.span)  # 0, the node
     number = e.register(expression.span)
     e.emit("SOURCE", number, 0, 1)

@@ -10,7 +10,7 @@ from rulegrad.lang.checker.expressions import GUARD, TEMPLATE, ExpressionChecker
 from rulegrad.lang.checker.gathering import check_gathered
 from rulegrad.lang.checker.rules import Setting, check_rules, check_test
 from rulegrad.lang.checker.scope import LET, PARAMETER, VALUE, Binding, Scope
-from rulegrad.lang.checker.world import World, first_declared
+from rulegrad.lang.checker.world import World, Written, first_declared
 from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.lang.walk import expressions_in
 
@@ -166,7 +166,7 @@ def check_definition(world: World, definition: syntax.Definition) -> None:
         world.report("cyclic-definition", message, definition.span, hint)
         return
     size = _expanded_size(world, definition)
-    used = (world.expanded.get(name, 0) for name in _calls(definition))
+    used = (world.expanded.get(name, 0) for name in _written(world, definition).calls)
     if size > _MOST_EXPANDED >= max(used, default=0):
         message = f"`{definition.name}` expands to {size:,} expressions, and {_MOST_EXPANDED:,} are the most"
         hint = "keep what is computed twice in a `let`, or write a `function`, whose results are kept"
@@ -181,14 +181,14 @@ def _expanded_size(world: World, start: syntax.Definition) -> int:
     sizes, waiting = world.expanded, [start]
     while waiting:
         definition = waiting[-1]
-        used = [world.definitions[name] for name in _calls(definition) if name in world.definitions]
+        calls = _written(world, definition).calls
+        used = [world.definitions[name] for name in calls if name in world.definitions]
         missing = [one for one in used if one.name not in sizes and one not in waiting]
         if missing:
             waiting.append(missing[0])
         else:
             waiting.pop()
-            parts = sum(1 for body in _bodies(definition) for _ in expressions_in(body))
-            sizes[definition.name] = parts + sum(sizes.get(one.name, 0) for one in used)
+            sizes[definition.name] = _written(world, definition).parts + sum(sizes.get(one.name, 0) for one in used)
     return sizes[start.name]
 
 
@@ -196,10 +196,13 @@ def _bodies(definition: syntax.Definition) -> tuple[syntax.Expression, ...]:
     return definition.body, *(c.expression for c in definition.lets if c.expression is not None)
 
 
-def _calls(definition: syntax.Definition) -> list[str]:
-    """What a definition calls, as often as it does."""
-    parts = (part for body in _bodies(definition) for part in expressions_in(body))
-    return [part.function for part in parts if isinstance(part, syntax.Call)]
+def _written(world: World, definition: syntax.Definition) -> Written:
+    """How many expressions a definition is, and what it calls; World keeps it."""
+    if id(definition) not in world.written:
+        parts = [part for body in _bodies(definition) for part in expressions_in(body)]
+        calls = [part.function for part in parts if isinstance(part, syntax.Call)]
+        world.written[id(definition)] = Written(definition, len(parts), calls)
+    return world.written[id(definition)]
 
 
 def _expansion_cycle(world: World, start: syntax.Definition) -> list[str]:
@@ -208,7 +211,7 @@ def _expansion_cycle(world: World, start: syntax.Definition) -> list[str]:
     seen: set[str] = set()
     while waiting:
         definition, path = waiting.pop()
-        for name in sorted(set(_calls(definition))):
+        for name in sorted(set(_written(world, definition).calls)):
             if name == start.name:
                 return [*path, name]
             if name in world.definitions and name not in seen:

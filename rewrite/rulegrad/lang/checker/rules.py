@@ -90,13 +90,10 @@ def _check_order(world: World, rule: syntax.Rule, names: dict[str, syntax.Rule])
     ordering = [clause for clause in rule.clauses if clause.keyword in ("before", "after")]
     if not ordering:
         return
-    known = set(names)
-    for name, ruleset in world.rulesets.items():
-        known.update(f"{name}.{other.name}" for other in ruleset.rules)
     for clause in ordering:
         for name in clause.names:
-            if name not in known:
-                span = world.locate(clause.span, name)
+            if name not in names and name not in world.rules_of_sets:
+                span, known = world.locate(clause.span, name), {*names, *world.rules_of_sets}
                 world.report_unknown("unknown-rule", "rule in this set called", name, span, known)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import NamedTuple
 
 from rulegrad.lang import syntax
 from rulegrad.lang.diagnostics import Diagnostic, did_you_mean, place
@@ -12,6 +14,14 @@ from rulegrad.lang.optable import OpTable
 
 _OF_TABLE = (syntax.DtypeDeclaration, syntax.ClassDeclaration, syntax.OpDeclaration)
 _OWNERS = (syntax.Ruleset, syntax.Pass, syntax.Function)
+
+
+class Written(NamedTuple):
+    """A definition, which is held: how many expressions it is, and what it calls, as often as it does."""
+
+    definition: syntax.Definition
+    parts: int
+    calls: list[str]
 
 
 class World:
@@ -38,6 +48,7 @@ class World:
         self.flags: dict[str, syntax.Flag] = {}
         self.pipelines: dict[str, syntax.Pipeline] = {}
         self.expanded: dict[str, int] = {}  # expressions of a definition, with those that it uses written out
+        self.written: dict[int, Written] = {}  # definitions, by identity
         self.gathered: dict[str, int] = {}  # facts and states of the pass that is checked: number of their keys
         for declaration in self.declarations:
             self._index(declaration)
@@ -66,6 +77,11 @@ class World:
             self.flags.setdefault(declaration.name, declaration)
         elif isinstance(declaration, syntax.Pipeline):
             self.pipelines.setdefault(declaration.name, declaration)
+
+    @cached_property
+    def rules_of_sets(self) -> frozenset[str]:
+        """The rules of all rule sets, by their full names."""
+        return frozenset(f"{name}.{rule.name}" for name, found in self.rulesets.items() for rule in found.rules)
 
     def is_sound(self, piece: syntax.Declaration | syntax.Rule) -> bool:
         """Whether a declaration or rule was checked before, with all that it refers to, and has not changed."""

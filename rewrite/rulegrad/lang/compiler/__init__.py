@@ -297,6 +297,8 @@ def in_order(rules: Sequence[_Owned], shuffle: random.Random | None = None) -> l
         given.sort(key=lambda pair: sets.index(pair[0]))
     waiting = sorted(given, key=lambda pair: has_clause(pair[1], "fallback"))
     follows = _follows(waiting)
+    if not any(follows.values()):
+        return waiting
     names = Counter(map(_name, waiting))
     result: list[_Owned] = []
     while waiting:

@@ -38,8 +38,8 @@ class Writer:
         self.parts.append(struct.pack("<I", value & 0xFFFFFFFF))
 
     def numbers(self, values: Iterable[int]) -> None:
-        for value in values:
-            self.number(value)
+        found = [value & 0xFFFFFFFF for value in values]
+        self.parts.append(struct.pack(f"<{len(found)}I", *found))
 
     def text(self, value: str) -> None:
         data = value.encode()
@@ -152,10 +152,12 @@ class Assembler:
         self.sets: list[tuple[str, ...]] = []
         self._set_numbers: dict[frozenset[str], Pooled] = {}
         self.builtins: list[str] = []
+        self._builtin_numbers: dict[str, Pooled] = {}
         self.externs: list[str] = []
         self.rules: list[tuple[str, str]] = []
         self.codes: list[list[int]] = []
         self.functions: list[CompiledFunction] = []
+        self._function_numbers: dict[str, Pooled] = {}
         self.called: set[str] = set()  # functions that what was compiled calls
         self.passes: list[CompiledPass] = []
         self.types: dict[str, str] = {}
@@ -175,9 +177,10 @@ class Assembler:
         return self._set_numbers[names]
 
     def builtin(self, name: str) -> int:
-        if name not in self.builtins:
+        if name not in self._builtin_numbers:
+            self._builtin_numbers[name] = Pooled.at(len(self.builtins), "builtin", name)
             self.builtins.append(name)
-        return Pooled.at(self.builtins.index(name), "builtin", name)
+        return self._builtin_numbers[name]
 
     def extern(self, name: str) -> int:
         if name not in self.externs:
@@ -191,7 +194,10 @@ class Assembler:
     def function_number(self, name: str) -> int:
         """The number by which a function is called."""
         self.called.add(name)
-        return Pooled.at(next(k for k, f in enumerate(self.functions) if f.name == name), "function_number", name)
+        if name not in self._function_numbers:
+            number = next(k for k, f in enumerate(self.functions) if f.name == name)
+            self._function_numbers[name] = Pooled.at(number, "function_number", name)
+        return self._function_numbers[name]
 
     def nested_function(self, kind: str, runs: str) -> int:
         """The function `rewritten` or `given` of a pass (empty: of rules that stand in none)."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from rulegrad.lang import syntax
-from rulegrad.lang.compiler.assembler import Alternative, Assembler
+from rulegrad.lang.compiler.assembler import Alternative, Assembler, Pooled
 from rulegrad.lang.compiler.scope import Library
 
 _MOST: Final = 4  # op tables for which rules are kept
@@ -25,7 +25,7 @@ class Compiled:
 
     rule: syntax.Rule  # held: its identity is a part of the key
     declared: tuple[tuple[str, str, Any], ...]  # a field of the library, a name, what of its declaration is in the code
-    alternatives: tuple[tuple[Alternative, list[int]], ...]
+    alternatives: tuple[tuple[Alternative, list[int], list[int]], ...]  # with the places of words that may be others
 
     @classmethod
     def of(
@@ -34,7 +34,9 @@ class Compiled:
         """What was compiled since `begin`."""
         names = ((field, name) for field in _FIELDS for name in getattr(library, field).asked)
         declared = tuple((field, name, _in_code(library, field, name)) for field, name in names)
-        return cls(rule, declared, tuple((found, assembler.codes[found.code]) for found in alternatives))
+        coded = ((found, assembler.codes[found.code]) for found in alternatives)
+        pooled = tuple((found, code, [k for k, x in enumerate(code) if x.__class__ is Pooled]) for found, code in coded)
+        return cls(rule, declared, pooled)
 
     def holds(self, library: Library) -> bool:
         """Whether the names stand for the same declarations in another library."""
@@ -48,8 +50,11 @@ class Compiled:
         """The alternatives in another program, where the rule has this number."""
         moved = assembler.moved
         found = []
-        for one, words in self.alternatives:
-            code = assembler.code([moved(word) for word in words])
+        for one, words, places in self.alternatives:
+            words = words.copy()
+            for k in places:
+                words[k] = moved(words[k])
+            code = assembler.code(words)
             first, second, third = map(moved, one.children)
             root = moved(one.root)
             found.append(replace(one, rule=number, code=code, root=root, children=(first, second, third)))

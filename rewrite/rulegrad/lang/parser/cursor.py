@@ -10,6 +10,7 @@ from rulegrad.lang.lexer import END, NAME, STRING, Source, Token
 from rulegrad.lang.syntax import Span
 
 COMPARES = "`==` compares; a name is bound by `let NAME = …`, a line of its own"  # where an expression ends at `=`
+_NO_WORD = (END, STRING)
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "'": "'", "\\": "\\"}
 
 
@@ -50,7 +51,8 @@ class Cursor:
 
     def at(self, *texts: str) -> bool:
         """Whether the current token is one of these symbols or names."""
-        return self.token.text in texts and self.token.kind not in (END, STRING)
+        token = self.token
+        return token.text in texts and token.kind not in _NO_WORD
 
     def at_end(self) -> bool:
         return self.token.kind == END
@@ -119,7 +121,9 @@ class Cursor:
 
     def span_from(self, first: Token) -> Span:
         """From `first` to the last token read."""
-        return Span(self.source.path, first.line, first.column, self.previous.line, self.previous.end)
+        last = self.previous
+        place = (self.source.path, first.line, first.column, last.line, last.column + len(last.text))
+        return tuple.__new__(Span, place)  # each node has one, and the class takes three times as long
 
     def expected(self, what: str, hint: str = "") -> Problem:
         """A Problem at the current token."""

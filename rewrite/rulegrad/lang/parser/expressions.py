@@ -27,7 +27,7 @@ _BINARY: dict[str, int] = {
 }  # fmt: skip
 _NOT = 3
 _TIGHTEST = 13  # above every infix operator: the operand of `n@`
-_LITERALS: dict[str, bool | float | None] = {
+LITERALS: dict[str, bool | float | None] = {
     "true": True,
     "false": False,
     "none": None,
@@ -219,8 +219,8 @@ def _primary(cursor: Cursor, annotations: bool) -> syntax.Expression:
 
 def _name(cursor: Cursor, annotations: bool) -> syntax.Expression:
     token = cursor.advance()
-    if token.text in _LITERALS:
-        return syntax.Literal(cursor.span_from(token), _LITERALS[token.text])
+    if token.text in LITERALS:
+        return syntax.Literal(cursor.span_from(token), LITERALS[token.text])
     opener = cursor.token.text if cursor.token.kind == SYMBOL else ""
     if opener == "@":
         cursor.advance()

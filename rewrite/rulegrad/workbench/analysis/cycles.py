@@ -23,7 +23,7 @@ from rulegrad.workbench.analysis.instances import Maker
 from rulegrad.workbench.analysis.laboratory import Key, Laboratory, PassRules, Subject
 from rulegrad.workbench.analysis.loops import check_loop
 from rulegrad.workbench.analysis.measures import Change, change_of, explains
-from rulegrad.workbench.analysis.sketches import Sketch
+from rulegrad.workbench.analysis.sketches import Choices, Choose, Sketch
 
 _DRAWS = 4  # orders of commutative ops that are tried for an edge, for each node that is made
 _MOST_MADE = 6  # nodes of a template that are looked at so often
@@ -31,6 +31,7 @@ _RUNS = 2  # nodes that a pass is run on for an edge
 _SHOWN = 12  # rules of a cycle that are named
 
 Edges = dict[int, set[int]]
+Drawn = tuple[Cell, list[Cell], Sketch]
 
 
 class Cycles:
@@ -60,7 +61,7 @@ class Cycles:
             known = self._edges.setdefault(a.key, {})
             near = of.subjects if a.rule in laboratory.asked else mine
             new = {b.key: b for b in near if b.key not in known}
-            drawn = _drawn(laboratory, a, random.Random(a.name)) if new else None
+            drawn = _drawn(laboratory, a, random.Random(a.name).randrange) if new else None
             made = drawn[1] if drawn is not None else []
             for key, b in new.items():
                 may_follow = any(fits(laboratory.table, cell, b) for cell in made)
@@ -117,30 +118,48 @@ def _alike(table: OpTable, a: Cell, b: Cell) -> bool:
 def _meetings(laboratory: Laboratory, a: Subject, b: Subject) -> Iterator[Cell]:
     """Patterns of a, narrowed so that a node that its template makes has the form of b's pattern."""
     numbers = random.Random(f"{a.name} makes {b.name}")
+    mine, theirs = Choices(numbers), Choices(numbers)
+    counts: dict[tuple[int, ...], int] = {}  # of the nodes that the template makes
+    failed: set[tuple[tuple[int, ...], int, tuple[int, ...]]] = set()
     place = 0
     for _ in range(_DRAWS * _MOST_MADE):
-        drawn = _drawn(laboratory, a, numbers)
-        if drawn is None or not drawn[1]:
+        mine.draw()
+        drawn = None
+        if mine.taken not in counts:
+            drawn = _drawn(laboratory, a, mine.again())
+            counts[mine.taken] = 0 if drawn is None else len(drawn[1])
+        if not counts[mine.taken]:
             continue
-        pattern, made, sketch = drawn
-        place = (place + 1) % len(made)
-        other = Sketch(laboratory.table, b.generics, laboratory.views, numbers.randrange)
-        try:
-            target = other.pattern(b.rule.pattern)
-            join(made[place], target)
-            infer(laboratory.table, pattern)
-            infer(laboratory.table, target)
-        except (Contradiction, Opaque):
+        place = (place + 1) % counts[mine.taken]
+        theirs.draw()
+        if (mine.taken, place, theirs.taken) in failed:
             continue
-        if not refuted(a.rule, sketch) and not refuted(b.rule, other):
-            yield pattern
+        drawn = drawn or _drawn(laboratory, a, mine.again())
+        if drawn is not None and _meet(laboratory, a, b, drawn, place, theirs.again()):
+            yield drawn[0]
+        else:
+            failed.add((mine.taken, place, theirs.taken))
 
 
-def _drawn(laboratory: Laboratory, a: Subject, numbers: random.Random) -> tuple[Cell, list[Cell], Sketch] | None:
+def _meet(laboratory: Laboratory, a: Subject, b: Subject, drawn: Drawn, place: int, choose: Choose) -> bool:
+    """Narrows what was drawn of a, so that one of the nodes that it makes has the form of b's pattern, if it can."""
+    pattern, made, sketch = drawn
+    other = Sketch(laboratory.table, b.generics, laboratory.views, choose)
+    try:
+        target = other.pattern(b.rule.pattern)
+        join(made[place], target)
+        infer(laboratory.table, pattern)
+        infer(laboratory.table, target)
+    except (Contradiction, Opaque):
+        return False
+    return not refuted(a.rule, sketch) and not refuted(b.rule, other)
+
+
+def _drawn(laboratory: Laboratory, a: Subject, choose: Choose) -> Drawn | None:
     """The pattern of a rule, the nodes that its template makes, and what its names stand for."""
     if isinstance(a.rule.template, syntax.Text):
         return None
-    sketch = _Template(laboratory.table, a.generics, laboratory.views, numbers.randrange)
+    sketch = _Template(laboratory.table, a.generics, laboratory.views, choose)
     try:
         root = sketch.pattern(a.rule.pattern)
         known = {id(cell) for cell in below(root)}

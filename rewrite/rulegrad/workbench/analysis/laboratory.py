@@ -63,6 +63,7 @@ class Samples:
 
     def __init__(self, asked: Asked, tests: RuleTests) -> None:
         self.asked = asked
+        self.texts = texts_of(tests.files)
         self.tests: dict[tuple[str, str], list[UOp]] = {}  # left sides of tests, by rule set and rule
         self.found: dict[Key, list[UOp]] = {}
         self.endless: set[str] = set()  # passes that did not end on some node, whatever the target
@@ -112,7 +113,7 @@ class Laboratory:
         self.files = files
         self.target = target
         self.samples = samples
-        self.texts = texts_of(files)
+        self.texts = samples.texts
         self.asked = samples.asked
         compiler = ProgramCompiler(files, target, False)
         compiler.compile(self._needed(compiler))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,34 @@ from rulegrad.workbench.analysis.cells import UNKNOWN, Cell, Contradiction, Doma
 
 Choose = Callable[[int], int]
 _LONGEST = 3  # members of a sequence, one less
+
+
+class Choices:
+    """Random choices for one pattern, drawn many times: those that earlier times have met are known without cells."""
+
+    def __init__(self, numbers: random.Random) -> None:
+        self._numbers = numbers
+        self._counts: dict[tuple[int, ...], int] = {}  # of how many the next one is, after some choices
+        self._place = 0
+        self.taken: tuple[int, ...] = ()
+
+    def draw(self) -> None:
+        """Draws choices as far as it is known which there are."""
+        self.taken = ()
+        while count := self._counts.get(self.taken):
+            self.taken += (self._numbers.randrange(count),)
+
+    def again(self) -> Choose:
+        """Gives those that were taken, and draws what comes after them."""
+        self._place = 0
+        return self._next
+
+    def _next(self, count: int) -> int:
+        if self._place == len(self.taken):
+            self._counts[self.taken] = count
+            self.taken += (self._numbers.randrange(count),)
+        self._place += 1
+        return self.taken[self._place - 1]
 
 
 class Sketch:

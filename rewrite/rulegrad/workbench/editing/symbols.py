@@ -26,6 +26,7 @@ KINDS: dict[type, str] = {
     syntax.Flag: "flag",
     syntax.Pipeline: "pipeline",
 }
+_WORD = re.compile(r"\w+")
 RULE = "rule"
 FACT = "fact"  # of a collect pass
 STATE = "state"  # of a flow pass
@@ -104,7 +105,6 @@ def _block(lines: list[str], span: Span) -> Span:
 
 def _named(lines: list[str], span: Span, name: str) -> Span:
     """Where the name stands on the first line of a span."""
-    found = re.compile(rf"\b{re.escape(name)}\b").search(lines[span.line - 1], span.column)
-    start = found.start() if found else span.column
-    end = found.end() if found else span.column + 1
+    words = _WORD.finditer(lines[span.line - 1], span.column)
+    start, end = next((word.span() for word in words if word.group() == name), (span.column, span.column + 1))
     return Span(span.file, span.line, start, span.line, end)

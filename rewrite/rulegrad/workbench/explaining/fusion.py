@@ -161,7 +161,9 @@ class _Asked:
         self, found: Found, subject: Subject, values: tuple[UOp, UOp], mine: set[UOp]
     ) -> Iterator[tuple[Run, Attempt]]:
         """The attempts of a rule at nodes near the value that came to a condition, with their registers."""
-        question = self._questions.setdefault(found.name, Question(found.name, None, None, 1))
+        if found.name not in self._questions:
+            self._questions[found.name] = Question(found.name, None, None, 1)
+        question = self._questions[found.name]
         if subject.pass_name not in question.passes:
             return
         tried = [attempt.node for one in question.run(subject, ()) for attempt in one.attempts]
@@ -220,6 +222,7 @@ class _Storing:
     def __init__(self) -> None:
         self.known = list(all_rules(engine.loaded().sources.files))
         self.functions = self._functions()
+        self.making = [one for one in self.known if self._makes(one.rule, self.functions)]
 
     def _functions(self) -> set[str]:
         """The functions that give the op."""
@@ -239,15 +242,14 @@ class _Storing:
 
     def rules_of(self, name: str) -> list[Found]:
         """The rules of a pass that store something, and the cases of functions with conditions that they use."""
-        making = [one for one in self.known if self._makes(one.rule, self.functions)]
-        own = [one for one in making if one.owner == name and not one.function]
+        own = [one for one in self.making if one.owner == name and not one.function]
         used = {
             x.function
             for one in own
             for x in expressions_in(one.rule.template)
             if isinstance(x, syntax.Call) and x.function in self.functions
         }
-        return [*own, *(one for one in making if one.function in used and _has_condition(one.rule))]
+        return [*own, *(one for one in self.making if one.function in used and _has_condition(one.rule))]
 
     def names(self, rule: syntax.Rule) -> Iterator[tuple[str, str]]:
         """(function or "", name): what a template would store, as far as it has names."""

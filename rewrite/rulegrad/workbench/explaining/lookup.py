@@ -70,6 +70,11 @@ def switched_off_by(name: str) -> syntax.Span | None:
     return None
 
 
+#: The rule sets that rules of a pass ask for, by its name, until the rules in force change.
+_rewritten: dict[str, list[str]] = {}
+engine.on_change(_rewritten.clear)
+
+
 def passes_with(compiler: ProgramCompiler, found: Found) -> list[syntax.Pass]:
     """The passes that try a rule; every pass, for a rule of a function."""
     if found.in_pass:
@@ -89,7 +94,9 @@ def trying_passes(compiler: ProgramCompiler, d: syntax.Pass, found: Found) -> li
     names = [d.name] if own or (d.kind != "choose" and _in_sets(compiler, d, d.uses, found)) else []
     if d.kind == "choose" and _in_sets(compiler, d, d.uses, found):
         names.append(f"rules {' + '.join(d.uses)}")
-    for name in sorted(_rewritten_sets(compiler, d)):
+    if d.name not in _rewritten:
+        _rewritten[d.name] = sorted(_rewritten_sets(compiler, d))
+    for name in _rewritten[d.name]:
         if name in compiler.rulesets and _in_sets(compiler, d, (name,), found):
             names.append(f"rules {name}")
     return list(dict.fromkeys(names))

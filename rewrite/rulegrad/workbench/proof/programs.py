@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from rulegrad._core import Program, UOp
@@ -24,9 +24,10 @@ class Entry(OwnedRule):
 
 @dataclass(slots=True)
 class Rules:
-    """All rules of some checked files, ready to be applied one at a time."""
+    """The rules of some checked files, ready to be applied one at a time; `only`: of these files, where not of all."""
 
     files: Sequence[syntax.File]
+    only: Collection[str] = ()
     entries: list[Entry] = field(init=False)
     tests: RuleTests = field(init=False)
     library: Library = field(init=False)
@@ -41,10 +42,11 @@ class Rules:
         self.entries = [entry for entry in entries_of(self.files) if entry.number != TEXT]
         self.whole = frozenset(p.name for p in compiler.passes if p.kind in WHOLE)
         for entry in self.entries:
-            if not entry.function and entry.owner not in self.whole:
+            is_asked = not self.only or entry.rule.span.file in self.only
+            if is_asked and not entry.function and entry.owner not in self.whole:
                 entry.add_alone(compiler, entry.number)
         self.program = Program(compiler.serialize())
-        self.tests = RuleTests(self.files)
+        self.tests = RuleTests(self.files, only=self.only)
 
     def apply(self, entry: Entry, root: UOp) -> UOp | None:
         """The rule's result for a node; None where it does not fire. A rule of a collect or flow pass: the pass."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,15 +48,16 @@ class Outcome:
 
 @dataclass(slots=True)
 class Workbench:
-    """Rule files, ready to be proved."""
+    """Rule files, ready to be proved; `only`: the rules of these, where not of all."""
 
     files: Sequence[syntax.File]
+    only: Collection[str] = ()
     rules: Rules = field(init=False)
     tester: Tester = field(init=False)
     _gradients: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        self.rules = Rules(self.files)
+        self.rules = Rules(self.files, self.only)
         self.tester = Tester(self.rules)
         self._gradients = gradient_functions(self.files)
 
@@ -217,13 +218,14 @@ def prove(files: Sequence[syntax.File], entries: Sequence[Entry], jobs: int = 1)
     require_z3()
     yield from (_made(entry, "text", "a text: devices test it") for entry in entries if entry.number == TEXT)
     applied = [entry for entry in entries if entry.number != TEXT]
+    only = {entry.rule.span.file for entry in applied}
     if jobs <= 1 or len(applied) < 2:
-        workbench = Workbench(files) if applied else None
+        workbench = Workbench(files, only) if applied else None
         for entry in applied:
             assert workbench is not None
             yield workbench.outcome(entry)
         return
-    with ProcessPoolExecutor(jobs, initializer=_start, initargs=(files,)) as pool:
+    with ProcessPoolExecutor(jobs, initializer=_start, initargs=(files, only)) as pool:
         waiting = [pool.submit(_outcome, entry.number) for entry in applied]
         yield from (done.result() for done in as_completed(waiting))
 
@@ -231,10 +233,10 @@ def prove(files: Sequence[syntax.File], entries: Sequence[Entry], jobs: int = 1)
 _workbench: Workbench | None = None
 
 
-def _start(files: Sequence[syntax.File]) -> None:
+def _start(files: Sequence[syntax.File], only: Collection[str]) -> None:
     global _workbench
     engine.install_op_table()
-    _workbench = Workbench(files)
+    _workbench = Workbench(files, only)
 
 
 def _outcome(number: int) -> Outcome:

@@ -238,12 +238,12 @@ def _between(dtype: DType, count: int, generator: np.random.Generator) -> Array:
     """Floats half-way between two of a narrower dtype, or next to that: rounded twice they become another number."""
     narrower = np.array([m for m in _MANTISSAS if m < dtype.mantissa] or [0])
     bits = narrower[generator.integers(0, len(narrower), count)]
-    half = 2.0 ** -(bits + 1.0)
-    kept = np.floor(generator.random(count) * 2.0**bits) * 2 * half
-    off = generator.integers(-1, 2, count) * 2.0 ** -generator.integers(1, dtype.mantissa + 1, count)
+    half = np.ldexp(0.5, -bits)
+    kept = np.floor(np.ldexp(generator.random(count), bits)) * 2 * half
+    off = np.ldexp(generator.integers(-1, 2, count), -generator.integers(1, dtype.mantissa + 1, count))
     off = np.where(np.abs(off) < half, off, 0)
     sign = generator.choice([-1.0, 1.0], count)
-    return np.asarray(sign * (1 + kept + half + off) * 2.0 ** generator.integers(-6, 7, count))
+    return np.asarray(np.ldexp(sign * (1 + kept + half + off), generator.integers(-6, 7, count)))
 
 
 def _extremes(dtype: Any) -> list[float]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rulegrad.engine.compiling import sound_files
+from rulegrad.engine.compiling import parsed_file, sound_files
 from rulegrad.engine.sources import Sources, our_files, read_sources, shown, user_files
 from rulegrad.errors import RuleError
 from rulegrad.lang import syntax, targets
@@ -23,7 +23,6 @@ from rulegrad.lang.conflicts import conflicts
 from rulegrad.lang.diagnostics import NOTE, Diagnostic, report
 from rulegrad.lang.merging import edited, merge
 from rulegrad.lang.modules import resolved
-from rulegrad.lang.parser import parse_file
 from rulegrad.support.garbage import uncollected
 from rulegrad.workbench.analysis import analyse
 from rulegrad.workbench.analysis.asked import Asked
@@ -106,7 +105,7 @@ def checked(
     found: list[Diagnostic] = []
     for path, text in texts:
         try:
-            parsed.append(parse_file(text, path))
+            parsed.append(parsed_file(text, path))
         except RuleError as error:
             found.extend(error.diagnostics)
     sound = sound_files(Sources(list(texts), user), parsed) if paths and not found else []
