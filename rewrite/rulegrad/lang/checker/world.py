@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 from rulegrad.lang import syntax
@@ -52,6 +51,8 @@ class World:
         self.gathered: dict[str, int] = {}  # facts and states of the pass that is checked: number of their keys
         for declaration in self.declarations:
             self._index(declaration)
+        #: the rules of all rule sets, by their full names
+        self.rules_of_sets = frozenset(f"{name}.{rule.name}" for name, s in self.rulesets.items() for rule in s.rules)
         self.attribute_names = {a for op in self.table.ops.values() for a in op.attributes}
 
     def _index(self, declaration: syntax.Declaration) -> None:
@@ -77,11 +78,6 @@ class World:
             self.flags.setdefault(declaration.name, declaration)
         elif isinstance(declaration, syntax.Pipeline):
             self.pipelines.setdefault(declaration.name, declaration)
-
-    @cached_property
-    def rules_of_sets(self) -> frozenset[str]:
-        """The rules of all rule sets, by their full names."""
-        return frozenset(f"{name}.{rule.name}" for name, found in self.rulesets.items() for rule in found.rules)
 
     def is_sound(self, piece: syntax.Declaration | syntax.Rule) -> bool:
         """Whether a declaration or rule was checked before, with all that it refers to, and has not changed."""
