@@ -14,6 +14,7 @@ import rulegrad as rg
 from rulegrad import Tensor, nn
 from rulegrad.compile import forget_kernels
 from rulegrad.errors import CaptureError
+from rulegrad.tensor.capturing import Unchanging
 
 
 def test_a_cache_updated_in_place() -> None:
@@ -529,3 +530,34 @@ def test_threads() -> None:
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda k: f(Tensor([float(k)])).item(), range(40)))
     assert found == [2.0 * k for k in range(40)] and total.item() == sum(range(40))
+
+
+def test_an_unchanging_object_has_to_be_the_same_one() -> None:
+    """The graph of an ONNX file, say, of which each call would compare thousands of parts."""
+
+    class Graph(Unchanging):
+        def __init__(self, factor: int) -> None:
+            self.parts = [{"factor": factor}]
+
+    def program(run: Run) -> None:
+        graphs = [Graph(2)]
+        f = run.jit(lambda x: x * graphs[0].parts[0]["factor"])
+        for _ in range(2):
+            run.see(f(Tensor([1.0, 2.0])))
+        graphs[0] = Graph(3)
+        for _ in range(2):
+            run.see(f(Tensor([1.0, 2.0])))
+
+    check(program, traces=2)
+
+
+def test_the_parts_of_an_unchanging_object_are_no_paths() -> None:
+    from rulegrad.capture.paths import Paths, Walk
+
+    class Graph(Unchanging):
+        def __init__(self) -> None:
+            self.parts = [[k] for k in range(100)]
+
+    graph = Graph()
+    walk = Walk([lambda: graph.parts])
+    assert len(Paths(walk, set())._steps) == 2  # the function, and what it closes over

@@ -18,6 +18,7 @@ import numpy as np
 from rulegrad._core import PathGuard
 from rulegrad.ir import UOp
 from rulegrad.runtime.buffer import Buffer
+from rulegrad.tensor.capturing import Unchanging
 from rulegrad.tensor.core import TensorCore
 
 _MOST = 20_000  # objects that are looked into
@@ -76,8 +77,8 @@ _STARTING: Final = (_cell, _global, _default, _keyword)
 
 
 def _is_compared(item: Any) -> bool:
-    """Whether an object is compared by identity wherever it is: modules, optimizers, functions."""
-    return callable(item) or hasattr(type(item), "_walked")
+    """Whether an object is compared by identity wherever it is: modules, optimizers, functions, unchanging ones."""
+    return callable(item) or isinstance(item, Unchanging) or hasattr(type(item), "_walked")
 
 
 class Walk:
@@ -113,6 +114,8 @@ class Walk:
             place = self._step(above, take, key, name)
             if take in _NAMING or _is_compared(item):
                 self.objects.append((place, item))
+            if isinstance(item, Unchanging):
+                return
             if id(item) in self._seen:
                 self.joins.append((place, self._seen[id(item)]))
             else:

@@ -12,6 +12,7 @@ from rulegrad.ir.dtype import as_dtype
 from rulegrad.onnx import _table as table
 from rulegrad.onnx._package import package
 from rulegrad.onnx._table import Value
+from rulegrad.tensor.capturing import Unchanging
 from rulegrad.tensor.tensor import Tensor
 
 
@@ -268,7 +269,7 @@ class Opsets:
         self.functions, self.folder = functions, folder
 
 
-class Graph:
+class Graph(Unchanging):
     """The main graph of a model, one in an attribute, or the body of a function."""
 
     def __init__(self, proto: Any, model: Opsets) -> None:

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class Unchanging:
+    """An object that holds no tensors, and that nobody changes once a function has used it.
+
+    A replay needs the same object, and does not look into it.
+    """
+
+
 class Trace(Protocol):
     """A function that is being captured."""
 
