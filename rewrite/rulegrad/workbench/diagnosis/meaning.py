@@ -14,6 +14,7 @@ from rulegrad import engine
 from rulegrad.compile.sharding import KINDS
 from rulegrad.errors import DeviceError, GraphError, RewriteError, RulegradError
 from rulegrad.interpreter.evaluation import KernelProgram, evaluate_all
+from rulegrad.interpreter.nodes import VECTORS
 from rulegrad.interpreter.numerics import Array
 from rulegrad.interpreter.statements import Statements
 from rulegrad.ir import UOp
@@ -27,17 +28,7 @@ TOLERANCE = 1e-3
 
 #: What makes the reductions of a kernel that has vectors, copies or registers statements, in order.
 _TO_STATEMENTS = ("finish_schedule", "vectors", "nest", "accumulate")
-_OF_VECTORS = (
-    "RAMP",
-    "LOAD_VECTOR",
-    "LOAD_LANES",
-    "LOAD_TRANSPOSED",
-    "STORE_VECTOR",
-    "LANE",
-    "HALF_VECTOR",
-    "BROADCAST",
-    "ACROSS",
-)
+_OF_VECTORS = (*VECTORS, "ACROSS")
 _LOWERED = ("REDUCE", "LABEL", "RAMP", "ACROSS")
 
 Meaning = list[Array]
