@@ -107,11 +107,18 @@ static inline void store_masked(void *p, const void *v, int last, int floats) {}
   f(N, h, 14), f(N, h, 15)
 #define ROWS4(f, N, h, j) f(N, h, j) f(N, h, j + 1) f(N, h, j + 2) f(N, h, j + 3)
 #define ROWS(f, N, h) ROWS4(f, N, h, 0) ROWS4(f, N, h, 4) ROWS4(f, N, h, 8) ROWS4(f, N, h, 12)
+/* gcc has one function for it until version 11, and clang's from 12 on. */
+#if defined(__clang__) || __GNUC__ >= 12
+#define SHUFFLED(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#else
+#define LIKE(x) __typeof__(__builtin_choose_expr(sizeof((x)[0]) == 4, 0, 0ll)) /* integers as wide as its lanes */
+#define SHUFFLED(x, y, ...) __builtin_shuffle(x, y, (VECTOR(LIKE(x), sizeof(x) / sizeof((x)[0]))){__VA_ARGS__})
+#endif
 #define LOAD_ROW(N, h, j) if (j < N) rows_[(j) % N] = VECTOR_AT(__typeof__(*p_), N, p_ + (j) * s_);
 #define EXCHANGE_ROWS(N, h, j) if (h < N && j < N && !((j) & (h))) { \
   const __auto_type x_ = rows_[(j) % N]; const __auto_type y_ = rows_[((j) + (h)) % N]; \
-  rows_[(j) % N] = __builtin_shufflevector(x_, y_, LANES##N(LOWER, N, (h) % N)); \
-  rows_[((j) + (h)) % N] = __builtin_shufflevector(x_, y_, LANES##N(UPPER, N, (h) % N)); }
+  rows_[(j) % N] = SHUFFLED(x_, y_, LANES##N(LOWER, N, (h) % N)); \
+  rows_[((j) + (h)) % N] = SHUFFLED(x_, y_, LANES##N(UPPER, N, (h) % N)); }
 #define STORE_ROW(N, h, j) if (j < N) VECTOR_AT(__typeof__(*p_), N, to_ + (j) * N) = rows_[(j) % N];
 #define STORE_TRANSPOSED(T, N, to, p, stride) do { \
   VECTOR(T, N) rows_[N]; T *to_ = (to), *p_ = (T *)(p); const long long s_ = (stride); \
