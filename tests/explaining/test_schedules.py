@@ -45,7 +45,7 @@ def test_all_kernels_of_a_script(script: str, capsys: pytest.CaptureFixture[str]
     first, second = capsys.readouterr().out.split("\n\n")
     assert first.startswith("reduce_64_64_") and " by rows:\n" in first and "map_64x64_" in second
     assert "bind i0 to thread" in steps_of(first) and any(step.startswith("vectorize k0") for step in steps_of(first))
-    assert " ns  choose_schedule.rows (rules/loops/tactics/rows.rules:" in first and ", taken\n" in first
+    assert "  choose_schedule.rows (rules/loops/tactics/rows.rules:" in first and ", taken\n" in first
     assert "choose_schedule.columns (rules/loops/tactics/rows.rules:" in first.partition("do not apply:")[2]
     assert "is false" in first and "^^^" in first
 

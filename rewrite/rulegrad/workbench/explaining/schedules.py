@@ -27,7 +27,7 @@ STEPS = ("steps", "counter_form")  # the set of its rules, and the function that
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A schedule that a rule proposes. cost: by which the pass compares; nanoseconds by the rule's estimate."""
+    """A schedule that a rule proposes. cost: the rule's estimate, by which the pass compares."""
 
     rule: str
     place: str
@@ -67,7 +67,7 @@ class ScheduleExplanation:
         if self.candidates:
             lines.append("  candidates:")
         for one in self.candidates:
-            cost = "no cost" if one.cost is None else f"{one.cost:,.0f} ns"
+            cost = "no cost" if one.cost is None else f"{one.cost:,.0f}"
             lines.append(f"    {cost:>20s}  {one.rule} ({one.place}){', taken' if one.taken else ''}")
             if not one.taken and one.schedule:
                 lines.append(f"    {'':20s}    {one.schedule}")
