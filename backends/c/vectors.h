@@ -1,4 +1,5 @@
-/* What stands before the kernels of a program: vectors and memory as gcc and clang share them, and how a launch is shared among threads. */
+/* What stands before the kernels of a program: vectors and memory as gcc and clang share them, and how a launch is
+   shared among threads. */
 #ifdef __clang__
 #define UNROLLED _Pragma("clang loop unroll(full)")
 #define VECTORIZED _Pragma("clang loop vectorize(enable)")
@@ -101,7 +102,8 @@ static inline void store_masked(void *p, const void *v, int last, int floats) {}
    registers only rows that no loop counts. */
 #define LOWER(N, h, k) ((k) & (h) ? (N) + (k) - (h) : (k))
 #define UPPER(N, h, k) ((k) & (h) ? (N) + (k) : (k) + (h))
-#define LANES4(f, N, h) f(N, h, 0), f(N, h, 1), f(N, h, 2), f(N, h, 3)
+#define LANES2(f, N, h) f(N, h, 0), f(N, h, 1)
+#define LANES4(f, N, h) LANES2(f, N, h), f(N, h, 2), f(N, h, 3)
 #define LANES8(f, N, h) LANES4(f, N, h), f(N, h, 4), f(N, h, 5), f(N, h, 6), f(N, h, 7)
 #define LANES16(f, N, h) LANES8(f, N, h), f(N, h, 8), f(N, h, 9), f(N, h, 10), f(N, h, 11), f(N, h, 12), f(N, h, 13), \
   f(N, h, 14), f(N, h, 15)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import rulegrad as rg
 from rulegrad import Tensor, engine
 from rulegrad.compile import compile_graph
-from rulegrad.errors import DeviceError
-from rulegrad.runtime import devices
 from rulegrad.workbench.diagnosis import meaning, samples
 
 #: rows, depth, columns of x @ w.T; the lanes of c's blocks, and of those of c_avx512; 0: there are none
@@ -45,15 +45,12 @@ def test_programs_mean_what_their_kernels_mean(sizes: tuple[int, int, int, int, 
     assert meaning.agree(meaning.meaning(kernel.graph, arrays), meaning.meaning(program, arrays))
 
 
+@pytest.mark.parametrize("device", ["c"], indirect=True)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 @pytest.mark.parametrize("sizes", SIZES[1:5:3], ids=str)
-def test_values(sizes: tuple[int, int, int, int, int], dtype: str) -> None:
+def test_values(device: str, sizes: tuple[int, int, int, int, int], dtype: str) -> None:
     """Whole numbers, so that the order of sums says nothing."""
-    try:
-        devices.get("c")
-    except DeviceError as problem:
-        pytest.skip(str(problem))
-    x, w = operands(*sizes[:3], "c", dtype)
+    x, w = operands(*sizes[:3], device, dtype)
     np.testing.assert_array_equal((x @ w.T).numpy(), x.numpy() @ w.numpy().T)
     gate, up = (x @ w.T), (x @ (w + 1).realize().T)
     np.testing.assert_array_equal((gate * up).numpy(), gate.numpy() * up.numpy())
@@ -84,3 +81,21 @@ def test_a_cache_is_not_copied_in_a_captured_call(axis: int, count: int) -> None
         np.testing.assert_array_equal(cache.numpy(), wanted)
         assert found == pytest.approx(wanted.sum(), rel=1e-5)
     assert all(kernel.nbytes < cache.nbytes + 10000 for kernel in profile.kernels), [k.name for k in profile.kernels]
+
+
+@pytest.mark.parametrize("device", ["c", "opencl"], indirect=True)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8"])
+@pytest.mark.parametrize("size", [2, 4])
+def test_a_square_as_one_vector(device: str, size: int, dtype: str, tmp_path: Path) -> None:
+    """By somebody's own schedule, on targets and of dtypes that blocks are transposed for or not."""
+    path = tmp_path / "square.rules"
+    path.write_text("""
+pass choose_schedule choose best:
+    square: k@SINK(END(STORE(_, _), rs...)) ->
+        SCHEDULED[estimate=0, tactic="square"](k, steps {fuse i0, i1 as block; vectorize block})
+        if len(rs) == 2
+""")
+    x = np.arange(size * size).reshape(size, size).astype(dtype)
+    with rg.load_rules(path), rg.profile() as profile:
+        np.testing.assert_array_equal((Tensor(x, device=device).T * 2).numpy(), x.T * 2)
+    assert [kernel.schedule.partition(":")[0] for kernel in profile.kernels] == ["square"]
