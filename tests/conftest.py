@@ -32,6 +32,10 @@ settings.register_profile(
 )
 settings.load_profile("rulegrad")
 
+# Set before NumPy is imported, and inherited by the processes that tests start: threads that wait for its products, which are
+# small here, turn for a tenth of a second on cores that other tests need.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # Set before rulegrad is imported, and inherited by the processes that tests start. The folder is the same
 # for all workers of a run and for later runs: programs that have not changed are not compiled again.
 os.environ.setdefault("RULEGRAD_CACHE", str(Path(tempfile.gettempdir()) / f"rulegrad-test-cache-{os.getuid()}"))

@@ -8,10 +8,13 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from rulegrad.errors import DeviceError
 from rulegrad.runtime.kernel import not_built
@@ -22,7 +25,7 @@ from .processor import compiler_flags
 
 _NEWEST_CLANG, _OLDEST_CLANG = 25, 12
 _FLAGS = [
-    "-std=gnu11", "-O3", "-shared", "-fPIC", "-fvisibility=hidden", "-w",
+    "-std=gnu11", "-O3", "-fPIC", "-fvisibility=hidden", "-w",
     # The rules define a program's meaning: memory has no types, functions set no errno, and nobody asks for
     # floating point exceptions. Nothing here changes a value, inf and nan included; a * b + c in one step, as on
     # other devices, is asked for below.
@@ -36,11 +39,19 @@ NOT_LOADED = (
     "(noexec)? Set RULEGRAD_CACHE to another folder"
 )
 
+#: Uses functions of the system's library for mathematics and of the compiler's own library.
 #: Some versions of gcc (12.2 is one) mix up the lanes of loads that a condition chooses, in a loop over pairs
 #: (their bug 114375).
 _SELECTED = 64
-_SELECT = f"""
+_TRIAL = f"""
+double fmod(double, double);
 #pragma GCC visibility push(default)
+double remainder_of(double a, double b) {{ return fmod(a, b); }}
+#ifdef __SIZEOF_INT128__
+__int128 quotient(__int128 a, __int128 b) {{ return a / b; }}
+#else
+int quotient(int a, int b) {{ return a / b; }}
+#endif
 void chosen(long pairs, double *restrict to, unsigned char *restrict which, double *restrict a, double *restrict b) {{
   for (long i = 0; i < pairs; i++)
     for (int j = 0; j < 2; j++) to[i * 2 + j] = which[i * 2 + j] ? a[i * 2 + j] : b[i * 2 + j];
@@ -50,11 +61,20 @@ int wrong(int count) {{
   unsigned char which[{2 * _SELECTED}];
   for (int i = 0; i < count; i++) a[i] = i, b[i] = -1 - i, which[i] = i * i % 7 > 2;
   chosen(count / 2, to, which, a, b);
-  int found = 0;
+  int found = remainder_of(count + 1, count) != 1 || quotient(count, count) != 1;
   for (int i = 0; i < count; i++) found += to[i] != (which[i] ? a[i] : b[i]);
   return found;
 }}
 """
+
+
+class _Findings(NamedTuple):
+    """What a compiler can do for this processor."""
+
+    flags: list[str]
+    linker: list[
+        str
+    ]  # a command that makes shared objects of its object files, with the libraries; empty: the compiler has to
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,50 +93,77 @@ class Compiler:
         return "clang" in Path(self.command[0]).resolve().name
 
     def flags(self) -> list[str]:
-        """All that this compiler knows of the flags for this processor; found out once, and kept on disk."""
-        # gcc has only `fast` and `off`; `on`, as in OpenCL, joins what stands in one expression
-        own = ["-ffp-contract=on"] if self.is_clang else ["-ffp-contract=fast"]
-        wanted = compiler_flags()
-        key = f"{self.identity}|{wanted}|{_SELECT}"
-        kept = shared().get("c flags", key)
-        if kept is None:
-            with shared().making("c flags", key):
-                kept = shared().get("c flags", key) or self._find_flags(wanted, own)
-                shared().put("c flags", key, kept)
-        return [*_FLAGS, *own, *json.loads(kept)]
+        """All that this compiler knows of the flags for this processor."""
+        return self._found().flags
 
-    def _find_flags(self, wanted: list[str], own: list[str]) -> bytes:
+    def _found(self) -> _Findings:
+        """Found out once, and kept on disk."""
+        wanted = compiler_flags()
+        key = f"{self.identity}|{_FLAGS}|{wanted}|{_TRIAL}"
+        kept = shared().get("c compiler", key)
+        if kept is None:
+            with shared().making("c compiler", key):
+                kept = shared().get("c compiler", key) or json.dumps(self._find(wanted)).encode()
+                shared().put("c compiler", key, kept)
+        return _Findings(*json.loads(kept))
+
+    def _find(self, wanted: list[str]) -> _Findings:
         known = wanted if self._accepts(wanted) else [flag for flag in wanted if self._accepts([flag])]
-        if not self.is_clang and not self._selects_right([*_FLAGS, *own, *known]):
-            known.append("-fno-tree-loop-if-convert")
-        return json.dumps(known).encode()
+        # gcc has only `fast` and `off`; `on`, as in OpenCL, joins what stands in one expression
+        flags = [*_FLAGS, "-ffp-contract=on" if self.is_clang else "-ffp-contract=fast", *known]
+        linker = self._linker()
+        wrong = self._wrong_values(flags, linker) if linker else None
+        if wrong is None:
+            linker = []
+            wrong = self._wrong_values(flags, linker)
+        return _Findings([*flags, "-fno-tree-loop-if-convert"] if wrong else flags, linker)
 
     def _accepts(self, flags: list[str]) -> bool:
         command = [*self.command, "-Werror", *flags, "-fsyntax-only", "-x", "c", os.devnull]
         return subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL).returncode == 0
 
-    def _selects_right(self, flags: list[str]) -> bool:
-        """Whether loads that a condition chooses are right with these flags, found out by running some."""
+    def _linker(self) -> list[str]:
+        """The linker and its libraries: a compiler that links starts itself twice, half of a small kernel's time."""
+        linker = shutil.which("ld")
+        if not sys.platform.startswith("linux") or linker is None:
+            return []
+        command = [*self.command, "-print-libgcc-file-name"]
+        asked = subprocess.run(command, capture_output=True, check=False, text=True, stdin=subprocess.DEVNULL)
+        return [linker, "-l:libm.so.6", asked.stdout.strip()]
+
+    def _wrong_values(self, flags: list[str], linker: list[str]) -> int | None:
+        """How many wrong values a program that is made with these computes; None where it cannot be made or loaded."""
         handle, path = tempfile.mkstemp(prefix="rulegrad-", suffix=".so", dir=cache_folder())
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(self._begin(_SELECT, flags).finish())
-            return int(ctypes.CDLL(path).wrong(2 * _SELECTED)) == 0
+                file.write(self._begin(_TRIAL, flags, linker).finish())
+            return int(ctypes.CDLL(path).wrong(2 * _SELECTED))
+        except (DeviceError, OSError):  # what is wrong with the compiler is said where it builds kernels
+            return None
         finally:
             os.unlink(path)
 
     def start(self, source: str) -> _Job:
         """Begins to compile a source into a shared object."""
-        return self._begin(source, self.flags())
+        found = self._found()
+        return self._begin(source, found.flags, found.linker)
 
     def start_program(self, source: str) -> _Job:
         """Begins to compile a source with a `main` into a program, by the flags that shared objects get."""
-        return self._begin(source, [flag for flag in self.flags() if flag != "-shared"])
+        return self._run(source, self.flags(), ["-lm"])
 
-    def _begin(self, source: str, flags: list[str]) -> _Job:
+    def _begin(self, source: str, flags: list[str], linker: list[str]) -> _Job:
+        if linker:
+            return self._run(source, ["-c", *flags], linker=linker)
+        return self._run(source, ["-shared", *flags], ["-lm"])
+
+    def _run(
+        self, source: str, flags: Sequence[str], libraries: Sequence[str] = (), linker: Sequence[str] = ()
+    ) -> _Job:
         handle, target = tempfile.mkstemp(prefix="rulegrad-", suffix=".so", dir=cache_folder())
         os.close(handle)
-        command = [*self.command, *flags, "-o", target, "-x", "c", "-", "-lm"]
+        result = Path(target).with_suffix(".o") if linker else target
+        command = [*self.command, *flags, "-o", result, "-x", "c", "-", *libraries]
         # from a file, so that it works before anybody waits for it
         with tempfile.TemporaryFile("w+", encoding="utf-8") as given:
             given.write(source)
@@ -128,7 +175,7 @@ class Compiler:
             except OSError as error:
                 os.unlink(target)
                 raise DeviceError(f"the C compiler {self.command[0]} cannot be run: {error}") from None
-        return _Job(process, Path(target), source)
+        return _Job(process, Path(target), source, linker)
 
     def compile(self, source: str) -> bytes:
         """A source as a shared object. Raises DeviceError with the compiler's message and the source."""
@@ -142,14 +189,18 @@ class _Job:
     process: subprocess.Popen[str]
     target: Path
     source: str
+    linker: Sequence[str]  # where it makes an object file only
 
     def finish(self) -> bytes:
         """Waits for it. Raises DeviceError with the compiler's message and the source."""
         try:
             self._wait()
+            if self.linker:
+                self._link()
             return self.target.read_bytes()
         finally:
             self.target.unlink(missing_ok=True)
+            self.target.with_suffix(".o").unlink(missing_ok=True)
 
     def run(self) -> int:
         """Waits for it, runs the program, and returns its exit status: of a signal the negative number.
@@ -171,8 +222,19 @@ class _Job:
 
     def _wait(self) -> None:
         _, message = self.process.communicate()
-        if self.process.returncode:
-            raise not_built("c", f"{message.strip()}\n(exit status {self.process.returncode})", self.source)
+        self._check(self.process.returncode, message)
+
+    def _link(self) -> None:
+        program, *libraries = self.linker
+        command = [program, "-shared", "-o", self.target, self.target.with_suffix(".o"), *libraries]
+        done = subprocess.run(
+            command, capture_output=True, check=False, text=True, errors="replace", stdin=subprocess.DEVNULL
+        )
+        self._check(done.returncode, done.stderr)
+
+    def _check(self, status: int, message: str) -> None:
+        if status:
+            raise not_built("c", f"{message.strip()}\n(exit status {status})", self.source)
 
 
 def candidates() -> list[str]:

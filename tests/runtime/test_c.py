@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -242,6 +244,21 @@ def test_compilers_run_side_by_side() -> None:
     jobs = [compiler.start(f"int value_{k}(void) {{ return {k}; }}") for k in range(3)]
     assert [job.process.wait(timeout=60) for job in jobs] == [0, 0, 0]
     assert all(f"value_{k}".encode() in job.finish() for k, job in enumerate(jobs))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere the compiler links")
+@pytest.mark.parametrize("linker", ["ld", "false", "no-such-linker"])
+def test_programs_are_linked_by_the_linker_or_by_the_compiler(linker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = backend("c").module
+    command = module.compilers.find().command
+    which = shutil.which
+    monkeypatch.setattr(module.compilers.shutil, "which", lambda name: which(linker if name == "ld" else name))
+    compiler = module.compilers.Compiler((*command, "-g0", f"-DLINKER={linker}"))  # one that was not tried before
+    assert bool(compiler._found().linker) == (linker == "ld")
+    out, given = buffers(8)
+    kernel = scale(f"linked_by_{linker.replace('-', '_')}", 2.5, 8)
+    module.Device(0, compiler).compile([kernel])[0]([out.handle, given.handle])
+    np.testing.assert_array_equal(out.numpy(), np.arange(8) * 2.5)
 
 
 def test_features_become_flags() -> None:
