@@ -90,8 +90,12 @@ def pytest_runtest_call() -> Iterator[None]:
         raise
 
 
-def pytest_collection_finish() -> None:
-    """The tests themselves stay: the garbage collector does not look at them, thousands of times, for what may go."""
+@pytest.fixture(scope="module", autouse=True)
+def _what_was_there_before_stays() -> None:
+    """The garbage collector looks at what a file's tests make, and not again at the tests and at what others have left.
+
+    Otherwise one look takes up to two seconds, and those tests that count nodes or memory ask for it.
+    """
     gc.collect()
     gc.freeze()
 

@@ -41,13 +41,15 @@ class Programs:
         self._name = name
         self._built: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()  # by source
         self._lock = forks.lock()
-        self._builds_are_kept = device.platform.name == "Portable Computing Language"
+        self._is_pocl = device.platform.name == "Portable Computing Language"
         self._identity = identity(device)
         self._prologue = ""  # what every source is compiled behind
+        self._declarations = _header("declarations.h") if self._is_pocl else ""  # instead of the driver's
+        self._declares_enough = False  # some program was built with them
         self.target = "opencl"
         if device.type & opencl().device_type.CPU:
             self.target = self._cpu_target()
-            self._prologue = _vector_macros()
+            self._prologue = _header("vectors.h")
 
     def build(self, kernels: Sequence[Kernel]) -> list[Any]:
         """The program that has each kernel; those not built before are built together.
@@ -91,15 +93,27 @@ class Programs:
 
     def _from_source(self, source: str) -> Any:
         cl = opencl()
+        if self._declarations:
+            try:
+                program = self._compiled(source, self._declarations, "-D_OPENCL_H_")
+                self._declares_enough = True
+                return program
+            except cl.Error:  # a user's rules call another function, or it is wrong: the driver's declarations tell
+                if not self._declares_enough:
+                    self._declarations = ""
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what the compiler remarks about a program that it builds
-                program = cl.Program(self.context, f"{self._prologue}\n#line 1\n{source}")
-                program.get_info(cl.program_info.NUM_DEVICES)  # keeps pyopencl's own cache out of it
-                # without remarks on style, such as a & b | c without parentheses
-                return program.build(["-w"], devices=[self._device])
+            return self._compiled(source)
         except cl.Error as error:
             raise not_built(self._name, _log_of(error), source) from None
+
+    def _compiled(self, source: str, declarations: str = "", *options: str) -> Any:
+        cl = opencl()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what the compiler remarks about a program that it builds
+            program = cl.Program(self.context, f"{declarations}{self._prologue}\n#line 1\n{source}")
+            program.get_info(cl.program_info.NUM_DEVICES)  # keeps pyopencl's own cache out of it
+            # without remarks on style, such as a & b | c without parentheses
+            return program.build(["-w", *options], devices=[self._device])
 
     def _from_binary(self, binary: bytes) -> Any | None:
         cl = opencl()
@@ -111,7 +125,7 @@ class Programs:
             return None
 
     def _keep_binary(self, key: str, program: Any, count: int, seconds: float) -> None:
-        if self._builds_are_kept:
+        if self._is_pocl:
             before = shared().get("opencl seconds", key)
             # The first build had to be: only the later ones are lost time.
             lost = 0.0 if before is None else float(before) + seconds
@@ -123,8 +137,8 @@ class Programs:
             shared().put("opencl binary", key, binaries[0])
 
 
-def _vector_macros() -> str:
-    return (Path(__file__).parent / "vectors.h").read_text(encoding="utf-8")
+def _header(name: str) -> str:
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
 
 
 def _log_of(error: Exception) -> str:

@@ -293,6 +293,38 @@ def test_a_source_that_does_not_compile() -> None:
     assert "undeclared identifier 'missing'" in text and "   2  { out[0] = missing; }" in text
 
 
+@pytest.fixture
+def pocl() -> Any:
+    """The programs of a device of PoCL, anew."""
+    module = backends.backend("opencl").module
+    for number, found in enumerate(sys.modules[module.remedy.__module__].raw_devices()):
+        if found.platform.name == "Portable Computing Language":
+            programs = module.Device(number)._programs
+            if programs._declarations:
+                return programs
+    pytest.skip("PoCL does not work here")
+
+
+GOLDEN = sorted((Path(__file__).parents[1] / "backends" / "golden").glob("opencl*/*.txt"))
+
+
+def test_our_sources_use_what_is_declared(pocl: Any) -> None:
+    """PoCL is asked for its own declarations, which take most of a build, by those sources alone that need others."""
+    lines = [path.read_text(encoding="utf-8").splitlines() for path in GOLDEN]
+    sources = ["\n".join(line for line in text if not line.startswith("grid ")) for text in lines]
+    for path, source in zip(GOLDEN, sources, strict=True):
+        if "half" not in source:  # which PoCL does not have on a CPU
+            assert pocl._compiled(source, pocl._declarations, "-D_OPENCL_H_"), path
+
+
+@pytest.mark.parametrize("was_enough", [False, True])
+def test_other_functions_are_found_in_the_driver_s_declarations(was_enough: bool, pocl: Any) -> None:
+    pocl._declares_enough = was_enough
+    hypotenuse = "__kernel void long_side(__global float* a) { a[0] = hypot(a[0], a[1]); }"
+    assert pocl._from_source(hypotenuse).kernel_names == "long_side"
+    assert bool(pocl._declarations) == was_enough  # which were wrong for this driver, unless they were right before
+
+
 def test_a_kernel_that_the_source_does_not_have() -> None:
     kernel = scale("present", 1.0, 8)
     with pytest.raises(DeviceError, match="'absent' defines no such kernel"):
