@@ -125,8 +125,10 @@ def test_a_damaged_file_is_as_none(damage: str, in_force: Path) -> None:
     )
     if damage == "missing":
         in_force.unlink()
-    assert found(our_sources()) <= {"sound"} and not found(our_sources()) & KINDS - {"sound"}
-    assert engine.rewrite(UOp.const(2, "int32") + 3, "symbolic").attrs["value"] == 5
+    kinds = found(our_sources())
+    assert kinds <= {"sound"} and not kinds & KINDS - {"sound"}
+    if damage == "changed":  # without entries they are compiled, whatever the damage
+        assert engine.rewrite(UOp.const(2, "int32") + 3, "symbolic").attrs["value"] == 5
 
 
 def test_a_checkout_with_the_file(written: Path, tmp_path: Path) -> None:

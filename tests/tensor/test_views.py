@@ -173,7 +173,7 @@ DIFFERENTIABLE = tuple(kind for kind in KINDS if kind not in ("new", "drop"))
 
 
 @given(st.lists(steps(DIFFERENTIABLE), min_size=3, max_size=8))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(derandomize=True)
 def test_gradients_of_programs(program: list[Step]) -> None:
     program = [(kind, a, b, k % (len(VIEWS) - 1) if kind == "view" else k) for kind, a, b, k in program]
     values = np.linspace(-0.5, 0.7, 12).reshape(3, 4)
