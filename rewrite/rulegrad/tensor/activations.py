@@ -11,6 +11,7 @@ from rulegrad.tensor.linalg.norms import vector_norm
 from rulegrad.tensor.operands import as_operand
 from rulegrad.tensor.reduce import accumulation_dtype, element_count, reduced_axes
 from rulegrad.tensor.storage import is_weak_scalar
+from rulegrad.tensor.templates import built_once
 from rulegrad.tensor.transcendental import as_floating, in_float32
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def relu6(self: Tensor) -> Tensor:
     return self.hardtanh(0, 6)
 
 
+@built_once
 def hardsigmoid(self: Tensor) -> Tensor:
     """`relu6(self + 3) / 6`
 
@@ -58,6 +60,7 @@ def hardsigmoid(self: Tensor) -> Tensor:
     return (self + 3).relu6() / 6
 
 
+@built_once
 @in_float32
 def hardswish(self: Tensor) -> Tensor:
     """`self * hardsigmoid(self)`
@@ -95,6 +98,7 @@ def softshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
     return (self > lambd).where(self - lambd, (self < -lambd).where(self + lambd, self * 0))
 
 
+@built_once
 def prelu(self: Tensor, weight: Operand) -> Tensor:
     """The element where it is positive, `weight` times it elsewhere.
 
@@ -120,6 +124,7 @@ def prelu(self: Tensor, weight: Operand) -> Tensor:
 # ---- exponentials ----
 
 
+@built_once
 @in_float32
 def elu(self: Tensor, alpha: float = 1.0) -> Tensor:
     """The element where it is positive, `alpha * (exp(self) - 1)` elsewhere.
@@ -133,6 +138,7 @@ def elu(self: Tensor, alpha: float = 1.0) -> Tensor:
     return positive.where(x, positive.where(0.0, x).expm1() * alpha)
 
 
+@built_once
 @in_float32
 def selu(self: Tensor) -> Tensor:
     """`elu` scaled such that networks keep the mean 0 and the variance 1.
@@ -143,6 +149,7 @@ def selu(self: Tensor) -> Tensor:
     return self.elu(_SELU_ALPHA) * _SELU_SCALE
 
 
+@built_once
 @in_float32
 def celu(self: Tensor, alpha: float = 1.0) -> Tensor:
     """`max(0, self) + min(0, alpha * (exp(self / alpha) - 1))`, whose slope is continuous for every alpha.
@@ -157,6 +164,7 @@ def celu(self: Tensor, alpha: float = 1.0) -> Tensor:
     return positive.where(x, (positive.where(0.0, x) / alpha).expm1() * alpha)
 
 
+@built_once
 @in_float32
 def mish(self: Tensor) -> Tensor:
     """`self * tanh(softplus(self))`
@@ -167,6 +175,7 @@ def mish(self: Tensor) -> Tensor:
     return self * self.softplus().tanh()
 
 
+@built_once
 @in_float32
 def logsigmoid(self: Tensor) -> Tensor:
     """`log(sigmoid(self))`, without overflow.
@@ -177,6 +186,7 @@ def logsigmoid(self: Tensor) -> Tensor:
     return -(-as_floating(self)).softplus()
 
 
+@built_once
 @in_float32
 def softsign(self: Tensor) -> Tensor:
     """`self / (1 + abs(self))`
@@ -192,6 +202,7 @@ def softsign(self: Tensor) -> Tensor:
     return near.where(near.where(x, 0.0) / size, (x < 0).where(-far, far))
 
 
+@built_once
 @in_float32
 def tanhshrink(self: Tensor) -> Tensor:
     """`self - tanh(self)`
@@ -210,6 +221,7 @@ def tanhshrink(self: Tensor) -> Tensor:
     return near.where(series * square * small / small.cosh(), x - x.tanh())
 
 
+@built_once
 def glu(self: Tensor, dim: int = -1) -> Tensor:
     """The first half along `dim` times the sigmoid of the second. Raises ShapeError for an odd extent.
 
@@ -223,6 +235,7 @@ def glu(self: Tensor, dim: int = -1) -> Tensor:
     return first * second.sigmoid()
 
 
+@built_once
 @in_float32
 def gelu(self: Tensor, approximate: Literal["none", "tanh"] = "none") -> Tensor:
     """The Gaussian error linear unit: `self` times the normal distribution function, or its tanh approximation.
@@ -249,6 +262,7 @@ def _stable(self: Tensor, axis: int, name: str) -> tuple[Tensor, int]:
     return (x if 0 in x.shape else x - x.detach().max(k, keepdims=True)), k
 
 
+@built_once
 def softmax(self: Tensor, axis: int = -1, dtype: Any = None, *, dim: int | None = None) -> Tensor:
     """`exp(self)` as shares of its sum along `axis`, computed in `dtype` where one is given.
 
@@ -267,6 +281,7 @@ def _softmax(self: Tensor, axis: int) -> Tensor:
     return powers / powers.sum(k, keepdims=True)
 
 
+@built_once
 def softmin(self: Tensor, axis: int = -1, dtype: Any = None, *, dim: int | None = None) -> Tensor:
     """`softmax` of the negative, computed in `dtype` where one is given.
 
@@ -276,6 +291,7 @@ def softmin(self: Tensor, axis: int = -1, dtype: Any = None, *, dim: int | None 
     return self.neg().softmax(axis, dtype, dim=dim)
 
 
+@built_once
 def log_softmax(self: Tensor, axis: int = -1, dtype: Any = None, *, dim: int | None = None) -> Tensor:
     """The logarithm of `softmax`, exact where a share is tiny; computed in `dtype` where one is given.
 
@@ -292,6 +308,7 @@ def _log_softmax(self: Tensor, axis: int) -> Tensor:
     return shifted - shifted.exp().sum(k, keepdims=True).log()
 
 
+@built_once
 @in_float32
 def logsumexp(
     self: Tensor, axis: Any = -1, keepdims: bool = False, *, dim: Any = None, keepdim: bool = False
@@ -316,6 +333,7 @@ def logsumexp(
 # ---- directions ----
 
 
+@built_once
 def normalize(self: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """Divided by its p-norm along `dim`, or by `eps` where the norm is smaller.
 

@@ -9,6 +9,7 @@ from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.ir.dtype import bool_
 from rulegrad.ir.limits import extremes
 from rulegrad.tensor.operands import as_tensor
+from rulegrad.tensor.templates import built_once
 
 if TYPE_CHECKING:
     from rulegrad.tensor.operands import Operand
@@ -52,6 +53,7 @@ def scaled_dot_product_attention(
     return shares.dropout(dropout_p, training=True) @ value
 
 
+@built_once
 def attention_shares(
     self: Tensor,
     key: Tensor,

@@ -14,6 +14,7 @@ from rulegrad.tensor.joining import repeat_axes
 from rulegrad.tensor.movement import slice_axis
 from rulegrad.tensor.operands import as_tensor, result_dtype
 from rulegrad.tensor.reduce import accumulation_dtype
+from rulegrad.tensor.templates import built_once
 
 if TYPE_CHECKING:
     from rulegrad.tensor.operands import Operand
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 # ---- convolutions ----
 
 
+@built_once
 def conv1d(
     self: Tensor,
     weight: Operand,
@@ -44,6 +46,7 @@ def conv1d(
     return _convolution(self, 1, weight, bias, stride, padding, dilation, groups)
 
 
+@built_once
 def conv2d(
     self: Tensor,
     weight: Operand,
@@ -66,6 +69,7 @@ def conv2d(
     return _convolution(self, 2, weight, bias, stride, padding, dilation, groups)
 
 
+@built_once
 def conv3d(
     self: Tensor,
     weight: Operand,
@@ -210,6 +214,7 @@ def _weight_gradient(
 # ---- transposed convolutions ----
 
 
+@built_once
 def conv_transpose1d(
     self: Tensor,
     weight: Operand,
@@ -229,6 +234,7 @@ def conv_transpose1d(
     return _transposed(self, 1, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@built_once
 def conv_transpose2d(
     self: Tensor,
     weight: Operand,
@@ -251,6 +257,7 @@ def conv_transpose2d(
     return _transposed(self, 2, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@built_once
 def conv_transpose3d(
     self: Tensor,
     weight: Operand,

@@ -141,7 +141,7 @@ class TensorCore(NodeHolder):
             history = self._past()
         for other in others:
             history = join(history, other._history or other._past())
-            device = _common_device(uop, device, other._device)
+            device = common_device(uop, device, other._device)
             tracked = tracked or other._requires_grad
         if tracked and not gradients_enabled():
             uop, tracked = UOp("DETACH", (uop,)), False
@@ -428,7 +428,7 @@ def in_same_parts(node: UOp, value: UOp) -> UOp:
     return UOp("REDISTRIBUTE", (value,), mesh=mesh, placement=node.attrs["placement"])
 
 
-def _common_device(uop: UOp, first: str, second: str) -> str:
+def common_device(uop: UOp, first: str, second: str) -> str:
     if first and second and first != second:
         raise DeviceError(f"{uop.op.lower()}: the operands are on {first} and {second}; move one with .to({first!r})")
     return first or second

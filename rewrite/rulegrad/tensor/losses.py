@@ -21,6 +21,7 @@ from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.gathering import checked_indices
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes
 from rulegrad.tensor.storage import is_weak_scalar
+from rulegrad.tensor.templates import built_once
 from rulegrad.tensor.transcendental import in_float32
 
 if TYPE_CHECKING:
@@ -246,6 +247,7 @@ def multi_margin_loss(
 # ---- of two classes ----
 
 
+@built_once
 @in_float32
 def binary_cross_entropy(
     self: Tensor, target: Operand, weight: Operand | None = None, reduction: Reduction = "mean"
@@ -265,6 +267,7 @@ def binary_cross_entropy(
     return reduced(each if weight is None else each * _factor(self, weight, "weight", name), reduction, name)
 
 
+@built_once
 @in_float32
 def binary_cross_entropy_with_logits(
     self: Tensor,
@@ -293,6 +296,7 @@ def binary_cross_entropy_with_logits(
     return reduced(each if weight is None else each * _factor(self, weight, "weight", name), reduction, name)
 
 
+@built_once
 @in_float32
 def soft_margin_loss(self: Tensor, target: Operand, reduction: Reduction = "mean") -> Tensor:
     """`log(1 + exp(-target * self))`, for targets 1 and -1.
@@ -304,6 +308,7 @@ def soft_margin_loss(self: Tensor, target: Operand, reduction: Reduction = "mean
     return reduced((-wanted * self).softplus(), reduction, "soft_margin_loss")
 
 
+@built_once
 def hinge_embedding_loss(self: Tensor, target: Operand, margin: float = 1.0, reduction: Reduction = "mean") -> Tensor:
     """The element where the target is 1, `max(0, margin - self)` where it is -1; elsewhere the sum of both.
 
@@ -318,6 +323,7 @@ def hinge_embedding_loss(self: Tensor, target: Operand, margin: float = 1.0, red
 # ---- of numbers ----
 
 
+@built_once
 def mse_loss(self: Tensor, target: Operand, reduction: Reduction = "mean") -> Tensor:
     """The squared differences from `target`. Raises ShapeError where the shapes differ.
 
@@ -328,6 +334,7 @@ def mse_loss(self: Tensor, target: Operand, reduction: Reduction = "mean") -> Te
     return reduced((self - _target(self, target, "mse_loss")).square(), reduction, "mse_loss")
 
 
+@built_once
 def l1_loss(self: Tensor, target: Operand, reduction: Reduction = "mean") -> Tensor:
     """The absolute differences from `target`.
 
@@ -337,6 +344,7 @@ def l1_loss(self: Tensor, target: Operand, reduction: Reduction = "mean") -> Ten
     return reduced((self - _target(self, target, "l1_loss")).abs(), reduction, "l1_loss")
 
 
+@built_once
 def huber_loss(self: Tensor, target: Operand, reduction: Reduction = "mean", delta: float = 1.0) -> Tensor:
     """Half the square of a difference up to `delta`, and a line of slope `delta` beyond.
 
@@ -352,6 +360,7 @@ def huber_loss(self: Tensor, target: Operand, reduction: Reduction = "mean", del
     return reduced(each, reduction, "huber_loss")
 
 
+@built_once
 def smooth_l1_loss(self: Tensor, target: Operand, reduction: Reduction = "mean", beta: float = 1.0) -> Tensor:
     """`huber_loss` divided by its `beta`: a line of slope 1 beyond `beta`; with 0, `l1_loss`.
 
@@ -364,6 +373,7 @@ def smooth_l1_loss(self: Tensor, target: Operand, reduction: Reduction = "mean",
     return self.huber_loss(target, reduction, beta) / beta
 
 
+@built_once
 @in_float32
 def poisson_nll_loss(
     self: Tensor,
@@ -417,6 +427,7 @@ def gaussian_nll_loss(
 # ---- of distributions and directions ----
 
 
+@built_once
 @in_float32
 def kl_div(
     self: Tensor,
@@ -442,6 +453,7 @@ def kl_div(
     return reduced(each, reduction, "kl_div")
 
 
+@built_once
 def cosine_embedding_loss(
     self: Tensor,
     other: Operand,
@@ -460,6 +472,7 @@ def cosine_embedding_loss(
     return reduced(wanted.equal(1).where(1.0 - cosine, (cosine - margin).relu()), reduction, name)
 
 
+@built_once
 def margin_ranking_loss(
     self: Tensor, other: Operand, target: Operand, margin: float = 0.0, reduction: Reduction = "mean"
 ) -> Tensor:
@@ -476,6 +489,7 @@ def margin_ranking_loss(
     return reduced((-wanted * difference + margin).relu(), reduction, name)
 
 
+@built_once
 def triplet_margin_loss(
     self: Tensor,
     positive: Operand,

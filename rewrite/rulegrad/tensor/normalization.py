@@ -15,6 +15,7 @@ from rulegrad.tensor.custom_gradient import with_gradients
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.operands import as_tensor
 from rulegrad.tensor.reduce import accumulation_dtype
+from rulegrad.tensor.templates import built_once
 from rulegrad.tensor.transcendental import as_floating, in_float32
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor
 
 
+@built_once
 def layer_norm(
     self: Tensor,
     normalized_shape: int | Sequence[int],
@@ -41,6 +43,7 @@ def layer_norm(
     return _scaled(_standardized(self, axes, eps), weight, bias, len(axes), "layer_norm")
 
 
+@built_once
 def rms_norm(
     self: Tensor,
     normalized_shape: int | Sequence[int],
@@ -64,6 +67,7 @@ def rms_norm(
     return _scaled(scaled.cast(result.dtype), weight, None, len(axes), "rms_norm")
 
 
+@built_once
 def group_norm(
     self: Tensor,
     num_groups: int,
@@ -154,6 +158,7 @@ def instance_norm(
     return _per_channel(_standardized(self, axes, eps), weight, bias, "instance_norm")
 
 
+@built_once
 @in_float32
 def local_response_norm(self: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """Divided by `(k + alpha * mean) ** beta`, for the mean of squares over `size` channels (axis 1) around.

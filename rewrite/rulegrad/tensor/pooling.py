@@ -17,6 +17,7 @@ from rulegrad.tensor.custom_gradient import with_gradient
 from rulegrad.tensor.gathering import taken
 from rulegrad.tensor.movement import slice_axis
 from rulegrad.tensor.pooling_windows import PoolingWindows, need_axes
+from rulegrad.tensor.templates import built_once
 from rulegrad.tensor.transcendental import as_floating
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def max_pool1d(
 ) -> Tensor: ...
 @overload
 def max_pool1d(self: Tensor, *arguments: Any, return_indices: Literal[True], **more: Any) -> tuple[Tensor, Tensor]: ...
+@built_once
 def max_pool1d(self: Tensor, *arguments: Any, **more: Any) -> Tensor | tuple[Tensor, Tensor]:
     """`max_pool2d` over the last axis.
 
@@ -64,6 +66,7 @@ def max_pool2d(
 ) -> Tensor: ...
 @overload
 def max_pool2d(self: Tensor, *arguments: Any, return_indices: Literal[True], **more: Any) -> tuple[Tensor, Tensor]: ...
+@built_once
 def max_pool2d(self: Tensor, *arguments: Any, **more: Any) -> Tensor | tuple[Tensor, Tensor]:
     """The largest element of each window of the last two axes, with PyTorch's arguments.
 
@@ -90,6 +93,7 @@ def max_pool3d(
 ) -> Tensor: ...
 @overload
 def max_pool3d(self: Tensor, *arguments: Any, return_indices: Literal[True], **more: Any) -> tuple[Tensor, Tensor]: ...
+@built_once
 def max_pool3d(self: Tensor, *arguments: Any, **more: Any) -> Tensor | tuple[Tensor, Tensor]:
     """`max_pool2d` over the last three axes.
 
@@ -211,6 +215,7 @@ def _max_unpool(
 # ---- the mean ----
 
 
+@built_once
 def avg_pool1d(
     self: Tensor,
     kernel_size: Extents = 2,
@@ -228,6 +233,7 @@ def avg_pool1d(
     return _avg_pool(self, 1, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
+@built_once
 def avg_pool2d(
     self: Tensor,
     kernel_size: Extents = 2,
@@ -249,6 +255,7 @@ def avg_pool2d(
     return _avg_pool(self, 2, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
+@built_once
 def avg_pool3d(
     self: Tensor,
     kernel_size: Extents = 2,
@@ -295,6 +302,7 @@ def _avg_pool(
 # ---- windows that fit the result ----
 
 
+@built_once
 def adaptive_avg_pool1d(self: Tensor, output_size: Sizes) -> Tensor:
     """`adaptive_avg_pool2d` over the last axis.
 
@@ -304,6 +312,7 @@ def adaptive_avg_pool1d(self: Tensor, output_size: Sizes) -> Tensor:
     return _adaptive_pool(self, 1, output_size, "mean", "adaptive_avg_pool1d")
 
 
+@built_once
 def adaptive_avg_pool2d(self: Tensor, output_size: Sizes) -> Tensor:
     """Means over windows such that the last two axes get the size `output_size`; None keeps an axis.
 
@@ -316,6 +325,7 @@ def adaptive_avg_pool2d(self: Tensor, output_size: Sizes) -> Tensor:
     return _adaptive_pool(self, 2, output_size, "mean", "adaptive_avg_pool2d")
 
 
+@built_once
 def adaptive_avg_pool3d(self: Tensor, output_size: Sizes) -> Tensor:
     """`adaptive_avg_pool2d` over the last three axes.
 

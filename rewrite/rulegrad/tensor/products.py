@@ -11,12 +11,14 @@ from rulegrad.runtime.source_lines import reading
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, defers_to, result_dtype
 from rulegrad.tensor.reduce import accumulation_dtype
+from rulegrad.tensor.templates import built_once
 
 if TYPE_CHECKING:
     from rulegrad.tensor.operands import Operand
     from rulegrad.tensor.tensor import Tensor
 
 
+@built_once
 def matmul(self: Tensor, other: Operand) -> Tensor:
     """`self @ other`: vectors, matrices, and batches of matrices, which broadcast as in NumPy.
 
@@ -112,6 +114,7 @@ def outer(self: Tensor, other: Operand) -> Tensor:
     return self.unsqueeze(1) * right
 
 
+@built_once
 def linear(self: Tensor, weight: Operand, bias: Operand | None = None) -> Tensor:
     """`self @ weight.T + bias`, from (…, inputs) to (…, outputs), as in PyTorch.
 
@@ -175,6 +178,7 @@ def _product(self: Tensor, other: Operand, rank: int, name: str) -> Tensor:
     return matrix_product(self, right, name)
 
 
+@built_once
 def addmm(self: Tensor, first: Operand, second: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`beta * self + alpha * (first @ second)`
 
@@ -224,6 +228,7 @@ def addr(self: Tensor, first: Operand, second: Operand, *, beta: float = 1, alph
     return _plus(self, product, beta, alpha, "addr")
 
 
+@built_once
 def baddbmm(self: Tensor, first: Operand, second: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`beta * self + alpha * (first @ second)` of batches of matrices.
 

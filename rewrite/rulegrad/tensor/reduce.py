@@ -12,6 +12,7 @@ from rulegrad.ir.dtype import DType, as_dtype, bool_, float32, float64, int64, u
 from rulegrad.tensor.axes import axis_or_dim, one_axis, several_axes
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.templates import built_once
 
 if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor
@@ -63,6 +64,7 @@ def reduced_axes(self: Tensor, axis: Axes, dim: Axes, name: str, default: int | 
     return several_axes(axis_or_dim(axis, dim, name, default), self.ndim, name)
 
 
+@built_once
 def sum(
     self: Tensor,
     axis: Axes = None,
@@ -81,6 +83,7 @@ def sum(
     return _accumulate(self, "ADD", 0, reduced_axes(self, axis, dim, "sum"), keepdims or keepdim, dtype)
 
 
+@built_once
 def prod(
     self: Tensor,
     axis: Axes = None,
@@ -98,6 +101,7 @@ def prod(
     return _accumulate(self, "MUL", 1, reduced_axes(self, axis, dim, "prod"), keepdims or keepdim, dtype)
 
 
+@built_once
 def mean(
     self: Tensor,
     axis: Axes = None,
@@ -120,6 +124,7 @@ def mean(
     return (total / element_count(self, axes)).cast(result)
 
 
+@built_once
 def var(
     self: Tensor,
     axis: Axes = None,
@@ -149,6 +154,7 @@ def var(
     return (total / builtins.max(element_count(self, axes) - correction, 0)).cast(result)
 
 
+@built_once
 def std(
     self: Tensor,
     axis: Axes = None,
@@ -202,6 +208,7 @@ def root_of(self: Tensor, power: float = 2) -> Tensor:
     return self._result(UOp("WHERE", (is_zero, filled(self.shape, zero, self.dtype), root)))
 
 
+@built_once
 def max(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Tensor:
     """The largest element along `axis`; nan when one is nan. Raises ShapeError for no elements.
 
@@ -217,6 +224,7 @@ def max(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = 
     return _reduce(self, "MAX", axes, keepdims or keepdim)
 
 
+@built_once
 def min(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Tensor:
     """The smallest element along `axis`; nan when one is nan. Raises ShapeError for no elements.
 
@@ -253,6 +261,7 @@ def all(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = 
 # ---- places ----
 
 
+@built_once
 def argmax(
     self: Tensor,
     axis: int | None = None,
@@ -269,6 +278,7 @@ def argmax(
     return _place(self, "MAX", "argmax", axis_or_dim(axis, dim, "argmax"), keepdims or keepdim)
 
 
+@built_once
 def argmin(
     self: Tensor,
     axis: int | None = None,

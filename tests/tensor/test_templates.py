@@ -1,0 +1,215 @@
+"""Functions whose graphs are put together from templates: the graphs are those that Python builds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rulegrad import Tensor, autocast, no_grad
+from rulegrad._core import Template
+from rulegrad.errors import DeviceError, GraphError, ShapeError
+from rulegrad.ir import UOp
+from rulegrad.tensor import templates
+
+pytestmark = pytest.mark.usefixtures("on_the_interpreter")
+
+VALUES = np.random.default_rng(0)
+
+
+def floats(*shape: int, dtype: str = "float32") -> Tensor:
+    return Tensor(VALUES.uniform(0.1, 0.9, shape), dtype=dtype)
+
+
+#: A method, and what makes its arguments.
+CALLS: dict[str, Callable[[], tuple[Any, ...]]] = {
+    "conv1d": lambda: (floats(2, 3, 8), floats(4, 3, 3), floats(4), 2, 1),
+    "conv2d": lambda: (floats(2, 4, 6, 6), floats(4, 2, 3, 3), None, (1, 2), "valid", 1, 2),
+    "conv3d": lambda: (floats(1, 2, 4, 4, 4), floats(2, 2, 2, 2, 2)),
+    "conv_transpose1d": lambda: (floats(2, 3, 5), floats(3, 2, 3), floats(2), 2),
+    "conv_transpose2d": lambda: (floats(1, 3, 4, 4), floats(3, 2, 3, 3)),
+    "conv_transpose3d": lambda: (floats(1, 2, 2, 2, 2), floats(2, 1, 2, 2, 2)),
+    "layer_norm": lambda: (floats(3, 4), [4], floats(4), floats(4)),
+    "rms_norm": lambda: (floats(3, 4), 4, floats(4)),
+    "group_norm": lambda: (floats(2, 4, 3), 2, floats(4), floats(4)),
+    "local_response_norm": lambda: (floats(2, 4, 3), 3),
+    "softmax": lambda: (floats(3, 4), 0),
+    "softmin": lambda: (floats(3, 4),),
+    "log_softmax": lambda: (floats(3, 4), -1, "float64"),
+    "logsumexp": lambda: (floats(3, 4), (0, 1)),
+    "normalize": lambda: (floats(3, 4), 2.0, 1),
+    "gelu": lambda: (floats(5), "tanh"),
+    "mish": lambda: (floats(5),),
+    "selu": lambda: (floats(5),),
+    "elu": lambda: (floats(5), 0.5),
+    "celu": lambda: (floats(5), 0.5),
+    "logsigmoid": lambda: (floats(5),),
+    "hardswish": lambda: (floats(5),),
+    "hardsigmoid": lambda: (floats(5),),
+    "glu": lambda: (floats(3, 4),),
+    "prelu": lambda: (floats(3, 4), floats(4)),
+    "softsign": lambda: (floats(5),),
+    "tanhshrink": lambda: (floats(5),),
+    "scaled_dot_product_attention": lambda: (floats(2, 3, 4), floats(2, 5, 4), floats(2, 5, 3), None, 0.0, True),
+    "linear": lambda: (floats(3, 4), floats(5, 4), floats(5)),
+    "addmm": lambda: (floats(3, 5), floats(3, 4), floats(4, 5)),
+    "baddbmm": lambda: (floats(2, 3, 5), floats(2, 3, 4), floats(2, 4, 5)),
+    "matmul": lambda: (floats(2, 3, 4), floats(4, 5)),
+    "binary_cross_entropy": lambda: (floats(3), floats(3)),
+    "binary_cross_entropy_with_logits": lambda: (floats(3), floats(3)),
+    "soft_margin_loss": lambda: (floats(3), floats(3)),
+    "hinge_embedding_loss": lambda: (floats(3), floats(3)),
+    "mse_loss": lambda: (floats(3), floats(3), "sum"),
+    "l1_loss": lambda: (floats(3), floats(3), "none"),
+    "huber_loss": lambda: (floats(3), floats(3)),
+    "smooth_l1_loss": lambda: (floats(3), floats(3)),
+    "poisson_nll_loss": lambda: (floats(3), floats(3)),
+    "kl_div": lambda: (floats(3, 4), floats(3, 4)),
+    "cosine_embedding_loss": lambda: (floats(3, 4), floats(3, 4), floats(3)),
+    "margin_ranking_loss": lambda: (floats(3), floats(3), floats(3)),
+    "triplet_margin_loss": lambda: (floats(3, 4), floats(3, 4), floats(3, 4)),
+    "sum": lambda: (floats(3, 4), 1),
+    "prod": lambda: (floats(3, 4),),
+    "max": lambda: (floats(3, 4), (0, 1)),
+    "min": lambda: (floats(3, 4), None, True),
+    "mean": lambda: (floats(3, 4), -1),
+    "var": lambda: (floats(3, 4), 0),
+    "std": lambda: (floats(3, 4), 0, 0),
+    "argmax": lambda: (floats(3, 4), 1),
+    "argmin": lambda: (floats(3, 4),),
+    "avg_pool1d": lambda: (floats(1, 2, 6), 2),
+    "avg_pool2d": lambda: (floats(1, 2, 6, 6), 2),
+    "avg_pool3d": lambda: (floats(1, 2, 4, 4, 4), 2),
+    "max_pool1d": lambda: (floats(1, 2, 6), 2),
+    "max_pool2d": lambda: (floats(1, 2, 6, 6), 2),
+    "max_pool3d": lambda: (floats(1, 2, 4, 4, 4), 2),
+    "adaptive_avg_pool1d": lambda: (floats(1, 2, 6), 4),
+    "adaptive_avg_pool2d": lambda: (floats(1, 2, 6, 6), 3),
+    "adaptive_avg_pool3d": lambda: (floats(1, 2, 4, 4, 4), 2),
+}
+
+
+@pytest.fixture
+def in_python(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Tensor]:
+    """A call of a method whose graph Python builds, also what it calls itself."""
+
+    def call(name: str, *arguments: Any, **more: Any) -> Tensor:
+        with monkeypatch.context() as patch:
+            patch.setattr(templates, "is_tracing", lambda: True)
+            found: Tensor = getattr(Tensor, name)(*arguments, **more)
+        return found
+
+    return call
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+@pytest.mark.parametrize("name", CALLS)
+def test_graphs_are_those_of_python(name: str, tracked: bool, in_python: Callable[..., Tensor]) -> None:
+    for round_ in range(4):
+        arguments = CALLS[name]()
+        for k, argument in enumerate(arguments):
+            if isinstance(argument, Tensor) and argument.dtype == "float32":
+                argument.requires_grad = tracked and round_ != 3
+                if round_ == 2 and k == 0:
+                    arguments = (argument * 2, *arguments[1:])  # a graph, not a buffer
+        found, wanted = getattr(Tensor, name)(*arguments), in_python(name, *arguments)
+        assert found.uop == wanted.uop
+        assert (found.requires_grad, found.device) == (wanted.requires_grad, wanted.device)
+        with no_grad():
+            assert getattr(Tensor, name)(*arguments).uop == in_python(name, *arguments).uop
+
+
+def test_every_function_is_tried() -> None:
+    """CALLS has all methods that are built once."""
+    found = {row.__name__ for row in vars(Tensor).values() if _is_built_once(row) and not row.__name__.endswith("_")}
+    assert found <= set(CALLS), found - set(CALLS)
+
+
+def _is_built_once(row: Any) -> bool:
+    while row is not None:
+        if getattr(row, "__code__", None) in _CODES:
+            return True
+        row = getattr(row, "__wrapped__", None)
+    return False
+
+
+_CODES = {templates.built_once(lambda self: self).__code__}
+
+
+def test_values_and_gradients() -> None:
+    found = []
+    for _ in range(3):
+        x, w = Tensor(np.arange(12.0).reshape(3, 4), requires_grad=True), Tensor(np.eye(4), requires_grad=True)
+        x.linear(w).softmax(-1).square().sum().backward()
+        assert x.grad is not None and w.grad is not None
+        found.append((x.grad.numpy(), w.grad.numpy()))
+    for one in found[1:]:
+        for a, b in zip(one, found[0], strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_arguments_of_other_kinds_are_others(in_python: Callable[..., Tensor]) -> None:
+    """Values that Python holds to be equal, dtypes, numbers that are constants, and a tensor that is given twice."""
+    x, w = floats(3, 4), floats(3, 3)
+    for given in (x, x.cast("float64"), x.cast("float16"), Tensor.zeros(3, 4), x.T.T, x):
+        for axis in (-1, 1, True, 0, None):
+            for _ in range(2):
+                assert given.sum(axis).uop == in_python("sum", given, axis).uop
+    for pair in ((w, w), (w, floats(3, 3)), (w, Tensor.ones(3, 3))):
+        for _ in range(2):
+            assert pair[0].matmul(pair[1]).uop == in_python("matmul", *pair).uop
+    for eps in (0.0, -0.0, 1e-5):
+        for _ in range(2):
+            assert x.layer_norm(4, eps=eps).uop == in_python("layer_norm", x, 4, eps=eps).uop
+
+
+def test_mistakes_are_told_each_time() -> None:
+    x = floats(3, 4)
+    for _ in range(3):
+        with pytest.raises(ShapeError, match="matmul"):
+            x.matmul(floats(3, 4))
+        with pytest.raises(ShapeError, match="axis"):
+            x.sum(7)
+    with pytest.raises(DeviceError):
+        for _ in range(3):
+            x.matmul(Tensor(np.ones((4, 2)), dtype="float32", device="c"))
+
+
+def test_inside_autocast(in_python: Callable[..., Tensor]) -> None:
+    x, w = floats(3, 4), floats(5, 4)
+    for _ in range(3):
+        assert x.linear(w).dtype == "float32"
+        with autocast():
+            assert x.linear(w).dtype == "bfloat16"
+            assert x.linear(w).softmax(-1).uop == in_python("softmax", x.linear(w), -1).uop
+
+
+def test_results_are_tensors_of_their_own() -> None:
+    x = floats(3, 4)
+    before = x.numpy().copy()
+    for _ in range(3):
+        for y in (x.sum(()), x.softmax(-1), x.avg_pool1d(1), x.max((), keepdims=True)):
+            y += 1
+            np.testing.assert_array_equal(x.numpy(), before)
+
+
+def test_a_view_follows_its_base_into_templates() -> None:
+    x = Tensor(np.arange(6.0).reshape(2, 3))
+    row = x[0]
+    for k in range(3):
+        x += 1
+        assert row.sum().item() == 3.0 + 3 * (k + 1)
+
+
+def test_the_engine_s_templates() -> None:
+    one, x, y = UOp.const(1.0, "float32"), *(UOp("PARAM", (), "float32", slot=k, shape=()) for k in range(2))
+    template = Template((x + one) * y + (x + one), [x, y])
+    assert template.of([y, x]) == (y + one) * x + (y + one)
+    assert template.of([one, x]) == (one + one) * x + (one + one)
+    assert Template(one, [x]).of([y]) == one and Template(x, [x]).of([y]) == y
+    with pytest.raises(GraphError, match="2 names was given 1 nodes"):
+        template.of([x])
+    with pytest.raises(GraphError, match="two names"):
+        Template(x, [x, x])
