@@ -10,7 +10,8 @@ import pytest
 
 from rulegrad import Tensor, autocast, no_grad
 from rulegrad._core import Template
-from rulegrad.errors import DeviceError, GraphError, ShapeError
+from rulegrad.config import config
+from rulegrad.errors import DeviceError, GraphError, IndexRangeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.tensor import templates
 
@@ -70,6 +71,19 @@ CALLS: dict[str, Callable[[], tuple[Any, ...]]] = {
     "cosine_embedding_loss": lambda: (floats(3, 4), floats(3, 4), floats(3)),
     "margin_ranking_loss": lambda: (floats(3), floats(3), floats(3)),
     "triplet_margin_loss": lambda: (floats(3, 4), floats(3, 4), floats(3, 4)),
+    "cross_entropy": lambda: (floats(3, 4), Tensor([0, 3, 1]), None, -100, "sum"),
+    "nll_loss": lambda: (floats(3, 4), Tensor([0, 3, 1]), floats(4)),
+    "gather": lambda: (floats(3, 4), 1, Tensor([[0], [3], [1]])),
+    "take_along_axis": lambda: (floats(3, 4), Tensor([[0], [3], [1]])),
+    "take": lambda: (floats(3, 4), Tensor([0, 3]), 1),
+    "cat": lambda: ([floats(3, 4), floats(2, 4)],),
+    "stack": lambda: ([floats(3), floats(3)], 1),
+    "norm": lambda: (floats(3, 4), 2, 1),
+    "clip": lambda: (floats(3, 4), 0.0, floats(4)),
+    "cumsum": lambda: (floats(3, 4), 1),
+    "tril": lambda: (floats(3, 4),),
+    "triu": lambda: (floats(3, 4), -1),
+    "__getitem__": lambda: (floats(3, 4, 5), (slice(None, None, -1), Tensor([0, 3]), None, Tensor([[1], [2]]), ...)),
     "sum": lambda: (floats(3, 4), 1),
     "prod": lambda: (floats(3, 4),),
     "max": lambda: (floats(3, 4), (0, 1)),
@@ -184,6 +198,38 @@ def test_inside_autocast(in_python: Callable[..., Tensor]) -> None:
         with autocast():
             assert x.linear(w).dtype == "bfloat16"
             assert x.linear(w).softmax(-1).uop == in_python("softmax", x.linear(w), -1).uop
+
+
+def test_values_of_lists_are_no_part_of_a_template() -> None:
+    """They are in buffers, which live as long as the result."""
+    x = floats(3, 4)
+    for _ in range(4):
+        np.testing.assert_array_equal(x[[2, 0]].numpy(), x.numpy()[[2, 0]])
+        np.testing.assert_array_equal(x[:, [True, False, True, False]].numpy(), x.numpy()[:, [0, 2]])
+        np.testing.assert_array_equal(x.take([1, 1], 1).numpy(), x.numpy()[:, [1, 1]])
+        np.testing.assert_allclose(x.matmul([[1.0], [0.0], [2.0], [0.0]]).numpy(), x.numpy() @ [[1], [0], [2], [0]])
+        assert x[list(range(3)) * 30].shape == (90, 4)
+
+
+def test_masks_are_read_each_time() -> None:
+    x = Tensor(np.arange(4.0))
+    for bound in range(4):
+        assert x[x > bound].tolist() == list(range(bound + 1, 4))
+
+
+def test_an_index_that_is_wrong_names_the_line_of_its_call() -> None:
+    x = floats(3, 4)
+    for _ in range(2):
+        x[Tensor([0, 1])].numpy()
+        x.cross_entropy(Tensor([0, 1, 2])).item()
+    wrong = x[Tensor([0, 7])]  # this line
+    with pytest.raises(IndexRangeError, match=r"index: .*\n?.*test_templates.py:\d+"):
+        wrong.numpy()
+    loss = x.cross_entropy(Tensor([0, 1, 9]))
+    with pytest.raises(IndexRangeError, match=r"cross_entropy: .*\n?.*test_templates.py:\d+"):
+        loss.item()
+    with config(check_indices=False):
+        assert np.isnan(x.cross_entropy(Tensor([0, 1, 9])).item())
 
 
 def test_results_are_tensors_of_their_own() -> None:

@@ -27,6 +27,7 @@ from rulegrad.tensor.inplace import become
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes
 from rulegrad.tensor.sets import nonzero_indices
 from rulegrad.tensor.storage import is_weak_scalar
+from rulegrad.tensor.templates import built_once
 
 if TYPE_CHECKING:
     from rulegrad.tensor.operands import Operand
@@ -57,6 +58,12 @@ def get_item(self: Tensor, index: Any) -> Tensor:
     items = index if isinstance(index, tuple) else (index,)
     if not any(map(_is_array, items)):
         return basic_view(self, index)
+    if any(isinstance(item, TensorCore) and item.dtype == bool_ for item in items):
+        return _gathered(self, items)  # the result has as many elements as are true
+    return _gathered_at_integers(self, items)
+
+
+def _gathered(self: Tensor, items: tuple[Any, ...]) -> Tensor:
     places = _places(self, items)
     view = basic_view(self, places.basic)
     line = _line(view, places)
@@ -67,6 +74,9 @@ def get_item(self: Tensor, index: Any) -> Tensor:
     own = tuple(range(len(places.shape)))
     others = tuple(range(len(own), found.ndim))
     return found.permute(others[: places.front] + own + others[places.front :])
+
+
+_gathered_at_integers = built_once(_gathered)
 
 
 def set_item(self: Tensor, index: Any, value: Any) -> None:

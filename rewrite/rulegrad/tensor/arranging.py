@@ -14,6 +14,7 @@ from rulegrad.tensor.joining import cat, roll_axis
 from rulegrad.tensor.linalg import products
 from rulegrad.tensor.movement import slice_axis
 from rulegrad.tensor.operands import broadcast_shapes, tensors_of
+from rulegrad.tensor.templates import built_once
 
 if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor
@@ -306,6 +307,7 @@ def _need_matrix(self: Tensor, name: str) -> None:
         raise ShapeError(f"{name}: the shape {self.shape} has no rows and columns; give at least two axes")
 
 
+@built_once
 def tril(self: Tensor, diagonal: int = 0) -> Tensor:
     """The lower triangles of matrices: zeros above the diagonal with that number (positive ones are above).
 
@@ -317,6 +319,7 @@ def tril(self: Tensor, diagonal: int = 0) -> Tensor:
     return _below(self, whole_number(diagonal, "tril")).where(self, 0).cast(self.dtype)
 
 
+@built_once
 def triu(self: Tensor, diagonal: int = 0) -> Tensor:
     """The upper triangles of matrices: zeros below the diagonal with that number.
 

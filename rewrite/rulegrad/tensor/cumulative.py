@@ -14,6 +14,7 @@ from rulegrad.tensor.movement import slice_axis
 from rulegrad.tensor.operands import as_operand, as_tensor
 from rulegrad.tensor.reduce import _sum_dtype, accumulation_dtype
 from rulegrad.tensor.storage import is_weak_scalar
+from rulegrad.tensor.templates import built_once
 from rulegrad.tensor.transcendental import as_floating
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def _cumulative(self: Tensor, op: str, axis: int | None, dtype: Any, name: str) 
     return _scan(self.cast(accumulation_dtype(result)), op, k).cast(result)
 
 
+@built_once
 def cumsum(self: Tensor, axis: int | None = None, dtype: Any = None, *, dim: int | None = None) -> Tensor:
     """The sums of the elements up to each one along `axis`, or of the flat tensor; dtypes are those of `sum`.
 

@@ -12,6 +12,7 @@ from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import as_operand, comparison_dtype, result_dtype, unified
 from rulegrad.tensor.storage import fits, is_weak_scalar
+from rulegrad.tensor.templates import built_once
 
 if TYPE_CHECKING:
     from rulegrad.tensor.operands import Operand
@@ -260,6 +261,7 @@ def minimum(self: Tensor, other: Operand) -> Tensor:
     return binary(self, "MIN", other, "minimum")
 
 
+@built_once
 def clip(self: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """The values limited to `min … max`; either may be None, for no limit on that side.
 

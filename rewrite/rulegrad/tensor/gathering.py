@@ -26,6 +26,7 @@ from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, expand_to, result_dtype
 from rulegrad.tensor.reduce import accumulation_dtype
 from rulegrad.tensor.storage import host_array, is_weak_scalar
+from rulegrad.tensor.templates import built_once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +47,7 @@ _IDENTITIES = {"sum": 0, "prod": 1, "mean": 0}
 # ---- reading ----
 
 
+@built_once
 def gather(self: Tensor, dim: int, index: Indices) -> Tensor:
     """PyTorch's gather: element p of the result is this tensor's at p, but with `index[p]` along `dim`.
 
@@ -69,6 +71,7 @@ def gather(self: Tensor, dim: int, index: Indices) -> Tensor:
     return taken(_region(self, places, axis), places, axis)
 
 
+@built_once
 def take_along_axis(self: Tensor, index: Indices, axis: int = -1) -> Tensor:
     """NumPy's take_along_axis: `gather`, where the other axes are broadcast to each other.
 
@@ -93,6 +96,7 @@ def take_along_dim(self: Tensor, indices: Indices, dim: int | None = None) -> Te
     return self.take_along_axis(indices, dim)
 
 
+@built_once
 def take(self: Tensor, index: Indices, axis: int | None = None) -> Tensor:
     """The elements at `index` (of any shape) along `axis`, or of the flat tensor; its axes take that axis' place.
 

@@ -15,11 +15,13 @@ from rulegrad.tensor.axes import axis_or_dim, integers, one_axis, whole_number
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import cast_to, expand_to, result_dtype, tensors_of
+from rulegrad.tensor.templates import built_once
 
 if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor
 
 
+@built_once
 def cat(self: Tensor | Sequence[Tensor], *others: Tensor | int, axis: int = 0, dim: int | None = None) -> Tensor:
     """The tensors one after the other along `axis`; `Tensor.cat([a, b], 1)` as well. Dtypes are promoted.
 
@@ -46,6 +48,7 @@ def cat(self: Tensor | Sequence[Tensor], *others: Tensor | int, axis: int = 0, d
     return first._result(uop, *tensors[1:])
 
 
+@built_once
 def stack(self: Tensor | Sequence[Tensor], *others: Tensor | int, axis: int = 0, dim: int | None = None) -> Tensor:
     """The tensors, of one shape, along a new axis; `Tensor.stack([a, b], 1)` as well. Raises ShapeError.
 

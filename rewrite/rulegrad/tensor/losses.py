@@ -90,6 +90,7 @@ def _labels(self: Tensor, target: Operand, axis: int, ignore_index: int | None, 
     return labels
 
 
+@built_once
 def cross_entropy(
     self: Tensor,
     target: Operand,
@@ -134,6 +135,7 @@ def cross_entropy(
     )
 
 
+@built_once
 def nll_loss(
     self: Tensor,
     target: Operand,

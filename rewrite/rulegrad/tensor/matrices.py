@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.errors import ShapeError
 from rulegrad.tensor import linalg
 from rulegrad.tensor.operands import as_tensor
+from rulegrad.tensor.templates import built_once
 
 if TYPE_CHECKING:
     from rulegrad.tensor.linalg import householder, least_squares, triangular
@@ -241,6 +242,7 @@ def vdot(self: Tensor, other: Operand) -> Tensor:
     return linalg.vecdot(self, right)
 
 
+@built_once
 def norm(self: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     """The p-norm over `dim`, all axes by default; "fro" is p = 2, "nuc" the sum of a matrix's singular values.
 

@@ -11,6 +11,7 @@ from functools import wraps
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from rulegrad._core import Template
+from rulegrad.config import config
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.runtime import source_lines
@@ -24,8 +25,9 @@ from rulegrad.tensor.history import join
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MOST: Final = 1000  # kinds of arguments of a function
+_LONGEST: Final = 64  # parts of an argument; a longer list is data
 _FIRST: Final = 1000  # placeholders of other functions have numbers below it
-_ATOMS: Final = (type(None), bool, int, str, DType)
+_ATOMS: Final = (type(None), type(...), bool, int, str, DType)
 
 
 class _Built(NamedTuple):
@@ -33,11 +35,15 @@ class _Built(NamedTuple):
 
     template: Template
     tracked: bool  # whether gradients flow through it
+    checks: tuple[Template, ...]  # of indices, whose errors name the user's line
 
     def of(self, tensors: Sequence[TensorCore]) -> TensorCore:
         first, *others = tensors
         history, device = first._past(), first._device
-        uop = self.template.of([tensor.uop for tensor in tensors])
+        uops = [tensor.uop for tensor in tensors]
+        uop = self.template.of(uops)
+        for check in self.checks:
+            source_lines.note(check.of(uops))
         for other in others:
             history, device = join(history, other._past()), common_device(uop, device, other._device)
         new = type(first).__new__(type(first))
@@ -60,7 +66,7 @@ def built_once(function: F) -> F:
             kind = (
                 *[_kind(value, tensors) for value in (self, *arguments)],
                 *[(name, _kind(value, tensors)) for name, value in more.items()],
-                gradients_enabled(), autocasting.autocast_dtype(),
+                gradients_enabled(), autocasting.autocast_dtype(), config.check_indices,
             )  # fmt: skip
         except TypeError:  # an array, or a list of tensors
             return function(self, *arguments, **more)
@@ -88,8 +94,10 @@ def _kind(value: Any, tensors: list[TensorCore]) -> Hashable:
         return cls, value
     if cls is float:
         return cls, repr(value)  # 0.0 is equal to -0.0
-    if cls in (tuple, list):
+    if cls in (tuple, list) and len(value) <= _LONGEST:
         return cls, *[_kind(part, tensors) for part in value]
+    if cls is slice:
+        return cls, _kind(value.start, tensors), _kind(value.stop, tensors), _kind(value.step, tensors)
     raise TypeError
 
 
@@ -104,7 +112,12 @@ def _build(function: Callable[..., Any], arguments: tuple[Any, ...], more: dict[
     bases = [name for name in names if found._view is not None and found._view.base is name]
     if bases or found._history is not None or any(found is name for name in names):
         return None
-    return _Built(Template(found.uop, [name.uop for name in names]), found._requires_grad)
+    uops = [name.uop for name in names]
+    nodes = found.uop.toposort()
+    if any(node.op == "BUFFER" for node in nodes):  # of values of a list
+        return None
+    checks = [node for node in nodes if node.op == "INSIDE"]
+    return _Built(Template(found.uop, uops), found._requires_grad, tuple(Template(check, uops) for check in checks))
 
 
 def _placed(value: Any, names: list[TensorCore]) -> Any:
