@@ -105,13 +105,17 @@ CALLS: dict[str, Callable[[], tuple[Any, ...]]] = {
 }
 
 
+def not_known(*_: Any) -> Any:
+    raise TypeError
+
+
 @pytest.fixture
 def in_python(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Tensor]:
     """A call of a method whose graph Python builds, also what it calls itself."""
 
     def call(name: str, *arguments: Any, **more: Any) -> Tensor:
         with monkeypatch.context() as patch:
-            patch.setattr(templates, "is_tracing", lambda: True)
+            patch.setattr(templates, "_kind", not_known)
             found: Tensor = getattr(Tensor, name)(*arguments, **more)
         return found
 

@@ -120,15 +120,20 @@ def batch_norm(
     if not training:
         if running_mean is None or running_var is None:
             raise ConfigError("batch_norm: no running statistics; give running_mean and running_var, or training=True")
-        return _per_channel(
-            _standardized_by(self, running_mean, running_var, eps, "batch_norm"), weight, bias, "batch_norm"
-        )
+        return _normalized_by(self, running_mean, running_var, weight, bias, eps)
     axes = (0, *range(2, self.ndim))
     if running_mean is not None and running_var is not None:
         _note_statistics(self, axes, running_mean, running_var, momentum, "batch_norm")
     if weight is None or accumulation_dtype(as_floating(self).dtype) != self.dtype:
         return _per_channel(_standardized(self, axes, eps), weight, bias, "batch_norm")
     return _per_channel(_scaled_batch(self, axes, weight, eps), None, bias, "batch_norm")
+
+
+@built_once
+def _normalized_by(
+    self: Tensor, mean: Operand, var: Operand, weight: Operand | None, bias: Operand | None, eps: float
+) -> Tensor:
+    return _per_channel(_standardized_by(self, mean, var, eps, "batch_norm"), weight, bias, "batch_norm")
 
 
 def instance_norm(

@@ -16,7 +16,6 @@ from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.runtime import source_lines
 from rulegrad.tensor import autocasting
-from rulegrad.tensor.capturing import is_tracing
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore, common_device
 from rulegrad.tensor.gradient_mode import gradients_enabled
@@ -46,8 +45,7 @@ class _Built(NamedTuple):
             source_lines.note(check.of(uops))
         for other in others:
             history, device = join(history, other._past()), common_device(uop, device, other._device)
-        new = type(first).__new__(type(first))
-        new._set(uop, history, device)
+        new = type(first)._new(uop, history, device)
         new._requires_grad = self.tracked
         return new
 
@@ -58,9 +56,6 @@ def built_once(function: F) -> F:
 
     @wraps(function)
     def method(self: Any, *arguments: Any, **more: Any) -> Any:
-        # nodes that are put together have no line of the user's each
-        if is_tracing() or source_lines.recording():
-            return function(self, *arguments, **more)
         tensors: list[TensorCore] = []
         try:
             kind = (
