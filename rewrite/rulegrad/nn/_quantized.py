@@ -15,6 +15,7 @@ import numpy as np
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.nn._linear import Linear
 from rulegrad.nn._module import Described
+from rulegrad.tensor.templates import built_once
 from rulegrad.tensor.tensor import Tensor
 
 _Array = np.ndarray[Any, Any]
@@ -27,7 +28,7 @@ class Format(NamedTuple):
     numbers: int  # in a block; 0: a row is one, and no file has it
     nbytes: int
     take: Callable[[_Array], _Parts]  # from the bytes, (…, nbytes), to arrays
-    floats: Callable[[_Parts], Tensor]  # from tensors of these to the numbers, (…, numbers)
+    floats: Callable[..., Tensor]  # from tensors of these, by name, to the numbers, (…, numbers)
 
 
 def _factor(blocks: _Array, place: int) -> _Array:
@@ -53,25 +54,28 @@ def _take_q4_0(blocks: _Array) -> _Parts:
     return {"factor": _factor(blocks, 0), "packed": _plane(blocks, 2, 18)}
 
 
-def _floats_q4_0(parts: _Parts) -> Tensor:
-    return _rows((_nibbles(parts["packed"]).cast("float32") - 8.0) * parts["factor"].unsqueeze(-1))
+@built_once
+def _floats_q4_0(factor: Tensor, packed: Tensor) -> Tensor:
+    return _rows((_nibbles(packed).cast("float32") - 8.0) * factor.unsqueeze(-1))
 
 
 def _take_q4_1(blocks: _Array) -> _Parts:
     return {"factor": _factor(blocks, 0), "smallest": _factor(blocks, 2), "packed": _plane(blocks, 4, 20)}
 
 
-def _floats_q4_1(parts: _Parts) -> Tensor:
-    numbers = _nibbles(parts["packed"]).cast("float32")
-    return _rows(numbers * parts["factor"].unsqueeze(-1) + parts["smallest"].unsqueeze(-1))
+@built_once
+def _floats_q4_1(factor: Tensor, smallest: Tensor, packed: Tensor) -> Tensor:
+    numbers = _nibbles(packed).cast("float32")
+    return _rows(numbers * factor.unsqueeze(-1) + smallest.unsqueeze(-1))
 
 
 def _take_q8_0(blocks: _Array) -> _Parts:
     return {"factor": _factor(blocks, 0), "integers": _plane(blocks, 2, 34, np.int8)}
 
 
-def _floats_q8_0(parts: _Parts) -> Tensor:
-    return _rows(parts["integers"].cast("float32") * parts["factor"])
+@built_once
+def _floats_q8_0(factor: Tensor, integers: Tensor) -> Tensor:
+    return _rows(integers.cast("float32") * factor)
 
 
 def _take_q4_k(blocks: _Array) -> _Parts:
@@ -98,16 +102,17 @@ def _take_q6_k(blocks: _Array) -> _Parts:
     }
 
 
-def _floats_q6_k(parts: _Parts) -> Tensor:
-    low, high = parts["low"], parts["high"]
+@built_once
+def _floats_q6_k(factor: Tensor, low: Tensor, high: Tensor) -> Tensor:
     lower = Tensor.cat([(low & 15), (low >> 4)], -2)
     upper = Tensor.cat([(high >> shift) & 3 for shift in (0, 2, 4, 6)], -2)
     numbers = (lower | (upper << 4)).cast("float32") - 32.0
-    return _rows(numbers.reshape(*numbers.shape[:-1], 2, 16) * parts["factor"])
+    return _rows(numbers.reshape(*numbers.shape[:-1], 2, 16) * factor)
 
 
-def _floats_int8(parts: _Parts) -> Tensor:
-    numbers: Tensor = parts["integers"].cast("float32") * parts["factor"]
+@built_once
+def _floats_int8(factor: Tensor, integers: Tensor) -> Tensor:
+    numbers: Tensor = integers.cast("float32") * factor
     return numbers
 
 
@@ -222,13 +227,13 @@ class QuantizedMatrix(Described):
         >>> nn.QuantizedMatrix.of(Tensor.ones(1, 32), "q4_1").floats().sum().item()
         32.0
         """
-        return _format(self.format).floats({name: getattr(self, name) for name in self._names})
+        return _format(self.format).floats(**{name: getattr(self, name) for name in self._names})
 
     def rows(self, numbers: Tensor) -> Tensor:
         """Rows by number, as float32: what an embedding looks up. An integer out of range is an IndexRangeError."""
         flat = numbers.reshape(-1)
         picked = {name: getattr(self, name)[flat] for name in self._names}
-        return _format(self.format).floats(picked).reshape(*numbers.shape, self.shape[1])
+        return _format(self.format).floats(**picked).reshape(*numbers.shape, self.shape[1])
 
     @property
     def nbytes(self) -> int:

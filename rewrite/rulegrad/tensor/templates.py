@@ -55,25 +55,25 @@ def built_once(function: F) -> F:
     known: dict[Hashable, _Built | None] = {}  # None: seen once, or built in Python each time
 
     @wraps(function)
-    def method(self: Any, *arguments: Any, **more: Any) -> Any:
+    def method(*arguments: Any, **more: Any) -> Any:
         tensors: list[TensorCore] = []
         try:
             kind = (
-                *[_kind(value, tensors) for value in (self, *arguments)],
+                *[_kind(value, tensors) for value in arguments],
                 *[(name, _kind(value, tensors)) for name, value in more.items()],
                 gradients_enabled(), autocasting.autocast_dtype(), config.check_indices,
             )  # fmt: skip
         except TypeError:  # an array, or a list of tensors
-            return function(self, *arguments, **more)
+            return function(*arguments, **more)
         built = known.get(kind)
         if built is None and kind in known:
-            built = known[kind] = _build(function, (self, *arguments), more)
+            built = known[kind] = _build(function, arguments, more)
         if built is not None:
             return built.of(tensors)
         if len(known) >= _MOST:
             known.clear()
         known[kind] = None
-        return function(self, *arguments, **more)
+        return function(*arguments, **more)
 
     return cast("F", method)
 
