@@ -78,6 +78,7 @@ CALLS: dict[str, Callable[[], tuple[Any, ...]]] = {
     "take": lambda: (floats(3, 4), Tensor([0, 3]), 1),
     "cat": lambda: ([floats(3, 4), floats(2, 4)],),
     "stack": lambda: ([floats(3), floats(3)], 1),
+    "where": lambda: (floats(3, 4) > 0.5, floats(4), -1.0),
     "norm": lambda: (floats(3, 4), 2, 1),
     "clip": lambda: (floats(3, 4), 0.0, floats(4)),
     "cumsum": lambda: (floats(3, 4), 1),

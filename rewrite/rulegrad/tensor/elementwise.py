@@ -323,11 +323,16 @@ def where(self: Tensor, chosen: Operand | None = None, otherwise: Operand | None
         return places.nonzero(as_tuple=True)
     if chosen is None or otherwise is None:
         raise TypeError("where: one of the two values is missing; give both, or the condition alone")
+    return _chosen(self, chosen, otherwise)
+
+
+@built_once
+def _chosen(self: Tensor, chosen: Operand, otherwise: Operand) -> Tensor:
     if self.dtype != bool_:
         condition = as_operand(self, chosen, "where")
         if not isinstance(condition, TensorCore) or condition.dtype != bool_:
             raise DtypeError(f"where: the condition is {self.dtype}; compare it (x != 0), or cast it to bool")
-        return condition.where(self, otherwise)  # type: ignore[attr-defined]
+        return _chosen(condition, self, otherwise)  # type: ignore[arg-type]
     values = [as_operand(self, value, "where") for value in (chosen, otherwise)]
     dtype = result_dtype(*values)
     tensors = [value for value in values if isinstance(value, TensorCore)]
