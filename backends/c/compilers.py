@@ -108,15 +108,21 @@ class Compiler:
         return _Findings(*json.loads(kept))
 
     def _find(self, wanted: list[str]) -> _Findings:
-        known = wanted if self._accepts(wanted) else [flag for flag in wanted if self._accepts([flag])]
         # gcc has only `fast` and `off`; `on`, as in OpenCL, joins what stands in one expression
-        flags = [*_FLAGS, "-ffp-contract=on" if self.is_clang else "-ffp-contract=fast", *known]
+        flags = [*_FLAGS, "-ffp-contract=on" if self.is_clang else "-ffp-contract=fast"]
+        strict = ["-c", "-Werror", *(flag for flag in flags if flag != "-w"), *wanted]
+        trial = self._run(_TRIAL, strict, linker=["none yet"])  # while the compiler is asked for its library
         linker = self._linker()
-        wrong = self._wrong_values(flags, linker) if linker else None
-        if wrong is None:
-            linker = []
-            wrong = self._wrong_values(flags, linker)
-        return _Findings([*flags, "-fno-tree-loop-if-convert"] if wrong else flags, linker)
+        trial.linker = linker or trial.linker
+        wrong = self._wrong_values(trial)
+        if wrong is None:  # it does not know a flag, or the linker cannot do it
+            wanted = wanted if self._accepts(wanted) else [flag for flag in wanted if self._accepts([flag])]
+            ways = [linker, []] if linker else [linker]
+            for linker in ways:
+                wrong = self._wrong_values(self._begin(_TRIAL, [*flags, *wanted], linker))
+                if wrong is not None:
+                    break
+        return _Findings([*flags, *wanted, *(["-fno-tree-loop-if-convert"] if wrong else [])], linker)
 
     def _accepts(self, flags: list[str]) -> bool:
         command = [*self.command, "-Werror", *flags, "-fsyntax-only", "-x", "c", os.devnull]
@@ -131,12 +137,12 @@ class Compiler:
         asked = subprocess.run(command, capture_output=True, check=False, text=True, stdin=subprocess.DEVNULL)
         return [linker, "-l:libm.so.6", asked.stdout.strip()]
 
-    def _wrong_values(self, flags: list[str], linker: list[str]) -> int | None:
-        """How many wrong values a program that is made with these computes; None where it cannot be made or loaded."""
+    def _wrong_values(self, trial: _Job) -> int | None:
+        """How many wrong values the program that tries a compiler has; None where it cannot be made or loaded."""
         handle, path = tempfile.mkstemp(prefix="rulegrad-", suffix=".so", dir=cache_folder())
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(self._begin(_TRIAL, flags, linker).finish())
+                file.write(trial.finish())
             return int(ctypes.CDLL(path).wrong(2 * _SELECTED))
         except (DeviceError, OSError):  # what is wrong with the compiler is said where it builds kernels
             return None
