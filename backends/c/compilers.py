@@ -72,9 +72,7 @@ class _Findings(NamedTuple):
     """What a compiler can do for this processor."""
 
     flags: list[str]
-    linker: list[
-        str
-    ]  # a command that makes shared objects of its object files, with the libraries; empty: the compiler has to
+    linker: list[str]  # what makes shared objects of its object files, and libraries; empty: the compiler itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,7 @@ class Compiler:
     def _found(self) -> _Findings:
         """Found out once, and kept on disk."""
         wanted = compiler_flags()
-        key = f"{self.identity}|{_FLAGS}|{wanted}|{_TRIAL}"
+        key = f"{self.identity}|{shutil.which('ld')}|{_FLAGS}|{wanted}|{_TRIAL}"
         kept = shared().get("c compiler", key)
         if kept is None:
             with shared().making("c compiler", key):
@@ -233,9 +231,12 @@ class _Job:
     def _link(self) -> None:
         program, *libraries = self.linker
         command = [program, "-shared", "-o", self.target, self.target.with_suffix(".o"), *libraries]
-        done = subprocess.run(
-            command, capture_output=True, check=False, text=True, errors="replace", stdin=subprocess.DEVNULL
-        )
+        try:
+            done = subprocess.run(
+                command, capture_output=True, check=False, text=True, errors="replace", stdin=subprocess.DEVNULL
+            )
+        except OSError as error:
+            raise DeviceError(f"the linker {program} cannot be run: {error}") from None
         self._check(done.returncode, done.stderr)
 
     def _check(self, status: int, message: str) -> None:

@@ -80,7 +80,7 @@ class Programs:
         return target
 
     def _build(self, source: str, count: int) -> Any:
-        key = hashlib.sha256(f"{self._identity}\0{self._prologue}\0{source}".encode()).hexdigest()
+        key = hashlib.sha256(f"{self._identity}\0{self._declarations}{self._prologue}\0{source}".encode()).hexdigest()
         binary = shared().get("opencl binary", key)
         if binary is not None:
             program = self._from_binary(binary)

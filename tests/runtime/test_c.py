@@ -261,6 +261,18 @@ def test_programs_are_linked_by_the_linker_or_by_the_compiler(linker: str, monke
     np.testing.assert_array_equal(out.numpy(), np.arange(8) * 2.5)
 
 
+def test_a_linker_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one is looked for by the next program; this one says what it misses."""
+    module = backend("c").module
+    compiler = module.compilers.find()
+    job = compiler.start("int value(void) { return 1; }")
+    job.linker = ["/no/such/ld"]
+    with pytest.raises(DeviceError, match="the linker /no/such/ld cannot be run"):
+        job.finish()
+    monkeypatch.setattr(module.compilers.shutil, "which", lambda name: None)
+    assert compiler._found().linker == []
+
+
 def test_features_become_flags() -> None:
     flags = backend("c").module.processor.compiler_flags
     assert flags(frozenset()) in ([], ["-march=armv8-a"], ["-mcpu=native"])

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rulegrad import Tensor, autocast, no_grad
+from rulegrad import Tensor, autocast, jit, no_grad
 from rulegrad._core import Template
 from rulegrad.config import config
-from rulegrad.errors import DeviceError, GraphError, IndexRangeError, ShapeError
+from rulegrad.errors import CaptureError, DeviceError, GraphError, IndexRangeError, RulegradError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.tensor import templates
 
@@ -135,7 +135,7 @@ def test_graphs_are_those_of_python(name: str, tracked: bool, in_python: Callabl
                     arguments = (argument * 2, *arguments[1:])  # a graph, not a buffer
         found, wanted = getattr(Tensor, name)(*arguments), in_python(name, *arguments)
         assert found.uop == wanted.uop
-        assert (found.requires_grad, found.device) == (wanted.requires_grad, wanted.device)
+        assert (type(found), found.requires_grad, found.device) == (type(wanted), wanted.requires_grad, wanted.device)
         with no_grad():
             assert getattr(Tensor, name)(*arguments).uop == in_python(name, *arguments).uop
 
@@ -167,6 +167,66 @@ def test_values_and_gradients() -> None:
     for one in found[1:]:
         for a, b in zip(one, found[0], strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_gradients_of_leaves_that_wait_for_their_buffers() -> None:
+    """A leaf that is not computed yet gets its buffer when it is first used."""
+    for make in (lambda: Tensor(np.arange(6.0)) * 0.5, lambda: Tensor.ones(6)):
+        for _ in range(4):
+            leaf = make()
+            leaf.requires_grad = True
+            leaf.softmax(-1).square().sum().backward()
+            assert leaf.grad is not None and leaf.grad.shape == (6,)
+            leaf = make()
+            leaf.requires_grad = True
+            assert leaf.mean().numpy() == leaf.detach().numpy().mean()
+
+
+def test_a_view_has_the_gradient_that_its_base_has_by_now() -> None:
+    for _ in range(4):
+        base, added = Tensor(np.ones((2, 3))), Tensor(np.ones(3), requires_grad=True)
+        view = base[0]
+        base += added
+        view.softmax(-1).square().sum().backward()
+        assert view.softmax(-1).requires_grad and added.grad is not None
+    for _ in range(4):
+        product = Tensor(np.ones((2, 3)), requires_grad=True) * 2
+        view = product[0]
+        product.detach_()
+        assert not view.gelu().requires_grad
+
+
+def test_tensors_that_stand_for_numbers() -> None:
+    """Their values are asked for, so each call is Python's."""
+    x, values = Tensor(np.arange(6.0).reshape(2, 3)), np.arange(6.0).reshape(2, 3)
+    for axis in (0, 1, 0, 1):
+        assert x.sum(Tensor(axis)).tolist() == values.sum(axis).tolist()
+        assert x.sum(0, Tensor(axis == 1)).shape == values.sum(0, keepdims=axis == 1).shape
+        assert x[[Tensor(axis), Tensor(axis)], Tensor([0, 1])].tolist() == values[[axis, axis], [0, 1]].tolist()
+        assert x[Tensor(axis) :, Tensor([0, 1])].tolist() == values[axis:, [0, 1]].tolist()
+        assert x.smooth_l1_loss(x + 1, beta=Tensor(0.5 + axis / 2)).item() == 0.75 - axis / 4
+    captured = jit(lambda x, n: x.prod(n))
+    for _ in range(3):
+        with pytest.raises(CaptureError):
+            captured(x, Tensor(1))
+
+
+def test_classes_of_results(in_python: Callable[..., Tensor]) -> None:
+    class Special(Tensor):
+        pass
+
+    plain, special = floats(3), Special([1.0, 2.0, 3.0])
+    for _ in range(3):
+        for arguments in ((special, plain > 0.5, 0.0), (plain, special > 0.5, 0.0), (plain > 0.5, special, plain)):
+            assert type(Tensor.where(*arguments)) is type(in_python("where", *arguments))
+
+
+def test_lists_that_are_no_arguments() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    for _ in range(3):
+        with pytest.raises(RulegradError):
+            floats(3)[endless]
 
 
 def test_arguments_of_other_kinds_are_others(in_python: Callable[..., Tensor]) -> None:

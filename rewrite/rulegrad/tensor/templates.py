@@ -24,35 +24,37 @@ from rulegrad.tensor.history import join
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MOST: Final = 1000  # kinds of arguments of a function
-_LONGEST: Final = 64  # parts of an argument; a longer list is data
-_FIRST: Final = 1000  # placeholders of other functions have numbers below it
+_LONGEST, _DEEPEST = 64, 3  # parts of an argument, and lists in lists: more are data
 _ATOMS: Final = (type(None), type(...), bool, int, str, DType)
+_LEVEL: Final = -1000  # of the first placeholder; those of `vmap` are from 0 on
 
 
 class _Built(NamedTuple):
     """The graph of a function for a kind of arguments."""
 
     template: Template
+    cls: type[TensorCore]  # of the result
     tracked: bool  # whether gradients flow through it
     checks: tuple[Template, ...]  # of indices, whose errors name the user's line
 
     def of(self, tensors: Sequence[TensorCore]) -> TensorCore:
+        uops = [tensor.uop for tensor in tensors]  # first of all: a leaf may get its buffer by it
         first, *others = tensors
         history, device = first._past(), first._device
-        uops = [tensor.uop for tensor in tensors]
         uop = self.template.of(uops)
         for check in self.checks:
             source_lines.note(check.of(uops))
         for other in others:
             history, device = join(history, other._past()), common_device(uop, device, other._device)
-        new = type(first)._new(uop, history, device)
+        new = self.cls._new(uop, history, device)
         new._requires_grad = self.tracked
         return new
 
 
 def built_once(function: F) -> F:
     """The function, whose result is one tensor, a new one, and depends on nothing but its arguments."""
-    known: dict[Hashable, _Built | None] = {}  # None: seen once, or built in Python each time
+    known: dict[Hashable, _Built | None] = {}  # None: built in Python each time
+    seen: set[Hashable] = set()  # once
 
     @wraps(function)
     def method(*arguments: Any, **more: Any) -> Any:
@@ -66,42 +68,48 @@ def built_once(function: F) -> F:
         except TypeError:  # an array, or a list of tensors
             return function(*arguments, **more)
         built = known.get(kind)
-        if built is None and kind in known:
-            built = known[kind] = _build(function, arguments, more)
-        if built is not None:
-            return built.of(tensors)
-        if len(known) >= _MOST:
-            known.clear()
-        known[kind] = None
-        return function(*arguments, **more)
+        if built is None and kind not in known:
+            if kind in seen:
+                seen.remove(kind)
+                built = known[kind] = _build(function, arguments, more)
+            else:
+                seen.add(kind)
+            for kept in (known, seen):
+                if len(kept) >= _MOST:
+                    kept.clear()
+        return function(*arguments, **more) if built is None else built.of(tensors)
 
     return cast("F", method)
 
 
-def _kind(value: Any, tensors: list[TensorCore]) -> Hashable:
+def _kind(value: Any, tensors: list[TensorCore], depth: int = 0) -> Hashable:
     """What of an argument its graph depends on. Raises TypeError where it is more than that."""
     if isinstance(value, TensorCore):
+        uop = value.uop  # a view is as its base by now
         tensors.append(value)
-        uop = value._uop
         return type(value), uop.shape, uop.dtype, value._requires_grad
     cls = type(value)
     if cls in _ATOMS:
         return cls, value
     if cls is float:
         return cls, repr(value)  # 0.0 is equal to -0.0
-    if cls in (tuple, list) and len(value) <= _LONGEST:
-        return cls, *[_kind(part, tensors) for part in value]
-    if cls is slice:
-        return cls, _kind(value.start, tensors), _kind(value.stop, tensors), _kind(value.step, tensors)
+    if cls in (tuple, list) and len(value) <= _LONGEST and depth < _DEEPEST:
+        return cls, *[_kind(part, tensors, depth + 1) for part in value]
+    if cls is slice and all(type(part) in _ATOMS for part in (value.start, value.stop, value.step)):
+        return cls, value.start, value.stop, value.step
     raise TypeError
 
 
 def _build(function: Callable[..., Any], arguments: tuple[Any, ...], more: dict[str, Any]) -> _Built | None:
-    """The graph of a call; None where its result is no new tensor of the arguments' values."""
+    """The graph of a call; None where the result is not a new tensor, or the function asks for values."""
     names: list[TensorCore] = []
-    found = function(
-        *[_placed(value, names) for value in arguments], **{key: _placed(value, names) for key, value in more.items()}
-    )
+    try:
+        found = function(
+            *[_placed(value, names) for value in arguments],
+            **{key: _placed(value, names) for key, value in more.items()},
+        )
+    except Exception:  # the call itself says what is wrong, if anything is
+        return None
     if not isinstance(found, TensorCore):
         return None
     bases = [name for name in names if found._view is not None and found._view.base is name]
@@ -111,8 +119,8 @@ def _build(function: Callable[..., Any], arguments: tuple[Any, ...], more: dict[
     nodes = found.uop.toposort()
     if any(node.op == "BUFFER" for node in nodes):  # of values of a list
         return None
-    checks = [node for node in nodes if node.op == "INSIDE"]
-    return _Built(Template(found.uop, uops), found._requires_grad, tuple(Template(check, uops) for check in checks))
+    checks = tuple(Template(node, uops) for node in nodes if node.op == "INSIDE")
+    return _Built(Template(found.uop, uops), type(found), found._requires_grad, checks)
 
 
 def _placed(value: Any, names: list[TensorCore]) -> Any:
@@ -121,8 +129,9 @@ def _placed(value: Any, names: list[TensorCore]) -> Any:
         return type(value)(_placed(part, names) for part in value)
     if not isinstance(value, TensorCore):
         return value
-    nothing = filled(value.shape, 0, as_dtype(value.dtype))
-    name = type(value)._new(UOp("ARGUMENT", (nothing,), id=-_FIRST - len(names)), None, value._device)
+    # as of a mapped tensor, there is no value that the function could ask for
+    nothing = filled((1, *value.shape), 0, as_dtype(value.dtype))
+    name = type(value)._new(UOp("BATCHED", (nothing,), level=_LEVEL - len(names)), None, value._device)
     name._requires_grad = value._requires_grad
     names.append(name)
     return name
