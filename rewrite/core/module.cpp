@@ -10,7 +10,7 @@
 #include "buffers.hpp"
 #include "captured.hpp"
 #include "eager.hpp"
-#include "template.hpp"
+#include "graph_function.hpp"
 #include "exchange.hpp"
 #include "guards.hpp"
 #include "interpreter_lock.hpp"
@@ -567,7 +567,7 @@ NB_MODULE(_core, m) {
   define_replay(m);
   define_buffers(m);
   define_eager(m);
-  define_template(m);
+  define_graph_function(m);
   define_guards(m);
   define_captured(m);
   m.def("table_loaded", &table_loaded);

@@ -446,13 +446,13 @@ class Eager:
     def realize(self, tensor: NodeHolder) -> bool:
         """Whether the tensor's values are in a buffer now; False for what has to go through Python."""
 
-class Template:
-    """A graph that is built again on other nodes, in the places of some."""
+class GraphFunction:
+    """A graph with parameters, which is built again on other nodes."""
 
-    def __init__(self, root: UOp, names: Sequence[UOp]) -> None:
-        """The graph below `root`, without the nodes below names. Raises GraphError where two names are one node."""
-    def of(self, values: Sequence[UOp]) -> UOp:
-        """The graph with nodes of the same shapes and dtypes in the places of the names. Raises GraphError."""
+    def __init__(self, root: UOp, parameters: Sequence[UOp]) -> None:
+        """The graph below `root`; what parameters are made of is no part. Raises GraphError where two are one node."""
+    def apply(self, arguments: Sequence[UOp]) -> UOp:
+        """The graph with nodes of the same shapes and dtypes in the places of the parameters. Raises GraphError."""
 
 def operator_of(op: str, swapped: bool, function: Callable[..., Any]) -> Callable[..., Any]:
     """A method for a Python operator: what needs no conversion is computed in the engine, the rest by the function."""

@@ -15,7 +15,7 @@ import numpy as np
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.nn._linear import Linear
 from rulegrad.nn._module import Described
-from rulegrad.tensor.templates import built_once
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.tensor import Tensor
 
 _Array = np.ndarray[Any, Any]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.tensor.axes import axis_or_dim, one_axis
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.linalg.norms import vector_norm
 from rulegrad.tensor.operands import as_operand
 from rulegrad.tensor.reduce import accumulation_dtype, element_count, reduced_axes
 from rulegrad.tensor.storage import is_weak_scalar
-from rulegrad.tensor.templates import built_once
 from rulegrad.tensor.transcendental import as_floating, in_float32
 
 if TYPE_CHECKING:

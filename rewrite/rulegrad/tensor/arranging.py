@@ -10,11 +10,11 @@ import numpy as np
 
 from rulegrad.errors import ShapeError
 from rulegrad.tensor.axes import axis_or_dim, integers, one_axis, whole_number
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.joining import cat, roll_axis
 from rulegrad.tensor.linalg import products
 from rulegrad.tensor.movement import slice_axis
 from rulegrad.tensor.operands import broadcast_shapes, tensors_of
-from rulegrad.tensor.templates import built_once
 
 if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor

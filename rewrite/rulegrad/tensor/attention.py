@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.ir.dtype import bool_
 from rulegrad.ir.limits import extremes
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.operands import as_tensor
-from rulegrad.tensor.templates import built_once
 
 if TYPE_CHECKING:
     from rulegrad.tensor.operands import Operand

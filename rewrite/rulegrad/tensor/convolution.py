@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.tensor.axes import integers
 from rulegrad.tensor.custom_gradient import with_gradients
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.joining import repeat_axes
 from rulegrad.tensor.movement import slice_axis
 from rulegrad.tensor.operands import as_tensor, result_dtype
 from rulegrad.tensor.reduce import accumulation_dtype
-from rulegrad.tensor.templates import built_once
 
 if TYPE_CHECKING:
     from rulegrad.tensor.operands import Operand

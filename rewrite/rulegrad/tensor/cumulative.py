@@ -10,11 +10,11 @@ from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
 from rulegrad.tensor.axes import axis_or_dim, integers, one_axis, whole_number
 from rulegrad.tensor.gathering import along_axis
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.movement import slice_axis
 from rulegrad.tensor.operands import as_operand, as_tensor
 from rulegrad.tensor.reduce import _sum_dtype, accumulation_dtype
 from rulegrad.tensor.storage import is_weak_scalar
-from rulegrad.tensor.templates import built_once
 from rulegrad.tensor.transcendental import as_floating
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from rulegrad.ir.dtype import DType, as_dtype, bool_, float32, int8, int64
 from rulegrad.ir.limits import finfo
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.operands import as_operand, comparison_dtype, result_dtype, unified
 from rulegrad.tensor.storage import fits, is_weak_scalar
-from rulegrad.tensor.templates import built_once
 
 if TYPE_CHECKING:
     from rulegrad.tensor.operands import Operand

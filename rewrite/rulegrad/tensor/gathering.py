@@ -23,10 +23,10 @@ from rulegrad.runtime import source_lines
 from rulegrad.tensor.axes import either, one_axis
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, expand_to, result_dtype
 from rulegrad.tensor.reduce import accumulation_dtype
 from rulegrad.tensor.storage import host_array, is_weak_scalar
-from rulegrad.tensor.templates import built_once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

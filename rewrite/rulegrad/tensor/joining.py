@@ -14,8 +14,8 @@ from rulegrad.ir.dtype import bool_
 from rulegrad.tensor.axes import axis_or_dim, integers, one_axis, whole_number
 from rulegrad.tensor.constants import filled
 from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.operands import cast_to, expand_to, result_dtype, tensors_of
-from rulegrad.tensor.templates import built_once
 
 if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor

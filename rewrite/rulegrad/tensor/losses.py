@@ -19,9 +19,9 @@ from rulegrad.tensor.axes import one_axis, whole_number
 from rulegrad.tensor.constants import constant
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.gathering import checked_indices
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes
 from rulegrad.tensor.storage import is_weak_scalar
-from rulegrad.tensor.templates import built_once
 from rulegrad.tensor.transcendental import in_float32
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from rulegrad.errors import ShapeError
 from rulegrad.tensor import linalg
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.operands import as_tensor
-from rulegrad.tensor.templates import built_once
 
 if TYPE_CHECKING:
     from rulegrad.tensor.linalg import householder, least_squares, triangular

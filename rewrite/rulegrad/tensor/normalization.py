@@ -13,9 +13,9 @@ from rulegrad.tensor.convolution import windows_along_axis
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.custom_gradient import with_gradients
 from rulegrad.tensor.gradient_mode import no_grad
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.operands import as_tensor
 from rulegrad.tensor.reduce import accumulation_dtype
-from rulegrad.tensor.templates import built_once
 from rulegrad.tensor.transcendental import as_floating, in_float32
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from rulegrad.tensor.axes import integers
 from rulegrad.tensor.convolution import one_for_each_axis, split_axis
 from rulegrad.tensor.custom_gradient import with_gradient
 from rulegrad.tensor.gathering import taken
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.movement import slice_axis
 from rulegrad.tensor.pooling_windows import PoolingWindows, need_axes
-from rulegrad.tensor.templates import built_once
 from rulegrad.tensor.transcendental import as_floating
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from rulegrad.ir import UOp
 from rulegrad.ir.dtype import bool_, float32, float64
 from rulegrad.runtime.source_lines import reading
 from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.operands import as_operand, as_tensor, broadcast_shapes, defers_to, result_dtype
 from rulegrad.tensor.reduce import accumulation_dtype
-from rulegrad.tensor.templates import built_once
 
 if TYPE_CHECKING:
     from rulegrad.tensor.operands import Operand

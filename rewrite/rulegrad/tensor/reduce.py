@@ -12,7 +12,7 @@ from rulegrad.ir.dtype import DType, as_dtype, bool_, float32, float64, int64, u
 from rulegrad.tensor.axes import axis_or_dim, one_axis, several_axes
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
-from rulegrad.tensor.templates import built_once
+from rulegrad.tensor.graph_functions import built_once
 
 if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import wraps
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from rulegrad._core import Template
+from rulegrad._core import GraphFunction
 from rulegrad.config import config
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
@@ -32,18 +32,18 @@ _LEVEL: Final = -1000  # of the first placeholder; those of `vmap` are from 0 on
 class _Built(NamedTuple):
     """The graph of a function for a kind of arguments."""
 
-    template: Template
+    graph: GraphFunction
     cls: type[TensorCore]  # of the result
     tracked: bool  # whether gradients flow through it
-    checks: tuple[Template, ...]  # of indices, whose errors name the user's line
+    checks: tuple[GraphFunction, ...]  # of indices, whose errors name the user's line
 
     def of(self, tensors: Sequence[TensorCore]) -> TensorCore:
         uops = [tensor.uop for tensor in tensors]  # first of all: a leaf may get its buffer by it
         first, *others = tensors
         history, device = first._past(), first._device
-        uop = self.template.of(uops)
+        uop = self.graph.apply(uops)
         for check in self.checks:
-            source_lines.note(check.of(uops))
+            source_lines.note(check.apply(uops))
         for other in others:
             history, device = join(history, other._past()), common_device(uop, device, other._device)
         new = self.cls._new(uop, history, device)
@@ -119,8 +119,8 @@ def _build(function: Callable[..., Any], arguments: tuple[Any, ...], more: dict[
     nodes = found.uop.toposort()
     if any(node.op == "BUFFER" for node in nodes):  # of values of a list
         return None
-    checks = tuple(Template(node, uops) for node in nodes if node.op == "INSIDE")
-    return _Built(Template(found.uop, uops), type(found), found._requires_grad, checks)
+    checks = tuple(GraphFunction(node, uops) for node in nodes if node.op == "INSIDE")
+    return _Built(GraphFunction(found.uop, uops), type(found), found._requires_grad, checks)
 
 
 def _placed(value: Any, names: list[TensorCore]) -> Any:

@@ -1,5 +1,5 @@
-// A graph that is built again and again, on other nodes each time.
-#include "template.hpp"
+// A graph with parameters, which is built again and again on other nodes.
+#include "graph_function.hpp"
 
 #include <nanobind/stl/vector.h>
 
@@ -9,13 +9,13 @@ namespace rulegrad {
 
 namespace {
 
-class Template {
+class GraphFunction {
  public:
-  // Throws GraphError where a name stands for nothing.
-  Template(const Handle& root, const std::vector<Handle>& names) : names_(names.size()) {
-    std::unordered_map<Node*, uint32_t> numbers;  // of what is built anew: the names, then the steps
-    for (const Handle& name : names) numbers.emplace(name.ref.n, uint32_t(numbers.size()));
-    if (numbers.size() != names_) throw GraphError("two names of a template are one node");
+  // Throws GraphError where two parameters are one node.
+  GraphFunction(const Handle& root, const std::vector<Handle>& parameters) : parameters_(parameters.size()) {
+    std::unordered_map<Node*, uint32_t> numbers;  // of what is built anew: the parameters, then the steps
+    for (const Handle& parameter : parameters) numbers.emplace(parameter.ref.n, uint32_t(numbers.size()));
+    if (numbers.size() != parameters_) throw GraphError("two parameters of a graph function are one node");
     std::unordered_map<Node*, bool> seen;
     std::vector<Node*> stack{root.ref.n};
     while (!stack.empty()) {
@@ -38,12 +38,12 @@ class Template {
     last_ = last == numbers.end() ? -1 : int64_t(last->second);
   }
 
-  // Throws GraphError where there are not as many values as names.
-  nb::object of(const std::vector<Handle>& values) const {
-    if (values.size() != names_) throw GraphError("a template of " + std::to_string(names_) + " names was given " + std::to_string(values.size()) + " nodes");
+  // Throws GraphError where there are not as many arguments as parameters.
+  nb::object apply(const std::vector<Handle>& arguments) const {
+    if (arguments.size() != parameters_) throw GraphError("a graph function of " + std::to_string(parameters_) + " parameters was given " + std::to_string(arguments.size()) + " nodes");
     std::vector<Ref> made;
-    made.reserve(names_ + steps_.size());
-    for (const Handle& value : values) made.push_back(value.ref);
+    made.reserve(parameters_ + steps_.size());
+    for (const Handle& argument : arguments) made.push_back(argument.ref);
     std::vector<Node*> sources;
     for (const Step& step : steps_) {
       Node* n = step.node.n;
@@ -70,22 +70,22 @@ class Template {
     for (uint32_t k = 0; k < n->nsrc; k++)
       if (auto found = numbers.find(n->src[k]); found != numbers.end()) sources.emplace_back(k, found->second);
     if (sources.empty()) return;
-    numbers.emplace(n, uint32_t(names_ + steps_.size()));
+    numbers.emplace(n, uint32_t(parameters_ + steps_.size()));
     steps_.push_back({Ref::share(n), std::move(sources)});
   }
 
-  size_t names_;
+  size_t parameters_;
   std::vector<Step> steps_;  // sources first
   Ref root_;
-  int64_t last_;  // the number of the root; -1 where no name is below it
+  int64_t last_;  // the number of the root; -1 where no parameter is below it
 };
 
 }  // namespace
 
-void define_template(nb::module_& m) {
-  nb::class_<Template>(m, "Template", "A graph that is built again on other nodes, in the places of some.")
-      .def(nb::init<const Handle&, const std::vector<Handle>&>(), nb::arg("root"), nb::arg("names"))
-      .def("of", &Template::of, nb::arg("values"), "The graph with these nodes in the places of the names, which have their shapes and dtypes.");
+void define_graph_function(nb::module_& m) {
+  nb::class_<GraphFunction>(m, "GraphFunction", "A graph with parameters, which is built again on other nodes.")
+      .def(nb::init<const Handle&, const std::vector<Handle>&>(), nb::arg("root"), nb::arg("parameters"))
+      .def("apply", &GraphFunction::apply, nb::arg("arguments"), "The graph with nodes of the same shapes and dtypes in the places of the parameters.");
 }
 
 }  // namespace rulegrad

@@ -1,4 +1,4 @@
-"""Functions whose graphs are put together from templates: the graphs are those that Python builds."""
+"""Functions whose graphs are made once: what the engine builds of them is what Python would build."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from rulegrad import Tensor, autocast, jit, no_grad
-from rulegrad._core import Template
+from rulegrad._core import GraphFunction
 from rulegrad.config import config
 from rulegrad.errors import CaptureError, DeviceError, GraphError, IndexRangeError, RulegradError, ShapeError
 from rulegrad.ir import UOp
-from rulegrad.tensor import templates
+from rulegrad.tensor import graph_functions
 
 pytestmark = pytest.mark.usefixtures("on_the_interpreter")
 
@@ -116,7 +116,7 @@ def in_python(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Tensor]:
 
     def call(name: str, *arguments: Any, **more: Any) -> Tensor:
         with monkeypatch.context() as patch:
-            patch.setattr(templates, "_kind", not_known)
+            patch.setattr(graph_functions, "_kind", not_known)
             found: Tensor = getattr(Tensor, name)(*arguments, **more)
         return found
 
@@ -154,7 +154,7 @@ def _is_built_once(row: Any) -> bool:
     return False
 
 
-_CODES = {templates.built_once(lambda self: self).__code__}
+_CODES = {graph_functions.built_once(lambda self: self).__code__}
 
 
 def test_values_and_gradients() -> None:
@@ -265,7 +265,7 @@ def test_inside_autocast(in_python: Callable[..., Tensor]) -> None:
             assert x.linear(w).softmax(-1).uop == in_python("softmax", x.linear(w), -1).uop
 
 
-def test_values_of_lists_are_no_part_of_a_template() -> None:
+def test_values_of_lists_are_no_part_of_a_graph_function() -> None:
     """They are in buffers, which live as long as the result."""
     x = floats(3, 4)
     for _ in range(4):
@@ -288,10 +288,10 @@ def test_an_index_that_is_wrong_names_the_line_of_its_call() -> None:
         x[Tensor([0, 1])].numpy()
         x.cross_entropy(Tensor([0, 1, 2])).item()
     wrong = x[Tensor([0, 7])]  # this line
-    with pytest.raises(IndexRangeError, match=r"index: .*\n?.*test_templates.py:\d+"):
+    with pytest.raises(IndexRangeError, match=r"index: .*\n?.*test_graph_functions.py:\d+"):
         wrong.numpy()
     loss = x.cross_entropy(Tensor([0, 1, 9]))
-    with pytest.raises(IndexRangeError, match=r"cross_entropy: .*\n?.*test_templates.py:\d+"):
+    with pytest.raises(IndexRangeError, match=r"cross_entropy: .*\n?.*test_graph_functions.py:\d+"):
         loss.item()
     with config(check_indices=False):
         assert np.isnan(x.cross_entropy(Tensor([0, 1, 9])).item())
@@ -306,7 +306,7 @@ def test_results_are_tensors_of_their_own() -> None:
             np.testing.assert_array_equal(x.numpy(), before)
 
 
-def test_a_view_follows_its_base_into_templates() -> None:
+def test_a_view_follows_its_base() -> None:
     x = Tensor(np.arange(6.0).reshape(2, 3))
     row = x[0]
     for k in range(3):
@@ -314,13 +314,13 @@ def test_a_view_follows_its_base_into_templates() -> None:
         assert row.sum().item() == 3.0 + 3 * (k + 1)
 
 
-def test_the_engine_s_templates() -> None:
+def test_the_engine_s_graph_functions() -> None:
     one, x, y = UOp.const(1.0, "float32"), *(UOp("PARAM", (), "float32", slot=k, shape=()) for k in range(2))
-    template = Template((x + one) * y + (x + one), [x, y])
-    assert template.of([y, x]) == (y + one) * x + (y + one)
-    assert template.of([one, x]) == (one + one) * x + (one + one)
-    assert Template(one, [x]).of([y]) == one and Template(x, [x]).of([y]) == y
-    with pytest.raises(GraphError, match="2 names was given 1 nodes"):
-        template.of([x])
-    with pytest.raises(GraphError, match="two names"):
-        Template(x, [x, x])
+    function = GraphFunction((x + one) * y + (x + one), [x, y])
+    assert function.apply([y, x]) == (y + one) * x + (y + one)
+    assert function.apply([one, x]) == (one + one) * x + (one + one)
+    assert GraphFunction(one, [x]).apply([y]) == one and GraphFunction(x, [x]).apply([y]) == y
+    with pytest.raises(GraphError, match="2 parameters was given 1 nodes"):
+        function.apply([x])
+    with pytest.raises(GraphError, match="two parameters"):
+        GraphFunction(x, [x, x])
