@@ -70,7 +70,7 @@ def built_once(function: F) -> F:
         built = known.get(kind)
         if built is None and kind not in known:
             if kind in seen:
-                seen.remove(kind)
+                seen.discard(kind)
                 built = known[kind] = _build(function, arguments, more)
             else:
                 seen.add(kind)
