@@ -65,7 +65,7 @@ def built_once(function: F) -> F:
                 *[(name, _kind(value, tensors)) for name, value in more.items()],
                 gradients_enabled(), autocasting.autocast_dtype(), config.check_indices,
             )  # fmt: skip
-        except TypeError:  # an array, or a list of tensors
+        except TypeError:  # an array, or a long list
             return function(*arguments, **more)
         built = known.get(kind)
         if built is None and kind not in known:
@@ -110,7 +110,7 @@ def _build(function: Callable[..., Any], arguments: tuple[Any, ...], more: dict[
         )
     except Exception:  # the call itself says what is wrong, if anything is
         return None
-    if not isinstance(found, TensorCore):
+    if not isinstance(found, TensorCore) or not names:
         return None
     bases = [name for name in names if found._view is not None and found._view.base is name]
     if bases or found._history is not None or any(found is name for name in names):
