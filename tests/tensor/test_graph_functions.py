@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from rulegrad import Tensor, autocast, jit, no_grad
-from rulegrad._core import GraphFunction
 from rulegrad.config import config
-from rulegrad.errors import CaptureError, DeviceError, GraphError, IndexRangeError, RulegradError, ShapeError
-from rulegrad.ir import UOp
+from rulegrad.errors import CaptureError, DeviceError, IndexRangeError, RulegradError, ShapeError
 from rulegrad.tensor import graph_functions
 
 pytestmark = pytest.mark.usefixtures("on_the_interpreter")
@@ -312,15 +310,3 @@ def test_a_view_follows_its_base() -> None:
     for k in range(3):
         x += 1
         assert row.sum().item() == 3.0 + 3 * (k + 1)
-
-
-def test_the_engine_s_graph_functions() -> None:
-    one, x, y = UOp.const(1.0, "float32"), *(UOp("PARAM", (), "float32", slot=k, shape=()) for k in range(2))
-    function = GraphFunction((x + one) * y + (x + one), [x, y])
-    assert function.apply([y, x]) == (y + one) * x + (y + one)
-    assert function.apply([one, x]) == (one + one) * x + (one + one)
-    assert GraphFunction(one, [x]).apply([y]) == one and GraphFunction(x, [x]).apply([y]) == y
-    with pytest.raises(GraphError, match="2 parameters was given 1 nodes"):
-        function.apply([x])
-    with pytest.raises(GraphError, match="two parameters"):
-        GraphFunction(x, [x, x])
