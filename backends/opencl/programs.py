@@ -98,13 +98,15 @@ class Programs:
                 program = self._compiled(source, self._declarations, "-D_OPENCL_H_")
                 self._declares_enough = True
                 return program
-            except cl.Error:  # a user's rules call another function, or it is wrong: the driver's declarations tell
-                if not self._declares_enough:
-                    self._declarations = ""
+            except cl.Error:
+                pass  # a user's rules call another function, or it is wrong: the driver's declarations tell
         try:
-            return self._compiled(source)
+            program = self._compiled(source)
         except cl.Error as error:
             raise not_built(self._name, _log_of(error), source) from None
+        if not self._declares_enough:
+            self._declarations = ""
+        return program
 
     def _compiled(self, source: str, declarations: str = "", *options: str) -> Any:
         cl = opencl()

@@ -320,6 +320,9 @@ def test_our_sources_use_what_is_declared(pocl: Any) -> None:
 @pytest.mark.parametrize("was_enough", [False, True])
 def test_other_functions_are_found_in_the_driver_s_declarations(was_enough: bool, pocl: Any) -> None:
     pocl._declares_enough = was_enough
+    with pytest.raises(DeviceError, match="undeclared identifier 'missing'"):
+        pocl._from_source("__kernel void wrong(__global float* a) { a[0] = missing; }")
+    assert pocl._declarations  # it says nothing about them
     hypotenuse = "__kernel void long_side(__global float* a) { a[0] = hypot(a[0], a[1]); }"
     assert pocl._from_source(hypotenuse).kernel_names == "long_side"
     assert bool(pocl._declarations) == was_enough  # which were wrong for this driver, unless they were right before
