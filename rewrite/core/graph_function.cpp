@@ -49,10 +49,7 @@ class GraphFunction {
       Node* n = step.node.n;
       sources.assign(n->src, n->src + n->nsrc);
       for (auto [place, number] : step.sources) sources[place] = made[number].n;
-      const OpInfo& info = op_info(n->op);
-      const bool is_explicit = info.result_dtype < 0 && info.result_variable < 0;
-      made.emplace_back(build_node(
-          n->op, is_explicit ? int(n->dtype) : -1, sources.data(), n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0));
+      made.emplace_back(build_node(n->op, n->dtype, sources.data(), n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0));
     }
     Node* root = last_ < 0 ? root_.n : made[size_t(last_)].n;
     retain(root);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rulegrad._core import UOp
+from rulegrad._core import GraphFunction, UOp
 
 
 def substituted(root: UOp, nodes: Mapping[UOp, UOp]) -> UOp:
@@ -16,9 +16,6 @@ def substituted(root: UOp, nodes: Mapping[UOp, UOp]) -> UOp:
     >>> substituted(x * two, {two: three}) == x * three
     True
     """
-    new = dict(nodes)
-    for node in root.toposort():
-        if node not in new:
-            sources = tuple(new[source] for source in node.src)
-            new[node] = node if sources == node.src else node.replace(sources)
-    return new[root]
+    found = GraphFunction(root, list(nodes)).apply(list(nodes.values()))
+    _ = found.shape  # of all nodes, which is checked by it
+    return found
