@@ -69,7 +69,10 @@ int wrong(int count) {{
 
 
 class _Findings(NamedTuple):
-    """What a compiler can do for this processor."""
+    """What a compiler can do for this processor.
+
+    One that also links starts itself twice, which is half of a small kernel's time, so the linker is called by itself.
+    """
 
     flags: list[str]
     linker: list[str]  # what makes shared objects of its object files, and libraries; empty: the compiler itself
@@ -108,12 +111,16 @@ class Compiler:
     def _find(self, wanted: list[str]) -> _Findings:
         # gcc has only `fast` and `off`; `on`, as in OpenCL, joins what stands in one expression
         flags = [*_FLAGS, "-ffp-contract=on" if self.is_clang else "-ffp-contract=fast"]
-        strict = ["-c", "-Werror", *(flag for flag in flags if flag != "-w"), *wanted]
-        trial = self._run(_TRIAL, strict, linker=["none yet"])  # while the compiler is asked for its library
-        linker = self._linker()
-        trial.linker = linker or trial.linker
-        wrong = self._wrong_values(trial)
-        if wrong is None:  # it does not know a flag, or the linker cannot do it
+        linker: list[str] = []
+        wrong = None
+        program = shutil.which("ld")
+        if sys.platform.startswith("linux") and program is not None:
+            strict = ["-c", "-Werror", *(flag for flag in flags if flag != "-w"), *wanted]
+            trial = self._run(_TRIAL, strict, linker=[program])
+            linker = [program, *self._libraries()]  # which the compiler is asked for while it runs
+            trial.linker = linker
+            wrong = self._wrong_values(trial)
+        if wrong is None:  # it does not know a flag, or there is no linker that can do it
             wanted = wanted if self._accepts(wanted) else [flag for flag in wanted if self._accepts([flag])]
             ways = [linker, []] if linker else [linker]
             for linker in ways:
@@ -126,14 +133,11 @@ class Compiler:
         command = [*self.command, "-Werror", *flags, "-fsyntax-only", "-x", "c", os.devnull]
         return subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL).returncode == 0
 
-    def _linker(self) -> list[str]:
-        """The linker and its libraries: a compiler that links starts itself twice, half of a small kernel's time."""
-        linker = shutil.which("ld")
-        if not sys.platform.startswith("linux") or linker is None:
-            return []
+    def _libraries(self) -> list[str]:
+        """What the linker needs beside object files: the libraries of mathematics, and of the compiler."""
         command = [*self.command, "-print-libgcc-file-name"]
         asked = subprocess.run(command, capture_output=True, check=False, text=True, stdin=subprocess.DEVNULL)
-        return [linker, "-l:libm.so.6", asked.stdout.strip()]
+        return ["-l:libm.so.6", asked.stdout.strip()]
 
     def _wrong_values(self, trial: _Job) -> int | None:
         """How many wrong values the program that tries a compiler has; None where it cannot be made or loaded."""
