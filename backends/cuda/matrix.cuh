@@ -21,6 +21,13 @@ RG_MATRIX(mma_m16n8k32_float8_e4m3fn, float, unsigned char, "m16n8k32.row.col.f3
 RG_MATRIX(mma_m16n8k32_float8_e5m2, float, unsigned char, "m16n8k32.row.col.f32.e5m2.e5m2.f32", "f")
 #endif
 
+// No instruction of its own: sums of products of eight rows and eight columns, by each thread.
+__device__ __forceinline__ void outer_m32n64_float32(float* c, const float* a, const float* b) {
+  _Pragma("unroll") for (int row = 0; row < 8; row++)
+    _Pragma("unroll") for (int column = 0; column < 8; column++)
+      c[8 * row + column] = fmaf(a[row], b[column], c[8 * row + column]);
+}
+
 // Fragments by lines of 16 bytes in shared memory: the threads give the places of 32 lines (or 16), in groups of eight a matrix. Each register
 // then has the thread's part of one matrix, or of its transpose, where the elements are halves.
 #define RG_LOAD_4(NAME, HOW)                                                                                        \

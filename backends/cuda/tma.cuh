@@ -24,15 +24,17 @@ __device__ __forceinline__ void fence_mbarrier_init() {
 __device__ __forceinline__ void mbarrier_arrive_expect_tx(unsigned long long* barrier, unsigned int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(place_in_shared(barrier)), "r"(bytes) : "memory");
 }
-__device__ __forceinline__ bool mbarrier_try_wait_parity(unsigned long long* barrier, unsigned int parity) {
-  unsigned int is_over;
+// The loop is one of the assembler's: around a loop of C++ ptxas makes the matrix instructions of a step wait for each other (C7514). All threads of a warp go on
+// together, as instructions of whole warps ask for.
+__device__ __forceinline__ void wait_for_mbarrier(unsigned long long* barrier, unsigned int parity) {
   asm volatile("{\n"
                ".reg .pred is_over;\n"
-               "mbarrier.try_wait.parity.shared::cta.b64 is_over, [%1], %2;\n"
-               "selp.u32 %0, 1, 0, is_over;\n"
+               "again:\n"
+               "mbarrier.try_wait.parity.shared::cta.b64 is_over, [%0], %1;\n"
+               "@!is_over bra again;\n"
                "}\n"
-               : "=r"(is_over) : "r"(place_in_shared(barrier)), "r"(parity) : "memory");
-  return is_over;
+               : : "r"(place_in_shared(barrier)), "r"(parity) : "memory");
+  __syncwarp();
 }
 
 // The box that begins at these coordinates, of the innermost axis first.
@@ -55,11 +57,5 @@ template <int count>
 __device__ __forceinline__ void init_mbarriers(unsigned long long* first) {
   _Pragma("unroll") for (int k = 0; k < count; k++) mbarrier_init(first + k, 1);
   fence_mbarrier_init();
-}
-// All threads of a warp go on together, as instructions of whole warps ask for.
-__device__ __forceinline__ void wait_for_mbarrier(unsigned long long* barrier, unsigned int parity) {
-  while (!mbarrier_try_wait_parity(barrier, parity)) {
-  }
-  __syncwarp();
 }
 #endif

@@ -177,8 +177,10 @@ class Linearizer {
   void connect_overwritten(Edges& edges) {
     for (Node* p : overwritten(order_)) {
       std::vector<uint32_t> loads, stores;
-      for (uint32_t place = 0; place < order_.size(); place++)
-        if (parameter_of(order_[place]) == p) (order_[place]->dtype == known_dtypes.void_ ? stores : loads).push_back(place);
+      for (uint32_t place = 0; place < order_.size(); place++) {
+        if (stored_parameter(order_[place]) == p) stores.push_back(place);
+        else if (loaded_parameter(order_[place]) == p) loads.push_back(place);
+      }
       for (uint32_t load : loads)
         for (uint32_t store : stores) {
           uint32_t from = load;
@@ -288,21 +290,34 @@ bool is_in_loop(const Node* n) {
 
 }  // namespace
 
-Node* parameter_of(const Node* n) {
+namespace {
+
+Node* parameter_at(Node* at) {
+  while (at->op == known_ops.INDEX || is_in_loop(at)) at = at->src[0];
+  return at->op == known_ops.PARAM ? at : nullptr;
+}
+
+}  // namespace
+
+Node* loaded_parameter(const Node* n) {
   if (n->op == known_ops.INDEX) return nullptr;
-  for (uint32_t k = 0; k < n->nsrc; k++) {
-    Node* at = n->src[k];
-    if (at->op != known_ops.INDEX) continue;
-    while (at->op == known_ops.INDEX || is_in_loop(at)) at = at->src[0];
-    if (at->op == known_ops.PARAM) return at;
-  }
+  // a statement stores at the first of its places, and loads from others, as copies do
+  for (uint32_t k = n->dtype == known_dtypes.void_ ? 1 : 0; k < n->nsrc; k++)
+    if (n->src[k]->op == known_ops.INDEX)
+      if (Node* p = parameter_at(n->src[k])) return p;
   return nullptr;
+}
+
+Node* stored_parameter(const Node* n) {
+  return n->dtype == known_dtypes.void_ && n->nsrc && n->src[0]->op == known_ops.INDEX ? parameter_at(n->src[0]) : nullptr;
 }
 
 std::vector<Node*> overwritten(const std::vector<Node*>& nodes) {
   std::set<Node*> stored, loaded;
-  for (const Node* n : nodes)
-    if (Node* p = parameter_of(n)) (n->dtype == known_dtypes.void_ ? stored : loaded).insert(p);
+  for (const Node* n : nodes) {
+    if (Node* p = stored_parameter(n)) stored.insert(p);
+    if (Node* p = loaded_parameter(n)) loaded.insert(p);
+  }
   std::vector<Node*> both;
   if (stored.size() > 1) std::set_intersection(stored.begin(), stored.end(), loaded.begin(), loaded.end(), std::back_inserter(both));
   return both;

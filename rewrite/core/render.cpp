@@ -174,7 +174,7 @@ class Renderer {
 
   // Whether n loads what a store may change before the value of n is used.
   bool is_overwritten(Node* n) const {
-    return !overwritten_.empty() && std::find(overwritten_.begin(), overwritten_.end(), parameter_of(n)) != overwritten_.end();
+    return !overwritten_.empty() && std::find(overwritten_.begin(), overwritten_.end(), loaded_parameter(n)) != overwritten_.end();
   }
 
   void node(Node* n) {

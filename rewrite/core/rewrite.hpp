@@ -100,8 +100,9 @@ std::vector<Line> linearize(const Pass& pass, Node* root);
 // The parameters that a kernel which stores to several of them also loads from, as they were before: each element's loads come before its
 // stores, whichever of the stores needs them.
 std::vector<Node*> overwritten(const std::vector<Node*>& nodes);
-// The parameter that a node loads from, as the kernel found it, or stores to (its dtype is void then); null where there is none.
-Node* parameter_of(const Node* n);
+// The parameter that a node loads from, as the kernel found it, and the one that a statement stores to; null where there is none.
+Node* loaded_parameter(const Node* n);
+Node* stored_parameter(const Node* n);
 
 // Source text of a linear order: statements of the kernel's body, the parameters by slot.
 struct Rendered {

@@ -182,3 +182,60 @@ def test_indices_are_checked(
     monkeypatch.setattr(devices.get(device), "order", 77)
     with rg.config(device=device):
         getattr(tests_of("tensor/test_index_checks.py"), index_check)(device)
+
+
+@pytest.mark.parametrize(
+    ("shape", "build", "tactic"),
+    [
+        ((64, 96), lambda x: (x * 2 + x[:1]).relu(), "vectors"),
+        ((64, 96), lambda x: x.T.contiguous(), "across"),
+        ((64, 1024), lambda x: x.softmax(1), "groups"),
+        ((64, 1000), lambda x: x.sum(1), "groups"),
+        ((300, 70), lambda x: x.sum(0), "shared_columns"),
+        ((300, 3, 64), lambda x: x.max(0), "shared_columns"),
+        ((2, 200, 64), lambda x: x - x.mean(1, keepdim=True), "shared_columns"),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+def test_tactics_of_grids(
+    shape: tuple[int, ...], build: Callable[[Tensor], Tensor], tactic: str, dtype: str, simulator: Simulator,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+) -> None:  # fmt: skip
+    """In several orders of the threads, with as few work-items as are enough for the tactic."""
+    name = simulator("cuda_shim")
+    rules = tmp_path / "few.rules"
+    rules.write_text("target cuda:\n    limit rows 16\n")
+    values = np.random.default_rng(0).integers(-8, 9, shape)
+    wanted = build(Tensor(values, device="numpy").cast(dtype)).cast("float64").numpy()
+    with rg.load_rules(rules):
+        x = Tensor(values, device=name).cast(dtype).realize()
+        assert tactic in [kernel.tactic for kernel in compile_graph([build(x).uop], devices.get(name).target)]
+        for order in (0, 1, 77):
+            monkeypatch.setattr(devices.get(name), "order", order)
+            found = build(x).cast("float64").numpy()
+            np.testing.assert_allclose(found, wanted, rtol=1e-5 if dtype != "float16" else 2e-3, atol=1e-3)
+
+
+def test_vectors_are_read_before_they_are_overwritten(simulator: Simulator, tests_of: Callable[[str], Any]) -> None:
+    """A copy to registers loads: it was taken for a store of what it copies."""
+    module = tests_of("tensor/test_updates_by_index.py")
+    for case in ("of both kinds", "a slice", "a corner"):
+        x, expected = module.updated(case, simulator("cuda_shim"))
+        np.testing.assert_array_equal(x.numpy(), expected)
+
+
+@pytest.mark.parametrize(("dtype", "call"), [("float32", "outer_m32n64_float32("), ("bfloat16", "mma_m16n8k16_")])
+def test_planes_are_columns_of_products(dtype: str, call: str, simulator: Simulator) -> None:
+    """Lines of images are no whole tiles: a convolution multiplies by all places of a plane."""
+    name = simulator("cuda_shim")
+    generator = np.random.default_rng(0)
+    images, weights = generator.integers(-2, 3, (2, 32, 14, 14)), generator.integers(-2, 3, (64, 32, 3, 3))
+
+    def build(device: str, dtype: str) -> Tensor:
+        x, w = (Tensor(array, device=device).cast(dtype).realize() for array in (images, weights))
+        return x.conv2d(w, padding=1)
+
+    (kernel,) = compile_graph([build(name, dtype).uop], devices.get(name).target)
+    assert call in kernel.source
+    wanted = build("numpy", "float32").numpy()
+    np.testing.assert_array_equal(build(name, dtype).cast("float32").numpy(), wanted.astype(DType(dtype).numpy))

@@ -355,12 +355,14 @@ T total(T x, int line) {
 
 // ---- matrix instructions, by the layouts of their rows: the position of element e of thread t is the sum of the numbers of the set bits ----
 
+constexpr int most_elements = 64;  // that a thread has of a matrix
+
 struct Layout {
   int elements;  // of a thread
-  int positions[warp_size][32];
+  int positions[warp_size][most_elements];
   struct {
     int thread, element;
-  } owners[1024];  // by position
+  } owners[most_elements * warp_size];  // by position
 
   Layout(const int* numbers, int count) : elements((1 << count) / int(warp_size)) {
     for (int t = 0; t < int(warp_size); t++)
@@ -393,7 +395,7 @@ void matrix_mulacc(Result* c, const Operand* a, const Operand* b, int columns, i
   held[running][0] = a;
   held[running][1] = b;
   wait_at(State::in_warp_barrier, line);
-  Result sums[32];
+  Result sums[most_elements];
   for (int e = 0; e < result.elements; e++) {
     const int position = result.positions[running - first][e], row = position / columns, column = position % columns;
     sums[e] = c[e];
@@ -419,7 +421,7 @@ void load_lines(T* to, const T* from, int line, const Layout& layout, int source
   const unsigned first = running / warp_size * warp_size;
   held[running][0] = from;
   wait_at(State::in_warp_barrier, source_line);
-  T found[32];
+  T found[most_elements];
   for (int e = 0; e < layout.elements; e++) {
     const int position = layout.positions[running - first][e];
     found[e] = static_cast<const T*>(held[first + position / line][0])[position % line];

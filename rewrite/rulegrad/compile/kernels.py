@@ -309,7 +309,10 @@ def render(program: UOp, target: str, name: str, slots: int, sizes: int = 0) -> 
     head = "kernel_of_groups" if of_groups and "kernel_of_groups" in facts.templates else "kernel"
     prologue = facts.templates.get("prologue", "").format()
     builtins = facts.templates.get("builtins", "")
-    begin = facts.templates[head].format(name=name, params=signature, builtins=builtins)
+    items = math.prod(launch_sizes(program)[1]) if of_groups else 0
+    begin = facts.templates[head].format(
+        name=name, params=signature, builtins=builtins, items=items, local_bytes=local_memory(program, target)
+    )
     return prologue + definitions + begin + "\n" + body + "}\n"
 
 

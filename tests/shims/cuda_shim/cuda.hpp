@@ -4,6 +4,7 @@
 
 #define __global__
 #define __launch_bounds__(...)
+#define RG_BOUNDS(...)
 #define __shared__ static
 #define __align__(n) __attribute__((aligned(n)))
 #define __grid_constant__
@@ -36,6 +37,20 @@ struct Copy {
 constexpr int most_copies = 64, most_groups = 4;
 inline Copy copies[shim::most_threads][most_groups][most_copies];
 inline int copies_begun[shim::most_threads][most_groups];  // the last group first
+
+// One side is registers, which are on the stack here, the other is memory, at a multiple of all elements' size.
+template <int count, class T>
+void copy_vector(T* to, const T* from) {
+  const auto may_be = [](const void* place) {
+    const size_t here = (size_t)&place, at = (size_t)place;
+    return (at > here ? at - here : here - at) < (1 << 14) || at % (count * sizeof(T)) == 0;
+  };
+  if (!may_be(to) || !may_be(from)) {
+    fprintf(stderr, "shim: elements that are accessed at once, and are not at a multiple of their size\n");
+    abort();
+  }
+  memcpy(to, from, count * sizeof(T));
+}
 
 inline void copy_16_bytes(void* to, const void* from) {
   int& begun = copies_begun[shim::running][0];

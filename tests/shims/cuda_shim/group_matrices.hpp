@@ -46,14 +46,14 @@ Element element_at(unsigned long long descriptor, bool turned, int along, int de
 }
 
 // A thread's part: two neighbours in each eight columns, in two rows of its warp's 16. The depth is 32 bytes.
-template <class Result, class Element, Result (*value)(Element)>
+template <class Result, class Element, Result (*value)(Element), int all_columns>
 void run_instruction(const GroupInstruction& one, unsigned thread) {
   constexpr int depth = 32 / sizeof(Element);
   const int first = thread / 32 % 4 * 16 + thread % 32 / 4, columns = thread % 4 * 2;
   Result left[2][depth], right[depth], *sums = static_cast<Result*>(one.sums);
   for (int row = 0; row < 2; row++)
     for (int k = 0; k < depth; k++) left[row][k] = value(element_at<Element>(one.left, one.left_turned, first + row * 8, k));
-  for (int column = 0; column < 32; column++) {
+  for (int column = 0; column < all_columns / 4; column++) {
     for (int k = 0; k < depth; k++)
       right[k] = value(element_at<Element>(one.right, one.right_turned, column / 2 * 8 + columns + column % 2, k));
     for (int row = 0; row < 2; row++)
@@ -69,19 +69,18 @@ inline void begin_instruction(const GroupInstruction& one) {
   if (mine.count == most_instructions) group_error("so many instructions under way are not kept");
   mine.instructions[mine.count++] = one;
 }
-template <int left_turned, int right_turned>
-void group_instruction_bfloat16(float* c, unsigned long long left, unsigned long long right) {
-  begin_instruction({c, left, right, left_turned == 1, right_turned == 1, run_instruction<float, unsigned short, shim::bfloat16_value>});
-}
-template <int left_turned, int right_turned>
-void group_instruction_float16(float* c, unsigned long long left, unsigned long long right) {
-  begin_instruction({c, left, right, left_turned == 1, right_turned == 1, run_instruction<float, unsigned short, shim::float16_value>});
-}
-template <int left_turned, int right_turned>
-void group_instruction_int8(int* c, unsigned long long left, unsigned long long right) {
-  static_assert(!left_turned && !right_turned, "bytes lie along the depth");
-  begin_instruction({c, left, right, false, false, run_instruction<int, signed char, int8_value>});
-}
+#define SHIM_GROUP_INSTRUCTION(NAME, RESULT, CODE, VALUE, COLUMNS)                                                              \
+  template <int left_turned, int right_turned>                                                                                  \
+  void NAME(RESULT* c, unsigned long long left, unsigned long long right) {                                                     \
+    static_assert(sizeof(CODE) > 1 || (!left_turned && !right_turned), "bytes lie along the depth");                            \
+    begin_instruction({c, left, right, left_turned == 1, right_turned == 1, run_instruction<RESULT, CODE, VALUE, COLUMNS>});    \
+  }
+SHIM_GROUP_INSTRUCTION(group_n128_bfloat16, float, unsigned short, shim::bfloat16_value, 128)
+SHIM_GROUP_INSTRUCTION(group_n128_float16, float, unsigned short, shim::float16_value, 128)
+SHIM_GROUP_INSTRUCTION(group_n128_int8, int, signed char, int8_value, 128)
+SHIM_GROUP_INSTRUCTION(group_n256_bfloat16, float, unsigned short, shim::bfloat16_value, 256)
+SHIM_GROUP_INSTRUCTION(group_n256_float16, float, unsigned short, shim::float16_value, 256)
+SHIM_GROUP_INSTRUCTION(group_n256_int8, int, signed char, int8_value, 256)
 
 inline void begin_matrices() {}
 inline void commit_matrices() {

@@ -139,5 +139,11 @@ inline bool mbarrier_try_wait_parity(unsigned long long* place, unsigned parity)
   return true;
 }
 
+inline void wait_for_mbarrier(unsigned long long* barrier, unsigned parity) {
+  while (!mbarrier_try_wait_parity(barrier, parity)) {
+  }
+  __syncwarp();
+}
+
 inline void forget_box_copies() { box_copies_begun = mbarriers_unfenced = 0; }
 inline const char* box_copies_problem() { return box_copies_begun ? "a block has ended while boxes were copied to its shared memory" : nullptr; }

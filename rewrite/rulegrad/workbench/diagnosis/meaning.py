@@ -90,6 +90,7 @@ def _statements(graph: UOp, roots: Sequence[UOp]) -> Callable[[Sequence[Array]],
     stores = stores_of(roots)
     if all(store.op == "STORE" and stored_into(store).op == "PARAM" for store in stores):
         return _whole_stores(stores)
+    graph = graph if graph.op == "SINK" else UOp("SINK", (graph,))  # a statement alone is one too
     nodes, slots = graph.toposort(), slots_stored(graph).tolist()
     # registers, memory that a loop reads again after it has changed it, or vectors
     if any(node.op in ("AFTER", *_OF_VECTORS) or (node.op == "BUFFER" and _is_register(node)) for node in nodes):
@@ -167,7 +168,7 @@ def slots_stored(graph: UOp) -> Array:
     >>> slots_stored(UOp("SINK", (UOp("STORE", (x, y)),))).tolist(), slots_stored(x).tolist()
     ([3], [])
     """
-    stores = (node for node in graph.toposort() if node.op in ("STORE", "STORE_VECTOR", "UPDATE"))
+    stores = (node for node in graph.toposort() if node.op in ("STORE", "STORE_VECTOR", "COPY_ELEMENTS", "UPDATE"))
     return np.array(sorted({_stored(store.src[0]) for store in stores} - {-1}), np.int64)
 
 
