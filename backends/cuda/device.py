@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from rulegrad._core import CudaKernel
 from rulegrad.errors import DeviceError, OutOfMemoryError
+from rulegrad.runtime.device import Replay
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.selftest import add_number
 from rulegrad.support import forks
 from rulegrad.support.forks import ForkGuard
 
 from .driver import call, capability, cuda, discover, fingerprint, start
+from .launches import program, queue
 from .launching import UNASKED_BYTES, geometry
 from .programs import architecture, build, target_for
-from .replay import Program, Replay
 from .staging import Staging
 from .tensor_maps import TensorMaps
 
@@ -42,12 +43,12 @@ class Device:
         self._context = call("cuDevicePrimaryCtxRetain", self._device)
         self._arch = architecture(*capability(number))
         self.memory: int = call("cuDeviceTotalMem", self._device)
-        # One thread at a time hands work to the stream: a capture takes in whatever comes meanwhile.
+        # One thread at a time hands work to the stream by Python; the engine does with the interpreter's lock.
         self.lock = forks.lock()
         with self.entered():
             self.stream = call("cuStreamCreate", cuda().CUstream_flags.CU_STREAM_NON_BLOCKING)
             self._staging = Staging(self.stream)
-            self.replay = Replay(self.stream)
+            self.queue = queue(self._context, self.stream, _fork)
             self._keep_memory_in_pool()
 
     def entered(self) -> forks.Lock:
@@ -88,9 +89,9 @@ class Device:
 
     def record(
         self, launches: Sequence[tuple[Executable, Sequence[int]]], bound: int, offsets: Sequence[int]
-    ) -> Program:
+    ) -> Replay:
         """Launches on numbered buffers as one program: run again on the same buffers, it is one launch of a graph."""
-        return Program(self, launches, offsets)
+        return program(self.queue, launches, bound, offsets)
 
     def synchronize(self) -> None:
         with self.entered():
@@ -104,41 +105,36 @@ class Device:
 
 
 class Executable:
-    """A kernel of a module, and where its arguments are put for a launch."""
+    """A kernel of a module: how it is launched by the engine, alone or in a program with others."""
 
-    __slots__ = (
-        "_addresses", "_arguments", "_blocks", "_description", "_device", "_function", "_local_bytes", "_maps",
-        "_module", "_threads",
-    )  # fmt: skip
+    __slots__ = ("_alone", "_device", "_function", "_local_bytes", "description", "kernel")
 
     def __init__(self, device: Device, kernel: Kernel, module: Any) -> None:
         self._device = device
-        self._module = module  # which stays loaded with it
-        self._description = f"kernel {kernel.name!r} on {device.name}"
+        self.description = f"kernel {kernel.name!r} on {device.name}"
         try:
             self._function = call("cuModuleGetFunction", module, kernel.name.encode())
         except DeviceError as error:
             raise DeviceError(f"the source of {kernel.name!r} defines no such kernel: {error}") from None
-        self._blocks, self._threads = geometry(kernel)
         self._local_bytes = kernel.local_bytes
         if self._local_bytes > UNASKED_BYTES:
             self._ask_for_local_memory()
-        self._arguments = (ctypes.c_void_p * kernel.slots)()
-        place, size = ctypes.addressof(self._arguments), ctypes.sizeof(ctypes.c_void_p)
-        self._maps = TensorMaps(kernel.maps, self._description)
-        addresses = [*(place + k * size for k in range(kernel.slots)), *self._maps.addresses]
-        self._addresses = (ctypes.c_void_p * len(addresses))(*addresses)
+        maps = TensorMaps(kernel.maps)
+        kept = self.description, module, maps  # the module stays loaded with it
+        blocks, threads = geometry(kernel)
+        self.kernel = CudaKernel(int(self._function), blocks, threads, self._local_bytes, maps.described, kept)
+        self._alone = program(device.queue, [(self, range(kernel.slots))], kernel.slots, ())
 
     def __call__(self, handles: Sequence[int], wait: bool = False) -> float | None:
         with self._device.entered():
             if not wait:
-                self.start(handles)
+                self._alone.run(handles, None)
                 return None
             timed = cuda().CUevent_flags.CU_EVENT_DEFAULT
             before, after = call("cuEventCreate", timed), call("cuEventCreate", timed)
             try:
                 call("cuEventRecord", before, self._device.stream)
-                self.start(handles)
+                self._alone.run(handles, None)
                 call("cuEventRecord", after, self._device.stream)
                 call("cuEventSynchronize", after)
                 return float(call("cuEventElapsedTime", before, after)) * 1e-3
@@ -153,21 +149,9 @@ class Executable:
             call("cuFuncSetAttribute", self._function, kind, self._local_bytes)
         except DeviceError as error:
             raise DeviceError(
-                f"{self._description} needs {self._local_bytes:,} bytes of local memory in each block, more than the "
+                f"{self.description} needs {self._local_bytes:,} bytes of local memory in each block, more than the "
                 f"GPU has ({error}): give the target's limit local_memory the GPU's number"
             ) from None
-
-    def start(self, handles: Sequence[int]) -> None:
-        """Hands a launch to the driver, which copies the arguments. The device's lock is held."""
-        self._arguments[:] = handles
-        self._maps.update(handles)
-        try:
-            call(
-                "cuLaunchKernel", self._function, *self._blocks, *self._threads, self._local_bytes, self._device.stream,
-                ctypes.addressof(self._addresses), 0,
-            )  # fmt: skip
-        except DeviceError as error:
-            raise DeviceError(f"{self._description} cannot run: {error}") from None
 
 
 def self_test(number: int) -> None:

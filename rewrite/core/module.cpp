@@ -564,6 +564,7 @@ NB_MODULE(_core, m) {
   m.def("live_nodes", &live_nodes, "Number of nodes that are alive.");
   watch_forks();
   define_exchange(m);
+  define_cuda(m);
   define_replay(m);
   define_buffers(m);
   define_eager(m);

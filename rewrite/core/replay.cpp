@@ -53,7 +53,19 @@ Replay::Replay(nb::list steps) : bound_(0), is_short_(false), begin_(nullptr), e
     if (nb::cast<Exchange*>(one)->most_buffer() >= bound_ + offsets_.size()) throw GraphError("an exchange of a buffer that its plan has not");
 }
 
+Replay::Replay(nb::object queue, nb::list launches, size_t bound, std::vector<size_t> offsets)
+    : bound_(bound),
+      offsets_(std::move(offsets)),
+      is_short_(true),
+      begin_(nullptr),
+      end_(nullptr),
+      cuda_(std::make_shared<CudaProgram>(std::move(queue), std::move(launches))) {
+  if (cuda_->size() && cuda_->most_buffer() >= bound_ + offsets_.size())
+    throw GraphError("a launch on buffer " + std::to_string(cuda_->most_buffer()) + " of a plan that has " + std::to_string(bound_ + offsets_.size()));
+}
+
 void Replay::append(const Replay& other) {
+  if (other.cuda_) throw GraphError("launches of a GPU have no exchanges between them");
   for (Launch one : other.launches_) {
     one.first += uint32_t(numbers_.size());
     launches_.push_back(one);
@@ -118,7 +130,7 @@ void Replay::run(nb::handle handles, nb::handle arena) const {
 
 void Replay::run_beside(uintptr_t beside, size_t parts, nb::handle handles, nb::handle arena) const {
   using Function = void (*)(void**, long long, long long);
-  if (!beside || !exchanges_.empty()) throw GraphError("programs with exchanges do not run beside each other");
+  if (!beside || !exchanges_.empty() || cuda_) throw GraphError("programs with exchanges do not run beside each other");
   nb::object items = nb::steal(PySequence_Fast(handles.ptr(), "the handles are a sequence of tuples of addresses"));
   if (!items.is_valid()) throw nb::python_error();
   const auto part_of = [parts](PyObject* handle, size_t part) {
@@ -145,6 +157,7 @@ void Replay::run_beside(uintptr_t beside, size_t parts, nb::handle handles, nb::
 
 void Replay::run(std::vector<void*>& table, void* arena) const {
   for (size_t offset : offsets_) table.push_back(static_cast<char*>(arena) + offset);
+  if (cuda_) return cuda_->run(table);
   if (is_short_) return launch(table.data());
   if (!exchanges_.empty()) Exchange::prepare(exchanges_);
   WithoutInterpreter released;
@@ -158,6 +171,8 @@ void define_replay(nb::module_& m) {
       .def(nb::init<const std::vector<std::pair<uintptr_t, std::vector<uint32_t>>>&, size_t, std::vector<size_t>, bool, uintptr_t, uintptr_t>(),
            nb::arg("launches"), nb::arg("bound"), nb::arg("offsets"), nb::arg("is_short"), nb::arg("begin") = 0, nb::arg("end") = 0)
       .def(nb::init<nb::list>(), nb::arg("steps"))
+      .def(nb::init<nb::object, nb::list, size_t, std::vector<size_t>>(), nb::arg("queue"), nb::arg("launches"), nb::arg("bound"), nb::arg("offsets"))
+      .def_prop_ro("is_of_functions", &Replay::is_of_functions)
       .def("run", nb::overload_cast<nb::handle, nb::handle>(&Replay::run, nb::const_), nb::arg("handles"), nb::arg("arena").none())
       .def("run_beside", &Replay::run_beside, nb::arg("beside"), nb::arg("parts"), nb::arg("handles"), nb::arg("arena").none())
       .def("__len__", &Replay::size);

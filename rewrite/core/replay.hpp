@@ -5,8 +5,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "cuda.hpp"
 #include "exchange.hpp"
 
 namespace nb = nanobind;
@@ -25,6 +27,8 @@ class Replay {
   // Programs on the same buffers one after the other, and exchanges between them: pairs of one, and whether it is started or waited for.
   // Throws GraphError.
   explicit Replay(nb::list steps);
+  // Launches of a GPU: pairs of a CudaKernel and the numbers of its buffers, on a CudaQueue. Throws GraphError.
+  Replay(nb::object queue, nb::list launches, size_t bound, std::vector<size_t> offsets);
   // handles: ints, the addresses of the bound buffers. arena: an int, or None where there are no places. Throws GraphError, and Python's
   // error of an exchange, as all runs do.
   void run(nb::handle handles, nb::handle arena) const;
@@ -34,7 +38,8 @@ class Replay {
   // The same on the addresses of the bound buffers, with room in the table for the places in the arena.
   void run(std::vector<void*>& table, void* arena) const;
   size_t bound() const { return bound_; }
-  size_t size() const { return launches_.size(); }
+  size_t size() const { return cuda_ ? cuda_->size() : launches_.size(); }
+  bool is_of_functions() const { return !cuda_; }
 
  private:
   struct Launch {
@@ -55,6 +60,7 @@ class Replay {
   std::vector<uint32_t> numbers_;
   size_t most_ = 0;  // buffers of one launch
   std::vector<nb::object> exchanges_;
+  std::shared_ptr<CudaProgram> cuda_;
 };
 
 // The address that an int is. Throws Python's error.

@@ -1,7 +1,7 @@
 """The engine: hash-consed nodes and compiled rules (C++, rewrite/core)."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Final, Protocol, TypedDict, overload
+from typing import Any, Final, NoReturn, Protocol, TypedDict, overload
 
 from rulegrad.ir.dtype import DType
 
@@ -327,6 +327,40 @@ class Exchange:
     def advance(self) -> bool:
         """Goes on without waiting; whether it has ended, or failed."""
 
+class CudaKernel:
+    """A kernel of NVIDIA's driver, and how it is launched."""
+
+    def __init__(
+        self,
+        function: int,
+        blocks: tuple[int, int, int],
+        threads: tuple[int, int, int],
+        local_bytes: int,
+        maps: list[tuple[int, ...]],
+        executable: object,
+    ) -> None:
+        """function: the driver's handle. maps: of each tensor map where it is, the slot of its buffer, its rank and
+        dtype, the addresses of its sizes, strides, box and steps, and four settings (`cuTensorMapEncodeTiled`).
+        executable: who keeps the kernel's module; errors get it.
+        """
+
+class CudaQueue:
+    """A stream of a device, used with the interpreter's lock."""
+
+    def __init__(
+        self,
+        functions: Sequence[int],
+        context: int,
+        stream: int,
+        capturing: int,
+        failed: Callable[[int, str, object], NoReturn],
+    ) -> None:
+        """functions: the addresses of the driver's cuCtxSetCurrent, cuLaunchKernel, cuStreamBeginCapture,
+        cuStreamEndCapture, cuGraphInstantiate (with flags), cuGraphLaunch, cuGraphExecDestroy, cuGraphDestroy and
+        cuTensorMapEncodeTiled (or 0). capturing: a stream on which nothing runs. failed: is called with a status (-1 in
+        a child made by fork), the function that gave it, and an executable or None; it raises. Raises GraphError.
+        """
+
 class Replay:
     """A plan's launches as one program, which does not change.
 
@@ -356,6 +390,16 @@ class Replay:
         is_short: a run keeps the interpreter's lock. begin, end: addresses of functions `void f(void)` that are called
         around a run. Raises GraphError for a number that no buffer has.
         """
+
+    @overload
+    def __init__(
+        self, queue: CudaQueue, launches: list[tuple[CudaKernel, Sequence[int]]], bound: int, offsets: Sequence[int]
+    ) -> None:
+        """Kernels on a queue. Where they run on the same buffers again, three or more are one launch of a graph."""
+
+    @property
+    def is_of_functions(self) -> bool:
+        """Whether the launches are functions, which have ended when a run returns."""
 
     def run(self, handles: Sequence[int], arena: int | None) -> None:
         """Launches all in order. arena: None where there are no places in it. Raises GraphError."""

@@ -133,7 +133,7 @@ def fake(
     simulator("cuda_shim")
     module, cuda = module_of("shims/fake_cuda.py"), backend("cuda").module
     module.driver, module.compiler = module.FakeDriver(), module.FakeCompiler()
-    for name in ("driver", "programs", "replay", "staging", "tensor_maps", "device"):
+    for name in ("driver", "programs", "launches", "staging", "tensor_maps", "device"):
         part = importlib.import_module(f"{cuda.__package__}.{name}")
         for function, answer in (("cuda", module.driver), ("nvrtc", module.compiler)):
             if hasattr(part, function):

@@ -44,21 +44,43 @@ _ENCODE_TILED = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.c_size_t, ctypes.c_int, ctypes.c_uint32, ctypes.c_size_t, *[ctypes.POINTER(ctypes.c_uint64)] * 2,
     *[ctypes.POINTER(ctypes.c_uint32)] * 2, *[ctypes.c_int] * 4,
 )  # fmt: skip
+#: Those that the engine calls by their addresses, without cuTensorMapEncodeTiled.
+_POINTER, _NUMBER = ctypes.c_size_t, ctypes.c_uint32
+_NATIVE = {
+    "cuCtxSetCurrent": ctypes.CFUNCTYPE(ctypes.c_int, _POINTER),
+    "cuLaunchKernel": ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, *[_NUMBER] * 7, *[_POINTER] * 3),
+    "cuStreamBeginCapture": ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, ctypes.c_int),
+    "cuStreamEndCapture": ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, _POINTER),
+    "cuGraphInstantiate": ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, _POINTER, ctypes.c_ulonglong),
+    "cuGraphLaunch": ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, _POINTER),
+    "cuGraphExecDestroy": ctypes.CFUNCTYPE(ctypes.c_int, _POINTER),
+    "cuGraphDestroy": ctypes.CFUNCTYPE(ctypes.c_int, _POINTER),
+}
 _KINDS = SimpleNamespace(
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR="major", CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR="minor"
 )
 
 
+class Named:
+    """An object of the driver that is known by a number: a context, a function of a module, a graph."""
+
+    def __init__(self, driver: FakeDriver, what: Any) -> None:
+        self.what, self.number = what, driver.number_of(self)
+
+    def __int__(self) -> int:
+        return self.number
+
+
 class Stream:
     """What a device was asked for, in order."""
 
-    def __init__(self, device: int, number: int) -> None:
-        self.device, self.number = device, number
+    def __init__(self, device: int, number: int, handle: int = 0) -> None:
+        self.device, self.number, self.handle = device, number, handle
         self.waiting: deque[Callable[[], None]] = deque()
         self.asked = self.done = 0
 
     def __int__(self) -> int:
-        return self.number
+        return self.handle
 
     def __repr__(self) -> str:
         return f"stream {self.number}"
@@ -123,7 +145,9 @@ class FakeDriver:
         self.called: list[str] = []
         self.has_tensor_maps = True
         self.maps_made = 0
-        self._encode_tiled = _ENCODE_TILED(self._encoded)
+        self._objects: list[Any] = [None]  # whose numbers are handles
+        self._native = {name: self._by_address(name, kind) for name, kind in _NATIVE.items()}
+        self._native["cuTensorMapEncodeTiled"] = _ENCODE_TILED(self._encoded)
         self.clock = 0.0
 
     def __getattribute__(self, name: str) -> Any:
@@ -161,17 +185,18 @@ class FakeDriver:
     def cuDeviceTotalMem(self, device: int) -> tuple[CUresult, int]:
         return OK, self.total
 
-    def cuDevicePrimaryCtxRetain(self, device: int) -> tuple[CUresult, str]:
-        return OK, f"context {device}"
+    def cuDevicePrimaryCtxRetain(self, device: int) -> tuple[CUresult, Named]:
+        return OK, Named(self, device)
 
-    def cuCtxSetCurrent(self, context: str) -> tuple[CUresult]:
-        self._thread.device = int(context.removeprefix("context "))
+    def cuCtxSetCurrent(self, context: Named) -> tuple[CUresult]:
+        self._thread.device = context.what
         return (OK,)
 
     def cuStreamCreate(self, flags: int) -> tuple[CUresult, Stream | None]:
         if self.current is None:
             return CUresult.CUDA_ERROR_INVALID_CONTEXT, None
         stream = Stream(self.current, 100 + len(self.streams))
+        stream.handle = self.number_of(stream)
         self.streams[stream.number] = stream
         return OK, stream
 
@@ -269,17 +294,17 @@ class FakeDriver:
         if found is None:
             return CUresult.CUDA_ERROR_NOT_FOUND, None
         parameters = ["tensor_map" in one for one in found.group(1).split(",")]
-        return OK, (name.decode(), module[module.index('extern "C"') :], parameters)
+        return OK, Named(self, (name.decode(), module[module.index('extern "C"') :], parameters))
 
     def cuFuncSetAttribute(self, function: Any, kind: str, value: int) -> tuple[CUresult]:
         if self.current is None or kind != "local bytes" or value > self.most_local_bytes:
             return (CUresult.CUDA_ERROR_INVALID_VALUE,)
-        self.allowed[function[0]] = value
+        self.allowed[function.what[0]] = value
         return (OK,)
 
     def cuLaunchKernel(self, function: Any, *rest: Any) -> tuple[CUresult]:
         *sizes, local_bytes, stream, arguments, _extra = rest
-        name, source, are_maps = function
+        name, source, are_maps = function.what
         if local_bytes > self.allowed.get(name, 48 << 10):
             return (CUresult.CUDA_ERROR_INVALID_VALUE,)
         places = ctypes.cast(arguments, ctypes.POINTER(ctypes.c_void_p))
@@ -307,9 +332,39 @@ class FakeDriver:
     # ---- tensor maps ----
 
     def cuGetProcAddress(self, symbol: bytes, version: int, flags: int) -> tuple[CUresult, int, int]:
-        if symbol != b"cuTensorMapEncodeTiled" or version < 12000 or not self.has_tensor_maps:
+        found = self._native.get(symbol.decode())
+        if found is None or version < 12000 or (symbol == b"cuTensorMapEncodeTiled" and not self.has_tensor_maps):
             return OK, 0, 1
-        return OK, ctypes.cast(self._encode_tiled, ctypes.c_void_p).value or 0, 0
+        return OK, ctypes.cast(found, ctypes.c_void_p).value or 0, 0
+
+    def _by_address(self, name: str, kind: Any) -> Any:
+        """The function of this name for who calls it by its address: handles are numbers."""
+
+        def run(*given: int) -> int:
+            function = getattr(self, name)
+            if name == "cuStreamEndCapture":
+                stream, place = given
+                status, graph = function(self._objects[stream])
+                ctypes.c_uint64.from_address(place).value = self.number_of(graph)
+            elif name == "cuGraphInstantiate":
+                place, graph, flags = given
+                status, made = function(self._objects[graph], flags)
+                ctypes.c_uint64.from_address(place).value = self.number_of(made)
+            elif name == "cuLaunchKernel":
+                kernel, *sizes, stream, arguments, extra = given
+                (status,) = function(self._objects[kernel], *sizes, self._objects[stream], arguments, extra)
+            elif name == "cuStreamBeginCapture":
+                (status,) = function(self._objects[given[0]], given[1])
+            else:
+                (status,) = function(*(self._objects[one] for one in given))
+            return int(status)
+
+        return kind(run)
+
+    def number_of(self, one: Any) -> int:
+        """A number for an object."""
+        self._objects.append(one)
+        return len(self._objects) - 1
 
     def _encoded(self, target: int, kind: int, rank: int, address: int, *rest: Any) -> int:
         sizes, strides, box, steps, interleave, swizzle, _promotion, fill = rest

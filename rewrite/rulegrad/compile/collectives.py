@@ -352,7 +352,7 @@ def _in_engine(items: Sequence[Item], record: Recorder) -> Replay | None:
             steps.append((exchanges[item.number], False))
         else:
             program = record(_functions(item))
-            if not isinstance(program, Replay):
+            if not isinstance(program, Replay) or not program.is_of_functions:
                 return None
             steps.append(program)
     return Replay(steps)

@@ -1,0 +1,61 @@
+"""Launches by the engine, which calls the driver's functions by their addresses: no Python for each kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from rulegrad._core import CudaQueue
+from rulegrad.errors import DeviceError
+from rulegrad.runtime.device import Replay
+from rulegrad.support.forks import ForkGuard
+
+from .driver import call, cuda, failure
+
+if TYPE_CHECKING:
+    from .device import Executable
+    from .tensor_maps import TensorMaps
+
+#: The functions that a queue calls, in its order; the last is for kernels that copy boxes.
+_FUNCTIONS = (
+    "cuCtxSetCurrent", "cuLaunchKernel", "cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiate",
+    "cuGraphLaunch", "cuGraphExecDestroy", "cuGraphDestroy", "cuTensorMapEncodeTiled",
+)  # fmt: skip
+_SINCE = 12000  # the version of CUDA in which they have these arguments
+
+
+def address(function: str) -> int:
+    """Where a function of the driver is; 0 where it has none of the name."""
+    found, _ = call("cuGetProcAddress", function.encode(), _SINCE, 0)
+    return int(found or 0)
+
+
+def queue(context: Any, stream: Any, fork: ForkGuard) -> CudaQueue:
+    """The queue of a device's stream. The device's context is current. Raises DeviceError."""
+    addresses = [address(function) for function in _FUNCTIONS]
+    missing = [name for name, found in zip(_FUNCTIONS[:-1], addresses[:-1], strict=True) if not found]
+    if missing:
+        raise DeviceError(f"this driver has no {', '.join(missing)}: install a newer one, of CUDA 12 at least")
+    capturing = call("cuStreamCreate", cuda().CUstream_flags.CU_STREAM_NON_BLOCKING)
+
+    def failed(status: int, function: str, kept: tuple[str, Any, TensorMaps] | None) -> NoReturn:
+        if status < 0:
+            fork.check()
+        error = failure(function, cuda().CUresult(status))
+        if kept is None:
+            raise error
+        if function == "cuTensorMapEncodeTiled":
+            raise type(error)(
+                f"{kept[0]} cannot copy boxes {kept[2].boxes} ({error}): "
+                "with the target's limit box_lines 0 threads copy it"
+            )
+        raise type(error)(f"{kept[0]} cannot run: {error}")
+
+    return CudaQueue(addresses, int(context), int(stream), int(capturing), failed)
+
+
+def program(
+    queue: CudaQueue, launches: Sequence[tuple[Executable, Sequence[int]]], bound: int, offsets: Sequence[int]
+) -> Replay:
+    """Launches on numbered buffers as one program."""
+    return Replay(queue, [(one.kernel, numbers) for one, numbers in launches], bound, offsets)
