@@ -9,18 +9,21 @@ GPU. What is missing is said, and left out; without a GPU the exit status is 2.
 First products of matrices of many sizes and layouts are computed, in each way that the target has to copy tiles
 (bench/gpu_products.py), and the ops and tensors of the test-suite run on the device, in the first way that was right.
 Then, each result compared with NumPy's: kernels that are bound by memory beside a copy from device to device (90 % of
-its bandwidth is the aim), a product of bfloat16 matrices of 8192 rows and columns, in each way that was right, beside
-cuBLAS (70 %), and softmax and layer norm of rows beside torch.compile. Times are the least of several runs, by the
-device's own clock. --quick: small sizes. --device: another device, which has no copy and no peers.
+its bandwidth is the aim), products and convolutions beside cuBLAS and cuDNN (70 %), attention, softmax and layer norm
+of rows beside torch.compile, and an eager operation on 1,000 elements beside torch. Times are the least of several
+runs, by the device's own clock but for the last. --quick: small sizes. --device: another device, which has no copy
+and no peers. bench/gpu.sh builds the engine first.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -38,7 +41,7 @@ from rulegrad.runtime.backends import backend
 RUNS = 10
 TESTS = ("tests/rules/test_ops_on_devices.py", "tests/tensor")
 #: share of the peer's speed that is aimed at
-AIMS = {"copy": 0.9, "cuBLAS": 0.7, "torch.compile": 1.0}
+AIMS = {"copy": 0.9, "cuBLAS": 0.7, "cuDNN": 0.7, "torch": 1.0, "torch.compile": 1.0}
 
 
 @dataclass
@@ -55,6 +58,7 @@ class Case:
     operations: int = 0
     tolerance: float = 1e-4
     rules: str = ""  # a rule file, under which it is computed
+    is_whole: bool = False  # NumPy needs all rows of the first array
 
 
 @dataclass
@@ -93,17 +97,43 @@ def cases(n: int, width: int, ways: dict[str, str]) -> list[Case]:
     def torch_layer_norm(torch: Any, x: Any) -> Any:
         return torch.nn.functional.layer_norm(x, x.shape[1:])
 
+    def attended(q: Any, k: Any, v: Any) -> Any:
+        return softmax(q @ k.T / np.sqrt(q.shape[-1])) @ v
+
+    def torch_convolution(torch: Any, x: Any, w: Any) -> Any:
+        return torch.nn.functional.conv2d(x, w, padding=1)
+
+    def convolution(x: Any, w: Any) -> Any:
+        taps = np.lib.stride_tricks.sliding_window_view(np.pad(x, [(0, 0)] * 2 + [(1, 1)] * 2), (3, 3), (2, 3))
+        return np.einsum("ncyxij,ocij->noyx", taps, w)
+
+    def torch_attention(torch: Any, q: Any, k: Any, v: Any) -> Any:
+        return torch.nn.functional.scaled_dot_product_attention(*(x[None, None] for x in (q, k, v)))[0, 0]
+
     one, two = (rows,), (rows, rows)
+    channels, side = (64, 56) if n >= 4096 else (8, 14)
+    images, weights = (max(n // 256, 4), channels, side, side), (channels, channels, 3, 3)
+    heads = ((n, 64),) * 3
     return [
         Case("x + 1", one, "float32", lambda x: x + 1, lambda x: x + 1, "copy"),
         Case("x + y", two, "float32", lambda x, y: x + y, lambda x, y: x + y[: len(x)], "copy"),
         Case("relu, bfloat16", one, "bfloat16", lambda x: x.relu() * 1.5 + 2, lambda x: x.clip(0) * 1.5 + 2, "copy",
              tolerance=2e-2),
         Case("sums of rows", one, "float32", lambda x: x.sum(1), lambda x: x.sum(1), "copy", tolerance=1e-2),
+        Case("sums of columns", one, "float32", lambda x: x.T.sum(1), lambda x: x.T.sum(1), "copy", tolerance=1e-2,
+             is_whole=True),
+        Case("transposed copy", one, "float32", lambda x: x.T.contiguous(), lambda x: x.T, "copy", is_whole=True),
         *(Case(f"product, bfloat16 {way}".strip(), ((n, n), (n, n)), "bfloat16", lambda a, b: a @ b, lambda a, b: a @ b,
                "cuBLAS", lambda torch, a, b: torch.matmul(a, b), 2 * n**3, 2e-2, rules) for way, rules in ways.items()),
         Case("product, float32", ((n, n), (n, n)), "float32", lambda a, b: a @ b, lambda a, b: a @ b, "cuBLAS",
              lambda torch, a, b: torch.matmul(a, b), 2 * n**3, 1e-2),
+        Case("row times matrix", ((4, n), (n, n)), "bfloat16", lambda a, b: a[:1] @ b, lambda a, b: a[:1] @ b, "cuBLAS",
+             lambda torch, a, b: torch.matmul(a[:1], b), 2 * n * n, 2e-2),
+        *(Case(f"convolution, {dtype}", (images, weights), dtype, lambda x, w: x.conv2d(w, padding=1), convolution,
+               "cuDNN", torch_convolution, 18 * images[0] * (channels * side) ** 2, 1e-2 if dtype == "float32" else 0.1)
+          for dtype in ("float32", "bfloat16")),
+        Case("attention, bfloat16", heads, "bfloat16", lambda q, k, v: q.scaled_dot_product_attention(k, v), attended,
+             "torch.compile", torch_attention, 4 * n * n * 64, 5e-2),
         Case("softmax of rows", one, "float32", lambda x: x.softmax(axis=1), softmax, "torch.compile",
              lambda torch, x: torch.softmax(x, 1)),
         Case("layer norm of rows", one, "float32", layer_norm, normalized, "torch.compile", torch_layer_norm,
@@ -129,11 +159,19 @@ def main() -> int:
         common.note(case.name)
         with gpu_products.in_way(case.rules):
             results.append(measured(case, name, torch))
+    eager = {"rulegrad": eager_microseconds(name, None), "torch": eager_microseconds(name, torch) if torch else None}
     if options.json:
-        found = {"device": name, "tests": tests, "products": products, "results": [asdict(r) for r in results]}
+        found = {
+            "device": name,
+            "tests": tests,
+            "products": products,
+            "results": [asdict(r) for r in results],
+            "eager": eager,
+        }
         print(json.dumps(found, indent=2))
     else:
         show(name, tests, products, results, torch is not None)
+        print(f"x + y of 1,000 elements, us: {eager}")
     is_wrong = tests.get("failed") or any(one["problems"] for one in products.values())
     return 1 if is_wrong or any(result.problem for result in results) else 0
 
@@ -167,7 +205,9 @@ def run_tests(name: str, rules: str) -> dict[str, Any]:
 
 def tests_in(environment: dict[str, str]) -> dict[str, Any]:
     """The result of the tests in this environment."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider", *TESTS]
+    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", *TESTS]
+    if importlib.util.find_spec("xdist") is not None:
+        command += ["-n", str(max(1, (os.cpu_count() or 2) - 1))]
     done = subprocess.run(
         command, cwd=common.BENCH.parent, env=environment, capture_output=True, text=True, check=False
     )
@@ -175,7 +215,7 @@ def tests_in(environment: dict[str, str]) -> dict[str, Any]:
     return {
         "failed": done.returncode != 0,
         "summary": lines[-1],
-        "output": done.stdout[-4000:] if done.returncode else "",
+        "output": "\n".join(line for line in lines if line.startswith("FAILED")) if done.returncode else "",
     }
 
 
@@ -216,7 +256,7 @@ def difference(case: Case, output: Tensor, inputs: list[Tensor]) -> str:
     """How the first rows differ from NumPy's answer; empty when they do not."""
     few = 4
     given = [tensor.cast("float32").numpy().astype(np.float64) for tensor in inputs]
-    wanted = case.rows(given[0][:few], *given[1:])
+    wanted = case.rows(given[0] if case.is_whole else given[0][:few], *given[1:])[:few]
     found = output[:few].cast("float32").numpy().astype(np.float64)
     error = float(np.max(np.abs(found - wanted) / (1 + np.abs(wanted))))
     return "" if error <= case.tolerance else f"its values differ from NumPy's by {error:.2g}"
@@ -261,6 +301,24 @@ def torch_seconds(torch: Any, case: Case, arrays: list[Any]) -> float:
         after.record()
         torch.cuda.synchronize()
         best = min(best, before.elapsed_time(after) * 1e-3)
+    return best
+
+
+def eager_microseconds(device: str, torch: Any) -> float:
+    """Of a sum of two small tensors, made and computed, one after the other; by torch where it is given."""
+    array = np.ones(1000, np.float32)
+    x = Tensor(array, device=device).realize() if torch is None else torch.tensor(array, device="cuda")
+    wait = devices.get(device).synchronize if torch is None else torch.cuda.synchronize
+    best = float("inf")
+    for _ in range(RUNS):
+        start = time.perf_counter()
+        for _ in range(100):
+            if torch is None:
+                (x + x).realize()
+            else:
+                x + x
+        wait()
+        best = min(best, (time.perf_counter() - start) * 1e4)
     return best
 
 

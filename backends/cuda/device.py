@@ -82,10 +82,10 @@ class Device:
             call("cuStreamSynchronize", self.stream)
 
     def compile(self, kernels: Sequence[Kernel]) -> list[Executable]:
-        cubin = build(kernels, self._arch, self.name)
+        cubins = build(kernels, self._arch, self.name)
         with self.entered():
-            module = call("cuModuleLoadData", cubin)
-            return [Executable(self, kernel, module) for kernel in kernels]
+            modules = {cubin: call("cuModuleLoadData", cubin) for cubin in dict.fromkeys(cubins)}
+            return [Executable(self, kernel, modules[cubin]) for kernel, cubin in zip(kernels, cubins, strict=True)]
 
     def record(
         self, launches: Sequence[tuple[Executable, Sequence[int]]], bound: int, offsets: Sequence[int]

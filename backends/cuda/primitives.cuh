@@ -6,19 +6,6 @@
 #define NAN __int_as_float(0x7fffffff)
 #endif
 
-// Blocks that a multiprocessor is to have room for: 512 threads, with 128 of its 65536 registers each, or as many as its shared memory allows.
-#if __CUDA_ARCH__ >= 900
-#define RG_SHARED_BYTES (227 << 10)
-#else
-#define RG_SHARED_BYTES (99 << 10)
-#endif
-__device__ constexpr int rg_blocks(int threads, int bytes) {
-  return threads >= 512 || 2 * bytes > RG_SHARED_BYTES ? 1
-         : bytes * (512 / threads) <= RG_SHARED_BYTES   ? 512 / threads
-                                                        : RG_SHARED_BYTES / bytes;
-}
-#define RG_BOUNDS(THREADS, BYTES) __launch_bounds__(THREADS, rg_blocks(THREADS, BYTES))
-
 // what a block shares: as many bytes as the launch says
 extern __shared__ __align__(1024) unsigned char local_memory_0[];
 

@@ -1,9 +1,11 @@
-"""Building CUDA programs: all kernels of a list in one, by NVRTC, for one compute capability; cubins kept on disk."""
+"""Building CUDA programs by NVRTC: one for each kernel, on all cores; cubins are kept on disk."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from .driver import nvrtc
 
 _HEADERS = ("primitives.cuh", "halves.cuh", "warps.cuh", "matrix.cuh", "wgmma.cuh", "tma.cuh")
 _OPTIONS = ("--std=c++17", "--ptxas-options=-v", "--disable-warnings")
-_MOST_RECENT = 4
+_MOST_RECENT = 64
 _recent: dict[str, bytes] = {}  # cubins, by the key of the cache on disk
 _OWN_FEATURES = ("90", "100", "103", "110", "120", "121")  # architectures with features of their own, as sm_90a
 
@@ -51,23 +53,29 @@ def target_for(major: int, minor: int) -> str:
     return "cuda_sm89" if (major, minor) >= (8, 9) else "cuda"
 
 
-def build(kernels: Sequence[Kernel], arch: str, name: str) -> bytes:
-    """The cubin with all these kernels. Raises DeviceError, with the compiler's message and the source.
+def build(kernels: Sequence[Kernel], arch: str, name: str) -> list[bytes]:
+    """The cubin of each kernel. Raises DeviceError, with the compiler's message and the source.
 
     The last ones stay in memory: the other GPUs of a mesh ask for the same.
     """
-    source = "\n".join(sources_of(kernels))
     version = _checked(nvrtc().nvrtcVersion(), "nvrtcVersion")
-    stamp = "\0".join((arch, str(version), *_OPTIONS, prelude(), source))
-    key = hashlib.sha256(stamp.encode()).hexdigest()
-    cubin = _recent.get(key) or shared().get("cuda cubin", key)
-    if cubin is None:
-        cubin, _ = compile_text(source, arch, name)
-        shared().put("cuda cubin", key, cubin)
-    _recent[key] = cubin
+    start = "\0".join((arch, str(version), *_OPTIONS, prelude()))
+    keys = {source: hashlib.sha256(f"{start}\0{source}".encode()).hexdigest() for source in sources_of(kernels)}
+    for key in keys.values():
+        cubin = _recent.get(key) or shared().get("cuda cubin", key)
+        if cubin is not None:
+            _recent[key] = cubin
+    missing = [source for source, key in keys.items() if key not in _recent]
+    workers = min(len(missing), os.cpu_count() or 1)
+    with ThreadPoolExecutor(max(1, workers), thread_name_prefix="rulegrad-nvrtc") as pool:
+        made = pool.map(lambda source: compile_text(source, arch, name)[0], missing)
+        for source, cubin in zip(missing, made, strict=True):
+            shared().put("cuda cubin", keys[source], cubin)
+            _recent[keys[source]] = cubin
+    cubins = [_recent[keys[kernel.source]] for kernel in kernels]
     while len(_recent) > _MOST_RECENT:
         del _recent[next(iter(_recent))]
-    return cubin
+    return cubins
 
 
 def compile_text(source: str, arch: str, name: str = "cuda") -> tuple[bytes, str]:

@@ -225,17 +225,42 @@ def test_vectors_are_read_before_they_are_overwritten(simulator: Simulator, test
 
 
 @pytest.mark.parametrize(("dtype", "call"), [("float32", "outer_m32n64_float32("), ("bfloat16", "mma_m16n8k16_")])
-def test_planes_are_columns_of_products(dtype: str, call: str, simulator: Simulator) -> None:
-    """Lines of images are no whole tiles: a convolution multiplies by all places of a plane."""
+@pytest.mark.parametrize(
+    ("images", "weights", "options"),
+    [
+        ((2, 32, 14, 14), (64, 32, 3, 3), {"padding": 1}),
+        ((5, 16, 7, 7), (64, 16, 3, 3), {"padding": 1}),  # the places of all images
+        ((2, 3, 20, 20), (64, 3, 5, 5), {"padding": 2, "stride": 2}),  # channels and windows
+    ],
+)
+def test_convolutions_are_products(
+    images: tuple[int, ...], weights: tuple[int, ...], options: dict[str, int], dtype: str, call: str,
+    simulator: Simulator,
+) -> None:  # fmt: skip
     name = simulator("cuda_shim")
     generator = np.random.default_rng(0)
-    images, weights = generator.integers(-2, 3, (2, 32, 14, 14)), generator.integers(-2, 3, (64, 32, 3, 3))
+    values = generator.integers(-2, 3, images), generator.integers(-2, 3, weights)
 
     def build(device: str, dtype: str) -> Tensor:
-        x, w = (Tensor(array, device=device).cast(dtype).realize() for array in (images, weights))
-        return x.conv2d(w, padding=1)
+        x, w = (Tensor(array, device=device).cast(dtype).realize() for array in values)
+        return x.conv2d(w, **options)
 
     (kernel,) = compile_graph([build(name, dtype).uop], devices.get(name).target)
     assert call in kernel.source
     wanted = build("numpy", "float32").numpy()
     np.testing.assert_array_equal(build(name, dtype).cast("float32").numpy(), wanted.astype(DType(dtype).numpy))
+
+
+@pytest.mark.parametrize("sizes", [(64, 64, 64), (64, 40, 128), (192, 33, 320), (70, 64, 120), (3, 128, 64, 96)])
+def test_products_of_float32(sizes: tuple[int, ...], simulator: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By tiles of several sizes; in several orders of the threads."""
+    name = simulator("cuda_shim")
+    *batch, rows, depth, columns = sizes
+    generator = np.random.default_rng(0)
+    a, b = (generator.integers(-4, 5, (*batch, *each)) for each in ((rows, depth), (depth, columns)))
+    x, y = (Tensor(array, device=name).cast("float32").realize() for array in (a, b))
+    (kernel,) = compile_graph([(x @ y).uop], devices.get(name).target)
+    assert "outer_m32n64_float32(" in kernel.source
+    for order in (0, 1, 9):
+        monkeypatch.setattr(devices.get(name), "order", order)
+        np.testing.assert_array_equal((x @ y).numpy(), a @ b)

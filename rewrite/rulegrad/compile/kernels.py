@@ -310,9 +310,7 @@ def render(program: UOp, target: str, name: str, slots: int, sizes: int = 0) -> 
     prologue = facts.templates.get("prologue", "").format()
     builtins = facts.templates.get("builtins", "")
     items = math.prod(launch_sizes(program)[1]) if of_groups else 0
-    begin = facts.templates[head].format(
-        name=name, params=signature, builtins=builtins, items=items, local_bytes=local_memory(program, target)
-    )
+    begin = facts.templates[head].format(name=name, params=signature, builtins=builtins, items=items)
     return prologue + definitions + begin + "\n" + body + "}\n"
 
 

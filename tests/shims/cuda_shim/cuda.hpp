@@ -4,7 +4,6 @@
 
 #define __global__
 #define __launch_bounds__(...)
-#define RG_BOUNDS(...)
 #define __shared__ static
 #define __align__(n) __attribute__((aligned(n)))
 #define __grid_constant__
