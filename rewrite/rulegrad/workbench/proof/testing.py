@@ -104,7 +104,7 @@ class Tester:
                     raise
                 return Difference(graph, after, f"gives what has no value: {error}")
             measure = self.rules.measured(entry, graph)
-            size = None if measure is None else outcome(measure, memory, graph.ranges).arrays[0]
+            size = _terms(graph, memory) if measure is None else outcome(measure, memory, graph.ranges).arrays[0]
         except (NoMeaningError, DtypeError) as error:
             return str(error) or "a side has no value"
         return difference(graph, after, found, wanted, memory, Allowed(entry.ulp(), size)) or True
@@ -271,6 +271,18 @@ class Allowed:
             size = np.abs(np.broadcast_to(self.size, a.shape) if self.size.ndim == 0 else self.size.reshape(-1))
             close = np.isfinite(a) & np.isfinite(b) & (np.abs(a - b) <= (np.ceil(self.ulp) + 1) * np.spacing(size))
             return np.asarray(close | np.isinf(size))
+
+
+def _terms(graph: UOp, memory: Memory) -> Array | None:
+    """The size of all that the sums of a statement may add up: as terms may cancel, a result is off by units of it.
+
+    Infinite where they overflow in some order.
+    """
+    if graph.dtype != "void" or not any(n.op == "REDUCE" and n.attrs["op"] == "ADD" for n in graph.toposort()):
+        return None
+    floats = [array[np.isfinite(array)] for array in memory.values() if array.dtype.kind == "f"]
+    with np.errstate(over="ignore"):
+        return np.asarray(sum((np.abs(one).sum(dtype=np.float32) for one in floats), np.float32(0)), np.float32)
 
 
 def difference(
