@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rulegrad._core import CudaKernel
 from rulegrad.errors import DeviceError, OutOfMemoryError
-from rulegrad.runtime.device import Replay
+from rulegrad.runtime.device import CudaKernel, Replay
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.runtime.selftest import add_number
 from rulegrad.support import forks

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from rulegrad._core import CudaQueue
 from rulegrad.errors import DeviceError
-from rulegrad.runtime.device import Replay
+from rulegrad.runtime.device import CudaQueue, Replay
 from rulegrad.support.forks import ForkGuard
 
 from .driver import call, cuda, failure

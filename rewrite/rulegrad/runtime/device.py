@@ -27,9 +27,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from rulegrad._core import Replay
+from rulegrad._core import CudaKernel, CudaQueue, Replay
 
-__all__ = ["KINDS", "Device", "Discovery", "Executable", "Found", "Handle", "Program", "Replay"]
+__all__ = [
+    "KINDS", "CudaKernel", "CudaQueue", "Device", "Discovery", "Executable", "Found", "Handle", "Program", "Replay",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     import numpy as np
