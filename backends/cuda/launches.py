@@ -40,7 +40,11 @@ def queue(context: Any, stream: Any, fork: ForkGuard) -> CudaQueue:
     def failed(status: int, function: str, kept: tuple[str, Any, TensorMaps] | None) -> NoReturn:
         if status < 0:
             fork.check()
-        error = failure(function, cuda().CUresult(status))
+            raise DeviceError("CUDA cannot be used in a child made by fork: start it by another way, such as spawn")
+        try:
+            error = failure(function, cuda().CUresult(status))
+        except ValueError:  # a newer driver's
+            error = failure(function, status)
         if kept is None:
             raise error
         if function == "cuTensorMapEncodeTiled":

@@ -61,21 +61,25 @@ def build(kernels: Sequence[Kernel], arch: str, name: str) -> list[bytes]:
     version = _checked(nvrtc().nvrtcVersion(), "nvrtcVersion")
     start = "\0".join((arch, str(version), *_OPTIONS, prelude()))
     keys = {source: hashlib.sha256(f"{start}\0{source}".encode()).hexdigest() for source in sources_of(kernels)}
-    for key in keys.values():
-        cubin = _recent.get(key) or shared().get("cuda cubin", key)
-        if cubin is not None:
-            _recent[key] = cubin
-    missing = [source for source, key in keys.items() if key not in _recent]
-    workers = min(len(missing), os.cpu_count() or 1)
-    with ThreadPoolExecutor(max(1, workers), thread_name_prefix="rulegrad-nvrtc") as pool:
-        made = pool.map(lambda source: compile_text(source, arch, name)[0], missing)
-        for source, cubin in zip(missing, made, strict=True):
-            shared().put("cuda cubin", keys[source], cubin)
-            _recent[keys[source]] = cubin
-    cubins = [_recent[keys[kernel.source]] for kernel in kernels]
+    cubins = {source: _recent.get(key) or shared().get("cuda cubin", key) for source, key in keys.items()}
+    missing = [source for source, cubin in cubins.items() if cubin is None]
+    for source, cubin in zip(missing, _compiled(missing, arch, name), strict=True):
+        shared().put("cuda cubin", keys[source], cubin)
+        cubins[source] = cubin
+    for source, cubin in cubins.items():
+        _recent.pop(keys[source], None)  # the last ones are kept
+        _recent[keys[source]] = cubin
     while len(_recent) > _MOST_RECENT:
-        del _recent[next(iter(_recent))]
-    return cubins
+        _recent.pop(next(iter(_recent), ""), None)
+    return [cubins[kernel.source] for kernel in kernels]
+
+
+def _compiled(sources: Sequence[str], arch: str, name: str) -> list[bytes]:
+    """The cubins, made by as many threads as there are cores; a single one by this thread."""
+    if len(sources) < 2:
+        return [compile_text(source, arch, name)[0] for source in sources]
+    with ThreadPoolExecutor(min(len(sources), os.cpu_count() or 1), thread_name_prefix="rulegrad-nvrtc") as pool:
+        return list(pool.map(lambda source: compile_text(source, arch, name)[0], sources))
 
 
 def compile_text(source: str, arch: str, name: str = "cuda") -> tuple[bytes, str]:

@@ -16,7 +16,8 @@ namespace {
 enum Function { kSetContext, kLaunch, kBeginCapture, kEndCapture, kInstantiate, kLaunchGraph, kDestroyExecutable, kDestroyGraph, kEncode, kFunctions };
 
 constexpr size_t kWorthIt = 3;  // launches: of fewer a graph saves nothing
-constexpr size_t kMostGraphs = 8, kMostSeen = 16;
+constexpr size_t kMostGraphs = 16, kMostSeen = 16;  // of a program: what comes round in turns is all graphs, or none
+constexpr size_t kMostOfQueue = 256;
 constexpr int kThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
 int64_t this_process() {
@@ -70,7 +71,7 @@ void CudaQueue::enter() {
   check(as<int (*)(void*)>(functions_[kSetContext])(context_), "cuCtxSetCurrent");
 }
 
-void CudaQueue::start(const std::vector<Launch>& launches, const std::vector<uint32_t>& numbers, void** table, void* stream) {
+CudaQueue::Failure CudaQueue::start(const std::vector<Launch>& launches, const std::vector<uint32_t>& numbers, void** table, void* stream) {
   using LaunchKernel = int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
   using Encode = int (*)(void*, int, uint32_t, void*, const void*, const void*, const void*, const void*, int, int, int, int);
   std::vector<void*> arguments;
@@ -82,39 +83,36 @@ void CudaQueue::start(const std::vector<Launch>& launches, const std::vector<uin
       void* memory = table[numbers[one.first + map.slot]];
       if (map.made_for != memory) {
         map.made_for = nullptr;
-        check(as<Encode>(functions_[kEncode])(map.place, map.kind, map.rank, memory, map.sizes, map.strides, map.box, map.steps, map.settings[0],
-                                              map.settings[1], map.settings[2], map.settings[3]),
-              "cuTensorMapEncodeTiled", kernel.executable_.ptr());
+        const int status = as<Encode>(functions_[kEncode])(map.place, map.kind, map.rank, memory, map.sizes, map.strides, map.box, map.steps,
+                                                           map.settings[0], map.settings[1], map.settings[2], map.settings[3]);
+        if (status) return {status, "cuTensorMapEncodeTiled", kernel.executable_.ptr()};
         map.made_for = memory;
       }
       arguments.push_back(map.place);
     }
-    check(as<LaunchKernel>(functions_[kLaunch])(kernel.function_, kernel.blocks_[0], kernel.blocks_[1], kernel.blocks_[2], kernel.threads_[0],
-                                                kernel.threads_[1], kernel.threads_[2], kernel.local_bytes_, stream, arguments.data(), nullptr),
-          "cuLaunchKernel", kernel.executable_.ptr());
+    const int status = as<LaunchKernel>(functions_[kLaunch])(kernel.function_, kernel.blocks_[0], kernel.blocks_[1], kernel.blocks_[2],
+                                                             kernel.threads_[0], kernel.threads_[1], kernel.threads_[2], kernel.local_bytes_, stream,
+                                                             arguments.data(), nullptr);
+    if (status) return {status, "cuLaunchKernel", kernel.executable_.ptr()};
   }
+  return {};
 }
 
 void CudaQueue::run(const std::vector<Launch>& launches, const std::vector<uint32_t>& numbers, void** table) {
-  start(launches, numbers, table, stream_);
+  check(start(launches, numbers, table, stream_));
 }
 
-// Nothing runs while they are captured, on a stream of their own: what other threads put on the queue meanwhile is not part of the graph.
+// Nothing runs while they are captured, on a stream of their own: what other threads put on the queue meanwhile is not part of the graph. The
+// interpreter, which may let another thread go on, is not asked before the capture has ended.
 CudaQueue::Graph CudaQueue::captured(const std::vector<Launch>& launches, const std::vector<uint32_t>& numbers, std::vector<void*> table) {
   check(as<int (*)(void*, int)>(functions_[kBeginCapture])(capturing_, kThreadLocal), "cuStreamBeginCapture");
   void *graph = nullptr, *made = nullptr;
-  const auto end = as<int (*)(void*, void**)>(functions_[kEndCapture]);
-  const auto destroy = as<int (*)(void*)>(functions_[kDestroyGraph]);
-  try {
-    start(launches, numbers, table.data(), capturing_);
-  } catch (...) {
-    if (end(capturing_, &graph) == 0 && graph) destroy(graph);
-    throw;
-  }
-  check(end(capturing_, &graph), "cuStreamEndCapture");
-  const int status = as<int (*)(void**, void*, unsigned long long)>(functions_[kInstantiate])(&made, graph, 0);
-  destroy(graph);
-  check(status, "cuGraphInstantiate");
+  Failure failure = start(launches, numbers, table.data(), capturing_);
+  const int ended = as<int (*)(void*, void**)>(functions_[kEndCapture])(capturing_, &graph);
+  if (!failure.status && ended) failure = {ended, "cuStreamEndCapture"};
+  if (!failure.status) failure = {as<int (*)(void**, void*, unsigned long long)>(functions_[kInstantiate])(&made, graph, 0), "cuGraphInstantiate"};
+  if (!ended && graph) as<int (*)(void*)>(functions_[kDestroyGraph])(graph);
+  check(failure);
   return {std::move(table), made};
 }
 
@@ -135,8 +133,15 @@ CudaProgram::CudaProgram(nb::object queue, nb::list launches) : queue_(std::move
 }
 
 CudaProgram::~CudaProgram() {
+  while (!graphs_.empty()) forget_one();
+}
+
+void CudaProgram::forget_one() {
   auto& queue = *nb::inst_ptr<CudaQueue>(queue_);
-  for (const auto& graph : graphs_) queue.forget(graph);
+  queue.forget(graphs_.front());
+  graphs_.erase(graphs_.begin());
+  queue.graphs--;
+  if (graphs_.empty()) queue.programs.erase(place_);
 }
 
 uint32_t CudaProgram::most_buffer() const { return numbers_.empty() ? 0 : *std::max_element(numbers_.begin(), numbers_.end()); }
@@ -147,6 +152,7 @@ void CudaProgram::run(const std::vector<void*>& table) {
   auto known = std::find_if(graphs_.rbegin(), graphs_.rend(), [&](const CudaQueue::Graph& one) { return one.table == table; });
   if (known != graphs_.rend()) {
     std::rotate(known.base() - 1, known.base(), graphs_.end());
+    queue.programs.splice(queue.programs.end(), queue.programs, place_);
     return queue.run(graphs_.back());
   }
   auto before = launches_.size() < kWorthIt ? seen_.end() : std::find(seen_.begin(), seen_.end(), table);
@@ -160,11 +166,11 @@ void CudaProgram::run(const std::vector<void*>& table) {
   }
   seen_.erase(before);
   CudaQueue::Graph made = queue.captured(launches_, numbers_, table);
-  if (graphs_.size() == kMostGraphs) {
-    queue.forget(graphs_.front());
-    graphs_.erase(graphs_.begin());
-  }
+  if (graphs_.size() == kMostGraphs) forget_one();
+  if (graphs_.empty()) place_ = queue.programs.insert(queue.programs.end(), this);
+  else queue.programs.splice(queue.programs.end(), queue.programs, place_);
   graphs_.push_back(std::move(made));
+  if (++queue.graphs > kMostOfQueue) queue.programs.front()->forget_one();
   queue.run(graphs_.back());
 }
 

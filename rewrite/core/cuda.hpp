@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <list>
 #include <vector>
 
 namespace nb = nanobind;
@@ -38,6 +39,8 @@ class CudaKernel {
   nb::object executable_;
 };
 
+class CudaProgram;
+
 // A stream of a device. It is used with the interpreter's lock.
 class CudaQueue {
  public:
@@ -53,6 +56,9 @@ class CudaQueue {
     std::vector<void*> table;
     void* made;
   };
+  // The programs that have graphs, the one that was used last at the end: of all of them so many graphs are kept.
+  std::list<CudaProgram*> programs;
+  size_t graphs = 0;
   // Launches on numbered buffers, one after the other.
   void run(const std::vector<Launch>& launches, const std::vector<uint32_t>& numbers, void** table);
   // The same as one launch of a graph, which is made of them; and of one that was made.
@@ -63,7 +69,13 @@ class CudaQueue {
   void enter();
 
  private:
-  void start(const std::vector<Launch>& launches, const std::vector<uint32_t>& numbers, void** table, void* stream);
+  struct Failure {
+    int status = 0;
+    const char* function = "";
+    PyObject* executable = nullptr;
+  };
+  Failure start(const std::vector<Launch>& launches, const std::vector<uint32_t>& numbers, void** table, void* stream);
+  void check(const Failure& failure) { check(failure.status, failure.function, failure.executable); }
   void check(int status, const char* function, PyObject* executable = nullptr);
 
   std::vector<uintptr_t> functions_;
@@ -80,6 +92,8 @@ class CudaProgram {
   CudaProgram(const CudaProgram&) = delete;
   CudaProgram& operator=(const CudaProgram&) = delete;
   void run(const std::vector<void*>& table);
+  // Gives up the graph that was used longest ago.
+  void forget_one();
   uint32_t most_buffer() const;  // the largest number of a buffer
   size_t size() const { return launches_.size(); }
 
@@ -90,6 +104,7 @@ class CudaProgram {
   std::vector<uint32_t> numbers_;
   std::vector<std::vector<void*>> seen_;
   std::vector<CudaQueue::Graph> graphs_;  // the one that was used last is the last
+  std::list<CudaProgram*>::iterator place_;  // in the queue's list, where there are graphs
 };
 
 void define_cuda(nb::module_& m);

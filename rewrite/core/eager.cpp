@@ -236,7 +236,12 @@ class Eager {
     const Replay* program = plan.program;
     if (const int64_t bytes = plan.arena) {
       nb::object arena = allocated(device, bytes);
-      program->run(table, address_of(arena.ptr()));
+      try {
+        program->run(table, address_of(arena.ptr()));
+      } catch (...) {
+        give_back(device, std::move(arena), bytes);
+        throw;
+      }
       give_back(device, std::move(arena), bytes);
     } else {
       program->run(table, nullptr);

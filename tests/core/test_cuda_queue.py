@@ -90,14 +90,33 @@ def test_what_comes_again_is_a_graph(driver: Driver) -> None:
     assert driver.names() == ["begin", *["launch"] * 3, "end", "instantiate", "destroy_graph", "launch_graph"]
     program.run([1000], None)
     assert driver.names() == ["launch_graph"]
-    for place in range(2000, 2009):  # other buffers, of which only the last few are kept
+    for place in range(2000, 2017):  # other buffers, of which only the last few are kept
         program.run([place], None)
         program.run([place], None)
     assert driver.names().count("destroy_executable") == 2
-    program.run([2008], None)
+    program.run([2016], None)
     assert driver.names() == ["launch_graph"]
     del program
-    assert driver.names() == ["destroy_executable"] * 8
+    assert driver.names() == ["destroy_executable"] * 16
+
+
+def test_a_queue_keeps_the_graphs_that_were_used_last(driver: Driver) -> None:
+    programs = [Replay(driver.queue, [(kernel(k), [0]) for k in range(3)], 1, []) for _ in range(258)]
+    for program in programs[:256]:
+        program.run([1000], None)
+        program.run([1000], None)
+    programs[0].run([1000], None)
+    driver.calls.clear()
+    for program in programs[256:]:
+        program.run([1000], None)
+        program.run([1000], None)
+    assert driver.names().count("destroy_executable") == 2
+    programs[0].run([1000], None)
+    assert driver.names() == ["launch_graph"]
+    programs[1].run([1000], None)
+    assert driver.names() == ["launch"] * 3
+    del program, programs
+    assert driver.names().count("destroy_executable") == 256
 
 
 def test_maps_are_made_for_the_buffers_of_each_launch(driver: Driver) -> None:

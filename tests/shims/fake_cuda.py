@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -130,7 +130,10 @@ class FakeDriver:
     CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL="thread")
     cuuint64_t = int
 
+    _all: ClassVar[list[Any]] = []  # whose functions somebody may still call by their addresses
+
     def __init__(self, memory: int = 1 << 30, capability: tuple[int, int] = (9, 0)) -> None:
+        self._all.append(self)
         self.capability, self.total = capability, memory
         self.count = 1
         self.is_lazy = False
