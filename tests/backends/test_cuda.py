@@ -372,3 +372,20 @@ def test_nvrtc_builds_and_reports(compile_text: Callable[[str, str], tuple[bytes
 def test_nvrtc_names_the_line(compile_text: Callable[[str, str], tuple[bytes, str]]) -> None:
     with pytest.raises(DeviceError, match=r'kernels.cu\(3\): error: identifier "missing"(.|\n)*   3  .*missing'):
         compile_text(TWICE.replace("in[i] * 2", "missing"), "sm_80")
+
+
+def test_memory_is_given_back_where_a_launch_fails(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = Tensor(np.ones((16, 16), np.float32), device="cuda:0").realize()
+
+    def run() -> None:
+        (x.softmax(1) @ x).sum(0).softmax(0).realize()
+
+    run()
+    run()
+    before = devices.allocator("cuda:0").in_use
+    for function in ("cuLaunchKernel", "cuGraphLaunch"):
+        monkeypatch.setattr(fake.driver, function, lambda *given: (fake.CUresult.CUDA_ERROR_OUT_OF_MEMORY,))
+    for _ in range(3):
+        with pytest.raises(OutOfMemoryError):
+            run()
+    assert devices.allocator("cuda:0").in_use == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import rulegrad as rg
-from rulegrad import Tensor
+from rulegrad import Tensor, engine
 from rulegrad.compile import compile_graph
 from rulegrad.errors import DeviceError
 from rulegrad.ir import UOp
@@ -264,3 +265,20 @@ def test_products_of_float32(sizes: tuple[int, ...], simulator: Simulator, monke
     for order in (0, 1, 9):
         monkeypatch.setattr(devices.get(name), "order", order)
         np.testing.assert_array_equal((x @ y).numpy(), a @ b)
+
+
+@pytest.mark.parametrize("target", ["cuda", "metal"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_reductions_of_columns_fit_into_local_memory(target: str, dtype: str) -> None:
+    if (target, dtype) == ("metal", "float64"):
+        pytest.skip("the target has no float64")
+    x = Tensor(np.ones((200, 96)), device="numpy").cast(dtype).realize()
+    several = [x.sum(0), x.max(0), x.min(0), x.prod(0), (x * 2 + 1).max(0), (x * 3 - 1).min(0), (x + 1).prod(0)]
+    for count in (1, 4, 7):
+        kernels = compile_graph([one.uop for one in several[:count]], target)
+        assert count > 1 or [kernel.tactic for kernel in kernels] == ["shared_columns"]
+        for kernel in kernels:
+            arrays = re.findall(r"(?:__shared__ __align__\(16\)|threadgroup) ([\w ]+) \w+\[(\d+)\];", kernel.source)
+            bytes_of = {"float": 4, "int": 4, "double": 8, "long long": 8, "long": 8, "uint": 4, "unsigned int": 4}
+            used = sum(bytes_of[type] * int(number) for type, number in arrays)
+            assert used <= engine.target(target).limits["local_memory"]
