@@ -146,23 +146,21 @@ void CudaProgram::forget_one() {
 
 uint32_t CudaProgram::most_buffer() const { return numbers_.empty() ? 0 : *std::max_element(numbers_.begin(), numbers_.end()); }
 
-void CudaProgram::run(const std::vector<void*>& table) {
+void CudaProgram::run(std::vector<void*>& table) {
   auto& queue = *nb::inst_ptr<CudaQueue>(queue_);
   queue.enter();
+  if (launches_.size() < kWorthIt) return queue.run(launches_, numbers_, table.data());
   auto known = std::find_if(graphs_.rbegin(), graphs_.rend(), [&](const CudaQueue::Graph& one) { return one.table == table; });
   if (known != graphs_.rend()) {
     std::rotate(known.base() - 1, known.base(), graphs_.end());
     queue.programs.splice(queue.programs.end(), queue.programs, place_);
     return queue.run(graphs_.back());
   }
-  auto before = launches_.size() < kWorthIt ? seen_.end() : std::find(seen_.begin(), seen_.end(), table);
+  auto before = std::find(seen_.begin(), seen_.end(), table);
   if (before == seen_.end()) {
-    if (launches_.size() >= kWorthIt) {
-      if (seen_.size() == kMostSeen) seen_.erase(seen_.begin());
-      seen_.push_back(table);
-    }
-    std::vector<void*> copy = table;
-    return queue.run(launches_, numbers_, copy.data());
+    if (seen_.size() == kMostSeen) seen_.erase(seen_.begin());
+    seen_.push_back(table);
+    return queue.run(launches_, numbers_, table.data());
   }
   seen_.erase(before);
   CudaQueue::Graph made = queue.captured(launches_, numbers_, table);

@@ -91,7 +91,7 @@ class CudaProgram {
   ~CudaProgram();
   CudaProgram(const CudaProgram&) = delete;
   CudaProgram& operator=(const CudaProgram&) = delete;
-  void run(const std::vector<void*>& table);
+  void run(std::vector<void*>& table);
   // Gives up the graph that was used longest ago.
   void forget_one();
   uint32_t most_buffer() const;  // the largest number of a buffer

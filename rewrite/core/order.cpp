@@ -288,10 +288,6 @@ bool is_in_loop(const Node* n) {
   return n->op == known_ops.AFTER && std::all_of(n->src + 1, n->src + n->nsrc, [](const Node* s) { return s->op == known_ops.RANGE; });
 }
 
-}  // namespace
-
-namespace {
-
 Node* parameter_at(Node* at) {
   while (at->op == known_ops.INDEX || is_in_loop(at)) at = at->src[0];
   return at->op == known_ops.PARAM ? at : nullptr;
