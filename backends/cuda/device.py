@@ -106,22 +106,21 @@ class Device:
 class Executable:
     """A kernel of a module: how it is launched by the engine, alone or in a program with others."""
 
-    __slots__ = ("_alone", "_device", "_function", "_local_bytes", "description", "kernel")
+    __slots__ = ("_alone", "_device", "kernel")
 
     def __init__(self, device: Device, kernel: Kernel, module: Any) -> None:
         self._device = device
-        self.description = f"kernel {kernel.name!r} on {device.name}"
+        description = f"kernel {kernel.name!r} on {device.name}"
         try:
-            self._function = call("cuModuleGetFunction", module, kernel.name.encode())
+            function = call("cuModuleGetFunction", module, kernel.name.encode())
         except DeviceError as error:
             raise DeviceError(f"the source of {kernel.name!r} defines no such kernel: {error}") from None
-        self._local_bytes = kernel.local_bytes
-        if self._local_bytes > UNASKED_BYTES:
-            self._ask_for_local_memory()
+        if kernel.local_bytes > UNASKED_BYTES:
+            _ask_for_local_memory(function, kernel.local_bytes, description)
         maps = TensorMaps(kernel.maps)
-        kept = self.description, module, maps  # the module stays loaded with it
+        kept = description, module, maps  # the module stays loaded with it
         blocks, threads = geometry(kernel)
-        self.kernel = CudaKernel(int(self._function), blocks, threads, self._local_bytes, maps.described, kept)
+        self.kernel = CudaKernel(int(function), blocks, threads, kernel.local_bytes, maps.described, kept)
         self._alone = program(device.queue, [(self, range(kernel.slots))], kernel.slots, ())
 
     def __call__(self, handles: Sequence[int], wait: bool = False) -> float | None:
@@ -141,16 +140,17 @@ class Executable:
                 call("cuEventDestroy", before)
                 call("cuEventDestroy", after)
 
-    def _ask_for_local_memory(self) -> None:
-        """More than a launch gets unasked has to be allowed for the function once."""
-        kind = cuda().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        try:
-            call("cuFuncSetAttribute", self._function, kind, self._local_bytes)
-        except DeviceError as error:
-            raise DeviceError(
-                f"{self.description} needs {self._local_bytes:,} bytes of local memory in each block, more than the "
-                f"GPU has ({error}): give the target's limit local_memory the GPU's number"
-            ) from None
+
+def _ask_for_local_memory(function: Any, nbytes: int, description: str) -> None:
+    """More than a launch gets unasked has to be allowed for the function once."""
+    kind = cuda().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    try:
+        call("cuFuncSetAttribute", function, kind, nbytes)
+    except DeviceError as error:
+        raise DeviceError(
+            f"{description} needs {nbytes:,} bytes of local memory in each block, more than the "
+            f"GPU has ({error}): give the target's limit local_memory the GPU's number"
+        ) from None
 
 
 def self_test(number: int) -> None:
