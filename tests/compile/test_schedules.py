@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from collections.abc import Callable
@@ -181,6 +182,22 @@ def test_random_grids(name: str, target: str) -> None:
         assert not comparison.different(wanted, program), "; ".join(taken)
         places += any(node.attrs["name"] == "local" for node in program.toposort("SPECIAL"))
     assert places
+
+
+@pytest.mark.parametrize("axes", list(itertools.permutations(range(3))), ids=str)
+def test_groups_of_three_axes(axes: tuple[int, ...]) -> None:
+    """Each column's sum is reduced in memory of its own, whichever axis of the group its loops are."""
+    x = Tensor(np.ones((3, 8, 4), np.float32), device="numpy").realize()
+    (found,) = compile_graph([x.sum(1).uop], "cuda")
+    start = with_names(found.graph, "cuda")
+    steps = [f"bind {path} to local axis {axis}" for path, axis in zip(("i0", "i1", "k0"), axes, strict=True)]
+    after = scheduled(start, "; ".join(steps), "cuda")
+    assert after.op == "SINK"
+    passes = engine.pipeline("program")
+    program = engine.run_all([after], passes[passes.index("finish_schedule") :], "cuda")[0]
+    assert {node.attrs["axis"] for node in program.toposort("SPECIAL")} == {0, 1, 2}
+    comparison = Comparison(start)
+    assert not comparison.different(comparison.meanings(start), program)
 
 
 def steps_taken(graph: UOp, taken: list[str], target: str) -> UOp:
