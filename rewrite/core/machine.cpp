@@ -272,6 +272,15 @@ Status Machine::execute(const Code& code, Value& result) {
         pc += 2;
         break;
       }
+      case I_RECORD: {
+        const Value& like = program.constants[pc[3]];
+        Value made = r[pc[2]];
+        REQUIRE(made.tag == Tag::Seq && made.q.size == like.q.size);
+        made.q.form = like.q.form;
+        r[pc[1]] = made;
+        pc += 4;
+        break;
+      }
       case I_ITERATE: {
         Value &at = r[pc[1]], &s = r[pc[3]];
         REQUIRE(at.tag == Tag::Int && s.tag == Tag::Seq && at.i >= 0);

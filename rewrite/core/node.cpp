@@ -89,12 +89,12 @@ bool fits_type(const Value& v, AttributeType type) {
     case AttributeType::Op: return v.tag == Tag::Op;
     case AttributeType::Scalar: return v.tag == Tag::Int || v.tag == Tag::Float || v.tag == Tag::Bool;
     case AttributeType::Tuple:
-      if (v.tag != Tag::Seq) return false;
+      if (v.tag != Tag::Seq || v.q.form) return false;
       for (uint32_t k = 0; k < v.q.size; k++)
         if (v.q.items[k].tag == Tag::Seq ? !fits_type(v.q.items[k], type) : !plain(v.q.items[k].tag)) return false;
       return true;
     case AttributeType::Ints:
-      if (v.tag != Tag::Seq) return false;
+      if (v.tag != Tag::Seq || v.q.form) return false;
       for (uint32_t k = 0; k < v.q.size; k++)
         if (v.q.items[k].tag != Tag::Int || v.q.items[k].i != int64_t(v.q.items[k].i)) return false;
       return true;

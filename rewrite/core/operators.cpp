@@ -1,6 +1,7 @@
 // The operators of rule text: they build nodes, or compute on values.
 #include "machine.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace rulegrad {
@@ -207,6 +208,13 @@ bool Machine::unary(int op, bool, const Value& a, Value& result) {
 }
 
 bool Machine::member(const Value& owner, const Str* name, Value& result) {
+  if (owner.tag == Tag::Seq && owner.q.form) {
+    const std::vector<const Str*>& fields = record_form(owner.q.form).fields;
+    auto at = std::find(fields.begin(), fields.end(), name);
+    if (at == fields.end()) return false;
+    result = Value(owner.q.items[at - fields.begin()]);
+    return true;
+  }
   if (owner.tag == Tag::Dtype) {
     const DtypeInfo& d = dtype_info(owner.u);
     const std::string& t = name->text;

@@ -22,7 +22,7 @@ constexpr size_t kMaxOps = 512;
 // CHAIN: the members of a chain of op o, if there are n to n of them. PICK: the next item of a sequence, in s and at none of the places
 // counted before; when something fails later, the one after it. LEFT: the items that the counted places leave over. FIND: the row
 // whose first item is equal. LEAST: of a number with the counted registers, those n that are least so far, in order; of equal ones the
-// first.
+// first. RECORD: a sequence with the form of a record.
 // clang-format off
 #define RULEGRAD_OPCODES(X)                                                                                       \
   X(IS_OP, "ro") X(IN_SET, "rs") X(SOURCES, "rn") X(SOURCES_MIN, "rn") X(SOURCE, "drn") X(SOURCE_END, "drn")      \
@@ -33,7 +33,7 @@ constexpr size_t kMaxOps = 512;
   X(SUBSCRIPT, "drr") X(SLICE, "drRR") X(UNARY, "dnr") X(BINARY, "dnnrr") X(BUILTIN, "dbv") X(FUNCTION, "dfv")    \
   X(EXTERN, "dxv") X(BUILD, "dORRRaw") X(NOT_SAME, "rr")                                                  \
   X(TRY, "j") X(MARK, "d") X(CUT, "r") X(CHAIN, "dronn") X(PICK, "ddrSv") X(LEFT, "drv") X(FIND, "drr")          \
-  X(LEAST, "drnv")
+  X(LEAST, "drnv") X(RECORD, "drk")
 // clang-format on
 
 enum Opcode : int32_t {
@@ -130,8 +130,8 @@ struct RuleFunction {
   Dispatch dispatch;
   std::vector<Fold> folds;  // of the dispatch's alternatives
   Leap leap;
-  bool gathered = false;    // a fact or a state
-  Value missing;            // of a fact for which nothing was gathered; none: it has no value
+  bool gathered = false;  // a fact or a state
+  Value missing;          // of a fact for which nothing was gathered; none: it has no value
 };
 
 struct Priority {

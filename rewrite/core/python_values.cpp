@@ -165,6 +165,19 @@ nb::object python_int(Int v) {
   return nb::steal(PyLong_FromString(show_int(v).c_str(), nullptr, 10));
 }
 
+// A named tuple's class for each form of records: `rename` because a field may be a word of Python.
+static nb::object python_form(uint16_t form) {
+  static auto& classes = *new std::unordered_map<uint16_t, nb::object>();  // never destroyed: the interpreter ends first
+  nb::object& found = classes[form];
+  if (!found.is_valid()) {
+    const RecordForm& record = record_form(form);
+    nb::list fields;
+    for (const Str* field : record.fields) fields.append(field->text);
+    found = nb::module_::import_("collections").attr("namedtuple")(record.name->text, fields, nb::arg("rename") = true);
+  }
+  return found;
+}
+
 nb::object python_of(const Value& v) {
   switch (v.tag) {
     case Tag::None: return nb::none();
@@ -178,7 +191,7 @@ nb::object python_of(const Value& v) {
     case Tag::Seq: {
       nb::object t = nb::steal(PyTuple_New(v.q.size));
       for (uint32_t k = 0; k < v.q.size; k++) PyTuple_SET_ITEM(t.ptr(), k, python_of(v.q.items[k]).release().ptr());
-      return t;
+      return v.q.form ? python_form(v.q.form).attr("_make")(t) : t;
     }
   }
   return nb::none();

@@ -1,8 +1,11 @@
 #include "value.hpp"
 
+#include <array>
+#include <atomic>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -34,6 +37,27 @@ const Str* intern(std::string_view text) {
   return slot.get();
 }
 
+namespace {
+constexpr size_t kMostForms = 1 << 14;
+std::array<std::atomic<const RecordForm*>, kMostForms> g_forms;  // whoever has a number finds its form without a lock
+}  // namespace
+
+uint16_t intern_form(const Str* name, const std::vector<const Str*>& fields) {
+  static std::map<std::pair<const Str*, std::vector<const Str*>>, uint16_t> numbers;
+  std::lock_guard<std::mutex> lock(names_lock());
+  auto [at, is_new] = numbers.try_emplace({name, fields}, uint16_t(numbers.size() + 1));
+  if (is_new) {
+    if (numbers.size() == kMostForms) {
+      numbers.erase(at);
+      throw BytecodeError("more than " + std::to_string(kMostForms - 1) + " forms of records");
+    }
+    g_forms[at->second].store(new RecordForm{name, fields}, std::memory_order_release);
+  }
+  return at->second;
+}
+
+const RecordForm& record_form(uint16_t number) { return *g_forms[number].load(std::memory_order_acquire); }
+
 bool identical_values(const Value& a, const Value& b) {
   if (a.tag != b.tag) return false;
   switch (a.tag) {
@@ -46,7 +70,7 @@ bool identical_values(const Value& a, const Value& b) {
     case Tag::Op: return a.u == b.u;
     case Tag::Node: return a.n == b.n;
     case Tag::Seq:
-      if (a.q.size != b.q.size) return false;
+      if (a.q.size != b.q.size || a.q.form != b.q.form) return false;
       for (uint32_t k = 0; k < a.q.size; k++)
         if (!identical(a.q.items[k], b.q.items[k])) return false;
       return true;
@@ -58,7 +82,7 @@ static bool numeric(const Value& v) { return v.tag == Tag::Bool || v.tag == Tag:
 
 bool equal_values(const Value& a, const Value& b) {
   if (a.tag == Tag::Seq && b.tag == Tag::Seq) {
-    if (a.q.size != b.q.size) return false;
+    if (a.q.size != b.q.size || a.q.form != b.q.form) return false;
     for (uint32_t k = 0; k < a.q.size; k++)
       if (!equal(a.q.items[k], b.q.items[k])) return false;
     return true;
@@ -143,9 +167,10 @@ std::string show(const Value& v) {
     case Tag::Op: return op_info(v.u).name->text;
     case Tag::Node: return describe(v.n);
     case Tag::Seq: {
-      std::string s = "(";
-      for (uint32_t k = 0; k < v.q.size; k++) s += (k ? ", " : "") + show(v.q.items[k]);
-      return s + (v.q.size == 1 ? ",)" : ")");
+      const RecordForm* form = v.q.form ? &record_form(v.q.form) : nullptr;
+      std::string s = form ? form->name->text + "(" : "(";
+      for (uint32_t k = 0; k < v.q.size; k++) s += (k ? ", " : "") + (form ? form->fields[k]->text + "=" : "") + show(v.q.items[k]);
+      return s + (v.q.size == 1 && !form ? ",)" : ")");
     }
   }
   return "?";

@@ -25,13 +25,23 @@ struct Str {
 };
 const Str* intern(std::string_view text);
 bool is_utf8(std::string_view text);
+
+// What the values of a record are called. Equal names are the same form, which is never freed (there are few).
+struct RecordForm {
+  const Str* name;
+  std::vector<const Str*> fields;
+};
+uint16_t intern_form(const Str* name, const std::vector<const Str*>& fields);  // its number, from 1 on
+const RecordForm& record_form(uint16_t number);
+
 // Around a fork: no other thread is within the table of names.
 void lock_names();
 void unlock_names();
 
-// depth: 1 for a sequence of plain values, one more for each level of nesting.
+// depth: 1 for a sequence of plain values, one more for each level of nesting. form: of a record, the number of its form, else 0.
 struct Seq {
-  uint32_t size, depth;
+  uint32_t size;
+  uint16_t depth, form;
   const Value* items;
 };
 constexpr uint32_t kDeepest = 64;  // nested sequences are compared, hashed and copied by recursion
@@ -61,10 +71,10 @@ struct Value {
   static Value seq(const Value* items, uint32_t size) {
     Value r;
     r.tag = Tag::Seq;
-    uint32_t deepest = 0;
+    uint16_t deepest = 0;
     for (uint32_t k = 0; k < size; k++)
       if (items[k].tag == Tag::Seq && items[k].q.depth > deepest) deepest = items[k].q.depth;
-    r.q = {size, deepest + 1, items};
+    r.q = {size, uint16_t(deepest + 1), 0, items};
     return r;
   }
 };

@@ -51,6 +51,8 @@ TEXT = textwrap.dedent("""
     table units(name: str, lanes: int):
         "wide"   4
         "narrow" 2
+    record bounds(low, high)
+    def above(b) = bounds(..b, low=b.low + 1)
     def clamp(x, low, high) =
         let least = max(x, low)
         min(least, high)
@@ -65,6 +67,7 @@ TEXT = textwrap.dedent("""
         clamped: NEG(x) -> clamp(x, 0, 10)
             if vmin(x) < vmax(x) or fits(x, int8)
         where_same: where(_, a, a) -> a
+        within: EXP(x) -> x * {above(bounds(2, high=3)).low}
         slices: n@SINK(a, xs...) -> SINK(xs..., (y for y in xs if y != a), [a, n][0])
             if len(xs) > 1 and xs[1:] == xs[1:3]
         each: SINK((c * one s)...) -> SINK((x * s for x in c))

@@ -49,7 +49,7 @@ def matrix_instructions(target: str) -> dict[str, str]:
     """C++ functions for the matrix instructions of a warp and for its loads of lines, by name: emulated from the layouts of their rows."""
     library = library_of(engine.loaded().sources.files, engine.target_declaration(target).rows)
     found: dict[str, str] = {}
-    for row in rows_of_table(library, "matrix_instructions") or ():
+    for row in (record.values for record in rows_of_table(library, "matrix_instructions") or ()):
         name, _, columns, depth, operand, _, threads, *_ = row
         if threads != 32:
             continue
@@ -62,7 +62,7 @@ def matrix_instructions(target: str) -> dict[str, str]:
             f"[](const Operand& x) {{ return {value}; }});\n}}"
         )
     loads: dict[str, list[str]] = {}
-    for name, bits, _, line, layout in rows_of_table(library, "line_loads") or ():
+    for name, bits, _, line, layout in (record.values for record in rows_of_table(library, "line_loads") or ()):
         loads.setdefault(name, []).append(
             f"  if constexpr (sizeof(T) == {bits // 8}) {{\n    {_layout('layout', layout)}\n"
             f"    shim::load_lines(to, from, {line}, layout, __LINE__);\n  }}\n"

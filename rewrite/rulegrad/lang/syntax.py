@@ -77,7 +77,10 @@ class OpCall(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Call(Expression):
-    """`name(arguments)`: an op variable, an op by its lower-case name, a function, a def or a built-in."""
+    """`name(arguments)`: an op variable, an op by its lower-case name, a function, a def, a record or a built-in.
+
+    Those of a def or a record may have names: `Attribute`s, also `..r` for the other fields of a record.
+    """
 
     function: str
     arguments: tuple[Expression, ...]
@@ -453,8 +456,17 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
+class Record(Expression):
+    """The body of `record NAME(a, b)`, which is a def of its parameters: values that are read as `r.a`, `r.b`."""
+
+    name: str
+    fields: tuple[str, ...]
+    values: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Definition:
-    """`def name(a, b) = body`, with `let` lines before the body."""
+    """`def name(a, b) = body`, with `let` lines before the body; or `record name(a, b)`."""
 
     name: str
     parameters: tuple[str, ...]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rulegrad.lang import syntax
+from rulegrad.lang.arguments import ArgumentsError, arguments_of
 from rulegrad.lang.builtins import BUILTINS, OP_TABLE, RENDER, RULE
 from rulegrad.lang.checker.calls import (
     attribute_type,
@@ -18,6 +19,7 @@ from rulegrad.lang.checker.calls import (
     ops_of,
     require_generic,
 )
+from rulegrad.lang.checker.fields import check_field, fields_of, fields_of_items
 from rulegrad.lang.checker.nested import check_nested_set
 from rulegrad.lang.checker.scope import (
     DTYPE,
@@ -31,15 +33,13 @@ from rulegrad.lang.checker.scope import (
     Scope,
 )
 from rulegrad.lang.checker.targets import check_declared
-from rulegrad.lang.checker.views import check_column, table_of
-from rulegrad.lang.checker.world import World
+from rulegrad.lang.checker.world import DTYPE_FIELDS, World
 from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.lang.optable import INFIX_OPS, SWAPPED_OPS
 from rulegrad.lang.quoted_steps import StepError, as_sequence
 from rulegrad.lang.steps import Steps
 from rulegrad.lang.walk import parts_of
 
-DTYPE_FIELDS = ("bits", "mantissa", "exponent", "bias", "min", "max")
 MODIFIERS = ("", "bare")
 
 
@@ -168,6 +168,9 @@ class ExpressionChecker:
         if isinstance(infix.left, syntax.Member) and infix.operator in ("==", "!=", "in", "not in"):
             check_value(self.world, infix.left.name, infix.right, self.world.table.ops.values())
         is_op = infix.operator in INFIX_OPS or infix.operator in SWAPPED_OPS
+        if is_op and infix.operator not in ("==", "!="):
+            self.refuse_record(infix.left)
+            self.refuse_record(infix.right)
         if self.place.builds and is_op:
             self._refuse_sequences((infix.left, infix.right))
 
@@ -199,6 +202,18 @@ class ExpressionChecker:
             self.check(argument)
         if nodes:
             self._refuse_sequences([a for a in arguments if not is_sequence(a)])
+            for argument in arguments:
+                self.refuse_record(argument)
+
+    def refuse_record(self, x: syntax.Expression) -> None:
+        """A record, as far as that is known, does not stand where a node or the value of an attribute is wanted."""
+        found = fields_of(self.world, self.scope, x)
+        if found is not None:
+            kind = f"row of `{found.of}`" if found.what == "table" else f"record `{found.of}`"
+            message = f"this is a {kind}, not a node or a number"
+            self.world.report(
+                "misplaced-expression", message, x.span, "take one of its fields: " + ", ".join(found.names)
+            )
 
     def _attribute(self, ops: Names, attribute: syntax.Attribute, alone: bool) -> None:
         if attribute.name == "..":
@@ -214,6 +229,7 @@ class ExpressionChecker:
         if typed is not None:
             check_literal(self.world, name, kind, value)
         self._inside(builds=False).check(value)
+        self.refuse_record(value)
 
     def _require_attributes(self, call: syntax.OpCall, name: str) -> None:
         """Every attribute without a default is given, or taken from another node."""
@@ -241,6 +257,14 @@ class ExpressionChecker:
             self._sources(call.arguments)
             return
         count = self._user_function(name)
+        if name in self.world.definitions and self.place.builtins != OP_TABLE:
+            self._check_arguments(call)
+            return
+        for argument in call.arguments:
+            if isinstance(argument, syntax.Attribute):
+                message = "only the arguments of a `def` or a record have names"
+                self.world.report("misplaced-expression", message, argument.span, "give them in their order")
+                return
         if count is not None:
             self._check_count(call, count, count, f"`{name}`")
         elif not self._op_by_function_name(call):
@@ -252,6 +276,34 @@ class ExpressionChecker:
         for argument in arguments:
             self.check(argument)
 
+    def _check_arguments(self, call: syntax.Call) -> None:
+        """Those of a `def` or a record."""
+        definition = self.world.definitions[call.function]
+        for argument in call.arguments:
+            self.check(argument)
+        if any(isinstance(argument, syntax.Splice) for argument in call.arguments):
+            message = f"the arguments of `{call.function}` are written one by one"
+            self.world.report("wrong-argument-count", message, call.span, "give it the sequence as one of them")
+            return
+        try:
+            arguments_of(definition, call)
+        except ArgumentsError as error:
+            found = error.diagnostic
+            self.world.report(found.code, found.message, found.span, found.hint)
+            return
+        if isinstance(definition.body, syntax.Record):
+            for argument in call.arguments:
+                if isinstance(argument, syntax.Attribute) and argument.name == "..":
+                    self._check_copied(definition.body, argument)
+
+    def _check_copied(self, record: syntax.Record, copied: syntax.Attribute) -> None:
+        """What `..r` takes the other fields of is a record of the same kind, as far as that is known."""
+        found = fields_of(self.world, self.scope, copied.value)
+        if found is not None and found.names != record.fields:
+            kind = f"row of `{found.of}`" if found.what == "table" else f"`{found.of}`"
+            message = f"`{record.name}` takes its fields from another `{record.name}`, not from a {kind}"
+            self.world.report("unknown-field", message, copied.span)
+
     def _user_function(self, name: str) -> int | None:
         """The number of parameters of a function on nodes, a `def`, an extern or a view."""
         if self.place.builtins == OP_TABLE:
@@ -261,8 +313,6 @@ class ExpressionChecker:
             return world.gathered[name]
         if name in world.functions:
             return len(world.functions[name].parameters)
-        if name in world.definitions:
-            return len(world.definitions[name].parameters)
         if name in world.externs:
             return len(world.externs[name].parameters)
         if name in world.views:
@@ -353,10 +403,9 @@ class ExpressionChecker:
     def _comprehension(self, comprehension: syntax.Comprehension) -> None:
         self.check(comprehension.iterable)
         scope = Scope(self.scope)
-        table = table_of(self.world, self.scope, comprehension.iterable)
+        fields = fields_of_items(self.world, self.scope, comprehension.iterable)
         for name in comprehension.variables:
-            rows = table.name if table is not None and len(comprehension.variables) == 1 else ""
-            scope.bind(Binding(name, VARIABLE, VALUE, comprehension.span, table=rows))
+            scope.bind_item(name, comprehension.span, fields, len(comprehension.variables))
         inner = self._inside(scope)
         inner.check(comprehension.body)
         if comprehension.condition is not None:
@@ -364,9 +413,9 @@ class ExpressionChecker:
 
     def _member(self, member: syntax.Member) -> None:
         self.check(member.owner)
-        table = table_of(self.world, self.scope, member.owner, row=True)
-        if table is not None:
-            check_column(self.world, table, member)
+        fields = fields_of(self.world, self.scope, member.owner)
+        if fields is not None:
+            check_field(self.world, fields, member)
             return
         if self._is_dtype(member.owner):
             if member.name not in DTYPE_FIELDS:
@@ -374,17 +423,19 @@ class ExpressionChecker:
                 hint = did_you_mean(member.name, DTYPE_FIELDS) or "one of " + ", ".join(DTYPE_FIELDS)
                 self.world.report("unknown-field", message, member.span, hint)
             return
-        if not isinstance(member.owner, syntax.Name):
-            return
-        binding = self.scope.find(member.owner.name)
+        binding = self.scope.find(member.owner.name) if isinstance(member.owner, syntax.Name) else None
         if binding is None or binding.kind == VALUE:
+            known = self.world.members
+            if member.name not in known:
+                what = "attribute, column of a table or field of a record called"
+                self.world.report_unknown("unknown-attribute", what, member.name, member.span, known)
             return
         ops = binding.ops if binding.kind == NODE else None
         known = self.world.attribute_names
         if ops:
             known = {name for op in ops for name in self.world.table.ops[op].attributes}
         if member.name not in known | {"dtype"}:
-            what = f"attribute of `{member.owner.name}` called"
+            what = f"attribute of `{binding.name}` called"
             self.world.report_unknown("unknown-attribute", what, member.name, member.span, known)
 
     def _is_dtype(self, owner: syntax.Expression) -> bool:

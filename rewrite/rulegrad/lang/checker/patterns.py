@@ -31,6 +31,7 @@ _NOT_IN_PATTERNS = {
     syntax.Subscript: "an index",
     syntax.Slice: "a slice",
     syntax.Member: "a member",
+    syntax.Attribute: "an argument with a name",
     syntax.Conditional: "a condition",
     syntax.Sequence: "a sequence",
     syntax.SetLiteral: "a set",
@@ -232,8 +233,10 @@ class PatternChecker:
     def _unknown_call(self, call: syntax.Call) -> None:
         name, world = call.function, self.world
         if name in world.definitions or name in world.functions or name in world.externs or name in BUILTINS:
-            message = f"`{name}` is a function: it cannot be matched"
-            world.report("misplaced-expression", message, call.span, "call it after `if`, or in `{...}`")
+            is_record = name in world.definitions and isinstance(world.definitions[name].body, syntax.Record)
+            message = f"`{name}` is a {'record' if is_record else 'function'}: it cannot be matched"
+            hint = "make it in a `let`" if is_record else "call it after `if`, or in `{...}`"
+            world.report("misplaced-expression", message, call.span, hint)
             return
         known = [*world.table.by_function_name, *world.views, *self.scope.names()]
         world.report_unknown("unknown-function", "op, op variable or view", name, call.span, known)

@@ -9,6 +9,7 @@ from rulegrad.errors import RuleError
 from rulegrad.lang import syntax
 from rulegrad.lang.checker.dtypes import describe, dtypes_of
 from rulegrad.lang.checker.expressions import GUARD, TEMPLATE, TEST, ExpressionChecker, Place
+from rulegrad.lang.checker.fields import fields_bound
 from rulegrad.lang.checker.needs import check_needs
 from rulegrad.lang.checker.patterns import PatternChecker
 from rulegrad.lang.checker.scope import (
@@ -24,7 +25,6 @@ from rulegrad.lang.checker.scope import (
     Binding,
     Scope,
 )
-from rulegrad.lang.checker.views import table_of
 from rulegrad.lang.checker.world import World, first_declared
 from rulegrad.lang.targets import find
 from rulegrad.lang.walk import calls_in
@@ -174,10 +174,8 @@ class _RuleChecker:
             self.world.report("misplaced-clause", message, least.span, "write `for NAME in SEQUENCE` before it")
 
     def _bind(self, clause: syntax.Clause) -> None:
-        """The names of a `let` or a `for`; a row of a table is known as such."""
-        table = None
-        if clause.expression is not None and len(clause.names) == 1:
-            table = table_of(self.world, self.scope, clause.expression, row=clause.keyword == "let")
+        """The names of a `let` or a `for`; records and rows of tables are known as such."""
+        fields, items = fields_bound(self.world, self.scope, clause)
         for name in clause.names:
             if name == "_":
                 continue
@@ -187,8 +185,8 @@ class _RuleChecker:
                 message = f"`{name}` is a {binding.source} already"
                 self.world.report("rebound-name", message, clause.span, hint)
             else:
-                source, rows = CHOICE if clause.keyword == "for" else LET, table.name if table is not None else ""
-                self.scope.bind(Binding(name, source, VALUE, clause.span, table=rows))
+                source = CHOICE if clause.keyword == "for" else LET
+                self.scope.bind(Binding(name, source, VALUE, clause.span, fields=fields, items=items))
 
     def _template(self, template: syntax.Expression) -> None:
         is_text = isinstance(template, syntax.Text)
@@ -200,7 +198,10 @@ class _RuleChecker:
                 hint = 'write `expr "..."`, `inline "..."`, `stmt "..."` or `block "..." close "..."`'
             self.world.report("misplaced-text", message, template.span, hint)
             return
-        ExpressionChecker(self.world, self.scope, self._place(TEMPLATE)).check(template)
+        checker = ExpressionChecker(self.world, self.scope, self._place(TEMPLATE))
+        checker.check(template)
+        if self.setting.kind in ("ruleset", "rewrite"):
+            checker.refuse_record(template)
 
     def _dtypes(self) -> None:
         """The template's dtype must be able to be the pattern's."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rulegrad.lang.syntax import Span
 
@@ -22,6 +23,14 @@ VALUE = "value"
 Names = frozenset[str]
 
 
+class Fields(NamedTuple):
+    """What the values of a record, or of the rows of a table, are called."""
+
+    what: str  # "record" or "table"
+    of: str
+    names: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class Binding:
     """One bound name.
@@ -37,7 +46,8 @@ class Binding:
     ops: Names | None = None
     dtypes: Names | None = None
     uses: int = 0
-    table: str = ""  # the table that it is a row of
+    fields: Fields | None = None  # of the record that it is
+    items: Fields | None = None  # of the records that it is a sequence of
     bound: bool = True  # a generic is bound only once the pattern has it
 
 
@@ -52,6 +62,10 @@ class Scope:
         """Adds a name to this scope."""
         self.bindings[binding.name] = binding
         return binding
+
+    def bind_item(self, name: str, span: Span, fields: Fields | None, of: int) -> None:
+        """Adds the variable of a comprehension, one `of` so many that an item of its sequence is taken apart for."""
+        self.bind(Binding(name, VARIABLE, VALUE, span, fields=fields if of == 1 else None))
 
     def find(self, name: str) -> Binding | None:
         """The binding of a name, here or outside; it does not count as a use."""

@@ -75,22 +75,3 @@ def _check_value(world: World, name: str, kind: str, value: syntax.Expression) -
         check_literal(world, name, kind, value)
     else:
         world.report("bad-row", "a row holds literals, tuples of them, and names of ops and dtypes", value.span)
-
-
-def check_column(world: World, table: syntax.Table, member: syntax.Member) -> None:
-    """A member of a row is a column of its table."""
-    columns = [name for name, _ in table.columns]
-    if member.name not in columns:
-        hint = did_you_mean(member.name, columns) or "it has " + ", ".join(columns)
-        message = f"the table `{table.name}` has no column `{member.name}`"
-        world.report("unknown-field", message, member.span, hint)
-
-
-def table_of(world: World, scope: Scope, x: syntax.Expression, row: bool = False) -> syntax.Table | None:
-    """The table that an expression is, or, with `row`, of which it is a row; None when it is neither."""
-    if isinstance(x, syntax.Name):
-        binding = scope.find(x.name)
-        if binding is not None:
-            return world.tables.get(binding.table) if row else None
-        return None if row else world.tables.get(x.name)
-    return table_of(world, scope, x.sequence) if row and isinstance(x, syntax.Subscript) else None

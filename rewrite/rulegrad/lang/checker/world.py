@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from rulegrad.lang.modules import own_names, plain
 from rulegrad.lang.optable import OpTable
 
 _OF_TABLE = (syntax.DtypeDeclaration, syntax.ClassDeclaration, syntax.OpDeclaration)
+DTYPE_FIELDS = ("bits", "mantissa", "exponent", "bias", "min", "max")
 _OWNERS = (syntax.Ruleset, syntax.Pass, syntax.Function)
 
 
@@ -54,6 +56,10 @@ class World:
         #: the rules of all rule sets, by their full names
         self.rules_of_sets = frozenset(f"{name}.{rule.name}" for name, s in self.rulesets.items() for rule in s.rules)
         self.attribute_names = {a for op in self.table.ops.values() for a in op.attributes}
+        records = (d.body.fields for d in self.definitions.values() if isinstance(d.body, syntax.Record))
+        columns = (tuple(name for name, _ in table.columns) for table in self.tables.values())
+        #: whatever can stand behind a dot: attributes, facts of dtypes, columns of tables and fields of records
+        self.members = {"dtype", *self.attribute_names, *DTYPE_FIELDS, *itertools.chain(*records, *columns)}
 
     def _index(self, declaration: syntax.Declaration) -> None:
         if isinstance(declaration, syntax.Ruleset):

@@ -28,6 +28,15 @@ class OpName:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class RecordValue:
+    """A record, such as a row of a table, as a constant."""
+
+    name: str
+    fields: tuple[str, ...]
+    values: tuple[Any, ...]
+
+
 class Writer:
     """Little-endian 32-bit integers, strings and tagged values."""
 
@@ -52,7 +61,7 @@ class Writer:
             self.text(value)
 
     def value(self, value: Any) -> None:
-        """A constant: none, bool, int, float, str, DtypeName, OpName or a tuple of them."""
+        """A constant: none, bool, int, float, str, DtypeName, OpName, RecordValue or a tuple of them."""
         if value is None:
             self.number(0)
         elif isinstance(value, bool):
@@ -72,6 +81,10 @@ class Writer:
         elif isinstance(value, OpName):
             self.number(6)
             self.text(value.name)
+        elif isinstance(value, RecordValue):
+            self.number(8)
+            self.value((value.name, *value.fields))
+            self.value(value.values)
         elif isinstance(value, tuple):
             self.numbers((7, len(value)))
             for item in value:

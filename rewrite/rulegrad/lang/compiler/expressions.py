@@ -7,10 +7,12 @@ differs in code.
 
 from __future__ import annotations
 
+from rulegrad.errors import RuleError
 from rulegrad.lang import syntax
+from rulegrad.lang.arguments import ArgumentsError, arguments_of
 from rulegrad.lang.builtins import TAKES_NODES
-from rulegrad.lang.compiler.assembler import BINARY, UNARY, DtypeName, OpName
-from rulegrad.lang.compiler.forms import body_of_view, column, rows_of_table, table_of
+from rulegrad.lang.compiler.assembler import BINARY, UNARY, DtypeName, OpName, RecordValue
+from rulegrad.lang.compiler.forms import body_of_view, rows_of_table
 from rulegrad.lang.compiler.scope import Binding, Emitter, problem, with_names
 from rulegrad.lang.compiler.texts import compile_text
 from rulegrad.lang.optable import INFIX_OPS, SWAPPED_OPS
@@ -49,6 +51,8 @@ def _dispatch(e: Emitter, x: syntax.Expression, build: bool) -> int:
             return _sequence(e, x.items, build, x.span)
         case syntax.Comprehension():
             return _sequence(e, (x,), build, x.span)
+        case syntax.Record():
+            return _record(e, x, build)
         case Steps():
             return compile_expression(e, as_sequence(x, e.library.table.forms), True)
         case syntax.SetLiteral():
@@ -212,6 +216,14 @@ def _sequence(e: Emitter, items: tuple[syntax.Expression, ...], build: bool, spa
     return register
 
 
+def _record(e: Emitter, x: syntax.Record, build: bool) -> int:
+    start = e.next_register
+    values = _sequence(e, x.values, build, x.span)
+    register = e.result(start, x.span)
+    e.emit("RECORD", register, values, e.assembler.constant(RecordValue(x.name, x.fields, (None,) * len(x.fields))))
+    return register
+
+
 def _loop(e: Emitter, x: syntax.Comprehension, build: bool) -> None:
     """Appends the body's value for each element to the sequence under construction."""
     iterable = compile_expression(e, x.iterable, build=False)
@@ -220,7 +232,7 @@ def _loop(e: Emitter, x: syntax.Comprehension, build: bool) -> None:
     start = len(e.words)
     leave = e.emit("ITERATE", counter, item, iterable, 0)
     names = dict(e.names)
-    names.update(_unpacked(e, x.variables, item, table_of(e, x.iterable), x.span))
+    names.update(_unpacked(e, x.variables, item, x.span))
     outer = with_names(e, names)
     skip = None
     if x.condition is not None:
@@ -236,12 +248,10 @@ def _loop(e: Emitter, x: syntax.Comprehension, build: bool) -> None:
     e.names = outer
 
 
-def _unpacked(
-    e: Emitter, names: tuple[str, ...], item: int, table: syntax.Table | None, span: syntax.Span
-) -> dict[str, Binding]:
+def _unpacked(e: Emitter, names: tuple[str, ...], item: int, span: syntax.Span) -> dict[str, Binding]:
     """The variable of a loop, or several that the item is taken apart for."""
     if len(names) == 1:
-        return {names[0]: Binding(item, table=table.name if table is not None else "")}
+        return {names[0]: Binding(item)}
     registers = [e.register(span) for _ in names]
     e.emit("UNPACK", item, len(registers), *registers)
     return {name: Binding(r) for name, r in zip(names, registers, strict=True)}
@@ -264,7 +274,8 @@ def _subscript(e: Emitter, x: syntax.Subscript) -> int:
     sequence = _argument(e, x.sequence, True)
     index = compile_expression(e, x.index, False)
     register = e.result(start, x.span)
-    is_lookup = isinstance(x.sequence, syntax.Name) and table_of(e, x.sequence) is not None
+    named = x.sequence.name if isinstance(x.sequence, syntax.Name) else ""
+    is_lookup = named not in e.names and named in e.library.tables
     e.emit("FIND" if is_lookup else "SUBSCRIPT", register, sequence, index)
     return register
 
@@ -282,12 +293,6 @@ def _slice(e: Emitter, x: syntax.Slice) -> int:
 def _member(e: Emitter, x: syntax.Member) -> int:
     start = e.next_register
     owner = _argument(e, x.owner, True)
-    table = table_of(e, x.owner, row=True)
-    if table is not None:
-        place = e.constant(column(table, x), x.span)
-        register = e.result(start, x.span)
-        e.emit("SUBSCRIPT", register, owner, place)
-        return register
     register = e.result(start, x.span)
     e.emit("GET_MEMBER", register, owner, e.assembler.constant(x.name))
     return register
@@ -374,10 +379,12 @@ def _end_of_interval(e: Emitter, x: syntax.Call) -> int:
 
 def _definition(e: Emitter, definition: syntax.Definition, x: syntax.Call, build: bool) -> int:
     """Expands a `def`: its arguments are evaluated once, its `let` lines in the mode of the place where it is used."""
-    if len(definition.parameters) != len(x.arguments):
-        raise problem(f"`{definition.name}` takes {len(definition.parameters)} arguments", x.span)
+    try:
+        arguments = arguments_of(definition, x)
+    except ArgumentsError as error:
+        raise RuleError(str(error.diagnostic), (error.diagnostic,)) from None
     names: dict[str, Binding] = {}
-    for parameter, argument in zip(definition.parameters, x.arguments, strict=True):
+    for parameter, argument in zip(definition.parameters, arguments, strict=True):
         kind = (
             e.names[argument.name].kind if isinstance(argument, syntax.Name) and argument.name in e.names else "value"
         )
@@ -394,8 +401,7 @@ def compile_let(e: Emitter, clause: syntax.Clause, build: bool = False) -> None:
     """`let name = expression` or `let (a, b) = expression`."""
     assert clause.expression is not None
     register = compile_expression(e, clause.expression, build)
-    table = table_of(e, clause.expression, row=True)
-    e.names = {**e.names, **_unpacked(e, clause.names, register, table, clause.span)}
+    e.names = {**e.names, **_unpacked(e, clause.names, register, clause.span)}
 
 
 def compile_for(e: Emitter, clause: syntax.Clause) -> None:
@@ -404,7 +410,7 @@ def compile_for(e: Emitter, clause: syntax.Clause) -> None:
     sequence = compile_expression(e, clause.expression, False)
     counter, item = e.constant(0, clause.span), e.register(clause.span)
     e.emit("PICK", counter, item, sequence, -1, 0)
-    e.names = {**e.names, **_unpacked(e, clause.names, item, table_of(e, clause.expression), clause.span)}
+    e.names = {**e.names, **_unpacked(e, clause.names, item, clause.span)}
 
 
 def _op_call(e: Emitter, x: syntax.OpCall, build: bool) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rulegrad.lang import syntax
-from rulegrad.lang.compiler.assembler import DtypeName, OpName
-from rulegrad.lang.compiler.scope import Emitter, Library, problem
+from rulegrad.lang.compiler.assembler import DtypeName, OpName, RecordValue
+from rulegrad.lang.compiler.scope import Library, problem
 
 
 def body_of_view(view: syntax.View) -> syntax.Expression:
@@ -21,11 +21,13 @@ def body_of_view(view: syntax.View) -> syntax.Expression:
     return body
 
 
-def rows_of_table(library: Library, name: str) -> tuple[object, ...] | None:
+def rows_of_table(library: Library, name: str) -> tuple[RecordValue, ...] | None:
     """A table as a constant, or None when no table has this name."""
     if name not in library.tables:
         return None
-    return tuple(tuple(_constant(library, value) for value in row) for row in library.tables[name].rows)
+    table = library.tables[name]
+    columns = tuple(column for column, _ in table.columns)
+    return tuple(RecordValue(name, columns, tuple(_constant(library, value) for value in row)) for row in table.rows)
 
 
 def _constant(library: Library, x: syntax.Expression) -> object:
@@ -39,21 +41,3 @@ def _constant(library: Library, x: syntax.Expression) -> object:
         case syntax.Name(name=name) if name in library.table.dtypes:
             return DtypeName(name)
     raise problem("a row holds literals, tuples of them, and names of ops and dtypes", x.span)
-
-
-def table_of(e: Emitter, x: syntax.Expression, row: bool = False) -> syntax.Table | None:
-    """The table that an expression is, or, with `row`, of which it is a row; None when it is neither."""
-    if isinstance(x, syntax.Name):
-        bound = e.names.get(x.name)
-        if bound is not None:
-            return e.library.tables.get(bound.table) if row else None
-        return None if row else e.library.tables.get(x.name)
-    return table_of(e, x.sequence) if row and isinstance(x, syntax.Subscript) else None
-
-
-def column(table: syntax.Table, x: syntax.Member) -> int:
-    """Which column a member of a row is."""
-    names = [name for name, _ in table.columns]
-    if x.name not in names:
-        raise problem(f"the table `{table.name}` has no column `{x.name}`", x.span, "it has " + ", ".join(names))
-    return names.index(x.name)

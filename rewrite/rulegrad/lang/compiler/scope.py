@@ -24,14 +24,10 @@ def problem(message: str, span: syntax.Span, hint: str = "") -> RuleError:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A name's register. kind: node, const (a CONST node), consts (a sequence of them), value.
-
-    table: the table that it is a row of.
-    """
+    """A name's register. kind: node, const (a CONST node), consts (a sequence of them), value."""
 
     register: int
     kind: str = "value"
-    table: str = ""
 
 
 Declaration = TypeVar("Declaration")

@@ -15,7 +15,7 @@ from rulegrad.lang.diagnostics import Diagnostic, did_you_mean, report
 from rulegrad.lang.foreign import hint_for
 from rulegrad.lang.lexer import Line, Source, tokenize
 from rulegrad.lang.modules import Own
-from rulegrad.lang.parser.declarations import parse_definition, parse_extern
+from rulegrad.lang.parser.declarations import parse_definition, parse_extern, parse_record
 from rulegrad.lang.parser.edits import parse_insert, parse_off, parse_remove
 from rulegrad.lang.parser.modules import exported, parse_use
 from rulegrad.lang.parser.op_table import parse_class, parse_dtype, parse_op
@@ -36,6 +36,7 @@ _DECLARATIONS: dict[str, _Parse] = {
     "pass": parse_pass,
     "function": parse_function,
     "def": parse_definition,
+    "record": parse_record,
     "extern": parse_extern,
     "target": parse_target,
     "limit": parse_limit,

@@ -1,4 +1,4 @@
-"""`def` and `extern pure`: names for expressions and for host functions."""
+"""`def`, `record` and `extern pure`: names for expressions, for values with fields, and for host functions."""
 
 from __future__ import annotations
 
@@ -40,6 +40,23 @@ def _definition(cursor: Cursor) -> syntax.Definition:
     cursor.expect("=")
     body = parse_expression(cursor)
     return syntax.Definition(name, parameters, (), body, cursor.span_from(first))
+
+
+def parse_record(source: Source, line: Line, body: list[Line]) -> syntax.Definition | None:
+    """`record NAME(a, b)`."""
+    refuse_block(source, line, body, "a `record` with its fields on the same line, or in brackets,")
+    return attempt(source, line, _record)
+
+
+def _record(cursor: Cursor) -> syntax.Definition:
+    first = cursor.expect("record")
+    name = cursor.name("the name of the record").text
+    fields = parse_parameters(cursor, "a field")
+    span = cursor.span_from(first)
+    if not fields:
+        raise cursor.problem("expected", "a record has at least one field", span, f"write `record {name}(a, b)`")
+    values = tuple(syntax.Name(span, field) for field in fields)
+    return syntax.Definition(name, fields, (), syntax.Record(span, name, fields, values), span)
 
 
 def _let(cursor: Cursor) -> syntax.Clause:

@@ -267,7 +267,7 @@ def _call(
 ) -> syntax.Expression:
     is_op = bool(attributes) or cursor.previous.text == "]" or _CAPITALS.fullmatch(name.text) is not None
     cursor.expect("(", f"an op's sources: `{name.text}[...](...)`" if is_op else "")
-    arguments, _ = _items(cursor, ")", annotations, splice=True)
+    arguments, _ = _items(cursor, ")", annotations, splice=True, named=not is_op)
     cursor.expect(")")
     span = cursor.span_from(name)
     if is_op:
@@ -281,22 +281,30 @@ def _attributes(cursor: Cursor) -> tuple[syntax.Attribute, ...]:
     attributes: list[syntax.Attribute] = []
     while not cursor.at("]"):
         first = cursor.token
-        if cursor.accept(".."):
-            copied = cursor.name("the node whose attributes are copied")
-            value: syntax.Expression = syntax.Name(cursor.source.span(copied), copied.text)
-            attributes.append(syntax.Attribute(cursor.span_from(first), "..", value))
-        elif first.kind == NAME and cursor.peek().text == "=":
-            cursor.advance()
-            cursor.advance()
+        attribute = _named(cursor, annotations=False)
+        if attribute is None:
             value = parse_expression(cursor)
-            attributes.append(syntax.Attribute(cursor.span_from(first), first.text, value))
-        else:
-            value = parse_expression(cursor)
-            attributes.append(syntax.Attribute(cursor.span_from(first), None, value))
+            attribute = syntax.Attribute(cursor.span_from(first), None, value)
+        attributes.append(attribute)
         if not cursor.accept(","):
             break
     cursor.expect("]")
     return tuple(attributes)
+
+
+def _named(cursor: Cursor, annotations: bool) -> syntax.Attribute | None:
+    """`k=v` or `..n`, if one stands here."""
+    first = cursor.token
+    if cursor.accept(".."):
+        copied = cursor.name("the node or the record that is copied")
+        value: syntax.Expression = syntax.Name(cursor.source.span(copied), copied.text)
+        return syntax.Attribute(cursor.span_from(first), "..", value)
+    if first.kind != NAME or cursor.peek().text != "=":
+        return None
+    cursor.advance()
+    cursor.advance()
+    value = parse_expression(cursor, annotations)
+    return syntax.Attribute(cursor.span_from(first), first.text, value)
 
 
 def parse_attributes(cursor: Cursor) -> tuple[syntax.Attribute, ...]:
@@ -321,17 +329,17 @@ def _parenthesised(cursor: Cursor, annotations: bool) -> syntax.Expression:
 
 
 def _items(
-    cursor: Cursor, closing: str, annotations: bool, splice: bool = False
+    cursor: Cursor, closing: str, annotations: bool, splice: bool = False, named: bool = False
 ) -> tuple[tuple[syntax.Expression, ...], bool]:
     """The items up to a closing bracket, and whether there was a comma.
 
-    `splice`: a comprehension in parentheses is one without, as among a call's arguments.
+    `splice`: a comprehension in parentheses is one without, as among a call's arguments. `named`: they may have names.
     """
     items: list[syntax.Expression] = []
     comma = False
     while not cursor.at(closing):
         parenthesised = cursor.at("(")
-        item = _item(cursor, annotations)
+        item = (_named(cursor, annotations) if named else None) or _item(cursor, annotations)
         if splice and parenthesised and isinstance(item, syntax.Sequence) and len(item.items) == 1:
             inner = item.items[0]
             item = inner if isinstance(inner, syntax.Comprehension) else item

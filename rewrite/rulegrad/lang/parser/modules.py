@@ -7,7 +7,7 @@ from rulegrad.lang.lexer import NAME, Line, Source
 from rulegrad.lang.parser.blocks import attempt, group, joined
 from rulegrad.lang.parser.cursor import Cursor
 
-EXPORTABLE = ("def", "function", "view", "extern")
+EXPORTABLE = ("def", "record", "function", "view", "extern")
 
 
 def parse_use(source: Source, line: Line, body: list[Line]) -> syntax.Use | None:

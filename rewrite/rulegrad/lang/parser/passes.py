@@ -197,12 +197,12 @@ def _function_head(cursor: Cursor) -> tuple[str, tuple[str, ...], tuple[Token, .
     return name, parameters, form
 
 
-def parse_parameters(cursor: Cursor) -> tuple[str, ...]:
+def parse_parameters(cursor: Cursor, what: str = "a parameter") -> tuple[str, ...]:
     """`(a, b)`; a trailing comma is not an error."""
     cursor.expect("(")
     names: list[str] = []
     while not cursor.at(")"):
-        names.append(cursor.name("a parameter").text)
+        names.append(cursor.name(what).text)
         if not cursor.accept(","):
             break
     cursor.expect(")")

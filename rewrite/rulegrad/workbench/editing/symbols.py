@@ -29,8 +29,9 @@ KINDS: dict[type, str] = {
 _WORD = re.compile(r"\w+")
 RULE = "rule"
 FACT = "fact"  # of a collect pass
+RECORD = "record"
 STATE = "state"  # of a flow pass
-OF_FILES = ("function", "def", "view", "extern")  # names are the file's own, but for those that it exports
+OF_FILES = ("function", "def", RECORD, "view", "extern")  # names are the file's own, but for those that it exports
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ def symbols(file: File) -> Iterator[Symbol]:
     """The declarations of a file that have names, with their rules."""
     lines = file.text.removeprefix("\ufeff").split("\n")
     for declaration in file.declarations:
-        kind = KINDS.get(type(declaration))
+        is_record = isinstance(declaration, syntax.Definition) and isinstance(declaration.body, syntax.Record)
+        kind = RECORD if is_record else KINDS.get(type(declaration))
         if kind is None:
             continue
         name: str = getattr(declaration, "name")  # noqa: B009  (every kind in KINDS has one)

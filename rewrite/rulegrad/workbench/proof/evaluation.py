@@ -9,6 +9,7 @@ from typing import Any
 import z3
 
 from rulegrad.lang import syntax
+from rulegrad.lang.arguments import arguments_of
 from rulegrad.lang.builtins import BUILTINS, RULE, TAKES_NODES
 from rulegrad.lang.compiler import in_order
 from rulegrad.lang.notation import op_of
@@ -22,6 +23,7 @@ from rulegrad.workbench.proof.values import (
     DtypeName,
     Node,
     OpName,
+    Record,
     UndefinedError,
     UnknownMembersError,
     UntranslatableError,
@@ -81,6 +83,8 @@ class Evaluation(Operations):
                 return self._items(items, names, build)
             case syntax.Comprehension():
                 return self._items((x,), names, build)
+            case syntax.Record(fields=fields, values=values):
+                return Record(self._items(values, names, build), fields)
             case Steps():
                 return self.evaluate(as_sequence(x, self.library.table.forms), names, True)
             case syntax.Conditional():
@@ -191,6 +195,8 @@ class Evaluation(Operations):
         return items[ends[0] : ends[1]]
 
     def _member(self, owner: Value, name: str) -> Value:
+        if isinstance(owner, Record) and name in owner.fields:
+            return owner[owner.fields.index(name)]
         if isinstance(owner, DtypeName):
             return dtype_fact(owner, name)
         if isinstance(owner, Node) and name in owner.attributes:
@@ -328,7 +334,7 @@ class Evaluation(Operations):
 
     def _definition(self, definition: syntax.Definition, x: syntax.Call, names: Names, build: bool) -> Value:
         inner: dict[str, Any] = {}
-        for parameter, argument in zip(definition.parameters, x.arguments, strict=True):
+        for parameter, argument in zip(definition.parameters, arguments_of(definition, x), strict=True):
             if isinstance(argument, syntax.Name) and argument.name in names and build:
                 inner[parameter] = names[argument.name]
             else:

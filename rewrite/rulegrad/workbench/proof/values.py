@@ -6,6 +6,7 @@ Values that are known are Python's own: int, float, bool, str, None, tuples, `Op
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +50,17 @@ class DtypeName(str):
     """A dtype as a value."""
 
     __slots__ = ()
+
+
+class Record(tuple[Any, ...]):
+    """A record: its values, whose names are `fields`."""
+
+    fields: tuple[str, ...]
+
+    def __new__(cls, values: Iterable[Any], fields: tuple[str, ...]) -> Record:
+        made = super().__new__(cls, values)
+        made.fields = fields
+        return made
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -1,0 +1,71 @@
+"""The arguments of a call of a `def` or a record: some may have names, or come from another record."""
+
+from __future__ import annotations
+
+from rulegrad.lang import syntax
+from rulegrad.lang.diagnostics import Diagnostic, did_you_mean
+
+
+class ArgumentsError(Exception):
+    """The arguments of a call are not those of what it calls; the diagnostic says where."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic.message)
+        self.diagnostic = diagnostic
+
+
+def arguments_of(definition: syntax.Definition, call: syntax.Call) -> tuple[syntax.Expression, ...]:
+    """Those of a call, in the order of the parameters; raises ArgumentsError.
+
+    `f(1, b=2)` gives a parameter by its name, and `r(..other, b=2)` takes the other fields of a record from another.
+    """
+    parameters, label = definition.parameters, f"`{definition.name}`"
+    if not any(isinstance(argument, syntax.Attribute) for argument in call.arguments):
+        if len(call.arguments) != len(parameters):
+            raise _wrong_count(definition, call)
+        return call.arguments
+    given: dict[str, syntax.Expression] = {}
+    copied: syntax.Expression | None = None
+    for place, argument in enumerate(call.arguments):
+        if not isinstance(argument, syntax.Attribute):
+            if place >= len(parameters):
+                raise _wrong_count(definition, call)
+            if place and isinstance(call.arguments[place - 1], syntax.Attribute):
+                message = "an argument without a name stands behind one with a name"
+                raise _error("wrong-argument-count", message, argument.span, "give it its name")
+            given[parameters[place]] = argument
+        elif argument.name == "..":
+            if not isinstance(definition.body, syntax.Record):
+                message = f"{label} is a `def`, and `..` takes the fields of a record"
+                raise _error("unnamed-attribute", message, argument.span, "give its arguments one by one")
+            copied = argument.value
+        elif argument.name not in parameters:
+            hint = did_you_mean(str(argument.name), parameters) or "it has " + ", ".join(parameters)
+            message = f"{label} has no {_noun(definition)} `{argument.name}`"
+            raise _error("unknown-field", message, argument.span, hint)
+        elif argument.name in given:
+            raise _error("duplicate-key", f"`{argument.name}` is given twice", argument.span, "leave one out")
+        else:
+            given[argument.name] = argument.value
+    missing = [parameter for parameter in parameters if parameter not in given]
+    if missing and copied is None:
+        message = f"{label} is called without {', '.join(f'`{name}`' for name in missing)}"
+        raise _error("wrong-argument-count", message, call.span, "give each of its " + _noun(definition) + "s")
+    return tuple(
+        given[name] if copied is None or name in given else syntax.Member(copied.span, copied, name)
+        for name in parameters
+    )
+
+
+def _noun(definition: syntax.Definition) -> str:
+    return "field" if isinstance(definition.body, syntax.Record) else "parameter"
+
+
+def _wrong_count(definition: syntax.Definition, call: syntax.Call) -> ArgumentsError:
+    wanted, count = len(definition.parameters), len(call.arguments)
+    noun = "argument" if wanted == 1 else "arguments"
+    return _error("wrong-argument-count", f"`{definition.name}` takes {wanted} {noun}, not {count}", call.span)
+
+
+def _error(code: str, message: str, span: syntax.Span, hint: str = "") -> ArgumentsError:
+    return ArgumentsError(Diagnostic(code, message, span, hint))
