@@ -256,7 +256,8 @@ Status Machine::answer(const RuleFunction& f, bool is_watched, Value& value) {
   const Memo::Entry& entry = *waiting_[place].entry;
   Node* n = entry.arguments[0].n;
   if (!waiting_[place].end) {
-    if (!takes(f, entry)) throw RewriteError("function " + f.name->text + " takes " + std::to_string(f.parameters) + " arguments, the first of them a node");
+    if (!takes(f, entry))
+      throw RewriteError("function " + f.name->text + " takes " + std::to_string(f.parameters) + " arguments, the first of them a node");
     f.dispatch.candidates(n, waiting_[place].alternative, waiting_[place].end);
   }
   for (; waiting_[place].alternative != waiting_[place].end; waiting_[place].alternative++) {

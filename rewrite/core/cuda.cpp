@@ -13,9 +13,20 @@ namespace rulegrad {
 
 namespace {
 
-enum Function { kSetContext, kLaunch, kBeginCapture, kEndCapture, kInstantiate, kLaunchGraph, kDestroyExecutable, kDestroyGraph, kEncode, kFunctions };
+enum Function {
+  kSetContext,
+  kLaunch,
+  kBeginCapture,
+  kEndCapture,
+  kInstantiate,
+  kLaunchGraph,
+  kDestroyExecutable,
+  kDestroyGraph,
+  kEncode,
+  kFunctions
+};
 
-constexpr size_t kWorthIt = 3;  // launches: of fewer a graph saves nothing
+constexpr size_t kWorthIt = 3;                      // launches: of fewer a graph saves nothing
 constexpr size_t kMostGraphs = 16, kMostSeen = 16;  // of a program: what comes round in turns is all graphs, or none
 constexpr size_t kMostOfQueue = 256;
 constexpr int kThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
@@ -37,9 +48,9 @@ CudaMap map_of(nb::handle described) {
   const auto n = nb::cast<std::vector<int64_t>>(described);
   if (n.size() != 12) throw GraphError("a tensor map is described by 12 numbers");
   const auto memory = [&](size_t k) { return as<void*>(uintptr_t(n[k])); };
-  return {memory(0),  uint32_t(n[1]), uint32_t(n[2]), int(n[3]),
-          memory(4),  memory(5),      memory(6),      memory(7),
-          {int(n[8]), int(n[9]),      int(n[10]),     int(n[11])}};
+  return {memory(0), uint32_t(n[1]), uint32_t(n[2]),
+          int(n[3]), memory(4),      memory(5),
+          memory(6), memory(7),      {int(n[8]), int(n[9]), int(n[10]), int(n[11])}};
 }
 
 }  // namespace
@@ -90,9 +101,9 @@ CudaQueue::Failure CudaQueue::start(const std::vector<Launch>& launches, const s
       }
       arguments.push_back(map.place);
     }
-    const int status = as<LaunchKernel>(functions_[kLaunch])(kernel.function_, kernel.blocks_[0], kernel.blocks_[1], kernel.blocks_[2],
-                                                             kernel.threads_[0], kernel.threads_[1], kernel.threads_[2], kernel.local_bytes_, stream,
-                                                             arguments.data(), nullptr);
+    const int status =
+        as<LaunchKernel>(functions_[kLaunch])(kernel.function_, kernel.blocks_[0], kernel.blocks_[1], kernel.blocks_[2], kernel.threads_[0],
+                                              kernel.threads_[1], kernel.threads_[2], kernel.local_bytes_, stream, arguments.data(), nullptr);
     if (status) return {status, "cuLaunchKernel", kernel.executable_.ptr()};
   }
   return {};

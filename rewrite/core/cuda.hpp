@@ -103,7 +103,7 @@ class CudaProgram {
   std::vector<CudaQueue::Launch> launches_;
   std::vector<uint32_t> numbers_;
   std::vector<std::vector<void*>> seen_;
-  std::vector<CudaQueue::Graph> graphs_;  // the one that was used last is the last
+  std::vector<CudaQueue::Graph> graphs_;     // the one that was used last is the last
   std::list<CudaProgram*>::iterator place_;  // in the queue's list, where there are graphs
 };
 

@@ -128,8 +128,7 @@ void define_exchange(nb::module_& m) {
   nb::class_<Carrier>(m, "Carrier", "MPI, as far as programs call it without Python.")
       .def(nb::init<uintptr_t, uintptr_t, size_t, size_t, nb::object, nb::object>(), nb::arg("start"), nb::arg("test"), nb::arg("request"),
            nb::arg("status"), nb::arg("settle"), nb::arg("wait"))
-      .def_prop_rw(
-          "is_clear", [](const Carrier& c) { return c.is_clear.load(); }, [](Carrier& c, bool is_clear) { c.is_clear = is_clear; });
+      .def_prop_rw("is_clear", [](const Carrier& c) { return c.is_clear.load(); }, [](Carrier& c, bool is_clear) { c.is_clear = is_clear; });
   nb::class_<Exchange>(m, "Exchange", nb::is_weak_referenceable(), "A collective that programs start again and again, without Python.")
       .def(nb::init<nb::object, nb::object, nb::object, std::vector<Exchange::Copy>, std::vector<Exchange::Copy>>(), nb::arg("carrier"),
            nb::arg("tally"), nb::arg("about"), nb::arg("sources"), nb::arg("results"))

@@ -150,8 +150,7 @@ OpSet read_alone(const Program& program, const RuleFunction& function) {
 
 void find_root_costs(Program& program) {
   for (Pass& pass : program.passes)
-    if (chooses(pass.kind) && pass.function >= 0 && pass.normal < 0)
-      pass.costs_root = read_alone(program, program.functions[size_t(pass.function)]);
+    if (chooses(pass.kind) && pass.function >= 0 && pass.normal < 0) pass.costs_root = read_alone(program, program.functions[size_t(pass.function)]);
 }
 
 void find_folds(Program& program) {

@@ -12,7 +12,7 @@ struct Fold {
   enum Kind : uint8_t { No, Sources, Builtin, Rebuild, Collect } kind = No;
   // How a builtin's result is told without calling it, where the results are as usual.
   enum Join : uint8_t { ByCall, Any, All, Distinct } join = ByCall;
-  int builtin = 0;                                                  // that gets the results as one sequence, after `first` if that is a value
+  int builtin = 0;  // that gets the results as one sequence, after `first` if that is a value
   Value first;
 };
 

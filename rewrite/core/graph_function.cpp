@@ -40,7 +40,8 @@ class GraphFunction {
 
   // Throws GraphError where there are not as many arguments as parameters.
   nb::object apply(const std::vector<Handle>& arguments) const {
-    if (arguments.size() != parameters_) throw GraphError("a graph function of " + std::to_string(parameters_) + " parameters was given " + std::to_string(arguments.size()) + " nodes");
+    if (arguments.size() != parameters_)
+      throw GraphError("a graph function of " + std::to_string(parameters_) + " parameters was given " + std::to_string(arguments.size()) + " nodes");
     std::vector<Ref> made;
     made.reserve(parameters_ + steps_.size());
     for (const Handle& argument : arguments) made.push_back(argument.ref);
@@ -82,7 +83,8 @@ class GraphFunction {
 void define_graph_function(nb::module_& m) {
   nb::class_<GraphFunction>(m, "GraphFunction", "A graph with parameters, which is built again on other nodes.")
       .def(nb::init<const Handle&, const std::vector<Handle>&>(), nb::arg("root"), nb::arg("parameters"))
-      .def("apply", &GraphFunction::apply, nb::arg("arguments"), "The graph with nodes of the same shapes and dtypes in the places of the parameters.");
+      .def("apply", &GraphFunction::apply, nb::arg("arguments"),
+           "The graph with nodes of the same shapes and dtypes in the places of the parameters.");
 }
 
 }  // namespace rulegrad

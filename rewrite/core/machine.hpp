@@ -133,7 +133,7 @@ struct Machine {
   bool wraps = false;  // that dtype is a fixed-width integer: only the lower bits of a result count
   Memo& memo;
   Memo::Entry* needed = nullptr;  // when run() says Need
-  uint32_t answered = 0;  // the rule that gave the last call its result
+  uint32_t answered = 0;          // the rule that gave the last call its result
   struct Slots {
     std::unordered_map<const Node*, int64_t> number;
     std::vector<Node*> order;
@@ -251,7 +251,7 @@ struct Machine {
   Watched watched;
   std::vector<Waiting>& waiting_;
   std::vector<Value>& of_sources_;
-  uint32_t within_ = 0;           // calls that are made while code runs
+  uint32_t within_ = 0;  // calls that are made while code runs
   std::deque<CallKey> calls_to_explain_;
   bool explaining_calls_ = false;
 };

@@ -63,8 +63,8 @@ Memo::Entry& Memo::at(uint32_t function, uint32_t count, const Value* arguments)
 Memo::Entry& Memo::at(const Entry& call, Node* n) {
   const uint64_t hash = mix(call.rest, reinterpret_cast<uintptr_t>(n));
   const size_t place = place_of(hash, [&](const Entry& e) {
-    return e.arguments[0].tag == Tag::Node && e.arguments[0].n == n && e.rest == call.rest && e.function == call.function &&
-           e.count == call.count && std::equal(call.arguments + 1, call.arguments + call.count, e.arguments + 1, identical);
+    return e.arguments[0].tag == Tag::Node && e.arguments[0].n == n && e.rest == call.rest && e.function == call.function && e.count == call.count &&
+           std::equal(call.arguments + 1, call.arguments + call.count, e.arguments + 1, identical);
   });
   if (slots_[place].epoch == epoch_) return *slots_[place].entry;
   Entry& made = add(place, hash, call.rest, call.function, call.count);

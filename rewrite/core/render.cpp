@@ -181,8 +181,9 @@ class Renderer {
     Value v;
     auto mark = machine_.arena.mark();
     int which = machine_.match(pass_.dispatch, n, nullptr, 0, v);
-    if (which < 0) throw RewriteError("pass " + pass_.name->text + " has no rule for " + describe(n) +
-                                      ": add one that writes it, or a rule of an earlier pass that makes of it what the target has");
+    if (which < 0)
+      throw RewriteError("pass " + pass_.name->text + " has no rule for " + describe(n) +
+                         ": add one that writes it, or a rule of an earlier pass that makes of it what the target has");
     if (v.tag != Tag::Seq || v.q.size != 4 || v.q.items[0].tag != Tag::Str || v.q.items[1].tag != Tag::Int || v.q.items[2].tag != Tag::Seq ||
         v.q.items[3].tag != Tag::Seq)
       throw RewriteError("rule " + program_.rules[pass_.dispatch.alternatives[which].rule].name->text + " does not give a text");

@@ -61,7 +61,8 @@ Replay::Replay(nb::object queue, nb::list launches, size_t bound, std::vector<si
       end_(nullptr),
       cuda_(std::make_shared<CudaProgram>(std::move(queue), std::move(launches))) {
   if (cuda_->size() && cuda_->most_buffer() >= bound_ + offsets_.size())
-    throw GraphError("a launch on buffer " + std::to_string(cuda_->most_buffer()) + " of a plan that has " + std::to_string(bound_ + offsets_.size()));
+    throw GraphError("a launch on buffer " + std::to_string(cuda_->most_buffer()) + " of a plan that has " +
+                     std::to_string(bound_ + offsets_.size()));
 }
 
 void Replay::append(const Replay& other) {

@@ -27,7 +27,10 @@ constexpr uint64_t kChainPerNode = 8;  // of the graph that is given
 class Rewriter : Firer {
  public:
   Rewriter(const Program& program, const Pass& pass, const Options& options, Outcome& out)
-      : Firer(program, pass, options, out), longest_chain_(options.longest_chain), stamp_(stamp_of(program, pass, options)), is_plain_(is_plain(program, options)) {}
+      : Firer(program, pass, options, out),
+        longest_chain_(options.longest_chain),
+        stamp_(stamp_of(program, pass, options)),
+        is_plain_(is_plain(program, options)) {}
 
   void run(Node* root) {
     root_ = root;
