@@ -41,6 +41,7 @@ class Cycles:
         self._edges: dict[Key, dict[Key, bool]] = {}  # whether the second may match what the first makes
         self._nodes: dict[tuple[Key, Key], list[UOp]] = {}
         self._run: set[tuple[str, UOp]] = set()
+        self._drawings = _Drawings()
 
     def check(self, findings: Findings, laboratory: Laboratory) -> None:
         """Reports cycles that do not end, and, as a note, those of which that is not known."""
@@ -65,7 +66,7 @@ class Cycles:
             made = drawn[1] if drawn is not None else []
             for key, b in new.items():
                 may_follow = any(fits(laboratory.table, cell, b) for cell in made)
-                known[key] = may_follow and next(_meetings(laboratory, a, b), None) is not None
+                known[key] = may_follow and next(_meetings(laboratory, self._drawings, a, b), None) is not None
             graph[place] = {k for k, b in enumerate(of.subjects) if known.get(b.key)}
         return graph
 
@@ -82,7 +83,9 @@ class Cycles:
         key = (a.key, b.key)
         if key not in self._nodes:
             maker = Maker(laboratory.table, laboratory.texts, random.Random(f"{a.name} then {b.name}"), of.tensors)
-            made = [_instance(maker, cell) for cell in itertools.islice(_meetings(laboratory, a, b), _RUNS)]
+            made = [
+                _instance(maker, cell) for cell in itertools.islice(_meetings(laboratory, self._drawings, a, b), _RUNS)
+            ]
             self._nodes[key] = [node for node in made if node is not None and laboratory.fires(a, node)]
         for node in self._nodes[key]:
             if (of.name, node) not in self._run:
@@ -115,36 +118,67 @@ def _alike(table: OpTable, a: Cell, b: Cell) -> bool:
     return all(_alike(table, x, y) for x, y in zip(a.sources, reversed(b.sources), strict=True))
 
 
-def _meetings(laboratory: Laboratory, a: Subject, b: Subject) -> Iterator[Cell]:
+class _Drawings:
+    """What was drawn of each rule, by the choices that were made: nothing is narrowed in these cells."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[Key, bool], dict[tuple[int, ...], int]] = {}
+        self._made: dict[tuple[Key, tuple[int, ...]], list[Cell]] = {}
+        self._targets: dict[tuple[Key, tuple[int, ...]], Cell | None] = {}
+
+    def choices(self, of: Subject, numbers: random.Random, with_template: bool) -> Choices:
+        """Choices for the pattern of a rule, or for that and its template."""
+        return Choices(numbers, self._counts.setdefault((of.key, with_template), {}))
+
+    def made(self, laboratory: Laboratory, a: Subject, choices: Choices) -> list[Cell]:
+        """The nodes that a rule's template makes."""
+        if (a.key, choices.taken) not in self._made:
+            drawn = _drawn(laboratory, a, choices.again())
+            self._made[a.key, choices.taken] = [] if drawn is None else drawn[1]
+        return self._made[a.key, choices.taken]
+
+    def target(self, laboratory: Laboratory, b: Subject, choices: Choices) -> Cell | None:
+        """The form of a rule's pattern, where it has one."""
+        if (b.key, choices.taken) not in self._targets:
+            try:
+                found: Cell | None = _sketch_of(laboratory, b, choices.again()).pattern(b.rule.pattern)
+            except (Contradiction, Opaque):
+                found = None
+            self._targets[b.key, choices.taken] = found
+        return self._targets[b.key, choices.taken]
+
+
+def _meetings(laboratory: Laboratory, drawings: _Drawings, a: Subject, b: Subject) -> Iterator[Cell]:
     """Patterns of a, narrowed so that a node that its template makes has the form of b's pattern."""
     numbers = random.Random(f"{a.name} makes {b.name}")
-    mine, theirs = Choices(numbers), Choices(numbers)
-    counts: dict[tuple[int, ...], int] = {}  # of the nodes that the template makes
+    mine, theirs = drawings.choices(a, numbers, True), drawings.choices(b, numbers, False)
     failed: set[tuple[tuple[int, ...], int, tuple[int, ...]]] = set()
     place = 0
     for _ in range(_DRAWS * _MOST_MADE):
         mine.draw()
-        drawn = None
-        if mine.taken not in counts:
-            drawn = _drawn(laboratory, a, mine.again())
-            counts[mine.taken] = 0 if drawn is None else len(drawn[1])
-        if not counts[mine.taken]:
+        made = drawings.made(laboratory, a, mine)
+        if not made:
             continue
-        place = (place + 1) % counts[mine.taken]
+        place = (place + 1) % len(made)
         theirs.draw()
-        if (mine.taken, place, theirs.taken) in failed:
+        target = drawings.target(laboratory, b, theirs)
+        if target is None or (mine.taken, place, theirs.taken) in failed:
             continue
-        drawn = drawn or _drawn(laboratory, a, mine.again())
+        drawn = _drawn(laboratory, a, mine.again()) if _alike(laboratory.table, made[place], target) else None
         if drawn is not None and _meet(laboratory, a, b, drawn, place, theirs.again()):
             yield drawn[0]
         else:
             failed.add((mine.taken, place, theirs.taken))
 
 
+def _sketch_of(laboratory: Laboratory, b: Subject, choose: Choose) -> Sketch:
+    return Sketch(laboratory.table, b.generics, laboratory.views, choose)
+
+
 def _meet(laboratory: Laboratory, a: Subject, b: Subject, drawn: Drawn, place: int, choose: Choose) -> bool:
     """Narrows what was drawn of a, so that one of the nodes that it makes has the form of b's pattern, if it can."""
     pattern, made, sketch = drawn
-    other = Sketch(laboratory.table, b.generics, laboratory.views, choose)
+    other = _sketch_of(laboratory, b, choose)
     try:
         target = other.pattern(b.rule.pattern)
         join(made[place], target)

@@ -19,9 +19,9 @@ _LONGEST = 3  # members of a sequence, one less
 class Choices:
     """Random choices for one pattern, drawn many times: those that earlier times have met are known without cells."""
 
-    def __init__(self, numbers: random.Random) -> None:
+    def __init__(self, numbers: random.Random, counts: dict[tuple[int, ...], int]) -> None:
         self._numbers = numbers
-        self._counts: dict[tuple[int, ...], int] = {}  # of how many the next one is, after some choices
+        self._counts = counts  # of how many the next one is, after some choices: the same for all uses of a pattern
         self._place = 0
         self.taken: tuple[int, ...] = ()
 
