@@ -165,7 +165,7 @@ nb::object python_int(Int v) {
   return nb::steal(PyLong_FromString(show_int(v).c_str(), nullptr, 10));
 }
 
-// A named tuple's class for each form of records: `rename` because a field may be a word of Python.
+// A named tuple's class for each form of records; as names may be words of Python, the true ones of the fields are its `_record`.
 static nb::object python_form(uint16_t form) {
   static auto& classes = *new std::unordered_map<uint16_t, nb::object>();  // never destroyed: the interpreter ends first
   nb::object& found = classes[form];
@@ -173,7 +173,10 @@ static nb::object python_form(uint16_t form) {
     const RecordForm& record = record_form(form);
     nb::list fields;
     for (const Str* field : record.fields) fields.append(field->text);
-    found = nb::module_::import_("collections").attr("namedtuple")(record.name->text, fields, nb::arg("rename") = true);
+    found = nb::module_::import_("collections").attr("namedtuple")("Record", fields, nb::arg("rename") = true);
+    found.attr("__name__") = record.name->text;
+    found.attr("__qualname__") = record.name->text;
+    found.attr("_record") = nb::tuple(fields);
   }
   return found;
 }

@@ -13,6 +13,7 @@ import pytest
 import rulegrad as rg
 from rulegrad import engine
 from rulegrad.compile import compile_graph
+from rulegrad.errors import RuleError
 from rulegrad.interpreter.fragments import positions
 from rulegrad.nn import functional
 from rulegrad.workbench.diagnosis import meaning, samples
@@ -103,6 +104,35 @@ def test_kernels_that_are_compiled_together_share_an_instruction(tmp_path: Path)
     with instructions(tmp_path, SCALAR.format(use=DIRECT)):
         found = (a @ b @ c).numpy()
     np.testing.assert_array_equal(found, a.numpy() @ b.numpy() @ c.numpy())
+
+
+def multiplied(folder: Path, *rows: str) -> set[str]:
+    """The ops of the program of a product on a target with these rows."""
+    file = folder / "rows.rules"
+    file.write_text("target opencl:\n    has MATRIX_MULACC\n" + "".join(f"    row {row}\n" for row in rows))
+    with rg.load_rules(file):
+        (kernel,) = compile_graph([(given((32, 64), "bfloat16") @ given((64, 32), "bfloat16")).uop], "opencl")
+        return ops_of(engine.run_all([kernel.graph], engine.pipeline("program"), "opencl")[0])
+
+
+def test_other_tilings_are_tried_after_those_of_the_instruction(tmp_path: Path) -> None:
+    large = f"matrix_instructions {WARP.format(use='(16, 16) (4, 4) 2')}"
+    assert "MATRIX_MULACC" not in multiplied(tmp_path, large)
+    assert "MATRIX_MULACC" in multiplied(tmp_path, large, f'other_tilings "mma_m16n8k16" {DIRECT}')
+    assert "MATRIX_MULACC" not in multiplied(tmp_path, large, f'other_tilings "another" {DIRECT}')
+
+
+def test_a_tiling_of_no_results_leaves_the_others_as_they_are(tmp_path: Path) -> None:
+    good = f"matrix_instructions {WARP.format(use=DIRECT)}"
+    for wrong in ("(0, 2) (1, 1) 0", "(2, 2) (0, 1) 2", "(-2, 2) (1, 1) 0", "(2, 2) (1, 1) -2"):
+        assert "MATRIX_MULACC" in multiplied(tmp_path, f'other_tilings "mma_m16n8k16" {wrong}', good)
+        other = WARP.format(use=wrong).replace("mma_m16n8k16", "other")
+        assert "MATRIX_MULACC" in multiplied(tmp_path, f"matrix_instructions {other}", good)
+
+
+def test_a_tiling_is_high_and_wide(tmp_path: Path) -> None:
+    with pytest.raises(RuleError, match=r"rows.rules:3:\d+: error\[bad-row\]: `tiles` is 2 numbers in brackets"):
+        multiplied(tmp_path, 'other_tilings "mma_m16n8k16" (2,) (1, 1) 0')
 
 
 @pytest.mark.parametrize("use", [DIRECT, STAGED])

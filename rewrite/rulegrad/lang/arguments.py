@@ -26,6 +26,7 @@ def arguments_of(definition: syntax.Definition, call: syntax.Call) -> tuple[synt
         return call.arguments
     given: dict[str, syntax.Expression] = {}
     copied: syntax.Expression | None = None
+    where = call.span
     for place, argument in enumerate(call.arguments):
         if not isinstance(argument, syntax.Attribute):
             if place >= len(parameters):
@@ -38,7 +39,9 @@ def arguments_of(definition: syntax.Definition, call: syntax.Call) -> tuple[synt
             if not isinstance(definition.body, syntax.Record):
                 message = f"{label} is a `def`, and `..` takes the fields of a record"
                 raise _error("unnamed-attribute", message, argument.span, "give its arguments one by one")
-            copied = argument.value
+            if copied is not None:
+                raise _error("duplicate-key", "a second record to copy", argument.span, "leave one out")
+            copied, where = argument.value, argument.span
         elif argument.name not in parameters:
             hint = did_you_mean(str(argument.name), parameters) or "it has " + ", ".join(parameters)
             message = f"{label} has no {_noun(definition)} `{argument.name}`"
@@ -47,6 +50,8 @@ def arguments_of(definition: syntax.Definition, call: syntax.Call) -> tuple[synt
             raise _error("duplicate-key", f"`{argument.name}` is given twice", argument.span, "leave one out")
         else:
             given[argument.name] = argument.value
+    if copied is not None and len(given) == len(parameters):
+        raise _error("duplicate-key", "nothing is copied: all fields are given", where, "leave `..` out")
     missing = [parameter for parameter in parameters if parameter not in given]
     if missing and copied is None:
         message = f"{label} is called without {', '.join(f'`{name}`' for name in missing)}"

@@ -108,6 +108,29 @@ REWRITTEN = """
 """
 
 
+RECORDS = """
+    record pair(first, second)
+    record other(first, second)
+    ruleset t:
+        wrong: x:Int * c:const -> x
+            if c == 1 or (pair(c, 2) != other(c, 2) and c == 77)
+        beside: x:Int * c:const -> x
+            if c == 1 or (pair(c, 2) not in [[c, 2], other(c, 2)] and c == 77)
+        right: x:Int * c:const -> x
+            if c == 1 or other(c, 2) == [pair(c, 2)][0]
+        fields: x:Int * c:const -> x
+            let p = pair(7, second=1)
+            if pair(..p, first=c).first == p.second
+"""
+
+
+def test_records_of_two_kinds_are_never_equal(outcomes) -> None:
+    found = outcomes(RECORDS)
+    assert {name: one.kind for name, one in found.items()} == {
+        "wrong": "failed", "beside": "failed", "right": "proved", "fields": "proved",
+    }  # fmt: skip
+
+
 def test_a_guard_may_rewrite_by_a_set(outcomes) -> None:
     """No pass uses these sets, so only the rules by themselves ask for one."""
     found = outcomes(REWRITTEN)

@@ -167,12 +167,22 @@ class ExpressionChecker:
         self.check(infix.right)
         if isinstance(infix.left, syntax.Member) and infix.operator in ("==", "!=", "in", "not in"):
             check_value(self.world, infix.left.name, infix.right, self.world.table.ops.values())
+        self._compared(infix)
         is_op = infix.operator in INFIX_OPS or infix.operator in SWAPPED_OPS
         if is_op and infix.operator not in ("==", "!="):
             self.refuse_record(infix.left)
             self.refuse_record(infix.right)
         if self.place.builds and is_op:
             self._refuse_sequences((infix.left, infix.right))
+
+    def _compared(self, infix: syntax.Infix) -> None:
+        """A record, or a row, equals no sequence."""
+        for one, other in ((infix.left, infix.right), (infix.right, infix.left)):
+            found = fields_of(self.world, self.scope, one)
+            if infix.operator in ("==", "!=") and found is not None and isinstance(other, syntax.Sequence):
+                message = f"a {'row' if found.what == 'table' else 'record'} of `{found.of}` equals no sequence"
+                hint = "compare its fields: " + ", ".join(found.names)
+                self.world.report("misplaced-expression", message, infix.span, hint)
 
     def _refuse_sequences(self, sources: Sequence[syntax.Expression], hint: str = "") -> None:
         for source in sources:
@@ -249,6 +259,10 @@ class ExpressionChecker:
     def _call(self, call: syntax.Call) -> None:
         name = call.function
         variable = self.scope.find(name)
+        is_op = variable is not None and variable.kind == OP
+        has_names = not is_op and name in self.world.definitions and self.place.builtins != OP_TABLE
+        if not has_names and self._has_names(call):
+            return
         if variable is not None and variable.kind == OP:
             variable.uses += 1
             require_generic(self.world, variable, call.span)
@@ -257,14 +271,9 @@ class ExpressionChecker:
             self._sources(call.arguments)
             return
         count = self._user_function(name)
-        if name in self.world.definitions and self.place.builtins != OP_TABLE:
+        if has_names:
             self._check_arguments(call)
             return
-        for argument in call.arguments:
-            if isinstance(argument, syntax.Attribute):
-                message = "only the arguments of a `def` or a record have names"
-                self.world.report("misplaced-expression", message, argument.span, "give them in their order")
-                return
         if count is not None:
             self._check_count(call, count, count, f"`{name}`")
         elif not self._op_by_function_name(call):
@@ -275,6 +284,14 @@ class ExpressionChecker:
             arguments = arguments[:1]
         for argument in arguments:
             self.check(argument)
+
+    def _has_names(self, call: syntax.Call) -> bool:
+        """Whether an argument has a name where it cannot, which is reported."""
+        named = next((a for a in call.arguments if isinstance(a, syntax.Attribute)), None)
+        if named is not None:
+            message = "only the arguments of a `def` or a record have names"
+            self.world.report("misplaced-expression", message, named.span, "give them in their order")
+        return named is not None
 
     def _check_arguments(self, call: syntax.Call) -> None:
         """Those of a `def` or a record."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rulegrad.lang import syntax
-from rulegrad.lang.checker.scope import Fields, Scope
+from rulegrad.lang.checker.scope import LET, PARAMETER, VALUE, Binding, Fields, Scope
 from rulegrad.lang.checker.world import World
 from rulegrad.lang.diagnostics import did_you_mean
 
@@ -20,13 +20,29 @@ def fields_of(world: World, scope: Scope, x: syntax.Expression) -> Fields | None
             return binding.fields if binding is not None else None
         case syntax.Record(name=name, fields=fields):
             return Fields("record", name, fields)
-        case syntax.Call(function=name) if name in world.definitions:
-            return fields_of(world, Scope(), world.definitions[name].body)
+        case syntax.Call(function=name) if name in world.definitions and scope.find(name) is None:
+            return _fields_of_result(world, world.definitions[name])
         case syntax.Subscript(sequence=sequence):
             return fields_of_items(world, scope, sequence)
         case syntax.Conditional(then=then, otherwise=otherwise):
             return _common([fields_of(world, scope, part) for part in (then, otherwise)])
     return None
+
+
+def _fields_of_result(world: World, definition: syntax.Definition) -> Fields | None:
+    """Those of what a def makes, whatever it is given; World keeps them, and a def that expands to itself has none."""
+    key = id(definition)
+    if key not in world.results:
+        world.results[key] = None
+        scope = Scope()
+        for name in definition.parameters:
+            scope.bind(Binding(name, PARAMETER, VALUE, definition.span))
+        for clause in definition.lets:
+            fields, items = fields_bound(world, scope, clause)
+            for name in clause.names:
+                scope.bind(Binding(name, LET, VALUE, clause.span, fields=fields, items=items))
+        world.results[key] = fields_of(world, scope, definition.body)
+    return world.results[key]
 
 
 def fields_of_items(world: World, scope: Scope, x: syntax.Expression) -> Fields | None:

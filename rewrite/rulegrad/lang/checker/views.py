@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rulegrad.lang import syntax
@@ -10,6 +11,8 @@ from rulegrad.lang.checker.scope import Scope
 from rulegrad.lang.checker.world import World
 from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.lang.names import names_bound
+
+_SIZED = re.compile(r"ints\[([1-9]\d?)\]")  # a type of columns: so many numbers
 
 
 def check_view_arguments(world: World, view: syntax.View, call: syntax.Call) -> None:
@@ -45,7 +48,7 @@ def check_table(world: World, table: syntax.Table) -> None:
     for place, (name, kind) in enumerate(table.columns):
         if name in names[:place]:
             world.report("duplicate-key", f"there are two columns `{name}`", world.locate(table.span, name))
-        if kind not in ATTRIBUTE_TYPES:
+        if kind not in ATTRIBUTE_TYPES and not _SIZED.fullmatch(kind):
             hint = did_you_mean(kind, ATTRIBUTE_TYPES) or "one of " + ", ".join(ATTRIBUTE_TYPES)
             world.report("unknown-type", f"there is no type `{kind}`", world.locate(table.span, kind), hint)
     check_rows(world, table, table.rows)
@@ -64,6 +67,12 @@ def check_rows(world: World, table: syntax.Table, rows: Sequence[tuple[syntax.Ex
 
 
 def _check_value(world: World, name: str, kind: str, value: syntax.Expression) -> None:
+    if (sized := _SIZED.fullmatch(kind)) is not None:
+        if not isinstance(value, syntax.Sequence) or len(value.items) != int(sized[1]):
+            message = f"`{name}` is {sized[1]} numbers in brackets"
+            world.report("bad-row", message, value.span, f"write ({', '.join(['1'] * int(sized[1]))}), say")
+            return
+        kind = "ints"
     if isinstance(value, syntax.Name):
         if kind == "dtype" and value.name not in world.table.dtypes:
             report_unknown_dtype(world, Scope(), value.name, value.span)

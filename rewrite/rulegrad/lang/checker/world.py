@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from rulegrad.lang import syntax
+from rulegrad.lang.checker.scope import Fields
 from rulegrad.lang.diagnostics import Diagnostic, did_you_mean, place
 from rulegrad.lang.modules import own_names, plain
 from rulegrad.lang.optable import OpTable
@@ -50,6 +51,7 @@ class World:
         self.pipelines: dict[str, syntax.Pipeline] = {}
         self.expanded: dict[str, int] = {}  # expressions of a definition, with those that it uses written out
         self.written: dict[int, Written] = {}  # definitions, by identity
+        self.results: dict[int, Fields | None] = {}  # of definitions, by identity, what they make is made of
         self.gathered: dict[str, int] = {}  # facts and states of the pass that is checked: number of their keys
         for declaration in self.declarations:
             self._index(declaration)

@@ -6,7 +6,7 @@ from rulegrad.lang import syntax
 from rulegrad.lang.lexer import Line, Source
 from rulegrad.lang.parser.blocks import attempt, group, join_head, joined, line_span, refuse_block
 from rulegrad.lang.parser.cursor import Cursor
-from rulegrad.lang.parser.expressions import parse_expression
+from rulegrad.lang.parser.expressions import WORDS, parse_expression
 from rulegrad.lang.parser.passes import parse_parameters, parse_typed_names
 from rulegrad.lang.parser.rules import parse_let, parse_test_line
 
@@ -55,6 +55,10 @@ def _record(cursor: Cursor) -> syntax.Definition:
     span = cursor.span_from(first)
     if not fields:
         raise cursor.problem("expected", "a record has at least one field", span, f"write `record {name}(a, b)`")
+    for field in fields:
+        if field in WORDS:
+            hint = "take another name"
+            raise cursor.problem("expected", f"`{field}` is a word of the language, not a field", span, hint)
     values = tuple(syntax.Name(span, field) for field in fields)
     return syntax.Definition(name, fields, (), syntax.Record(span, name, fields, values), span)
 

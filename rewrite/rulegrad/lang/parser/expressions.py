@@ -34,7 +34,7 @@ LITERALS: dict[str, bool | float | None] = {
     "inf": float("inf"),
     "nan": float("nan"),
 }
-_WORDS = {"if", "else", "and", "or", "not", "in", "for"}
+WORDS = {"if", "else", "and", "or", "not", "in", "for"}
 _MULTISETS = ("sum", "prod", "all")
 _CAPITALS = re.compile(r"[A-Z][A-Z0-9_]*")
 
@@ -137,7 +137,7 @@ def _is_number(value: object) -> bool:
 
 def _starts_operand(token: Token) -> bool:
     if token.kind == NAME:
-        return token.text not in _WORDS
+        return token.text not in WORDS
     return token.kind == NUMBER or token.text in ("(", "-", "~")
 
 
@@ -194,7 +194,7 @@ def parse_primary(cursor: Cursor) -> syntax.Expression:
 
 def _primary(cursor: Cursor, annotations: bool) -> syntax.Expression:
     token = cursor.token
-    if token.kind == NAME and token.text not in _WORDS:
+    if token.kind == NAME and token.text not in WORDS:
         return _name(cursor, annotations)
     if token.kind == NUMBER:
         cursor.advance()
@@ -239,7 +239,7 @@ def _name(cursor: Cursor, annotations: bool) -> syntax.Expression:
     if opener == "[" and (_CAPITALS.fullmatch(token.text) or _call_follows(cursor)):
         attributes = _attributes(cursor)
         return _call(cursor, token, attributes, annotations)
-    if token.text == "one" and cursor.token.kind == NAME and cursor.token.text not in _WORDS:
+    if token.text == "one" and cursor.token.kind == NAME and cursor.token.text not in WORDS:
         name = cursor.advance()
         return parse_annotated(cursor, token, name.text, annotations, one=True)
     return parse_annotated(cursor, token, token.text, annotations)
@@ -297,6 +297,9 @@ def _named(cursor: Cursor, annotations: bool) -> syntax.Attribute | None:
     first = cursor.token
     if cursor.accept(".."):
         copied = cursor.name("the node or the record that is copied")
+        if cursor.at(".", "(", "["):
+            message = f"`..{copied.text}` copies what has a name"
+            raise cursor.problem("expected", message, cursor.span_from(first), "give what is copied a name by a `let`")
         value: syntax.Expression = syntax.Name(cursor.source.span(copied), copied.text)
         return syntax.Attribute(cursor.span_from(first), "..", value)
     if first.kind != NAME or cursor.peek().text != "=":

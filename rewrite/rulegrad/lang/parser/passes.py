@@ -216,7 +216,12 @@ def parse_typed_names(cursor: Cursor, what: str) -> tuple[tuple[str, str], ...]:
     while not cursor.at(")"):
         name = cursor.name(what).text
         cursor.expect(":", f"{what} is written `name: type`")
-        names.append((name, cursor.name("a type").text))
+        kind = cursor.name("a type").text
+        if cursor.accept("["):
+            kind += f"[{cursor.token.text}]"
+            cursor.advance()
+            cursor.expect("]", "so many of them are written `ints[2]`")
+        names.append((name, kind))
         if not cursor.accept(","):
             break
     cursor.expect(")")

@@ -45,8 +45,8 @@ class Namer:
             return "true" if value else "false"
         if value is None:
             return "none"
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
-            fields = [f"{name}={self.value(item)}" for name, item in zip(value._fields, value, strict=True)]
+        if isinstance(value, tuple) and hasattr(value, "_record"):
+            fields = [f"{name}={self.value(item)}" for name, item in zip(value._record, value, strict=True)]
             return f"{type(value).__name__}({', '.join(fields)})"
         if isinstance(value, tuple | list):
             items = [self.value(item) for item in value[:_MOST_ITEMS]]

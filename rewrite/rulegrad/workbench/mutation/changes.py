@@ -221,7 +221,8 @@ class Changer:
         """Neighbours among the arguments in each other's place; sequences stay."""
         for k, (a, b) in enumerate(itertools.pairwise(arguments)):
             left, right = self.written.text(a.span), self.written.text(b.span)
-            if wanted and left != right and not isinstance(a, syntax.Splice) and not isinstance(b, syntax.Splice):
+            stays = (syntax.Splice, syntax.Attribute)  # and those that have names
+            if wanted and left != right and not isinstance(a, stays) and not isinstance(b, stays):
                 span = a.span._replace(end_line=b.span.end_line, end_column=b.span.end_column)
                 new = (*arguments[:k], b, a, *arguments[k + 2 :])
                 yield Change(span, self.written.text(span), f"{right}, {left}"), replace(x, arguments=new)

@@ -53,11 +53,13 @@ def subjects(files: Sequence[syntax.File]) -> list[Subject]:
     """The rules and definitions of some files that test lines may be about.
 
     Not among them: rules that give a text, which only a device can try; those that ask for the consumers of a node,
-    which a test line does not have; and those that the form of a function stands for.
+    which a test line does not have; records; and rules that the form of a function stands for.
     """
     found: list[Subject] = []
     for d in (d for f in files for d in f.declarations):
         if isinstance(d, syntax.Definition):
+            if isinstance(d.body, syntax.Record):
+                continue
             pattern = syntax.Name(d.span, "_")
             rule = syntax.Rule(d.name, (), pattern, d.body, d.lets, (), d.span)
             found.append(Subject(d.name, rule, d))

@@ -83,8 +83,8 @@ class Evaluation(Operations):
                 return self._items(items, names, build)
             case syntax.Comprehension():
                 return self._items((x,), names, build)
-            case syntax.Record(fields=fields, values=values):
-                return Record(self._items(values, names, build), fields)
+            case syntax.Record(name=name, fields=fields, values=values):
+                return Record(self._items(values, names, build), (name, *fields))
             case Steps():
                 return self.evaluate(as_sequence(x, self.library.table.forms), names, True)
             case syntax.Conditional():

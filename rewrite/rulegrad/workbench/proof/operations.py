@@ -13,7 +13,7 @@ from rulegrad.lang.optable import INFIX_OPS, SWAPPED_OPS
 from rulegrad.workbench.proof import arithmetic
 from rulegrad.workbench.proof.known import known_operator
 from rulegrad.workbench.proof.meaning import Meaning
-from rulegrad.workbench.proof.values import Members, Node, UndefinedError, UntranslatableError, Value, is_known
+from rulegrad.workbench.proof.values import Members, Node, Record, UndefinedError, UntranslatableError, Value, is_known
 
 #: For each kind of chain its op, and what a chain without members is.
 CHAINS = {"sum": ("ADD", 0), "prod": ("MUL", 1), "all": ("AND", True)}
@@ -100,6 +100,8 @@ class Operations:
             raise UntranslatableError("whether two nodes are the same")
         if is_known(left, right):
             return (left == right) is (operator == "==")
+        if _kind(left) != _kind(right):
+            return operator == "!="
         if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
             same = z3.And(*(truth(self._same("==", a, b)) for a, b in zip(left, right)))
             return same if operator == "==" else z3.Not(same)
@@ -155,3 +157,8 @@ def truth(value: Value) -> Any:
     if not z3.is_bool(value):
         raise UntranslatableError("a truth value is needed")
     return value
+
+
+def _kind(value: Value) -> tuple[str, ...] | None:
+    """Of a record its kind: records of two kinds, or a record and a sequence, are never equal."""
+    return value.kind if isinstance(value, Record) else None
