@@ -127,10 +127,10 @@ def _kernel(graph: UOp, indexed: UOp, scheduled: UOp, program: UOp, target: str,
     flops, nbytes = estimate(indexed)
     name = _name(indexed, slots)
     sizes = 1 + max([node.attrs["slot"] for node in indexed.toposort("VAR")], default=-1)
-    text = render(program, target, name, slots, sizes) if source else ""
+    grid, group = launch_sizes(program) if source else ((), ())
+    text = render(program, target, name, slots, sizes, math.prod(group)) if source else ""
     if sizes:
         text += render(_items(program), target, f"items_{name}", 1, sizes)
-    grid, group = launch_sizes(program) if source else ((), ())
     local_bytes = local_memory(program, target) if source else 0
     maps = tensor_maps(program, target) if source else ()
     runs = indexed if source else program
@@ -278,10 +278,10 @@ def _map_parameters(program: UOp, target: str) -> list[str]:
     return [(template or "").format(number=number) for number in range(count)]
 
 
-def render(program: UOp, target: str, name: str, slots: int, sizes: int = 0) -> str:
+def render(program: UOp, target: str, name: str, slots: int, sizes: int = 0, items: int = 1) -> str:
     """Source text of a lowered kernel. The body is by rules; the target's templates make the signature.
 
-    sizes: how many further parameters there are, integers of 64 bits.
+    sizes: how many further parameters there are, integers of 64 bits. items: the work-items of a work-group.
     """
     facts = engine.target(target)
     maps = _map_parameters(program, target)
@@ -309,7 +309,6 @@ def render(program: UOp, target: str, name: str, slots: int, sizes: int = 0) -> 
     head = "kernel_of_groups" if of_groups and "kernel_of_groups" in facts.templates else "kernel"
     prologue = facts.templates.get("prologue", "").format()
     builtins = facts.templates.get("builtins", "")
-    items = math.prod(launch_sizes(program)[1]) if of_groups else 0
     begin = facts.templates[head].format(name=name, params=signature, builtins=builtins, items=items)
     return prologue + definitions + begin + "\n" + body + "}\n"
 
