@@ -42,6 +42,10 @@ class Device:
         self._context = call("cuDevicePrimaryCtxRetain", self._device)
         self._arch = architecture(*capability(number))
         self.memory: int = call("cuDeviceTotalMem", self._device)
+        kinds = cuda().CUdevice_attribute
+        self.compute_units: int = call(
+            "cuDeviceGetAttribute", kinds.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, self._device
+        )
         # One thread at a time hands work to the stream by Python; the engine does with the interpreter's lock.
         self.lock = forks.lock()
         with self.entered():

@@ -98,7 +98,8 @@ def test_a_grid_that_no_gpu_takes() -> None:
 @pytest.mark.parametrize(("capability", "target"), [((8, 0), "cuda"), ((8, 9), "cuda_sm89"), ((9, 0), "cuda_sm90a")])
 def test_a_device_has_the_target_of_its_capability(fake: Any, capability: tuple[int, int], target: str) -> None:
     fake.driver.capability = capability
-    assert CUDA.Device(0).target == target
+    device = CUDA.Device(0)
+    assert (device.target, device.compute_units) == (target, 114)
 
 
 def test_devices_are_found(fake: Any) -> None:

@@ -57,7 +57,9 @@ _NATIVE = {
     "cuGraphDestroy": ctypes.CFUNCTYPE(ctypes.c_int, _POINTER),
 }
 _KINDS = SimpleNamespace(
-    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR="major", CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR="minor"
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR="major",
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR="minor",
+    CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT="units",
 )
 
 
@@ -183,7 +185,7 @@ class FakeDriver:
         return OK, b"Pretend GPU\0".ljust(length, b"\0")
 
     def cuDeviceGetAttribute(self, kind: str, device: int) -> tuple[CUresult, int]:
-        return OK, self.capability[0 if kind == "major" else 1]
+        return OK, {"major": self.capability[0], "minor": self.capability[1], "units": 114}[kind]
 
     def cuDeviceTotalMem(self, device: int) -> tuple[CUresult, int]:
         return OK, self.total

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -143,6 +144,22 @@ def test_threads_are_counted_where_they_share_launches(cache: Path, monkeypatch:
     monkeypatch.setattr(measuring, "_cores", lambda: 48)
     assert measuring.measure("c") == {"bandwidth": 5, "rate": 5, "launch": 5, "threads": 48}
     assert measuring.measure("numpy") == {"bandwidth": 5, "rate": 5, "launch": 5}
+
+
+def test_units_are_those_that_a_device_tells(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rulegrad.workbench.diagnosis import measuring
+
+    for name in ("_bandwidth", "_rate", "_launch_time"):
+        monkeypatch.setattr(measuring, name, lambda device: 5.0)
+    opened = SimpleNamespace(target="cuda_sm89", compute_units=114)
+    monkeypatch.setattr(measuring.devices, "get", lambda device: opened)
+    assert measuring.measure("cuda:0") == {"bandwidth": 5, "rate": 5, "launch": 5, "compute_units": 114}
+    # a target that does not count units, and a device that does not tell
+    opened.target = "opencl"
+    assert "compute_units" not in measuring.measure("cuda:0")
+    opened.target = "cuda_sm89"
+    del opened.compute_units
+    assert "compute_units" not in measuring.measure("cuda:0")
 
 
 def test_numbers_of_a_target_with_features(cache: Path) -> None:

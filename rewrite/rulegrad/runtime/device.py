@@ -109,6 +109,9 @@ class Device(Protocol):
     # A device may also have `identity: str`, of its compiler, which files of captured functions name, and
     # `kept_programs(kernels)`, entries of the cache on disk (kind, key, bytes) from which another process has them.
 
+    # A device may also have `compute_units: int`, how many of its units run work-groups: a GPU's multiprocessors.
+    # `devices --measure` keeps it where the target has that limit.
+
     # A device may also have `launches_wait: bool`. Where it is True, a launch returns when it has ended.
 
     # A device may also have `record(launches, bound, offsets) -> Program`: launches, each an executable and the numbers

@@ -22,7 +22,8 @@ from rulegrad.runtime.profile import launch, profile
 from rulegrad.tensor.tensor import Tensor
 
 COSTS: Final = ("bandwidth", "rate", "launch")  # the limits that the cost model counts with
-NUMBERS: Final = (*COSTS, "threads")  # all that is found out; threads only of targets that say how many share a launch
+#: All that is found out: threads of targets that say how many share a launch, and units of those that say how many.
+NUMBERS: Final = (*COSTS, "threads", "compute_units")
 
 _RUNS: Final = 7
 _LONG: Final = 0.01  # seconds: a run that takes as long is not hidden by what starts and ends it
@@ -37,11 +38,16 @@ def measure(device: str) -> dict[str, int]:
 
     bandwidth: bytes read and written by a copy. rate: float32 operations of chains of multiply-adds, two each. launch:
     from launch to launch of a kernel on one element. threads: the cores that this process may run on, where the target
-    says that threads share its launches. Raises DeviceError where the device fails.
+    says that threads share its launches. compute_units: those that the device tells, where its target has a number of
+    them. Raises DeviceError where the device fails.
     """
     found = {"bandwidth": _bandwidth(device), "rate": _rate(device), "launch": _launch_time(device)}
-    if "threads" in engine.target_declaration(devices.get(device).target).limits:
+    opened = devices.get(device)
+    limits = engine.target_declaration(opened.target).limits
+    if "threads" in limits:
         found["threads"] = _cores()
+    if "compute_units" in limits and hasattr(opened, "compute_units"):
+        found["compute_units"] = opened.compute_units
     return {name: max(1, round(number)) for name, number in found.items()}
 
 
