@@ -239,6 +239,26 @@ def test_completion(editor: Editor, uri: str) -> None:
     assert {"use_mine", "symbolic"} <= words("use_mine", 1).keys() and "mine" not in words("use_mine", 1)
 
 
+RECORDS = """\
+# values with named parts
+record pair(first, second)
+table units(T: dtype, lanes: int):
+    float32 8
+def swapped(p) = pair(..p, first=p.second, second=p.first)
+"""
+
+
+def test_records(editor: Editor, tmp_path: Path) -> None:
+    uri = (tmp_path / "records.rules").as_uri()
+    editor.open(uri, RECORDS)
+    found = editor.ask("textDocument/completion", textDocument={"uri": uri}, position=position_of(RECORDS, "second,"))
+    words = {one["label"]: one["detail"] for one in found}
+    assert words["first"] == "record pair" and words["lanes"] == "table units: int" and words["bits"] == "of a dtype"
+    assert words["axes"].endswith(": ints") and "swapped" not in words and "vmin" not in words
+    assert "record pair(first, second)" in editor.hover(uri, RECORDS, "pair", 1)
+    assert editor.definition(uri, RECORDS, "pair", 1) == [("records.rules", 1)]
+
+
 FIRST = """\
 export def triple(x) = x * 3
 def double(x) = x * 2

@@ -151,6 +151,12 @@ Z, F, G = var(2), var(3, "float32"), var(4, "float32")
             "source 0 of source 0 is %2 = ADD(%0, %1), not MUL",
             "x * y",
         ),
+        (
+            "fielded",
+            X << 7,
+            "`p.first` has no value, a `demo_sizes` has name, n: p = demo_sizes(name=a, n=4)",
+            "p.first",
+        ),
         ("sized", X << 4, "`c > 5` is false: c = 4", "c > 5"),
         ("sized", X << 5, "`s.n == c` is false: s = demo_sizes(name=a, n=4), s.n = 4, c = 5", "s.n == c"),
     ],

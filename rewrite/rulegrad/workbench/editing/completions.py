@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rulegrad.lang import syntax
 from rulegrad.lang.builtins import BUILTINS, NEEDS, OP_TABLE, RENDER, RULE
+from rulegrad.lang.checker.world import DTYPE_FIELDS
 from rulegrad.lang.modules import module_name, module_of
 from rulegrad.lang.optable import OpTable
 from rulegrad.lang.parser import DECLARATION_WORDS
@@ -23,7 +25,7 @@ _NAMED = ("op", "class", "dtype", "table", *OF_FILES)
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A word that may be written; `kind` is that of a symbol, or word, builtin, file or step."""
+    """A word that may be written; `kind` is that of a symbol, or word, builtin, field, file or step."""
 
     word: str
     kind: str
@@ -62,6 +64,9 @@ def _fitting(project: Project, name: str, before: str, head: str, line: int) -> 
         kind = asked.group(1) or asked.group(2)
         yield from (_of(symbol) for symbol in declared if symbol.kind == kind)
         return
+    if re.search(r"[\w)\]]\.\w*$", before):
+        yield from _members(project)
+        return
     if re.search(r"(^\s+|;\s*|\bsteps\s*\{\s*)\w*$", before):
         table = OpTable.from_declarations([d for file in project.files() for d in file.declarations])
         yield from (Completion(word, "step", form.text) for word, form in table.forms.items())
@@ -76,6 +81,21 @@ def _fitting(project: Project, name: str, before: str, head: str, line: int) -> 
     for builtin in BUILTINS.values():
         if set(scopes) & set(builtin.scopes):
             yield Completion(builtin.name, "builtin", f"{builtin.signature}: {builtin.doc}")
+
+
+def _members(project: Project) -> Iterator[Completion]:
+    """What can stand behind a dot: fields of records, columns of tables, attributes of ops, facts of dtypes."""
+    for declaration in (d for file in project.files() for d in file.declarations):
+        if isinstance(declaration, syntax.Definition) and isinstance(declaration.body, syntax.Record):
+            yield from (Completion(name, "field", f"record {declaration.name}") for name in declaration.parameters)
+        elif isinstance(declaration, syntax.Table):
+            yield from (
+                Completion(name, "field", f"table {declaration.name}: {kind}") for name, kind in declaration.columns
+            )
+        elif isinstance(declaration, syntax.OpDeclaration):
+            attributes = declaration.attributes
+            yield from (Completion(one.name, "field", f"op {declaration.name}: {one.type}") for one in attributes)
+    yield from (Completion(name, "field", "of a dtype") for name in DTYPE_FIELDS)
 
 
 def _in_use_line(project: Project, name: str, path: str | None) -> Iterator[Completion]:

@@ -41,6 +41,7 @@ _SYMBOL_KINDS = {
 }
 _COMPLETION_KINDS = {
     "word": types.CompletionItemKind.Keyword,
+    "field": types.CompletionItemKind.Field,
     "file": types.CompletionItemKind.File,
     "op": types.CompletionItemKind.Operator,
     "class": types.CompletionItemKind.Enum,

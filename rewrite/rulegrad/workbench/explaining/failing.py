@@ -175,6 +175,8 @@ class Reader:
                 return f"{text}, it divides by zero"
             case "SUBSCRIPT":
                 return f"{text}, the index is out of range"
+            case "GET_MEMBER" if hasattr(owner := registers[operands[1]], "_record"):
+                return f"{text}, a `{type(owner).__name__}` has {_list(owner._record)}"
             case "UNPACK":
                 value = registers[operands[0]]
                 count = len(value) if isinstance(value, tuple) else "no"
@@ -335,6 +337,8 @@ def _parts(x: syntax.Expression) -> list[syntax.Expression]:
             return list(x.arguments)
         case syntax.Member():
             return [x.owner]
+        case syntax.Attribute():
+            return [x.value]
         case syntax.Subscript():
             return [x.sequence, x.index]
         case syntax.Conditional():
