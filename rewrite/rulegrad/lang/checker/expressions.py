@@ -78,6 +78,9 @@ class ExpressionChecker:
             self._call(expression)
         elif isinstance(expression, syntax.Infix):
             self._infix(expression)
+        elif isinstance(expression, syntax.Prefix):
+            self.check(expression.operand)
+            self.refuse_record(expression.operand)
         elif isinstance(expression, syntax.Compute):
             self._inside_braces(expression)
         elif isinstance(expression, syntax.Comprehension):

@@ -159,7 +159,10 @@ class _RuleChecker:
         elif clause.keyword != "ulp" and clause.expression is not None:
             if clause.keyword == "least":
                 self._has_choices(clause)
-            ExpressionChecker(self.world, self.scope, self._place(GUARD)).check(clause.expression)
+            checker = ExpressionChecker(self.world, self.scope, self._place(GUARD))
+            checker.check(clause.expression)
+            if clause.keyword in ("if", "least"):
+                checker.refuse_record(clause.expression)
         elif clause.of is not None:
             ExpressionChecker(self.world, self.scope, self._place(TEMPLATE)).check(clause.of)
         if clause.keyword in ("let", "for"):
