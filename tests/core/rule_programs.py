@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import textwrap
 
 from rulegrad._core import Program
@@ -13,6 +14,9 @@ from rulegrad.lang.compiler import compile_program
 from rulegrad.lang.diagnostics import report
 from rulegrad.lang.parser import parse_file
 from rulegrad.support.paths import data_folder
+
+#: By how much graphs for limits of size and depth are smaller under sanitizers, where frames are larger and all is slower.
+SMALLER = 5 if "libasan" in os.environ.get("LD_PRELOAD", "") else 1
 
 
 @functools.cache
