@@ -57,8 +57,7 @@ def arguments_of(definition: syntax.Definition, call: syntax.Call) -> tuple[synt
         message = f"{label} is called without {', '.join(f'`{name}`' for name in missing)}"
         raise _error("wrong-argument-count", message, call.span, "give each of its " + _noun(definition) + "s")
     return tuple(
-        given[name] if copied is None or name in given else syntax.Member(where, copied, name)
-        for name in parameters
+        given[name] if copied is None or name in given else syntax.Member(where, copied, name) for name in parameters
     )
 
 
