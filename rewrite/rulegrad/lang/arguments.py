@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
+from rulegrad.errors import RuleError
 from rulegrad.lang import syntax
 from rulegrad.lang.diagnostics import Diagnostic, did_you_mean
 
 
-class ArgumentsError(Exception):
-    """The arguments of a call are not those of what it calls; the diagnostic says where."""
-
-    def __init__(self, diagnostic: Diagnostic) -> None:
-        super().__init__(diagnostic.message)
-        self.diagnostic = diagnostic
-
-
 def arguments_of(definition: syntax.Definition, call: syntax.Call) -> tuple[syntax.Expression, ...]:
-    """Those of a call, in the order of the parameters; raises ArgumentsError.
+    """Those of a call, in the order of the parameters; raises RuleError.
 
     `f(1, b=2)` gives a parameter by its name, and `r(..other, b=2)` takes the other fields of a record from another.
     """
@@ -36,7 +29,7 @@ def arguments_of(definition: syntax.Definition, call: syntax.Call) -> tuple[synt
                 raise _error("wrong-argument-count", message, argument.span, "give it its name")
             given[parameters[place]] = argument
         elif argument.name == "..":
-            if not isinstance(definition.body, syntax.Record):
+            if not definition.is_record:
                 message = f"{label} is a `def`, and `..` takes the fields of a record"
                 raise _error("unnamed-attribute", message, argument.span, "give its arguments one by one")
             if copied is not None:
@@ -62,14 +55,15 @@ def arguments_of(definition: syntax.Definition, call: syntax.Call) -> tuple[synt
 
 
 def _noun(definition: syntax.Definition) -> str:
-    return "field" if isinstance(definition.body, syntax.Record) else "parameter"
+    return "field" if definition.is_record else "parameter"
 
 
-def _wrong_count(definition: syntax.Definition, call: syntax.Call) -> ArgumentsError:
+def _wrong_count(definition: syntax.Definition, call: syntax.Call) -> RuleError:
     wanted, count = len(definition.parameters), len(call.arguments)
     noun = "argument" if wanted == 1 else "arguments"
     return _error("wrong-argument-count", f"`{definition.name}` takes {wanted} {noun}, not {count}", call.span)
 
 
-def _error(code: str, message: str, span: syntax.Span, hint: str = "") -> ArgumentsError:
-    return ArgumentsError(Diagnostic(code, message, span, hint))
+def _error(code: str, message: str, span: syntax.Span, hint: str = "") -> RuleError:
+    diagnostic = Diagnostic(code, message, span, hint)
+    return RuleError(str(diagnostic), (diagnostic,))

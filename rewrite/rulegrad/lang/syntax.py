@@ -474,6 +474,11 @@ class Definition:
     body: Expression
     span: Span
 
+    @property
+    def is_record(self) -> bool:
+        """Whether it is a record, whose fields are its parameters."""
+        return isinstance(self.body, Record)
+
 
 @dataclass(frozen=True, slots=True)
 class Extern:

@@ -7,10 +7,10 @@ from rulegrad.lang import syntax
 from rulegrad.lang.builtins import BUILTINS
 from rulegrad.lang.checker.calls import ATTRIBUTE_TYPES, attribute_type, check_literal
 from rulegrad.lang.checker.expressions import GUARD, TEMPLATE, ExpressionChecker
-from rulegrad.lang.checker.fields import fields_bound
+from rulegrad.lang.checker.fields import bind_let
 from rulegrad.lang.checker.gathering import check_gathered
 from rulegrad.lang.checker.rules import Setting, check_rules, check_test
-from rulegrad.lang.checker.scope import LET, PARAMETER, VALUE, Binding, Scope
+from rulegrad.lang.checker.scope import PARAMETER, VALUE, Binding, Scope
 from rulegrad.lang.checker.world import World, Written, first_declared
 from rulegrad.lang.diagnostics import did_you_mean
 from rulegrad.lang.walk import expressions_in
@@ -153,9 +153,7 @@ def check_definition(world: World, definition: syntax.Definition) -> None:
     for clause in definition.lets:
         if clause.expression is not None:
             ExpressionChecker(world, scope, GUARD).check(clause.expression)
-        fields, items = fields_bound(world, scope, clause)
-        for name in clause.names:
-            scope.bind(Binding(name, LET, VALUE, clause.span, fields=fields, items=items))
+        bind_let(world, scope, clause)
     ExpressionChecker(world, scope, TEMPLATE).check(definition.body)
     for binding in scope.bindings.values():
         if not binding.uses:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rulegrad.errors import RuleError
 from rulegrad.lang import syntax
-from rulegrad.lang.arguments import ArgumentsError, arguments_of
+from rulegrad.lang.arguments import arguments_of
 from rulegrad.lang.builtins import BUILTINS, OP_TABLE, RENDER, RULE
 from rulegrad.lang.checker.calls import (
     attribute_type,
@@ -307,19 +308,18 @@ class ExpressionChecker:
             return
         try:
             arguments_of(definition, call)
-        except ArgumentsError as error:
-            found = error.diagnostic
-            self.world.report(found.code, found.message, found.span, found.hint)
+        except RuleError as error:
+            for found in error.diagnostics:
+                self.world.report(found.code, found.message, found.span, found.hint)
             return
-        if isinstance(definition.body, syntax.Record):
-            for argument in call.arguments:
-                if isinstance(argument, syntax.Attribute) and argument.name == "..":
-                    self._check_copied(definition.body, argument)
+        for argument in call.arguments:  # of a record, or it would be an error
+            if isinstance(argument, syntax.Attribute) and argument.name == "..":
+                self._check_copied(definition, argument)
 
-    def _check_copied(self, record: syntax.Record, copied: syntax.Attribute) -> None:
+    def _check_copied(self, record: syntax.Definition, copied: syntax.Attribute) -> None:
         """What `..r` takes the other fields of is a record of the same kind, as far as that is known."""
         found = fields_of(self.world, self.scope, copied.value)
-        if found is not None and found.names != record.fields:
+        if found is not None and found.names != record.parameters:
             kind = f"row of `{found.of}`" if found.what == "table" else f"`{found.of}`"
             message = f"`{record.name}` takes its fields from another `{record.name}`, not from a {kind}"
             self.world.report("unknown-field", message, copied.span)

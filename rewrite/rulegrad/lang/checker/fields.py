@@ -38,9 +38,7 @@ def _fields_of_result(world: World, definition: syntax.Definition) -> Fields | N
         for name in definition.parameters:
             scope.bind(Binding(name, PARAMETER, VALUE, definition.span))
         for clause in definition.lets:
-            fields, items = fields_bound(world, scope, clause)
-            for name in clause.names:
-                scope.bind(Binding(name, LET, VALUE, clause.span, fields=fields, items=items))
+            bind_let(world, scope, clause)
         world.results[key] = fields_of(world, scope, definition.body)
     return world.results[key]
 
@@ -70,6 +68,13 @@ def fields_bound(world: World, scope: Scope, clause: syntax.Clause) -> tuple[Fie
         return None, None
     items = fields_of_items(world, scope, clause.expression)
     return (items, None) if clause.keyword == "for" else (fields_of(world, scope, clause.expression), items)
+
+
+def bind_let(world: World, scope: Scope, clause: syntax.Clause) -> None:
+    """Adds the names of a `let` line of a def."""
+    fields, items = fields_bound(world, scope, clause)
+    for name in clause.names:
+        scope.bind(Binding(name, LET, VALUE, clause.span, fields=fields, items=items))
 
 
 def _fields_of_item(world: World, scope: Scope, item: syntax.Expression) -> Fields | None:

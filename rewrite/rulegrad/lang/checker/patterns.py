@@ -233,7 +233,7 @@ class PatternChecker:
     def _unknown_call(self, call: syntax.Call) -> None:
         name, world = call.function, self.world
         if name in world.definitions or name in world.functions or name in world.externs or name in BUILTINS:
-            is_record = name in world.definitions and isinstance(world.definitions[name].body, syntax.Record)
+            is_record = name in world.definitions and world.definitions[name].is_record
             message = f"`{name}` is a {'record' if is_record else 'function'}: it cannot be matched"
             hint = "make it in a `let`" if is_record else "call it after `if`, or in `{...}`"
             world.report("misplaced-expression", message, call.span, hint)

@@ -58,7 +58,7 @@ class World:
         #: the rules of all rule sets, by their full names
         self.rules_of_sets = frozenset(f"{name}.{rule.name}" for name, s in self.rulesets.items() for rule in s.rules)
         self.attribute_names = {a for op in self.table.ops.values() for a in op.attributes}
-        records = (d.body.fields for d in self.definitions.values() if isinstance(d.body, syntax.Record))
+        records = (d.parameters for d in self.definitions.values() if d.is_record)
         columns = (tuple(name for name, _ in table.columns) for table in self.tables.values())
         #: whatever can stand behind a dot: attributes, facts of dtypes, columns of tables and fields of records
         self.members = {"dtype", *self.attribute_names, *DTYPE_FIELDS, *itertools.chain(*records, *columns)}

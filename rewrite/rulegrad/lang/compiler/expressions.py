@@ -7,9 +7,8 @@ differs in code.
 
 from __future__ import annotations
 
-from rulegrad.errors import RuleError
 from rulegrad.lang import syntax
-from rulegrad.lang.arguments import ArgumentsError, arguments_of
+from rulegrad.lang.arguments import arguments_of
 from rulegrad.lang.builtins import TAKES_NODES
 from rulegrad.lang.compiler.assembler import BINARY, UNARY, DtypeName, OpName, RecordValue
 from rulegrad.lang.compiler.forms import body_of_view, rows_of_table
@@ -379,12 +378,8 @@ def _end_of_interval(e: Emitter, x: syntax.Call) -> int:
 
 def _definition(e: Emitter, definition: syntax.Definition, x: syntax.Call, build: bool) -> int:
     """Expands a `def`: its arguments are evaluated once, its `let` lines in the mode of the place where it is used."""
-    try:
-        arguments = arguments_of(definition, x)
-    except ArgumentsError as error:
-        raise RuleError(str(error.diagnostic), (error.diagnostic,)) from None
     names: dict[str, Binding] = {}
-    for parameter, argument in zip(definition.parameters, arguments, strict=True):
+    for parameter, argument in zip(definition.parameters, arguments_of(definition, x), strict=True):
         kind = (
             e.names[argument.name].kind if isinstance(argument, syntax.Name) and argument.name in e.names else "value"
         )

@@ -67,7 +67,7 @@ def symbols(file: File) -> Iterator[Symbol]:
     """The declarations of a file that have names, with their rules."""
     lines = file.text.removeprefix("\ufeff").split("\n")
     for declaration in file.declarations:
-        is_record = isinstance(declaration, syntax.Definition) and isinstance(declaration.body, syntax.Record)
+        is_record = isinstance(declaration, syntax.Definition) and declaration.is_record
         kind = RECORD if is_record else KINDS.get(type(declaration))
         if kind is None:
             continue

@@ -58,7 +58,7 @@ def subjects(files: Sequence[syntax.File]) -> list[Subject]:
     found: list[Subject] = []
     for d in (d for f in files for d in f.declarations):
         if isinstance(d, syntax.Definition):
-            if isinstance(d.body, syntax.Record):
+            if d.is_record:
                 continue
             pattern = syntax.Name(d.span, "_")
             rule = syntax.Rule(d.name, (), pattern, d.body, d.lets, (), d.span)
