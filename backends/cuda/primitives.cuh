@@ -77,16 +77,47 @@ __device__ __forceinline__ float rounded_to_tf32(float x) {
   return bits_as<float>(y);
 }
 
+// 0 where it would be less than the least normal number
+__device__ __forceinline__ float fast_exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// nan where one is nan; of float32 one instruction
+template <class T>
+__device__ __forceinline__ T larger(T a, T b) {
+  return a > b || a != a ? a : b;
+}
+template <class T>
+__device__ __forceinline__ T smaller(T a, T b) {
+  return a < b || a != a ? a : b;
+}
+template <>
+__device__ __forceinline__ float larger(float a, float b) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+template <>
+__device__ __forceinline__ float smaller(float a, float b) {
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+
 // from global to shared memory, both at multiples of 16 bytes; until the thread waits, nobody may read them
 __device__ __forceinline__ void copy_16_bytes(void* to, const void* from) {
   const unsigned int place = (unsigned int)__cvta_generic_to_shared(to);
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(place), "l"(from) : "memory");
 }
+// the same where the gate is true; else it writes zeros, and reads nothing
+__device__ __forceinline__ void copy_16_bytes_or_zeros(void* to, const void* from, bool gate) {
+  const unsigned int place = (unsigned int)__cvta_generic_to_shared(to);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(place), "l"(from), "r"(gate ? 16 : 0) : "memory");
+}
 // for all copies but those since the last `pending` calls
 template <int pending>
 __device__ __forceinline__ void wait_for_copies() {
   asm volatile("cp.async.commit_group;\ncp.async.wait_group %0;" : : "n"(pending) : "memory");
-#if __CUDA_ARCH__ >= 900  // wgmma reads shared memory by another way than threads write it
-  asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
-#endif
 }

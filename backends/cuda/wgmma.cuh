@@ -6,6 +6,9 @@
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define RG_HAS_GROUP_MATRICES
 
+// before threads meet: the instructions read shared memory by another way than threads write it
+__device__ __forceinline__ void show_to_matrices() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
+
 #define RG_FOUR(IN, K) IN(c[K]), IN(c[K + 1]), IN(c[K + 2]), IN(c[K + 3])
 #define RG_SIXTEEN(IN, K) RG_FOUR(IN, K), RG_FOUR(IN, K + 4), RG_FOUR(IN, K + 8), RG_FOUR(IN, K + 12)
 #define RG_64_SUMS(IN) RG_SIXTEEN(IN, 0), RG_SIXTEEN(IN, 16), RG_SIXTEEN(IN, 32), RG_SIXTEEN(IN, 48)

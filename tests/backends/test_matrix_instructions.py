@@ -148,7 +148,9 @@ def test_what_products_are_in(
             build(*(module.given(shape, dtype, device) for shape in shapes)).cast("float32").numpy()
             for device in (name, "numpy")
         )
-        np.testing.assert_allclose(found, wanted, rtol=1e-2 if dtype == "bfloat16" else 1e-5, atol=1e-4, err_msg=what)
+        # the weights of attention are rounded before they are divided by their sum, or after
+        digits = (2e-2 if what == "attention" else 1e-2) if dtype == "bfloat16" else 1e-5
+        np.testing.assert_allclose(found, wanted, rtol=digits, atol=1e-4, err_msg=what)
 
 
 def wrong_orders(kernel: Kernel, source: str, tensors: list[Tensor], wanted: np.ndarray[Any, Any]) -> int:

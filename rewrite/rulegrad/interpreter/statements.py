@@ -27,9 +27,18 @@ if TYPE_CHECKING:
 
 #: Statements, each as often as its loops say, that are run at most.
 MOST_STEPS = 1 << 19
-_EFFECTS = ("LOAD", "STORE", "MATRIX_MULACC", "CLEAR_MATRIX", "COPY_ELEMENTS", "COPY_TILE", "LOAD_LINES")
+_EFFECTS = (
+    "LOAD",
+    "STORE",
+    "MATRIX_MULACC",
+    "CLEAR_MATRIX",
+    "COPY_ELEMENTS",
+    "COPY_OR_ZERO",
+    "COPY_TILE",
+    "LOAD_LINES",
+)
 _WAITS = ("BARRIER", "WAIT_MATRICES", "STORE_MATRIX", "INIT_MBARRIERS", "EXPECT_BYTES", "WAIT_MBARRIER")
-_OF_SUBGROUPS = ("SUBGROUP", "SUBGROUP_REDUCE")
+_OF_SUBGROUPS = ("SUBGROUP", "SUBGROUP_REDUCE", "SUBGROUP_SHUFFLE_XOR")
 _STRUCTURE = ("PARAM", "BUFFER", "AFTER", "INDEX", "END", "SINK", "SEGMENT", "TENSOR_MAP", *_WAITS)
 
 
@@ -161,7 +170,7 @@ class _Run:
                 memory[
                     holder[:, None], np.broadcast_to(first, holder.shape)[:, None] + np.arange(item.attrs["count"])
                 ] = 0
-            elif item.op == "COPY_ELEMENTS":
+            elif item.op in ("COPY_ELEMENTS", "COPY_OR_ZERO"):
                 self._copy(item)
             elif item.op == "COPY_TILE":
                 self._copy_tile(item)
@@ -187,6 +196,8 @@ class _Run:
             raise DeviceError(f"{node.describe()} stands where not all work-items get to")
         if node.op == "SUBGROUP":
             return self.subgroups.value(node)
+        if node.op == "SUBGROUP_SHUFFLE_XOR":
+            return self.subgroups.exchange(node, self._value(node.src[0]))
         return self.subgroups.reduce(node, self._value(node.src[0]))
 
     def _load(self, node: UOp) -> Array:
@@ -271,7 +282,7 @@ class _Run:
 
     def _copy(self, node: UOp) -> None:
         """Elements that follow each other, from one memory to another."""
-        (target, (*lines, first)), (source, (*others, start)) = (self._place(address, None) for address in node.src)
+        (target, (*lines, first)), (source, (*others, start)) = (self._place(address, None) for address in node.src[:2])
         every = np.arange(node.attrs["count"])
         if start.size and not (
             start.max() + len(every) <= source.shape[-1] and first.max() + len(every) <= target.shape[-1]
@@ -279,7 +290,8 @@ class _Run:
             raise DeviceError(f"{node.describe()} copies what is out of bounds")
         into = (*(line[:, None] for line in lines), np.asarray(first)[..., None] + every)
         out_of = (*(line[:, None] for line in others), np.asarray(start)[..., None] + every)
-        target[into] = source[out_of]
+        found = source[out_of]
+        target[into] = np.where(self._value(node.src[2])[..., None], found, 0) if len(node.src) > 2 else found
 
     def _copy_tile(self, node: UOp) -> None:
         """Boxes of an array to local memory, of the work-items whose gate is true."""

@@ -39,9 +39,9 @@ class Subgroups:
     def __init__(self, nodes: Sequence[UOp], teams: Array, groups: int, table: Evaluators) -> None:
         named = [(node.attrs["name"], int(node.src[0].attrs["value"])) for node in nodes if node.op == "SUBGROUP"]
         places = {end for name, end in named if name == "number"}
-        if len(places) != 1:
+        if len(places) != 1 and any(node.op != "SUBGROUP_SHUFFLE_XOR" for node in nodes):
             raise DeviceError(f"a program numbers the subgroups of a group below one number, not {sorted(places)}")
-        (most,) = places
+        most = max(places, default=1)
         asks = any(name == "count" for name, _ in named)
         self._count = max(1, most - 1) if asks else most
         self._table = table
@@ -70,4 +70,14 @@ class Subgroups:
             found[:, number :: self._count] = self._table.reduce(node.attrs["op"], node.dtype, part, (1,))
         result = np.empty_like(found.reshape(-1))
         result[self._teams] = found.reshape(-1)
+        return result
+
+    def exchange(self, node: UOp, given: Array) -> Array:
+        """A SUBGROUP_SHUFFLE_XOR node for each work-item. Raises DeviceError where the other is not in the group."""
+        members = np.broadcast_to(given, self._place.shape)[self._teams].reshape(-1, self._size)
+        others = np.arange(self._size) ^ node.attrs["mask"]
+        if others.max() >= self._size:
+            raise DeviceError(f"{node.describe()} stands in a group of {self._size} work-items")
+        result = np.empty(members.size, members.dtype)
+        result[self._teams] = members[:, others].reshape(-1)
         return result

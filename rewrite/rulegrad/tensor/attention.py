@@ -10,6 +10,7 @@ from rulegrad.ir.dtype import bool_
 from rulegrad.ir.limits import extremes
 from rulegrad.tensor.graph_functions import built_once
 from rulegrad.tensor.operands import as_tensor
+from rulegrad.tensor.transcendental import in_float32
 
 if TYPE_CHECKING:
     from rulegrad.tensor.operands import Operand
@@ -80,9 +81,14 @@ def attention_shares(
     if attn_mask is None:
         return scores.softmax(-1)
     least = extremes(scores.dtype)[0]
-    scores = attn_mask.where(scores, least) if attn_mask.dtype == bool_ else scores + attn_mask
+    return _masked_softmax(attn_mask.where(scores, least) if attn_mask.dtype == bool_ else scores + attn_mask)
+
+
+@in_float32
+def _masked_softmax(scores: Tensor) -> Tensor:
+    """The softmax of the last axis, 0 where all scores are -inf: of a query that sees no key."""
+    least = extremes(scores.dtype)[0]
     largest = scores.detach().max(-1, keepdims=True)
-    # A query that sees no key has the largest score -inf: its powers are all 0, and so are its shares.
     powers = (scores - largest.equal(least).where(0.0, largest)).exp()
     total = powers.sum(-1, keepdims=True)
     return powers / total.equal(0.0).where(1.0, total)

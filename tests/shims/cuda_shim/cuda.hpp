@@ -27,6 +27,17 @@ using shim::bits_as;
 
 inline float rounded_to_tf32(float x) { return x != x ? x : bits_as<float>((bits_as<unsigned>(x) + 0x1000) & 0xffffe000); }
 
+inline float fast_exp2(float x) { return x < -126 ? 0 : exp2f(x); }
+
+template <class T>
+T larger(T a, T b) {
+  return a > b || a != a ? a : b;
+}
+template <class T>
+T smaller(T a, T b) {
+  return a < b || a != a ? a : b;
+}
+
 // Copies are made at once in order 1. Else they are made when the thread waits for them, as late as they may be: those since the last `pending` waits, and before
 // these, later.
 struct Copy {
@@ -59,6 +70,14 @@ inline void copy_16_bytes(void* to, const void* from) {
   }
   if (shim::order.seed == 1) memcpy(to, from, 16);
   else copies[shim::running][0][begun++] = {to, from};
+}
+inline void copy_16_bytes_or_zeros(void* to, const void* from, bool gate) {
+  static const unsigned char zeros[16] __attribute__((aligned(16))) = {};
+  if ((size_t)from % 16) {
+    fprintf(stderr, "shim: a copy that is not from a multiple of 16 bytes\n");
+    abort();
+  }
+  copy_16_bytes(to, gate ? from : zeros);
 }
 template <int pending>
 void wait_for_copies() {

@@ -53,7 +53,7 @@ class Device(simulator.Simulator):  # type: ignore[misc, name-defined]
 
     def has_barriers(self, kernel: Kernel) -> bool:
         # the threads of a warp meet in matrix instructions too, and in what they reduce together
-        return any(word in kernel.source for word in ("__sync", "mma_m", "mbarrier", "warp_"))
+        return any(word in kernel.source for word in ("__sync", "__shfl", "mma_m", "mbarrier", "warp_"))
 
     def tensor_map(self, one: TensorMap, address: int) -> bytes:
         strides = [math.prod(one.shape[-k:]) * one.itemsize for k in range(1, len(one.shape))]

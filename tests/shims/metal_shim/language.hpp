@@ -31,6 +31,11 @@ enum class mem_flags { mem_none, mem_device, mem_threadgroup };
 #define simd_min(x) shim::smallest(x, __LINE__)
 #define simd_all(x) shim::smallest(bool(x), __LINE__)
 #define simd_any(x) shim::largest(bool(x), __LINE__)
+#define simd_shuffle_xor(x, mask) shim::shuffled(x, mask, __LINE__)
+
+namespace fast {
+inline float exp2(float x) { return x < -126 ? 0 : exp2f(x); }
+}  // namespace fast
 
 #define kernel
 #define device

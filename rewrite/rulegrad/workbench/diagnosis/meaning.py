@@ -168,7 +168,11 @@ def slots_stored(graph: UOp) -> Array:
     >>> slots_stored(UOp("SINK", (UOp("STORE", (x, y)),))).tolist(), slots_stored(x).tolist()
     ([3], [])
     """
-    stores = (node for node in graph.toposort() if node.op in ("STORE", "STORE_VECTOR", "COPY_ELEMENTS", "UPDATE"))
+    stores = (
+        node
+        for node in graph.toposort()
+        if node.op in ("STORE", "STORE_VECTOR", "COPY_ELEMENTS", "COPY_OR_ZERO", "UPDATE")
+    )
     return np.array(sorted({_stored(store.src[0]) for store in stores} - {-1}), np.int64)
 
 

@@ -1,0 +1,205 @@
+"""Attention by matrix instructions: which kernels reach it, and that their values are right, by emulation and on devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rulegrad as rg
+from rulegrad import engine
+from rulegrad.compile import compile_graph
+from rulegrad.compile.kernels import forget_kernels
+from rulegrad.nn.functional import scaled_dot_product_attention
+from rulegrad.runtime import devices
+from rulegrad.runtime.kernel import Kernel
+from rulegrad.workbench.diagnosis import meaning, samples
+
+Shape = tuple[int, ...]
+Attention = Callable[..., rg.Tensor]
+
+# A function stands for the instruction of one thread, so that real devices can run it.
+MULTIPLY_4X4X4 = (
+    '"multiply_4x4x4" 4 4 4 float32 float32 1 (1, 2, 4, 8) (1, 2, 4, 8) {} (1, 1) (1, 1) 0 '
+    '"void multiply_4x4x4(float* c, const float* a, const float* b) {{\\n'
+    "  for (int i = 0; i < 16; i++)\\n"
+    '    for (int k = 0; k < 4; k++) c[i] += a[i / 4 * 4 + k] * b[i % 4 + 4 * k];\\n}}"'
+)
+
+
+@contextmanager
+def tilings(folder: Path, target: str, name: str, *uses: str, more: str = "") -> Iterator[None]:
+    """A target that computes attention by an instruction so: high, teams, keys, width."""
+    rows = "".join(f'    row attention_tilings "{name}" {use}\n' for use in uses)
+    file = folder / "attention.rules"
+    file.write_text(f"target {target}:\n    has MATRIX_MULACC\n{rows}    limit rows 1, block 1\n{more}")
+    with rg.load_rules(file):
+        yield
+
+
+def on_opencl(folder: Path, *uses: str, result: str = "(1, 2, 4, 8)") -> AbstractContextManager[None]:
+    """OpenCL with an instruction, whose result has this layout."""
+    row = f"    row matrix_instructions {MULTIPLY_4X4X4.format(result)}\n"
+    return tilings(folder, "opencl", "multiply_4x4x4", *uses, more=row)
+
+
+def given(*shapes: Shape, dtype: str = "float32", device: str = "opencl") -> list[rg.Tensor]:
+    numbers = np.random.default_rng(7)
+    return [
+        rg.Tensor(numbers.standard_normal(shape).astype(np.float32), device=device).cast(dtype).realize()
+        for shape in shapes
+    ]
+
+
+def attention(q: rg.Tensor, k: rg.Tensor, v: rg.Tensor) -> rg.Tensor:
+    return scaled_dot_product_attention(q, k, v)
+
+
+def causal(q: rg.Tensor, k: rg.Tensor, v: rg.Tensor) -> rg.Tensor:
+    return scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def masked(q: rg.Tensor, k: rg.Tensor, v: rg.Tensor) -> rg.Tensor:
+    mask = rg.Tensor((np.arange(q.shape[-2] * k.shape[-2]) % 3 > 0).reshape(q.shape[-2], k.shape[-2]), device=q.device)
+    return scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+def as_people_write_it(q: rg.Tensor, k: rg.Tensor, v: rg.Tensor) -> rg.Tensor:
+    return ((q @ k.mT) / q.shape[-1] ** 0.5).cast("float32").softmax(-1).cast(q.dtype) @ v
+
+
+def heads_last(q: rg.Tensor, k: rg.Tensor, v: rg.Tensor) -> rg.Tensor:
+    """Heads on the axis before the last one, which are put together."""
+    found = scaled_dot_product_attention(*(x.transpose(1, 2) for x in (q, k, v)))
+    return found.transpose(1, 2).reshape(q.shape[0], q.shape[1], -1)
+
+
+def with_residual(q: rg.Tensor, k: rg.Tensor, v: rg.Tensor) -> rg.Tensor:
+    return (scaled_dot_product_attention(q, k, v) * 2 + q).relu()
+
+
+#: queries, keys and values
+CASES: dict[str, tuple[Attention, tuple[Shape, Shape, Shape]]] = {
+    "one block": (attention, ((32, 16), (16, 16), (16, 16))),
+    "blocks": (attention, ((2, 32, 16), (2, 48, 16), (2, 48, 16))),
+    "sizes that fill no tile": (attention, ((2, 35, 12), (2, 37, 12), (2, 37, 10))),
+    "causal": (causal, ((2, 48, 16), (2, 48, 16), (2, 48, 8))),
+    "causal, more keys": (causal, ((33, 16), (50, 16), (50, 8))),
+    "masked": (masked, ((32, 16), (32, 16), (32, 16))),
+    "as people write it": (as_people_write_it, ((2, 32, 16), (2, 32, 16), (2, 32, 16))),
+    "heads last": (heads_last, ((1, 32, 2, 16), (1, 32, 2, 16), (1, 32, 2, 8))),
+    "with a residual": (with_residual, ((32, 16), (32, 16), (32, 16))),
+}
+
+
+def kernels_of(build: Attention, tensors: list[rg.Tensor], target: str = "opencl") -> list[Kernel]:
+    return compile_graph([build(*tensors).uop], target)
+
+
+# the interpreter has no loops whose extents differ, as those of causal attention do
+@pytest.mark.parametrize("case", [name for name in CASES if "causal" not in name])
+@pytest.mark.parametrize(
+    ("target", "name", "dtype", "use"),
+    [
+        ("cuda", "mma_m16n8k16_bfloat16", "bfloat16", "1 2 16 16"),
+        # the left operand has the columns of a result in another order
+        ("cuda", "mma_m16n8k8_tf32", "float32", "2 1 16 16"),
+        ("metal", "simdgroup_8x8", "float32", "2 2 8 16"),
+    ],
+)
+def test_programs_mean_what_their_kernels_mean(
+    target: str, name: str, dtype: str, use: str, case: str, tmp_path: Path
+) -> None:
+    build, shapes = CASES[case]
+    tensors = given(*shapes, dtype=dtype, device="numpy")
+    with tilings(tmp_path, target, name, use, more="    flag tf32\n" if "tf32" in name else ""):
+        (kernel,) = kernels_of(build, tensors, target)
+        (program,) = engine.run_all([kernel.graph], engine.pipeline("program"), target)
+        assert "MATRIX_MULACC" in {node.op for node in program.toposort()}
+        arrays = samples.sample_arrays(kernel.graph)
+        assert meaning.agree(meaning.meaning(kernel.graph, arrays), meaning.meaning(program, arrays))
+
+
+@pytest.mark.parametrize("use", ["2 1 8 16", "1 2 16 16"])
+def test_values_on_a_device(use: str, tmp_path: Path) -> None:
+    for build, shapes in CASES.values():
+        wanted = build(*given(*shapes, device="numpy")).numpy()
+        tensors = given(*shapes)
+        with on_opencl(tmp_path, use):
+            assert "multiply_4x4x4" in kernels_of(build, tensors)[-1].source
+            found = build(*tensors).numpy()
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("device", "target", "dtype", "order"),
+    [
+        ("cuda_shim", "cuda", "bfloat16", 0),
+        ("cuda_shim", "cuda", "float16", 1),
+        ("cuda_shim", "cuda_sm90a", "float16", 77),
+        ("metal_shim", "metal", "float32", 1),
+        ("metal_shim", "metal", "bfloat16", 77),
+    ],
+)
+def test_values_on_simulators(
+    device: str,
+    target: str,
+    dtype: str,
+    order: int,
+    case: str,
+    simulator: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In the target's own tiles, but for one warp or two, which is faster here."""
+    name = "simdgroup_8x8" if target == "metal" else f"mma_m16n8k16_{dtype}"
+    monkeypatch.setattr(devices.get(simulator(device)), "order", order)
+    monkeypatch.setattr(devices.get(device), "target", target)
+    build, shapes = CASES[case]
+    tensors = given(*shapes, dtype=dtype, device=device)
+    wanted = build(*(x.to("numpy").cast("float64") for x in tensors)).numpy()
+    forget_kernels()
+    with tilings(tmp_path, target, name, "2 2 16 16" if order else "1 1 32 16"):
+        kernels = kernels_of(build, tensors, target)
+        assert len(kernels) == 1 and name in kernels[0].source
+        found = build(*tensors).cast("float32").numpy()
+    np.testing.assert_allclose(
+        found, wanted, **({"atol": 1e-5} if dtype == "float32" else {"rtol": 2e-2, "atol": 2e-2})
+    )
+
+
+def is_reached(shapes: tuple[Shape, ...], dtype: str = "float32") -> bool:
+    """Whether one kernel computes attention on OpenCL by the instruction."""
+    kernels = kernels_of(attention, given(*shapes, dtype=dtype))
+    return len(kernels) == 1 and "multiply_4x4x4" in kernels[0].source
+
+
+def test_the_first_row_that_fits_is_taken(tmp_path: Path) -> None:
+    shapes = ((64, 8), (64, 8), (64, 8))
+    with on_opencl(tmp_path, "2 4 8 4", "2 2 8 16", "1 1 8 16"):
+        (kernel,) = kernels_of(attention, given(*shapes))
+    assert kernel.local[0] == 2  # the second: the first one's values are narrower
+
+
+def test_attention_that_is_computed_otherwise(tmp_path: Path) -> None:
+    shapes = ((64, 8), (64, 8), (64, 8))
+    with on_opencl(tmp_path, "2 2 8 16"):
+        assert is_reached(shapes)
+        assert not is_reached(shapes, "float16"), "another dtype"
+        assert not is_reached(((64, 24), (64, 24), (64, 8))), "more features than the row says"
+        assert not is_reached(((5, 8), (64, 8), (64, 8))), "mostly padding"
+        queries, keys, values = given(*shapes)
+        shares = (queries @ keys.mT).softmax(-1)
+        kernels = compile_graph([(shares @ values).uop, shares.uop], "opencl")
+        assert not any("exp2" in kernel.source for kernel in kernels), "weights that somebody needs"
+    for use in ("0 1 8 16", "1 1 0 16", "1 1 6 16", "1 -1 8 16"):
+        with on_opencl(tmp_path, use):
+            assert not is_reached(shapes), "no tile"
+    with on_opencl(tmp_path, "2 2 1024 16"):
+        assert not is_reached(shapes), "more keys than local memory has room for"
+    with on_opencl(tmp_path, "2 2 8 16", result="(4, 8, 1, 2)"):
+        assert is_reached(shapes), "elements in another order"
