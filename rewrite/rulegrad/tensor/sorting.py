@@ -9,12 +9,14 @@ there they are put, in order.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, float64, int32, int64, uint64
+from rulegrad.ir.limits import extremes
 from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
 from rulegrad.tensor.gathering import taken, updated
 from rulegrad.tensor.movement import slice_axis
@@ -64,9 +66,18 @@ def _argsort(self: Tensor, axis: int, descending: bool, name: str) -> Tensor:
     if self.size == 0 or self.shape[k] == 1:
         return self.zeros_like("int64")
     rows = self.detach().moveaxis(k, -1)
-    keys = _order_keys(rows.reshape(-1, self.shape[k]), descending)
-    places = _places_by_counting(keys) if self.shape[k] <= _SHORT else _places_by_digits(keys, self.dtype)
+    places = _places_of(_order_keys(rows.reshape(-1, self.shape[k]), descending), self.dtype)
     return places.reshape(rows.shape).moveaxis(-1, k)
+
+
+def _first_of_order(self: Tensor, axis: int, descending: bool, count: int) -> Tensor:
+    """The first places of `_argsort`, so many of them, of an axis that is counted from 0."""
+    if 0 in (self.size, count):
+        return slice_axis(self.zeros_like("int64"), axis, 0, count)
+    rows = self.detach().moveaxis(axis, -1)
+    keys = _order_keys(rows.reshape(-1, self.shape[axis]), descending)
+    places = _first_places(keys.contiguous(), self.dtype, count)
+    return places.reshape(*rows.shape[:-1], count).moveaxis(-1, axis)
 
 
 def sort(
@@ -110,7 +121,7 @@ def topk(
     count = whole_number(k, "topk")
     if not 0 <= count <= self.shape[place]:
         raise ShapeError(f"topk: k={k} for axis {place} of the shape {self.shape}; use 0 to {self.shape[place]}")
-    places = slice_axis(self.argsort(place, largest), place, 0, count)
+    places = _first_of_order(self, place, largest, count)
     return Sorted(taken(self, places, place), places)
 
 
@@ -130,7 +141,7 @@ def kthvalue(
     place = one_axis(named, self.ndim, "kthvalue")
     if not 1 <= k <= self.shape[place]:
         raise ShapeError(f"kthvalue: k={k} for axis {place} of the shape {self.shape}; use 1 to {self.shape[place]}")
-    places = slice_axis(self.argsort(place), place, k - 1, k)
+    places = slice_axis(_first_of_order(self, place, False, k), place, k - 1, k)
     values = taken(self, places, place)
     if keepdims or keepdim:
         return Sorted(values, places)
@@ -324,8 +335,33 @@ def _float_keys(self: Tensor) -> Tensor:
 # ---- sorting ----
 
 
+def _places_of(self: Tensor, dtype: DType) -> Tensor:
+    """For rows of keys of values of the dtype, the places in the order of the keys, equal ones in order."""
+    return _places_by_counting(self) if self.shape[1] <= _SHORT else _places_by_digits(self, dtype)
+
+
+def _first_places(self: Tensor, dtype: DType, count: int) -> Tensor:
+    """The first of `_places_of`, so many of them.
+
+    Blocks are put in order by their least keys: the elements that come first are in the blocks that come first, as
+    many of them. So all blocks' least keys are looked at, and the elements of some blocks: of about the root of
+    extent / count elements each, for the least number of both.
+    """
+    rows, extent = self.shape
+    size = math.isqrt(extent // count)
+    blocks = -(-extent // size)
+    if extent <= _SHORT or 2 * (blocks + count * size) > extent:
+        return slice_axis(_places_of(self, dtype), 1, 0, count)
+    # what is missing at the end comes after all others
+    whole = self.pad([(0, 0), (0, blocks * size - extent)], value=extremes(self.dtype)[1])
+    chosen = _first_places(whole.reshape(rows, blocks, size).min(-1).contiguous(), dtype, count).sort(1).values
+    device = self._device or None
+    places = (chosen.unsqueeze(2) * size + self.arange(size, device=device)).reshape(rows, count * size).contiguous()
+    return taken(places, _first_places(taken(whole, places, 1).contiguous(), dtype, count), 1)
+
+
 def _places_by_counting(self: Tensor) -> Tensor:
-    """For rows of keys, the places in the order of the keys, equal ones in order: by comparing each with all others."""
+    """`_places_of`, by comparing each key with all others."""
     keys = self.contiguous()
     turns = self.arange(self.shape[1], device=self._device or None)
     one, other = keys.unsqueeze(-1), keys.unsqueeze(-2)
@@ -336,7 +372,7 @@ def _places_by_counting(self: Tensor) -> Tensor:
 
 
 def _places_by_digits(self: Tensor, dtype: DType) -> Tensor:
-    """For rows of keys of values of the dtype, the places in the order of the keys, equal ones in order."""
+    """`_places_of`, by digits of eight bits, the last one first."""
     rows, extent = self.shape
     places = self.arange(extent, device=self._device or None).reshape(1, extent).expand(rows, extent)
     bits = self.dtype.bits if dtype.is_float else max(dtype.bits, _DIGIT)
