@@ -29,6 +29,34 @@ def test_sort(any_device, extent, dtype):
     assert np.array_equal(Tensor(array).argsort(descending=True).numpy(), backwards)
 
 
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize(("extent", "count"), [(64, 3), (161, 10), (500, 1), (1000, 7), (2049, 2)])
+def test_first_elements_of_long_rows(extent, count, largest):
+    """Of which blocks are looked at: with ties, nan, infinity, and the last of all numbers, which also pads."""
+    few = R.integers(-3, 3, (4, extent)).astype(np.float32)
+    few[0, ::7], few[1, 3], few[2] = np.nan, np.inf, np.nan
+    last = np.full((2, extent), np.iinfo(np.int32).max)
+    last[1, -1] = -5
+    for array in (
+        few,
+        R.normal(size=(3, extent)),
+        few[3:] > 0,
+        last,
+        last.astype(np.int64) << 31,
+        few[3:].astype(np.int8),
+    ):
+        wanted = Tensor(array).argsort(descending=largest).numpy()[:, :count]
+        found = Tensor(array).topk(count, largest=largest)
+        assert np.array_equal(found.indices.numpy(), wanted)
+        assert np.array_equal(
+            found.values.numpy(), np.take_along_axis(array, wanted, 1), equal_nan=array.dtype.kind == "f"
+        )
+        by_columns = Tensor(array.T).topk(count, 0, largest).indices.numpy()
+        assert np.array_equal(by_columns, wanted.T)
+        if not largest:
+            assert np.array_equal(Tensor(array).kthvalue(count).indices.numpy(), wanted[:, -1])
+
+
 @pytest.mark.parametrize("extent", [127, 128, 1024, 1025, 2049])
 def test_long_rows_by_digits(device, check, extent):
     array = R.normal(size=(2, extent)).astype(np.float32)

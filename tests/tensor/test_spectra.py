@@ -7,7 +7,7 @@ import pytest
 import scipy.fft
 import scipy.signal.windows
 
-from rulegrad import Tensor, fft, grad
+from rulegrad import Tensor, fft, grad, jit
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.signal import windows
 
@@ -25,6 +25,14 @@ def test_transforms_of_several_axes(any_device):
         ):
             np.testing.assert_allclose(found.numpy(), expected, atol=1e-12, err_msg=name)
     np.testing.assert_allclose(fft.fft2(x, dim=0).numpy(), np.fft.fft(X, axis=0), atol=1e-12)
+
+
+def test_captured_transforms_share_their_constants():
+    x = Tensor(X)
+    for name in ("fft2", "rfft", "fft2"):  # each time a trace of its own
+        captured = jit(lambda x, name=name: getattr(fft, name)(x).abs())
+        for _ in range(3):
+            np.testing.assert_allclose(captured(x).numpy(), np.abs(getattr(scipy.fft, name)(X)), atol=1e-12)
 
 
 def test_arguments_of_both_libraries():

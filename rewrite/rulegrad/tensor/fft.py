@@ -19,7 +19,7 @@ from rulegrad.ir.dtype import DType
 from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
 from rulegrad.tensor.linalg.host import is_complex, supported
-from rulegrad.tensor.storage import default_float, upload
+from rulegrad.tensor.storage import default_float, upload, uploaded
 
 if TYPE_CHECKING:
     from rulegrad.tensor.storage import Array
@@ -473,7 +473,8 @@ def _uploaded(values: Array, like: Tensor) -> tuple[Buffer, Buffer]:
 
 
 def _as_tensors(buffers: tuple[Buffer, Buffer], like: Tensor) -> tuple[Tensor, Tensor]:
-    real, imaginary = (like._new(buffer.uop, buffer, buffer.device) for buffer in buffers)
+    # those that are kept may have been made outside of a trace, or in another one
+    real, imaginary = (like._new(buffer.uop, uploaded(buffer), buffer.device) for buffer in buffers)
     return real, imaginary
 
 
