@@ -61,9 +61,14 @@ def _padded_by_itself(self: Tensor, axis: int, before: int, after: int, mode: st
     if mode in ("replicate", "edge"):
         first, last = slice_axis(self, axis, 0, 1), slice_axis(self, axis, extent - 1, extent)
         return _stretched(first, axis, before).cat(self, _stretched(last, axis, after), axis=axis)
+    skipped = 1 if mode == "reflect" else 0
+    if mode in ("reflect", "symmetric") and max(before, after) <= extent - skipped:
+        # each side is mirrored once
+        first = slice_axis(self, axis, skipped, skipped + before).flip(axis)
+        last = slice_axis(self, axis, extent - skipped - after, extent - skipped).flip(axis)
+        return first.cat(self, last, axis=axis)
     period: Tensor = self
     if mode in ("reflect", "symmetric") and extent > 1:
-        skipped = 1 if mode == "reflect" else 0
         period = self.cat(slice_axis(self.flip(axis), axis, skipped, extent - skipped), axis=axis)
     length = period.shape[axis]
     begin = -before % length
