@@ -107,13 +107,19 @@ def cases(n: int, width: int, ways: dict[str, str]) -> list[Case]:
         taps = np.lib.stride_tricks.sliding_window_view(np.pad(x, [(0, 0)] * 2 + [(1, 1)] * 2), (3, 3), (2, 3))
         return np.einsum("ncyxij,ocij->noyx", taps, w)
 
-    def torch_attention(torch: Any, q: Any, k: Any, v: Any) -> Any:
-        return torch.nn.functional.scaled_dot_product_attention(*(x[None, None] for x in (q, k, v)))[0, 0]
+    def torch_attention(torch: Any, q: Any, k: Any, v: Any, is_causal: bool = False) -> Any:
+        four_axes = [x[None, None] for x in (q, k, v)]
+        return torch.nn.functional.scaled_dot_product_attention(*four_axes, is_causal=is_causal)[0, 0]
+
+    def attended_before(q: Any, k: Any, v: Any) -> Any:
+        """Of a query the keys up to its own."""
+        scores = q @ k.T / np.sqrt(q.shape[-1])
+        return softmax(np.where(np.arange(len(q))[:, None] >= np.arange(len(k)), scores, -np.inf)) @ v
 
     one, two = (rows,), (rows, rows)
     channels, side = (64, 56) if n >= 4096 else (8, 14)
     images, weights = (max(n // 256, 4), channels, side, side), (channels, channels, 3, 3)
-    heads = ((n, 64),) * 3
+    heads, wide_heads = ((n, 64),) * 3, ((n, 128),) * 3
     return [
         Case("x + 1", one, "float32", lambda x: x + 1, lambda x: x + 1, "copy"),
         Case("x + y", two, "float32", lambda x, y: x + y, lambda x, y: x + y[: len(x)], "copy"),
@@ -134,6 +140,12 @@ def cases(n: int, width: int, ways: dict[str, str]) -> list[Case]:
           for dtype in ("float32", "bfloat16")),
         Case("attention, bfloat16", heads, "bfloat16", lambda q, k, v: q.scaled_dot_product_attention(k, v), attended,
              "torch.compile", torch_attention, 4 * n * n * 64, 5e-2),
+        Case("attention of 128 features, float16", wide_heads, "float16",
+             lambda q, k, v: q.scaled_dot_product_attention(k, v), attended, "torch.compile", torch_attention,
+             4 * n * n * 128, 2e-2),
+        Case("causal attention, bfloat16", heads, "bfloat16",
+             lambda q, k, v: q.scaled_dot_product_attention(k, v, is_causal=True), attended_before, "torch.compile",
+             lambda torch, *x: torch_attention(torch, *x, is_causal=True), 2 * n * n * 64, 5e-2),
         Case("softmax of rows", one, "float32", lambda x: x.softmax(axis=1), softmax, "torch.compile",
              lambda torch, x: torch.softmax(x, 1)),
         Case("layer norm of rows", one, "float32", layer_norm, normalized, "torch.compile", torch_layer_norm,
