@@ -124,6 +124,25 @@ def test_how_loops_are_written() -> None:
     assert rows.source.count("VECTOR(float, 8) acc") == 4 and rows.grid == (128,)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "int64"])
+def test_vectors_of_a_number_that_is_computed(dtype: str) -> None:
+    """C computes small integers as int, which is no lane of theirs."""
+    x, y = (Tensor(np.array([value], dtype), device="c") for value in (77, 12))
+    for found, wanted in ((x ^ y, 77 ^ 12), (x | y, 77 | 12), (x + y, 89), (x * 2 - y, 142)):
+        assert found.expand(50).tolist() == [int(np.array(wanted).astype(dtype))] * 50
+
+
+def test_products_of_small_integers_among_wide_ones() -> None:
+    """Lanes are those of int64: fewer than an instruction of int32 has."""
+    numbers = np.random.default_rng(2)
+    a, b = (numbers.integers(-9, 9, shape).astype(np.int8) for shape in ((10, 10), (10, 16)))
+    rows, columns = numbers.integers(-10, 10, (19, 1)), numbers.integers(-16, 16, (1, 19))
+    left, right, i, j = (Tensor(array, device="c") for array in (a, b, rows, columns))
+    with np.errstate(over="ignore"):
+        wanted = (a @ b - b)[rows, columns].prod(1)
+    assert np.array_equal((left @ right - right)[i, j].prod(axis=1).numpy(), wanted)
+
+
 @pytest.mark.parametrize("divisor", [0, 3])
 def test_vectors_of_small_integers_by_one_number(divisor: int) -> None:
     """C computes with int: a number that is chosen for all lanes is one of theirs."""
