@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import rulegrad as rg
 from rulegrad import engine
 from rulegrad.compile import compile_graph
 from rulegrad.compile.kernels import forget_kernels
+from rulegrad.ir import UOp
 from rulegrad.nn.functional import scaled_dot_product_attention
 from rulegrad.runtime import devices
 from rulegrad.runtime.kernel import Kernel
@@ -67,6 +69,14 @@ def masked(q: rg.Tensor, k: rg.Tensor, v: rg.Tensor) -> rg.Tensor:
     return scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 
+def masked_by_the_least_number(q: rg.Tensor, k: rg.Tensor, v: rg.Tensor) -> rg.Tensor:
+    """As Hugging Face does: where all keys are masked, all have the same share."""
+    mask = np.zeros((q.shape[-2], k.shape[-2]), np.float32)
+    mask[:5] = mask[7, 3:] = np.finfo(np.float32).min
+    scores = (q @ k.mT).cast("float32") / q.shape[-1] ** 0.5 + rg.Tensor(mask, device=q.device)
+    return scores.softmax(-1).cast(q.dtype) @ v
+
+
 def as_people_write_it(q: rg.Tensor, k: rg.Tensor, v: rg.Tensor) -> rg.Tensor:
     return ((q @ k.mT) / q.shape[-1] ** 0.5).cast("float32").softmax(-1).cast(q.dtype) @ v
 
@@ -88,11 +98,17 @@ CASES: dict[str, tuple[Attention, tuple[Shape, Shape, Shape]]] = {
     "sizes that fill no tile": (attention, ((2, 35, 12), (2, 37, 12), (2, 37, 10))),
     "causal": (causal, ((2, 48, 16), (2, 48, 16), (2, 48, 8))),
     "causal, more keys": (causal, ((33, 16), (50, 16), (50, 8))),
+    "causal, few queries": (causal, ((36, 16), (50, 16), (50, 8))),
+    "masked by the least number": (masked_by_the_least_number, ((32, 16), (32, 16), (32, 16))),
     "masked": (masked, ((32, 16), (32, 16), (32, 16))),
     "as people write it": (as_people_write_it, ((2, 32, 16), (2, 32, 16), (2, 32, 16))),
     "heads last": (heads_last, ((1, 32, 2, 16), (1, 32, 2, 16), (1, 32, 2, 8))),
     "with a residual": (with_residual, ((32, 16), (32, 16), (32, 16))),
 }
+
+
+def ops_of(graph: UOp) -> set[str]:
+    return {node.op for node in graph.toposort()}
 
 
 def kernels_of(build: Attention, tensors: list[rg.Tensor], target: str = "opencl") -> list[Kernel]:
@@ -118,7 +134,7 @@ def test_programs_mean_what_their_kernels_mean(
     with tilings(tmp_path, target, name, use, more="    flag tf32\n" if "tf32" in name else ""):
         (kernel,) = kernels_of(build, tensors, target)
         (program,) = engine.run_all([kernel.graph], engine.pipeline("program"), target)
-        assert "MATRIX_MULACC" in {node.op for node in program.toposort()}
+        assert "MATRIX_MULACC" in ops_of(program)
         arrays = samples.sample_arrays(kernel.graph)
         assert meaning.agree(meaning.meaning(kernel.graph, arrays), meaning.meaning(program, arrays))
 
@@ -203,3 +219,54 @@ def test_attention_that_is_computed_otherwise(tmp_path: Path) -> None:
         assert not is_reached(shapes), "more keys than local memory has room for"
     with on_opencl(tmp_path, "2 2 8 16", result="(4, 8, 1, 2)"):
         assert is_reached(shapes), "elements in another order"
+
+
+def heads_of(x: rg.Tensor) -> rg.Tensor:
+    return x.reshape(*x.shape[:2], -1, 64).transpose(1, 2)
+
+
+def normed(x: rg.Tensor) -> rg.Tensor:
+    return x * ((x * x).mean(-1, keepdims=True) + 1e-5).rsqrt()
+
+
+#: of x (2, 512, 512), weights (512, 1536), and queries, keys and values (2, 8, 512, 64): computed operands, and more than one
+WHOLE: dict[str, Callable[..., Any]] = {
+    "projections": lambda x, w, *_: attention(*(heads_of(x @ part) for part in w.chunk(3, 1))),
+    "one projection": lambda x, w, *_: causal(*(heads_of(part) for part in (x @ w).chunk(3, -1))),
+    "biases": lambda x, w, q, k, v: attention(heads_of(x @ w[:, :512] + w[0, :512]), k, v),
+    "normed": lambda x, w, q, k, v: attention(normed(q), normed(heads_of(x @ w[:, 512:1024])), v),
+    "attention of attention": lambda x, w, q, k, v: attention(
+        attention(q, k, v), attention(k, q, v), attention(v, q, k)
+    ),
+    "sums and products of two": lambda x, w, q, k, v: attention(q, k, v) + attention(q, v, k) * attention(k, q, v),
+    "several results": lambda x, w, q, k, v: (attention(q, k, v), attention(q, k, q), q + 1),
+    "two layers": lambda x, w, *_: attention(
+        *(heads_of(part) for part in ((x + heads_last(*(x.reshape(2, 512, 8, 64),) * 3)) @ w).chunk(3, -1))
+    ),
+    "a total that is larger": lambda x, w, q, k, v: (lambda e: (e / (1 + e.sum(-1, keepdims=True))).cast(q.dtype) @ v)(
+        (lambda s: (s - s.max(-1, keepdims=True)).exp())((q @ k.mT).cast("float32"))
+    ),
+    "scores with another sum": lambda x, w, q, k, v: (
+        ((q @ k.mT) * q.sum(-1, keepdims=True)).cast("float32").softmax(-1).cast(q.dtype) @ v
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WHOLE)
+@pytest.mark.parametrize(
+    ("target", "name", "dtype"), [("cuda", "mma_m16n8k16_bfloat16", "bfloat16"), ("metal", "simdgroup_8x8", "float32")]
+)
+def test_what_is_fused_is_computed_in_tiles(target: str, name: str, dtype: str, case: str) -> None:
+    """What the schedule takes for attention, the program computes by matrix instructions: one element at a time is slow."""
+    x, w, *others = given((2, 512, 512), (512, 1536), *((2, 8, 512, 64),) * 3, dtype=dtype, device="numpy")
+    found = WHOLE[case](x, w, *others)
+    kernels = compile_graph([part.uop for part in (found if isinstance(found, tuple) else (found,))], target)
+    fused = [kernel for kernel in kernels if "EXPSUM" in ops_of(kernel.graph)]
+    assert all(name in kernel.source for kernel in fused)
+    wanted = {
+        "a total that is larger": 0,
+        "scores with another sum": 0,
+        "attention of attention": 4,
+        "sums and products of two": 3,
+    }
+    assert len(fused) == wanted.get(case, 2 if case in ("several results", "two layers") else 1)
