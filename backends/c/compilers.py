@@ -32,6 +32,8 @@ _FLAGS = [
     "-fno-strict-aliasing", "-fno-math-errno", "-fno-trapping-math",
 ]  # fmt: skip
 
+# Loop strength reduction: that of clang 19 makes wrong places of some gathers (test_places_of_a_permuted_product).
+_WITHOUT_STRENGTH_REDUCTION = ["-mllvm", "-disable-lsr"]
 _MOST_SECONDS = 120  # for a program that tries the compiler
 
 NOT_LOADED = (
@@ -100,7 +102,7 @@ class Compiler:
     def _found(self) -> _Findings:
         """Found out once, and kept on disk."""
         wanted = compiler_flags()
-        key = f"{self.identity}|{shutil.which('ld')}|{_FLAGS}|{wanted}|{_TRIAL}"
+        key = f"{self.identity}|{shutil.which('ld')}|{_FLAGS}|{_WITHOUT_STRENGTH_REDUCTION}|{wanted}|{_TRIAL}"
         kept = shared().get("c compiler", key)
         if kept is None:
             with shared().making("c compiler", key):
@@ -111,6 +113,8 @@ class Compiler:
     def _find(self, wanted: list[str]) -> _Findings:
         # gcc has only `fast` and `off`; `on`, as in OpenCL, joins what stands in one expression
         flags = [*_FLAGS, "-ffp-contract=on" if self.is_clang else "-ffp-contract=fast"]
+        if self.is_clang and self._accepts(_WITHOUT_STRENGTH_REDUCTION):
+            flags += _WITHOUT_STRENGTH_REDUCTION
         linker: list[str] = []
         wrong = None
         program = shutil.which("ld")

@@ -132,6 +132,15 @@ def test_vectors_of_a_number_that_is_computed(dtype: str) -> None:
         assert found.expand(50).tolist() == [int(np.array(wanted).astype(dtype))] * 50
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_places_of_a_permuted_product(dtype: str) -> None:
+    """clang 19 computed some of them wrongly as vectors of its own."""
+    array, vector = np.arange(20160.0).reshape(7, 12, 6, 5, 8) % 7, np.arange(8.0)
+    found = Tensor(array.astype(dtype), device="c") @ Tensor(vector.astype(dtype), device="c")
+    wanted = (array @ vector).transpose(2, 3, 1, 0).reshape(30, 12, 7)
+    assert np.array_equal(found.permute(2, 3, 1, 0).reshape(30, 12, 7).numpy(), wanted)
+
+
 def test_products_of_small_integers_among_wide_ones() -> None:
     """Lanes are those of int64: fewer than an instruction of int32 has."""
     numbers = np.random.default_rng(2)
