@@ -1,0 +1,380 @@
+"""The programs of bench/everyday.py: as people write them, for PyTorch and for rulegrad alike.
+
+`t` is the library, `f` its `nn.functional`. Shapes are texts: "2x3 i5" is a matrix of floats and a vector of whole
+numbers below 100.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Case(NamedTuple):
+    """The shapes of tensors, and a function of the library, its functions of neural networks, and these tensors."""
+
+    shapes: str
+    call: Callable[..., Any]
+
+
+#: computed
+FORWARD: dict[str, Case] = {
+    "heads merged product": Case(
+        "2x12x512x512 2x12x512x64", lambda t, f, w, v: (w @ v).transpose(1, 2).reshape(2, 512, 768)
+    ),
+    "outer sum softmax dim1": Case("64x512x64", lambda t, f, x: x.softmax(1)),
+    "pairwise distances": Case("512x64 700x64", lambda t, f, a, b: ((a[:, None, :] - b[None, :, :]) ** 2).sum(-1)),
+    "cdist like": Case("512x64 700x64", lambda t, f, a, b: (a**2).sum(1, keepdim=True) + (b**2).sum(1) - 2 * a @ b.T),
+    "cosine similarity": Case("1000x128 1000x128", lambda t, f, a, b: f.cosine_similarity(a, b, dim=1)),
+    "normalized matmul": Case(
+        "500x128 600x128", lambda t, f, a, b: a / a.norm(dim=1, keepdim=True) @ (b / b.norm(dim=1, keepdim=True)).T
+    ),
+    "covariance": Case("2000x200", lambda t, f, x: (x - x.mean(0)).T @ (x - x.mean(0)) / 1999),
+    "gram batch": Case("16x64x1024", lambda t, f, x: x @ x.transpose(1, 2)),
+    "bilinear": Case("64x128 128x32x128 64x128", lambda t, f, a, w, b: t.einsum("bi,ioj,bj->bo", a, w, b)),
+    "einsum bqhd": Case("2x256x8x64 2x256x8x64", lambda t, f, q, k: t.einsum("bqhd,bkhd->bhqk", q, k)),
+    "einsum bhqk,bkhd": Case("2x8x256x256 2x256x8x64", lambda t, f, w, v: t.einsum("bhqk,bkhd->bqhd", w, v)),
+    "einsum chain": Case("32x64 64x48x16 16x40", lambda t, f, a, b, c: t.einsum("ab,bcd,de->ace", a, b, c)),
+    "grouped conv": Case("4x32x56x56 32x1x3x3", lambda t, f, x, w: f.conv2d(x, w, padding=1, groups=32)),
+    "dilated conv": Case("1x32x64x64 32x32x3x3", lambda t, f, x, w: f.conv2d(x, w, padding=2, dilation=2)),
+    "conv1d": Case("8x64x1000 64x64x5", lambda t, f, x, w: f.conv1d(x, w, padding=2)),
+    "conv3d": Case("1x8x16x32x32 16x8x3x3x3", lambda t, f, x, w: f.conv3d(x, w, padding=1)),
+    "conv transpose": Case("2x32x28x28 32x16x4x4", lambda t, f, x, w: f.conv_transpose2d(x, w, stride=2, padding=1)),
+    "unfold patches": Case("4x3x64x64", lambda t, f, x: f.unfold(x, 8, stride=8)),
+    "patch embed": Case(
+        "4x3x224x224 192x3x16x16", lambda t, f, x, w: f.conv2d(x, w, stride=16).flatten(2).transpose(1, 2)
+    ),
+    "max pool": Case("8x64x56x56", lambda t, f, x: f.max_pool2d(x, 3, 2, 1)),
+    "avg pool": Case("8x64x56x56", lambda t, f, x: f.avg_pool2d(x, 2)),
+    "adaptive pool": Case("8x64x28x28", lambda t, f, x: f.adaptive_avg_pool2d(x, 7)),
+    "interpolate bilinear": Case("2x16x64x64", lambda t, f, x: f.interpolate(x, scale_factor=2, mode="bilinear")),
+    "interpolate nearest": Case("2x16x64x64", lambda t, f, x: f.interpolate(x, scale_factor=2, mode="nearest")),
+    "pixel shuffle": Case("4x64x32x32", lambda t, f, x: f.pixel_shuffle(x, 4)),
+    "group norm": Case("8x64x32x32", lambda t, f, x: f.group_norm(x, 8)),
+    "instance norm": Case("8x64x32x32", lambda t, f, x: f.instance_norm(x)),
+    "layer norm": Case("4x512x768", lambda t, f, x: f.layer_norm(x, (768,))),
+    "rms norm": Case("4x512x768 768", lambda t, f, x, w: x * (x * x).mean(-1, keepdim=True).add(1e-06).rsqrt() * w),
+    "rope": Case(
+        "2x8x512x64 512x32 512x32",
+        lambda t, f, x, c, s: t.cat([x[..., :32] * c - x[..., 32:] * s, x[..., :32] * s + x[..., 32:] * c], -1),
+    ),
+    "rope interleaved": Case(
+        "2x8x512x64 512x32 512x32",
+        lambda t, f, x, c, s: t.stack(
+            [x[..., 0::2] * c - x[..., 1::2] * s, x[..., 0::2] * s + x[..., 1::2] * c], -1
+        ).flatten(-2),
+    ),
+    "swiglu": Case("512x768 2048x768 2048x768 768x2048", lambda t, f, x, a, b, c: f.silu(x @ a.T) * (x @ b.T) @ c.T),
+    "mlp gelu": Case("512x768 3072x768 768x3072", lambda t, f, x, a, b: f.gelu(x @ a.T) @ b.T),
+    "cross entropy": Case("1024x5000 i1024", lambda t, f, x, y: f.cross_entropy(x, y)),
+    "topk": Case("64x5000", lambda t, f, x: t.topk(x, 10, -1)[0]),
+    "sort rows": Case("64x5000", lambda t, f, x: t.sort(x, -1)[0]),
+    "argmax rows": Case("256x5000", lambda t, f, x: x.argmax(-1)),
+    "cumsum rows": Case("256x5000", lambda t, f, x: x.cumsum(-1)),
+    "gather": Case("512x1000 i512x20", lambda t, f, x, i: t.gather(x, 1, i)),
+    "index select rows": Case("5000x128 i3000", lambda t, f, x, i: x[i]),
+    "scatter add": Case("100x64 i5000x64 5000x64", lambda t, f, x, i, v: x.scatter_add(0, i, v)),
+    "index add": Case("100x64 i5000 5000x64", lambda t, f, x, i, v: x.index_add(0, i, v)),
+    "masked fill softmax": Case(
+        "8x12x128x128", lambda t, f, x: x.masked_fill(t.ones(128, 128).triu(1).bool(), float("-inf")).softmax(-1)
+    ),
+    "var std": Case("64x10000", lambda t, f, x: (x - x.mean(1, keepdim=True)) / x.std(1, keepdim=True)),
+    "logsumexp": Case("256x5000", lambda t, f, x: x.logsumexp(-1)),
+    "triu mm": Case("512x512 512x512", lambda t, f, a, b: a.tril() @ b),
+    "diag mm": Case("512 512x512", lambda t, f, a, b: t.diag(a) @ b),
+    "kron": Case("32x32 32x32", lambda t, f, a, b: t.kron(a, b)),
+    "outer": Case("2000 2000", lambda t, f, a, b: t.outer(a, b)),
+    "roll": Case("64x128x128", lambda t, f, x: x.roll((3, 5), (1, 2))),
+    "flip": Case("64x128x128", lambda t, f, x: x.flip(-1)),
+    "pad reflect": Case("8x16x64x64", lambda t, f, x: f.pad(x, (2, 2, 2, 2), mode="reflect")),
+    "cat many": Case("64x128 64x128 64x128 64x128", lambda t, f, *a: t.cat(a, 1)),
+    "repeat interleave": Case("64x8x64", lambda t, f, x: x.repeat_interleave(4, dim=1)),
+    "where nan": Case("1000x1000", lambda t, f, x: t.where(x > 0, x.log(), t.zeros_like(x))),
+    "huber": Case("100000 100000", lambda t, f, a, b: f.huber_loss(a, b)),
+    "kl": Case(
+        "512x1000 512x1000", lambda t, f, a, b: f.kl_div(a.log_softmax(-1), b.softmax(-1), reduction="batchmean")
+    ),
+    "attention bias": Case(
+        "2x8x256x64 2x8x256x64 2x8x256x64 8x256x256",
+        lambda t, f, q, k, v, b: (
+            ((q @ k.transpose(-1, -2) / 8 + b).softmax(-1) @ v).transpose(1, 2).reshape(2, 256, 512)
+        ),
+    ),
+    "attention heads last": Case(
+        "2x256x8x64 2x256x8x64 2x256x8x64",
+        lambda t, f, q, k, v: (
+            f.scaled_dot_product_attention(*(x.transpose(1, 2) for x in (q, k, v))).transpose(1, 2).reshape(2, 256, 512)
+        ),
+    ),
+    "linear attention": Case(
+        "2x8x512x64 2x8x512x64 2x8x512x64",
+        lambda t, f, q, k, v: f.elu(q).add(1) @ (f.elu(k).add(1).transpose(-1, -2) @ v),
+    ),
+    "window partition": Case(
+        "4x56x56x96", lambda t, f, x: x.reshape(4, 8, 7, 8, 7, 96).permute(0, 1, 3, 2, 4, 5).reshape(-1, 49, 96)
+    ),
+    "channel shuffle": Case(
+        "8x64x56x56", lambda t, f, x: x.reshape(8, 4, 16, 56, 56).transpose(1, 2).reshape(8, 64, 56, 56)
+    ),
+    "se block": Case(
+        "8x64x56x56 16x64 64x16",
+        lambda t, f, x, a, b: x * t.sigmoid(f.relu(x.mean((2, 3)) @ a.T) @ b.T)[:, :, None, None],
+    ),
+    "depthwise separable": Case(
+        "2x64x56x56 64x1x3x3 128x64x1x1",
+        lambda t, f, x, d, p: f.conv2d(f.relu(f.conv2d(x, d, padding=1, groups=64)), p),
+    ),
+    "bn relu conv": Case(
+        "8x32x32x32 32 32 64x32x3x3",
+        lambda t, f, x, g, b, w: f.conv2d(
+            f.relu(
+                (x - x.mean((0, 2, 3), keepdim=True))
+                / (x.var((0, 2, 3), keepdim=True) + 1e-05).sqrt()
+                * g[:, None, None]
+                + b[:, None, None]
+            ),
+            w,
+            padding=1,
+        ),
+    ),
+    "fft": Case("64x4096", lambda t, f, x: t.fft.rfft(x).abs()),
+    "cross": Case("100000x3 100000x3", lambda t, f, a, b: t.linalg.cross(a, b)),
+    "trace": Case("256x64x64", lambda t, f, a: t.einsum("bii->b", a)),
+    "stack mean": Case("64x1000 64x1000 64x1000", lambda t, f, a, b, c: t.stack([a, b, c]).mean(0)),
+    "quantile": Case("64x2000", lambda t, f, a: t.quantile(a, 0.3, dim=1)),
+    "searchsorted": Case("5000 5000", lambda t, f, a, b: t.searchsorted(a.sort()[0], b)),
+    "tril indices sum": Case("256x256", lambda t, f, a: a.triu(1).sum(0)),
+    "cumprod": Case("256x1000", lambda t, f, a: (a * 0.01 + 1).cumprod(1)),
+    "diff": Case("256x5000", lambda t, f, a: a[:, 1:] - a[:, :-1]),
+    "strided slice": Case("256x5000", lambda t, f, a: a[:, ::3] * 2),
+    "transpose big": Case("2000x3000", lambda t, f, a: a.T.contiguous()),
+    "permute 4d": Case("16x64x32x32", lambda t, f, a: a.permute(0, 2, 3, 1).contiguous()),
+    "permute back": Case("16x32x32x64", lambda t, f, a: a.permute(0, 3, 1, 2).contiguous()),
+    "mean all but channel": Case("16x64x32x32", lambda t, f, a: a.mean((0, 2, 3))),
+    "sum dim0": Case("5000x512", lambda t, f, a: a.sum(0)),
+    "argmax dim0": Case("5000x512", lambda t, f, a: a.argmax(0)),
+    "softmax dim0": Case("512x5000", lambda t, f, a: a.softmax(0)),
+    "prod": Case("256x1000", lambda t, f, a: (a * 0.01 + 1).prod(1)),
+    "norm dim0": Case("5000x512", lambda t, f, a: a.norm(dim=0)),
+    "any": Case("256x5000", lambda t, f, a: (a > 3).any(1)),
+    "count": Case("256x5000", lambda t, f, a: (a > 1).sum(1)),
+    "clamp abs": Case("1000x1000", lambda t, f, a: a.clamp(-1, 1).abs().sqrt()),
+    "pow": Case("1000x1000", lambda t, f, a: (a.abs() + 0.1) ** 1.7),
+    "erf etc": Case("1000x1000", lambda t, f, a: t.erf(a) + t.lgamma(a.abs() + 1)),
+    "atan2": Case("1000x1000 1000x1000", lambda t, f, a, b: t.atan2(a, b)),
+    "sincos": Case("1000x1000", lambda t, f, a: a.sin() * a.cos()),
+    "softplus mish": Case("1000x1000", lambda t, f, a: f.mish(a) + f.softplus(a)),
+    "int ops": Case("i1000x1000 i1000x1000", lambda t, f, a, b: (a * b + a // (b + 1)) % 7),
+    "int matmul": Case("i200x300 i300x200", lambda t, f, a, b: a @ b),
+    "bool mask sum": Case("1000x1000 1000x1000", lambda t, f, a, b: (a * (b > 0)).sum(1)),
+    "where bcast": Case("1000x1 1x1000", lambda t, f, a, b: t.where(a > b, a, b)),
+    "add bcast mid": Case("64x1x512 1x64x512", lambda t, f, a, b: a + b),
+    "batched mv": Case("512x64x64 512x64", lambda t, f, a, b: (a @ b[:, :, None])[:, :, 0]),
+    "bmm small": Case("4096x8x8 4096x8x8", lambda t, f, a, b: a @ b),
+    "bmm odd": Case("64x77x33 64x33x51", lambda t, f, a, b: a @ b),
+    "matmul tall": Case("100000x16 16x16", lambda t, f, a, b: a @ b),
+    "matmul wide sum": Case("16x100000 100000x16", lambda t, f, a, b: a @ b),
+    "matvec": Case("4000x4000 4000", lambda t, f, a, b: a @ b),
+    "vecmat": Case("4000 4000x4000", lambda t, f, a, b: a @ b),
+    "outer batch": Case("64x128 64x128", lambda t, f, a, b: a[:, :, None] * b[:, None, :]),
+    "mahalanobis": Case("1000x64 64x64", lambda t, f, x, m: (x @ m * x).sum(-1)),
+    "conv stride2": Case("8x64x56x56 128x64x3x3", lambda t, f, x, w: f.conv2d(x, w, stride=2, padding=1)),
+    "conv 1x1": Case("8x256x28x28 64x256x1x1", lambda t, f, x, w: f.conv2d(x, w)),
+    "conv 5x5": Case("4x32x32x32 32x32x5x5", lambda t, f, x, w: f.conv2d(x, w, padding=2)),
+    "conv 1d depthwise": Case("8x128x512 128x1x4", lambda t, f, x, w: f.conv1d(x, w, padding=3, groups=128)),
+    "group conv 4": Case("4x64x32x32 64x16x3x3", lambda t, f, x, w: f.conv2d(x, w, padding=1, groups=4)),
+    "lp pool": Case("4x16x64x64", lambda t, f, x: f.lp_pool2d(x, 2, 2)),
+    "grid sample": Case("2x8x64x64 2x64x64x2", lambda t, f, x, g: f.grid_sample(x, g.tanh(), align_corners=False)),
+    "fold": Case("2x576x256", lambda t, f, x: f.fold(x, (16, 16), 3, padding=1)),
+    "dropout eval": Case("1000x1000", lambda t, f, x: f.dropout(x, 0.5, training=False) * 2),
+    "embedding sum": Case("i256x32 5000x128", lambda t, f, i, w: w[i].sum(1)),
+    "take along": Case("256x512 i256x64", lambda t, f, x, i: t.take_along_dim(x, i, 1)),
+    "nll gather": Case("2000x100 i2000", lambda t, f, x, i: -x.log_softmax(-1).gather(1, i[:, None]).mean()),
+    "moe gate": Case(
+        "512x64 64x8", lambda t, f, x, w: (lambda v: v[0].softmax(-1).sum() + v[1].sum())((x @ w).topk(2, -1))
+    ),
+    "masked mean": Case(
+        "64x128x256 64x128", lambda t, f, x, m: (x * (m > 0)[:, :, None]).sum(1) / (m > 0).sum(1, keepdim=True)
+    ),
+    "alibi": Case(
+        "8 1x8x128x128",
+        lambda t, f, s, a: (a + s.abs()[:, None, None] * (t.arange(128)[None] - t.arange(128)[:, None])).softmax(-1),
+    ),
+    "positional": Case(
+        "512x64",
+        lambda t, f, x: (
+            x
+            + t.cat(
+                [
+                    (t.arange(512)[:, None] / 10000 ** (t.arange(32) / 32)).sin(),
+                    (t.arange(512)[:, None] / 10000 ** (t.arange(32) / 32)).cos(),
+                ],
+                -1,
+            )
+        ),
+    ),
+    "multi slice sum": Case(
+        "64x100x100",
+        lambda t, f, x: x[:, 1:-1, 1:-1] * 4 - x[:, :-2, 1:-1] - x[:, 2:, 1:-1] - x[:, 1:-1, :-2] - x[:, 1:-1, 2:],
+    ),
+    "life": Case("512x512", lambda t, f, x: sum(x.roll((i, j), (0, 1)) for i in (-1, 0, 1) for j in (-1, 0, 1))),
+    "haversine": Case(
+        "1000 1000",
+        lambda t, f, a, b: (
+            ((a[:, None] - b[None]).sin() ** 2 + a.cos()[:, None] * b.cos()[None]).clamp(0, 1).sqrt().asin()
+        ),
+    ),
+    "knn": Case("1000x32 1000x32", lambda t, f, a, b: t.cdist(a, b).topk(5, -1, largest=False)[0]),
+    "kmeans step": Case(
+        "5000x16 20x16", lambda t, f, x, c: (lambda a: t.zeros(20, 16).index_add(0, a, x))(t.cdist(x, c).argmin(1))
+    ),
+}
+
+#: differentiated by all inputs of floats
+LOSSES: dict[str, Case] = {
+    "kl": Case(
+        "512x1000 512x1000", lambda t, f, a, b: f.kl_div(a.log_softmax(-1), b.softmax(-1), reduction="batchmean")
+    ),
+    "softmax mse": Case("512x1000 512x1000", lambda t, f, a, b: f.mse_loss(a.softmax(-1), b)),
+    "layer norm sum": Case("2048x768 768 768", lambda t, f, x, g, b: (f.layer_norm(x, (768,), g, b) ** 2).mean()),
+    "rms norm": Case(
+        "2048x768 768", lambda t, f, x, w: (x * (x * x).mean(-1, keepdim=True).add(1e-06).rsqrt() * w).square().sum()
+    ),
+    "group norm": Case("8x64x32x32 64 64", lambda t, f, x, g, b: f.group_norm(x, 8, g, b).square().mean()),
+    "batch norm by hand": Case(
+        "16x64x32x32 64 64",
+        lambda t, f, x, g, b: (
+            (
+                (x - x.mean((0, 2, 3), keepdim=True))
+                / (x.var((0, 2, 3), keepdim=True) + 1e-05).sqrt()
+                * g[:, None, None]
+                + b[:, None, None]
+            )
+            ** 2
+        ).mean(),
+    ),
+    "cross entropy": Case("1024x5000 i1024", lambda t, f, x, y: f.cross_entropy(x, y)),
+    "label smoothing": Case("1024x1000 i1024", lambda t, f, x, y: f.cross_entropy(x, y, label_smoothing=0.1)),
+    "bce logits": Case(
+        "1000x500 1000x500", lambda t, f, x, y: f.binary_cross_entropy_with_logits(x, y.sigmoid().detach())
+    ),
+    "cosine contrastive": Case(
+        "512x128 512x128",
+        lambda t, f, a, b: f.cross_entropy(
+            a / a.norm(dim=1, keepdim=True) @ (b / b.norm(dim=1, keepdim=True)).T / 0.07, t.arange(512)
+        ),
+    ),
+    "triplet": Case("512x128 512x128 512x128", lambda t, f, a, p, n: f.triplet_margin_loss(a, p, n)),
+    "pairwise": Case(
+        "300x64 300x64", lambda t, f, a, b: ((a[:, None, :] - b[None, :, :]) ** 2).sum(-1).add(0.001).sqrt().mean()
+    ),
+    "gaussian nll": Case(
+        "5000x64 5000x64 5000x64", lambda t, f, m, s, x: (0.5 * ((x - m) ** 2 * (-s).exp() + s)).sum(-1).mean()
+    ),
+    "vae kl": Case("5000x64 5000x64", lambda t, f, m, s: (-0.5 * (1 + s - m**2 - s.exp()).sum(1)).mean()),
+    "embedding": Case("i64x100 5000x128", lambda t, f, i, w: (w[i] ** 2).mean()),
+    "embedding bag": Case("i2000x10 5000x64", lambda t, f, i, w: (w[i].mean(1) ** 2).sum()),
+    "attention": Case(
+        "2x8x256x64 2x8x256x64 2x8x256x64",
+        lambda t, f, q, k, v: f.scaled_dot_product_attention(q, k, v).square().mean(),
+    ),
+    "attention causal heads last": Case(
+        "2x256x8x64 2x256x8x64 2x256x8x64",
+        lambda t, f, q, k, v: (
+            f.scaled_dot_product_attention(*(x.transpose(1, 2) for x in (q, k, v)), is_causal=True)
+            .transpose(1, 2)
+            .reshape(2, 256, 512)
+            .square()
+            .mean()
+        ),
+    ),
+    "mlp": Case(
+        "512x784 256x784 256 10x256 10 i512",
+        lambda t, f, x, w, b, v, c, y: f.cross_entropy(f.relu(x @ w.T + b) @ v.T + c, y % 10),
+    ),
+    "conv small": Case(
+        "32x1x28x28 16x1x3x3 32x16x3x3 10x1568 i32",
+        lambda t, f, x, a, b, w, y: f.cross_entropy(
+            f.max_pool2d(f.relu(f.conv2d(f.max_pool2d(f.relu(f.conv2d(x, a, padding=1)), 2), b, padding=1)), 2).flatten(
+                1
+            )
+            @ w.T,
+            y % 10,
+        ),
+    ),
+    "depthwise": Case("8x64x28x28 64x1x3x3", lambda t, f, x, w: f.conv2d(x, w, padding=1, groups=64).square().mean()),
+    "conv transpose": Case(
+        "2x32x28x28 32x16x4x4", lambda t, f, x, w: f.conv_transpose2d(x, w, stride=2, padding=1).square().mean()
+    ),
+    "conv1d": Case("8x64x1000 64x64x5", lambda t, f, x, w: f.conv1d(x, w, padding=2).square().mean()),
+    "avg pool": Case("8x64x56x56", lambda t, f, x: f.avg_pool2d(x, 2).square().mean()),
+    "max pool": Case("8x64x56x56", lambda t, f, x: f.max_pool2d(x, 3, 2, 1).square().mean()),
+    "interpolate": Case(
+        "2x16x64x64", lambda t, f, x: f.interpolate(x, scale_factor=2, mode="bilinear").square().mean()
+    ),
+    "gelu mlp": Case("256x512 2048x512 512x2048", lambda t, f, x, a, b: (f.gelu(x @ a.T) @ b.T).square().mean()),
+    "swiglu": Case(
+        "256x512 1365x512 1365x512 512x1365",
+        lambda t, f, x, a, b, c: (f.silu(x @ a.T) * (x @ b.T) @ c.T).square().mean(),
+    ),
+    "einsum bilinear": Case(
+        "64x128 128x32x128 64x128", lambda t, f, a, w, b: t.einsum("bi,ioj,bj->bo", a, w, b).square().sum()
+    ),
+    "logsumexp": Case("256x5000", lambda t, f, x: x.logsumexp(-1).sum()),
+    "cumsum": Case("256x5000", lambda t, f, x: x.cumsum(-1).square().mean()),
+    "sort": Case("64x5000", lambda t, f, x: (t.sort(x, -1)[0] * t.arange(5000)).mean()),
+    "gather": Case("512x1000 i512x20", lambda t, f, x, i: t.gather(x, 1, i).square().mean()),
+    "scatter mean": Case("i5000 5000x64", lambda t, f, i, x: t.zeros(100, 64).index_add(0, i, x).square().mean()),
+    "gcn": Case(
+        "1000x64 64x32 i8000 i8000",
+        lambda t, f, x, w, s, d: t.zeros(1000, 32).index_add(0, d * 10, (x @ w)[s * 10]).square().mean(),
+    ),
+    "lstm cell": Case(
+        "64x128 64x256 64x256 1024x128 1024x256",
+        lambda t, f, x, h, c, wi, wh: (
+            lambda g: (g[2].sigmoid() * (g[0].sigmoid() * g[1].tanh() + g[3].sigmoid() * c).tanh()).mean()
+        )((x @ wi.T + h @ wh.T).chunk(4, -1)),
+    ),
+    "dice": Case(
+        "8x4x64x64 8x4x64x64",
+        lambda t, f, x, y: (
+            1
+            - (
+                2 * (x.softmax(1) * y.sigmoid()).sum((2, 3)) / (x.softmax(1).sum((2, 3)) + y.sigmoid().sum((2, 3)) + 1)
+            ).mean()
+        ),
+    ),
+    "total variation": Case(
+        "4x3x128x128",
+        lambda t, f, x: (x[..., 1:, :] - x[..., :-1, :]).abs().mean() + (x[..., 1:] - x[..., :-1]).abs().mean(),
+    ),
+    "ssim like": Case(
+        "2x3x64x64 2x3x64x64",
+        lambda t, f, x, y: (lambda m: (f.avg_pool2d(x * y, 7, 1) - m[0] * m[1]).mean())(
+            (f.avg_pool2d(x, 7, 1), f.avg_pool2d(y, 7, 1))
+        ),
+    ),
+    "weight norm": Case(
+        "256x512 512x512 512",
+        lambda t, f, x, v, g: (x @ (v * (g[:, None] / v.norm(dim=1, keepdim=True))).T).square().mean(),
+    ),
+    "spectral reg": Case("512x512", lambda t, f, w: ((w.T @ w - t.eye(512)) ** 2).sum()),
+    "correlation": Case(
+        "1000x64", lambda t, f, x: (lambda z: (z.T @ z / 1000).square().sum())((x - x.mean(0)) / x.std(0))
+    ),
+    "barlow": Case(
+        "512x128 512x128",
+        lambda t, f, a, b: (
+            (((a - a.mean(0)) / a.std(0)).T @ ((b - b.mean(0)) / b.std(0)) / 512 - t.eye(128)) ** 2
+        ).sum(),
+    ),
+    "mixture": Case(
+        "2000x1 1x50 1x50", lambda t, f, x, m, s: -(-0.5 * ((x - m) / s.exp()) ** 2 - s).logsumexp(-1).mean()
+    ),
+    "nerf encoding": Case(
+        "4000x3 63x64",
+        lambda t, f, x, w: (
+            (t.cat([x] + [f(x * 2.0**k) for k in range(10) for f in (t.sin, t.cos)], -1) @ w).square().mean()
+        ),
+    ),
+}
