@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -12,6 +13,9 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# The collector looks less often than it does in programs: tests make few cycles, and their graphs are many objects.
+gc.set_threshold(50_000, 20, 50)
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 # The reference interpreter, and OpenCL on the driver that comes with an install; or those that TEST_DEVICES names.
@@ -193,6 +197,24 @@ def cache_with_rules(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], P
         return folder
 
     return make
+
+
+@pytest.fixture(scope="session")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Writes a rule file, one for all tests and workers that have the same text: so rules are compiled with it once."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "rules"
+    folder.mkdir(exist_ok=True)
+
+    def write(text: str) -> Path:
+        path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.rules"
+        if not path.exists():
+            made = path.with_suffix(f".{os.getpid()}")
+            made.write_text(text, encoding="utf-8")
+            made.replace(path)  # another worker never sees a part of it
+        return path
+
+    return write
 
 
 @pytest.fixture

@@ -76,20 +76,6 @@ def hopper(simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> 
     forget_kernels()
 
 
-@pytest.fixture(scope="session")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Writes a rule file, one for all tests that have the same text: so rules are compiled with it once."""
-    folder, paths = tmp_path_factory.mktemp("rules"), dict[str, Path]()
-
-    def write(text: str) -> Path:
-        if text not in paths:
-            paths[text] = folder / f"{len(paths)}.rules"
-            paths[text].write_text(text, encoding="utf-8")
-        return paths[text]
-
-    return write
-
-
 @pytest.fixture
 def without_boxes(written: Callable[[str], Path]) -> Iterator[None]:
     """Threads of a Hopper GPU copy what a matrix product needs, not TMA."""

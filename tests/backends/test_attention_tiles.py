@@ -22,6 +22,7 @@ from rulegrad.workbench.diagnosis import meaning, samples
 
 Shape = tuple[int, ...]
 Attention = Callable[..., rg.Tensor]
+Written = Callable[[str], Path]
 
 # A function stands for the instruction of one thread, so that real devices can run it.
 MULTIPLY_4X4X4 = (
@@ -33,19 +34,18 @@ MULTIPLY_4X4X4 = (
 
 
 @contextmanager
-def tilings(folder: Path, target: str, name: str, *uses: str, more: str = "") -> Iterator[None]:
+def tilings(written: Written, target: str, name: str, *uses: str, more: str = "") -> Iterator[None]:
     """A target that computes attention by an instruction so: high, teams, keys, width."""
     rows = "".join(f'    row attention_tilings "{name}" {use}\n' for use in uses)
-    file = folder / "attention.rules"
-    file.write_text(f"target {target}:\n    has MATRIX_MULACC\n{rows}    limit rows 1, block 1\n{more}")
-    with rg.load_rules(file):
+    text = f"target {target}:\n    has MATRIX_MULACC\n{rows}    limit rows 1, block 1\n{more}"
+    with rg.load_rules(written(text)):
         yield
 
 
-def on_opencl(folder: Path, *uses: str, result: str = "(1, 2, 4, 8)") -> AbstractContextManager[None]:
+def on_opencl(written: Written, *uses: str, result: str = "(1, 2, 4, 8)") -> AbstractContextManager[None]:
     """OpenCL with an instruction, whose result has this layout."""
     row = f"    row matrix_instructions {MULTIPLY_4X4X4.format(result)}\n"
-    return tilings(folder, "opencl", "multiply_4x4x4", *uses, more=row)
+    return tilings(written, "opencl", "multiply_4x4x4", *uses, more=row)
 
 
 def given(*shapes: Shape, dtype: str = "float32", device: str = "opencl") -> list[rg.Tensor]:
@@ -127,11 +127,11 @@ def kernels_of(build: Attention, tensors: list[rg.Tensor], target: str = "opencl
     ],
 )
 def test_programs_mean_what_their_kernels_mean(
-    target: str, name: str, dtype: str, use: str, case: str, tmp_path: Path
+    target: str, name: str, dtype: str, use: str, case: str, written: Written
 ) -> None:
     build, shapes = CASES[case]
     tensors = given(*shapes, dtype=dtype, device="numpy")
-    with tilings(tmp_path, target, name, use, more="    flag tf32\n" if "tf32" in name else ""):
+    with tilings(written, target, name, use, more="    flag tf32\n" if "tf32" in name else ""):
         (kernel,) = kernels_of(build, tensors, target)
         (program,) = engine.run_all([kernel.graph], engine.pipeline("program"), target)
         assert "MATRIX_MULACC" in ops_of(program)
@@ -140,11 +140,11 @@ def test_programs_mean_what_their_kernels_mean(
 
 
 @pytest.mark.parametrize("use", ["2 1 8 16", "1 2 16 16"])
-def test_values_on_a_device(use: str, tmp_path: Path) -> None:
+def test_values_on_a_device(use: str, written: Written) -> None:
     for build, shapes in CASES.values():
         wanted = build(*given(*shapes, device="numpy")).numpy()
         tensors = given(*shapes)
-        with on_opencl(tmp_path, use):
+        with on_opencl(written, use):
             assert "multiply_4x4x4" in kernels_of(build, tensors)[-1].source
             found = build(*tensors).numpy()
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
@@ -168,7 +168,7 @@ def test_values_on_simulators(
     order: int,
     case: str,
     simulator: Callable[[str], str],
-    tmp_path: Path,
+    written: Written,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In the target's own tiles, but for one warp or two, which is faster here."""
@@ -179,7 +179,7 @@ def test_values_on_simulators(
     tensors = given(*shapes, dtype=dtype, device=device)
     wanted = build(*(x.to("numpy").cast("float64") for x in tensors)).numpy()
     forget_kernels()
-    with tilings(tmp_path, target, name, "2 2 16 16" if order else "1 1 32 16"):
+    with tilings(written, target, name, "2 2 16 16" if order else "1 1 32 16"):
         kernels = kernels_of(build, tensors, target)
         assert len(kernels) == 1 and name in kernels[0].source
         found = build(*tensors).cast("float32").numpy()
@@ -194,16 +194,16 @@ def is_reached(shapes: tuple[Shape, ...], dtype: str = "float32") -> bool:
     return len(kernels) == 1 and "multiply_4x4x4" in kernels[0].source
 
 
-def test_the_first_row_that_fits_is_taken(tmp_path: Path) -> None:
+def test_the_first_row_that_fits_is_taken(written: Written) -> None:
     shapes = ((64, 8), (64, 8), (64, 8))
-    with on_opencl(tmp_path, "2 4 8 4", "2 2 8 16", "1 1 8 16"):
+    with on_opencl(written, "2 4 8 4", "2 2 8 16", "1 1 8 16"):
         (kernel,) = kernels_of(attention, given(*shapes))
     assert kernel.local[0] == 2  # the second: the first one's values are narrower
 
 
-def test_attention_that_is_computed_otherwise(tmp_path: Path) -> None:
+def test_attention_that_is_computed_otherwise(written: Written) -> None:
     shapes = ((64, 8), (64, 8), (64, 8))
-    with on_opencl(tmp_path, "2 2 8 16"):
+    with on_opencl(written, "2 2 8 16"):
         assert is_reached(shapes)
         assert not is_reached(shapes, "float16"), "another dtype"
         assert not is_reached(((64, 24), (64, 24), (64, 8))), "more features than the row says"
@@ -213,11 +213,11 @@ def test_attention_that_is_computed_otherwise(tmp_path: Path) -> None:
         kernels = compile_graph([(shares @ values).uop, shares.uop], "opencl")
         assert not any("exp2" in kernel.source for kernel in kernels), "weights that somebody needs"
     for use in ("0 1 8 16", "1 1 0 16", "1 1 6 16", "1 -1 8 16"):
-        with on_opencl(tmp_path, use):
+        with on_opencl(written, use):
             assert not is_reached(shapes), "no tile"
-    with on_opencl(tmp_path, "2 2 1024 16"):
+    with on_opencl(written, "2 2 1024 16"):
         assert not is_reached(shapes), "more keys than local memory has room for"
-    with on_opencl(tmp_path, "2 2 8 16", result="(4, 8, 1, 2)"):
+    with on_opencl(written, "2 2 8 16", result="(4, 8, 1, 2)"):
         assert is_reached(shapes), "elements in another order"
 
 

@@ -67,15 +67,13 @@ def test_programs(device: str, order: int, tests_of: Callable[[str], Any], monke
 # a part of a warp, one, and four
 @pytest.mark.parametrize(("items", "order"), [(16, 77), (32, 77), (128, 0), (128, 1), (128, 77)])
 def test_rows_that_blocks_share(
-    device: str, items: int, order: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    device: str, items: int, order: int, written: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: Any = devices.get(device)
     monkeypatch.setattr(found, "order", order)
-    file = tmp_path / "groups.rules"
-    file.write_text(f"target {found.target}:\n    limit row_items {items}\n")
     values = np.random.default_rng(0).normal(size=(3, 701)).astype(np.float32)
     wanted = [x.numpy() for x in _of_rows(Tensor(values, device="numpy"))]
-    with rg.load_rules(file):
+    with rg.load_rules(written(f"target {found.target}:\n    limit row_items {items}\n")):
         results = _of_rows(Tensor(values, device=device))
         kernels = compile_graph([x.uop for x in results], found.target)
         assert all(kernel.local[0] == items for kernel in kernels)
@@ -200,15 +198,13 @@ def test_indices_are_checked(
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
 def test_tactics_of_grids(
     shape: tuple[int, ...], build: Callable[[Tensor], Tensor], tactic: str, dtype: str, simulator: Simulator,
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, written: Callable[[str], Path],
 ) -> None:  # fmt: skip
     """In several orders of the threads, with as few work-items as are enough for the tactic."""
     name = simulator("cuda_shim")
-    rules = tmp_path / "few.rules"
-    rules.write_text("target cuda:\n    limit rows 16\n")
     values = np.random.default_rng(0).integers(-8, 9, shape)
     wanted = build(Tensor(values, device="numpy").cast(dtype)).cast("float64").numpy()
-    with rg.load_rules(rules):
+    with rg.load_rules(written("target cuda:\n    limit rows 16\n")):
         x = Tensor(values, device=name).cast(dtype).realize()
         assert tactic in [kernel.tactic for kernel in compile_graph([build(x).uop], devices.get(name).target)]
         for order in (0, 1, 77):

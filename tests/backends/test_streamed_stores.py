@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ def test_only_large_results_that_are_not_read() -> None:
 
 
 @pytest.mark.parametrize("shape", [(16,), (100,), (5, 33), (64, 48), (3, 1024 + 16)])
-def test_values(tmp_path: Path, shape: tuple[int, ...]) -> None:
+def test_values(written: Callable[[str], Path], shape: tuple[int, ...]) -> None:
     """Also at places that are no multiples of a line, and through views that are written in place."""
     try:
         devices.get("c")
@@ -34,10 +35,8 @@ def test_values(tmp_path: Path, shape: tuple[int, ...]) -> None:
         pytest.skip(str(problem))
     if "avx512" not in devices.target_of("c"):
         pytest.skip("this processor has no AVX-512")
-    rules = tmp_path / "streamed.rules"
-    rules.write_text("target c_avx512:\n    limit    streamed_bytes 64\n", encoding="utf-8")
     x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
-    with load_rules(rules):
+    with load_rules(written("target c_avx512:\n    limit    streamed_bytes 64\n")):
         a = Tensor(x, device="c")
         assert "STREAM" in source(a + 1, devices.target_of("c"))
         np.testing.assert_array_equal((a + 1).numpy(), x + 1)

@@ -16,6 +16,7 @@ from rulegrad.errors import RuleError
 from rulegrad.workbench.diagnosis import meaning, samples
 
 Build = Callable[[Tensor], Sequence[Tensor]]
+Written = Callable[[str], Path]
 
 GRAPHS: dict[str, tuple[Build, tuple[int, ...], str]] = {
     "sums of rows": (lambda x: [x.sum(1)], (3, 64), "float32"),
@@ -44,11 +45,9 @@ def given(shape: tuple[int, ...], dtype: str, device: str) -> Tensor:
 
 
 @contextmanager
-def groups_of(items: int, folder: Path, target: str = "opencl") -> Iterator[None]:
+def groups_of(items: int, written: Written, target: str = "opencl") -> Iterator[None]:
     """A target whose work-groups of so many work-items share rows."""
-    file = folder / "groups.rules"
-    file.write_text(f"target {target}:\n    limit row_items {items}\n")
-    with rg.load_rules(file):
+    with rg.load_rules(written(f"target {target}:\n    limit row_items {items}\n")):
         yield
 
 
@@ -63,10 +62,10 @@ def groups_of(items: int, folder: Path, target: str = "opencl") -> Iterator[None
         (4, ["rows that do not fit", "integers", "truth"], SUBGROUPS),
     ],
 )
-def test_programs_mean_what_their_kernels_mean(items: int, names: list[str], target: str, tmp_path: Path) -> None:
+def test_programs_mean_what_their_kernels_mean(items: int, names: list[str], target: str, written: Written) -> None:
     """Under CHECK=2 too, which compares the steps on the way."""
     reached = set()
-    with groups_of(items, tmp_path, target), rg.config(check=2):
+    with groups_of(items, written, target), rg.config(check=2):
         for name in names:
             build, shape, dtype = GRAPHS[name]
             results = build(given(shape, dtype, "numpy"))
@@ -81,9 +80,9 @@ def test_programs_mean_what_their_kernels_mean(items: int, names: list[str], tar
     assert reached >= set(names) - {"several results along the row", "truth"}
 
 
-def test_a_work_group_meets_twice(tmp_path: Path) -> None:
+def test_a_work_group_meets_twice(written: Written) -> None:
     x = given((3, 64), "float32", "numpy")
-    with groups_of(16, tmp_path):
+    with groups_of(16, written):
         (kernel,) = compile_graph([x.sum(1).uop], "opencl")
         (softmax,) = compile_graph([x.softmax(1).uop], "opencl")
     assert (kernel.grid, kernel.local) == ((48,), (16,))
@@ -100,20 +99,20 @@ def test_a_work_group_meets_twice(tmp_path: Path) -> None:
         ((3, 640), 1, "a group of one work-item shares nothing"),
     ],
 )
-def test_rows_that_are_not_shared(shape: tuple[int, ...], items: int, why: str, tmp_path: Path) -> None:
-    with groups_of(items, tmp_path):
+def test_rows_that_are_not_shared(shape: tuple[int, ...], items: int, why: str, written: Written) -> None:
+    with groups_of(items, written):
         (kernel,) = compile_graph([given(shape, "float32", "numpy").sum(1).uop], "opencl")
     assert kernel.local == (), why
 
 
-def test_steps_halve_the_number_of_work_items(tmp_path: Path) -> None:
-    with pytest.raises(RuleError, match="`row_items` is 24, and its type is power_of_two"), groups_of(24, tmp_path):
+def test_steps_halve_the_number_of_work_items(written: Written) -> None:
+    with pytest.raises(RuleError, match="`row_items` is 24, and its type is power_of_two"), groups_of(24, written):
         compile_graph([given((3, 640), "float32", "numpy").sum(1).uop], "opencl")
 
 
-def test_subgroups_meet_once(tmp_path: Path) -> None:
+def test_subgroups_meet_once(written: Written) -> None:
     x = given((3, 64), "float32", "numpy")
-    with groups_of(16, tmp_path, SUBGROUPS):
+    with groups_of(16, written, SUBGROUPS):
         (kernel,) = compile_graph([x.sum(1).uop], SUBGROUPS)
         (softmax,) = compile_graph([x.softmax(1).uop], SUBGROUPS)
         (wide,) = compile_graph([x.cast("int64").sum(1).uop], SUBGROUPS)
@@ -128,9 +127,9 @@ def test_subgroups_meet_once(tmp_path: Path) -> None:
     assert wide.source.count("workgroupBarrier();") == 2
 
 
-def test_a_target_without_subgroups_does_without(tmp_path: Path) -> None:
+def test_a_target_without_subgroups_does_without(written: Written) -> None:
     x = given((3, 64), "float32", "numpy")
     for target in ("webgpu", "webgpu+f16"):
-        with groups_of(16, tmp_path, target):
+        with groups_of(16, written, target):
             (kernel,) = compile_graph([x.softmax(1).uop], target)
         assert "subgroup" not in kernel.source and kernel.source.count("workgroupBarrier();") == 4

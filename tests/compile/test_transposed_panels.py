@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -86,10 +87,9 @@ def test_a_cache_is_not_copied_in_a_captured_call(axis: int, count: int) -> None
 @pytest.mark.parametrize("device", ["c", "opencl"], indirect=True)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8"])
 @pytest.mark.parametrize("size", [2, 4])
-def test_a_square_as_one_vector(device: str, size: int, dtype: str, tmp_path: Path) -> None:
+def test_a_square_as_one_vector(device: str, size: int, dtype: str, written: Callable[[str], Path]) -> None:
     """By somebody's own schedule, on targets and of dtypes that blocks are transposed for or not."""
-    path = tmp_path / "square.rules"
-    path.write_text("""
+    path = written("""
 pass choose_schedule choose best:
     square: k@SINK(END(STORE(_, _), rs...)) ->
         SCHEDULED[estimate=0, tactic="square"](k, steps {fuse i0, i1 as block; vectorize block})

@@ -47,8 +47,12 @@ class Network(nn.Module):
 
 
 def network(count: int = 1) -> Network:
+    """Made by the interpreter, for which nothing is compiled."""
     rulegrad.manual_seed(3)
-    return Network(count=count)
+    with rulegrad.config(device="numpy"):
+        model = Network(count=count)
+        Tensor.realize(*model.parameters())
+    return model
 
 
 def losses(model: nn.Module, tokens: Tensor, targets: Tensor, steps: int = 3) -> list[float]:
