@@ -61,6 +61,32 @@ def test_scatter(device, check, name):
     )
 
 
+@pytest.mark.parametrize("device", ["c", "opencl"], indirect=True)
+@pytest.mark.parametrize("columns", [16, 48, 130])
+def test_columns_beside_each_other(device, check, columns):
+    """Whole rows, and each column at places of its own, in order: at one place again and again, the last one stays."""
+    base, updates = (R.integers(-9, 9, (rows, columns)).astype(np.float32) for rows in (5, 40))
+    rows, places = R.integers(0, 5, 40), R.integers(0, 5, (40, columns))
+    each = np.broadcast_to(rows[:, None], (40, columns))
+    x, i, u, k = Tensor(base), Tensor(rows), Tensor(updates), Tensor(places)
+    batch = np.stack([base, base + 1])
+    check(
+        (x.index_add(0, i, u), scattered(base, each, updates, lambda a, b: a + b)),
+        (x.index_copy(0, i, u), scattered(base, each, updates, lambda a, b: b)),
+        (x.scatter_add(0, k, u), scattered(base, places, updates, lambda a, b: a + b)),
+        (x.scatter(0, k, u), scattered(base, places, updates, lambda a, b: b)),
+        (x.scatter_reduce(0, k, u, "amax"), scattered(base, places, updates, max)),
+        (
+            Tensor(batch).index_add(1, i, Tensor(np.stack([updates, -updates]))),
+            np.stack(
+                [scattered(b, each, u, lambda a, b: a + b) for b, u in zip(batch, (updates, -updates), strict=True)]
+            ),
+        ),
+    )
+    with pytest.raises(IndexRangeError, match="index_add: 5 is out of range"):
+        x.index_add(0, Tensor(np.full(40, 5)), u).numpy()
+
+
 def test_one_value_at_one_place_again_and_again(device, check):
     """Nothing in the loop of the updates depends on its counter, and they are made in each turn all the same."""
     place = Tensor([1]).realize().expand(3)
