@@ -390,3 +390,13 @@ def test_two_products_in_one_kernel(rows: int, transposed: bool) -> None:
         (kernel,) = p.kernels
         assert kernel.schedule.partition(":")[0] in ("product", "rows")
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("depth", [96, 768, 4096])
+def test_products_by_transposed_weights_are_computed_in_tiles(dtype: str, depth: int) -> None:
+    """Whatever the width of the numbers: a sum along each row waits for memory, and was thought to be half as long."""
+    x, w = (Tensor(np.zeros((rows, depth), dtype), device="numpy") for rows in (256, 128))
+    for result in (x @ w.T, (x @ w.T).silu() * (x @ w.T)):
+        kernels = compile_graph([result.uop], "c_avx512")
+        assert [kernel.tactic for kernel in kernels] == ["product"]
