@@ -87,11 +87,25 @@ GEOMETRIES = [
 ]
 
 
-@pytest.mark.parametrize(("images", "weights", "how"), GEOMETRIES)
-def test_gradients_are_adjoint(device, images, weights, how):
+TRANSPOSED = [
+    ((2, 4, 6, 5), (4, 3, 4, 4), {"stride": 2, "padding": 1}),
+    ((2, 4, 6, 5), (4, 3, 3, 2), {"stride": (2, 3), "padding": (1, 0), "output_padding": (1, 2)}),
+    ((1, 4, 3, 4), (4, 2, 3, 3), {"groups": 2, "stride": 3}),  # the taps do not meet all places
+    ((2, 4, 4, 5), (4, 2, 2, 3), {"dilation": (3, 2), "stride": 2, "output_padding": (2, 1)}),  # more than the stride
+    ((1, 2, 4, 4), (2, 3, 3, 3), {"padding": 2}),  # cuts off elements
+    ((2, 3, 7), (3, 2, 3), {"stride": 2, "padding": 1, "output_padding": 1}),
+    ((1, 2, 2, 3, 2), (2, 2, 2, 1, 3), {"stride": (1, 2, 2)}),
+]
+
+
+@pytest.mark.parametrize(
+    ("images", "weights", "how", "name"),
+    [(*geometry, "conv") for geometry in GEOMETRIES] + [(*geometry, "conv_transpose") for geometry in TRANSPOSED],
+)
+def test_gradients_are_adjoint(device, images, weights, how, name):
     """A convolution is linear in images and in weights: the products of its gradients with v are those of d with it of v."""
     x, w = (Tensor(_values(*shape), device=device, requires_grad=True) for shape in (images, weights))
-    convolution = getattr(Tensor, f"conv{len(images) - 2}d")
+    convolution = getattr(Tensor, f"{name}{len(images) - 2}d")
     y = convolution(x, w, **how)
     d = Tensor((np.arange(np.prod(y.shape)).reshape(y.shape) % 7 - 3).astype(np.float32), device=device)
     (y * d).sum().backward()
@@ -100,15 +114,16 @@ def test_gradients_are_adjoint(device, images, weights, how):
     assert (w.grad * v).sum().item() == (convolution(x.detach(), v, **how) * d).sum().item()
 
 
-def test_gradients_of_gradients(device):
+@pytest.mark.parametrize("name", ["conv2d", "conv_transpose2d"])
+def test_gradients_of_gradients(device, name):
     """<d, x * w> by x, then by w, is what d has by w at the direction that x was changed in."""
     x, u = Tensor(_values(2, 3, 6, 6), device=device), Tensor(_values(2, 3, 6, 6) % 4, device=device)
-    w = Tensor(_values(4, 3, 3, 3), device=device)
+    w = Tensor(_values(*((4, 3) if name == "conv2d" else (3, 4)), 3, 3), device=device)
 
     def loss(x, w):
-        return (x.conv2d(w, stride=2, padding=1) * d).sum()
+        return (getattr(x, name)(w, stride=2, padding=1) * d).sum()
 
-    d = Tensor(_values(2, 4, 3, 3), device=device)
+    d = Tensor(_values(2, 4, *((3, 3) if name == "conv2d" else (11, 11))), device=device)
     mixed = grad(lambda w: (grad(lambda x: loss(x, w))(x) * u).sum())(w)
     np.testing.assert_array_equal(mixed.numpy(), grad(lambda w: loss(u, w))(w).numpy())
     each = vmap(grad(lambda one: loss(one, w)))(x.reshape(2, 1, 3, 6, 6).expand(2, 2, 3, 6, 6))

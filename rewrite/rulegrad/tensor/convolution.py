@@ -308,7 +308,20 @@ def _transposed(
     offset = _offset(self, bias, outputs * groups, name)
     reach = [d * (k - 1) for d, k in zip(dilations, kernel)]
     pairs = [(r - c, r - c + e) for r, c, e in zip(reach, cuts, extra)]
-    return _biased(_spread(self, weight, strides, dilations, groups, pairs, name), offset)
+    total = _spread(self, weight, strides, dilations, groups, pairs, name)
+
+    # It is the gradient of a convolution by its images: its own are that convolution, and the one by the weights.
+    def as_images(d: Tensor) -> Tensor:
+        return _padded_or_cut(d, [(0, 0), (0, 0), *((c, c - e) for c, e in zip(cuts, extra))], name)
+
+    def by_elements(d: Tensor, _: Tensor, w: Tensor) -> Tensor:
+        return _correlated(as_images(d), w, None, strides, dilations, groups, name)
+
+    def by_weight(d: Tensor, x: Tensor, _: Tensor) -> Tensor:
+        return _weight_gradient(x, as_images(d), tuple(kernel), strides, dilations, groups, name)
+
+    key = ("transposed", tuple(pairs), strides, dilations, groups)
+    return _biased(with_gradients(total, self, weight, by_elements, by_weight, key), offset)
 
 
 def _spread(
