@@ -1,9 +1,6 @@
 """Discrete Fourier transforms, as part of the graph: fused, on every device, with gradients.
 
-A transform of length n is a product with a matrix where n is small or a small prime, else it is done in two steps
-(Cooley and Tukey, 1965): n = a * b, transforms of length a, factors, transforms of length b. For a large prime factor
-it is a convolution, of a length that is a power of two (Bluestein, 1970). Numbers are pairs of reals on the way. All
-constants are computed in float64 and rounded once.
+rulegrad.tensor.fourier says how they are done.
 """
 
 from __future__ import annotations
@@ -15,24 +12,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from rulegrad.errors import ShapeError
-from rulegrad.ir.dtype import DType
-from rulegrad.runtime.buffer import Buffer
 from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
+from rulegrad.tensor.fourier import inverse_of_reals, transform, transform_of_reals
 from rulegrad.tensor.linalg.host import is_complex, supported
-from rulegrad.tensor.storage import default_float, upload, uploaded
+from rulegrad.tensor.storage import default_float
 
 if TYPE_CHECKING:
     from rulegrad.tensor.storage import Array
     from rulegrad.tensor.tensor import Tensor
 
-    #: The real and the imaginary part; None for an imaginary part of zeros.
-    Pair: TypeAlias = "tuple[Tensor, Tensor | None]"
     #: Lengths or axes; None for those of the tensor.
     Lengths: TypeAlias = "int | Sequence[int] | None"
-
-#: Lengths up to this one are done by one matrix; so are primes up to the other one.
-_WHOLE: Final = 16
-_PRIME: Final = 64
 
 NORMS: Final = ("backward", "ortho", "forward")
 
@@ -57,7 +47,7 @@ def fft(x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = None
     [10.0, -2.0, -2.0, -2.0]
     """
     place, length = _place(x, n, axis_or_dim(axis, dim, "fft", -1), "fft")
-    return _join(_along(_parts(_resized(x, length, place)), place, -1, _scale(length, norm, "forward")))
+    return _joined(transform(_moved(x, length, place), -1), place, _scale(length, norm, "forward"))
 
 
 def ifft(x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = None, *, dim: int | None = None) -> Tensor:
@@ -68,7 +58,7 @@ def ifft(x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = Non
     [1.0, 1.0, 1.0, 1.0]
     """
     place, length = _place(x, n, axis_or_dim(axis, dim, "ifft", -1), "ifft")
-    return _join(_along(_parts(_resized(x, length, place)), place, 1, _scale(length, norm, "backward")))
+    return _joined(transform(_moved(x, length, place), 1), place, _scale(length, norm, "backward"))
 
 
 def rfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = None, *, dim: int | None = None) -> Tensor:
@@ -79,8 +69,11 @@ def rfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = Non
     (3,)
     """
     place, length = _place(x, n, axis_or_dim(axis, dim, "rfft", -1), "rfft")
-    whole = _along(_parts(_resized(x, length, place)), place, -1, _scale(length, norm, "forward"))
-    return _join(_each(whole, lambda part: _resized(part, length // 2 + 1, place)))
+    values = _moved(x, length, place)
+    scale = _scale(length, norm, "forward")
+    if not is_complex(values):
+        return _joined(transform_of_reals(values), place, scale)
+    return _resized(_joined(transform(values, -1), place, scale), length // 2 + 1, place)
 
 
 def irfft(
@@ -94,17 +87,9 @@ def irfft(
     """
     place = one_axis(axis_or_dim(axis, dim, "irfft", -1), x.ndim, "irfft")
     length = _length(2 * (x.shape[place] - 1) if n is None else n, "irfft")
-    real, imaginary = _parts(_resized(x, length // 2 + 1, place))
-    if imaginary is None:
-        imaginary = real.zeros_like()
-    # The other half is the conjugate, backwards: of the elements 1 … (n - 1) // 2.
-    rest = (length - 1) // 2
-    if rest:
-        bounds: list[tuple[int, int] | None] = [None] * x.ndim
-        bounds[place] = (1, rest + 1)
-        real = real.cat(real.shrink(*bounds).flip(place), axis=place)
-        imaginary = imaginary.cat(-imaginary.shrink(*bounds).flip(place), axis=place)
-    return _along((real, imaginary), place, 1, _scale(length, norm, "backward"))[0]
+    scale = _scale(length, norm, "backward")
+    values = inverse_of_reals(_moved(x, length // 2 + 1, place), length)
+    return (values * scale if scale != 1 else values).transpose(place, -1)
 
 
 def hfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = None, *, dim: int | None = None) -> Tensor:
@@ -354,128 +339,22 @@ def _created(values: Array, dtype: Any, device: str | None) -> Any:
     return Tensor(values, dtype or default_float, device)
 
 
-# ---- pairs of reals ----
+# ---- parts ----
 
 
-def _parts(x: Tensor) -> Pair:
-    x = supported(x)
-    return (x.real, x.imag) if is_complex(x) else (x, None)
+def _moved(x: Tensor, length: int, place: int) -> Tensor:
+    """In a dtype that has a transform, with `length` elements along the axis, which is the last one then."""
+    return _resized(supported(x), length, place).transpose(place, -1)
 
 
-def _join(pair: Pair) -> Tensor:
-    real, imaginary = pair
-    return type(real).complex(real, real.zeros_like() if imaginary is None else imaginary)
+def _joined(planes: Tensor, place: int, scale: float) -> Tensor:
+    """Planes of real and imaginary parts, times `scale`, as complex numbers; the last axis moved back."""
+    real, imaginary = (planes * scale if scale != 1 else planes).unbind(-2)
+    return type(real).complex(real, imaginary).transpose(place, -1)
 
 
 def _conjugate(x: Tensor) -> Tensor:
     return x.conj() if is_complex(x) else x
-
-
-def _each(pair: Pair, function: Callable[[Tensor], Tensor]) -> Pair:
-    real, imaginary = pair
-    return function(real), None if imaginary is None else function(imaginary)
-
-
-def _times(pair: Pair, real: Tensor, imaginary: Tensor, product: Callable[[Tensor, Tensor], Tensor]) -> Pair:
-    """(a + b i) (real + imaginary i), with any product that is linear in both."""
-    a, b = pair
-    if b is None:
-        return product(a, real), product(a, imaginary)
-    return product(a, real) - product(b, imaginary), product(a, imaginary) + product(b, real)
-
-
-# ---- the transform ----
-
-
-def _along(pair: Pair, place: int, sign: int, scale: float) -> Pair:
-    """The transform with exp(sign 2 pi i j k / n) along an axis, times `scale`."""
-    pair = _each(pair, lambda part: part.transpose(place, -1))
-    pair = _transformed(pair, sign)
-    if scale != 1:
-        pair = _each(pair, lambda part: part * scale)
-    return _each(pair, lambda part: part.transpose(place, -1))
-
-
-def _transformed(pair: Pair, sign: int) -> Pair:
-    n = pair[0].shape[-1]
-    if n == 1:
-        return pair
-    first = n if n <= _WHOLE else _factor(n)
-    if first == n:
-        return _by_matrix(pair, sign) if n <= _PRIME else _by_convolution(pair, sign)
-    # j = j1 b + j2 and k = k1 + a k2, for n = a b.
-    a, b = first, n // first
-    batch = pair[0].shape[:-1]
-    pair = _each(pair, lambda part: part.reshape((*batch, a, b)).mT)
-    pair = _transformed(pair, sign)
-    pair = _each(pair, lambda part: part.mT)
-    turns = np.multiply.outer(np.arange(a), np.arange(b))
-    pair = _times(pair, *_roots(turns, n, sign, pair[0]), lambda x, y: x * y)
-    pair = _transformed(pair, sign)
-    return _each(pair, lambda part: part.mT.reshape((*batch, n)))
-
-
-def _factor(n: int) -> int:
-    """The largest factor of n up to `_WHOLE`; else its smallest prime factor."""
-    small = next((f for f in range(_WHOLE, 1, -1) if n % f == 0), 0)
-    return small or next((f for f in range(_WHOLE + 1, math.isqrt(n) + 1) if n % f == 0), n)
-
-
-def _by_matrix(pair: Pair, sign: int) -> Pair:
-    n = pair[0].shape[-1]
-    turns = np.multiply.outer(np.arange(n), np.arange(n))
-    return _times(pair, *_roots(turns, n, sign, pair[0]), lambda x, y: x.matmul(y))
-
-
-def _by_convolution(pair: Pair, sign: int) -> Pair:
-    """j k = (j^2 + k^2 - (k - j)^2) / 2: a product with w^(j^2 / 2), a convolution, and a product again."""
-    n = pair[0].shape[-1]
-    length = 1 << (2 * n - 1).bit_length()
-    squares = np.arange(n) ** 2 % (2 * n)
-    chirp = _roots(squares, 2 * n, sign, pair[0])
-    pair = _times(pair, *chirp, lambda x, y: x * y)
-    kernel = np.zeros(length, complex)
-    kernel[:n] = np.exp(-sign * 1j * np.pi * squares / n)
-    kernel[length - n + 1 :] = kernel[1:n][::-1]
-    spectrum = np.fft.fft(kernel) / length
-    pair = _each(pair, lambda part: _resized(part, length, part.ndim - 1))
-    pair = _transformed(pair, -1)
-    pair = _times(pair, *_constants(spectrum, pair[0]), lambda x, y: x * y)
-    pair = _transformed(pair, 1)
-    pair = _each(pair, lambda part: _resized(part, n, part.ndim - 1))
-    return _times(pair, *chirp, lambda x, y: x * y)
-
-
-# ---- constants ----
-
-_kept: dict[tuple[bytes, int, DType, str], tuple[Buffer, Buffer]] = {}
-_MOST_KEPT: Final = 64
-
-
-def _roots(turns: Array, n: int, sign: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    """exp(sign 2 pi i turns / n): cosines and sines. The argument is reduced exactly."""
-    key = (turns.tobytes(), sign * n, like.dtype, like.device)
-    if key not in _kept:
-        if len(_kept) >= _MOST_KEPT:
-            _kept.pop(next(iter(_kept)))
-        angles = turns % n * (2 * np.pi / n)
-        _kept[key] = _uploaded(np.exp(sign * 1j * angles), like)
-    return _as_tensors(_kept[key], like)
-
-
-def _constants(values: Array, like: Tensor) -> tuple[Tensor, Tensor]:
-    return _as_tensors(_uploaded(values, like), like)
-
-
-def _uploaded(values: Array, like: Tensor) -> tuple[Buffer, Buffer]:
-    real, imaginary = (np.ascontiguousarray(part).astype(like.dtype.numpy) for part in (values.real, values.imag))
-    return upload(real, like.device), upload(imaginary, like.device)
-
-
-def _as_tensors(buffers: tuple[Buffer, Buffer], like: Tensor) -> tuple[Tensor, Tensor]:
-    # those that are kept may have been made outside of a trace, or in another one
-    real, imaginary = (like._new(buffer.uop, uploaded(buffer), buffer.device) for buffer in buffers)
-    return real, imaginary
 
 
 # ---- arguments ----
