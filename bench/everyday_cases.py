@@ -78,7 +78,7 @@ FORWARD: dict[str, Case] = {
     "masked fill softmax": Case(
         "8x12x128x128", lambda t, f, x: x.masked_fill(t.ones(128, 128).triu(1).bool(), float("-inf")).softmax(-1)
     ),
-    "var std": Case("64x10000", lambda t, f, x: (x - x.mean(1, keepdim=True)) / x.std(1, keepdim=True)),
+    "var std": Case("64x10000", lambda t, f, x: (x - x.mean(1, keepdim=True)) / x.std(1, keepdim=True, correction=1)),
     "logsumexp": Case("256x5000", lambda t, f, x: x.logsumexp(-1)),
     "triu mm": Case("512x512 512x512", lambda t, f, a, b: a.tril() @ b),
     "diag mm": Case("512 512x512", lambda t, f, a, b: t.diag(a) @ b),
@@ -129,7 +129,7 @@ FORWARD: dict[str, Case] = {
         lambda t, f, x, g, b, w: f.conv2d(
             f.relu(
                 (x - x.mean((0, 2, 3), keepdim=True))
-                / (x.var((0, 2, 3), keepdim=True) + 1e-05).sqrt()
+                / (x.var((0, 2, 3), keepdim=True, correction=1) + 1e-05).sqrt()
                 * g[:, None, None]
                 + b[:, None, None]
             ),
@@ -226,7 +226,7 @@ FORWARD: dict[str, Case] = {
     ),
     "knn": Case("1000x32 1000x32", lambda t, f, a, b: t.cdist(a, b).topk(5, -1, largest=False)[0]),
     "kmeans step": Case(
-        "5000x16 20x16", lambda t, f, x, c: (lambda a: t.zeros(20, 16).index_add(0, a, x))(t.cdist(x, c).argmin(1))
+        "5000x16 20x16", lambda t, f, x, c: (lambda a: t.zeros_like(c).index_add(0, a, x))(t.cdist(x, c).argmin(1))
     ),
 }
 
@@ -246,7 +246,7 @@ LOSSES: dict[str, Case] = {
         lambda t, f, x, g, b: (
             (
                 (x - x.mean((0, 2, 3), keepdim=True))
-                / (x.var((0, 2, 3), keepdim=True) + 1e-05).sqrt()
+                / (x.var((0, 2, 3), keepdim=True, correction=1) + 1e-05).sqrt()
                 * g[:, None, None]
                 + b[:, None, None]
             )
@@ -324,10 +324,12 @@ LOSSES: dict[str, Case] = {
     "cumsum": Case("256x5000", lambda t, f, x: x.cumsum(-1).square().mean()),
     "sort": Case("64x5000", lambda t, f, x: (t.sort(x, -1)[0] * t.arange(5000)).mean()),
     "gather": Case("512x1000 i512x20", lambda t, f, x, i: t.gather(x, 1, i).square().mean()),
-    "scatter mean": Case("i5000 5000x64", lambda t, f, i, x: t.zeros(100, 64).index_add(0, i, x).square().mean()),
+    "scatter mean": Case(
+        "i5000 5000x64", lambda t, f, i, x: t.zeros(100, 64, dtype=x.dtype).index_add(0, i, x).square().mean()
+    ),
     "gcn": Case(
         "1000x64 64x32 i8000 i8000",
-        lambda t, f, x, w, s, d: t.zeros(1000, 32).index_add(0, d * 10, (x @ w)[s * 10]).square().mean(),
+        lambda t, f, x, w, s, d: t.zeros(1000, 32, dtype=x.dtype).index_add(0, d * 10, (x @ w)[s * 10]).square().mean(),
     ),
     "lstm cell": Case(
         "64x128 64x256 64x256 1024x128 1024x256",
@@ -360,12 +362,16 @@ LOSSES: dict[str, Case] = {
     ),
     "spectral reg": Case("512x512", lambda t, f, w: ((w.T @ w - t.eye(512)) ** 2).sum()),
     "correlation": Case(
-        "1000x64", lambda t, f, x: (lambda z: (z.T @ z / 1000).square().sum())((x - x.mean(0)) / x.std(0))
+        "1000x64", lambda t, f, x: (lambda z: (z.T @ z / 1000).square().sum())((x - x.mean(0)) / x.std(0, correction=1))
     ),
     "barlow": Case(
         "512x128 512x128",
         lambda t, f, a, b: (
-            (((a - a.mean(0)) / a.std(0)).T @ ((b - b.mean(0)) / b.std(0)) / 512 - t.eye(128)) ** 2
+            (
+                ((a - a.mean(0)) / a.std(0, correction=1)).T @ ((b - b.mean(0)) / b.std(0, correction=1)) / 512
+                - t.eye(128)
+            )
+            ** 2
         ).sum(),
     ),
     "mixture": Case(

@@ -400,3 +400,38 @@ def test_products_by_transposed_weights_are_computed_in_tiles(dtype: str, depth:
     for result in (x @ w.T, (x @ w.T).silu() * (x @ w.T)):
         kernels = compile_graph([result.uop], "c_avx512")
         assert [kernel.tactic for kernel in kernels] == ["product"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda a, b: (a**2).sum(1, keepdim=True) + (b**2).sum(1) - 2 * a @ b.T,
+        lambda a, b: a.sum(1, keepdim=True) + a @ b.T,
+        lambda a, b: (a @ b.T) * (b.abs().max(1) / 127),
+        lambda a, b: (a @ b.T) * b.softmax(1).max(1),
+    ],
+    ids=["distances", "sums", "largest", "softmax"],
+)
+def test_a_product_has_tiles_beside_reductions_of_its_rows(build: Callable[..., Tensor], dtype: str) -> None:
+    x, y = (np.random.default_rng(n).integers(-4, 5, (n, 64)) / 4 for n in (128, 200))
+    tensors = [Tensor(z, device="c").cast(dtype).realize() for z in (x, y)]
+    assert compile_graph([build(*tensors).uop], "c_avx512")[-1].tactic == "product"
+    wanted = build(*(Tensor(z, device="numpy") for z in (x, y))).numpy()
+    tolerance = {"float32": 1e-5, "bfloat16": 2e-2, "float64": 1e-12}[dtype] * np.abs(wanted).max()
+    np.testing.assert_allclose(build(*tensors).cast("float64").numpy(), wanted, atol=tolerance, rtol=0)
+
+
+def test_sums_of_columns_beside_sums_of_rows_have_vectors() -> None:
+    """A mean of those elements that a mask names: how many there are is counted once, not for each column."""
+    x, m = np.random.default_rng(0).standard_normal((8, 40, 64)), np.arange(320).reshape(8, 40) % 3 - 1.0
+    tensors = [Tensor(z, device="c").cast("float32").realize() for z in (x, m)]
+
+    def build(x: Tensor, m: Tensor) -> Tensor:
+        return (x * (m > 0)[:, :, None]).sum(1) / (m > 0).sum(1, keepdim=True)
+
+    wanted = (x * (m > 0)[:, :, None]).sum(1) / (m > 0).sum(1, keepdims=True)
+    np.testing.assert_allclose(build(*tensors).numpy(), wanted, rtol=1e-4, atol=1e-5)
+    large = [Tensor(np.zeros(s, np.float32), device="numpy") for s in ((64, 128, 256), (64, 128))]
+    tactics = [kernel.tactic for kernel in compile_graph([build(*large).uop], "c_avx512")]
+    assert tactics == ["elementwise", "rows", "product"]
