@@ -435,3 +435,10 @@ def test_sums_of_columns_beside_sums_of_rows_have_vectors() -> None:
     large = [Tensor(np.zeros(s, np.float32), device="numpy") for s in ((64, 128, 256), (64, 128))]
     tactics = [kernel.tactic for kernel in compile_graph([build(*large).uop], "c_avx512")]
     assert tactics == ["elementwise", "rows", "product"]
+
+
+def test_windows_of_each_channel_by_itself_are_no_products_of_one_row() -> None:
+    """A convolution of groups of one channel, with padding: there is nothing to reuse in tiles, and all to read in gates."""
+    x, w = (Tensor(np.zeros(s, np.float32), device="numpy") for s in ((8, 128, 512), (128, 1, 4)))
+    (kernel,) = compile_graph([x.conv1d(w, padding=3, groups=128).uop], "c_avx512")
+    assert kernel.tactic == "windows"
