@@ -240,3 +240,19 @@ def test_powers_of_two_are_exact(dtype: str, count: int) -> None:
         expected = np.exp2(n.astype("longdouble")).astype(dtype)
     np.testing.assert_array_equal(Tensor(n, device="c").cast(dtype).exp2().numpy(), expected)
     np.testing.assert_array_equal(Tensor(n.astype("float64"), device="c").cast(dtype).exp2().numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(8, 6), (8, 3), (100, 7), (4, 5, 6), (3, 64), (7, 300)])
+def test_sums_of_what_is_read_backwards(shape: tuple[int, ...], dtype: str) -> None:
+    """gcc 12.2 adds up wrong elements in a nest of loops that reads all of them backwards: they are read forwards."""
+    x, y = (np.random.default_rng(n).integers(-8, 9, shape).astype(dtype) for n in (0, 1))
+    a, b = (Tensor(z, device="c").realize() for z in (x, y))
+    every = tuple(range(len(shape)))
+    assert a.flip(-1).sum().item() == x.sum() and (a.flip(every) * 3).sum().item() == 3 * x.sum()
+    assert (a.flip(-1) * b.flip(-1)).sum().item() == (x * y).sum() and a.flip(-1).abs().sum().item() == abs(x).sum()
+    row = y.reshape(-1, shape[-1])[0]
+    assert (a.flip(-1) * Tensor(row, device="c")).sum().item() == (x[..., ::-1] * row).sum()
+    assert (a.flip(-1) * b).sum().item() == (x[..., ::-1] * y).sum()
+    running = a.cumsum(-1)
+    assert (running.flip(-1) * b).sum().item() == (x.cumsum(-1)[..., ::-1] * y).sum()

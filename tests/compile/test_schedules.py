@@ -442,3 +442,21 @@ def test_windows_of_each_channel_by_itself_are_no_products_of_one_row() -> None:
     x, w = (Tensor(np.zeros(s, np.float32), device="numpy") for s in ((8, 128, 512), (128, 1, 4)))
     (kernel,) = compile_graph([x.conv1d(w, padding=3, groups=128).uop], "c_avx512")
     assert kernel.tactic == "windows"
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda a: a / a.sum(0) / a.sum(1, keepdim=True),
+        lambda a: (lambda b: b / b.sum(0))(a / a.sum(1, keepdim=True)),
+        lambda a: a.abs().sum(1).rsqrt()[:, None] * a * a.abs().sum(0).rsqrt(),
+    ],
+    ids=["both", "in turn", "roots"],
+)
+def test_rows_and_columns_that_are_normalized_are_two_kernels(build: Callable[[Tensor], Tensor]) -> None:
+    """Neither sum is computed again for each element of the other one."""
+    large = Tensor(np.zeros((400, 500), np.float32), device="numpy")
+    assert [kernel.tactic for kernel in compile_graph([build(large).uop], "c_avx512")] == ["rows", "columns_again"]
+    x = np.random.default_rng(0).uniform(0.5, 1, (400, 500)).astype(np.float32)
+    wanted = build(Tensor(x, device="numpy").cast("float64")).numpy()
+    np.testing.assert_allclose(build(Tensor(x, device="c").realize()).numpy(), wanted, rtol=1e-4)
