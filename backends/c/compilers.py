@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from rulegrad.errors import DeviceError
 from rulegrad.runtime.kernel import not_built
@@ -34,6 +34,8 @@ _FLAGS = [
 
 # Loop strength reduction: that of clang 19 makes wrong places of some gathers (test_places_of_a_permuted_product).
 _WITHOUT_STRENGTH_REDUCTION = ["-mllvm", "-disable-lsr"]
+# What gcc says that has made a mistake of its own, and what leaves out the passes in which most of these are.
+_CRASHED, _WITHOUT_VECTORS = "internal compiler error", "-fno-tree-vectorize"
 _MOST_SECONDS = 120  # for a program that tries the compiler
 
 NOT_LOADED = (
@@ -234,7 +236,14 @@ class _Job:
 
     def _wait(self) -> None:
         _, message = self.process.communicate()
-        self._check(self.process.returncode, message)
+        status = self.process.returncode
+        if status and _CRASHED in message:
+            command = [*cast("list[str]", self.process.args), _WITHOUT_VECTORS]
+            again = subprocess.run(
+                command, input=self.source, capture_output=True, check=False, text=True, errors="replace"
+            )
+            status, message = again.returncode, again.stderr
+        self._check(status, message)
 
     def _link(self) -> None:
         program, *libraries = self.linker

@@ -10,7 +10,7 @@ import pytest
 
 import rulegrad as rg
 from rulegrad import Tensor, Variable
-from rulegrad.errors import CaptureError
+from rulegrad.errors import CaptureError, IndexRangeError
 
 Array = np.ndarray[Any, Any]
 noise = np.random.default_rng(0)
@@ -149,6 +149,36 @@ def test_gradients_through_it(device: str) -> None:
         assert x.grad is not None
         same(x.grad, np.broadcast_to(2 * weight.detach().numpy(), (t, 4)))
     assert len(step.reasons()) == 1
+
+
+@pytest.mark.parametrize(("stride", "padding"), [(1, 1), (2, 1), (3, 0)])
+def test_gradients_of_transposed_convolutions_of_any_length(device: str, stride: int, padding: int) -> None:
+    """Sizes such as 4 * (2 * t + 3), of windows, are formulas too."""
+    w = Tensor(floats(3, 2, 4), device=device)
+
+    def both(x: Tensor) -> tuple[Tensor, ...]:
+        loss = rg.grad(lambda x, w: x.conv_transpose1d(w, stride=stride, padding=padding).square().sum(), (0, 1))
+        return loss(x, w)  # type: ignore[no-any-return]
+
+    step = rg.jit(both, dynamic={"x": {2: Variable("t", 4, 30)}})
+    for t in (7, 4, 30, 12):
+        x = Tensor(floats(2, 3, t), device=device)
+        for found, wanted in zip(step(x), both(x), strict=True):
+            np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-4, atol=1e-3)
+    assert len(step.reasons()) == 1
+
+
+def test_an_index_out_of_range_is_told_with_the_size_of_the_call(device: str) -> None:
+    step = rg.jit(lambda x, i, u: x.index_add(0, i, u), dynamic={"x": {0: Variable("t", 1, 50)}})
+    for t in (7, 40, 12):
+        i = np.arange(9) % t
+        i[3] = t
+        with pytest.raises(
+            IndexRangeError, match=f"index_add: {t} is out of range for axis 0 of size {t}; use 0 to {t - 1}"
+        ):
+            step(
+                Tensor.zeros(t, 20, device=device), Tensor(i, device=device), Tensor.ones(9, 20, device=device)
+            ).numpy()
 
 
 def test_a_training_step_of_batches_of_any_size(device: str) -> None:

@@ -273,6 +273,29 @@ def test_a_linker_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compiler._found().linker == []
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a script stands for the compiler")
+def test_a_compiler_that_crashes_gets_the_program_again_without_vectorizers(tmp_path: Path) -> None:
+    module = backend("c").module
+    real, crashing = module.compilers.find().command[0], tmp_path / "crashing-gcc"
+    crashing.write_text(
+        f"""#!/bin/sh
+case " $* " in
+  *" -fno-tree-vectorize "* | *" -fsyntax-only "* | *" -print-"*) exec {real} "$@" ;;
+esac
+echo "<stdin>:1:1: internal compiler error: Segmentation fault" >&2
+exit 1
+""",
+        encoding="utf-8",
+    )
+    crashing.chmod(0o755)
+    out, given = buffers(8)
+    compiler = module.compilers.Compiler((str(crashing),))
+    module.Device(0, compiler).compile([scale("after_a_crash", 2.5, 8)])[0]([out.handle, given.handle])
+    np.testing.assert_array_equal(out.numpy(), np.arange(8) * 2.5)
+    with pytest.raises(DeviceError, match="error: unknown type name 'nonsense'|error: .*nonsense"):
+        compiler.compile("nonsense value(void);")
+
+
 def test_features_become_flags() -> None:
     flags = backend("c").module.processor.compiler_flags
     assert flags(frozenset()) in ([], ["-march=armv8-a"], ["-mcpu=native"])

@@ -87,6 +87,24 @@ def test_columns_beside_each_other(device, check, columns):
         x.index_add(0, Tensor(np.full(40, 5)), u).numpy()
 
 
+@pytest.mark.parametrize("device", ["c"], indirect=True)
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "bool", "float16", "bfloat16", "float64"])
+def test_columns_beside_each_other_in_each_dtype(device, dtype):
+    """In place of every second row, too."""
+    base, updates = (R.integers(0, 2, (rows, 20)) for rows in (10, 40))
+    rows = R.integers(0, 5, 40)
+    x, u, i = Tensor(base).cast(dtype).realize(), Tensor(updates).cast(dtype).realize(), Tensor(rows)
+    each = np.broadcast_to(rows[:, None], (40, 20))
+    whole = scattered(base, each, updates, lambda a, b: b)
+    np.testing.assert_array_equal(x.index_copy(0, i, u).cast("int64").numpy(), whole)
+    largest = scattered(base, each, updates, max)
+    np.testing.assert_array_equal(x.scatter_reduce(0, Tensor(each), u, "amax").cast("int64").numpy(), largest)
+    if dtype != "bool":
+        x[::2].index_add_(0, i, u)
+        base[::2] = scattered(base[::2], each, updates, lambda a, b: a + b)
+        np.testing.assert_array_equal(x.cast("int64").numpy(), base)
+
+
 def test_one_value_at_one_place_again_and_again(device, check):
     """Nothing in the loop of the updates depends on its counter, and they are made in each turn all the same."""
     place = Tensor([1]).realize().expand(3)

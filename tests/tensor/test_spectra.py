@@ -7,7 +7,7 @@ import pytest
 import scipy.fft
 import scipy.signal.windows
 
-from rulegrad import Tensor, config, fft, grad, jit
+from rulegrad import Tensor, Variable, config, fft, grad, jit, vmap
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.signal import windows
 
@@ -48,7 +48,7 @@ def test_lengths(any_device, length):
 
 @pytest.mark.parametrize("length", [20, 134, 201, 256])
 def test_gradients_of_transforms_are_adjoint(any_device, length):
-    """A transform is linear: the product of its gradient with x is that of the gradient of its result with it of x."""
+    """f is linear, so <gradient of f, x> is f(x), wherever the gradient is taken."""
     x, d = R.normal(size=(2, length)), R.normal(size=(2, length // 2 + 1))
 
     def of_reals(t):
@@ -60,6 +60,22 @@ def test_gradients_of_transforms_are_adjoint(any_device, length):
     for function in (of_reals, to_reals):
         slope = grad(function)(Tensor(x[::-1].copy()))
         assert (slope * Tensor(x)).sum().item() == pytest.approx(function(Tensor(x)).item(), rel=1e-10)
+
+
+def test_transforms_of_other_dtypes_of_batches_and_twice_differentiated(any_device):
+    x = R.integers(-8, 9, (3, 34))
+    for dtype in ("float16", "bfloat16", "float32", "int8"):
+        np.testing.assert_allclose(fft.rfft(Tensor(x).cast(dtype)).numpy(), np.fft.rfft(x), atol=1e-4)
+    assert fft.fft(Tensor(np.zeros((0, 34)))).shape == (0, 34) and fft.rfft(Tensor(np.zeros((0, 34)))).shape == (0, 18)
+    z = Tensor(x + 1j * x[::-1])
+    np.testing.assert_allclose(vmap(fft.fft)(z).numpy(), np.fft.fft(z.numpy()), atol=1e-10)
+    captured = jit(lambda t: fft.irfft(fft.rfft(t) * 2, 34), dynamic={"t": {0: Variable("batch", 1, 9)}})
+    for rows in (3, 2, 1, 5):
+        y = R.normal(size=(rows, 34))
+        np.testing.assert_allclose(captured(Tensor(y)).numpy(), 2 * y, atol=1e-12)
+    # the sum of |F x|^4 has the second derivative 12 n^2 along a constant x of ones
+    twice = grad(lambda t: (grad(lambda t: fft.rfft(t).abs().square().square().sum())(t)).sum())(Tensor(np.ones(34)))
+    np.testing.assert_allclose(twice.sum().item(), 12 * 34.0**4, rtol=1e-10)
 
 
 @pytest.mark.parametrize("shape", [(3, 400), (2, 64), (5, 2048)])

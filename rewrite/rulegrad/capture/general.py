@@ -29,6 +29,7 @@ from rulegrad.compile.varying.templates import DifferentError, formula_of, gener
 from rulegrad.errors import CaptureError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import as_dtype
+from rulegrad.ir.substitution import substituted
 from rulegrad.runtime.buffer import Buffer
 
 #: Sizes between bounds at which a function is looked at.
@@ -240,6 +241,16 @@ class Computation:
         """At these sizes, with BUFFERs that are numbered from 1."""
         return instance(self.template, sizes, self.device)
 
+    def told(self, sizes: tuple[int, ...]) -> tuple[UOp, ...]:
+        """The same as errors tell of them: numbers that follow from the sizes are constants, not buffers."""
+        root = UOp("SINK", tuple(self.graphs(sizes)))
+        numbers = {}
+        for node in root.toposort("BUFFER"):
+            place = node.attrs["id"] - 1 - self.template.buffers
+            if place >= 0:
+                numbers[node] = UOp.const(self.scalars[place].at(sizes), node.dtype)
+        return substituted(root, numbers).src
+
     def _input(self, number: int, sizes: tuple[int, ...]) -> int | Buffer:
         if number < self.template.buffers:
             return number
@@ -421,7 +432,7 @@ class GeneralCapture:
         part = first._replace(plan=plan, sources=sources, own=own_places, targets=targets)
         if not plan.dependencies.words and not self.first._tracked:
             return part  # nobody looks at its graphs
-        graphs = tuple(computation.graphs(sizes))
+        graphs = computation.told(sizes)
         nodes = {node.attrs["id"]: node for node in UOp("SINK", graphs).toposort("BUFFER")}
         read = tuple(nodes[one + 1] if isinstance(one, int) else one.uop for one in inputs)
         return part._replace(graphs=graphs, inputs=read)

@@ -309,19 +309,32 @@ def _transposed(
     reach = [d * (k - 1) for d, k in zip(dilations, kernel)]
     pairs = [(r - c, r - c + e) for r, c, e in zip(reach, cuts, extra)]
     total = _spread(self, weight, strides, dilations, groups, pairs, name)
+    cut = [(0, 0), (0, 0), *((c, c - e) for c, e in zip(cuts, extra))]
+    return _biased(_with_convolutions_as_gradients(total, self, weight, strides, dilations, groups, cut, name), offset)
 
-    # It is the gradient of a convolution by its images: its own are that convolution, and the one by the weights.
-    def as_images(d: Tensor) -> Tensor:
-        return _padded_or_cut(d, [(0, 0), (0, 0), *((c, c - e) for c, e in zip(cuts, extra))], name)
+
+def _with_convolutions_as_gradients(
+    total: Tensor,
+    self: Tensor,
+    weight: Tensor,
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    groups: int,
+    pairs: list[tuple[int, int]],
+    name: str,
+) -> Tensor:
+    """A transposed convolution is the gradient of a convolution by its images, of which it has no elements that `pairs`
+    add: its gradients are that convolution, and the one by the weights."""
+    kernel = tuple(weight.shape[2:])
 
     def by_elements(d: Tensor, _: Tensor, w: Tensor) -> Tensor:
-        return _correlated(as_images(d), w, None, strides, dilations, groups, name)
+        return _correlated(_padded_or_cut(d, pairs, name), w, None, strides, dilations, groups, name)
 
     def by_weight(d: Tensor, x: Tensor, _: Tensor) -> Tensor:
-        return _weight_gradient(x, as_images(d), tuple(kernel), strides, dilations, groups, name)
+        return _weight_gradient(x, _padded_or_cut(d, pairs, name), kernel, strides, dilations, groups, name)
 
     key = ("transposed", tuple(pairs), strides, dilations, groups)
-    return _biased(with_gradients(total, self, weight, by_elements, by_weight, key), offset)
+    return with_gradients(total, self, weight, by_elements, by_weight, key)
 
 
 def _spread(

@@ -47,7 +47,7 @@ def fft(x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = None
     [10.0, -2.0, -2.0, -2.0]
     """
     place, length = _place(x, n, axis_or_dim(axis, dim, "fft", -1), "fft")
-    return _joined(transform(_moved(x, length, place), -1), place, _scale(length, norm, "forward"))
+    return _joined(transform(_with_axis_last(x, length, place), -1), place, _scale(length, norm, "forward"))
 
 
 def ifft(x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = None, *, dim: int | None = None) -> Tensor:
@@ -58,7 +58,7 @@ def ifft(x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = Non
     [1.0, 1.0, 1.0, 1.0]
     """
     place, length = _place(x, n, axis_or_dim(axis, dim, "ifft", -1), "ifft")
-    return _joined(transform(_moved(x, length, place), 1), place, _scale(length, norm, "backward"))
+    return _joined(transform(_with_axis_last(x, length, place), 1), place, _scale(length, norm, "backward"))
 
 
 def rfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = None, *, dim: int | None = None) -> Tensor:
@@ -69,7 +69,7 @@ def rfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str | None = Non
     (3,)
     """
     place, length = _place(x, n, axis_or_dim(axis, dim, "rfft", -1), "rfft")
-    values = _moved(x, length, place)
+    values = _with_axis_last(x, length, place)
     scale = _scale(length, norm, "forward")
     if not is_complex(values):
         return _joined(transform_of_reals(values), place, scale)
@@ -88,7 +88,7 @@ def irfft(
     place = one_axis(axis_or_dim(axis, dim, "irfft", -1), x.ndim, "irfft")
     length = _length(2 * (x.shape[place] - 1) if n is None else n, "irfft")
     scale = _scale(length, norm, "backward")
-    values = inverse_of_reals(_moved(x, length // 2 + 1, place), length)
+    values = inverse_of_reals(_with_axis_last(x, length // 2 + 1, place), length)
     return (values * scale if scale != 1 else values).transpose(place, -1)
 
 
@@ -342,7 +342,7 @@ def _created(values: Array, dtype: Any, device: str | None) -> Any:
 # ---- parts ----
 
 
-def _moved(x: Tensor, length: int, place: int) -> Tensor:
+def _with_axis_last(x: Tensor, length: int, place: int) -> Tensor:
     """In a dtype that has a transform, with `length` elements along the axis, which is the last one then."""
     return _resized(supported(x), length, place).transpose(place, -1)
 

@@ -30,13 +30,15 @@ if TYPE_CHECKING:
 _LARGEST: Final = 64
 #: Real transforms up to this length are one product with the frequencies that are asked for.
 _WHOLE: Final = 32
-#: What a step costs beside its sums, in terms of these; and lanes that its products are computed in.
-_STEP, _LANES = 24, 16
+#: The overhead of a step, as if it had so many more terms in each sum.
+_STEP: Final = 24
+#: The lanes of a vector, of which a step whose rows are shorter wastes some.
+_LANES: Final = 16
 
 
 def transform(x: Tensor, sign: int) -> Tensor:
     """X[k] = sum of x[j] exp(sign 2 pi i j k / n) over j, for real or complex x (…, n): (…, 2, n)."""
-    return _of_pairs(x.view_as_real() if x.dtype.is_complex else x.unsqueeze(-1), sign)
+    return _transformed(x.view_as_real() if x.dtype.is_complex else x.unsqueeze(-1), sign)
 
 
 def transform_of_reals(x: Tensor) -> Tensor:
@@ -44,12 +46,12 @@ def transform_of_reals(x: Tensor) -> Tensor:
     n = x.shape[-1]
     half, count = n // 2, n // 2 + 1
     if 1 < n <= _WHOLE:
-        matrix = _constant(("half", n), x, lambda: _of_parts(_roots(n, count, n, -1))[:, 0])
+        matrix = _constant(("half", n), x, lambda: _matrix_of_parts(_roots(n, count, n, -1))[:, 0])
         return (x @ matrix.reshape(n, 2 * count)).reshape(*x.shape[:-1], 2, count)
     if n % 2:
         return transform(x, -1).shrink(*[None] * x.ndim, (0, count))
     # Of n / 2 complex numbers: even elements are real parts, odd ones imaginary parts, told apart by their symmetries.
-    found = _of_pairs(x.reshape(*x.shape[:-1], half, 2), -1)
+    found = _transformed(x.reshape(*x.shape[:-1], half, 2), -1)
     found = found.cat(found.shrink(*[None] * x.ndim, (0, 1)), axis=-1).contiguous()
     backwards = _conjugate(found.flip(-1))
     turns = ("turns", n), lambda: -0.5j * np.exp(-2j * np.pi * np.arange(count) / n)
@@ -57,7 +59,7 @@ def transform_of_reals(x: Tensor) -> Tensor:
 
 
 def inverse_of_reals(x: Tensor, n: int) -> Tensor:
-    """n real numbers (…, n), n times those of which `transform_of_reals` is x, complex (…, n // 2 + 1).
+    """The inverse of `transform_of_reals`, times n: real numbers (…, n) of complex ones (…, n // 2 + 1).
 
     The imaginary parts of the first frequency, and of the last for an even n, are not looked at.
     """
@@ -69,22 +71,22 @@ def inverse_of_reals(x: Tensor, n: int) -> Tensor:
     planes = real.stack(imaginary, axis=-2)
     if n % 2 or n <= _WHOLE:
         more = _conjugate(planes.shrink(*lead, None, (1, rest + 1)).flip(-1))
-        return _of_pairs(planes.cat(more, axis=-1).mT.contiguous(), 1).unbind(-2)[0]
+        return _transformed(planes.cat(more, axis=-1).mT.contiguous(), 1).unbind(-2)[0]
     forwards = planes.shrink(*lead, None, (0, half))
     backwards = _conjugate(planes.shrink(*lead, None, (1, half + 1)).flip(-1))
     turns = ("inverse turns", n), lambda: 1j * np.exp(2j * np.pi * np.arange(half) / n)
     pairs = (forwards + backwards + _times(forwards - backwards, *turns)).mT
-    return _of_pairs(pairs.contiguous(), 1).mT.reshape(*x.shape[:-1], n)
+    return _transformed(pairs.contiguous(), 1).mT.reshape(*x.shape[:-1], n)
 
 
 # ---- steps ----
 
 
-def _of_pairs(x: Tensor, sign: int) -> Tensor:
-    """The transform of (…, n, 2), the parts beside each other, or of (…, n, 1), real numbers: (…, 2, n)."""
+def _transformed(x: Tensor, sign: int) -> Tensor:
+    """The transform of (…, n, 2), both parts of each number, or of (…, n, 1), real numbers: (…, 2, n)."""
     *batch, n, parts = x.shape
     if n == 1:
-        return x.mT if parts == 2 else x.mT.pad([(0, 0)] * len(batch) + [(0, 1), (0, 0)])
+        return _as_planes(x)
     steps = factors(n)
     if not steps:
         return _by_convolution(x, sign)
@@ -98,7 +100,7 @@ def _of_pairs(x: Tensor, sign: int) -> Tensor:
 def _first_step(x: Tensor, a: int, sign: int) -> Tensor:
     batch, n, parts = x.shape
     rest = n // a
-    matrix = _constant(("first", a, sign, parts), x, lambda: _of_parts(_roots(a, a, a, sign))[:, :parts])
+    matrix = _constant(("first", a, sign, parts), x, lambda: _matrix_of_parts(_roots(a, a, a, sign))[:, :parts])
     rows = x.reshape(batch, a, rest, parts).transpose(1, 2).reshape(batch, rest, a * parts)
     found = (rows @ matrix.reshape(a * parts, 2 * a)).reshape(batch, rest, 2, a).contiguous()
     if rest == 1:
@@ -111,7 +113,7 @@ def _next_step(x: Tensor, a: int, sign: int) -> Tensor:
     rest = length // a
 
     def matrices() -> Array:
-        found = _of_parts(_roots(a, a, a, sign) * _between(length, a, sign)[:, None, :])
+        found = _matrix_of_parts(_roots(a, a, a, sign) * _between(length, a, sign)[:, None, :])
         return np.moveaxis(found, (3, 4), (1, 2))  # (rest, part, k, j, part)
 
     matrix = _constant(("next", length, a, sign), x, matrices).reshape(rest, 2 * a, 2 * a)
@@ -149,7 +151,7 @@ def _best(rest: int, done: int) -> tuple[float, tuple[int, ...]]:
 
 def _by_convolution(x: Tensor, sign: int) -> Tensor:
     """j k = (j^2 + k^2 - (k - j)^2) / 2: a product with w^(j^2 / 2), a convolution, and a product again."""
-    *batch, n, parts = x.shape
+    *batch, n, _ = x.shape
     length = 1 << (2 * n - 1).bit_length()
     lead = [(0, 0)] * (len(batch) + 1)
 
@@ -163,14 +165,18 @@ def _by_convolution(x: Tensor, sign: int) -> Tensor:
         kernel[length - n + 1 :] = kernel[1:n][::-1]
         return np.fft.fft(kernel) / length
 
-    planes = x.mT if parts == 2 else x.mT.pad([*lead[1:], (0, 1), (0, 0)])
-    planes = _times(planes, ("chirp", n, sign), chirp).pad([*lead, (0, length - n)])
-    planes = _times(_of_pairs(planes.mT.contiguous(), -1), ("spectrum", n, sign), spectrum)
-    planes = _of_pairs(planes.mT.contiguous(), 1).shrink(*[None] * len(lead), (0, n))
+    planes = _times(_as_planes(x), ("chirp", n, sign), chirp).pad([*lead, (0, length - n)])
+    planes = _times(_transformed(planes.mT.contiguous(), -1), ("spectrum", n, sign), spectrum)
+    planes = _transformed(planes.mT.contiguous(), 1).shrink(*[None] * len(lead), (0, n))
     return _times(planes, ("chirp", n, sign), chirp)
 
 
 # ---- complex numbers as planes ----
+
+
+def _as_planes(x: Tensor) -> Tensor:
+    """(…, 2, n) of (…, n, 2), or of (…, n, 1), real numbers."""
+    return x.mT if x.shape[-1] == 2 else x.mT.pad([(0, 0)] * (x.ndim - 2) + [(0, 1), (0, 0)])
 
 
 def _conjugate(planes: Tensor) -> Tensor:
@@ -180,31 +186,28 @@ def _conjugate(planes: Tensor) -> Tensor:
 def _times(planes: Tensor, name: tuple[Any, ...], make: Callable[[], Array]) -> Tensor:
     """(…, 2, n) times complex constants (…, n), which `make` gives."""
 
-    def real() -> Array:
+    def parts() -> Array:
         factor = make()
-        return np.stack([factor.real, factor.real], -2)
+        return np.stack([np.stack([factor.real] * 2, -2), np.stack([-factor.imag, factor.imag], -2)])
 
-    def imaginary() -> Array:
-        factor = make()
-        return np.stack([-factor.imag, factor.imag], -2)
-
-    same, other = _constant((*name, "real"), planes, real), _constant((*name, "imaginary"), planes, imaginary)
+    same, other = _constant(name, planes, parts).unbind(0)
     return planes * same + planes.flip(-2) * other
 
 
 # ---- constants ----
 
 _kept: dict[tuple[Any, ...], Buffer] = {}
-_MOST_KEPT: Final = 256
+_MOST_BYTES: Final = 1 << 26
 
 
 def _constant(name: tuple[Any, ...], like: Tensor, make: Callable[[], Array]) -> Tensor:
     """The numbers that `make` gives, in the dtype and on the device of a tensor; kept by their name."""
     key = (*name, like.dtype, like.device)
     if key not in _kept:
-        if len(_kept) >= _MOST_KEPT:
-            _kept.pop(next(iter(_kept)))
-        _kept[key] = upload(np.ascontiguousarray(make()).astype(like.dtype.numpy), like.device)
+        numbers = np.ascontiguousarray(make()).astype(like.dtype.numpy)
+        while _kept and sum(buffer.nbytes for buffer in _kept.values()) + numbers.nbytes > _MOST_BYTES:
+            _kept.pop(next(iter(_kept)))  # the oldest one
+        _kept[key] = upload(numbers, like.device)
     # one that is kept may have been made outside of a trace, or in another one
     return like._new(_kept[key].uop, uploaded(_kept[key]), _kept[key].device)
 
@@ -220,7 +223,7 @@ def _between(length: int, a: int, sign: int) -> Array:
     return _roots(length // a, a, length, sign)
 
 
-def _of_parts(matrix: Array) -> Array:
+def _matrix_of_parts(matrix: Array) -> Array:
     """A complex matrix (…, j, k) for parts: (…, j, 2, 2, k), from each part of j to each part of k."""
     return np.stack(
         [np.stack([matrix.real, matrix.imag], -2), np.stack([-matrix.imag, matrix.real], -2)],

@@ -210,7 +210,7 @@ def _explanations(pair: tuple[int, int], variables: Sequence[tuple[int, int]], s
 
 
 def _sums(pair: tuple[int, int], variables: Sequence[tuple[int, int]]) -> Iterator[Formula]:
-    """A pair of sizes as c - x, x + y + c or x - y + c."""
+    """A pair of sizes as c - x, x + y + c, x - y + c or c * x + d."""
     for v, (p, q) in enumerate(variables):
         if pair[1] - pair[0] == p - q:
             yield ((((), pair[0] + p), ((v,), -1)) if pair[0] + p else (((v,), -1),))
@@ -220,6 +220,10 @@ def _sums(pair: tuple[int, int], variables: Sequence[tuple[int, int]]) -> Iterat
             if pair[1] == q + sign * s + offset:
                 terms = (((v,), 1), ((w,), sign))
                 yield ((((), offset), *terms) if offset else terms)
+    for v, (p, q) in enumerate(variables):
+        factor, rest = divmod(pair[1] - pair[0], q - p)
+        if rest == 0 and factor > 0:
+            yield (((), pair[0] - factor * p), ((v,), factor))
 
 
 def matched(template: Template, roots: Sequence[UOp], given_sizes: Sequence[int] | None = None) -> Match | None:
