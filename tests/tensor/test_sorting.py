@@ -39,14 +39,15 @@ def test_first_elements_of_long_rows(extent, count, largest):
     few[0, ::7], few[1, 3], few[2] = np.nan, np.inf, np.nan
     last = np.full((2, extent), np.iinfo(np.int32).max)
     last[1, -1] = -5
-    for array in (
+    arrays = (
         few,
         R.normal(size=(3, extent)),
         few[3:] > 0,
         last,
         last.astype(np.int64) << 31,
         few[3:].astype(np.int8),
-    ):
+    )
+    for array in arrays if extent in (161, 2049) else arrays[:2]:
         wanted = Tensor(array).argsort(descending=largest).numpy()[:, :count]
         found = Tensor(array).topk(count, largest=largest)
         assert np.array_equal(found.indices.numpy(), wanted)
