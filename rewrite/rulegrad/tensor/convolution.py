@@ -110,7 +110,7 @@ def _convolution(
     offset = _offset(self, bias, weight.shape[0], name)
     images, kernel = self.shape[2:], weight.shape[2:]
     padded = self.pad([(0, 0), (0, 0), *pairs])
-    total = _correlated(padded, weight, None, strides, dilations, groups, name)
+    total = _correlated(padded, weight, strides, dilations, groups, name)
 
     def by_images(d: Tensor, _: Tensor, w: Tensor) -> Tensor:
         reach = [t * (k - 1) for t, k in zip(dilations, kernel)]
@@ -160,7 +160,6 @@ def _offset(self: Tensor, bias: Operand | None, outputs: int, name: str) -> Tens
 def _correlated(
     self: Tensor,
     weight: Tensor,
-    bias: Tensor | None,
     stride: tuple[int, ...],
     dilation: tuple[int, ...],
     groups: int,
@@ -179,7 +178,7 @@ def _correlated(
     kernels = weight.reshape(1, groups, outputs // groups, *(1,) * rank, channels, *kernel)
     axes = tuple(range(-rank - 1, 0))
     total = (images.cast(wide) * kernels.cast(wide)).sum(axis=axes, dtype=wide).cast(result)
-    return _biased(total.reshape(batch, outputs, *extents), bias)
+    return total.reshape(batch, outputs, *extents)
 
 
 def _weight_gradient(
@@ -293,11 +292,7 @@ def _transposed(
         batch = self.unsqueeze(0)
         how = (stride, padding, output_padding, groups, dilation)
         return _transposed(batch, rank, weight, bias, *how).squeeze(0)
-    if self.ndim != rank + 2 or weight.ndim != rank + 2 or self.shape[1] != weight.shape[0] or self.shape[1] % groups:
-        raise ShapeError(
-            f"{name}: images of shape {self.shape} and weights of shape {weight.shape} with groups={groups}; "
-            f"they need (batch, channels, …) and (channels, outputs / groups, …), with {rank} axes behind"
-        )
+    _check_transposed_shapes(self, weight, rank, groups, name)
     strides = one_for_each_axis(stride, rank, name, "stride", 1)
     dilations = one_for_each_axis(dilation, rank, name, "dilation", 1)
     cuts = one_for_each_axis(padding, rank, name, "padding", 0)
@@ -309,32 +304,32 @@ def _transposed(
     reach = [d * (k - 1) for d, k in zip(dilations, kernel)]
     pairs = [(r - c, r - c + e) for r, c, e in zip(reach, cuts, extra)]
     total = _spread(self, weight, strides, dilations, groups, pairs, name)
-    cut = [(0, 0), (0, 0), *((c, c - e) for c, e in zip(cuts, extra))]
-    return _biased(_with_convolutions_as_gradients(total, self, weight, strides, dilations, groups, cut, name), offset)
 
-
-def _with_convolutions_as_gradients(
-    total: Tensor,
-    self: Tensor,
-    weight: Tensor,
-    strides: tuple[int, ...],
-    dilations: tuple[int, ...],
-    groups: int,
-    pairs: list[tuple[int, int]],
-    name: str,
-) -> Tensor:
-    """A transposed convolution is the gradient of a convolution by its images, of which it has no elements that `pairs`
-    add: its gradients are that convolution, and the one by the weights."""
-    kernel = tuple(weight.shape[2:])
+    # It is the gradient of a convolution by its images: its own are that convolution, and the one by the weights.
+    def images(d: Tensor) -> Tensor:
+        return _padded_or_cut(d, [(0, 0), (0, 0), *((c, c - e) for c, e in zip(cuts, extra))], name)
 
     def by_elements(d: Tensor, _: Tensor, w: Tensor) -> Tensor:
-        return _correlated(_padded_or_cut(d, pairs, name), w, None, strides, dilations, groups, name)
+        return _correlated(images(d), w, strides, dilations, groups, name)
 
     def by_weight(d: Tensor, x: Tensor, _: Tensor) -> Tensor:
-        return _weight_gradient(x, _padded_or_cut(d, pairs, name), kernel, strides, dilations, groups, name)
+        return _weight_gradient(x, images(d), tuple(kernel), strides, dilations, groups, name)
 
     key = ("transposed", tuple(pairs), strides, dilations, groups)
-    return with_gradients(total, self, weight, by_elements, by_weight, key)
+    return _biased(with_gradients(total, self, weight, by_elements, by_weight, key), offset)
+
+
+def _check_transposed_shapes(elements: Tensor, weight: Tensor, rank: int, groups: int, name: str) -> None:
+    if (
+        elements.ndim != rank + 2
+        or weight.ndim != rank + 2
+        or elements.shape[1] != weight.shape[0]
+        or elements.shape[1] % groups
+    ):
+        raise ShapeError(
+            f"{name}: images of shape {elements.shape} and weights of shape {weight.shape} with groups={groups}; "
+            f"they need (batch, channels, …) and (channels, outputs / groups, …), with {rank} axes behind"
+        )
 
 
 def _spread(
@@ -355,7 +350,7 @@ def _spread(
     if any(s > 1 for s in strides) and all(d == 1 for d in dilations) and min(self.shape) > 0:
         return _by_residues(self, kernels, strides, groups, pairs, name)
     spread = _padded_or_cut(_set_apart(self, strides), [(0, 0), (0, 0), *pairs], name)
-    return _correlated(spread, kernels, None, (1,) * rank, dilations, groups, name)
+    return _correlated(spread, kernels, (1,) * rank, dilations, groups, name)
 
 
 def _by_residues(
@@ -376,7 +371,7 @@ def _by_residues(
         before = [(b - r - m) // s for (b, _), r, m, s in zip(pairs, residues, first, strides)]
         after = [q + k - 1 - n - b for b, q, k, n in zip(before, counts, some.shape[2:], extents)]
         padded = _padded_or_cut(self, [(0, 0), (0, 0), *zip(before, after)], name)
-        part = _correlated(padded, some, None, (1,) * rank, (1,) * rank, groups, name)
+        part = _correlated(padded, some, (1,) * rank, (1,) * rank, groups, name)
         part = part.reshape(*part.shape[:2], *(n for q in counts for n in (q, 1)))
         gaps = [gap for r, s in zip(residues, strides) for gap in ((0, 0), (r, s - 1 - r))]
         part = part.pad([(0, 0), (0, 0), *gaps])

@@ -54,8 +54,8 @@ def transform_of_reals(x: Tensor) -> Tensor:
     found = _transformed(x.reshape(*x.shape[:-1], half, 2), -1)
     found = found.cat(found.shrink(*[None] * x.ndim, (0, 1)), axis=-1).contiguous()
     backwards = _conjugate(found.flip(-1))
-    turns = ("turns", n), lambda: -0.5j * np.exp(-2j * np.pi * np.arange(count) / n)
-    return (found + backwards) * 0.5 + _times(found - backwards, *turns)
+    turned = _times(found - backwards, ("turns", n), lambda: -0.5j * _roots(2, count, n, -1)[1])
+    return (found + backwards) * 0.5 + turned
 
 
 def inverse_of_reals(x: Tensor, n: int) -> Tensor:
@@ -74,8 +74,8 @@ def inverse_of_reals(x: Tensor, n: int) -> Tensor:
         return _transformed(planes.cat(more, axis=-1).mT.contiguous(), 1).unbind(-2)[0]
     forwards = planes.shrink(*lead, None, (0, half))
     backwards = _conjugate(planes.shrink(*lead, None, (1, half + 1)).flip(-1))
-    turns = ("inverse turns", n), lambda: 1j * np.exp(2j * np.pi * np.arange(half) / n)
-    pairs = (forwards + backwards + _times(forwards - backwards, *turns)).mT
+    turned = _times(forwards - backwards, ("inverse turns", n), lambda: 1j * _roots(2, half, n, 1)[1])
+    pairs = (forwards + backwards + turned).mT
     return _transformed(pairs.contiguous(), 1).mT.reshape(*x.shape[:-1], n)
 
 
