@@ -1,6 +1,6 @@
 """Builds, checks and times rulegrad on an NVIDIA GPU, in one call: a table, and JSON.
 
-    python bench/gpu.py [--json] [--quick] [--skip-tests] [--device NAME]
+    python bench/gpu.py [--json] [--quick] [--skip-tests] [--skip-products] [--device NAME] [NAME...]
 
 It installs nothing. It needs a driver (libcuda.so.1) and `python -m pip install 'rulegrad[cuda]'`; the tests need
 pytest, hypothesis and a checkout; the peers (cuBLAS through torch.matmul, torch.compile) need a torch that finds the
@@ -12,7 +12,7 @@ Then, each result compared with NumPy's: kernels that are bound by memory beside
 its bandwidth is the aim), products and convolutions beside cuBLAS and cuDNN (70 %), attention, softmax and layer norm
 of rows beside torch.compile, and an eager operation on 1,000 elements beside torch. Times are the least of several
 runs, by the device's own clock but for the last. --quick: small sizes. --device: another device, which has no copy
-and no peers. bench/gpu.sh builds the engine first.
+and no peers. NAME: the cases whose names contain one of these. bench/gpu.sh builds the engine first.
 """
 
 from __future__ import annotations
@@ -161,13 +161,17 @@ def main() -> int:
     if missing:
         print(f"bench/gpu.py cannot run here: {missing}", file=sys.stderr)
         return 2
-    products = gpu_products.checked_apart(name, options.quick)
-    ways = {way: rules for way, rules in gpu_products.ways_of(name).items() if not products[way]["problems"]}
+    products = {} if options.skip_products else gpu_products.checked_apart(name, options.quick)
+    ways = {
+        way: rules for way, rules in gpu_products.ways_of(name).items() if not products.get(way, {}).get("problems")
+    }
     tests = {} if options.skip_tests else run_tests(name, next(iter(ways.values()), ""))
     torch = gpu_torch() if name.startswith("cuda") else None
     size = (256, 512) if options.quick else (8192, 8192)
     results = []
     for case in cases(*size, ways):
+        if options.names and not any(one in case.name for one in options.names):
+            continue
         common.note(case.name)
         with gpu_products.in_way(case.rules):
             results.append(measured(case, name, torch))
@@ -190,9 +194,11 @@ def main() -> int:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", metavar="NAME", nargs="*")
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of a table")
     parser.add_argument("--quick", action="store_true", help="small sizes")
     parser.add_argument("--skip-tests", action="store_true", help="time only")
+    parser.add_argument("--skip-products", action="store_true", help="products are not checked element by element")
     parser.add_argument("--device", default="", help="another device than cuda:0")
     return parser.parse_args()
 
