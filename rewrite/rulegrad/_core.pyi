@@ -356,7 +356,7 @@ class CudaQueue:
         failed: Callable[[int, str, object], NoReturn],
     ) -> None:
         """functions: the addresses of the driver's cuCtxSetCurrent, cuLaunchKernel, cuStreamBeginCapture,
-        cuStreamEndCapture, cuGraphInstantiate (with flags), cuGraphLaunch, cuGraphExecDestroy, cuGraphDestroy and
+        cuStreamEndCapture, cuGraphInstantiateWithFlags, cuGraphLaunch, cuGraphExecDestroy, cuGraphDestroy and
         cuTensorMapEncodeTiled (or 0). capturing: a stream on which nothing runs. failed: is called with a status (-1 in
         a child made by fork), the function that gave it, and an executable or None; it raises. Raises GraphError.
         """

@@ -151,7 +151,7 @@ def test_errors_are_raised_and_captures_ended(driver: Driver) -> None:
     assert driver.names() == ["begin", "launch", "end", "destroy_graph"]
     driver.failing = "instantiate"
     program.run([2000], None)
-    with pytest.raises(ValueError, match="cuGraphInstantiate 7 None"):
+    with pytest.raises(ValueError, match="cuGraphInstantiateWithFlags 7 None"):
         program.run([2000], None)
     assert driver.names()[-2:] == ["instantiate", "destroy_graph"]
 

@@ -51,7 +51,7 @@ _NATIVE = {
     "cuLaunchKernel": ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, *[_NUMBER] * 7, *[_POINTER] * 3),
     "cuStreamBeginCapture": ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, ctypes.c_int),
     "cuStreamEndCapture": ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, _POINTER),
-    "cuGraphInstantiate": ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, _POINTER, ctypes.c_ulonglong),
+    "cuGraphInstantiateWithFlags": ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, _POINTER, ctypes.c_ulonglong),
     "cuGraphLaunch": ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, _POINTER),
     "cuGraphExecDestroy": ctypes.CFUNCTYPE(ctypes.c_int, _POINTER),
     "cuGraphDestroy": ctypes.CFUNCTYPE(ctypes.c_int, _POINTER),
@@ -351,7 +351,7 @@ class FakeDriver:
                 stream, place = given
                 status, graph = function(self._objects[stream])
                 ctypes.c_uint64.from_address(place).value = self.number_of(graph)
-            elif name == "cuGraphInstantiate":
+            elif name == "cuGraphInstantiateWithFlags":
                 place, graph, flags = given
                 status, made = function(self._objects[graph], flags)
                 ctypes.c_uint64.from_address(place).value = self.number_of(made)
@@ -405,7 +405,7 @@ class FakeDriver:
         found, self.captured = self.captured, None
         return OK, found
 
-    def cuGraphInstantiate(self, graph: Any, flags: int) -> tuple[CUresult, Any]:
+    def cuGraphInstantiateWithFlags(self, graph: Any, flags: int) -> tuple[CUresult, Any]:
         return OK, tuple(graph)
 
     def cuGraphDestroy(self, graph: Any) -> tuple[CUresult]:
