@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from .device import Executable
     from .tensor_maps import TensorMaps
 
-#: The functions that a queue calls, in its order; the last is for kernels that copy boxes. By the name cuGraphInstantiate
-#: drivers give the function of CUDA 11, which has five arguments: only cuda.h makes another of it.
+#: The functions that a queue calls, in its order; the last is for kernels that copy boxes. By the name of
+#: cuGraphInstantiate drivers give the function of CUDA 11, which has five arguments: only cuda.h makes another of it.
 _FUNCTIONS = (
     "cuCtxSetCurrent", "cuLaunchKernel", "cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiateWithFlags",
     "cuGraphLaunch", "cuGraphExecDestroy", "cuGraphDestroy", "cuTensorMapEncodeTiled",
