@@ -42,20 +42,27 @@ def queue(context: Any, stream: Any, fork: ForkGuard) -> CudaQueue:
         if status < 0:
             fork.check()
             raise DeviceError("CUDA cannot be used in a child made by fork: start it by another way, such as spawn")
-        try:
-            error = failure(function, cuda().CUresult(status))
-        except ValueError:  # a newer driver's
-            error = failure(function, status)
-        if kept is None:
-            raise error
-        if function == "cuTensorMapEncodeTiled":
-            raise type(error)(
-                f"{kept[0]} cannot copy boxes {kept[2].boxes} ({error}): "
-                "with the target's limit box_lines 0 threads copy it"
-            )
-        raise type(error)(f"{kept[0]} cannot run: {error}")
+        raise _error(
+            status, function, kept
+        )  # not a name here, which would keep it, and with it the buffers of the launch
 
     return CudaQueue(addresses, int(context), int(stream), int(capturing), failed)
+
+
+def _error(status: int, function: str, kept: tuple[str, Any, TensorMaps] | None) -> DeviceError:
+    """What a function of the driver says, of a kernel whose description, module and maps are `kept`."""
+    try:
+        found = failure(function, cuda().CUresult(status))
+    except ValueError:  # a newer driver's
+        found = failure(function, status)
+    if kept is None:
+        return found
+    if function == "cuTensorMapEncodeTiled":
+        return type(found)(
+            f"{kept[0]} cannot copy boxes {kept[2].boxes} ({found}): "
+            "with the target's limit box_lines 0 threads copy it"
+        )
+    return type(found)(f"{kept[0]} cannot run: {found}")
 
 
 def program(

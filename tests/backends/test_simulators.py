@@ -190,6 +190,7 @@ def test_indices_are_checked(
         ((64, 96), lambda x: x.T.contiguous(), "across"),
         ((64, 1024), lambda x: x.softmax(1), "groups"),
         ((64, 1000), lambda x: x.sum(1), "groups"),
+        ((20, 96), lambda x: x[0] * x[:, 0].sum(), "groups"),  # a short sum, which all compute
         ((300, 70), lambda x: x.sum(0), "shared_columns"),
         ((300, 3, 64), lambda x: x.max(0), "shared_columns"),
         ((2, 200, 64), lambda x: x - x.mean(1, keepdim=True), "shared_columns"),
@@ -219,6 +220,28 @@ def test_vectors_are_read_before_they_are_overwritten(simulator: Simulator, test
     for case in ("of both kinds", "a slice", "a corner"):
         x, expected = module.updated(case, simulator("cuda_shim"))
         np.testing.assert_array_equal(x.numpy(), expected)
+
+
+@pytest.mark.parametrize("tactic", ["vectors", "groups"])
+def test_what_writes_over_an_input_has_the_same_schedule(
+    tactic: str, simulator: Simulator, monkeypatch: pytest.MonkeyPatch, written: Callable[[str], Path]
+) -> None:
+    """Work-items read elements by accesses of several, and their own of the memory that they write."""
+    name = simulator("cuda_shim")
+    generator = np.random.default_rng(0)
+    values, others = (generator.integers(-8, 9, (64, 1024)).astype(np.float32) for _ in range(2))
+    with rg.load_rules(written("target cuda:\n    limit rows 16\n")):
+        other = Tensor(others, device=name).realize()
+        for order in (0, 1, 77):
+            monkeypatch.setattr(devices.get(name), "order", order)
+            x = Tensor(values, device=name).clone().realize()
+            with rg.profile() as profile:
+                x += (other * other).sum(1, keepdim=True) if tactic == "groups" else other * 3
+                x.realize()
+            (record,) = profile.kernels
+            assert record.schedule.startswith(f"{tactic}: ") and record.source.count("float* __restrict__") == 2
+            added = (others**2).sum(1, keepdims=True) if tactic == "groups" else others * 3
+            np.testing.assert_array_equal(x.numpy(), values + added)
 
 
 @pytest.mark.parametrize(("dtype", "call"), [("float32", "outer_m32n64_float32("), ("bfloat16", "mma_m16n8k16_")])
