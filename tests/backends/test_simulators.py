@@ -271,6 +271,35 @@ def test_convolutions_are_products(
     np.testing.assert_array_equal(build(name, dtype).cast("float32").numpy(), wanted.astype(DType(dtype).numpy))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_large_convolutions_and_their_gradients(
+    dtype: str, stride: int, simulator: Simulator, written: Callable[[str], Path]
+) -> None:
+    """Their images and weights are stored with channels as neighbours, and deep sums in parts, as if launches took no time."""
+    name = simulator("cuda_shim")
+    generator = np.random.default_rng(0)
+    values = [generator.integers(-2, 3, shape) for shape in ((4, 16, 16, 16), (32, 16, 3, 3))]
+    upstream = generator.integers(-1, 2, (4, 32, 16 // stride, 16 // stride))
+
+    def build(device: str, dtype: str) -> list[Tensor]:
+        x, w = (Tensor(array, device=device).cast(dtype).realize() for array in values)
+        x.requires_grad = w.requires_grad = True
+        y = x.conv2d(w, padding=1, stride=stride)
+        y.backward(Tensor(upstream, device=device).cast(dtype).realize())
+        return [y, x.grad, w.grad]
+
+    wanted = [tensor.numpy() for tensor in build("numpy", "float32")]
+    with rg.load_rules(written("target cuda:\n    limit launch 1, bandwidth 1000000000, rate 1000\n")):
+        results = build(name, dtype)
+        kernels = compile_graph([tensor.uop for tensor in results], devices.get(name).target)
+        assert any(
+            kernel.name.startswith("map_72x18x16") for kernel in kernels
+        )  # 4 images of 18 lines, whose channels lie together
+        for found, expected in zip(results, wanted, strict=True):
+            np.testing.assert_array_equal(found.cast("float32").numpy(), expected.astype(DType(dtype).numpy))
+
+
 @pytest.mark.parametrize("sizes", [(64, 64, 64), (64, 40, 128), (192, 33, 320), (70, 64, 120), (3, 128, 64, 96)])
 def test_products_of_float32(sizes: tuple[int, ...], simulator: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
     """By tiles of several sizes; in several orders of the threads."""
