@@ -26,7 +26,7 @@ from rulegrad.runtime import devices
 from schedule_cases import Case, Work
 from schedule_libraries import Rulegrad, Torch, difference
 
-RUNS = 10
+RUNS = 8
 
 
 def cases(quick: bool) -> Iterator[Case]:
