@@ -193,6 +193,31 @@ def test_values_on_simulators(
     )
 
 
+HOPPER: dict[str, tuple[Attention, tuple[Shape, Shape, Shape]]] = {
+    "two teams": (attention, ((2, 128, 64), (2, 128, 64), (2, 128, 64))),
+    "one team": (causal, ((2, 100, 64), (2, 100, 64), (2, 100, 64))),
+    "wide": (attention, ((70, 128), (70, 128), (70, 128))),
+    "heads last": (heads_last, ((1, 128, 2, 64), (1, 128, 2, 64), (1, 128, 2, 64))),
+}
+
+
+@pytest.mark.parametrize("case", HOPPER)
+@pytest.mark.parametrize(("dtype", "order"), [("bfloat16", 0), ("float16", 1), ("float16", 77)])
+def test_values_by_hopper_s_instruction(
+    dtype: str, order: int, case: str, hopper: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Queries and weights are in registers, keys and values stay in shared memory."""
+    monkeypatch.setattr(hopper, "order", order)
+    build, shapes = HOPPER[case]
+    tensors = given(*shapes, dtype=dtype, device="cuda_shim")
+    wanted = build(*(x.to("numpy").cast("float64") for x in tensors)).numpy()
+    (kernel,) = kernels_of(build, tensors, hopper.target)
+    assert f"wgmma_registers_m64n64k64_{dtype}_d(" in kernel.source
+    assert f"wgmma_registers_m64n64k64_{dtype}_c(" in kernel.source
+    found = build(*tensors).cast("float32").numpy()
+    np.testing.assert_allclose(found, wanted, rtol=2e-2, atol=2e-2 if dtype == "bfloat16" else 3e-3)
+
+
 def is_reached(shapes: tuple[Shape, ...], dtype: str = "float32") -> bool:
     """Whether one kernel computes attention on OpenCL by the instruction."""
     kernels = kernels_of(attention, given(*shapes, dtype=dtype))

@@ -11,6 +11,7 @@ struct GroupInstruction {
   unsigned long long left, right;
   bool left_turned, right_turned;
   void (*run)(const GroupInstruction& one, unsigned thread);
+  float rows[2][16];  // of a left operand that is in registers, all of the depth in the thread's two rows
 };
 constexpr int most_instructions = 16, most_commits = 4;
 struct GroupMatrices {
@@ -81,6 +82,31 @@ SHIM_GROUP_INSTRUCTION(group_n128_int8, int, signed char, int8_value, 128)
 SHIM_GROUP_INSTRUCTION(group_n256_bfloat16, float, unsigned short, shim::bfloat16_value, 256)
 SHIM_GROUP_INSTRUCTION(group_n256_float16, float, unsigned short, shim::float16_value, 256)
 SHIM_GROUP_INSTRUCTION(group_n256_int8, int, signed char, int8_value, 256)
+
+// With the left operand in registers: four threads have a row of 16, each two neighbours in either half of it.
+template <class Element, float (*value)(Element)>
+void run_with_registers(const GroupInstruction& one, unsigned thread) {
+  float* sums = static_cast<float*>(one.sums);
+  for (int column = 0; column < 16; column++)
+    for (int k = 0; k < 16; k++) {
+      const float right = value(element_at<Element>(one.right, one.right_turned, column / 2 * 8 + thread % 4 * 2 + column % 2, k));
+      for (int row = 0; row < 2; row++) sums[column / 2 * 4 + row * 2 + column % 2] += one.rows[row][k] * right;
+    }
+}
+#define SHIM_REGISTERS_INSTRUCTION(NAME, VALUE)                                                                                 \
+  template <int right_turned>                                                                                                   \
+  void NAME(float* c, const unsigned* left, unsigned long long right) {                                                         \
+    GroupInstruction one{c, 0, right, false, right_turned == 1, run_with_registers<unsigned short, VALUE>};                     \
+    for (int beside = 0; beside < 4; beside++)                                                                                  \
+      for (int k = 0; k < 4; k++) {                                                                                             \
+        const unsigned pair = __shfl_xor_sync(0xffffffffu, left[k], beside);                                                    \
+        const int at = k / 2 * 8 + (shim::running % 4 ^ beside) * 2;                                                            \
+        one.rows[k % 2][at] = VALUE(pair), one.rows[k % 2][at + 1] = VALUE(pair >> 16);                                         \
+      }                                                                                                                         \
+    begin_instruction(one);                                                                                                     \
+  }
+SHIM_REGISTERS_INSTRUCTION(registers_n64_bfloat16, shim::bfloat16_value)
+SHIM_REGISTERS_INSTRUCTION(registers_n64_float16, shim::float16_value)
 
 inline void show_to_matrices() {}
 inline void begin_matrices() {}
