@@ -13,7 +13,7 @@ import pytest
 import rulegrad as rg
 from rulegrad import Tensor, engine
 from rulegrad.compile import compile_graph
-from rulegrad.errors import DeviceError
+from rulegrad.errors import DeviceError, IndexRangeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import ALL, DType
 from rulegrad.runtime import devices
@@ -298,6 +298,28 @@ def test_large_convolutions_and_their_gradients(
         )  # 4 images of 18 lines, whose channels lie together
         for found, expected in zip(results, wanted, strict=True):
             np.testing.assert_array_equal(found.cast("float32").numpy(), expected.astype(DType(dtype).numpy))
+
+
+def test_many_updates_are_added_up_in_parts(simulator: Simulator, written: Callable[[str], Path]) -> None:
+    """As in the gradient of an embedding: several work-items have parts of the updates."""
+    name = simulator("cuda_shim")
+    generator = np.random.default_rng(0)
+    places, values = generator.integers(-9, 9, 128), generator.integers(-3, 4, (128, 5)).astype(np.float32)
+
+    def added(device: str, places: np.ndarray[Any, Any]) -> Tensor:
+        table = Tensor(np.ones((9, 5), np.float32), device=device).realize()
+        table.requires_grad = True
+        rows = table[Tensor(places, device=device).realize()]
+        rows.backward(Tensor(values, device=device).realize())
+        return table.grad
+
+    with rg.load_rules(written("target cuda:\n    limit launch 1\n")):
+        kernels = compile_graph([added(name, places).uop], devices.get(name).target)
+        assert any(kernel.name.startswith("map_64x5_") for kernel in kernels)  # parts by columns
+        found = added(name, places)
+        np.testing.assert_array_equal(found.numpy(), added("numpy", places).numpy())
+        with pytest.raises(IndexRangeError, match="9"):
+            added(name, np.full(128, 9)).numpy()
 
 
 @pytest.mark.parametrize("sizes", [(64, 64, 64), (64, 40, 128), (192, 33, 320), (70, 64, 120), (3, 128, 64, 96)])
