@@ -105,12 +105,6 @@ def _what_was_there_before_stays() -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than there are cores: each waits now and then, for a process, a lock or a file."""
-    return (os.cpu_count() or 1) + 1
-
-
-@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Each worker begins with a part of its own and then takes what others have left: a file's tests share what they compile."""
     if config.getoption("dist") != "load":
