@@ -18,8 +18,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 import common  # noqa: F401  # finds rulegrad
 import schedule_models as models
 from rulegrad.runtime import devices
@@ -85,14 +83,13 @@ class Ours(Rulegrad):
             parameter.realize()
         return made
 
-    def arrays(self, case: Case) -> list[Any]:
+    def _built(self, work: Work) -> list[Any]:
+        return [one.cast("float32") for one in super()._built(work)]
+
+    def arrays(self, case: Case) -> Sequence[Any]:
         """The results of a row, which is prepared."""
         self.dtype = case.dtype
-        self.start(case)
-        self._outputs = [one.cast("float32") for one in self._built(case.build(self))]
-        self._uops = [output.uop for output in self._outputs]
-        buffers = self._realize(self._uops)
-        return [buffer.numpy().reshape(output.shape) for buffer, output in zip(buffers, self._outputs, strict=True)]
+        return self.prepare(case, with_plan=False).results
 
     def best(self) -> tuple[float, float, Any]:
         """Seconds of all kernels, of a whole call, and the profile of the first."""
@@ -189,14 +186,10 @@ def row(case: Case, ours: Ours, theirs: Theirs | None) -> tuple[str, Any]:
     seconds, call, profile = ours.best()
     line = f"{case.name:<62}{len(profile.kernels):>8}{seconds * 1e3:>9.3f}{call * 1e3:>9.3f}"
     if theirs is not None:
-        wrong = wrongness(found, theirs.arrays(case), case.tolerance)
+        error = difference(found, theirs.arrays(case))
+        wrong = "" if error <= case.tolerance else f"   WRONG by {error:.2g}"
         line += f"{theirs.best() * 1e3:>9.3f}{wrong}"
     return line, profile
-
-
-def wrongness(found: Sequence[Any], wanted: Sequence[Any], tolerance: float) -> str:
-    error = difference([np.asarray(one) for one in found], [np.asarray(one) for one in wanted])
-    return "" if error <= tolerance else f"   WRONG by {error:.2g}"
 
 
 def torch_on_a_gpu() -> Theirs | None:

@@ -42,9 +42,8 @@ def queue(context: Any, stream: Any, fork: ForkGuard) -> CudaQueue:
         if status < 0:
             fork.check()
             raise DeviceError("CUDA cannot be used in a child made by fork: start it by another way, such as spawn")
-        raise _error(
-            status, function, kept
-        )  # not a name here, which would keep it, and with it the buffers of the launch
+        # not a name here, which would keep the error, and with it the buffers of the launch
+        raise _error(status, function, kept)
 
     return CudaQueue(addresses, int(context), int(stream), int(capturing), failed)
 

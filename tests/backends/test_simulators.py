@@ -293,9 +293,8 @@ def test_large_convolutions_and_their_gradients(
     with rg.load_rules(written("target cuda:\n    limit launch 1, bandwidth 1000000000, rate 1000\n")):
         results = build(name, dtype)
         kernels = compile_graph([tensor.uop for tensor in results], devices.get(name).target)
-        assert any(
-            kernel.name.startswith("map_72x18x16") for kernel in kernels
-        )  # 4 images of 18 lines, whose channels lie together
+        # 4 images of 18 lines, whose channels lie together
+        assert any(kernel.name.startswith("map_72x18x16") for kernel in kernels)
         for found, expected in zip(results, wanted, strict=True):
             np.testing.assert_array_equal(found.cast("float32").numpy(), expected.astype(DType(dtype).numpy))
 
