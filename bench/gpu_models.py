@@ -42,6 +42,8 @@ def cases(quick: bool) -> Iterator[Case]:
                    partial(attention, batch=batch, length=2 * length), dtype=dtype, tolerance=tolerance)  # fmt: skip
     # A few units turn from off to on, so gradients of the two libraries differ.
     yield Case("nanoGPT 6x384, T = 256, batch 8, training step, float32", models.nanogpt, tolerance=5e-2)
+    yield Case(f"GPT-2 layers, T = {length}, batch {batch}, training step, bfloat16",
+               partial(training, batch=batch, length=length, layers=2), dtype="bfloat16", tolerance=0.2)  # fmt: skip
     yield Case(f"ResNet-18, batch {images}, training step, float32",
                partial(models.resnet18, images=images, training=True), tolerance=1.0)  # fmt: skip
 
@@ -50,6 +52,12 @@ def gpt2(library: Any, length: int, layers: int) -> Work:
     model = models._decoder(library, layers, models.WIDTH, models.HEADS, length, models.VOCABULARY)
     tokens = library.integers(models.VOCABULARY, 1, length)
     return Work(lambda: model(tokens))
+
+
+def training(library: Any, batch: int, length: int, layers: int) -> Work:
+    model = models._decoder(library, layers, models.WIDTH, models.HEADS, length, models.VOCABULARY)
+    tokens, labels = (library.integers(models.VOCABULARY, *shape) for shape in ((batch, length), (batch * length,)))
+    return models._training(library, model, tokens, labels)
 
 
 def block(library: Any, batch: int, length: int) -> Work:
