@@ -67,6 +67,17 @@ def relu_of_products(q: rg.Tensor, k: rg.Tensor, v: rg.Tensor) -> rg.Tensor:
     return (q @ k.mT).relu() @ v
 
 
+def with_dropout(q: rg.Tensor, k: rg.Tensor, v: rg.Tensor) -> rg.Tensor:
+    """The same weights are left out in each library and each time."""
+    kept = (rg.Tensor.arange(q.shape[-2] * k.shape[-2], device=q.device) * 7919 % 11 > 2).reshape(q.shape[-2], -1)
+    return ((q @ k.mT).cast("float32").softmax(-1) * kept / 0.8).cast(q.dtype) @ v
+
+
+def sigmoid(q: rg.Tensor, k: rg.Tensor, v: rg.Tensor) -> rg.Tensor:
+    scores = ((q @ k.mT) / 8).tanh() * 8
+    return scores.sigmoid() @ v
+
+
 def largest(q: rg.Tensor, k: rg.Tensor) -> rg.Tensor:
     return (q @ k.mT).cast("float32").max(-1)
 
@@ -90,6 +101,12 @@ CASES: dict[str, tuple[Program, tuple[Shape, ...]]] = {
     "as people write it": (gradients(as_people_write_it), ((2, 32, 16),) * 4),
     "grouped": (gradients(grouped), ((1, 4, 32, 16), (1, 2, 32, 16), (1, 2, 32, 16), (1, 4, 32, 16))),
     "heads last": (gradients(heads_last), ((1, 32, 2, 16), (1, 36, 2, 16), (1, 36, 2, 8), (1, 32, 2, 8))),
+    "heads put together": (
+        gradients(lambda *x: heads_last(*x).reshape(*x[0].shape[:2], -1)),
+        ((1, 32, 2, 16), (1, 36, 2, 16), (1, 36, 2, 8), (1, 32, 16)),
+    ),
+    "dropout": (gradients(with_dropout), ((2, 32, 16),) * 4),
+    "sigmoid": (gradients(sigmoid), ((2, 32, 16),) * 4),
     "other terms": (relu_of_products, ((40, 16), (48, 16), (48, 12))),
     "largest": (largest, ((40, 16), (37, 16))),
     "logarithm of a sum": (logarithm_of_sum, ((2, 40, 16), (2, 48, 16))),
@@ -232,3 +249,45 @@ def test_values_by_hopper_s_instruction(
     for x, right in zip(found, wanted, strict=True):
         largest = float(np.abs(right).max())
         np.testing.assert_allclose(x.cast("float32").numpy(), right, rtol=0, atol=2e-2 * largest)
+
+
+def heads_of(x: rg.Tensor) -> rg.Tensor:
+    return x.reshape(*x.shape[:2], -1, 64).transpose(1, 2)
+
+
+#: the gradients of inputs (2, 512, 512) and weights (512, 1536), and of queries, keys and values (2, 8, 512, 64); and how many chains these are
+WHOLE: dict[str, tuple[Callable[..., rg.Tensor], int]] = {
+    "projections": (lambda x, w, *_: causal(*(heads_of(part) for part in (x @ w).chunk(3, -1))), 5),
+    "heads put together": (
+        lambda x, w, *_: plain(*(heads_of(part) for part in (x @ w).chunk(3, -1))).transpose(1, 2).reshape(x.shape) + x,
+        5,
+    ),
+    "dropout": (lambda x, w, q, k, v: scaled_dot_product_attention(q, k, v, dropout_p=0.1), 7),
+    "attention of attention": (lambda x, w, q, k, v: causal(causal(q, k, v), k, v), 11),
+    "several": (lambda x, w, q, k, v: plain(q, k, v) * causal(k, q, v), 12),
+    "positions": (
+        lambda x, w, q, k, v: scaled_dot_product_attention(
+            q, k, v, attn_mask=(rg.Tensor.arange(512, device=q.device).cast(q.dtype) * 0.1)
+        ),
+        6,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WHOLE)
+@pytest.mark.parametrize(
+    ("target", "name", "dtype"), [("cuda", "mma_m16n8k16_bfloat16", "bfloat16"), ("metal", "simdgroup_8x8", "float32")]
+)
+def test_what_is_fused_is_computed_in_tiles(target: str, name: str, dtype: str, case: str, tiles: Any) -> None:
+    """What the schedule leaves in a kernel the program computes by matrix instructions, and nothing as large as scores is stored."""
+    shapes = ((2, 512, 512), (512, 1536), *((2, 8, 512, 64),) * 3)
+    build, count = WHOLE[case]
+    inputs = [x.requires_grad_() for x in tiles.given(*shapes, dtype=dtype, device="numpy")]
+    result = build(*inputs)
+    (result.cast("float32") ** 2).sum().backward()
+    asked = [result, *(x.grad for x in inputs if x.grad is not None)]
+    kernels = compile_graph([x.uop for x in asked], target)
+    assert chains_by(kernels, name) >= count
+    scores = 2 * 8 * 512 * 512
+    stored = {node.attrs["shape"] for kernel in kernels for node in kernel.graph.toposort("PARAM")}
+    assert case == "dropout" or max(int(np.prod(shape)) for shape in stored) < scores

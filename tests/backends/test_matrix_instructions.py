@@ -235,6 +235,21 @@ def test_operands_of_wgmma_lie_as_in_memory(
         np.testing.assert_array_equal(result.numpy(), wanted)
 
 
+def test_the_depth_is_the_longest_loop(hopper: Any) -> None:
+    """Of sums over several loops, as in the gradient of the weights of a layer that multiplies sequences."""
+    shapes = ((3, 128, 128), (3, 128, 128))
+
+    def build(dtype: str, name: str) -> Tensor:
+        a, b = pair(shapes, dtype, name)
+        return (a.cast("float32").unsqueeze(3) * b.cast("float32").unsqueeze(2)).sum((0, 1)).cast(dtype)
+
+    result = build("bfloat16", "cuda_shim")
+    (kernel,) = compile_graph([result.uop], hopper.target)
+    assert "wgmma_m64n128k64_bfloat16_rc(" in kernel.source
+    wanted = build("float32", "numpy").numpy().astype(DType("bfloat16").numpy)
+    np.testing.assert_array_equal(result.numpy(), wanted)
+
+
 @pytest.mark.parametrize(
     ("arch", "target", "copies"),
     [

@@ -191,6 +191,8 @@ def test_indices_are_checked(
         ((64, 1024), lambda x: x.softmax(1), "groups"),
         ((64, 1000), lambda x: x.sum(1), "groups"),
         ((20, 96), lambda x: x[0] * x[:, 0].sum(), "groups"),  # a short sum, which all compute
+        ((4, 64, 24), lambda x: (x * (x - 1)).sum(2), "short_rows"),
+        ((4, 32, 16), lambda x: (x.sum(2) + x.max(2) * x[:, :, 3]).T, "short_rows"),
         ((300, 70), lambda x: x.sum(0), "shared_columns"),
         ((300, 3, 64), lambda x: x.max(0), "shared_columns"),
         ((2, 200, 64), lambda x: x - x.mean(1, keepdim=True), "shared_columns"),
