@@ -29,41 +29,54 @@ static inline void free_at(void **variable) { free(*variable); }
 #define DOUBLES(N, x) ({ \
   VECTOR(double, N) d_ = __builtin_convertvector(x, VECTOR(double, N)); __asm__("" : "+m"(d_)); d_; })
 #endif
-/* The lanes first <= k < last of 16 with four bytes each are read and written by one instruction where there is one:
-   integers by that of integers, as clang 19 cannot widen those that were loaded as floats. */
+/* The lanes first <= k < last of 16 with four or two bytes each are read and written by one instruction where there is
+   one: integers by that of integers, as clang 19 cannot widen those that were loaded as floats. */
 #ifdef __AVX512F__
-#define IS_MASKED(T, N) (sizeof(T) == 4 && (N) == 16)
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+#define HAS_MASKED_HALVES 1
+#define LOAD_HALVES(v, p, lanes) (VECTOR(short, 16))__builtin_ia32_loaddquhi256_mask(p, v, lanes)
+#define STORE_HALVES(p, v, lanes) __builtin_ia32_storedquhi256_mask(p, v, lanes)
+#else
+#define HAS_MASKED_HALVES 0
+#define LOAD_HALVES(v, p, lanes) (v)
+#define STORE_HALVES(p, v, lanes)
+#endif
+#define IS_MASKED(T, N) ((N) == 16 && (sizeof(T) == 4 || (sizeof(T) == 2 && HAS_MASKED_HALVES)))
 static inline unsigned below(int count) { return count <= 0 ? 0 : count >= 16 ? 0xffff : (1u << count) - 1; }
-static inline __attribute__((always_inline)) void load_masked(void *v, const void *p, int first, int last, int floats) {
+static inline __attribute__((always_inline)) void load_masked(
+    void *v, const void *p, int first, int last, int bytes, int floats) {
   unsigned lanes = below(last) & ~below(first);
-  if (floats) *(VECTOR(float, 16) *)v = __builtin_ia32_loadups512_mask(p, *(VECTOR(float, 16) *)v, lanes);
+  if (bytes == 2) *(VECTOR(short, 16) *)v = LOAD_HALVES(*(VECTOR(short, 16) *)v, p, lanes);
+  else if (floats) *(VECTOR(float, 16) *)v = __builtin_ia32_loadups512_mask(p, *(VECTOR(float, 16) *)v, lanes);
   else *(VECTOR(int, 16) *)v = __builtin_ia32_loaddqusi512_mask(p, *(VECTOR(int, 16) *)v, lanes);
 }
-static inline __attribute__((always_inline)) void store_masked(void *p, const void *v, int last, int floats) {
-  if (floats) __builtin_ia32_storeups512_mask(p, *(VECTOR(float, 16) *)v, below(last));
+static inline __attribute__((always_inline)) void store_masked(
+    void *p, const void *v, int last, int bytes, int floats) {
+  if (bytes == 2) STORE_HALVES(p, *(VECTOR(short, 16) *)v, below(last));
+  else if (floats) __builtin_ia32_storeups512_mask(p, *(VECTOR(float, 16) *)v, below(last));
   else __builtin_ia32_storedqusi512_mask(p, *(VECTOR(int, 16) *)v, below(last));
 }
 #else
 #define IS_MASKED(T, N) 0
-static inline void load_masked(void *v, const void *p, int first, int last, int floats) {}
-static inline void store_masked(void *p, const void *v, int last, int floats) {}
+static inline void load_masked(void *v, const void *p, int first, int last, int bytes, int floats) {}
+static inline void store_masked(void *p, const void *v, int last, int bytes, int floats) {}
 #endif
 #define LOAD_FIRST(T, N, p, count) ({ \
   const T *p_ = (p); int c_ = (count); VECTOR(T, N) v_; \
   if (c_ >= N) v_ = VECTOR_AT(T, N, p_); \
-  else if (IS_MASKED(T, N)) { v_ = p_[c_ - 1] - (VECTOR(T, N)){}; load_masked(&v_, p_, 0, c_, IS_FLOAT(T)); } \
+  else if (IS_MASKED(T, N)) { v_ = p_[c_ - 1] - (VECTOR(T, N)){}; load_masked(&v_, p_, 0, c_, sizeof(T), IS_FLOAT(T)); } \
   else for (int l_ = 0; l_ < N; l_++) v_[l_] = p_[l_ < c_ ? l_ : c_ - 1]; \
   v_; })
 #define LOAD_LANES(T, N, p, other, first, last, gate) ({ \
   const T *p_ = (p); int f_ = (first), c_ = (gate) ? (last) : 0; VECTOR(T, N) v_ = (T)(other) - (VECTOR(T, N)){}; \
-  if (IS_MASKED(T, N)) load_masked(&v_, p_, f_, c_, IS_FLOAT(T)); \
+  if (IS_MASKED(T, N)) load_masked(&v_, p_, f_, c_, sizeof(T), IS_FLOAT(T)); \
   else if (f_ <= 0 && c_ >= N) v_ = VECTOR_AT(T, N, p_); \
   else for (int l_ = 0; l_ < N; l_++) if (f_ <= l_ && l_ < c_) v_[l_] = p_[l_]; \
   v_; })
 #define STORE_FIRST(T, N, p, v, count) ({ \
   T *p_ = (p); VECTOR(T, N) v_ = (v) - (VECTOR(T, N)){}; int c_ = (count); \
   if (c_ >= N) VECTOR_AT(T, N, p_) = v_; \
-  else if (IS_MASKED(T, N)) store_masked(p_, &v_, c_, IS_FLOAT(T)); \
+  else if (IS_MASKED(T, N)) store_masked(p_, &v_, c_, sizeof(T), IS_FLOAT(T)); \
   else for (int l_ = 0; l_ < c_; l_++) p_[l_] = v_[l_]; })
 /* A line of 64 bytes past the caches, if it is one. Who stores so waits for these stores at the end of its part. */
 #if defined(__clang__)

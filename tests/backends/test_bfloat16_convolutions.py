@@ -113,7 +113,40 @@ def test_places_of_a_window_are_not_paired(geometry: Geometry) -> None:
     assert ", vdpbf16ps, " not in schedule_and_source(geometry)[1]
 
 
-def test_the_tactic_of_convolutions() -> None:
-    schedule, _ = schedule_and_source(((8, 64, 56, 56), (64, 64, 3, 3), 1, 1, 1, 1))
+@pytest.mark.parametrize(
+    ("geometry", "windows"),
+    [
+        (((8, 64, 56, 56), (64, 64, 3, 3), 1, 1, 1, 1), "(i2.inner, k1, 1), (i3.inner, k2, 1)"),
+        (((8, 64, 56, 56), (64, 64, 3, 3), 2, 1, 1, 1), "(i2.inner, k1, 2), (i3.inner, k2, 2)"),
+        (((8, 64, 56, 56), (64, 64, 3, 3), 1, 2, 2, 1), "(k1, i2.inner, 2), (k2, i3.inner, 2)"),
+        (((8, 64, 500), (64, 64, 5), 1, 2, 1, 1), "(i2.inner, k1, 1)"),
+        (((8, 64, 500), (64, 64, 5), 2, 2, 1, 1), "(i2.inner, k1, 2)"),
+    ],
+)
+def test_the_tactic_of_convolutions(geometry: Geometry, windows: str) -> None:
+    """With strides, dilations, and of lines."""
+    schedule, source = schedule_and_source(geometry)
     assert schedule.startswith("convolution: ")
-    assert "stage_windows b layout k0 windows (i2.inner, k1, 1), (i3.inner, k2, 1)" in schedule
+    assert f"stage_windows b layout k0 windows {windows}; " in schedule
+    assert ", vdpbf16ps, " in source
+
+
+def test_copies_end_with_their_memory() -> None:
+    """Columns behind the last one are computed, but not read: padding on the left alone is a condition without an end."""
+    x, w = (Tensor(np.zeros(s, np.float32), device="numpy").realize() for s in ((2, 8, 56, 57), (64, 8, 3, 3)))
+    *_, kernel = compile_graph([functional.conv2d(functional.pad(x, (2, 0, 2, 0)), w).uop], "c")
+    (copied,) = (line for line in kernel.source.splitlines() if "data1[" in line)
+    assert f" < {x.numel() + 116} ? data1[" in copied
+    assert " - 116] : 0" in copied
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_lines_are_copied_in_vectors(dtype: str) -> None:
+    """Where the processor has masks: padding is lanes that are not read, and no lane is stored behind a line."""
+    arrays = (np.zeros(s, np.float32) for s in ((2, 8, 30, 30), (64, 8, 3, 3)))
+    x, w = (Tensor(array, device="numpy").cast(dtype).realize() for array in arrays)
+    graph = functional.conv2d(x, w, padding=1).uop
+    for target, has in (("c_avx512_bf16", True), ("c", False)):
+        *_, kernel = compile_graph([graph], target)
+        assert ("LOAD_LANES(" in kernel.source) == has
+        assert ("split k2.b by 16 tail pad; vectorize k2.b.inner" in kernel.schedule) == has
