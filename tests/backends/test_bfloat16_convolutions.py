@@ -113,6 +113,24 @@ def test_places_of_a_window_are_not_paired(geometry: Geometry) -> None:
     assert ", vdpbf16ps, " not in schedule_and_source(geometry)[1]
 
 
+def test_gradients_by_weights_have_pairs_of_places() -> None:
+    """Their windows are few, of many places: these are the depth of a product."""
+    x, w, g = (
+        Tensor(np.zeros(s, ml_dtypes.bfloat16), device="numpy").realize()
+        for s in ((2, 32, 28, 28), (32, 32, 3, 3), (2, 32, 28, 28))
+    )
+    gradient = rulegrad.grad(lambda w: (functional.conv2d(x, w, padding=1) * g).sum())(w)
+    (kernel,) = (k for k in compile_graph([gradient.uop], "c_avx512_bf16") if k.name.startswith("reduce"))
+    assert kernel.schedule.startswith("product: ")
+    assert ", vdpbf16ps, " in kernel.source
+
+
+def test_small_planes_are_columns_of_one_image() -> None:
+    """The places of 49 columns are constants where no tile has those of two images."""
+    schedule, _ = schedule_and_source(((2, 512, 7, 7), (512, 512, 3, 3), 1, 1, 1, 1))
+    assert schedule.startswith("product: fuse i2, i3 as column; split column by 64 tail guard; ")
+
+
 @pytest.mark.parametrize(
     ("geometry", "windows"),
     [

@@ -232,9 +232,11 @@ def test_parts_that_move(built: list[int]) -> None:
 def test_what_is_refused_is_compiled_for_its_size(built: list[int]) -> None:
     w = floats(4, 3, 3, 3)
     for t in (5, 6, 7):
-        x = floats(2, 3, t, 8)
-        windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))
-        same(tensor(x).conv2d(tensor(w)), np.einsum("bchwij,ocij->bohw", windows, w, dtype=np.float32))
+        x = floats(2, 3, t, 40)
+        padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
+        wanted = np.einsum("bchwij,ocij->bohw", windows, w, dtype=np.float32)
+        same(tensor(x).conv2d(tensor(w), padding=1), wanted)
     assert len(built) == 3
     assert "`convolution` where they do not" in varying.reasons()[-1]
 
