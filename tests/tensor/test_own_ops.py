@@ -18,6 +18,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "my_op"
 
 def test_the_example_on_devices() -> None:
     """Values, gradients, vmap and both of an elementwise op and of one with a shape of its own."""
+    pytest.importorskip("pyopencl")
     rules = str(EXAMPLE / "my_ops.rules")
     environment = {**os.environ, "RULEGRAD_RULES": rules, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, str(EXAMPLE / "run.py"), "numpy", "c", "opencl:0"]
