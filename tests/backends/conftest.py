@@ -67,6 +67,17 @@ def index_check(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
+def prepared(simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str, int], None]:
+    """Makes a simulator one of this target, whose threads run in this order."""
+
+    def prepare(device: str, target: str, order: int) -> None:
+        monkeypatch.setattr(devices.get(simulator(device)), "order", order)
+        monkeypatch.setattr(devices.get(device), "target", target)
+
+    return prepare
+
+
+@pytest.fixture
 def hopper(simulator: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The simulator of NVIDIA's GPUs, of compute capability 9.0."""
     device = devices.get(simulator("cuda_shim"))

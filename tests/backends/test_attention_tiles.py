@@ -16,13 +16,13 @@ from rulegrad.compile import compile_graph
 from rulegrad.compile.kernels import forget_kernels
 from rulegrad.ir import UOp
 from rulegrad.nn.functional import scaled_dot_product_attention
-from rulegrad.runtime import devices
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.workbench.diagnosis import meaning, samples
 
 Shape = tuple[int, ...]
 Attention = Callable[..., rg.Tensor]
 Written = Callable[[str], Path]
+Prepared = Callable[[str, str, int], None]
 
 # A function stands for the instruction of one thread, so that real devices can run it.
 MULTIPLY_4X4X4 = (
@@ -172,14 +172,12 @@ def test_values_on_simulators(
     dtype: str,
     order: int,
     case: str,
-    simulator: Callable[[str], str],
+    prepared: Prepared,
     written: Written,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In the target's own tiles, but for one warp or two, which is faster here."""
     name = "simdgroup_8x8" if target == "metal" else f"mma_m16n8k16_{dtype}"
-    monkeypatch.setattr(devices.get(simulator(device)), "order", order)
-    monkeypatch.setattr(devices.get(device), "target", target)
+    prepared(device, target, order)
     build, shapes = CASES[case]
     tensors = given(*shapes, dtype=dtype, device=device)
     wanted = build(*(x.to("numpy").cast("float64") for x in tensors)).numpy()

@@ -22,6 +22,7 @@ from rulegrad.workbench.diagnosis import meaning, samples
 Shape = tuple[int, ...]
 Program = Callable[..., rg.Tensor | tuple[rg.Tensor, ...]]
 Written = Callable[[str], Path]
+Prepared = Callable[[str, str, int], None]
 
 
 def gradients(attention: Callable[..., rg.Tensor]) -> Program:
@@ -200,15 +201,13 @@ def test_values_on_simulators(
     dtype: str,
     order: int,
     case: str,
-    simulator: Callable[[str], str],
+    prepared: Prepared,
     written: Written,
     tiles: Any,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In the target's own tiles, but for one warp or two, which is faster here."""
     name = "simdgroup_8x8" if target == "metal" else f"mma_m16n8k16_{dtype}"
-    monkeypatch.setattr(devices.get(simulator(device)), "order", order)
-    monkeypatch.setattr(devices.get(device), "target", target)
+    prepared(device, target, order)
     program, shapes = CASES[case]
     tensors = tiles.given(*shapes, dtype=dtype, device=device)
     wanted = [x.numpy() for x in results(program, [x.to("numpy").cast("float64") for x in tensors])]
