@@ -28,6 +28,9 @@ def _movement(chance: random.Random, shape: tuple[int, ...]) -> Step:
         lambda x: x.reshape(*[f for n in x.shape for f in ((2, n // 2) if n % 2 == 0 else (n,))]),
         lambda x: x.pad([(1, 2) if k == axis else (0, 0) for k in range(x.ndim)]),
         lambda x: x.roll(1, axis),
+        lambda x: x.unfold(axis, min(2, x.shape[axis]), 1),
+        lambda x: x.unfold(axis, (x.shape[axis] + 1) // 2, 2).transpose(axis, -1),
+        lambda x: x[(slice(None),) * axis + (slice(None, max(x.shape[axis] - 1, 1)),)],
     ]
     return chance.choice(ways)
 

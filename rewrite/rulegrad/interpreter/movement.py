@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rulegrad.ir import UOp
 
 #: Ops of the class Movement that `function` has.
-OPS = frozenset({"RESHAPE", "PERMUTE", "EXPAND", "PAD", "SHRINK", "FLIP"})
+OPS = frozenset({"RESHAPE", "PERMUTE", "EXPAND", "PAD", "SHRINK", "FLIP", "UNFOLD"})
 #: Ops that show the same memory as something else.
 _READINGS = frozenset({"REAL", "IMAG", "BITCAST"})
 
@@ -57,6 +57,8 @@ def function(node: UOp, loops: int) -> Callable[[Array], Array]:
             return lambda x: x[(slice(None),) * loops + cuts]
         case "PAD":
             return _pad(attributes["before"], node.shape, node.src[0].shape, loops)
+        case "UNFOLD":
+            return windows_of(node, loops)
         case "REAL":
             return lambda x: x.real
         case "IMAG":
@@ -64,6 +66,19 @@ def function(node: UOp, loops: int) -> Callable[[Array], Array]:
         case "BITCAST":
             return lambda x: np.ascontiguousarray(x).view(as_dtype(node.dtype).numpy).reshape(x.shape)
     raise AssertionError(node.op)
+
+
+def windows_of(node: UOp, loops: int) -> Callable[[Array], Array]:
+    """The windows of an UNFOLD, which may be written to where they do not overlap: a view."""
+    axis, size, step, dilation = (node.attrs[name] for name in ("axis", "size", "step", "dilation"))
+    axis, reach = axis + loops, dilation * (size - 1) + 1
+    every = (slice(None),) * axis + (slice(None, None, step),)
+
+    def unfold(x: Array) -> Array:
+        windows = np.lib.stride_tricks.sliding_window_view(x, reach, axis, writeable=x.flags.writeable)
+        return np.moveaxis(windows[(*every, ..., slice(None, None, dilation))], -1, axis + 1)
+
+    return unfold
 
 
 def _pad(

@@ -253,6 +253,21 @@ class Planner:
         slots = [self._slot[node.src[0]]]
         self._slot[node] = self._add(lambda x: np.roll(x, by, axis), slots, math.prod(node.shape))
 
+    def _fold(self, node: UOp) -> None:
+        """The sum over the offsets in a window: the elements at one offset are of different places."""
+        axis, step, dilation = self._rank + node.attrs["axis"], node.attrs["step"], node.attrs["dilation"]
+        places, size = node.src[0].shape[node.attrs["axis"] :][:2]
+        lead, shape, table = (slice(None),) * axis, node.shape, self._evaluators
+
+        def fold(x: Array) -> Array:
+            apart = np.zeros((*x.shape[:axis], size, shape[axis - self._rank], *x.shape[axis + 2 :]), x.dtype)
+            for offset in range(size):
+                first = offset * dilation
+                apart[(*lead, offset, slice(first, first + places * step, step))] = x[(*lead, slice(None), offset)]
+            return table.reduce("ADD", node.dtype, apart, (axis,)).squeeze(axis)
+
+        self._slot[node] = self._add(fold, [self._slot[node.src[0]]], math.prod(node.shape))
+
     def _scan(self, node: UOp) -> None:
         loops = [self._axis(loop) for loop in node.src[1:]]
         axis = loops[0] if loops else self._rank + node.attrs["axis"]
@@ -398,6 +413,7 @@ _METHODS: dict[str, Callable[[Planner, Any], None]] = {
     "GATHER": Planner._gather,
     "SCATTER": Planner._scatter,
     "ROLL": Planner._roll,
+    "FOLD": Planner._fold,
     "SCAN": Planner._scan,
     "RECURRENCE": Planner._recurrence,
     "CUMCOUNT": Planner._cumcount,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -95,6 +95,30 @@ def _roll(to: Writer, node: UOp, sources: list[str]) -> str:
     return to.node("Concat", parts, axis=axis)
 
 
+def _places_of_windows(axis: int, windows: tuple[int, ...], attributes: Mapping[str, Any]) -> Any:
+    """The place in the axis of each element of its windows: (places, size)."""
+    places, size = windows[axis : axis + 2]
+    return np.add.outer(np.arange(places) * attributes["step"], np.arange(size) * attributes["dilation"])
+
+
+def _unfold(to: Writer, node: UOp, sources: list[str]) -> str:
+    axis = node.attrs["axis"]
+    places = _places_of_windows(axis, node.shape, node.attrs)
+    return to.node("Gather", [*sources, to.constant(places, "int64")], axis=axis)
+
+
+def _fold(to: Writer, node: UOp, sources: list[str]) -> str:
+    """The windows times a matrix that has a one where an element of a window is an element of the result."""
+    axis, shape = node.attrs["axis"], node.src[0].shape
+    places = _places_of_windows(axis, shape, node.attrs).reshape(-1, 1)
+    matrix = to.constant(places == np.arange(node.attrs["extent"]), node.dtype)
+    lead, rest = shape[:axis], shape[axis + 2 :]
+    lines = to.node("Reshape", [*sources, _integers(to, (math.prod(lead), len(places), math.prod(rest)))])
+    sums = to.node("MatMul", [to.node("Transpose", [lines], perm=[0, 2, 1]), matrix])
+    lines = to.node("Transpose", [sums], perm=[0, 2, 1])
+    return to.node("Reshape", [lines, _integers(to, node.shape)])
+
+
 def _reduce(to: Writer, node: UOp, sources: list[str]) -> str:
     op = node.attrs["op"]
     if op == "ADD" and (found := _product(to, node)):
@@ -160,5 +184,7 @@ ROWS: Final[dict[str, Row]] = {
     "REDUCE": _reduce,
     "RESHAPE": lambda to, node, sources: to.node("Reshape", [*sources, _integers(to, node.shape)]),
     "ROLL": _roll,
+    "UNFOLD": _unfold,
+    "FOLD": _fold,
     "SHRINK": _slice,
 }

@@ -70,7 +70,7 @@ def attach(result: TensorCore, tensor: TensorCore, step: Step | None, detached: 
             release(tensor)
         elif link.base is not None and not (link.detached or link.obstacle):
             base, steps = link.base, link.steps + steps
-    if step is not None and step[0] == "EXPAND":
+    if step is not None and step[0] in ("EXPAND", "UNFOLD"):
         obstacle = _REPEATED
     detached = detached or (tensor._requires_grad and not result._requires_grad)
     if base is tensor or tensor._history is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,6 @@ from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.tensor.axes import integers
 from rulegrad.tensor.custom_gradient import with_gradients
 from rulegrad.tensor.graph_functions import built_once
-from rulegrad.tensor.joining import repeat_axes
 from rulegrad.tensor.movement import slice_axis
 from rulegrad.tensor.operands import as_tensor, result_dtype
 from rulegrad.tensor.reduce import accumulation_dtype
@@ -429,14 +427,7 @@ def windows_along_axis(self: Tensor, axis: int, kernel: int, stride: int, dilati
         )
     if kernel == 1 or (dilation == 1 and kernel <= stride):
         return _separate_windows(self, axis, kernel, stride, count)
-    # In a matrix with rows of `repeats * extent + dilation`, filled with the axis over and over, each row
-    # starts `dilation` later than the one before.
-    width = max(-(-(count * stride - dilation) // extent), 1) * extent + dilation
-    view = _along(self, axis, extent, -(-kernel * width // extent) * extent, (kernel, width))
-    view = slice_axis(
-        split_axis(slice_axis(view, axis + 1, 0, count * stride), axis + 1, (count, stride)), axis + 2, 0, 1
-    )
-    return view.squeeze(axis + 2).transpose(axis, axis + 1)
+    return self._viewed("UNFOLD", axis=axis, size=kernel, step=stride, dilation=dilation)
 
 
 def _separate_windows(self: Tensor, axis: int, kernel: int, stride: int, count: int) -> Tensor:
@@ -447,12 +438,6 @@ def _separate_windows(self: Tensor, axis: int, kernel: int, stride: int, count: 
     return slice_axis(
         split_axis(slice_axis(padded, axis, 0, count * stride), axis, (count, stride)), axis + 1, 0, kernel
     )
-
-
-def _along(self: Tensor, axis: int, extent: int, whole: int, parts: tuple[int, int]) -> Tensor:
-    """The axis repeated to `whole` elements, of which the first are taken as a matrix of shape `parts`."""
-    repeated = repeat_axes(self, tuple(whole // extent if k == axis else 1 for k in range(self.ndim)))
-    return split_axis(slice_axis(repeated, axis, 0, math.prod(parts)), axis, parts)
 
 
 def split_axis(self: Tensor, axis: int, parts: tuple[int, int]) -> Tensor:

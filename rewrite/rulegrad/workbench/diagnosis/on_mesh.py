@@ -26,7 +26,7 @@ from rulegrad.ir.dtype import as_dtype
 from rulegrad.ir.substitution import substituted
 from rulegrad.runtime.buffer import Parts
 
-MESHED: Final = ("SHARDED", "COORDINATE", *KINDS)
+MESHED: Final = ("SHARDED", "COORDINATE", "HALO", *KINDS)
 _FIRST_SLOT: Final = 1 << 20  # of the values of nodes that ranks exchange
 
 #: What a PARAM or BUFFER has on a rank.
@@ -69,11 +69,27 @@ def _of_number(node: UOp, ranks: int) -> list[Array]:
 def _exchanged(node: UOp, values: list[Array]) -> list[Array]:
     if node.op == "SHARDED":
         return assembled(node.attrs, values, str(node.dtype))
+    if node.op == "HALO":
+        return [_with_halo(node, values, rank) for rank in range(len(values))]
     collective = collective_of(UOp("SINK", (node,)))
     assert collective is not None  # one of KINDS
     results = [np.empty(collective.result_count, one.dtype) for one in values]
     run(collective, [np.ascontiguousarray(one).reshape(-1) for one in values], results)
     return [result.reshape(node.shape) for result in results]
+
+
+def _with_halo(node: UOp, values: Sequence[Array], rank: int) -> Array:
+    axis, step, first, count, begin, end = (
+        node.attrs[name] for name in ("axis", "step", "first", "count", "begin", "end")
+    )
+    group, number = place_of(node.attrs["mesh"], node.attrs["axes"], rank)
+    whole = np.concatenate([values[other] for other in group], axis)
+    places = np.arange(count) + (step * number + first)
+    inside = (begin <= places) & (places < end)
+    found = np.zeros(node.shape, whole.dtype)
+    lead = (slice(None),) * axis
+    found[(*lead, inside)] = whole[(*lead, places[inside])]
+    return found
 
 
 def assembled(placed: Any, values: Sequence[Array], dtype: str) -> list[Array]:

@@ -376,6 +376,8 @@ class Generator:
                 return {"axes": tuple(k for k in range(len(given)) if r.random() < 0.5)}
             case "ROLL":
                 return {"axis": r.randrange(len(given)) if given else 0, "by": r.randint(-3, 3)}
+            case "UNFOLD" | "FOLD":
+                return _random_windows(r, given, op)
             case "REDUCE":
                 axes = tuple(k for k in range(len(given)) if r.random() < 0.5)
                 return {"op": r.choice(_REDUCTIONS), "axes": axes}
@@ -406,6 +408,17 @@ class Generator:
 def _computes(x: syntax.Expression) -> int:
     """Computed constants last: their names are bound elsewhere in the pattern. Sequences follow what they belong to."""
     return 2 if isinstance(x, syntax.Splice) else 1 if isinstance(x, syntax.Compute) else 0
+
+
+def _random_windows(r: random.Random, shape: tuple[int, ...], op: str) -> dict[str, Any]:
+    """How windows lie along an axis that they fit; or an extent that they fit, of axes that are windows already."""
+    step, dilation = r.randint(1, 3), r.randint(1, 2)
+    axis = r.randrange(max(len(shape) - (op == "FOLD"), 1))
+    how = {"axis": axis, "step": step, "dilation": dilation}
+    if op == "FOLD":
+        reach = sum((n - 1) * by for n, by in zip(shape[axis : axis + 2], (step, dilation)))
+        return {**how, "extent": reach + r.randint(1, 3)}
+    return {**how, "size": r.randint(1, (max(shape[axis : axis + 1], default=1) - 1) // dilation + 1)}
 
 
 def _refactored(r: random.Random, shape: tuple[int, ...]) -> tuple[int, ...]:
