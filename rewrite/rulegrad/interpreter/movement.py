@@ -72,11 +72,11 @@ def windows_of(node: UOp, loops: int) -> Callable[[Array], Array]:
     """The windows of an UNFOLD, which may be written to where they do not overlap: a view."""
     axis, size, step, dilation = (node.attrs[name] for name in ("axis", "size", "step", "dilation"))
     axis, reach = axis + loops, dilation * (size - 1) + 1
-    every = (slice(None),) * axis + (slice(None, None, step),)
+    every = (*(slice(None),) * axis, slice(None, None, step), ..., slice(None, None, dilation))
 
     def unfold(x: Array) -> Array:
         windows = np.lib.stride_tricks.sliding_window_view(x, reach, axis, writeable=x.flags.writeable)
-        return np.moveaxis(windows[(*every, ..., slice(None, None, dilation))], -1, axis + 1)
+        return np.moveaxis(windows[every], -1, axis + 1)
 
     return unfold
 

@@ -263,7 +263,8 @@ class Planner:
             apart = np.zeros((*x.shape[:axis], size, shape[axis - self._rank], *x.shape[axis + 2 :]), x.dtype)
             for offset in range(size):
                 first = offset * dilation
-                apart[(*lead, offset, slice(first, first + places * step, step))] = x[(*lead, slice(None), offset)]
+                at_offset = (*lead, offset, slice(first, first + places * step, step))
+                apart[at_offset] = x.take(offset, axis + 1)
             return table.reduce("ADD", node.dtype, apart, (axis,)).squeeze(axis)
 
         self._slot[node] = self._add(fold, [self._slot[node.src[0]]], math.prod(node.shape))

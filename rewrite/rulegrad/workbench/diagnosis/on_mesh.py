@@ -86,10 +86,8 @@ def _with_halo(node: UOp, values: Sequence[Array], rank: int) -> Array:
     whole = np.concatenate([values[other] for other in group], axis)
     places = np.arange(count) + (step * number + first)
     inside = (begin <= places) & (places < end)
-    found = np.zeros(node.shape, whole.dtype)
-    lead = (slice(None),) * axis
-    found[(*lead, inside)] = whole[(*lead, places[inside])]
-    return found
+    taken = whole.take(np.where(inside, places, 0), axis)
+    return np.where(inside.reshape(-1, *(1,) * (whole.ndim - axis - 1)), taken, np.zeros((), whole.dtype))
 
 
 def assembled(placed: Any, values: Sequence[Array], dtype: str) -> list[Array]:
