@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
+import rulegrad
 from rulegrad import Tensor, communication
-from rulegrad.distributed import Mesh, placement, ring_attention, shard
+from rulegrad.distributed import Mesh, context_parallel, placement, ring_attention, shard
 from rulegrad.errors import CommunicationError, ShapeError
 
 _random = np.random.default_rng(4)
@@ -73,3 +76,48 @@ def test_what_is_refused() -> None:
         ShapeError, match=r"queries of shape \(4, 3\), keys of shape \(4, 3\) and values of shape \(2, 3\)"
     ):
         ring_attention(x[:4], x[:4], x[:2], mesh)
+
+
+def sent_by(attention: Callable[[], Tensor]) -> dict[str, int]:
+    """The collectives that an attention starts."""
+    communication.reset_counters()
+    attention().realize()
+    return {kind: count.calls for kind, count in communication.counters().items() if count.calls}
+
+
+def test_attention_inside_context_parallel_is_the_ring() -> None:
+    mesh = Mesh({"sequence": 3}, device="numpy*3")
+    query, key, value = (shard(x, mesh, sequence=1).realize() for x in (QUERY, KEY, VALUE))
+    alone = [Tensor(x, device="numpy") for x in (QUERY, KEY, VALUE)]
+    with context_parallel(mesh):
+        found = query.scaled_dot_product_attention(key, value, is_causal=True, scale=0.3)
+        assert sent_by(lambda: query.scaled_dot_product_attention(key, value)) == {"shift": 2}
+        mask = Tensor.ones(30, 30, device=mesh.device).tril() > 0
+        masked = query.scaled_dot_product_attention(key, value, mask, scale=0.3)
+        assert "all_gather" in sent_by(lambda: query.scaled_dot_product_attention(key, value, mask))
+        assert "all_gather" in sent_by(lambda: query.scaled_dot_product_attention(key[:, :20], value[:, :20]))
+    expected = alone[0].scaled_dot_product_attention(*alone[1:], is_causal=True, scale=0.3)
+    for one in (found, masked):
+        np.testing.assert_allclose(one.numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
+    assert "all_gather" in sent_by(lambda: query.scaled_dot_product_attention(key, value))
+
+
+def test_a_capture_inside_context_parallel_is_another() -> None:
+    mesh = Mesh({"sequence": 2}, device="numpy*2")
+    x = shard(QUERY, mesh, sequence=1).realize()
+
+    @rulegrad.jit
+    def attend(x: Tensor) -> Tensor:
+        return x.scaled_dot_product_attention(x, x)
+
+    outside = attend(x).numpy()
+    with context_parallel(mesh, "sequence"):
+        inside = attend(x).numpy()
+        assert sent_by(lambda: attend(x)) == {"shift": 1}
+    np.testing.assert_allclose(inside, outside, rtol=1e-4, atol=1e-5)
+    assert "all_gather" in sent_by(lambda: attend(x))
+
+
+def test_context_parallel_names_a_wrong_axis() -> None:
+    with pytest.raises(CommunicationError, match="context_parallel: the mesh has no axis 'heads'; it has sequence"):
+        context_parallel(Mesh({"sequence": 2}, device="numpy*2"), "heads")

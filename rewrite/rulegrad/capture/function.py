@@ -27,6 +27,7 @@ from rulegrad.support import forks
 from rulegrad.support.places import shown, user_place
 from rulegrad.tensor import capturing
 from rulegrad.tensor.aliasing import release
+from rulegrad.tensor.attention import chosen_attention
 from rulegrad.tensor.autocasting import autocast_dtype
 from rulegrad.tensor.gradient_mode import gradients_enabled
 from rulegrad.tensor.realize import needs_buffer, realize_all
@@ -246,7 +247,8 @@ def _levels_to_user() -> int:
 
 def mode() -> tuple[Hashable, ...]:
     """What a computation depends on beside its arguments and state: a part of a capture's key."""
-    return gradients_enabled(), autocast_dtype(), Tensor.training, config.device, config.check_indices
+    modes = gradients_enabled(), autocast_dtype(), chosen_attention()
+    return *modes, Tensor.training, config.device, config.check_indices
 
 
 def are_in_buffers(tensors: Sequence[Any]) -> bool:

@@ -10,7 +10,7 @@ rules (`rules/sharding`). Tensors that nobody placed are the same on all devices
 
 from __future__ import annotations
 
-from rulegrad.distributed._attention import ring_attention
+from rulegrad.distributed._attention import context_parallel, ring_attention
 from rulegrad.distributed._checkpoint import StoredTensor, load_parts, save_parts
 from rulegrad.distributed._mesh import Mesh, from_parts, placement, shard
 from rulegrad.distributed._modules import (
@@ -30,6 +30,7 @@ __all__ = [
     "Pipeline",
     "StoredTensor",
     "column_parallel",
+    "context_parallel",
     "data_parallel",
     "from_parts",
     "fully_sharded",

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
+from contextlib import ContextDecorator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rulegrad.distributed._mesh import Mesh, shard
 from rulegrad.errors import CommunicationError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.tensor import Tensor
+from rulegrad.tensor.attention import choose_attention
 from rulegrad.tensor.custom_gradient import placeholder
 from rulegrad.tensor.gradient_mode import no_grad
+
+if TYPE_CHECKING:
+    from rulegrad.tensor.attention import Attention
 
 
 def ring_attention(
@@ -43,9 +49,7 @@ def ring_attention(
     >>> bool((found.to("numpy") - expected.to("numpy")).abs().max() < 1e-6)
     True
     """
-    if axis not in mesh.names:
-        raise CommunicationError(f"ring_attention: the mesh has no axis {axis!r}; it has {', '.join(mesh.names)}")
-    count = mesh.sizes[mesh.names.index(axis)]
+    count = _devices_along(mesh, axis, "ring_attention")
     _check_shapes(query, key, value, count)
     factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
     ring = _Ring(mesh, axis, count, query.shape[-2] // count, query.shape[-1], is_causal)
@@ -58,6 +62,56 @@ def ring_attention(
     node = UOp("CUSTOM", tuple(graph.uop for graph in graphs), name="rulegrad.custom_gradient")
     found: Tensor = queries._result(node, pairs)
     return found.reshape(*query.shape[:-1], value.shape[-1])
+
+
+class context_parallel(ContextDecorator):  # noqa: N801  (PyTorch's name)
+    """Inside, `scaled_dot_product_attention` is `ring_attention` along an axis of the mesh.
+
+    A context manager and a decorator, for the forward pass of models whose sequences are split along that axis. What
+    the ring does not compute is as outside, and gathers keys and values: attention under a mask or with dropout, of
+    keys that are no sequence of the queries' shape, of a length that is no multiple of the devices. Raises
+    CommunicationError for an axis that is not there.
+
+    >>> from rulegrad.distributed import Mesh, context_parallel, shard
+    >>> mesh = Mesh({"sequence": 2}, device="numpy*2")
+    >>> x = shard(Tensor.rand(4, 3), mesh, sequence=0)
+    >>> with context_parallel(mesh):
+    ...     x.scaled_dot_product_attention(x, x, is_causal=True).shape
+    (4, 3)
+    """
+
+    def __init__(self, mesh: Mesh, axis: str = "sequence") -> None:
+        self._ring = _AlongAxis(mesh, axis, _devices_along(mesh, axis, "context_parallel"))
+        self._before: list[Attention | None] = []
+
+    def __enter__(self) -> context_parallel:
+        self._before.append(choose_attention(self._ring))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        choose_attention(self._before.pop())
+
+
+@dataclass(frozen=True)
+class _AlongAxis:
+    """`ring_attention` on a mesh, where it has a result."""
+
+    mesh: Mesh
+    axis: str
+    count: int
+
+    def __call__(
+        self, query: Tensor, key: Tensor, value: Tensor, is_causal: bool, scale: float | None
+    ) -> Tensor | None:
+        if not _is_sequence(query, key, value) or not query.shape[-2] or query.shape[-2] % self.count:
+            return None
+        return ring_attention(query, key, value, self.mesh, self.axis, is_causal=is_causal, scale=scale)
+
+
+def _devices_along(mesh: Mesh, axis: str, name: str) -> int:
+    if axis not in mesh.names:
+        raise CommunicationError(f"{name}: the mesh has no axis {axis!r}; it has {', '.join(mesh.names)}")
+    return mesh.sizes[mesh.names.index(axis)]
 
 
 @dataclass(frozen=True)
@@ -125,9 +179,14 @@ class _Ring:
         return by_queries, by_pairs
 
 
+def _is_sequence(query: Tensor, key: Tensor, value: Tensor) -> bool:
+    """Whether keys and values are those of the queries' own places."""
+    return query.ndim > 1 and key.shape == query.shape and value.shape[:-1] == query.shape[:-1]
+
+
 def _check_shapes(query: Tensor, key: Tensor, value: Tensor, count: int) -> None:
     shapes = f"queries of shape {query.shape}, keys of shape {key.shape} and values of shape {value.shape}"
-    if query.ndim < 2 or key.shape != query.shape or value.shape[:-1] != query.shape[:-1]:
+    if not _is_sequence(query, key, value):
         raise ShapeError(f"ring_attention: {shapes}; they need (…, T, E), (…, T, E) and (…, T, V)")
     if query.shape[-2] % count or not query.shape[-2]:
         raise ShapeError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from typing import TYPE_CHECKING
 
 from rulegrad.errors import ConfigError, ShapeError
@@ -13,8 +14,31 @@ from rulegrad.tensor.operands import as_tensor
 from rulegrad.tensor.transcendental import in_float32
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rulegrad.tensor.operands import Operand
     from rulegrad.tensor.tensor import Tensor
+
+    #: From queries, keys, values, `is_causal` and `scale` to the result, or None where it has none for their shapes.
+    Attention = Callable[[Tensor, Tensor, Tensor, bool, float | None], Tensor | None]
+
+
+class _Chosen(threading.local):
+    attention: Attention | None = None
+
+
+_chosen = _Chosen()
+
+
+def chosen_attention() -> Attention | None:
+    """What computes `scaled_dot_product_attention` on this thread, where another part of rulegrad has chosen it."""
+    return _chosen.attention
+
+
+def choose_attention(attention: Attention | None) -> Attention | None:
+    """Chooses it, and returns what was chosen before."""
+    before, _chosen.attention = _chosen.attention, attention
+    return before
 
 
 def scaled_dot_product_attention(
@@ -43,6 +67,10 @@ def scaled_dot_product_attention(
     name = "scaled_dot_product_attention"
     key, value = as_tensor(self, key, name), as_tensor(self, value, name)
     mask = None if attn_mask is None else as_tensor(self, attn_mask, name)
+    if _chosen.attention is not None and mask is None and dropout_p == 0:
+        result = _chosen.attention(self, key, value, is_causal, scale)
+        if result is not None:
+            return result
     shares = attention_shares(self, key, mask, is_causal, scale, enable_gqa)
     if value.ndim < 2 or value.shape[-2] != key.shape[-2]:
         raise ShapeError(
