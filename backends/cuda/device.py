@@ -14,6 +14,7 @@ from rulegrad.runtime.selftest import add_number
 from rulegrad.support import forks
 from rulegrad.support.forks import ForkGuard
 
+from .communication import CommunicationStream
 from .driver import call, capability, cuda, discover, fingerprint, start
 from .launches import program, queue
 from .launching import UNASKED_BYTES, geometry
@@ -99,6 +100,11 @@ class Device:
     def synchronize(self) -> None:
         with self.entered():
             call("cuStreamSynchronize", self.stream)
+
+    def communication_stream(self) -> CommunicationStream:
+        """A stream for NCCL."""
+        identity = bytes(call("cuDeviceGetUuid", self._device).bytes)
+        return CommunicationStream(self, int(self.name.removeprefix("cuda:")), identity)
 
     def _keep_memory_in_pool(self) -> None:
         """Freed memory stays with the process: `rulegrad.runtime.allocator` decides what is returned."""

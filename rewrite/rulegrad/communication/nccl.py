@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -81,6 +82,11 @@ class NcclWorld:
         self._put(group, collective, source, result, reduced)
         return _OnStream(group, collective)
 
+    def together(self) -> AbstractContextManager[Any]:
+        """Collectives that are started inside are put on the stream as one, at its end."""
+        group: AbstractContextManager[Any] = self._nccl.group()
+        return group
+
     def check_same(self, label: str, value: str) -> None:
         """Raises CommunicationError, naming the ranks, where they do not all give the same value; all call it."""
         self._ranks.check_same(label, value)
@@ -145,15 +151,32 @@ class _OnStream:
             raise CommunicationError(f"{self._of} failed in NCCL: {self._group.get_last_error()} ({status!r})")
 
 
+def is_carried(of: Collective) -> bool:
+    """Whether NCCL computes a collective with the values that tensors have.
+
+    >>> is_carried(Collective("all_reduce", (2,), (0,), "sum", 4, "bfloat16"))
+    False
+    """
+    return not of.operation or bool(_reduced_as(of))
+
+
 def _reducible(of: Collective) -> str:
-    """The dtype that NCCL reduces with the values of tensors. Raises CommunicationError where it has none."""
+    found = _reduced_as(of)
+    if not found:
+        raise CommunicationError(
+            f"{of}: NCCL does not reduce {of.dtype} to the values that tensors have; reduce float32, or on the host by "
+            "MPI"
+        )
+    return found
+
+
+def _reduced_as(of: Collective) -> str:
+    """The dtype that NCCL reduces with the values of tensors; "" where it has none."""
     if of.dtype in _INTEGERS or (of.dtype in ("float32", "float64") and of.operation in ("sum", "prod")):
         return of.dtype
     if DType(of.dtype).is_complex and of.operation == "sum":
         return "float32" if of.dtype == "complex64" else "float64"
-    raise CommunicationError(
-        f"{of}: NCCL does not reduce {of.dtype} to the values that tensors have; reduce float32, or on the host by MPI"
-    )
+    return ""
 
 
 def _seen_as(array: DeviceArray, dtype: str) -> DeviceArray:

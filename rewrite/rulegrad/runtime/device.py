@@ -78,6 +78,26 @@ class Program(Protocol):
         ...
 
 
+class CommunicationStream(Protocol):
+    """A stream of CUDA on which NCCL moves values beside a GPU's kernels."""
+
+    handle: int  #: as CUDA's driver gives it
+    number: int  #: of the GPU in this process
+    identity: bytes  #: of the GPU: 16 bytes, no other GPU's
+
+    def follow(self) -> None:
+        """What is put on it from now on runs after the kernels that were launched so far. Its GPU is this thread's."""
+        ...
+
+    def join(self) -> None:
+        """Kernels that are launched from now on run after what was put on it so far."""
+        ...
+
+    def synchronize(self) -> None:
+        """Returns when all that was put on it has ended."""
+        ...
+
+
 class Device(Protocol):
     """One device. `nbytes` is never 0. Launches happen in the order in which they are asked for."""
 
@@ -122,6 +142,8 @@ class Device(Protocol):
 
     # A device whose programs are the engine's may also have `beside: int`, the address of a function that calls another
     # one for each of its parts, on a share of the cores each (`Replay.run_beside`).
+
+    # A GPU whose memory NCCL knows has `communication_stream() -> CommunicationStream`; its handles are addresses.
 
     # A device that can be divided has `divided(count) -> list[Device] | None`, devices with a share of its cores each.
     # One whose launches wait to be started has `flush()`, which starts them.
