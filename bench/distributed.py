@@ -5,9 +5,10 @@
 Each row is a captured training step. *One rank* is the program without a mesh; *mesh of one* the same on a mesh of one
 device, which shows what the sharded path costs. On two ranks each has the batch of the row ("weak"), or half of it
 ("strong"). *Two cores* is one device with two cores, *two parts* a mesh of two parts of it (`c*2`) with a core each, on
-the batch of the row. "exposed" is the time of a step in which a rank waits for collectives, beside the time that they
-take one after the other with nothing else. The last table is the processor time of the first step, with all kernels in
-the cache on disk, on meshes of more and more parts.
+the batch of the row. *image* is one image, whose lines are split: its convolutions exchange borders. "exposed" is the
+time of a step in which a rank waits for collectives, beside the time that they take one after the other with nothing
+else. The last table is the processor time of the first step, with all kernels in the cache on disk, on meshes of more
+and more parts.
 """
 
 from __future__ import annotations
@@ -21,22 +22,34 @@ import time
 from pathlib import Path
 from typing import Any
 
+import rulegrad
+from rulegrad import nn
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples" / "nanogpt"))
 
-# By network: samples in a batch of one rank, and steps that are timed.
-ROWS = {"digits": (1024, 400), "nanogpt": (16, 25)}
+# By network: samples in a batch of one rank, of the one image its lines, and steps that are timed.
+ROWS = {"digits": (1024, 400), "nanogpt": (16, 25), "image": (128, 25)}
 
 
 def network(name: str) -> Any:
-    import rulegrad
-    from rulegrad import nn
-
     rulegrad.manual_seed(0)
     if name == "digits":
         return nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
+    if name == "image":
+        layers = [nn.Conv2d(8, 32, 3, padding=1), nn.Conv2d(32, 32, 3, padding=1), nn.Conv2d(32, 10, 3, padding=1)]
+        return ClassesOfPixels(
+            *(part for layer in layers for part in (layer, nn.BatchNorm2d(layer.out_channels), nn.ReLU()))
+        )
     from model import GPT
 
     return GPT(characters=65, block_size=128, width=192, heads=6, layers=4, dropout=0.0)
+
+
+class ClassesOfPixels(nn.Sequential):
+    """Convolutions whose channels are the scores of each pixel."""
+
+    def forward(self, x: Any) -> Any:
+        return super().forward(x).permute(0, 2, 3, 1)
 
 
 def batch(name: str, samples: int) -> tuple[Any, Any]:
@@ -45,6 +58,8 @@ def batch(name: str, samples: int) -> tuple[Any, Any]:
     random = np.random.default_rng(0)
     if name == "digits":
         return random.random((samples, 64), np.float32), random.integers(0, 10, samples)
+    if name == "image":
+        return random.random((1, 8, samples, 256), np.float32), random.integers(0, 10, (1, samples, 256))
     return random.integers(0, 65, (samples, 128)), random.integers(0, 65, (samples, 128))
 
 
@@ -82,7 +97,6 @@ def measure(name: str, samples: int, on_mesh: str, kind: str, steps: int) -> Non
 
     on_mesh: "none", "mesh" of the ranks, or the device whose parts are the mesh.
     """
-    import rulegrad
     from rulegrad import Tensor, communication, optim
     from rulegrad.communication.counting import started
     from rulegrad.distributed import Mesh, data_parallel, fully_sharded, shard
@@ -94,7 +108,8 @@ def measure(name: str, samples: int, on_mesh: str, kind: str, steps: int) -> Non
         parts = int(on_mesh.partition("*")[2] or communication.world().size)
         mesh = Mesh({"data": parts}, device=None if on_mesh == "mesh" else on_mesh)
         model = fully_sharded(model, mesh) if kind == "full" else data_parallel(model, mesh)
-        inputs, targets = shard(x, mesh, data=0), shard(y, mesh, data=0)
+        lines = name == "image"
+        inputs, targets = shard(x, mesh, data=2 if lines else 0), shard(y, mesh, data=1 if lines else 0)
     optimizer = optim.AdamW(model.parameters(), lr=1e-3)
 
     @rulegrad.jit
