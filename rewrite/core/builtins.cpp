@@ -389,13 +389,13 @@ bool kind_integer(const DtypeInfo& d) { return d.kind == Kind::Int || d.kind == 
 bool f_subst(Machine& m, Arguments a, uint32_t count, Value& r) {
   Node* e;
   if (!node_of(a[0], e) || count % 2 == 0) return false;
-  std::unordered_map<Node*, Node*> by;
+  Substitution substitution(m);
   auto pair = [&](const Value& from, const Value& to) {
     if (from.tag != Tag::Node) return false;
     Node* made = m.lift(to, from.n->dtype);
     if (made->dtype != from.n->dtype)
       throw RewriteError("subst changes the dtype of " + describe(from.n) + " to " + dtype_info(made->dtype).name->text);
-    by.emplace(from.n, made);
+    substitution.put(from.n, made);
     return true;
   };
   for (uint32_t k = 1; k < count; k += 2) {
@@ -408,10 +408,7 @@ bool f_subst(Machine& m, Arguments a, uint32_t count, Value& r) {
     for (uint32_t j = 0; j < from.q.size; j++)
       if (!pair(from.q.items[j], to.q.items[j])) return false;
   }
-  r = Value::node(substituted(m, e, [&](Node* n) -> Node* {
-    auto found = by.find(n);
-    return found == by.end() ? nullptr : found->second;
-  }));
+  r = Value::node(substitution.made_of(e));
   return true;
 }
 

@@ -374,8 +374,8 @@ bool Machine::joined(const Fold& fold, Node* n, const Value* results, Value& val
     same &= results[k].tag == Tag::Node && results[k].n == n->src[k];
   }
   if (done && fold.kind == Fold::Rebuild) {
-    done = same && !simultaneous;
     value = Value::node(n);
+    done = same ? !simultaneous : rebuilt(n, results, value);
   } else if (done && fold.kind == Fold::Collect) {
     done = collected(results, n->nsrc, value);
   } else if (done) {
@@ -389,6 +389,18 @@ bool Machine::joined(const Fold& fold, Node* n, const Value* results, Value& val
   }
   arena.reset(mark);
   return done;
+}
+
+// The node with other sources. False where that is an error, which the rule's code is to tell.
+bool Machine::rebuilt(Node* n, const Value* sources, Value& value) {
+  const OpInfo& o = op_info(n->op);
+  const bool is_explicit = o.result_dtype < 0 && o.result_variable < 0;
+  like = n->dtype;
+  try {
+    value = Value::node(build(n->op, is_explicit ? int(n->dtype) : -1, n->attrs ? n->attrs->items : nullptr,
+                              n->attrs ? uint32_t(o.attributes.size()) : 0, sources, n->nsrc));
+  } catch (const std::runtime_error&) { return false; }
+  return true;
 }
 
 // SINK of the sources of these nodes, each once: where that is one of the nodes, it need not be built. False where there are so many

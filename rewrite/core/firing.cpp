@@ -7,10 +7,15 @@ namespace rulegrad {
 
 namespace {
 constexpr uint64_t kFuelPerNode = 50;  // of the graph that is given
+
+bool is_plain(const Program& program, const Options& o) {
+  const bool plain = !o.trace && !o.check_shapes && !o.explainer && o.follow.empty() && o.limit == kNoLimit && o.kept_choices == 1;
+  return plain && program.counts.empty();
 }
+}  // namespace
 
 Firer::Firer(const Program& program, const Pass& pass, const Options& options, Outcome& out)
-    : program_(program), pass_(pass), options_(options), out_(out), machine_(program), fuel_(options.fuel) {
+    : program_(program), pass_(pass), options_(options), out_(out), machine_(program), fuel_(options.fuel), is_plain_(is_plain(program, options)) {
   machine_.explainer = options.explainer;
   machine_.nested = options.nested;
   machine_.kept_choices = options.kept_choices;

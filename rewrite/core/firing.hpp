@@ -58,6 +58,9 @@ class Firer {
   // A limit is reached: is it the one of a graph of this size?
   void need_more(uint64_t& limit, uint64_t base, uint64_t per_node, uint64_t wanted);
 
+  // Whether no rule is for an op that is there or below: in a plain run, that need not be looked at.
+  bool leaps_over(const Node* n) const { return is_plain_ && !n->ops.meets(pass_.dispatch.roots()); }
+
   bool is_limited(uint32_t rule) const { return options_.limited.empty() || options_.limited[rule]; }
 
   const Program& program_;
@@ -67,6 +70,7 @@ class Firer {
   Machine machine_;
   Node* root_ = nullptr;
   uint64_t fuel_;
+  const bool is_plain_;  // nobody looks on, and no rule is left out
 
  private:
   Node* try_rules(Node* n, Node* found, uint32_t& rule);

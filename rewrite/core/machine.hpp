@@ -245,6 +245,7 @@ struct Machine {
   Status answer(const RuleFunction& f, bool is_watched, Value& value);
   bool knows_sources(const RuleFunction& f, Waiting& waiting);
   bool joined(const Fold& fold, Node* n, const Value* results, Value& value);
+  bool rebuilt(Node* n, const Value* sources, Value& value);
   bool collected(const Value* nodes, uint32_t count, Value& value);
   void check_depth(const RuleFunction& f) const;
   [[noreturn]] void needs_itself(const Memo::Entry& asked) const;

@@ -39,6 +39,12 @@ class Assumptions {
     }
   }
 
+  // The ops of the nodes of which more is known.
+  OpMask ops() const {
+    OpMask found;
+    for (const auto& [n, bounds] : bounds_) found.add(n->op);
+    return found;
+  }
   // Null when nothing more is known of n than its interval says; else its interval.
   const Bounds* find(Node* n) const {
     auto found = bounds_.find(n);
@@ -167,9 +173,12 @@ Value Machine::given(const RuleFunction& f, Node* condition, Node* x) {
     Node* ends[3] = {n, keep(make_const(Value::integer(b->low), n->dtype)), keep(make_const(Value::integer(b->high), n->dtype))};
     return keep(make_node(uint32_t(bounded_op), n->dtype, ends, 3, nullptr, 0));
   };
-  Node* bounded = substituted(*this, x, stand_in);
+  Substitution standing_in(*this), taken_back(*this);
+  standing_in.ask_at(known.ops());
+  Node* bounded = standing_in.made_of(x, stand_in);
   if (!any) return Value::node(x);
-  Node* simple = substituted(*this, rewritten(f, bounded), [&](Node* n) { return n->op == uint32_t(bounded_op) ? n->src[0] : nullptr; });
+  taken_back.ask_at(uint32_t(bounded_op));
+  Node* simple = taken_back.made_of(rewritten(f, bounded), [&](Node* n) { return n->op == uint32_t(bounded_op) ? n->src[0] : nullptr; });
   simple = rewritten(f, simple);
   return Value::node(toposort({simple}).size() < toposort({x}).size() ? simple : x);
 }

@@ -125,6 +125,7 @@ struct OpMask {
     words[0] |= o.words[0];
     words[1] |= o.words[1];
   }
+  bool has(uint32_t op) const { return (words[op >> 6 & 1] >> (op & 63) & 1) != 0; }
   bool meets(const OpMask& o) const { return ((words[0] & o.words[0]) | (words[1] & o.words[1])) != 0; }
 };
 

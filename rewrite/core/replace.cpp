@@ -39,6 +39,10 @@ class Replacer : Firer {
 
   void run(Node* root) {
     root_ = root;
+    if (leaps_over(root) && !numbers()) {
+      out_.root = Ref::share(root);
+      return;
+    }
     order_ = toposort({root});
     look_around();
     if (pass_.kind == PassKind::Collect) collect();
@@ -54,6 +58,11 @@ class Replacer : Firer {
   }
 
  private:
+  // Whether what is gathered is of use to others than the rules.
+  bool numbers() const {
+    return std::any_of(pass_.gatherings.begin(), pass_.gatherings.end(), [](const Gathering& g) { return g.merge == Merge::Number; });
+  }
+
   void look_around() {
     uses_->begin();
     for (Node* n : order_) {

@@ -27,10 +27,7 @@ constexpr uint64_t kChainPerNode = 8;  // of the graph that is given
 class Rewriter : Firer {
  public:
   Rewriter(const Program& program, const Pass& pass, const Options& options, Outcome& out)
-      : Firer(program, pass, options, out),
-        longest_chain_(options.longest_chain),
-        stamp_(stamp_of(program, pass, options)),
-        is_plain_(is_plain(program, options)) {}
+      : Firer(program, pass, options, out), longest_chain_(options.longest_chain), stamp_(stamp_of(pass, options)) {}
 
   void run(Node* root) {
     root_ = root;
@@ -57,15 +54,9 @@ class Rewriter : Firer {
  private:
   // The stamp on nodes that are in normal form, or 0 in a run whose records show every node, or with rules left out. Only where what a
   // pass does to a node depends on nothing but the node.
-  static uint32_t stamp_of(const Program& program, const Pass& pass, const Options& o) {
-    return pass.kind == PassKind::ChildrenFirst && is_plain(program, o) ? pass.stamp + o.nested : 0;
+  uint32_t stamp_of(const Pass& pass, const Options& o) const {
+    return pass.kind == PassKind::ChildrenFirst && is_plain_ ? pass.stamp + o.nested : 0;
   }
-  static bool is_plain(const Program& program, const Options& o) {
-    const bool plain = !o.trace && !o.check_shapes && !o.explainer && o.follow.empty() && o.limit == kNoLimit && o.kept_choices == 1;
-    return plain && program.counts.empty();
-  }
-  // Whether no rule is for an op that is there or below.
-  bool leaps_over(const Node* n) const { return is_plain_ && !n->ops.meets(pass_.dispatch.roots()); }
   bool is_normal(const Node* n) const { return stamp_ && n->normal.load(std::memory_order_relaxed) == stamp_; }
 
   Node* result_of(Node* n) { return (*marks_)[n].result; }
@@ -195,7 +186,6 @@ class Rewriter : Firer {
   Lease<SideTable<Mark>> marks_;
   uint64_t longest_chain_;
   const uint32_t stamp_;
-  const bool is_plain_;
   std::vector<Frame> stack_;
 };
 

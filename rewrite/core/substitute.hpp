@@ -4,40 +4,79 @@
 
 namespace rulegrad {
 
-// `replace` gives what takes a node's place, or null. From the top: what is replaced is not looked into. Never recursive.
-template <typename Replace>
-Node* substituted(Machine& m, Node* root, Replace replace) {
-  Lease<SideTable<Node*>> done;
-  done->begin();
-  std::vector<Node*> stack{root}, sources;
-  while (!stack.empty()) {
-    Node* n = stack.back();
-    if ((*done)[n]) {
-      stack.pop_back();
-      continue;
-    }
-    if (Node* by = replace(n)) {
-      (*done)[n] = by;
-      stack.pop_back();
-      continue;
-    }
-    bool ready = true;
-    for (uint32_t k = n->nsrc; k--;)
-      if (!(*done)[n->src[k]]) {
-        stack.push_back(n->src[k]);
-        ready = false;
-      }
-    if (!ready) continue;
-    stack.pop_back();
-    m.spend(1 + n->nsrc);
-    sources.assign(n->src, n->src + n->nsrc);
-    for (auto& s : sources) s = (*done)[s];
-    (*done)[n] =
-        std::equal(sources.begin(), sources.end(), n->src)
-            ? n
-            : m.keep(make_node(n->op, n->dtype, sources.data(), n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0));
+// Never recursive; what is replaced is not looked into, nor what has no op below that is replaced.
+class Substitution {
+ public:
+  explicit Substitution(Machine& m) : machine_(m) {
+    room_->done.begin();
+    room_->stack.clear();
+    room_->results.clear();
   }
-  return (*done)[root];
-}
+
+  // What takes a node's place. Of two for one node the first counts.
+  void put(Node* n, Node* by) {
+    Node*& known = room_->done[n];
+    if (!known) known = by;
+    ops_.add(n->op);
+  }
+  // What takes the place of nodes that have an op is told, or null, when they are met.
+  void ask_at(uint32_t op) {
+    ops_.add(op);
+    asked_.add(op);
+  }
+  void ask_at(const OpMask& ops) {
+    ops_.add(ops);
+    asked_.add(ops);
+  }
+
+  template <typename Replace>
+  Node* made_of(Node* root, Replace replace) {
+    auto& [done, stack, results] = *room_;
+    auto visit = [&](Node* n) {
+      if (!n->ops.meets(ops_)) return results.push_back(n);
+      Node* by = done[n];
+      if (!by && asked_.has(n->op)) by = replace(n);
+      if (!by && n->nsrc == 0) by = n;
+      if (!by) return stack.push_back({n, 0});
+      done[n] = by;
+      results.push_back(by);
+    };
+    visit(root);
+    while (!stack.empty()) {
+      auto& [n, next] = stack.back();
+      if (next < n->nsrc) {
+        visit(n->src[next++]);
+        continue;
+      }
+      machine_.spend(1 + n->nsrc);
+      Node* const* sources = results.data() + results.size() - n->nsrc;
+      Node* made = n;
+      if (!std::equal(sources, sources + n->nsrc, n->src))
+        made = machine_.keep(make_node(n->op, n->dtype, sources, n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0));
+      results.resize(results.size() - n->nsrc);
+      results.push_back(made);
+      done[n] = made;
+      stack.pop_back();
+    }
+    return results.back();
+  }
+  Node* made_of(Node* root) {
+    return made_of(root, [](Node*) -> Node* { return nullptr; });
+  }
+
+ private:
+  struct Frame {
+    Node* node;
+    uint32_t next;  // source to visit
+  };
+  struct Room {
+    SideTable<Node*> done;
+    std::vector<Frame> stack;
+    std::vector<Node*> results;  // of the sources that were visited, of all nodes on the stack
+  };
+  Machine& machine_;
+  Lease<Room> room_;
+  OpMask ops_, asked_;
+};
 
 }  // namespace rulegrad

@@ -207,7 +207,7 @@ def test_values_that_cannot_be_merged() -> None:
             if f(x) > 0
     """
     with pytest.raises(RewriteError, match=r"rule p\.f \(test\.rules:3\) on ADD:int32\(.*\): `f` joins numbers, not"):
-        collected(rules, var(0) + var(1))
+        collected(rules, (var(0) + var(1)) * var(2))
 
 
 def test_a_rule_that_changes_the_dtype() -> None:

@@ -72,3 +72,19 @@ def test_nodes_that_are_followed_are_found_in_what_is_left_out() -> None:
     inner = var(1) + 3
     _, did = program.rewrite("p", inner * var(2), follow=[inner])
     assert did["followed"] == [inner]
+
+
+@pytest.mark.parametrize("kind", ["collect", "flow consumers_first"])
+def test_passes_that_gather_leave_a_graph_alone_that_no_rule_is_for(kind: str) -> None:
+    gathered = {
+        "collect": "fact sums(x) count: n@(x + _)",
+        "flow consumers_first": "state sums = 0 sum\n    send all: n@(_ + _) -> [1, 1]",
+    }
+    program = compile_rules(
+        f"pass p {kind}:\n    {gathered[kind]}\n    twice: -x:int32 -> x * 2\n        if sums(x) > 0\n"
+    )
+    sums = (var(1) + 3) * (var(2) + var(1))
+    result, did = program.rewrite("p", sums)
+    assert result == sums and did["visited"] == 0
+    result, did = program.rewrite("p", sums + -var(2))
+    assert result == sums + var(2) * const(2) and did["fired"] == 1
