@@ -1,5 +1,6 @@
 // The closed list of built-in functions. A function that cannot answer returns false: the guard or rule does not fire.
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <numeric>
@@ -262,13 +263,15 @@ bool f_distinct(Machine& m, Arguments a, uint32_t, Value& r) {
     most += a[0].q.items[k].q.size;
   }
   Value* found = m.allocate(most);
-  std::unordered_multimap<uint64_t, const Value*> seen;
+  Lease<std::vector<uint32_t>> places;  // of what was found, from 1 on, by hash
+  if (most > kFew) places->assign(std::bit_ceil(size_t(most) * 2), 0);
   auto is_new = [&](const Value& x) {
     if (most <= kFew) return std::none_of(found, found + count, [&](const Value& other) { return equal(other, x); });
-    const uint64_t hash = hash_value(x);
-    auto [first, last] = seen.equal_range(hash);
-    if (std::any_of(first, last, [&](const auto& other) { return equal(*other.second, x); })) return false;
-    seen.emplace(hash, found + count);
+    const size_t last = places->size() - 1;
+    size_t at = hash_value(x) & last;
+    for (; (*places)[at]; at = (at + 1) & last)
+      if (equal(found[(*places)[at] - 1], x)) return false;
+    (*places)[at] = count + 1;
     return true;
   };
   for (uint32_t k = 0; k < a[0].q.size; k++)

@@ -59,7 +59,7 @@ class Chooser : Firer {
 
   // One round over the graph; false when nothing costs less, as far as was examined.
   bool improve() {
-    order_ = toposort({graph_});
+    order_ = toposort(graph_);
     members_->begin();
     for (Node* n : order_) (*members_)[n] = 1;
     Candidate best;

@@ -34,7 +34,7 @@ void admit(Admitted& admitted, size_t k) { admitted[k / 64] |= uint64_t(1) << (k
 
 }  // namespace
 
-void Dispatch::compile(const std::deque<OpSet>& sets, size_t op_count) {
+void Dispatch::compile(const std::vector<OpSet>& sets, size_t op_count) {
   symbols_ = op_count + kConstSymbols;
   std::vector<std::vector<uint32_t>> mine(op_count);
   for (uint32_t k = 0; k < alternatives.size(); k++) {
@@ -57,7 +57,7 @@ void Dispatch::compile(const std::deque<OpSet>& sets, size_t op_count) {
   }
 }
 
-Dispatch::Table Dispatch::table(const std::deque<OpSet>& sets, const std::vector<uint32_t>& mine) {
+Dispatch::Table Dispatch::table(const std::vector<OpSet>& sets, const std::vector<uint32_t>& mine) {
   Table t;
   const size_t words = mine.size() / 64 + 1;
   Classes<Admitted> kinds[4];

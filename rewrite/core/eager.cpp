@@ -202,7 +202,7 @@ class Eager {
     Ref root = Ref::share(node_of(t));
     if (root.n->op == known_ops.BUFFER) return true;
     if (!root.n->nsrc || !stands_alone(t)) return false;
-    const std::vector<Node*> order = toposort({root.n});
+    const std::vector<Node*> order = toposort(root.n);
     for (Node* n : order) {
       const uint8_t facts = n->facts.load(std::memory_order_relaxed);
       if (facts & kStored || (facts & kNamed && n != root.n)) return false;

@@ -191,6 +191,25 @@ const Shape* shape_of(Node* n) {
   return n->shape.load(std::memory_order_acquire);
 }
 
+static bool have_same_shape(const Node* a, const Node* b) {
+  if (a == b) return true;
+  if (a->dtype != b->dtype) return false;
+  const Shape *s = a->shape.load(std::memory_order_acquire), *t = b->shape.load(std::memory_order_acquire);
+  return s && t && (s == t || (s->rank == t->rank && std::equal(s->dims, s->dims + s->rank, t->dims)));
+}
+
+Node* with_sources(Node* n, Node* const* src) {
+  Node* made = make_node(n->op, n->dtype, src, n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0);
+  Shape* known = n->shape.load(std::memory_order_acquire);
+  if (!known || made->shape.load(std::memory_order_relaxed) || !op_info(n->op).shape_of_shapes) return made;
+  for (uint32_t k = 0; k < n->nsrc; k++)
+    if (!have_same_shape(n->src[k], src[k])) return made;
+  known->refs.fetch_add(1, std::memory_order_relaxed);
+  Shape* expected = nullptr;
+  if (!made->shape.compare_exchange_strong(expected, known, std::memory_order_acq_rel)) drop_shape(known);
+  return made;
+}
+
 void interval_of(Node* n, int64_t& low, int64_t& high) {
   settle(n, [](Node* x) { return (x->facts.load(std::memory_order_acquire) & kInterval) != 0; }, [](Node* x) { compute_interval(x); });
   low = n->low.load(std::memory_order_relaxed);

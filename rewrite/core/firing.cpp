@@ -110,7 +110,7 @@ void Firer::stop_limited() {
 
 Node* Firer::with_sources(Node* n, Node* const* src) {
   if (std::equal(src, src + n->nsrc, n->src)) return n;
-  Node* made = make_node(n->op, n->dtype, src, n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0);
+  Node* made = rulegrad::with_sources(n, src);
   machine_.kept.push_back(made);
   return made;
 }
@@ -130,7 +130,7 @@ void Firer::fail(uint32_t rule, Node* n, const std::string& what) const {
 
 // Whether it stands in a kernel, where shapes are the lanes of vectors.
 static bool is_of_kernel(Node* n) {
-  for (Node* below : toposort({n}))
+  for (Node* below : toposort(n))
     if (!(op_info(below->op).stages & 1)) return true;
   return false;
 }
@@ -142,7 +142,7 @@ void Firer::check_shape(uint32_t rule, Node* before, Node* after) const {
 }
 
 void Firer::need_more(uint64_t& limit, uint64_t base, uint64_t per_node, uint64_t wanted) {
-  limit = base + per_node * toposort({root_}).size();
+  limit = base + per_node * toposort(root_).size();
   if (wanted > limit) out_of_fuel();
 }
 

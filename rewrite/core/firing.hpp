@@ -1,35 +1,11 @@
 // The step of every traversal at a node: tries the rules, and checks what a firing must keep.
 #pragma once
+#include "lease.hpp"
 #include "rewrite.hpp"
 
 namespace rulegrad {
 
 constexpr uint32_t kNoRule = ~0u;
-
-// Rewriting may be nested in one thread (an extern that rewrites), so side tables are taken from a pool, and given back.
-template <typename T>
-class Lease {
- public:
-  Lease() {
-    if (pool().empty()) {
-      table_ = std::make_unique<T>();
-    } else {
-      table_ = std::move(pool().back());
-      pool().pop_back();
-    }
-  }
-  ~Lease() { pool().push_back(std::move(table_)); }
-  Lease(const Lease&) = delete;
-  T& operator*() { return *table_; }
-  T* operator->() { return table_.get(); }
-
- private:
-  static std::vector<std::unique_ptr<T>>& pool() {
-    static thread_local std::vector<std::unique_ptr<T>> tables;
-    return tables;
-  }
-  std::unique_ptr<T> table_;
-};
 
 class Firer {
  public:

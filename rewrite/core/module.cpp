@@ -200,7 +200,7 @@ class PyProgram {
     Node* start = seed.is_none() ? nullptr : nb::cast<Handle&>(seed).ref.n;
     try {
       WithoutInterpreter release;
-      if (p.kind == PassKind::Reverse && start) reverse(program_, p, root.ref.n, start, toposort({root.ref.n}), &explainer);
+      if (p.kind == PassKind::Reverse && start) reverse(program_, p, root.ref.n, start, toposort(root.ref.n), &explainer);
       else rewrite(program_, p, root.ref.n, options, out);
     } catch (const std::runtime_error& e) {  // GraphError, RewriteError
       error = e.what();
@@ -492,7 +492,7 @@ NB_MODULE(_core, m) {
   });
   cls.def("toposort", [](const Handle& h, nb::args ops) { return nodes_below(h.ref.n, ops); });
   cls.def("dtypes", [](const Handle& h) { return dtypes_below(h.ref.n); });
-  cls.def("count_nodes", [](const Handle& h) { return toposort({h.ref.n}).size(); }, "Number of distinct nodes below, itself included.");
+  cls.def("count_nodes", [](const Handle& h) { return toposort(h.ref.n).size(); }, "Number of distinct nodes below, itself included.");
   cls.def(
       "replace", [](const Handle& h, nb::object src, nb::kwargs attributes) { return wrap(replaced(h.ref.n, src, attributes)); },
       nb::arg("src") = nb::none(), nb::arg("attributes"));

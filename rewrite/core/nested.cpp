@@ -180,7 +180,7 @@ Value Machine::given(const RuleFunction& f, Node* condition, Node* x) {
   taken_back.ask_at(uint32_t(bounded_op));
   Node* simple = taken_back.made_of(rewritten(f, bounded), [&](Node* n) { return n->op == uint32_t(bounded_op) ? n->src[0] : nullptr; });
   simple = rewritten(f, simple);
-  return Value::node(toposort({simple}).size() < toposort({x}).size() ? simple : x);
+  return Value::node(toposort(simple).size() < toposort(x).size() ? simple : x);
 }
 
 Value Machine::rewritten(const RuleFunction& f, const CallKey& key) {

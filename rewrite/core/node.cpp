@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lease.hpp"
 #include "machine.hpp"
 
 namespace rulegrad {
@@ -62,6 +63,8 @@ void install_table(std::vector<DtypeInfo> dtypes, std::vector<OpInfo> ops) {
     throw BytecodeError("the first attribute of RANGE and of PARAM must be an int");
   if (g_ops[known_ops.MUL].min_sources != 2) throw BytecodeError("MUL must have two sources");
 }
+
+void set_shape_of_shapes(uint32_t op, bool is) { g_ops[op].shape_of_shapes = is; }
 
 void set_intervals(uint32_t op, IntervalCode low, IntervalCode high) {
   g_ops[op].low = std::move(low);
@@ -168,14 +171,21 @@ Node* make_const(const Value& v, uint32_t dtype) {
   return make_node(known_ops.CONST, dtype, nullptr, 0, &stored, 1);
 }
 
+namespace {
+
+struct Visits {
+  SideTable<uint8_t> seen;
+  std::vector<std::pair<Node*, uint32_t>> stack;  // with the source to visit
+};
+
 // `enters`: whether a node and what is below it are wanted.
 template <typename Enters>
-static std::vector<Node*> sorted(const std::vector<Node*>& roots, Enters enters) {
-  static thread_local SideTable<uint8_t> of_thread;
-  SideTable<uint8_t>& seen = of_thread;  // which is looked for once
+std::vector<Node*> sorted(Node* const* roots, size_t count, Enters enters) {
+  Lease<Visits> visits;
+  auto& [seen, stack] = *visits;
   seen.begin();
   std::vector<Node*> order;
-  std::vector<std::pair<Node*, uint32_t>> stack;
+  order.reserve(32);  // most have few nodes
   auto visit = [&](Node* n) {
     if (!enters(n)) return;
     uint8_t& is_seen = seen[n];
@@ -184,8 +194,8 @@ static std::vector<Node*> sorted(const std::vector<Node*>& roots, Enters enters)
     if (n->nsrc) stack.emplace_back(n, 0);
     else order.push_back(n);
   };
-  for (Node* root : roots) {
-    visit(root);
+  for (size_t k = 0; k < count; k++) {
+    visit(roots[k]);
     while (!stack.empty()) {
       auto& [n, next] = stack.back();
       if (next < n->nsrc) {
@@ -199,16 +209,22 @@ static std::vector<Node*> sorted(const std::vector<Node*>& roots, Enters enters)
   return order;
 }
 
+}  // namespace
+
 std::vector<Node*> toposort(const std::vector<Node*>& roots) {
-  return sorted(roots, [](const Node*) { return true; });
+  return sorted(roots.data(), roots.size(), [](const Node*) { return true; });
 }
 
-std::vector<Node*> toposort(const std::vector<Node*>& roots, const OpMask& ops) {
-  return sorted(roots, [&](const Node* n) { return n->ops.meets(ops); });
+std::vector<Node*> toposort(Node* root) {
+  return sorted(&root, 1, [](const Node*) { return true; });
+}
+
+std::vector<Node*> toposort(Node* root, const OpMask& ops) {
+  return sorted(&root, 1, [&](const Node* n) { return n->ops.meets(ops); });
 }
 
 std::string verify(Node* root, uint32_t stage) {
-  for (Node* n : toposort({root})) {
+  for (Node* n : toposort(root)) {
     const OpInfo& o = g_ops[n->op];
     if (!(o.stages & stage)) return describe(n) + " may not stand here any more";
     try {

@@ -57,6 +57,7 @@ struct OpInfo {
   bool commutative = false;
   bool closes = false;  // the variadic sources are RANGEs that it closes in the others
   ShapeRule shape_rule = ShapeRule::Scalar;
+  bool shape_of_shapes = true;  // the shape, and whether it is allowed, depend on attributes and on dtypes and shapes of the sources alone
   int code_shape = -1, code_eval = -1, code_low = -1, code_high = -1, code_identity = -1;
   IntervalCode low, high;  // code_low and code_high on 64-bit integers
   std::vector<std::pair<int, const Str*>> checks;
@@ -83,6 +84,7 @@ int find_dtype(std::string_view name);
 bool table_loaded();
 // Set once, when the op table is loaded; extended by targets that declare ops of their own.
 void install_table(std::vector<DtypeInfo> dtypes, std::vector<OpInfo> ops);
+void set_shape_of_shapes(uint32_t op, bool is);
 void set_intervals(uint32_t op, IntervalCode low, IntervalCode high);
 void remove_table();  // when the rest of its program turned out to be malformed
 
@@ -157,6 +159,8 @@ void release(Node* n);
 Node* make_node(uint32_t op, uint32_t dtype, Node* const* src, uint32_t nsrc, const Value* attrs, uint32_t nattrs);
 // The same with every check the op table asks for but shapes; dtype -1: inferred. Throws GraphError.
 Node* build_node(uint32_t op, int dtype, Node* const* src, uint32_t nsrc, const Value* attrs, uint32_t nattrs);
+// The node with other sources, likewise; its shape is known where it was, and the sources have the dtypes and the shapes that they had.
+Node* with_sources(Node* n, Node* const* src);
 Node* make_const(const Value& v, uint32_t dtype);
 inline bool is_const(const Node* n) { return n->op == known_ops.CONST; }
 inline const Value& const_value(const Node* n) { return n->attrs->items[0]; }
@@ -169,8 +173,9 @@ int64_t element_count(const Shape* s);
 void dtype_bounds(uint32_t dtype, int64_t& low, int64_t& high);
 
 std::vector<Node*> toposort(const std::vector<Node*>& roots);
+std::vector<Node*> toposort(Node* root);
 // Those that have an op of these below, or one that shares its bit: where few have, few are looked at.
-std::vector<Node*> toposort(const std::vector<Node*>& roots, const OpMask& ops);
+std::vector<Node*> toposort(Node* root, const OpMask& ops);
 // Empty, or what is wrong with the graph below n: shapes, dtypes and the stage (bit) that each op may stand in.
 std::string verify(Node* root, uint32_t stage);
 std::string describe(const Node* n);  // one line: op, attributes, dtype

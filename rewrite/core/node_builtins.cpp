@@ -170,7 +170,7 @@ bool f_nodes(Machine& m, Arguments a, uint32_t count, Value& r) {
     if (a[k].tag != Tag::Op) return false;
     wanted.add(a[k].u);
   }
-  std::vector<Node*> order = count > 1 ? toposort({n}, wanted) : toposort({n});
+  std::vector<Node*> order = count > 1 ? toposort(n, wanted) : toposort(n);
   auto is_other = [&](const Node* x) { return std::none_of(a + 1, a + count, [&](const Value& op) { return op.u == x->op; }); };
   if (count > 1) std::erase_if(order, is_other);
   Value* items = m.allocate(order.size());

@@ -16,7 +16,7 @@ constexpr uint32_t kNone = ~0u;
 // Nodes are known by their places in the graph's order, loops by the numbers of their ranges; a set of loops is some words of bits.
 class Linearizer {
  public:
-  Linearizer(const Pass& pass, Node* root) : pass_(pass), root_(root), order_(toposort({root})) {
+  Linearizer(const Pass& pass, Node* root) : pass_(pass), root_(root), order_(toposort(root)) {
     place_->begin();
     range_.assign(order_.size(), kNone);
     for (uint32_t k = 0; k < order_.size(); k++) {

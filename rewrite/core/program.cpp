@@ -496,6 +496,56 @@ void read_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
 
 }  // namespace
 
+// Whether code sees nothing of the sources of its node, which is in the first register, but how many they are, their dtypes and shapes.
+static bool sees_shapes_alone(const Program& p, const Code& code) {
+  auto is_seen = [&](int builtin) {
+    constexpr std::string_view seen[] = {"shape", "rank", "size",   "dtype", "srcs", "len", "prod",
+                                         "iota",  "zip",  "sorted", "all",   "any",  "min", "max"};
+    return std::any_of(std::begin(seen), std::end(seen), [&](std::string_view name) { return builtin == find_builtin(name); });
+  };
+  Decoder decoder(p, code);
+  Instruction i;
+  Registers dtypes;
+  while (decoder.more()) {
+    const size_t at = decoder.at();
+    decoder.take(i);
+    for (int32_t k : i.writes) {
+      if (k == 0) return false;
+      dtypes[size_t(k)] = i.opcode == I_BUILTIN && p.builtins[size_t(code[at + 2])] == find_builtin("dtype");
+    }
+    switch (i.opcode) {
+      case I_GET_ATTR:
+        if (i.reads[0] != 0) return false;
+        break;
+      case I_GET_MEMBER:
+        if (!dtypes[size_t(i.reads[0])]) return false;
+        break;
+      case I_BUILTIN:
+        if (!is_seen(p.builtins[size_t(code[at + 2])])) return false;
+        break;
+      case I_GET_VALUE:
+      case I_IS_CONST:
+      case I_CONST_IS:
+      case I_IS_OP:
+      case I_IN_SET:
+      case I_GET_OP:
+      case I_FUNCTION:
+      case I_EXTERN:
+      case I_SAME:
+      case I_NOT_SAME:
+      case I_CHAIN: return false;
+      default: break;
+    }
+  }
+  return true;
+}
+
+static bool has_shape_of_shapes(const Program& p, const OpInfo& o) {
+  auto sees = [&](int code) { return sees_shapes_alone(p, p.codes[size_t(code)]); };
+  return (o.shape_rule != ShapeRule::Code || sees(o.code_shape)) &&
+         std::all_of(o.checks.begin(), o.checks.end(), [&](const auto& check) { return sees(check.first); });
+}
+
 void load_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) {
   if (!op_table) return read_program(p, bytes, size, false);
   if (table_loaded()) throw BytecodeError("the op table is loaded already");
@@ -508,6 +558,7 @@ void load_program(Program& p, const uint8_t* bytes, size_t size, bool op_table) 
   g_op_table = std::move(p);
   for (uint32_t k = 0; k < op_count(); k++) {
     const OpInfo& o = op_info(k);
+    set_shape_of_shapes(k, has_shape_of_shapes(g_op_table, o));
     if (o.code_low >= 0 && o.code_high >= 0)
       set_intervals(k, translate_interval(g_op_table, g_op_table.codes[size_t(o.code_low)]),
                     translate_interval(g_op_table, g_op_table.codes[size_t(o.code_high)]));

@@ -86,7 +86,7 @@ class Dispatch {
  public:
   std::vector<Alternative> alternatives;
 
-  void compile(const std::deque<OpSet>& sets, size_t op_count);
+  void compile(const std::vector<OpSet>& sets, size_t op_count);
   bool empty(uint32_t op) const { return empty_[op]; }
   const OpMask& roots() const { return roots_; }  // the ops with alternatives
   void candidates(const Node* n, const uint32_t*& begin, const uint32_t*& end) const {
@@ -109,7 +109,7 @@ class Dispatch {
     uint32_t counts[3] = {1, 1, 1};
     std::vector<Span> spans;
   };
-  Table table(const std::deque<OpSet>& sets, const std::vector<uint32_t>& mine);
+  Table table(const std::vector<OpSet>& sets, const std::vector<uint32_t>& mine);
 
   std::vector<Table> tables_;
   std::vector<uint32_t> of_op_, lists_;
@@ -191,11 +191,11 @@ struct RuleCount {
 using HostFunction = Value (*)(void* handle, const Value* arguments, uint32_t count, struct Machine& machine);
 
 struct Program {
-  std::deque<Value> constants;
+  std::vector<Value> constants;
   std::deque<std::vector<Value>> sequences;  // storage of constant sequences
   std::vector<Code> codes;
   std::vector<uint32_t> used;  // by code: how many registers
-  std::deque<OpSet> sets;
+  std::vector<OpSet> sets;
   std::vector<Rule> rules;
   std::vector<int> builtins;  // as named by the program -> our numbers
   std::vector<RuleFunction> functions;

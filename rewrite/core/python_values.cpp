@@ -146,14 +146,14 @@ nb::list nodes_below(Node* root, nb::args ops) {
       mask.add(uint32_t(number));
     }
   nb::list found;
-  for (Node* n : ops.size() ? toposort({root}, mask) : toposort({root}))
+  for (Node* n : ops.size() ? toposort(root, mask) : toposort(root))
     if (wanted[n->op]) found.append(nb::cast(Handle{Ref::share(n)}));
   return found;
 }
 
 nb::set dtypes_below(Node* root) {
   uint32_t found = 0;
-  for (Node* n : toposort({root})) found |= uint32_t(1) << n->dtype;
+  for (Node* n : toposort(root)) found |= uint32_t(1) << n->dtype;
   nb::set dtypes;
   for (size_t k = 0; k < dtype_count(); k++)
     if (found >> k & 1) dtypes.add(nb::borrow(g_dtype_names[k]));

@@ -43,7 +43,7 @@ class Replacer : Firer {
       out_.root = Ref::share(root);
       return;
     }
-    order_ = toposort({root});
+    order_ = toposort(root);
     look_around();
     if (pass_.kind == PassKind::Collect) collect();
     else flow();

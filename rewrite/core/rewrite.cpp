@@ -163,7 +163,7 @@ class Rewriter : Firer {
   }
 
   void walk(Node* root) {
-    std::vector<Node*> order = toposort({root});
+    std::vector<Node*> order = toposort(root);
     Lease<SideTable<uint32_t>> uses;
     uses->begin();
     for (Node* n : order)
@@ -212,7 +212,7 @@ std::vector<Ref> reverse(const Program& program, const Pass& pass, Node* root, N
   const Shape *given = shape_of(seed), *result_shape = shape_of(root);
   if (seed->dtype != root->dtype || given->rank != result_shape->rank || !std::equal(given->dims, given->dims + given->rank, result_shape->dims))
     throw RewriteError("the gradient of " + describe(root) + " that was given has another dtype or shape than the node");
-  std::vector<Node*> order = toposort({root});
+  std::vector<Node*> order = toposort(root);
   SideTable<uint8_t> wanted;
   SideTable<Node*> gradients;
   wanted.begin();

@@ -51,8 +51,7 @@ class Substitution {
       machine_.spend(1 + n->nsrc);
       Node* const* sources = results.data() + results.size() - n->nsrc;
       Node* made = n;
-      if (!std::equal(sources, sources + n->nsrc, n->src))
-        made = machine_.keep(make_node(n->op, n->dtype, sources, n->nsrc, n->attrs ? n->attrs->items : nullptr, n->attrs ? n->attrs->size : 0));
+      if (!std::equal(sources, sources + n->nsrc, n->src)) made = machine_.keep(with_sources(n, sources));
       results.resize(results.size() - n->nsrc);
       results.push_back(made);
       done[n] = made;
