@@ -1,11 +1,20 @@
 #include "gather.hpp"
 
+#include <algorithm>
+
 namespace rulegrad {
 
 size_t Gathered::Hash::operator()(const Value& v) const { return v.tag == Tag::Node ? reinterpret_cast<uintptr_t>(v.n) : hash_value(v); }
 
 void Gathered::include(Entry& e, const Value& value) {
-  if (e.seen.insert(value).second) e.items.push_back(value);
+  constexpr size_t kFew = 16;  // that are compared one by one
+  if (e.items.size() < kFew) {
+    if (std::any_of(e.items.begin(), e.items.end(), [&](const Value& known) { return Same()(known, value); })) return;
+  } else {
+    if (e.seen.empty()) e.seen.insert(e.items.begin(), e.items.end());
+    if (!e.seen.insert(value).second) return;
+  }
+  e.items.push_back(value);
 }
 
 void Gathered::join(Entry& e, const Value& value) {
