@@ -118,6 +118,38 @@ def test_means_of_images_are_stored_for_a_product() -> None:
     assert len(compile_graph([image.mean((2, 3)).linear(weights[:10]).uop], target="c")) == 2
 
 
+def log_softmax_of_both(x: Tensor) -> Tensor:
+    """A contrastive loss reads the same scores by rows and by columns."""
+    return x.log_softmax(0) + x.log_softmax(1)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_sums_of_rows_and_of_columns_are_no_loops_of_one_kernel(transposed: bool) -> None:
+    """Each of them would be computed again in each iteration of the other's loop."""
+    n = 256
+    x = square(n).requires_grad_()
+    both = x.log_softmax(1) + (x.T.log_softmax(1).T if transposed else x.log_softmax(0))
+    both.diagonal().mean().backward()
+    assert x.grad is not None
+    kernels = compile_graph([x.grad.uop], target="c_avx512")
+    assert len(kernels) > 1
+    assert not any(kernel.schedule.startswith("none") for kernel in kernels if f"{n}x{n}" in kernel.name)
+
+
+@pytest.mark.parametrize("device", ["numpy", "c", "opencl:0"])
+def test_values_of_rows_and_columns(device: str) -> None:
+    numbers = np.random.default_rng(0).standard_normal((67, 83)).astype(np.float32)
+    x = Tensor(numbers, device=device).requires_grad_()
+    (log_softmax_of_both(x) * Tensor(numbers, device=device)).sum().backward()
+    assert x.grad is not None
+    exact = numbers.astype(np.float64)
+    wanted = 2 * exact
+    for axis in (0, 1):
+        weights = np.exp(exact) / np.exp(exact).sum(axis, keepdims=True)
+        wanted -= weights * exact.sum(axis, keepdims=True)
+    np.testing.assert_allclose(x.grad.numpy(), wanted, rtol=1e-4, atol=1e-4)
+
+
 def test_equal_layers_are_one_kernel() -> None:
     x, w = square(256), square(256)
     kernels = compile_graph([((x @ w).relu() @ w).relu().uop], target="numpy")
