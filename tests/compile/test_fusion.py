@@ -118,6 +118,18 @@ def test_means_of_images_are_stored_for_a_product() -> None:
     assert len(compile_graph([image.mean((2, 3)).linear(weights[:10]).uop], target="c")) == 2
 
 
+@pytest.mark.parametrize("parts", [2, 3, 4])
+def test_a_product_that_is_read_in_parts_is_stored(parts: int) -> None:
+    """Gates of a layer are parts of one product, which has tiles: in the kernel of the gates each part would be a loop."""
+    x, weights = square(64), Tensor(np.ones((64 * parts, 64), "float32"), device="numpy")
+    first, *others = x.linear(weights).chunk(parts, -1)
+    gated = first
+    for gate in others:
+        gated = gated * gate.sigmoid()
+    kernels = compile_graph([gated.uop], target="c_avx512")
+    assert [kernel.schedule.partition(":")[0] for kernel in kernels] == ["product", "elementwise"]
+
+
 def log_softmax_of_both(x: Tensor) -> Tensor:
     """A contrastive loss reads the same scores by rows and by columns."""
     return x.log_softmax(0) + x.log_softmax(1)
