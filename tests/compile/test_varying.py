@@ -106,6 +106,17 @@ CASES: dict[str, tuple[Callable[..., Tensor], Callable[..., Array], Callable[[in
     "gathered": (
         lambda x, i: x[i], lambda x, i: x[i], lambda t: [floats(50, 8), noise.integers(0, 50, t).astype(np.int32)],
     ),
+    "distances of t": (
+        lambda x, y: ((x[:, None] - y[None]) ** 2).sum(-1), lambda x, y: ((x[:, None] - y[None]) ** 2).sum(-1),
+        lambda t: [floats(t, 6), floats(40, 6)],
+    ),
+    "distances to t": (
+        lambda x, y: abs(x[:, None] - y[None]).max(-1), lambda x, y: abs(x[:, None] - y[None]).max(-1),
+        lambda t: [floats(40, 6), floats(t, 6)],
+    ),
+    "short lines": (
+        lambda x, y: (x * y).sin(), lambda x, y: np.sin(x * y), lambda t: [floats(t, 5), floats(5)],
+    ),
     "gathered of t": (
         lambda x, i: x[i], lambda x, i: x[i], lambda t: [floats(t, 8), noise.integers(0, t, 5).astype(np.int32)],
     ),
