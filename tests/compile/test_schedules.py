@@ -380,7 +380,7 @@ def test_rows_of_several_axes(device: str, size: int) -> None:
 @pytest.mark.parametrize("rows", [1, 5, 64])
 @pytest.mark.parametrize("transposed", [False, True], ids=["columns", "rows"])
 def test_two_products_in_one_kernel(rows: int, transposed: bool) -> None:
-    """A gate and what it gates: tiles of both side by side, of equal or of different factors."""
+    """A gate and what it gates: tiles of both side by side, of equal or of different factors, while they are small."""
     r = np.random.default_rng(rows)
     x, y, a, b = (r.standard_normal(s, np.float32) for s in ((rows, 33), (rows, 33), (33, 50), (33, 50)))
     tensors = [Tensor(z, device="c").realize() for z in (x, y)]
@@ -389,8 +389,8 @@ def test_two_products_in_one_kernel(rows: int, transposed: bool) -> None:
     for one, other, expected in [(0, 0, (x @ a) * (x @ b)), (0, 1, (x @ a) * (y @ b))]:
         with rg.profile() as p:
             result = ((tensors[one] @ a_of) * (tensors[other] @ b_of)).numpy()
-        (kernel,) = p.kernels
-        assert kernel.schedule.partition(":")[0] in ("product", "rows", "columns")
+        assert len(p.kernels) == (1 if rows < 64 else 2)
+        assert all(k.schedule.partition(":")[0] in ("product", "rows", "columns") for k in p.kernels)
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -437,6 +437,48 @@ def test_sums_of_columns_beside_sums_of_rows_have_vectors() -> None:
     large = [Tensor(np.zeros(s, np.float32), device="numpy") for s in ((64, 128, 256), (64, 128))]
     tactics = [kernel.tactic for kernel in compile_graph([build(*large).uop], "c_avx512")]
     assert tactics == ["rows", "product"]
+
+
+def test_gradients_of_what_several_products_share_have_tiles() -> None:
+    """They are sums of products, each of which has tiles: in one sum none had any."""
+    x, a, b = (Tensor(np.zeros(s, np.float32), device="numpy") for s in ((64, 96), (80, 96), (80, 96)))
+    x = x.requires_grad_()
+    (x.linear(a).silu() * x.linear(b)).square().sum().backward()
+    assert x.grad is not None
+    kernels = compile_graph([x.grad.uop], "c_avx512")
+    assert [k.tactic for k in kernels].count("product") == 4
+    assert not any(k.tactic in ("none", "rows") for k in kernels)
+
+
+def test_one_of_two_nested_sums_has_lanes() -> None:
+    """That of the columns: their elements are neighbours in all that is read."""
+    r = np.random.default_rng(0)
+    x, m, y = (r.standard_normal(s).astype(np.float32) for s in ((7, 33), (7, 33, 45), (7, 45)))
+    tensors = [Tensor(z, device="c").realize() for z in (x, m, y)]
+    with rg.profile() as p:
+        result = rg.einsum("bi,bij,bj->b", *tensors).numpy()
+    assert [k.schedule.partition(":")[0] for k in p.kernels] == ["rows"]
+    np.testing.assert_allclose(result, np.einsum("bi,bij,bj->b", x, m, y), rtol=1e-4, atol=1e-4)
+
+
+def test_sums_of_rows_and_of_columns_are_two_kernels() -> None:
+    """As stores of one kernel, or as terms of one sum, neither had vectors."""
+    x = np.random.default_rng(0).standard_normal((200, 200)).astype(np.float32)
+    a = Tensor(x, device="c").realize()
+    for build in (lambda: (a.sum(0), a.sum(1)), lambda: (a.sum(0) + a.sum(1),)):
+        results = build()
+        with rg.profile() as p:
+            Tensor.realize(*results)
+        assert sorted(k.schedule.partition(":")[0] for k in p.kernels) == ["columns", "rows"]
+    np.testing.assert_allclose(results[0].numpy(), x.sum(0) + x.sum(1), rtol=1e-4, atol=1e-4)
+
+
+def test_shifted_lines_are_read_by_whole_vectors() -> None:
+    """The vectors of a task leave none over, so what is before the first line is a condition of whole vectors."""
+    x = Tensor(np.zeros((2, 100, 64), np.float32), device="numpy")
+    shifted = rg.cat([rg.zeros(2, 1, 64, device="numpy"), x[:, :-1]], 1)
+    (kernel,) = compile_graph([shifted.uop], "c_avx512")
+    assert kernel.tactic == "elementwise" and "data1[" not in kernel.source.replace("&data1[", "")
 
 
 def test_windows_of_each_channel_by_itself_are_no_products_of_one_row() -> None:
