@@ -224,6 +224,18 @@ FORWARD: dict[str, Case] = {
             ((a[:, None] - b[None]).sin() ** 2 + a.cos()[:, None] * b.cos()[None]).clamp(0, 1).sqrt().asin()
         ),
     ),
+    "rbf kernel": Case("500x16 600x16", lambda t, f, a, b: (-(t.cdist(a, b) ** 2)).exp()),
+    "linear glu": Case("256x512 2048x512", lambda t, f, x, w: f.glu(x @ w.T, -1)),
+    "few classes": Case("100000x10 10", lambda t, f, x, b: f.softplus(x + b)),
+    "quadratic forms": Case("256x64 256x64x64 256x64", lambda t, f, x, m, y: t.einsum("bi,bij,bj->b", x, m, y)),
+    "shift right": Case("32x100x64", lambda t, f, x: t.cat([t.zeros(32, 1, 64, dtype=x.dtype), x[:, :-1]], 1)),
+    "sums of both axes": Case("500x500", lambda t, f, x: x.sum(0) + x.sum(1)),
+    "spatial softmax": Case(
+        "512x32x32",
+        lambda t, f, x: (lambda p: p.sum(1) @ t.linspace(-1, 1, 32, dtype=x.dtype))(
+            x.flatten(1).softmax(-1).reshape(512, 32, 32)
+        ),
+    ),
     "knn": Case("1000x32 1000x32", lambda t, f, a, b: t.cdist(a, b).topk(5, -1, largest=False)[0]),
     "kmeans step": Case(
         "5000x16 20x16", lambda t, f, x, c: (lambda a: t.zeros_like(c).index_add(0, a, x))(t.cdist(x, c).argmin(1))
@@ -262,6 +274,12 @@ LOSSES: dict[str, Case] = {
         "512x128 512x128",
         lambda t, f, a, b: f.cross_entropy(
             a / a.norm(dim=1, keepdim=True) @ (b / b.norm(dim=1, keepdim=True)).T / 0.07, t.arange(512)
+        ),
+    ),
+    "contrastive both ways": Case(
+        "256x128 256x128",
+        lambda t, f, a, b: (lambda s: f.cross_entropy(s, t.arange(256)) + f.cross_entropy(s.T, t.arange(256)))(
+            f.normalize(a, dim=-1) @ f.normalize(b, dim=-1).T * 14
         ),
     ),
     "triplet": Case("512x128 512x128 512x128", lambda t, f, a, p, n: f.triplet_margin_loss(a, p, n)),
