@@ -105,6 +105,12 @@ def _what_was_there_before_stays() -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """`-n auto`: a worker more than there are cores, as some tests wait for processes that they have started."""
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Each worker begins with a part of its own and then takes what others have left: a file's tests share what they compile."""
     if config.getoption("dist") != "load":
