@@ -6,12 +6,9 @@ import importlib.util
 from functools import cache
 from typing import NamedTuple
 
-import numpy as np
-
-from rulegrad.communication.collective import Collective
 from rulegrad.communication.meshes import world_of
 from rulegrad.communication.nccl import NcclWorld
-from rulegrad.communication.worlds import World
+from rulegrad.communication.worlds import bytes_of_all
 from rulegrad.runtime import devices
 from rulegrad.runtime.device import CommunicationStream
 
@@ -37,17 +34,10 @@ def carrier_of(device: str) -> Carrier | None:
         return None
     make = getattr(devices.get(device), "communication_stream", None)
     stream: CommunicationStream | None = make() if make is not None and _is_installed() else None
-    known = _identities(ranks, bytes(_BYTES) if stream is None else stream.identity)
+    known = bytes_of_all(ranks, bytes(_BYTES) if stream is None else stream.identity)
     if stream is None or len(set(known)) < ranks.size or bytes(_BYTES) in known:
         return None
     return Carrier(NcclWorld(ranks, stream.number, stream.handle), stream)
-
-
-def _identities(ranks: World, own: bytes) -> list[bytes]:
-    found = np.empty(ranks.size * _BYTES, np.uint8)
-    step = Collective("all_gather", (ranks.size,), (0,), "", _BYTES, "uint8")
-    ranks.start(step, [np.frombuffer(own, np.uint8).copy()], [found]).wait()
-    return [found[k : k + _BYTES].tobytes() for k in range(0, len(found), _BYTES)]
 
 
 def _is_installed() -> bool:

@@ -11,12 +11,11 @@ import numpy as np
 
 from rulegrad.communication.collective import Collective, groups_of, place_of
 from rulegrad.communication.counting import tally_of
-from rulegrad.communication.worlds import Work, World
+from rulegrad.communication.worlds import Work, World, bytes_of_all
 from rulegrad.errors import CommunicationError
 from rulegrad.ir.dtype import DType
 
 _INSTALL: Final = 'pip install "rulegrad[nccl]"'
-_ID_BYTES: Final = 128  # of ncclUniqueId
 _IN_PROGRESS: Final = 7  # ncclInProgress
 _INTEGERS: Final = ("int8", "uint8", "int32", "uint32", "int64", "uint64")
 
@@ -131,11 +130,7 @@ class NcclWorld:
     def _shared_id(self) -> Any:
         """The identifier that rank 0 makes, on all ranks."""
         own = bytes(self._nccl.get_unique_id(empty=self.rank != 0).as_bytes)
-        mine = np.frombuffer(own, np.uint8).copy()
-        everyones = np.empty(self.size * _ID_BYTES, np.uint8)
-        step = Collective("all_gather", (self.size,), (0,), "", _ID_BYTES, "uint8")
-        self._ranks.start(step, [mine], [everyones]).wait()
-        return self._nccl.UniqueId.from_bytes(everyones[:_ID_BYTES].tobytes())
+        return self._nccl.UniqueId.from_bytes(bytes_of_all(self._ranks, own)[0])
 
 
 class _OnStream:

@@ -7,8 +7,8 @@ from contextlib import ContextDecorator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rulegrad.distributed._mesh import Mesh, shard
-from rulegrad.errors import CommunicationError, ShapeError
+from rulegrad.distributed._mesh import Mesh, devices_along, shard
+from rulegrad.errors import ShapeError
 from rulegrad.ir import UOp
 from rulegrad.tensor import Tensor
 from rulegrad.tensor.attention import choose_attention
@@ -49,7 +49,7 @@ def ring_attention(
     >>> bool((found.to("numpy") - expected.to("numpy")).abs().max() < 1e-6)
     True
     """
-    count = _devices_along(mesh, axis, "ring_attention")
+    count = devices_along(mesh, axis, "ring_attention")
     _check_shapes(query, key, value, count)
     factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
     ring = _Ring(mesh, axis, count, query.shape[-2] // count, query.shape[-1], is_causal)
@@ -81,7 +81,7 @@ class context_parallel(ContextDecorator):  # noqa: N801  (PyTorch's name)
     """
 
     def __init__(self, mesh: Mesh, axis: str = "sequence") -> None:
-        self._ring = _AlongAxis(mesh, axis, _devices_along(mesh, axis, "context_parallel"))
+        self._ring = _AlongAxis(mesh, axis, devices_along(mesh, axis, "context_parallel"))
         self._before: list[Attention | None] = []
 
     def __enter__(self) -> context_parallel:
@@ -106,12 +106,6 @@ class _AlongAxis:
         if not _is_sequence(query, key, value) or not query.shape[-2] or query.shape[-2] % self.count:
             return None
         return ring_attention(query, key, value, self.mesh, self.axis, is_causal=is_causal, scale=scale)
-
-
-def _devices_along(mesh: Mesh, axis: str, name: str) -> int:
-    if axis not in mesh.names:
-        raise CommunicationError(f"{name}: the mesh has no axis {axis!r}; it has {', '.join(mesh.names)}")
-    return mesh.sizes[mesh.names.index(axis)]
 
 
 @dataclass(frozen=True)

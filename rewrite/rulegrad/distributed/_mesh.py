@@ -93,6 +93,13 @@ class Mesh:
         return f"Mesh({{{axes}}}, device={self.device!r})"
 
 
+def devices_along(mesh: Mesh, axis: str, name: str) -> int:
+    """The size of an axis of a mesh. Raises CommunicationError, in the name of a function, where there is none."""
+    if axis not in mesh.names:
+        raise CommunicationError(f"{name}: the mesh has no axis {axis!r}; it has {', '.join(mesh.names)}")
+    return mesh.sizes[mesh.names.index(axis)]
+
+
 def shard(x: Any, mesh: Mesh, **axes: int | None) -> Tensor:
     """A tensor of the same values that is split along axes of a mesh: `shard(x, mesh, data=0, model=1)`.
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from rulegrad.communication.meshes import world_of
-from rulegrad.distributed._mesh import Mesh, placement, shard
+from rulegrad.distributed._mesh import Mesh, devices_along, placement, shard
 from rulegrad.errors import CommunicationError, ShapeError
 from rulegrad.nn import Embedding, Linear, Module
 from rulegrad.tensor import Tensor
@@ -158,10 +158,8 @@ def fully_sharded(module: Module, mesh: Mesh, axis: str = "data") -> FullySharde
     >>> model(shard([[1.0, 2.0, 3.0, 4.0]] * 2, mesh, data=0)).shape
     (2, 6)
     """
-    if axis not in mesh.names:
-        raise CommunicationError(f"fully_sharded: the mesh has no axis {axis!r}; it has {', '.join(mesh.names)}")
+    count = devices_along(mesh, axis, "fully_sharded")
     data_parallel(module, mesh)
-    count = mesh.sizes[mesh.names.index(axis)]
     for name, parameter in module.named_parameters():
         if not parameter.ndim:
             raise ShapeError(f"fully_sharded: the parameter {name!r} has no axis to split; make it one of shape (1,)")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rulegrad.communication.meshes import world_of
-from rulegrad.distributed._mesh import Mesh, placement, shard
+from rulegrad.distributed._mesh import Mesh, devices_along, placement, shard
 from rulegrad.distributed._modules import digest
 from rulegrad.errors import CommunicationError, RulegradError, ShapeError
 from rulegrad.nn import Module, ModuleList
@@ -55,7 +55,7 @@ class Pipeline(Module):
         super().__init__()
         self._blocks, self._paths, self._count = blocks, frozenset(stacked), count
         self._mesh, self._axis = mesh, axis
-        self._stages = mesh.sizes[mesh.names.index(axis)]
+        self._stages = devices_along(mesh, axis, "pipeline")
         self._micro_batches, self._recompute = micro_batches, recompute
 
     def _walked(self) -> Mapping[str, Any]:
@@ -159,9 +159,7 @@ def pipeline(
     {'*.weight': (4, 3, 3), '*.bias': (4, 3)}
     """
     listed = list(blocks)
-    if axis not in mesh.names:
-        raise CommunicationError(f"pipeline: the mesh has no axis {axis!r}; it has {', '.join(mesh.names)}")
-    stages = mesh.sizes[mesh.names.index(axis)]
+    stages = devices_along(mesh, axis, "pipeline")
     if not listed or len(listed) % stages:
         raise ShapeError(f"pipeline: {len(listed)} blocks in {stages} stages; each stage has the same number of blocks")
     if micro_batches < 1:

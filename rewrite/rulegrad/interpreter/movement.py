@@ -58,7 +58,7 @@ def function(node: UOp, loops: int) -> Callable[[Array], Array]:
         case "PAD":
             return _pad(attributes["before"], node.shape, node.src[0].shape, loops)
         case "UNFOLD":
-            return windows_of(node, loops)
+            return _windows(node, loops)
         case "REAL":
             return lambda x: x.real
         case "IMAG":
@@ -68,7 +68,7 @@ def function(node: UOp, loops: int) -> Callable[[Array], Array]:
     raise AssertionError(node.op)
 
 
-def windows_of(node: UOp, loops: int) -> Callable[[Array], Array]:
+def _windows(node: UOp, loops: int) -> Callable[[Array], Array]:
     """The windows of an UNFOLD, which may be written to where they do not overlap: a view."""
     axis, size, step, dilation = (node.attrs[name] for name in ("axis", "size", "step", "dilation"))
     axis, reach = axis + loops, dilation * (size - 1) + 1
