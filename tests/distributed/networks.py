@@ -60,13 +60,14 @@ def losses(model: nn.Module, tokens: Tensor, targets: Tensor, steps: int = 3) ->
     return [step(tokens, targets).item() for _ in range(steps)]
 
 
-def training_step(model: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
-    """A step by an optimizer of its own, from tokens and targets to the loss."""
-    optimizer = optim.AdamW(model.parameters(), lr=0.01)
+def training_step(model: nn.Module, optimizer: optim.Optimizer | None = None) -> Callable[[Tensor, Tensor], Tensor]:
+    """A step, by an optimizer of its own where none is given, from inputs and targets to the loss."""
+    optimizer = optimizer or optim.AdamW(model.parameters(), lr=0.01)
 
-    def step(tokens: Tensor, targets: Tensor) -> Tensor:
+    def step(inputs: Tensor, targets: Tensor) -> Tensor:
         optimizer.zero_grad()
-        loss = model(tokens).reshape(-1, 11).cross_entropy(targets.reshape(-1))
+        scores = model(inputs)
+        loss = scores.reshape(-1, scores.shape[-1]).cross_entropy(targets.reshape(-1))
         loss.backward()
         optimizer.step()
         return loss

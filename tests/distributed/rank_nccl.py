@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 from mpi4py import MPI
+from networks import training_step
 
 import rulegrad
 from rulegrad import Tensor, communication, nn, optim
-from rulegrad.communication.collective import place_of
 from rulegrad.communication.mpi import MpiWorld
 from rulegrad.distributed import Mesh, data_parallel, fully_sharded, shard
 from rulegrad.runtime.backends import backend
@@ -126,14 +126,7 @@ def main(kind: str, captured: bool) -> None:
     random = np.random.default_rng(2)
     x = shard(random.random((8, 6), np.float32), mesh, data=0)
     y = shard(random.integers(0, 4, 8), mesh, data=0)
-
-    def step(x: Tensor, y: Tensor) -> Tensor:
-        optimizer.zero_grad()
-        loss = model(x).cross_entropy(y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
+    step = training_step(model, optimizer)
     run = rulegrad.jit(step) if captured else step
     losses = [run(x, y).item() for _ in range(3)]
     communication.reset_counters()
@@ -145,7 +138,7 @@ def main(kind: str, captured: bool) -> None:
     calls, copies = sorted(Communicator.calls), driver.called.count("cuMemcpyDtoHAsync") - copies
     host = list(started)
     rolled = shard(np.arange(8, dtype=np.float32), mesh, data=0).roll(4, 0).tolist()
-    if place_of((2,), (0,), RANK)[1] == 0:
+    if RANK == 0:
         print(json.dumps({
             "losses": losses, "sent": sent, "calls": calls, "host": host, "rolled": rolled, "copies": copies,
         }))  # fmt: skip

@@ -6,6 +6,7 @@ import json
 import sys
 
 import numpy as np
+from networks import training_step
 
 import rulegrad
 from rulegrad import Tensor, communication, nn, optim
@@ -32,14 +33,7 @@ def main(kind: str, captured: bool) -> None:
     axes = {} if kind == "pipeline" else {"data": 0}
     x = shard(random.random((8, 6), np.float32), mesh, **axes)
     y = shard(random.integers(0, 4, 8), mesh, **axes)
-
-    def step(x: Tensor, y: Tensor) -> Tensor:
-        optimizer.zero_grad()
-        loss = model(x).cross_entropy(y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
+    step = training_step(model, optimizer)
     run = rulegrad.jit(step) if captured else step
     losses = [run(x, y).item() for _ in range(3)]
     communication.reset_counters()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from networks import training_step
 
 import rulegrad
 from rulegrad import Tensor, nn, optim
@@ -24,14 +25,8 @@ def training(devices: int) -> tuple[Mesh, nn.Module, optim.AdamW]:
 
 def steps(mesh: Mesh, model: nn.Module, optimizer: optim.AdamW, count: int) -> list[float]:
     x, y = shard(X, mesh, data=0), shard(Y, mesh, data=0)
-    losses = []
-    for _ in range(count):
-        optimizer.zero_grad()
-        loss = model(x).cross_entropy(y)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
+    step = training_step(model, optimizer)
+    return [step(x, y).item() for _ in range(count)]
 
 
 @pytest.mark.parametrize("devices", [1, 2, 3, 4])

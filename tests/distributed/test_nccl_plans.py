@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from networks import training_step
 
 import rulegrad
 from rulegrad import Tensor, nn, optim
@@ -43,14 +44,10 @@ def alone() -> list[float]:
     with rulegrad.config(device="numpy"):
         model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 4))
         optimizer = optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
-        random, losses = np.random.default_rng(2), []
+        random = np.random.default_rng(2)
         x, y = Tensor(random.random((8, 6), np.float32)), Tensor(random.integers(0, 4, 8))
-        for _ in range(4):
-            optimizer.zero_grad()
-            loss = model(x).cross_entropy(y)
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
+        step = training_step(model, optimizer)
+        losses = [step(x, y).item() for _ in range(4)]
     return losses
 
 

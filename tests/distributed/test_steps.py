@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from networks import training_step
 
 import rulegrad as rg
-from rulegrad import Tensor, communication, nn, optim
+from rulegrad import communication, nn, optim
 from rulegrad.distributed import Mesh, data_parallel, shard
 
 
@@ -19,14 +20,7 @@ def trained(device: str, profiled: bool) -> tuple[list[float], rg.Profile | None
     random = np.random.default_rng(1)
     x, y = shard(random.random((9, 6), np.float32), mesh, data=0), shard(random.integers(0, 4, 9), mesh, data=0)
 
-    @rg.jit
-    def step(x: Tensor, y: Tensor) -> Tensor:
-        optimizer.zero_grad()
-        loss = model(x).cross_entropy(y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
+    step = rg.jit(training_step(model, optimizer))
     losses = [step(x, y).item() for _ in range(3)]
     communication.reset_counters()
     if not profiled:
