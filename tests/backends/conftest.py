@@ -130,13 +130,8 @@ def fake(
     simulator("cuda_shim")
     module, cuda = module_of("shims/fake_cuda.py"), backend("cuda").module
     module.driver, module.compiler = module.FakeDriver(), module.FakeCompiler()
-    for name in ("driver", "programs", "launches", "staging", "tensor_maps", "device"):
-        part = importlib.import_module(f"{cuda.__package__}.{name}")
-        for function, answer in (("cuda", module.driver), ("nvrtc", module.compiler)):
-            if hasattr(part, function):
-                monkeypatch.setattr(part, function, lambda answer=answer: answer)
-    monkeypatch.setattr(importlib.import_module(f"{cuda.__package__}.driver"), "library_problem", str)
-    monkeypatch.setattr(cuda, "fingerprint", lambda: None)
+    for part, name, replacement in module.replacements(cuda, module.driver, module.compiler):
+        monkeypatch.setattr(part, name, replacement)
     forget_devices(lambda name: "cuda" in name and "shim" not in name)
     with config(cache=tmp_path):
         yield module

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
+import runpy
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -20,15 +20,9 @@ from rulegrad.communication.nccl import DeviceArray, NcclWorld
 from rulegrad.errors import CommunicationError
 from rulegrad.ir.dtype import DType
 
+fake_nccl = SimpleNamespace(**runpy.run_path(str(Path(__file__).resolve().parents[1] / "shims" / "fake_nccl.py")))
+memory = fake_nccl.memory
 MOVED = ("all_gather", "all_to_all", "part", "shift")
-
-
-def memory(array: DeviceArray) -> np.ndarray:
-    """The memory of an array that the library is given, by CUDA's interface."""
-    found = array.__cuda_array_interface__
-    dtype = np.dtype(found["typestr"])
-    text = (ctypes.c_char * (found["shape"][0] * dtype.itemsize)).from_address(found["data"][0])
-    return np.frombuffer(text, dtype)
 
 
 class Meeting:
@@ -122,20 +116,10 @@ class Together:
 
 @pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    core: Any = ModuleType("nccl.core")
-    core.Communicator, core.group = Communicator, contextlib.nullcontext
-    core.SUM, core.PROD, core.MAX, core.MIN = "sum", "prod", "max", "min"
-    core.get_unique_id = lambda empty: SimpleNamespace(as_bytes=bytes(128) if empty else bytes(range(128)))
-    core.UniqueId = SimpleNamespace(from_bytes=lambda text: text)
-    package: Any = ModuleType("nccl")
-    package.core = core
-    devices: Any = ModuleType("cuda.core")
-    devices.Device = lambda number: SimpleNamespace(set_current=lambda: None)
-    cuda: Any = ModuleType("cuda")
-    cuda.core = devices
-    for name, module in {"nccl": package, "nccl.core": core, "cuda": cuda, "cuda.core": devices}.items():
+    modules = fake_nccl.modules(Communicator, ("sum", "prod", "max", "min"))
+    for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
-    yield core
+    yield modules["nccl.core"]
     Communicator.meetings.clear()
 
 

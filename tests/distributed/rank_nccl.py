@@ -5,15 +5,12 @@ The GPU is that of `shims/fake_cuda.py`, whose streams do nothing before somebod
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import importlib
 import json
 import runpy
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,14 +24,9 @@ from rulegrad.distributed import Mesh, data_parallel, fully_sharded, shard
 from rulegrad.runtime.backends import backend
 
 SHIMS = Path(__file__).resolve().parents[1] / "shims"
+fake_nccl = SimpleNamespace(**runpy.run_path(str(SHIMS / "fake_nccl.py")))
+memory = fake_nccl.memory
 RANK = MPI.COMM_WORLD.Get_rank()
-
-
-def memory(array: Any) -> np.ndarray:
-    """The memory of an array that the library is given, by CUDA's interface."""
-    found = array.__cuda_array_interface__
-    dtype = np.dtype(found["typestr"])
-    return np.frombuffer((ctypes.c_char * (found["shape"][0] * dtype.itemsize)).from_address(found["data"][0]), dtype)
 
 
 class Communicator:
@@ -88,25 +80,9 @@ def install() -> Any:
     driver, compiler = module.FakeDriver(), module.FakeCompiler()
     driver.is_lazy = True
     driver.cuDeviceGetUuid = lambda device: (module.OK, SimpleNamespace(bytes=bytes([RANK + 1]) * 16))
-    for name in ("driver", "programs", "launches", "staging", "tensor_maps", "device", "communication"):
-        part = importlib.import_module(f"{cuda.__package__}.{name}")
-        for function, answer in (("cuda", driver), ("nvrtc", compiler)):
-            if hasattr(part, function):
-                setattr(part, function, lambda answer=answer: answer)
-    importlib.import_module(f"{cuda.__package__}.driver").library_problem = str
-    cuda.fingerprint = lambda: None
-    core: Any = ModuleType("nccl.core")
-    core.Communicator, core.group = Communicator, contextlib.nullcontext
-    core.SUM, core.PROD, core.MAX, core.MIN = MPI.SUM, MPI.PROD, MPI.MAX, MPI.MIN
-    core.get_unique_id = lambda empty: SimpleNamespace(as_bytes=bytes(128) if empty else bytes(range(128)))
-    core.UniqueId = SimpleNamespace(from_bytes=lambda text: text)
-    package: Any = ModuleType("nccl")
-    package.core, package.__spec__ = core, SimpleNamespace()
-    devices: Any = ModuleType("cuda.core")
-    devices.Device = lambda number: SimpleNamespace(set_current=lambda: None)
-    namespace: Any = ModuleType("cuda")
-    namespace.core = devices
-    sys.modules.update({"nccl": package, "nccl.core": core, "cuda": namespace, "cuda.core": devices})
+    for part, name, replacement in module.replacements(cuda, driver, compiler):
+        setattr(part, name, replacement)
+    sys.modules.update(fake_nccl.modules(Communicator, (MPI.SUM, MPI.PROD, MPI.MAX, MPI.MIN)))
     Communicator.driver = driver
     return driver
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import importlib
 import re
 import runpy
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -455,3 +456,14 @@ class FakeCompiler:
 
     def nvrtcDestroyProgram(self, program: bytes) -> tuple[int]:
         return (0,)
+
+
+def replacements(cuda: Any, driver: Any, compiler: Any) -> Iterator[tuple[Any, str, Any]]:
+    """What of the backend `cuda`, a module, is replaced: modules, names in them, and what they become."""
+    for name in ("driver", "programs", "launches", "staging", "tensor_maps", "device", "communication"):
+        part = importlib.import_module(f"{cuda.__package__}.{name}")
+        for function, answer in (("cuda", driver), ("nvrtc", compiler)):
+            if hasattr(part, function):
+                yield part, function, lambda answer=answer: answer
+    yield importlib.import_module(f"{cuda.__package__}.driver"), "library_problem", str
+    yield cuda, "fingerprint", lambda: None
