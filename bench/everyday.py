@@ -71,7 +71,7 @@ def ours(case: Case, is_loss: bool, arrays: Sequence[Any], options: Any) -> Call
 
 
 def peers(torch: Any, case: Case, is_loss: bool, arrays: Sequence[Any], options: Any) -> Callable[[], list[Any]]:
-    tensors = [torch.from_numpy(array.copy()) for array in arrays]
+    tensors = [torch.from_numpy(array.copy()).to(torch.get_default_device()) for array in arrays]
     tensors = [x.to(getattr(torch, options.dtype)) if x.is_floating_point() else x for x in tensors]
     floats = [x.requires_grad_(is_loss) for x in tensors if x.is_floating_point()]
 
