@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
+import threading
 from collections.abc import Sequence
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -21,10 +21,32 @@ def memory(array: Any) -> np.ndarray[Any, Any]:
     return np.frombuffer(text, dtype)
 
 
+class Group(threading.local):
+    """nccl.core.group. Real NCCL makes what is split inside a group at its end, so no collective inside can use it."""
+
+    depth = 0
+
+    def __call__(self) -> Group:
+        return self
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *raised: object) -> None:
+        self.depth -= 1
+
+
 def modules(communicator: Any, operations: Sequence[Any]) -> dict[str, ModuleType]:
     """The modules by name; operations: what the library calls its sum, product, maximum and minimum."""
     core: Any = ModuleType("nccl.core")
-    core.Communicator, core.group = communicator, contextlib.nullcontext
+    core.group = Group()
+
+    class Communicator(communicator):  # type: ignore[misc]
+        def split(self, color: int, key: int) -> Any:
+            assert not core.group.depth, "a communicator that is split inside a group is not initialized"
+            return super().split(color, key)
+
+    core.Communicator = Communicator
     core.SUM, core.PROD, core.MAX, core.MIN = operations
     core.get_unique_id = lambda empty: SimpleNamespace(as_bytes=bytes(128) if empty else UNIQUE_ID)
     core.UniqueId = SimpleNamespace(from_bytes=lambda text: text)

@@ -81,8 +81,10 @@ class NcclWorld:
         self._put(group, collective, source, result, reduced)
         return _OnStream(group, collective)
 
-    def together(self) -> AbstractContextManager[Any]:
-        """Collectives that are started inside are put on the stream as one, at its end."""
+    def together(self, collectives: Sequence[Collective]) -> AbstractContextManager[Any]:
+        """These, which are started inside, are put on the stream as one, at its end."""
+        for of in collectives:
+            self._group(of.mesh, of.axes)  # a communicator that is made inside cannot be used there
         group: AbstractContextManager[Any] = self._nccl.group()
         return group
 

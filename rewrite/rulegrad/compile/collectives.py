@@ -147,7 +147,7 @@ class Joined:
         begun = time.perf_counter_ns()
         carrier.stream.follow()
         works = []
-        with carrier.world.together():
+        with carrier.world.together([member.collective for member in self.members]):
             for member, given in zip(self.members, handles, strict=True):
                 source, result = member.on_gpu(given)
                 works.append(carrier.world.start(member.collective, [source], [result]))
