@@ -11,6 +11,7 @@ THREADS = 256
 UNASKED_BYTES = 48 << 10
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)  # along each axis, on every compute capability
 _MOST_THREADS = (1024, 1024, 64)
+_WARP = 32
 
 Sizes = tuple[int, int, int]
 
@@ -26,7 +27,7 @@ def geometry(kernel: Kernel) -> tuple[Sizes, Sizes]:
     >>> geometry(Kernel("f", None, "", (1000, 3), (), 1))
     ((4, 3, 1), (256, 1, 1))
     >>> geometry(Kernel("f", None, "", (6, 500), (), 1))
-    ((1, 16, 1), (8, 32, 1))
+    ((1, 12, 1), (6, 42, 1))
     """
     grid = _three(kernel.grid)
     threads = _three(kernel.local) if kernel.local else _threads(grid)
@@ -42,7 +43,7 @@ def geometry(kernel: Kernel) -> tuple[Sizes, Sizes]:
 def _threads(grid: Sizes) -> Sizes:
     left, sizes = THREADS, []
     for items, most in zip(grid, _MOST_THREADS, strict=True):
-        size = min(_next_power(items), left, most)
+        size = _part(items, min(left, most))
         sizes.append(size)
         left //= size
     # a long axis that is not the first takes threads from it, rather than not fit at all
@@ -54,8 +55,10 @@ def _threads(grid: Sizes) -> Sizes:
     return sizes[0], sizes[1], sizes[2]
 
 
-def _next_power(n: int) -> int:
-    return 1 << (n - 1).bit_length()
+def _part(items: int, most: int) -> int:
+    """Threads of a block along an axis: the same in all blocks but for a few, whole warps where it is more than one."""
+    size = -(-items // -(-items // most))
+    return size if size <= _WARP else min(most, -(-size // _WARP) * _WARP)
 
 
 def _three(sizes: tuple[int, ...]) -> Sizes:

@@ -216,6 +216,27 @@ def test_tactics_of_grids(
             np.testing.assert_allclose(found, wanted, rtol=1e-5 if dtype != "float16" else 2e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("device", ["cuda_shim", "metal_shim"])
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda x: x.cumsum(1),
+        lambda x: x.reshape(-1).cumsum(0),
+        lambda x: x.cummax(0)[0],
+        lambda x: (1 + x / 100).cumprod(0).flip(0),
+        lambda x: x.sort(1)[0],
+        lambda x: x.zeros(7, 150, device=x.device).index_add(0, (x[:, 0] * x[:, 0]).cast("int64") % 7, x),
+        lambda x: x.zeros(200, 200, device=x.device).index_add(0, (x @ x.T).argmin(1), x @ x.T),
+        lambda x: (x.reshape(25, 150, 8) @ x[:25, :8, None])[..., 0],
+    ],
+)
+def test_what_is_done_in_parts(device: str, build: Callable[[Tensor], Tensor], simulator: Simulator) -> None:
+    """Running reductions, sorts, additions by index: with ends that no part fills."""
+    array = np.random.default_rng(0).integers(-8, 9, (200, 150)).astype(np.float32)
+    found, wanted = (build(Tensor(array, device=name)).numpy() for name in (simulator(device), "numpy"))
+    np.testing.assert_allclose(found, wanted, rtol=1e-4)
+
+
 def test_vectors_are_read_before_they_are_overwritten(simulator: Simulator, tests_of: Callable[[str], Any]) -> None:
     """A copy to registers loads: it was taken for a store of what it copies."""
     module = tests_of("tensor/test_updates_by_index.py")
@@ -316,7 +337,7 @@ def test_many_updates_are_added_up_in_parts(simulator: Simulator, written: Calla
 
     with rg.load_rules(written("target cuda:\n    limit launch 1\n")):
         kernels = compile_graph([added(name, places).uop], devices.get(name).target)
-        assert any(kernel.name.startswith("map_64x5_") for kernel in kernels)  # parts by columns
+        assert any(kernel.name.startswith("map_128x5_") for kernel in kernels)  # parts by columns
         found = added(name, places)
         np.testing.assert_array_equal(found.numpy(), added("numpy", places).numpy())
         with pytest.raises(IndexRangeError, match="9"):

@@ -2,9 +2,9 @@
 
 Sorting is done on keys: integers in the order of the values, with nan as the largest, 0.0 and -0.0 equal, and the
 complement for a descending order. So every sort is stable, and nan is last in ascending order, as in NumPy. Short
-rows are sorted by counting, for each element, those before it, all others by digits of eight bits, the last one first:
+rows are sorted by counting, for each element, those before it, all others by digits of a few bits, the last one first:
 blocks count how often each digit occurs in them, running sums say where each block puts its elements with a digit, and
-there they are put, in order.
+there they are put, in order. How many bits a digit has, and how many elements a block, are limits of the target.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
+from rulegrad import engine
 from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, float64, int32, int64, uint64
 from rulegrad.ir.limits import extremes
+from rulegrad.runtime import devices
 from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
 from rulegrad.tensor.gathering import taken, updated
 from rulegrad.tensor.movement import slice_axis
@@ -31,9 +33,6 @@ if TYPE_CHECKING:
 
 #: The longest rows that are sorted by comparing each element with all others.
 _SHORT: Final = 128
-#: About how many elements a block has, whose digits are counted in turn.
-_COUNTED: Final = 1024
-_DIGIT: Final = 8  # bits
 Interpolation = Literal["linear", "lower", "higher", "midpoint", "nearest"]
 
 
@@ -49,7 +48,7 @@ def argsort(
 ) -> Tensor:
     """The places (int64) of the elements in order along `axis`; equal ones stay in order, whatever `stable` says.
 
-    nan is larger than all numbers. Three kernels up to 128 elements, seven for each byte of a value above.
+    nan is larger than all numbers. Three kernels up to 128 elements, about eight for each digit of a value above.
 
     >>> from rulegrad import Tensor
     >>> Tensor([3.0, 1.0, 2.0]).argsort().tolist()
@@ -372,10 +371,10 @@ def _places_by_counting(self: Tensor) -> Tensor:
 
 
 def _places_by_digits(self: Tensor, dtype: DType) -> Tensor:
-    """`_places_of`, by digits of eight bits, the last one first."""
+    """`_places_of`, by digits, the last one first."""
     rows, extent = self.shape
     places = self.arange(extent, device=self._device or None).reshape(1, extent).expand(rows, extent)
-    bits = self.dtype.bits if dtype.is_float else max(dtype.bits, _DIGIT)
+    bits = self.dtype.bits if dtype.is_float else max(dtype.bits, 8)
     if bits <= 32:
         least = 0 if dtype.kind in ("bool", "uint") else 1 << bits - 1
         return _by_digits((self.cast(int64) + least << 32) + places, bits)
@@ -388,28 +387,49 @@ def _places_by_digits(self: Tensor, dtype: DType) -> Tensor:
 def _by_digits(self: Tensor, bits: int) -> Tensor:
     """The lower halves of rows of words, in the order of so many of the bits above, equal ones in the order given."""
     rows, extent = self.shape
-    count = -(-extent // _COUNTED)
+    limits = engine.target(devices.target_of(self._device or devices.default())).limits
+    digit = limits["digit_bits"]
+    count = -(-extent // limits["counted_elements"])
     size = -(-extent // count)
     # Missing words, at the end, have the largest digits, and stay there.
     words = self.pad([(0, 0), (0, count * size - extent)], value=-1).reshape(rows, count, size).contiguous()
-    for first in range(0, bits, _DIGIT):
-        digits = ((words >> 32 + first) & (1 << _DIGIT) - 1).cast(int32)
-        words = _put(words, _places_of_digits(digits))
+    for first in range(0, bits, digit):
+        digits = ((words >> 32 + first) & (1 << digit) - 1).cast(int32)
+        words = _put(words, _places_of_digits(digits, 1 << digit))
     found = words.reshape(rows, count * size).shrink(None, (0, extent))
     return found & 0xFFFFFFFF
 
 
-def _places_of_digits(self: Tensor) -> Tensor:
-    """For blocks of digits in rows, the places of their elements when all rows, one after the other, are in order."""
+def _places_of_digits(self: Tensor, kinds: int) -> Tensor:
+    """For blocks of digits in rows, the places of their elements when all rows, one after the other, are in order.
+
+    kinds: how many digits there are.
+    """
     rows, count, size = self.shape
-    device, kinds = self._device or None, 1 << _DIGIT
+    device = self._device or None
     dtype = int32 if self.size < 1 << 31 else int64
-    counts = updated(self.zeros(rows, count, kinds, dtype=dtype, device=device), "ADD", self, self.ones_like(dtype), 2)
+    counts, before = (_compared if size <= _SHORT else _counted)(self, kinds, dtype)
     in_turn = counts.permute(0, 2, 1).reshape(rows, kinds * count)
     row_starts = self.arange(rows, dtype=dtype, device=device).reshape(rows, 1) * (count * size)
     starts = (in_turn.cumsum(1, dtype=dtype) - in_turn + row_starts).reshape(rows, kinds, count).permute(0, 2, 1)
-    before = self._result(UOp("CUMCOUNT", (self.uop,), extent=kinds, axis=2))
     return taken(starts.contiguous(), self, 2) + before
+
+
+def _counted(self: Tensor, kinds: int, dtype: DType) -> tuple[Tensor, Tensor]:
+    """How often each digit occurs in each block, and how often that of each element does before it: in turn."""
+    counts = self.zeros(*self.shape[:2], kinds, dtype=dtype, device=self._device or None)
+    before = self._result(UOp("CUMCOUNT", (self.uop,), extent=kinds, axis=2))
+    return updated(counts, "ADD", self, self.ones_like(dtype), 2), before
+
+
+def _compared(self: Tensor, kinds: int, dtype: DType) -> tuple[Tensor, Tensor]:
+    """The same, by comparing each digit, and each element, with all elements of the block."""
+    numbers = self.arange(max(kinds, self.shape[2]), dtype=int32, device=self._device or None)
+    digits, turns = self.cast("uint8").contiguous(), numbers.shrink((0, self.shape[2]))
+    one, other = digits.unsqueeze(-1), digits.unsqueeze(-2)
+    counts = (other == numbers.shrink((0, kinds)).reshape(kinds, 1)).cast(dtype).sum(-1, dtype=dtype)
+    before = ((other == one) & (turns < turns.unsqueeze(-1))).cast(int32).sum(-1, dtype=int32)
+    return counts.contiguous(), before
 
 
 def _put(self: Tensor, places: Tensor) -> Tensor:
