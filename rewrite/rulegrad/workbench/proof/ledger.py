@@ -9,11 +9,11 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rulegrad.errors import RuleError
 from rulegrad.ir.dtype import as_dtype
@@ -58,11 +58,20 @@ def _is_note(part: Any) -> bool:
     return isinstance(part, syntax.Clause) and part.keyword in _NOTES
 
 
+class _Part(NamedTuple):
+    """A rule, or something that rules name: canonical, as JSON."""
+
+    text: str
+    words: frozenset[str]
+    ops: frozenset[str]  # those that its words can stand for
+
+
 @dataclass(slots=False)
 class Hashes:
-    """The hashes of the rules of some files."""
+    """The hashes of the rules of some files. What many rules name is looked at once."""
 
     files: Sequence[syntax.File]
+    _named: dict[str, _Part] = field(default_factory=dict)
 
     @cached_property
     def _declared(self) -> dict[str, Any]:
@@ -73,8 +82,9 @@ class Hashes:
         return OpTable.from_declarations([d for f in self.files for d in f.declarations])
 
     @cached_property
-    def _dtypes(self) -> Any:
-        return canonical([self._table.dtypes[name] for name in sorted(self._table.dtypes.keys() - self._complex)])
+    def _dtypes(self) -> str:
+        names = sorted(self._table.dtypes.keys() - self._complex)
+        return json.dumps(canonical([self._table.dtypes[name] for name in names]))
 
     @cached_property
     def _complex(self) -> frozenset[str]:
@@ -82,12 +92,12 @@ class Hashes:
         return frozenset(name for name in self._table.dtypes if self._table.kind(name) == "complex")
 
     @cached_property
-    def _ops(self) -> dict[str, Any]:
+    def _ops(self) -> dict[str, str]:
         """Each op, with the dtypes that its variables stand for."""
-        table = self._table
+        without = _NOT_MEANING | {"where"}
         return {
-            name: [canonical(self._computing(op.declaration), _NOT_MEANING | {"where"}), self._where(op.declaration)]
-            for name, op in table.ops.items()
+            name: json.dumps([canonical(self._computing(op.declaration), without), self._where(op.declaration)])
+            for name, op in self._table.ops.items()
         }
 
     def _where(self, op: syntax.OpDeclaration) -> Any:
@@ -108,20 +118,29 @@ class Hashes:
 
     def of(self, entry: Entry) -> str:
         """The hash of a rule, and of all that it depends on."""
-        without = _NOT_MEANING if entry.function else _NOT_MEANING | {"tests"}
-        found: dict[str, Any] = {}
+        rule = self._part(canonical(entry.rule, _NOT_MEANING if entry.function else _NOT_MEANING | {"tests"}))
+        found: dict[str, _Part] = {}
         ops: set[str] = set(_MATERIAL)
-        waiting = [canonical(entry.rule, without)]
+        waiting = [rule]
         while waiting:
-            for word in _words(waiting.pop()):
-                ops |= self._ops_of(word)
-                if word in self._declared and word not in found:
-                    found[word] = canonical(self._declared[word], _NOT_MEANING | {"tests"})
-                    waiting.append(found[word])
-        declared = [self._ops[name] for name in sorted(ops & self._ops.keys())]
-        rule = canonical(entry.rule, without)
-        text = json.dumps([VERSION, self._dtypes, declared, rule, sorted(found.items())])
+            part = waiting.pop()
+            ops |= part.ops
+            for word in part.words & self._declared.keys() - found.keys():
+                found[word] = self._named_part(word)
+                waiting.append(found[word])
+        declared = _list(self._ops[name] for name in sorted(ops & self._ops.keys()))
+        named = _list(_list((json.dumps(name), part.text)) for name, part in sorted(found.items()))
+        text = _list((json.dumps(VERSION), self._dtypes, declared, rule.text, named))
         return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+    def _named_part(self, name: str) -> _Part:
+        if name not in self._named:
+            self._named[name] = self._part(canonical(self._declared[name], _NOT_MEANING | {"tests"}))
+        return self._named[name]
+
+    def _part(self, item: Any) -> _Part:
+        words = _words(item)
+        return _Part(json.dumps(item), frozenset(words), frozenset().union(*map(self._ops_of, words)))
 
     def _ops_of(self, word: str) -> set[str]:
         """The ops that a word or a sign in a rule can stand for."""
@@ -129,6 +148,11 @@ class Hashes:
         found = {name for name in (_OPERATORS.get(word), PREFIX_OPS.get(word)) if name}
         found |= {word, table.by_function_name.get(word, word)} & table.ops.keys()
         return found | table.op_classes.get(word, frozenset())
+
+
+def _list(texts: Iterable[str]) -> str:
+    """A list of JSON, of its elements' texts."""
+    return f"[{', '.join(texts)}]"
 
 
 def _words(item: Any) -> set[str]:
