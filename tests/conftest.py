@@ -21,10 +21,10 @@ IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 # The reference interpreter, and OpenCL on the driver that comes with an install; or those that TEST_DEVICES names.
 DEVICES = tuple(os.environ.get("TEST_DEVICES", "numpy opencl").split())
 
-# The long run has more examples, and PoCL's optimizer; what it does to a program takes longer than the rest of a test.
+# The long run has more examples, and the optimizers of OpenCL's drivers; what these do to a program takes longer than the rest of a test.
 LONG_RUN = bool(os.environ.get("LONG_RUN"))
 if not LONG_RUN:
-    os.environ.setdefault("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable")
+    os.environ.setdefault("PYOPENCL_BUILD_OPTIONS", "-cl-opt-disable")
 
 settings.register_profile(
     "rulegrad",

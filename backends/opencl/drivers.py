@@ -22,6 +22,8 @@ _FOR_CPUS = ("libintelocl", "intelocl64", "libpocl", "liboclgrind")  # PoCL's ca
 # Intel's driver for processors makes vectors of neighbouring work-items. Its vectorizer crashes on some kernels of
 # several parts, and takes the process with it; most kernels that gain by vectors have their own.
 _INTEL_VECTORIZER, _NO_VECTORS = "CL_CONFIG_CPU_VECTORIZER_MODE", "1"
+# Settings of drivers, and of pyopencl, that change what is made of a source.
+_SETTINGS = (_INTEL_VECTORIZER, "POCL_EXTRA_BUILD_FLAGS", "PYOPENCL_BUILD_OPTIONS")
 
 
 @cache
@@ -85,7 +87,7 @@ def discover() -> Discovery:
 def identity(device: Any) -> str:
     """Changes with what a device's driver makes of a source."""
     known = (device.platform.name, device.platform.version, device.name, device.driver_version)
-    return "|".join((*known, *(os.environ.get(name, "") for name in (_INTEL_VECTORIZER, "POCL_EXTRA_BUILD_FLAGS"))))
+    return "|".join((*known, *(os.environ.get(name, "") for name in _SETTINGS)))
 
 
 def fingerprint() -> str:
