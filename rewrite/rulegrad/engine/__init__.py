@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, cast, overload
 
 from rulegrad import _core
 from rulegrad.config import config
@@ -61,27 +61,39 @@ _limited = 0  # firings so far of the rule that RULES_LIMIT names
 
 
 class Loaded:
-    """Everything that is kept of one set of rule files."""
+    """Everything that is kept of one set of rule files. earlier: the programs of when they were in force before."""
 
-    __slots__ = ("facts", "programs", "sources", "summary", "targets")
+    __slots__ = ("earlier", "facts", "programs", "sources", "summary", "targets")
 
     def __init__(self, sources: Sources) -> None:
         self.sources = sources
         self.programs: dict[str | None, _core.Program] = {}
+        self.earlier: dict[str | None, _core.Program] = {}
         self.summary: dict[str, Any] | None = None
         self.targets: dict[str, TargetFacts] = {}
         self.facts: dict[str, RuleFacts] | None = None
 
 
+_MOST_RECENT: Final = 4  # sets of files; a program of one of them is about 2 MB
 _loaded: Loaded | None = None
+_recent: dict[tuple[object, ...], Loaded] = {}  # the latest last
 
 
 def loaded() -> Loaded:
     """The rule files as they are now; read once, and again after load_rules."""
     global _loaded
     if _loaded is None:
-        _loaded = Loaded(sources.read_sources())
+        _loaded = _as_before(sources.read_sources())
     return _loaded
+
+
+def _as_before(files: Sources) -> Loaded:
+    """What is known of files that were in force a short while ago, under the same settings."""
+    key = (files.key, config.rules_off, config.rules_order, bool(config.rules_strict))
+    found = _recent[key] = _recent.pop(key) if key in _recent else Loaded(files)
+    if len(_recent) > _MOST_RECENT:
+        del _recent[next(iter(_recent))]
+    return found
 
 
 def _cached(kind: str, *arguments: Any) -> bytes:
@@ -162,9 +174,12 @@ def program(target_name: str | None = None) -> _core.Program:
     install_op_table()
     state = loaded()
     if target_name not in state.programs:
-        found = fresh_program(target_name)
-        if _counting or config.debug >= 5:
-            found.count(True)
+        found = state.earlier.pop(target_name, None)
+        if found is None:
+            found = fresh_program(target_name)
+        else:
+            prepare(found)
+        found.count(_counting or config.debug >= 5)
         state.programs[target_name] = found
     return state.programs[target_name]
 
@@ -471,8 +486,12 @@ def load_target(path: Path) -> None:
 
 def _let_go() -> None:
     global _loaded, _limited
-    for found in _loaded.programs.values() if _loaded else ():
-        _statistics.add_rules(found)
+    if _loaded:
+        for name, found in _loaded.programs.items():
+            _statistics.add_rules(found)
+            if not found.externs:  # the host's functions may be others by then
+                _loaded.earlier[name] = found
+        _loaded.programs = {}
     _loaded, _limited = None, 0
 
 
