@@ -15,6 +15,7 @@ from rulegrad import engine
 from rulegrad.compile import compile_graph
 from rulegrad.compile.kernels import forget_kernels
 from rulegrad.ir import UOp
+from rulegrad.ir.dtype import DType
 from rulegrad.nn.functional import scaled_dot_product_attention
 from rulegrad.runtime.kernel import Kernel
 from rulegrad.workbench.diagnosis import meaning, samples
@@ -50,10 +51,8 @@ def on_opencl(written: Written, *uses: str, result: str = "(1, 2, 4, 8)") -> Abs
 
 def given(*shapes: Shape, dtype: str = "float32", device: str = "opencl") -> list[rg.Tensor]:
     numbers = np.random.default_rng(7)
-    return [
-        rg.Tensor(numbers.standard_normal(shape).astype(np.float32), device=device).cast(dtype).realize()
-        for shape in shapes
-    ]
+    arrays = [numbers.standard_normal(shape).astype(np.float32) for shape in shapes]
+    return [rg.Tensor(array.astype(DType(dtype).numpy), device=device).realize() for array in arrays]
 
 
 def attention(q: rg.Tensor, k: rg.Tensor, v: rg.Tensor) -> rg.Tensor:
@@ -185,7 +184,7 @@ def test_values_on_simulators(
     with tilings(written, target, name, "2 2 16 16" if order else "1 1 32 16"):
         kernels = kernels_of(build, tensors, target)
         assert len(kernels) == 1 and name in kernels[0].source
-        found = build(*tensors).cast("float32").numpy()
+        found = build(*tensors).numpy().astype(np.float32)
     np.testing.assert_allclose(
         found, wanted, **({"atol": 1e-5} if dtype == "float32" else {"rtol": 2e-2, "atol": 2e-2})
     )
@@ -212,7 +211,7 @@ def test_values_by_hopper_s_instruction(
     (kernel,) = kernels_of(build, tensors, hopper.target)
     assert f"wgmma_registers_m64n64k64_{dtype}_d(" in kernel.source
     assert f"wgmma_registers_m64n64k64_{dtype}_c(" in kernel.source
-    found = build(*tensors).cast("float32").numpy()
+    found = build(*tensors).numpy().astype(np.float32)
     np.testing.assert_allclose(found, wanted, rtol=2e-2, atol=2e-2 if dtype == "bfloat16" else 3e-3)
 
 

@@ -216,7 +216,7 @@ def test_values_on_simulators(
         found = results(program, tensors)
         assert chains_by(compile_graph([x.uop for x in found], target), name) > 0
         found[0].realize(*found[1:])
-        arrays = [x.cast("float32").numpy() for x in found]
+        arrays = [x.numpy().astype(np.float32) for x in found]
     for array, right in zip(arrays, wanted, strict=True):
         largest = float(np.abs(right).max())
         np.testing.assert_allclose(array, right, rtol=0, atol=largest * (1e-5 if dtype == "float32" else 2e-2))
@@ -247,7 +247,7 @@ def test_values_by_hopper_s_instruction(
     found[0].realize(*found[1:])
     for x, right in zip(found, wanted, strict=True):
         largest = float(np.abs(right).max())
-        np.testing.assert_allclose(x.cast("float32").numpy(), right, rtol=0, atol=2e-2 * largest)
+        np.testing.assert_allclose(x.numpy().astype(np.float32), right, rtol=0, atol=2e-2 * largest)
 
 
 def heads_of(x: rg.Tensor) -> rg.Tensor:

@@ -13,6 +13,7 @@ import rulegrad as rg
 from rulegrad import Tensor, engine
 from rulegrad.compile import compile_graph
 from rulegrad.errors import RuleError
+from rulegrad.ir.dtype import DType
 from rulegrad.workbench.diagnosis import meaning, samples
 
 Build = Callable[[Tensor], Sequence[Tensor]]
@@ -40,8 +41,8 @@ SUBGROUPS = "webgpu+f16+subgroups"
 
 
 def given(shape: tuple[int, ...], dtype: str, device: str) -> Tensor:
-    values = np.random.default_rng(sum(shape)).integers(-3, 4, shape).astype(np.float32)
-    return Tensor(values, device=device).cast(dtype).realize()
+    values = np.random.default_rng(sum(shape)).integers(-3, 4, shape).astype(DType(dtype).numpy)
+    return Tensor(values, device=device).realize()
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from rulegrad import engine
 from rulegrad.compile import compile_graph
 from rulegrad.errors import RuleError
 from rulegrad.interpreter.fragments import positions
+from rulegrad.ir.dtype import DType
 from rulegrad.nn import functional
 from rulegrad.workbench.diagnosis import meaning, samples
 
@@ -66,8 +67,8 @@ GRAPHS: dict[str, tuple[Callable[..., rg.Tensor], tuple[tuple[int, ...], ...]]] 
 
 
 def given(shape: tuple[int, ...], dtype: str, device: str = "opencl") -> rg.Tensor:
-    values = np.random.default_rng(sum(shape)).integers(-3, 4, shape).astype(np.float32)
-    return rg.Tensor(values, device=device).cast(dtype).realize()
+    values = np.random.default_rng(sum(shape)).integers(-3, 4, shape).astype(DType(dtype).numpy)
+    return rg.Tensor(values, device=device).realize()
 
 
 def ops_of(program: Any) -> set[str]:

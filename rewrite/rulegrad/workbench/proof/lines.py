@@ -26,6 +26,7 @@ _SPREAD_READS = 64  # where that is done an element at a time
 _ROUNDS = 3  # contents of memory that both sides are computed on; one where statements run an element at a time
 _ROUNDS_OF_FEW = 12  # of memory with so few elements that a sum or an extreme may hide what is wrong
 _FEW = 64
+_MANY = 1 << 18  # elements, of which one round has values of all kinds at many places
 _MOST_ROUNDS = 40  # where a side has no value for some contents, an index out of bounds say
 
 #: Why a line is not computed on values, where that is not a fault of the line.
@@ -105,7 +106,8 @@ def _compared(tests: RuleTests, case: Case, left: UOp, right: UOp) -> OnValues:
     measure = tests.measured(case, left)
     graphs = [left, right] if measure is None else [left, right, measure]
     why, done = "", 0
-    rounds = _ROUNDS_OF_FEW if _memory_size(graphs) <= _FEW else _ROUNDS if all(map(_is_plain, graphs)) else 1
+    count, is_plain = _memory_size(graphs), all(map(_is_plain, graphs))
+    rounds = _ROUNDS_OF_FEW if count <= _FEW else _ROUNDS if is_plain and count < _MANY else 1
     for nodes, loops, memory in _rounds(graphs, random.Random(case.name)):
         try:
             wanted, found, *size = (outcome(node, memory, loops) for node in nodes)
