@@ -15,6 +15,7 @@ from rulegrad.lang.merging import merge
 from rulegrad.lang.modules import resolved
 from rulegrad.lang.parser import parse_what_can_be
 from rulegrad.lang.syntax import File
+from rulegrad.support.garbage import uncollected
 from rulegrad.support.paths import data_folder
 
 
@@ -109,6 +110,7 @@ class Project:
             read = self._read[name] = _Read(text, file, problems, sound)
         return read
 
+    @uncollected()
     def _checked(self) -> list[Diagnostic]:
         user = self._user | (self._open.keys() - self._on_disk.keys())
         try:
