@@ -100,7 +100,7 @@ def write(path: Path, targets: Iterable[str] | None = None) -> None:
         entries[kept.name("program", *arguments)] = compiling.program(sources, *arguments)
     entries["sound"] = b""  # they would not have been compiled
     entries["trees"] = trees.to_bytes([parse_file(text, path) for path, text in sources.texts])
-    compressed = {name: zlib.compress(entry, 9) for name, entry in entries.items()}
+    compressed = {name: zlib.compress(entry, 6) for name, entry in entries.items()}
     places, end = {}, 0
     for name, entry in compressed.items():
         places[name] = (end, len(entry))
