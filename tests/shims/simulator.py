@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from rulegrad import engine
+from rulegrad.engine import kept
 from rulegrad.errors import DeviceError, OutOfMemoryError
 from rulegrad.lang.compiler import library_of
 from rulegrad.lang.compiler.forms import rows_of_table
@@ -29,6 +30,7 @@ CORE = Path(__file__).with_name("core.hpp")
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 _MAP_BYTES = 128
 _OPTIONS = ("-std=c++17", "-O0", "-shared", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-fwrapv", "-w")
+_VERSION = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]  # of what is made of rows
 
 
 def compiler() -> str | None:
@@ -46,7 +48,20 @@ def discovery(target: str) -> Discovery:
 
 
 def matrix_instructions(target: str) -> dict[str, str]:
-    """C++ functions for the matrix instructions of a warp and for its loads of lines, by name: emulated from the layouts of their rows."""
+    """C++ functions for the matrix instructions of a warp and for its loads of lines, by name: emulated from the layouts of their rows.
+
+    Kept on disk, for ranks and other processes whose compiled rules are: only these rows would make them parse all rules.
+    """
+    kind, key = kept.name("simulated instructions", _VERSION, target), engine.loaded().sources.key
+    found = kept.cache.get(kind, key)
+    if found is None:
+        found = kept.to_bytes(_of_rows(target))
+        kept.cache.put(kind, key, found)
+    functions: dict[str, str] = kept.from_bytes(found)
+    return functions
+
+
+def _of_rows(target: str) -> dict[str, str]:
     library = library_of(engine.loaded().sources.files, engine.target_declaration(target).rows)
     found: dict[str, str] = {}
     for row in (record.values for record in rows_of_table(library, "matrix_instructions") or ()):

@@ -103,10 +103,13 @@ def _cached(kind: str, *arguments: Any) -> bytes:
     if found is None:
         found = kept.cache.get(name, files.key)
     if found is None:
-        from rulegrad.engine import compiling  # late: compiled rules need no parser, and it takes 0.1 s
+        with kept.cache.making("compiled rules", files.key):  # ranks start together
+            found = kept.cache.get(name, files.key)
+            if found is None:
+                from rulegrad.engine import compiling  # late: compiled rules need no parser, and it takes 0.1 s
 
-        found = getattr(compiling, kind)(files, *arguments)
-        kept.cache.put(name, files.key, found)
+                found = getattr(compiling, kind)(files, *arguments)
+                kept.cache.put(name, files.key, found)
     return found
 
 
