@@ -19,7 +19,17 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if enabled:
-            if not gc.get_freeze_count():  # what somebody has frozen would not be any more
-                gc.freeze()
-                gc.unfreeze()
+            _make_old()
             gc.enable()
+
+
+_freezes = False  # whether somebody does, who would find nothing frozen any more; counting takes as long as collecting
+
+
+def _make_old() -> None:
+    """Moves all objects to the oldest generation, without a look at them."""
+    global _freezes
+    _freezes = _freezes or gc.get_freeze_count() > 0
+    if not _freezes:
+        gc.freeze()
+        gc.unfreeze()
