@@ -129,6 +129,8 @@ static inline void store_masked(void *p, const void *v, int last, int bytes, int
 #define LIKE(x) __typeof__(__builtin_choose_expr(sizeof((x)[0]) == 4, 0, 0ll)) /* integers as wide as its lanes */
 #define SHUFFLED(x, y, ...) __builtin_shuffle(x, y, (VECTOR(LIKE(x), sizeof(x) / sizeof((x)[0]))){__VA_ARGS__})
 #endif
+#define OPPOSITE(N, h, k) ((N) - 1 - (k))
+#define REVERSE_LANES(N, v) ({ const __auto_type v_ = (v); SHUFFLED(v_, v_, LANES##N(OPPOSITE, N, 0)); })
 #define LOAD_ROW(N, h, j) if (j < N) rows_[(j) % N] = VECTOR_AT(__typeof__(*p_), N, p_ + (j) * s_);
 #define EXCHANGE_ROWS(N, h, j) if (h < N && j < N && !((j) & (h))) { \
   const __auto_type x_ = rows_[(j) % N]; const __auto_type y_ = rows_[((j) + (h)) % N]; \

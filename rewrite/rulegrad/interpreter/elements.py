@@ -292,6 +292,11 @@ class Run:
             found = self.value(node.src[0])
             self.loops[LANE] -= node.attrs["at"] * node.shape[0]
             return found
+        if node.op == "REVERSE_LANES":
+            self.loops[LANE] = node.shape[0] - 1 - self.loops[LANE]
+            found = self.value(node.src[0])
+            self.loops[LANE] = node.shape[0] - 1 - self.loops[LANE]
+            return found
         (count,) = node.src[0].shape
         values = [self.value(node.src[0]) for _ in self._lanes(count)]
         if node.op == "LANE":

@@ -22,6 +22,7 @@ VECTORS = (
     "STORE_VECTOR",
     "LANE",
     "HALF_VECTOR",
+    "REVERSE_LANES",
     "BROADCAST",
     "STACK",
     "RAMP",

@@ -67,6 +67,10 @@ def _padded_by_itself(self: Tensor, axis: int, before: int, after: int, mode: st
         first = slice_axis(self, axis, skipped, skipped + before).flip(axis)
         last = slice_axis(self, axis, extent - skipped - after, extent - skipped).flip(axis)
         return first.cat(self, last, axis=axis)
+    if mode in ("circular", "wrap") and max(before, after) <= extent:
+        # each side comes in once from the other end
+        first, last = slice_axis(self, axis, extent - before, extent), slice_axis(self, axis, 0, after)
+        return first.cat(self, last, axis=axis)
     period: Tensor = self
     if mode in ("reflect", "symmetric") and extent > 1:
         period = self.cat(slice_axis(self.flip(axis), axis, skipped, extent - skipped), axis=axis)
