@@ -29,8 +29,8 @@ static inline void free_at(void **variable) { free(*variable); }
 #define DOUBLES(N, x) ({ \
   VECTOR(double, N) d_ = __builtin_convertvector(x, VECTOR(double, N)); __asm__("" : "+m"(d_)); d_; })
 #endif
-/* The lanes first <= k < last of 16 with four or two bytes each are read and written by one instruction where there is
-   one: integers by that of integers, as clang 19 cannot widen those that were loaded as floats. */
+/* The lanes first <= k < last of 16 with four or two bytes each, or of 8 with eight, are read and written by one
+   instruction where there is one: integers by that of integers, as clang 19 cannot widen those that were loaded as floats. */
 #ifdef __AVX512F__
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
 #define HAS_MASKED_HALVES 1
@@ -41,18 +41,23 @@ static inline void free_at(void **variable) { free(*variable); }
 #define LOAD_HALVES(v, p, lanes) (v)
 #define STORE_HALVES(p, v, lanes)
 #endif
-#define IS_MASKED(T, N) ((N) == 16 && (sizeof(T) == 4 || (sizeof(T) == 2 && HAS_MASKED_HALVES)))
+#define IS_MASKED(T, N) ((N) == 16 ? sizeof(T) == 4 || (sizeof(T) == 2 && HAS_MASKED_HALVES) : \
+  (N) == 8 && sizeof(T) == 8)
 static inline unsigned below(int count) { return count <= 0 ? 0 : count >= 16 ? 0xffff : (1u << count) - 1; }
 static inline __attribute__((always_inline)) void load_masked(
     void *v, const void *p, int first, int last, int bytes, int floats) {
   unsigned lanes = below(last) & ~below(first);
-  if (bytes == 2) *(VECTOR(short, 16) *)v = LOAD_HALVES(*(VECTOR(short, 16) *)v, p, lanes);
+  if (bytes == 8 && floats) *(VECTOR(double, 8) *)v = __builtin_ia32_loadupd512_mask(p, *(VECTOR(double, 8) *)v, lanes);
+  else if (bytes == 8) *(VECTOR(long long, 8) *)v = __builtin_ia32_loaddqudi512_mask(p, *(VECTOR(long long, 8) *)v, lanes);
+  else if (bytes == 2) *(VECTOR(short, 16) *)v = LOAD_HALVES(*(VECTOR(short, 16) *)v, p, lanes);
   else if (floats) *(VECTOR(float, 16) *)v = __builtin_ia32_loadups512_mask(p, *(VECTOR(float, 16) *)v, lanes);
   else *(VECTOR(int, 16) *)v = __builtin_ia32_loaddqusi512_mask(p, *(VECTOR(int, 16) *)v, lanes);
 }
 static inline __attribute__((always_inline)) void store_masked(
     void *p, const void *v, int last, int bytes, int floats) {
-  if (bytes == 2) STORE_HALVES(p, *(VECTOR(short, 16) *)v, below(last));
+  if (bytes == 8 && floats) __builtin_ia32_storeupd512_mask(p, *(VECTOR(double, 8) *)v, below(last));
+  else if (bytes == 8) __builtin_ia32_storedqudi512_mask(p, *(VECTOR(long long, 8) *)v, below(last));
+  else if (bytes == 2) STORE_HALVES(p, *(VECTOR(short, 16) *)v, below(last));
   else if (floats) __builtin_ia32_storeups512_mask(p, *(VECTOR(float, 16) *)v, below(last));
   else __builtin_ia32_storedqusi512_mask(p, *(VECTOR(int, 16) *)v, below(last));
 }

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rulegrad as rg
 from rulegrad import Tensor, config, jit, vmap
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.ir import UOp
@@ -217,3 +220,24 @@ def test_magnitudes_in_order(device: str) -> None:
     for dtype in ("float16", "float32", "float64"):
         found = Tensor(values.astype(dtype), device=device).abs().sort(0)[0]
         np.testing.assert_array_equal(found.numpy(), np.sort(np.abs(values), 0))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32, np.int8, np.uint32, np.bool_])
+@pytest.mark.parametrize(("shape", "count"), [((3, 64), 16), ((3, 1000), 10), ((2, 1024), 1), ((2, 5000), 9)])
+def test_a_few_first_ones_are_found_in_turn(shape: tuple[int, int], count: int, dtype: Any) -> None:
+    """Equal ones in their order, nan as the largest, by least words of a key and its place."""
+    x = np.random.default_rng(0).integers(0, 50, shape).astype(dtype)
+    if np.dtype(dtype).kind == "f":
+        x[:, :4] = [np.nan, np.inf, -np.inf, -0.0]
+    order = np.argsort(-x.astype(np.float64), 1, kind="stable")
+    order = np.concatenate([order[:, -1:], order[:, :-1]], 1) if np.dtype(dtype).kind == "f" else order
+    values, places = Tensor(x, device="c").topk(count)
+    np.testing.assert_array_equal(places.numpy(), order[:, :count])
+    np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, order[:, :count], 1))
+
+
+def test_a_few_first_ones_are_not_compared_with_all() -> None:
+    tensor = Tensor(np.zeros((64, 100), np.float32), device="c").realize()
+    with rg.profile() as p:
+        tensor.topk(5).indices.realize()
+    assert [kernel.schedule.partition(":")[0] for kernel in p.kernels] == ["elementwise", "rows", "none"]

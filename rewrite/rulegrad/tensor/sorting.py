@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 #: The longest rows that are sorted by comparing each element with all others.
 _SHORT: Final = 128
+#: So many elements that come first are found one after the other, in rows that are no longer than this.
+_FEW: Final = 16
+_LONGEST: Final = 1024
 Interpolation = Literal["linear", "lower", "higher", "midpoint", "nearest"]
 
 
@@ -347,6 +350,8 @@ def _first_places(self: Tensor, dtype: DType, count: int) -> Tensor:
     extent / count elements each, for the least number of both.
     """
     rows, extent = self.shape
+    if count <= _FEW and 4 * count <= extent <= _LONGEST and self.dtype.bits <= 32:
+        return _places_in_turn(self, count)
     size = math.isqrt(extent // count)
     blocks = -(-extent // size)
     if extent <= _SHORT or 2 * (blocks + count * size) > extent:
@@ -357,6 +362,16 @@ def _first_places(self: Tensor, dtype: DType, count: int) -> Tensor:
     device = self._device or None
     places = (chosen.unsqueeze(2) * size + self.arange(size, device=device)).reshape(rows, count * size).contiguous()
     return taken(places, _first_places(taken(whole, places, 1).contiguous(), dtype, count), 1)
+
+
+def _places_in_turn(self: Tensor, count: int) -> Tensor:
+    """The first of `_places_of`, each the least of what comes after the one before: a key and its place are a word."""
+    places = self.arange(self.shape[1], device=self._device or None)
+    words = (self.contiguous().cast(int64) << 32) + places
+    found = [words.min(1, keepdims=True)]
+    for _ in range(count - 1):
+        found.append((words > found[-1]).where(words, (1 << 63) - 1).min(1, keepdims=True))
+    return type(self).cat(found, axis=1) & 0xFFFFFFFF
 
 
 def _places_by_counting(self: Tensor) -> Tensor:

@@ -1,0 +1,83 @@
+"""Vectors of 64-bit numbers fit into a register; gathers beside reductions; rows and columns that are added up in kernels of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rulegrad as rg
+from rulegrad import Tensor
+from rulegrad.compile import compile_graph
+from rulegrad.nn import functional
+
+
+@pytest.mark.parametrize(
+    ("dtype", "lanes"),
+    [("float64", 8), ("int64", 8), ("float32", 16), ("int32", 16)],
+)
+def test_a_vector_is_a_register(dtype: str, lanes: int) -> None:
+    """gcc takes the lanes of longer ones apart where it converts or compares them."""
+    x = Tensor(np.zeros(1000), device="numpy").cast(dtype).realize()
+    (kernel,) = compile_graph([(x * 2 + 1).uop], "c_avx512")
+    assert kernel.tactic == "elementwise" and f", {lanes}, " in kernel.source
+
+
+@pytest.mark.parametrize("columns", [1000, 10])
+def test_sines_of_float32_have_words_of_64_bits(columns: int) -> None:
+    x, y = (Tensor(np.zeros(s, np.float32), device="numpy").realize() for s in ((1000, columns), columns))
+    (kernel,) = compile_graph([(x * y).sin().uop], "c_avx512")
+    assert "VECTOR(unsigned long long, 8)" in kernel.source
+    assert "VECTOR(unsigned long long, 16)" not in kernel.source
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sines_of_every_magnitude(dtype: Any) -> None:
+    """The word of 2 / pi that a quadrant is computed with depends on the exponent."""
+    info = np.finfo(dtype)
+    fractions = np.linspace(1, 2, 7, endpoint=False)[:, None]
+    x = np.ldexp(fractions, np.arange(info.minexp, info.maxexp)).astype(dtype)
+    tensor = Tensor(np.stack([x, -x]), device="c")
+    exact = np.stack([x, -x]).astype(np.float64)
+    np.testing.assert_allclose(tensor.sin().numpy(), np.sin(exact), rtol=0, atol=2 * info.eps)
+    np.testing.assert_allclose(tensor.cos().numpy(), np.cos(exact), rtol=0, atol=2 * info.eps)
+
+
+@pytest.mark.parametrize("count", [5, 16, 31, 1000])
+@pytest.mark.parametrize("dtype", [np.float64, np.int64])
+def test_tails_of_wide_elements(dtype: Any, count: int) -> None:
+    x = np.arange(3 * count).reshape(3, count).astype(dtype)
+    tensor = Tensor(x, device="c")
+    np.testing.assert_array_equal((tensor[:, 1:] * 2 + tensor[:, :-1]).numpy(), x[:, 1:] * 2 + x[:, :-1])
+
+
+def test_losses_of_images_are_vectors_of_pixels() -> None:
+    """What is gathered, one element a pixel, is read lane by lane; what is added up for it is in vectors."""
+    r = np.random.default_rng(0)
+    x, y = r.standard_normal((2, 20, 9, 40)).astype(np.float32), r.integers(0, 20, (2, 9, 40))
+    scores, labels = Tensor(x, device="c").realize(), Tensor(y, device="c").realize()
+    with rg.profile() as p:
+        loss = functional.cross_entropy(scores, labels).numpy()
+    assert p.kernels[0].schedule.startswith("columns: ")
+    logs = x - np.log(np.exp(x).sum(1, keepdims=True))
+    np.testing.assert_allclose(loss, -np.take_along_axis(logs, y[:, None], 1).mean(), rtol=1e-5)
+
+
+def test_a_label_outside_is_an_error() -> None:
+    scores, labels = Tensor(np.zeros((2, 20, 9, 40), np.float32), device="c"), np.zeros((2, 9, 40), np.int64)
+    labels[1, 3, 7] = 20
+    with pytest.raises(IndexError, match="20"):
+        functional.cross_entropy(scores, Tensor(labels, device="c")).numpy()
+
+
+@pytest.mark.parametrize(("count", "kernels"), [(100, ["columns", "rows"]), (20, ["none"])])
+def test_sums_of_rows_and_of_columns_are_two_kernels_where_that_is_faster(count: int, kernels: list[str]) -> None:
+    x = np.arange(count * count, dtype=np.float32).reshape(count, count)
+    tensor = Tensor(x, device="c").realize()
+    with rg.profile() as p:
+        columns, rows = tensor.sum(0), tensor.sum(1)
+        Tensor.realize(columns, rows)
+    assert [kernel.schedule.partition(":")[0] for kernel in p.kernels] == kernels
+    np.testing.assert_allclose(columns.numpy(), x.sum(0), rtol=1e-5)
+    np.testing.assert_allclose(rows.numpy(), x.sum(1), rtol=1e-5)
