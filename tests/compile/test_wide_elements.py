@@ -81,3 +81,20 @@ def test_sums_of_rows_and_of_columns_are_two_kernels_where_that_is_faster(count:
     assert [kernel.schedule.partition(":")[0] for kernel in p.kernels] == kernels
     np.testing.assert_allclose(columns.numpy(), x.sum(0), rtol=1e-5)
     np.testing.assert_allclose(rows.numpy(), x.sum(1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("build", [lambda x: x.max(1), lambda x: x.max(0), lambda x: x.softmax(0)])
+def test_reductions_of_float64(build: Any) -> None:
+    x = Tensor(np.zeros((64, 1000)), device="numpy").realize()
+    (kernel,) = compile_graph([build(x).uop], "c_avx512")
+    assert "VECTOR(double, 8)" in kernel.source and "VECTOR(double, 16)" not in kernel.source
+
+
+def test_a_wide_number_of_a_row_leaves_its_elements_in_whole_vectors() -> None:
+    """A label is one number of 64 bits for all scores of a row."""
+    scores, labels = (
+        Tensor(np.zeros((64, 1000), np.float32), device="numpy"),
+        Tensor(np.zeros(64, np.int64), device="numpy"),
+    )
+    kernels = compile_graph([functional.cross_entropy(scores, labels, reduction="none").uop], "c_avx512")
+    assert any("VECTOR_AT(float, 16, " in kernel.source for kernel in kernels)
