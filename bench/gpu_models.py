@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 import common  # noqa: F401  # finds rulegrad
 import schedule_models as models
 from rulegrad.runtime import devices
@@ -194,10 +196,19 @@ def row(case: Case, ours: Ours, theirs: Theirs | None) -> tuple[str, Any]:
     seconds, call, profile = ours.best()
     line = f"{case.name:<62}{len(profile.kernels):>8}{seconds * 1e3:>9.3f}{call * 1e3:>9.3f}"
     if theirs is not None:
-        error = difference(found, theirs.arrays(case))
-        wrong = "" if error <= case.tolerance else f"   WRONG by {error:.2g}"
+        expected = theirs.arrays(case)
+        error = difference(found, expected)
+        wrong = "" if error <= case.tolerance else f"   WRONG by {error:.2g}: {_worst(found, expected)}"
         line += f"{theirs.best() * 1e3:>9.3f}{wrong}"
     return line, profile
+
+
+def _worst(found: Sequence[Any], expected: Sequence[Any]) -> str:
+    """Which result differs most, where, and what the two libraries have there."""
+    number = max(range(len(found)), key=lambda k: difference(found[k : k + 1], expected[k : k + 1]))
+    one, other = found[number], expected[number]
+    place = np.unravel_index(np.abs(one.astype(np.float64) - other).argmax(), one.shape)
+    return f"result {number} of shape {one.shape} at {tuple(map(int, place))}: {one[place]:.5g} for {other[place]:.5g}"
 
 
 def torch_on_a_gpu() -> Theirs | None:
