@@ -7,6 +7,8 @@ import pytest
 
 import rulegrad as rg
 from rulegrad import Tensor
+from rulegrad.errors import DeviceError
+from rulegrad.runtime import devices
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -52,3 +54,18 @@ def test_what_is_only_moved_is_left_to_the_compiler() -> None:
         result = (tensor.flip(-1) == 5).numpy()
     assert not p.kernels[-1].schedule.startswith("short_lines")
     np.testing.assert_array_equal(result, x[:, ::-1] == 5)
+
+
+@pytest.mark.parametrize("device", ["c", "opencl"])
+@pytest.mark.parametrize(("rows", "columns", "dtype"), [(5, 2, "float64"), (1001, 10, "float32"), (30001, 7, "float32")])
+def test_what_is_left_over_is_updated_once(device: str, rows: int, columns: int, dtype: str) -> None:
+    """By one of the threads, in memory that is read and written."""
+    try:
+        devices.get(device)
+    except DeviceError as error:
+        pytest.skip(str(error))
+    generator = np.random.default_rng(0)
+    values, change = (generator.standard_normal(shape).astype(dtype) for shape in ((rows, columns), (columns, rows)))
+    x, by = Tensor(values, device=device).clone().realize(), Tensor(change, device=device).realize()
+    x -= by.T * 0.5
+    np.testing.assert_allclose(x.realize().numpy(), values - change.T * np.float64(0.5), rtol=1e-5, atol=1e-6)
