@@ -15,6 +15,7 @@
 #include "guards.hpp"
 #include "interpreter_lock.hpp"
 #include "named.hpp"
+#include "placing.hpp"
 #include "python_trace.hpp"
 #include "replay.hpp"
 #include "signature.hpp"
@@ -571,6 +572,7 @@ NB_MODULE(_core, m) {
   define_graph_function(m);
   define_guards(m);
   define_captured(m);
+  define_placing(m);
   m.def("table_loaded", &table_loaded);
   m.def("renumbered", &renumbered, nb::arg("like"), nb::arg("number"), "The BUFFER node with another number.");
   m.def("signature", &signature, nb::arg("roots"), "A key of the graphs with their buffers left open, and the buffers' ids in order.");

@@ -539,6 +539,22 @@ def resolved(roots: Sequence[UOp]) -> tuple[list[UOp], list[Any], list[tuple[UOp
     each such node below it; the holders. A buffer whose attribute `is_lent` is true is not read.
     """
 
+def place(
+    sizes: Sequence[int],
+    lives: Sequence[tuple[int, int]],
+    pairs: Sequence[tuple[int, int]],
+    taken: Sequence[int],
+    results: Sequence[int],
+    own: Sequence[tuple[int, int]],
+    inner: Sequence[int],
+    most: int | None,
+) -> tuple[list[tuple[int, int, int | None]], list[int], int]:
+    """Places the buffers of a schedule in blocks of memory: blocks, the block of each buffer or -1, all bytes.
+
+    lives: the first and the last step of each. taken: inputs, each a block of its own. results: in turn, then the
+    inner buffers, until they take as much as `most` bytes. A block: its bytes, its largest buffer, the taken input.
+    """
+
 def verify(root: UOp, stage: str) -> str:
     """What is wrong with a graph of the stage `tensor`, `kernel` or `program`; empty when nothing is."""
 
