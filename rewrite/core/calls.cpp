@@ -209,8 +209,8 @@ const Value& Machine::call(Memo::Entry& asked) {
     Memo::Entry& entry = *waiting_.back().entry;
     const RuleFunction& f = program.functions[entry.function];
     Value value;
-    if ((f.gathered || f.nested != Nested::No) && entry.count == f.parameters) {
-      value = f.gathered ? f.missing : rewritten(f, entry.key());  // what was gathered is in memo
+    if (f.nested != Nested::No && entry.count == f.parameters) {
+      value = rewritten(f, entry.key());
       if (recorded) recorded->done(waiting_);
     } else if (answer(f, watched_calls, value) == Status::Need) {
       check_depth(f);

@@ -177,6 +177,10 @@ struct Machine {
     const RuleFunction& f = program.functions[function];
     if (count == f.parameters && arguments[0].tag == Tag::Node && f.leap.passes_over(arguments[0].n))
       if (const Value* found = leapt(f, arguments[0].n)) return found;
+    if (f.gathered && count == f.parameters) {  // most nodes have none of most facts: that is not noted for each
+      const Memo::Entry* made = memo.find(function, count, arguments);
+      return made && made->state == Memo::State::Done ? &made->value : &f.missing;
+    }
     entry = &memo.at(function, count, arguments);
     return entry->state == Memo::State::Done ? &entry->value : nullptr;
   }

@@ -47,13 +47,27 @@ size_t Memo::place_of(uint64_t hash, Same same) const {
   }
 }
 
-Memo::Entry& Memo::at(uint32_t function, uint32_t count, const Value* arguments) {
-  uint64_t rest = function;
-  for (uint32_t k = 1; k < count; k++) rest = mix(rest, hash_argument(arguments[k]));
-  const uint64_t hash = hash_of(rest, count, arguments);
-  const size_t place = place_of(hash, [&](const Entry& e) {
+inline size_t Memo::place_of(uint64_t hash, uint64_t rest, uint32_t function, uint32_t count, const Value* arguments) const {
+  return place_of(hash, [&](const Entry& e) {
     return e.rest == rest && e.function == function && e.count == count && std::equal(arguments, arguments + count, e.arguments, identical);
   });
+}
+
+static uint64_t rest_of(uint32_t function, uint32_t count, const Value* arguments) {
+  uint64_t rest = function;
+  for (uint32_t k = 1; k < count; k++) rest = mix(rest, hash_argument(arguments[k]));
+  return rest;
+}
+
+const Memo::Entry* Memo::find(uint32_t function, uint32_t count, const Value* arguments) const {
+  const uint64_t rest = rest_of(function, count, arguments);
+  const Slot& slot = slots_[place_of(hash_of(rest, count, arguments), rest, function, count, arguments)];
+  return slot.epoch == epoch_ ? slot.entry : nullptr;
+}
+
+Memo::Entry& Memo::at(uint32_t function, uint32_t count, const Value* arguments) {
+  const uint64_t rest = rest_of(function, count, arguments), hash = hash_of(rest, count, arguments);
+  const size_t place = place_of(hash, rest, function, count, arguments);
   if (slots_[place].epoch == epoch_) return *slots_[place].entry;
   Entry& made = add(place, hash, rest, function, count);
   for (uint32_t k = 0; k < count; k++) made.arguments[k] = entries_.copy(arguments[k]);

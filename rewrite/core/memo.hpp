@@ -84,6 +84,8 @@ class Memo {
   // The entry of a call, which stays where it is: a new one, with a copy of the arguments, where there is none.
   Entry& at(uint32_t function, uint32_t count, const Value* arguments);
   Entry& at(const CallKey& key) { return at(key.function, key.count, key.arguments); }
+  // The entry of a call, or null where there is none.
+  const Entry* find(uint32_t function, uint32_t count, const Value* arguments) const;
   // That of the same call on another node.
   Entry& at(const Entry& call, Node* n);
   void put(const CallKey& key, const Value& value) {
@@ -102,6 +104,7 @@ class Memo {
   };
   template <typename Same>
   size_t place_of(uint64_t hash, Same same) const;  // the slot of the entry that is the same, or the free one where it belongs
+  size_t place_of(uint64_t hash, uint64_t rest, uint32_t function, uint32_t count, const Value* arguments) const;
   Entry& add(size_t place, uint64_t hash, uint64_t rest, uint32_t function, uint32_t count);
   void grow();
 
