@@ -492,6 +492,8 @@ NB_MODULE(_core, m) {
     return l;
   });
   cls.def("toposort", [](const Handle& h, nb::args ops) { return nodes_below(h.ref.n, ops); });
+  cls.def("numbers_below",
+          [](const Handle& h, const std::string& op, const std::string& attribute) { return numbers_below(h.ref.n, op, attribute); });
   cls.def("dtypes", [](const Handle& h) { return dtypes_below(h.ref.n); });
   cls.def("count_nodes", [](const Handle& h) { return toposort(h.ref.n).size(); }, "Number of distinct nodes below, itself included.");
   cls.def(

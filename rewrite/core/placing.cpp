@@ -162,8 +162,9 @@ class Placing {
 };
 
 // The blocks, the block of each buffer, -1 where it has none, and the bytes that are allocated.
-std::tuple<std::vector<Block>, Numbers, int64_t> place(const Numbers& sizes, const std::vector<Life>& lives, const Pairs& pairs, const Numbers& taken,
-                                                       const Numbers& results, const Pairs& own, const Numbers& inner, std::optional<int64_t> most) {
+std::tuple<std::vector<Block>, Numbers, int64_t> place_buffers(const Numbers& sizes, const std::vector<Life>& lives, const Pairs& pairs,
+                                                               const Numbers& taken, const Numbers& results, const Pairs& own, const Numbers& inner,
+                                                               std::optional<int64_t> most) {
   Placing placing(sizes, lives, pairs);
   for (int64_t n : taken) placing.add(n, true, false);
   placing.place_results(results, own);
@@ -174,8 +175,8 @@ std::tuple<std::vector<Block>, Numbers, int64_t> place(const Numbers& sizes, con
 }  // namespace
 
 void define_placing(nb::module_& m) {
-  m.def("place", &place, nb::arg("sizes"), nb::arg("lives"), nb::arg("pairs"), nb::arg("taken"), nb::arg("results"), nb::arg("own"), nb::arg("inner"),
-        nb::arg("most").none(),
+  m.def("place_buffers", &place_buffers, nb::arg("sizes"), nb::arg("lives"), nb::arg("pairs"), nb::arg("taken"), nb::arg("results"), nb::arg("own"),
+        nb::arg("inner"), nb::arg("most").none(),
         "Places the buffers of a schedule in blocks of memory: (bytes, largest buffer, taken input) of each, the block of each buffer, all bytes.");
 }
 

@@ -151,6 +151,38 @@ nb::list nodes_below(Node* root, nb::args ops) {
   return found;
 }
 
+// Of each source the numbers that nodes of an op below have as an attribute, as bits, the lowest byte first.
+nb::list numbers_below(Node* root, const std::string& op, const std::string& attribute) {
+  const int wanted = find_op(op);
+  if (wanted < 0) throw GraphError("no op is called " + op);
+  const auto& attributes = op_info(uint32_t(wanted)).attributes;
+  const auto at = std::find_if(attributes.begin(), attributes.end(), [&](const AttributeInfo& a) { return a.name->text == attribute; });
+  if (at == attributes.end() || at->type != AttributeType::Int) throw GraphError(op + " has no attribute " + attribute + " that is a number");
+  const size_t place = size_t(at - attributes.begin());
+  OpMask mask;
+  mask.add(uint32_t(wanted));
+  const std::vector<Node*> order = toposort(root, mask);
+  auto number_of = [&](const Node* n) { return n->op == uint32_t(wanted) && n->attrs->items[place].i >= 0 ? int64_t(n->attrs->items[place].i) : -1; };
+  size_t size = 0;  // bytes
+  for (const Node* n : order) size = std::max(size, size_t(number_of(n) + 8) / 8);
+  std::vector<uint8_t> bits((order.size() + 1) * size);  // the first: of nodes that have none below
+  static thread_local SideTable<uint32_t> rows;
+  rows.begin();
+  for (size_t k = 0; k < order.size(); k++) {
+    const Node* n = order[k];
+    uint8_t* own = bits.data() + (k + 1) * size;
+    rows[n] = uint32_t(k + 1);
+    if (const int64_t number = number_of(n); number >= 0) own[number / 8] |= uint8_t(1 << number % 8);
+    for (uint32_t j = 0; j < n->nsrc; j++) {
+      const uint8_t* below = bits.data() + rows[n->src[j]] * size;
+      for (size_t b = 0; b < size; b++) own[b] |= below[b];
+    }
+  }
+  nb::list found;
+  for (uint32_t j = 0; j < root->nsrc; j++) found.append(nb::bytes(reinterpret_cast<const char*>(bits.data() + rows[root->src[j]] * size), size));
+  return found;
+}
+
 nb::set dtypes_below(Node* root) {
   uint32_t found = 0;
   for (Node* n : toposort(root)) found |= uint32_t(1) << n->dtype;

@@ -31,6 +31,7 @@ nb::object python_of(const Value& v);
 // The distinct nodes below, sources first, itself included; where ops are named, those of these ops.
 nb::list nodes_below(Node* root, nb::args ops);
 nb::set dtypes_below(Node* root);
+nb::list numbers_below(Node* root, const std::string& op, const std::string& attribute);
 // A function of Python's called by rules. Throws RewriteError where it raises.
 Value call_host(void* handle, const Value* arguments, uint32_t count, Machine& machine);
 

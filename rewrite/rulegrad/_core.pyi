@@ -114,6 +114,9 @@ class UOp:
     def toposort(self, *ops: str) -> list[UOp]:
         """Every node below, sources first, this node last; where ops are named, those of these ops only."""
 
+    def numbers_below(self, op: str, attribute: str) -> list[bytes]:
+        """Of each source the numbers that nodes of an op below have as an attribute: bits, the lowest byte first."""
+
     def dtypes(self) -> set[DType]:
         """The dtypes of the nodes below, of this node too."""
 
@@ -539,7 +542,7 @@ def resolved(roots: Sequence[UOp]) -> tuple[list[UOp], list[Any], list[tuple[UOp
     each such node below it; the holders. A buffer whose attribute `is_lent` is true is not read.
     """
 
-def place(
+def place_buffers(
     sizes: Sequence[int],
     lives: Sequence[tuple[int, int]],
     pairs: Sequence[tuple[int, int]],

@@ -17,7 +17,7 @@ from math import inf
 from types import MappingProxyType
 from typing import NamedTuple
 
-from rulegrad._core import place
+from rulegrad._core import place_buffers
 
 _NONE: Mapping[int, int] = MappingProxyType({})
 
@@ -83,8 +83,10 @@ def plan_memory(
         """The first of the placings with the fewest bytes; None where each takes as many as `most`."""
         best = None
         for order in orders:
-            order_of_inner = sorted(inner, key=order)
-            found = _Placed(*place(sizes, lives, list(allowed), taken, by_life, list(own.items()), order_of_inner, most))
+            placed = sorted(inner, key=order)
+            found = _Placed(
+                *place_buffers(sizes, lives, list(allowed), taken, by_life, list(own.items()), placed, most)
+            )
             if most is None or found.nbytes < most:
                 best, most = found, found.nbytes
         return best

@@ -19,8 +19,7 @@ def needed_steps(steps: Sequence[Step]) -> list[set[int]]:
     writer: dict[int, int] = {}
     users: dict[int, set[int]] = {}
     found: list[set[int]] = []
-    for number, step in enumerate(steps):
-        written = written_by(step)
+    for number, (step, written) in enumerate(zip(steps, writes_of(steps), strict=True)):
         needs = {writer[buffer] for buffer in step.buffers if buffer in writer}
         for buffer in written:
             needs |= users.get(buffer, set())
@@ -33,9 +32,18 @@ def needed_steps(steps: Sequence[Step]) -> list[set[int]]:
     return found
 
 
+def writes_of(steps: Sequence[Step]) -> list[set[int]]:
+    """Of each step the numbers of the buffers that it writes. Equal kernels are looked at once."""
+    slots = {
+        graph: [stored_into(store).attrs["slot"] for store in stores_of(graph.src)]
+        for graph in {step.graph for step in steps}
+    }
+    return [{step.buffers[slot] for slot in slots[step.graph]} for step in steps]
+
+
 def written_by(step: Step) -> set[int]:
     """The numbers of the buffers that a step writes."""
-    return {step.buffers[stored_into(store).attrs["slot"]] for store in stores_of(step.graph.src)}
+    return writes_of([step])[0]
 
 
 def in_order(

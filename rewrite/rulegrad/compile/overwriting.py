@@ -11,34 +11,53 @@ from typing import TYPE_CHECKING
 
 from rulegrad import engine
 from rulegrad.compile.memory_plan import Use
-from rulegrad.compile.ordering import written_by
+from rulegrad.compile.ordering import writes_of
 from rulegrad.compile.schedule import number_buffers
 from rulegrad.runtime.kernel import stores_of
 
 if TYPE_CHECKING:
     from rulegrad.compile.schedule import Step
+    from rulegrad.ir import UOp
 
 
-def use_of(step: Step) -> Use:
-    """The buffers that a step reads, and those that it writes (and may read too)."""
-    written = written_by(step)
-    return Use(
-        tuple(number for number in step.buffers if number not in written),
-        tuple(number for number in step.buffers if number in written),
-    )
+def uses_of(steps: Sequence[Step]) -> list[Use]:
+    """Of each step the buffers that it reads, and those that it writes (and may read too)."""
+    return [
+        Use(
+            tuple(number for number in step.buffers if number not in written),
+            tuple(number for number in step.buffers if number in written),
+        )
+        for step, written in zip(steps, writes_of(steps), strict=True)
+    ]
 
 
-def overwritable(step: Step, ending: Iterable[int], target: str | None) -> list[tuple[int, int]]:
-    """Pairs (read, written) of buffers that the step's kernel may have in one place, for the `ending` ones it reads."""
-    stores = stores_of(step.graph.src)
-    parameters = {node.attrs["slot"]: node for node in step.graph.toposort("PARAM")}
+def overwritable(endings: Iterable[tuple[Step, Sequence[int]]], target: str | None) -> set[tuple[int, int]]:
+    """Pairs (read, written) of buffers that a step's kernel may have in one place, for those it reads that end there.
+
+    endings: steps, and the buffers whose last use each is. Equal kernels are asked about once.
+    """
+    known: dict[tuple[UOp, tuple[int, ...]], list[tuple[int, int]]] = {}
+    found: set[tuple[int, int]] = set()
+    for step, ending in endings:
+        slots = tuple(step.buffers.index(number) for number in ending)
+        if (step.graph, slots) not in known:
+            known[step.graph, slots] = _overwritable_slots(step.graph, slots, target)
+        found.update((step.buffers[read], step.buffers[written]) for read, written in known[step.graph, slots])
+    return found
+
+
+def _overwritable_slots(graph: UOp, ending: Sequence[int], target: str | None) -> list[tuple[int, int]]:
+    if not ending:
+        return []
+    stores = stores_of(graph.src)
+    parameters = {node.attrs["slot"]: node for node in graph.toposort("PARAM")}
     call = engine.program(target).call
     found = []
-    for number in ending:
-        read = parameters[step.buffers.index(number)]
+    for slot in ending:
+        read = parameters[slot]
         for store in stores:
-            if call("may_overwrite", store, read) and all(call("leaves", root, store, read) for root in step.graph.src):
-                found.append((number, step.buffers[store.src[0].attrs["slot"]]))
+            if call("may_overwrite", store, read) and all(call("leaves", root, store, read) for root in graph.src):
+                found.append((slot, store.src[0].attrs["slot"]))
     return found
 
 

@@ -26,7 +26,7 @@ from rulegrad.compile.estimate import nbytes
 from rulegrad.compile.kernels import compile_kernels
 from rulegrad.compile.memory_plan import MemoryPlan, Use, plan_memory, useful_inputs
 from rulegrad.compile.ordering import is_copy
-from rulegrad.compile.overwriting import overwritable, overwriting, use_of
+from rulegrad.compile.overwriting import overwritable, overwriting, uses_of
 from rulegrad.compile.schedule import Schedule, make_schedule, number_buffers, numbered_lines
 from rulegrad.ir import UOp
 from rulegrad.runtime import devices, index_checks, profile
@@ -272,12 +272,14 @@ def make_plan(schedule: Schedule, graph: UOp, device: str, target: str) -> Plan:
     for node in graph.toposort("PARAM"):
         sizes[node.attrs["slot"]] = rounded(nbytes(node.shape, node.dtype))
     last = {number: place for place, step in enumerate(schedule.steps) for number in step.buffers}
-    uses = [use_of(step) for step in schedule.steps]
-    pairs: set[tuple[int, int]] = set()
-    for place, (step, use) in enumerate(zip(schedule.steps, uses, strict=True)):
-        ending = [number for number in use.reads if last[number] == place and number not in schedule.outputs]
-        if not is_communication(step):
-            pairs.update(overwritable(step, ending, target))
+    uses = uses_of(schedule.steps)
+    outputs = set(schedule.outputs)
+    endings = (
+        (step, [number for number in use.reads if last[number] == place and number not in outputs])
+        for place, (step, use) in enumerate(zip(schedule.steps, uses, strict=True))
+        if not is_communication(step)
+    )
+    pairs = overwritable(endings, target)
     uses = keeping_sources(schedule.steps, uses)
     useful = useful_inputs(uses, sizes, schedule.inputs, schedule.outputs, pairs)
     writers = Counter(number for use in uses for number in use.writes)

@@ -125,12 +125,7 @@ class Dependencies:
         return self._inputs
 
     def _of_roots(self, op: str, number: str) -> list[int]:
-        found: dict[UOp, int] = {}
-        for node in self._graph.toposort():
-            found[node] = 1 << node.attrs[number] if node.op == op else 0
-            for source in node.src:
-                found[node] |= found[source]
-        return [found[root] for root in self._graph.src]
+        return [int.from_bytes(bits, "little") for bits in self._graph.numbers_below(op, number)]
 
 
 def launched(flags: Buffer, graphs: Sequence[UOp]) -> IndexCheck:
