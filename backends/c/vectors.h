@@ -154,6 +154,19 @@ static inline void store_masked(void *p, const void *v, int last, int bytes, int
 #define EACH_PAIR(T, N, f, x, y) ({ \
   VECTOR(T, N) x_ = (x) - (VECTOR(T, N)){}, y_ = (y) - (VECTOR(T, N)){}, r_; \
   for (int l_ = 0; l_ < N; l_++) r_[l_] = f(x_[l_], y_[l_]); r_; })
+/* The digits of a product of a divisor and a quotient below 2**24 fit into a double, so the remainder is exact. What else
+   there is, a library's function does. */
+#define REMAINDERS(N, x, y) ({ \
+  union { VECTOR(float, N) all; float lanes[N]; } x_, y_, r_; int fits_ = 1; \
+  x_.all = (x) - (VECTOR(float, N)){}; y_.all = (y) - (VECTOR(float, N)){}; \
+  for (int l_ = 0; l_ < N; l_++) { \
+    double a_ = x_.lanes[l_], b_ = y_.lanes[l_], m_ = __builtin_fabs(b_); \
+    int f_ = (__builtin_fabs(a_) < m_ * 0x1p24) & (m_ < 0x1p128); \
+    r_.lanes[l_] = __builtin_copysignf((float)(a_ - (int)(f_ ? a_ / b_ : 0.0) * b_), x_.lanes[l_]); \
+    fits_ &= f_; \
+  } \
+  if (!fits_) for (int l_ = 0; l_ < N; l_++) r_.lanes[l_] = __builtin_fmodf(x_.lanes[l_], y_.lanes[l_]); \
+  r_.all; })
 #define SELECT(T, M, N, m, a, b) ({ \
   VECTOR(M, N) m_ = __builtin_convertvector(m, VECTOR(M, N)); \
   VECTOR(T, N) a_ = (a) - (VECTOR(T, N)){}, b_ = (b) - (VECTOR(T, N)){}; \

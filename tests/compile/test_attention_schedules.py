@@ -102,3 +102,18 @@ def test_attention_behind_a_product(queries: int) -> None:
     wanted = scores / scores.sum(-1, keepdims=True) @ v @ w.T
     found = (tensors[0] @ tensors[1].T).softmax(-1) @ tensors[2] @ tensors[3].T
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-9)
+
+
+def test_values_of_each_row_are_stored() -> None:
+    """A mixture of experts: each row weighs results of its own, which need a product."""
+    r = np.random.default_rng(0)
+    shapes = [(128, 32), (32, 4), (4, 32, 48), (4, 48, 32)]
+    arrays = [r.standard_normal(s).astype(np.float32) for s in shapes]
+    x, gate, first, second = (Tensor(array, device="c").realize() for array in arrays)
+    with rg.profile() as p:
+        results = rg.einsum("neh,ehd->ned", rg.einsum("nd,edh->neh", x, first), second)
+        result = rg.einsum("ned,ne->nd", results, (x @ gate).softmax(-1)).numpy()
+    assert not any(kernel.schedule.startswith("attention") for kernel in p.kernels)
+    powers = np.exp(arrays[0] @ arrays[1])
+    wanted = np.einsum("nd,edh,ehw,ne->nw", arrays[0], *arrays[2:], powers / powers.sum(1, keepdims=True))
+    np.testing.assert_allclose(result, wanted, rtol=1e-3, atol=1e-3)

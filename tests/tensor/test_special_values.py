@@ -275,3 +275,19 @@ def test_quotients_of_small_floats_are_rounded_to_integers_before_they_are_round
     found = a.div(b, rounding_mode=mode)
     assert found.dtype == dtype
     np.testing.assert_array_equal(found.cast("float32").numpy(), wanted)
+
+
+def test_remainders_of_vectors():
+    """Quotients of all sizes, of which few or none make a vector take the long way."""
+    r = np.random.default_rng(0)
+    special = np.array([*SPECIAL, 1e-45, -7e-39, 3e38, -3e38, 2**24 + 2, 0.7], np.float32)
+    first, second = (grid.ravel() for grid in np.meshgrid(special, special))
+    for exponent in (0, 0, 20, 25, 60):
+        first = np.append(first, (r.standard_normal(1000) * 2.0**exponent).astype(np.float32))
+        second = np.append(second, r.standard_normal(1000).astype(np.float32))
+    first, second = np.append(first, np.float32([-6.0] * 40)), np.append(second, np.float32([3.0] * 40))
+    with np.errstate(invalid="ignore"):
+        wanted = np.fmod(first, second)
+    result = Tensor(first, device="c").fmod(Tensor(second, device="c")).numpy()
+    np.testing.assert_array_equal(result, wanted)
+    np.testing.assert_array_equal(np.signbit(result)[result == 0], np.signbit(wanted)[wanted == 0])
