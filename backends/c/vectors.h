@@ -136,6 +136,30 @@ static inline void store_masked(void *p, const void *v, int last, int bytes, int
 #endif
 #define OPPOSITE(N, h, k) ((N) - 1 - (k))
 #define REVERSE_LANES(N, v) ({ const __auto_type v_ = (v); SHUFFLED(v_, v_, LANES##N(OPPOSITE, N, 0)); })
+/* Every second, third or fourth element. No vector is read beyond the last of them, which the last vector ends with. */
+#define SECONDS(N, s, k) (2 * (k) < (N) ? 2 * (k) : 2 * (k) + 1)
+#define THIRDS(N, s, k) (3 * (k) < 2 * (N) ? 3 * (k) : 0)
+#define LAST_THIRDS(N, s, k) (3 * (k) < 2 * (N) ? (k) : 3 * (k) + 2 - (N))
+#define FOURTHS(N, s, k) (2 * (k) < (N) ? 4 * (k) : 0)
+#define LAST_FOURTHS(N, s, k) (2 * (k) < (N) ? 0 : 4 * (k) < 3 * (N) ? 4 * (k) - 2 * (N) : 4 * (k) + 3 - 2 * (N))
+#define HALVES(N, s, k) (2 * (k) < (N) ? (k) : (N) + (k))
+#define AT_PART(T, N, s, k) VECTOR_AT(T, N, s_ + (k) * (N) - ((k) == (s) - 1 ? (k) : 0))
+#define LOAD_STRIDED2(T, N, p) ({ \
+  const T *s_ = (p); VECTOR(T, N) a_ = AT_PART(T, N, 2, 0), b_ = AT_PART(T, N, 2, 1); \
+  SHUFFLED(a_, b_, LANES##N(SECONDS, N, 2)); })
+#define LOAD_STRIDED3(T, N, p) ({ \
+  const T *s_ = (p); VECTOR(T, N) a_ = AT_PART(T, N, 3, 0), b_ = AT_PART(T, N, 3, 1), c_ = AT_PART(T, N, 3, 2); \
+  a_ = SHUFFLED(a_, b_, LANES##N(THIRDS, N, 3)); SHUFFLED(a_, c_, LANES##N(LAST_THIRDS, N, 3)); })
+#define LOAD_STRIDED4(T, N, p) ({ \
+  const T *s_ = (p); VECTOR(T, N) a_ = AT_PART(T, N, 4, 0), b_ = AT_PART(T, N, 4, 1), c_ = AT_PART(T, N, 4, 2), \
+    d_ = AT_PART(T, N, 4, 3); \
+  a_ = SHUFFLED(a_, b_, LANES##N(FOURTHS, N, 4)); c_ = SHUFFLED(c_, d_, LANES##N(LAST_FOURTHS, N, 4)); \
+  SHUFFLED(a_, c_, LANES##N(HALVES, N, 4)); })
+#define LOAD_STRIDED_FIRST(T, N, S, p, count) ({ \
+  const T *t_ = (p); int n_ = (count); VECTOR(T, N) w_; \
+  if (n_ >= N) w_ = LOAD_STRIDED##S(T, N, t_); \
+  else for (int l_ = 0; l_ < N; l_++) w_[l_] = t_[(l_ < n_ ? l_ : n_ - 1) * S]; \
+  w_; })
 #define LOAD_ROW(N, h, j) if (j < N) rows_[(j) % N] = VECTOR_AT(__typeof__(*p_), N, p_ + (j) * s_);
 #define EXCHANGE_ROWS(N, h, j) if (h < N && j < N && !((j) & (h))) { \
   const __auto_type x_ = rows_[(j) % N]; const __auto_type y_ = rows_[((j) + (h)) % N]; \

@@ -283,7 +283,7 @@ class Run:
             return _plain(array[place], node.dtype)
         if node.op == "LOAD_VECTOR":
             most = int(self.value(node.src[1])) - 1 if len(node.src) > 1 else node.attrs["lanes"]
-            array, place = self._behind(node.src[0], min(self.loops[LANE], most))
+            array, place = self._behind(node.src[0], min(self.loops[LANE], most) * node.attrs["stride"])
             return _plain(array[place], node.dtype)
         if not node.src[0].shape:  # a scalar that stands for a vector
             return self.value(node.src[0])

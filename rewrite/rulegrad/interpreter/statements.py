@@ -229,7 +229,7 @@ class _Run:
             lanes = np.arange(node.attrs["lanes"])[:, None]
             if len(node.src) > 1:
                 lanes = np.minimum(lanes, self._value(node.src[1]) - 1)
-            chosen_places = (*holders, self._within(first + lanes, memory, node))
+            chosen_places = (*holders, self._within(first + lanes * node.attrs["stride"], memory, node))
             self.values[node] = memory[chosen_places]
         elif node.op == "LOAD_LANES":
             self.values[node] = self._load_lanes(node)
