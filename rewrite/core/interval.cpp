@@ -290,6 +290,12 @@ bool takes_unbounded(const IntervalCode& code) {
   });
 }
 
+// Whether n is one of its sources, or between them: it does not leave their dtype, whichever ends are known.
+bool is_chosen(const Node* n, const OpInfo& o) {
+  if (o.low.steps.empty() || o.high.steps.empty() || !takes_unbounded(o.low) || !takes_unbounded(o.high)) return false;
+  return std::all_of(n->src, n->src + n->nsrc, [n](const Node* s) { return s->dtype == n->dtype || s->dtype == known_dtypes.bool_; });
+}
+
 bool bound(const OpInfo& o, const IntervalCode& fast, int code, const Ends& e, uint32_t dtype, int64_t& result) {
   Bound found = Bound::Beyond;
   if (!fast.steps.empty() && e.count == o.parameters.size() && (e.bounded || takes_unbounded(fast)))
@@ -321,7 +327,7 @@ void compute_interval(Node* n) {
       int64_t a = low, b = high;
       bool has_low = bound(o, o.low, o.code_low, e, n->dtype, a), has_high = bound(o, o.high, o.code_high, e, n->dtype, b);
       // A fixed-width result that may leave its dtype may wrap: then nothing is known.
-      bool wraps = kind != Kind::Index && kind != Kind::Bool && (!has_low || !has_high || a < type_low || b > type_high);
+      bool wraps = kind != Kind::Index && kind != Kind::Bool && (((!has_low || !has_high) && !is_chosen(n, o)) || a < type_low || b > type_high);
       if (!wraps && has_low) low = a;
       if (!wraps && has_high) high = b;
       if (kind == Kind::Bool) {

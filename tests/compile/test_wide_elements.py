@@ -98,3 +98,23 @@ def test_a_wide_number_of_a_row_leaves_its_elements_in_whole_vectors() -> None:
     )
     kernels = compile_graph([functional.cross_entropy(scores, labels, reduction="none").uop], "c_avx512")
     assert any("VECTOR_AT(float, 16, " in kernel.source for kernel in kernels)
+
+
+def test_indices_that_are_clamped_divide_nothing() -> None:
+    """Pixels of images between which is interpolated: rows that are one axis are no remainders of the index."""
+    r = np.random.default_rng(0)
+    x, grid = r.standard_normal((2, 3, 8, 8)).astype(np.float32), r.standard_normal((2, 9, 9, 2)).astype(np.float32)
+    with rg.profile() as p:
+        result = functional.grid_sample(*(Tensor(a, device="c").realize() for a in (x, grid)), align_corners=True)
+        found = result.numpy()
+    assert not any("% 384" in kernel.source or "% 192" in kernel.source for kernel in p.kernels)
+    at = (grid + 1) / 2 * 7
+    low = np.floor(at).astype(int)
+    wanted = np.zeros((2, 3, 9, 9), np.float64)
+    for dy, dx in np.ndindex(2, 2):
+        column, row = low[..., 0] + dx, low[..., 1] + dy
+        weight = (1 - abs(at[..., 0] - column)) * (1 - abs(at[..., 1] - row))
+        weight = np.where((column >= 0) & (column < 8) & (row >= 0) & (row < 8), weight, 0)
+        for n in range(2):
+            wanted[n] += weight[n] * x[n][:, row[n].clip(0, 7), column[n].clip(0, 7)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)

@@ -68,6 +68,17 @@ def test_the_smaller_of_an_unbounded_value_and_a_constant_is_at_most_that() -> N
     assert UOp("MAX", (var(0, "uint64"), const(999, "uint64"))).vmax is None
 
 
+def test_one_end_of_what_is_chosen() -> None:
+    """The larger of any number of 64 bits and 0 is not negative: nothing wraps where one of the sources is the result."""
+    larger = UOp("MAX", (var(0, "int64"), const(0, "int64")))
+    assert (larger.vmin, larger.vmax) == (0, None)
+    inside = UOp("MIN", (larger, const(255, "int64")))
+    assert (inside.vmin, inside.vmax) == (0, 255)
+    total = UOp("ADD", (larger, const(1, "int64")))
+    assert (total.vmin, total.vmax) == (None, None)
+    assert UOp("CAST", (var(0, "uint64"),), dtype="int64").vmin is None
+
+
 def test_terms_that_are_constant_in_inner_loops_come_first() -> None:
     """The numbers of loops that rules make are large: those of lanes are the largest."""
     outer, inner = loop(1000000, 8, "reduce"), loop(3000000, 8, "vector")
