@@ -32,10 +32,12 @@ def floats(dtype: str) -> np.ndarray:
     return np.concatenate([sizes, -sizes, [np.nan]]).astype(dtype)
 
 
-def expanded(graph: UOp) -> UOp:
-    """The graph with the vectors of one number as arrays of it, which the interpreter has."""
-    found: dict[UOp, UOp] = {}
+def expanded(graph: UOp, leaves: dict[UOp, UOp]) -> UOp:
+    """The graph on arrays: of other leaves, and with the vectors of one number as arrays of it, which the interpreter has."""
+    found = dict(leaves)
     for node in graph.toposort():
+        if node in found:
+            continue
         new = node.replace([found[source] for source in node.src])
         if node.op == "BROADCAST":
             new = UOp("EXPAND", (UOp("RESHAPE", new.src, shape=(1,)),), shape=node.shape)
@@ -45,9 +47,9 @@ def expanded(graph: UOp) -> UOp:
 
 @pytest.fixture
 def defined(compute):
-    """`defined(graph, arrays)`: fails at an operation that C leaves undefined for one of the values."""
+    """`defined(graph, arrays, are_lanes)`: fails at an operation that C leaves undefined for one of the values."""
 
-    def check(graph: UOp, arrays: dict[UOp, np.ndarray]) -> None:
+    def check(graph: UOp, arrays: dict[UOp, np.ndarray], are_lanes: bool) -> None:
         for node in graph.toposort():
             kind = as_dtype(node.dtype).kind
             if node.op in ("CONST", "BUFFER") or kind not in ("int", "uint"):
@@ -55,8 +57,8 @@ def defined(compute):
             limits = np.iinfo(node.dtype)
             a, *b = (compute(source, arrays) for source in node.src)
             exact = [side.astype(object) for side in (a, *b)]
-            # unsigned integers of at least 32 bits wrap around in C; narrower ones are computed as int
-            if node.op in EXACT and (kind == "int" or limits.bits < 32):
+            # unsigned integers of at least 32 bits wrap around in C, and lanes of all sizes; narrower ones are computed as int
+            if node.op in EXACT and (kind == "int" or (limits.bits < 32 and not are_lanes)):
                 result = EXACT[node.op](*exact)
                 assert np.all((result >= limits.min) & (result <= limits.max)), f"{node} overflows"
             elif node.op in ("SHL", "SHR"):
@@ -74,18 +76,20 @@ def defined(compute):
 
 @pytest.fixture
 def check(defined, compute, variable):
-    """Runs the passes that OpenCL has from `decompose` on: defined, and the same value."""
+    """Runs the passes that OpenCL has from `decompose` on, for scalars and for vectors: defined, and the same value."""
 
     def run(op: str, dtype: str | None, *arrays: np.ndarray) -> None:
         leaves = [variable(k, array) for k, array in enumerate(arrays)]
         given = dict(zip(leaves, arrays, strict=True))
-        graph = UOp(op, tuple(leaves), *([dtype] if dtype else []))
-        lowered = graph
-        for name in ("decompose", "c_arithmetic", "finish", "spelling"):
-            lowered = engine.rewrite(lowered, name, "opencl")
-        lowered = expanded(lowered)
-        defined(lowered, given)
-        np.testing.assert_array_equal(compute(lowered, given), compute(graph, given))
+        wanted = compute(UOp(op, tuple(leaves), *([dtype] if dtype else [])), given)
+        for are_lanes in (True, False):
+            first = leaves if are_lanes else [leaf.replace(shape=()) for leaf in leaves]
+            lowered = UOp(op, tuple(first), *([dtype] if dtype else []))
+            for name in ("decompose", "c_arithmetic", "finish", "spelling"):
+                lowered = engine.rewrite(lowered, name, "opencl")
+            lowered = expanded(lowered, dict(zip(first, leaves, strict=True)))
+            defined(lowered, given, are_lanes)
+            np.testing.assert_array_equal(compute(lowered, given), wanted)
 
     return run
 
