@@ -47,6 +47,19 @@ def test_values(dtype: str, size: tuple[int, int, int]) -> None:
     np.testing.assert_array_equal(found.numpy(), wanted)
 
 
+@pytest.mark.parametrize("dtype", INSTRUCTION)
+def test_rows_by_rows(dtype: str) -> None:
+    """A linear layer: both have the depth as their last axis, along which the lanes go where there are few rows."""
+    wanted = "float32" if dtype == "bfloat16" else "int32"
+    for rows, depth, columns in ((24, 64, 64), (7, 64, 64), (13, 33, 65)):
+        a, b = given((rows, depth), dtype), given((columns, depth), dtype)
+        x, y = (Tensor(array, device="numpy").cast(wanted) for array in (a, b))
+        *_, kernel = compile_graph([(x @ y.T).uop], "c_avx512_bf16")
+        assert (f", {INSTRUCTION[dtype]}, " in kernel.source) == (rows >= 8)
+        x, y = (Tensor(array, device="c").cast(wanted) for array in (a, b))
+        np.testing.assert_array_equal((x @ y.T).numpy(), a.astype(wanted) @ b.astype(wanted).T)
+
+
 @pytest.mark.parametrize("size", [*SIZES, (7, 130, 31), (40, 259, 100)])
 @pytest.mark.parametrize("transposed", ["", "left", "right", "both"])
 @pytest.mark.parametrize("dtypes", [("int8", "int8"), ("uint8", "int8"), ("int8", "uint8")])
