@@ -96,3 +96,16 @@ def test_squares_are_transposed_in_registers(dtype: Any, turns: int) -> None:
         tensor.rot90(turns).contiguous().realize()
     assert tactics(p) == ["transposed_squares"]
     assert "TRANSPOSED(" in p.kernels[0].source
+
+
+@pytest.mark.parametrize("by", [1, -3, 25, 20])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8])
+def test_a_roll_is_two_pieces(by: int, dtype: Any) -> None:
+    """The element beside another is in the place of a constant behind a gate, not in a choice of two values."""
+    x = numbers(6, 50, dtype=dtype)
+    tensor = Tensor(x, device="c").realize()
+    with rg.profile() as p:
+        result = tensor.roll(by, 1).numpy()
+    assert tactics(p) == ["pieces"]
+    np.testing.assert_array_equal(result, np.roll(x, by, 1))
+    np.testing.assert_array_equal((tensor - tensor.roll(by, 1)).numpy(), x - np.roll(x, by, 1))
