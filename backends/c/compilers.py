@@ -32,8 +32,10 @@ _FLAGS = [
     "-fno-strict-aliasing", "-fno-math-errno", "-fno-trapping-math",
 ]  # fmt: skip
 
-# Loop strength reduction: that of clang 19 makes wrong places of some gathers (test_places_of_a_permuted_product).
-_WITHOUT_STRENGTH_REDUCTION = ["-mllvm", "-disable-lsr"]
+# What clang leaves out. Loop strength reduction: that of clang 19 makes wrong places of some gathers
+# (test_places_of_a_permuted_product). Gathers: it would read rows that are compared, say, by an instruction that
+# takes longer than one load after the other.
+_LEFT_OUT = (["-mllvm", "-disable-lsr"], ["-mno-gather"])
 # What gcc says that has made a mistake of its own, and what leaves out the passes in which most of these are.
 _CRASHED, _WITHOUT_VECTORS = "internal compiler error", "-fno-tree-vectorize"
 _MOST_SECONDS = 120  # for a program that tries the compiler
@@ -104,7 +106,7 @@ class Compiler:
     def _found(self) -> _Findings:
         """Found out once, and kept on disk."""
         wanted = compiler_flags()
-        key = f"{self.identity}|{shutil.which('ld')}|{_FLAGS}|{_WITHOUT_STRENGTH_REDUCTION}|{wanted}|{_TRIAL}"
+        key = f"{self.identity}|{shutil.which('ld')}|{_FLAGS}|{_LEFT_OUT}|{wanted}|{_TRIAL}"
         kept = shared().get("c compiler", key)
         if kept is None:
             with shared().making("c compiler", key):
@@ -115,8 +117,8 @@ class Compiler:
     def _find(self, wanted: list[str]) -> _Findings:
         # gcc has only `fast` and `off`; `on`, as in OpenCL, joins what stands in one expression
         flags = [*_FLAGS, "-ffp-contract=on" if self.is_clang else "-ffp-contract=fast"]
-        if self.is_clang and self._accepts(_WITHOUT_STRENGTH_REDUCTION):
-            flags += _WITHOUT_STRENGTH_REDUCTION
+        if self.is_clang:
+            flags += [flag for part in _LEFT_OUT if self._accepts(part) for flag in part]
         linker: list[str] = []
         wrong = None
         program = shutil.which("ld")
