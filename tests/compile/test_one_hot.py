@@ -55,3 +55,13 @@ def test_masks_by_counters_are_vectors() -> None:
     for condition in (places % 2 < 1, places < limits, places == limits, limits == places, limits <= places):
         (kernel,) = compile_graph([condition.where(x, 0).uop], "c")
         assert kernel.schedule.startswith("elementwise")
+
+
+def test_numbers_that_are_near_after_all(device: str) -> None:
+    """What is chosen or left over from numbers of 64 bits fits into 32, and they do not."""
+    counters = np.arange(40)
+    far, bound = counters * 2**33 + 7, counters % 9
+    numbers, ends = Tensor.arange(40, device=device) * 2**33 + 7, Tensor.arange(40, device=device) % 9
+    np.testing.assert_array_equal((numbers.minimum(5) > ends).numpy(), np.minimum(far, 5) > bound)
+    np.testing.assert_array_equal((numbers % 11 > ends).numpy(), far % 11 > bound)
+    np.testing.assert_array_equal((numbers // 2**32 > ends).numpy(), far // 2**32 > bound)
