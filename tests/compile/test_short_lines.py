@@ -57,7 +57,9 @@ def test_what_is_only_moved_is_left_to_the_compiler() -> None:
 
 
 @pytest.mark.parametrize("device", ["c", "opencl"])
-@pytest.mark.parametrize(("rows", "columns", "dtype"), [(5, 2, "float64"), (1001, 10, "float32"), (30001, 7, "float32")])
+@pytest.mark.parametrize(
+    ("rows", "columns", "dtype"), [(5, 2, "float64"), (1001, 10, "float32"), (30001, 7, "float32")]
+)
 def test_what_is_left_over_is_updated_once(device: str, rows: int, columns: int, dtype: str) -> None:
     """By one of the threads, in memory that is read and written."""
     try:
