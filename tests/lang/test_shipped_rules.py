@@ -15,6 +15,8 @@ from rulegrad import UOp, _core, engine
 from rulegrad.config import config
 from rulegrad.engine import compiling, kept, shipped
 from rulegrad.engine.sources import Sources, our_sources
+from rulegrad.lang.compiler import reuse
+from rulegrad.lang.compiler.rules import RuleCompiler
 from rulegrad.lang.parser import parse_file
 from rulegrad.support.paths import data_folder
 
@@ -79,6 +81,50 @@ def test_trees_are_those_of_the_parser(in_force: Path, tmp_path: Path, monkeypat
         assert "algebra.fold_binary" not in engine.rules()
 
 
+@pytest.mark.parametrize(
+    ("text", "again"),
+    [
+        ("off algebra.fold_binary\n", set()),
+        ("ruleset algebra:\n    fold_binary: x + 0 -> x\n        test x:int32 + 0 -> x\n", {"fold_binary"}),
+        ("target numpy:\n    limit untiled 3\n", set()),
+    ],
+)
+def test_with_a_few_more_rules_ours_are_not_compiled_again(
+    text: str, again: set[str], in_force: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs are the same, byte for byte, as from a process that knows no rule and has no file."""
+    with_mine = Sources([*our_sources().texts, ("mine.rules", text)], frozenset({"mine.rules"}))
+    compiled: list[str] = []
+    plain = RuleCompiler._alternatives
+
+    def counted(self, rule, *others):
+        compiled.append(rule.name)
+        return plain(self, rule, *others)
+
+    monkeypatch.setattr(reuse, "_tables", {})
+    monkeypatch.setattr(RuleCompiler, "_alternatives", counted)
+    found = [compiling.program(with_mine, target, False, None) for target in (None, "numpy")]
+    assert set(compiled) == again
+    monkeypatch.setattr(shipped, "file", lambda: Path("nowhere"))
+    forget()
+    reuse._tables.clear()
+    others = Sources(with_mine.texts, with_mine.user)
+    assert [compiling.program(others, target, False, None) for target in (None, "numpy")] == found
+    assert len(compiled) > 1000
+
+
+def test_a_file_of_ours_that_changed_is_parsed_alone(in_force: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = our_sources().texts
+    number = next(k for k, (path, _) in enumerate(texts) if path.endswith("kernel/algebra.rules"))
+    path, text = texts[number]
+    mine = text + "\nruleset mine:\n    nothing: x - x -> 0\n        test x:int32 - x:int32 -> 0\n"
+    parsed: list[str] = []
+    monkeypatch.setattr(compiling, "parse_file", lambda text, path: parsed.append(path) or parse_file(text, path))
+    changed = Sources([*texts[:number], (path, mine), *texts[number + 1 :]], frozenset())
+    compiling.program(changed, None, False, None)
+    assert parsed == [path]
+
+
 def test_what_is_not_there_is_compiled(in_force: Path) -> None:
     assert shipped.get("program c False None", our_sources()) is None
     assert engine.rewrite(UOp.const(2, "int32") + 3, "symbolic", "c").attrs["value"] == 5
@@ -105,8 +151,9 @@ def test_they_are_for_no_other_rules(in_force: Path) -> None:
 
 
 def test_they_are_for_one_compiler(in_force: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rulegrad.engine.sources._engine_content", lambda: "another")
-    assert found(our_sources()) == set()
+    for module in ("sources", "shipped"):
+        monkeypatch.setattr(f"rulegrad.engine.{module}.compiler_key", lambda: "another")
+    assert found(our_sources()) == set() and shipped.trees() is None
 
 
 @pytest.mark.parametrize("damage", ["empty", "truncated", "no index", "another form", "changed", "missing"])

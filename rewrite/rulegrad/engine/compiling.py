@@ -13,17 +13,18 @@ from typing import Any, Final
 
 from rulegrad.engine import kept, shipped, trees
 from rulegrad.engine.selection import RuleFacts
-from rulegrad.engine.sources import Sources, our_sources
+from rulegrad.engine.sources import Sources
 from rulegrad.errors import RuleError
 from rulegrad.lang import syntax, targets
 from rulegrad.lang.checker import check
-from rulegrad.lang.compiler import compile_op_table, compile_program
+from rulegrad.lang.compiler import compile_op_table, compile_program, library_of
+from rulegrad.lang.compiler.reuse import known, remember
 from rulegrad.lang.conflicts import conflicts
 from rulegrad.lang.diagnostics import report
 from rulegrad.lang.evaluated import evaluated as values_of
 from rulegrad.lang.externs import with_externs
 from rulegrad.lang.merging import edited, merge, with_bases
-from rulegrad.lang.modules import plain, resolved
+from rulegrad.lang.modules import plain, remember_renamed, renamed_files, resolved
 from rulegrad.lang.optable import OpTable
 from rulegrad.lang.parser import parse_file
 from rulegrad.lang.walk import gathering, has_clause
@@ -79,9 +80,20 @@ def parsed_file(text: str, path: str) -> syntax.File:
 
 @cache
 def _shipped_trees() -> dict[str, syntax.File]:
-    """Our files, by path, as they were parsed when the package was built; none where they are others now."""
-    data = shipped.get("trees", our_sources())
-    return {file.path: file for file in trees.from_bytes(data)} if data is not None else {}
+    """Our files, by path, as they were parsed when the package was built; what they were compiled to is known then."""
+    data = shipped.trees()
+    if data is None:
+        return {}
+    found = trees.from_bytes(data)
+    remember_renamed(found.renamed)
+    remember(found.compiled)
+    return {file.path: file for file in found.files}
+
+
+def known_trees(sources: Sources) -> trees.Trees:
+    """The files as they are parsed, and what this process has made of them."""
+    files = [parsed_file(text, path) for path, text in sources.texts]
+    return trees.Trees(files, renamed_files(files), known(library_of(sources.files)))
 
 
 def _measured(text: str, path: str) -> syntax.File:

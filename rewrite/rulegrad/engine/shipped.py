@@ -1,8 +1,8 @@
 """Rules that were compiled when the package was built: one file beside the engine.
 
 The file says of which texts it was made, by the engine and compiler of which version. Where the rules in force are
-these, its entries take the place of parsing and compiling; where they are not, or there is no file, it is as if it
-were empty.
+these, its entries take the place of parsing and compiling; where there are others besides, or some have changed, what
+the rest was parsed and compiled to is taken from it. Where there is no file, it is as if it were empty.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from typing import Final, NamedTuple
 
 from rulegrad import _core
 from rulegrad.engine import kept
-from rulegrad.engine.sources import Sources, our_sources
+from rulegrad.engine.sources import Sources, compiler_key, our_sources
 
 #: The file, in the folder of the engine's module.
 NAME: Final = "compiled_rules.bin"
-_FIRST_LINE: Final = b"rulegrad's compiled rules, form 1\n"
+_FIRST_LINE: Final = b"rulegrad's compiled rules, form 2\n"
 
 
 class _Index(NamedTuple):
     """The second line of the file: the content that it was made of, and where each entry is."""
 
     content: str
+    compiler: str  # by which
     places: dict[str, tuple[int, int]]  # where the compressed bytes begin, after the index, and how many there are
     begin: int
 
@@ -35,9 +36,19 @@ def get(name: str, sources: Sources) -> bytes | None:
     name: as `kept.name` gives it.
     """
     index = _index(file())
+    return _read(index, name) if index is not None and _is_made_of(index, sources) else None
+
+
+def trees() -> bytes | None:
+    """The trees of our files and what was made of them, whatever rules are in force; None where there are none."""
+    index = _index(file())
+    return _read(index, "trees") if index is not None and index.compiler == compiler_key() else None
+
+
+def _read(index: _Index, name: str) -> bytes | None:
     import zlib  # late: an import of rulegrad needs no rules
 
-    if index is None or name not in index.places or not _is_made_of(index, sources):
+    if name not in index.places:
         return None
     begin, length = index.places[name]
     try:
@@ -62,8 +73,8 @@ def _index(path: Path) -> _Index | None:
             if opened.readline() != _FIRST_LINE:
                 return None
             line = opened.readline()
-            content, places = json.loads(line)
-            return _Index(content, places, len(_FIRST_LINE) + len(line))
+            content, compiler, places = json.loads(line)
+            return _Index(content, compiler, places, len(_FIRST_LINE) + len(line))
     except (OSError, ValueError):
         return None
 
@@ -88,7 +99,6 @@ def write(path: Path, targets: Iterable[str] | None = None) -> None:
     import zlib  # late: as above
 
     from rulegrad.engine import compiling, trees  # late: only who builds the package writes the file
-    from rulegrad.lang.parser import parse_file  # late: as above
 
     sources = our_sources()
     entries = {
@@ -99,11 +109,11 @@ def write(path: Path, targets: Iterable[str] | None = None) -> None:
         arguments = (target, False, None)
         entries[kept.name("program", *arguments)] = compiling.program(sources, *arguments)
     entries["sound"] = b""  # they would not have been compiled
-    entries["trees"] = trees.to_bytes([parse_file(text, path) for path, text in sources.texts])
+    entries["trees"] = trees.to_bytes(compiling.known_trees(sources))
     compressed = {name: zlib.compress(entry, 6) for name, entry in entries.items()}
     places, end = {}, 0
     for name, entry in compressed.items():
         places[name] = (end, len(entry))
         end += len(entry)
-    index = json.dumps((sources.content_key, places)).encode() + b"\n"
+    index = json.dumps((sources.content_key, compiler_key(), places)).encode() + b"\n"
     path.write_bytes(b"".join((_FIRST_LINE, index, *compressed.values())))

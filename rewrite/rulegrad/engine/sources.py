@@ -140,7 +140,7 @@ class Sources:
         """Changes when the content of a file does, or of the compiler: wherever and whenever they were written."""
         if not self._content_key:
             texts = (f"{name}\0{name in self.user}\0{text}" for name, text in self.texts)
-            self._content_key = _digest(_engine_content(), *texts)
+            self._content_key = _digest(compiler_key(), *texts)
         return self._content_key
 
     def is_ours(self, path: str) -> bool:
@@ -224,8 +224,8 @@ def _engine_version() -> str:
 
 
 @cache
-def _engine_content() -> str:
-    """Changes when the compiler or the instruction set does."""
+def compiler_key() -> str:
+    """Changes when the content of the compiler does, or the instruction set."""
     files = (f"{path.name}\0{path.read_text(encoding='utf-8')}" for path in _compiler_files())
     return _digest(repr(_instructions()), *files)
 

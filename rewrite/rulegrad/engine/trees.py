@@ -1,4 +1,4 @@
-"""Syntax trees as bytes: our rule files come with the package as they were parsed when it was built."""
+"""Syntax trees as bytes: our rule files come with the package as they were parsed and compiled when it was built."""
 
 from __future__ import annotations
 
@@ -6,25 +6,35 @@ import dataclasses
 import io
 import pickle
 import sys
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from rulegrad.lang.compiler.assembler import Pooled
+from rulegrad.lang.compiler.reuse import Known
+from rulegrad.lang.modules import Renamed
 from rulegrad.lang.parser.expressions import LITERALS
 from rulegrad.lang.syntax import File, Literal, Span
 
 _NAN: Final = LITERALS["nan"]
 
 
-def to_bytes(files: Sequence[File]) -> bytes:
+class Trees(NamedTuple):
+    """Files, and what was made of them. A tree is known by its identity, so all are written together."""
+
+    files: list[File]
+    renamed: list[Renamed]
+    compiled: Known
+
+
+def to_bytes(trees: Trees) -> bytes:
     """The trees, to be read by the same version of the package."""
     written = io.BytesIO()
-    _Pickler(written, pickle.HIGHEST_PROTOCOL).dump(list(files))
+    _Pickler(written, pickle.HIGHEST_PROTOCOL).dump(trees)
     return written.getvalue()
 
 
-def from_bytes(data: bytes) -> list[File]:
+def from_bytes(data: bytes) -> Trees:
     """The trees that `to_bytes` was given. Only for bytes that come with the package: a pickle can run code."""
-    found: list[File] = pickle.loads(data)
+    found: Trees = pickle.loads(data)
     return found
 
 
@@ -33,6 +43,8 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, node: Any) -> Any:
         """How a node is made again."""
+        if isinstance(node, Pooled):
+            return _pooled, (int(node), node.pool, *node.content)
         if isinstance(node, type) or not dataclasses.is_dataclass(node):
             return NotImplemented
         if isinstance(node, Literal) and node.value is _NAN:
@@ -44,3 +56,7 @@ class _Pickler(pickle.Pickler):
 def _nan(span: Span) -> Literal:
     """A nan, which equals another one only where it is the same object."""
     return Literal(span, _NAN)
+
+
+def _pooled(number: int, pool: str, *content: Any) -> Pooled:
+    return Pooled.at(number, pool, *content)

@@ -183,9 +183,13 @@ def _edited(
 
 
 def _without(owner: str, rules: Sequence[syntax.Rule], off: frozenset[str]) -> tuple[syntax.Rule, ...]:
-    """The rules that are on; what is said about the order with the others is dropped."""
+    """The rules that are on; what is said about the order with the others is dropped.
+
+    A rule that stays as it is stays the same object, by which is known what it was compiled to.
+    """
     kept = [rule for rule in rules if f"{owner}.{rule.name}" not in off]
-    return tuple(replace(rule, clauses=_clauses_without(owner, rule.clauses, off)) for rule in kept)
+    with_clauses = [(rule, _clauses_without(owner, rule.clauses, off)) for rule in kept]
+    return tuple(rule if clauses == rule.clauses else replace(rule, clauses=clauses) for rule, clauses in with_clauses)
 
 
 def _clauses_without(owner: str, clauses: Sequence[syntax.Clause], off: frozenset[str]) -> tuple[syntax.Clause, ...]:

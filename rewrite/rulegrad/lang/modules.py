@@ -11,7 +11,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from rulegrad.lang import syntax
 from rulegrad.lang.walk import expressions_in, transformed
@@ -100,9 +100,29 @@ def _unique(name: str, taken: set[str], is_gathered: bool) -> str:
     return unique
 
 
+_Names = tuple[tuple[str, str], ...]
 #: The latest results of `_renamed`, by the file's identity and the names: one file stays one object.
-_renamed_files: dict[tuple[int, tuple[tuple[str, str], ...]], tuple[syntax.File, syntax.File]] = {}
+_renamed_files: dict[tuple[int, _Names], tuple[syntax.File, syntax.File]] = {}
 _MOST_RENAMED = 256
+
+
+class Renamed(NamedTuple):
+    """A file, names to change, and the file with these changed: what another process need not do again."""
+
+    file: syntax.File
+    names: _Names
+    changed: syntax.File
+
+
+def renamed_files(files: Iterable[syntax.File]) -> list[Renamed]:
+    """What these files were changed to, as far as it is kept."""
+    wanted = set(map(id, files))
+    return [Renamed(file, names, new) for (_, names), (file, new) in _renamed_files.items() if id(file) in wanted]
+
+
+def remember_renamed(found: Iterable[Renamed]) -> None:
+    """Keeps what `renamed_files` gave."""
+    _renamed_files.update({(id(one.file), one.names): (one.file, one.changed) for one in found})
 
 
 def _renamed(file: syntax.File, names: Mapping[str, str]) -> syntax.File:

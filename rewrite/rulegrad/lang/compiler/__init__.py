@@ -15,6 +15,7 @@ from rulegrad.lang import syntax
 from rulegrad.lang.compiler.assembler import Alternative, Assembler, CompiledFunction, CompiledPass, DtypeName, OpName
 from rulegrad.lang.compiler.gathering import compile_gatherings
 from rulegrad.lang.compiler.op_code import OpTableCompiler
+from rulegrad.lang.compiler.reuse import spelling_rule
 from rulegrad.lang.compiler.rules import RuleCompiler, TargetFacts
 from rulegrad.lang.compiler.scope import Declared, Library, problem
 from rulegrad.lang.optable import OpTable
@@ -70,25 +71,6 @@ def compile_program(
     compiler = ProgramCompiler(files, target, strict, seed)
     compiler.compile()
     return compiler.serialize()
-
-
-#: By the identity of the declaration, which is held.
-_spelling_rules: dict[int, tuple[syntax.OpDeclaration, syntax.Rule]] = {}
-_MOST_SPELLINGS = 1000
-
-
-def spelling_rule(declaration: syntax.OpDeclaration) -> syntax.Rule:
-    """The rule of each render pass that an op's `c` line stands for; of one declaration, one rule."""
-    if id(declaration) not in _spelling_rules:
-        if len(_spelling_rules) >= _MOST_SPELLINGS:
-            _spelling_rules.clear()
-        assert declaration.spelling is not None
-        span, name = declaration.span, declaration.name
-        arguments = tuple(syntax.Name(span, parameter.name) for parameter in declaration.parameters)
-        pattern = syntax.OpCall(span, name, (), arguments)
-        rule = syntax.Rule(name, (), pattern, declaration.spelling, (), (), span)
-        _spelling_rules[id(declaration)] = declaration, rule
-    return _spelling_rules[id(declaration)][1]
 
 
 class ProgramCompiler:

@@ -171,6 +171,7 @@ class Assembler:
         self.codes: list[list[int]] = []
         self.functions: list[CompiledFunction] = []
         self._function_numbers: dict[str, Pooled] = {}
+        self._moved: dict[int, tuple[Pooled, int]] = {}  # by the identity of the number of another program, held
         self.called: set[str] = set()  # functions that what was compiled calls
         self.passes: list[CompiledPass] = []
         self.types: dict[str, str] = {}
@@ -222,10 +223,13 @@ class Assembler:
 
     def moved(self, number: int) -> int:
         """A word or field of another program in this one."""
-        if not isinstance(number, Pooled):
+        if number.__class__ is not Pooled:
             return number
-        found: int = getattr(self, number.pool)(*number.content)
-        return found
+        known = self._moved.get(id(number))
+        if known is None:
+            assert isinstance(number, Pooled)
+            known = self._moved[id(number)] = number, getattr(self, number.pool)(*number.content)
+        return known[1]
 
     def serialize(self, op_table: bytes | None = None) -> bytes:
         """The program; `op_table` is the serialized op table of the program that installs it."""

@@ -16,6 +16,7 @@ from rulegrad.lang.compiler.scope import Library
 
 _MOST: Final = 4  # op tables for which rules are kept
 _MOST_RULES: Final = 20_000  # of each; ours are some 3,000 for all targets, the others are of files that somebody edits
+_MOST_VARIANTS: Final = 16  # of a rule; targets have rows of their own in tables
 _FIELDS: Final = ("functions", "definitions", "externs", "views", "tables")
 
 
@@ -67,27 +68,102 @@ def _in_code(library: Library, field: str, name: str) -> Any:
     return found if field in ("definitions", "views", "tables") else found is not None
 
 
-class _OfTable(NamedTuple):
-    declarations: tuple[object, ...]  # held: their identities are the key
-    rules: dict[Any, Compiled]
+class Table(NamedTuple):
+    """What the code of all rules depends on: the op table."""
+
+    declarations: tuple[syntax.OpDeclaration | syntax.DtypeDeclaration, ...]
+    classes: tuple[frozenset[Any], frozenset[Any]]
+
+    @classmethod
+    def of(cls, library: Library) -> Table:
+        """The op table of a library."""
+        table = library.table
+        classes = frozenset(table.op_classes.items()), frozenset(table.dtype_classes.items())
+        return cls((*(op.declaration for op in table.ops.values()), *table.dtypes.values()), classes)
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Equal for the same declarations, not for equal ones."""
+        return (*map(id, self.declarations), *self.classes)
 
 
-_tables: dict[Any, _OfTable] = {}
+class Kept:
+    """Rules that were compiled for one op table, by the rule's identity and what else decides; the latest first."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table  # held: the identities of its declarations are what this is found by
+        self.rules: dict[Any, list[Compiled]] = {}
+
+    def get(self, key: Any, library: Library) -> Compiled | None:
+        """The rule, as it was compiled where its names stood for the same."""
+        return next((one for one in self.rules.get(key, ()) if one.holds(library)), None)
+
+    def put(self, key: Any, compiled: Compiled) -> None:
+        """Keeps a rule that was compiled."""
+        variants = self.rules.setdefault(key, [])
+        variants.insert(0, compiled)
+        del variants[_MOST_VARIANTS:]
 
 
-def kept_rules(library: Library) -> dict[Any, Compiled]:
+_tables: dict[Any, Kept] = {}
+
+
+def kept_rules(library: Library) -> Kept:
     """The rules that were compiled for this op table."""
-    table = library.table
-    declarations = (*(op.declaration for op in table.ops.values()), *table.dtypes.values())
-    key = (*map(id, declarations), frozenset(table.op_classes.items()), frozenset(table.dtype_classes.items()))
-    if key not in _tables:
+    return _rules_of(Table.of(library))
+
+
+def _rules_of(table: Table) -> Kept:
+    if table.identity not in _tables:
         while len(_tables) >= _MOST:
             del _tables[next(iter(_tables))]
-        _tables[key] = _OfTable(declarations, {})
-    found = _tables[key].rules
-    if len(found) > _MOST_RULES:
-        found.clear()
+        _tables[table.identity] = Kept(table)
+    found = _tables[table.identity]
+    if len(found.rules) > _MOST_RULES:
+        found.rules.clear()
     return found
+
+
+#: By the identity of the declaration, which is held.
+_spelling_rules: dict[int, tuple[syntax.OpDeclaration, syntax.Rule]] = {}
+_MOST_SPELLINGS: Final = 1000
+
+
+def spelling_rule(declaration: syntax.OpDeclaration) -> syntax.Rule:
+    """The rule of each render pass that an op's `c` line stands for; of one declaration, one rule."""
+    if id(declaration) not in _spelling_rules:
+        if len(_spelling_rules) >= _MOST_SPELLINGS:
+            _spelling_rules.clear()
+        assert declaration.spelling is not None
+        span, name = declaration.span, declaration.name
+        arguments = tuple(syntax.Name(span, parameter.name) for parameter in declaration.parameters)
+        pattern = syntax.OpCall(span, name, (), arguments)
+        rule = syntax.Rule(name, (), pattern, declaration.spelling, (), (), span)
+        _spelling_rules[id(declaration)] = declaration, rule
+    return _spelling_rules[id(declaration)][1]
+
+
+class Known(NamedTuple):
+    """What was compiled for an op table, for another process; the rules and declarations come in the same file."""
+
+    table: Table
+    rules: list[tuple[tuple[Any, ...], list[Compiled]]]  # with what else decides
+    spellings: list[tuple[syntax.OpDeclaration, syntax.Rule]]
+
+
+def known(library: Library) -> Known:
+    """What this process has compiled for the op table of a library."""
+    ops = [op.declaration for op in library.table.ops.values()]
+    spellings = [_spelling_rules[id(declaration)] for declaration in ops if id(declaration) in _spelling_rules]
+    kept = kept_rules(library)
+    return Known(kept.table, [(key[1:], variants) for key, variants in kept.rules.items()], spellings)
+
+
+def remember(found: Known) -> None:
+    """Keeps what `known` gave, as if this process had compiled it."""
+    rules = {(id(variants[0].rule), *key): variants for key, variants in found.rules}
+    _rules_of(found.table).rules.update(rules)
+    _spelling_rules.update({id(declaration): (declaration, rule) for declaration, rule in found.spellings})
 
 
 def begin(library: Library) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rulegrad.lang import syntax
 from rulegrad.lang.compiler import reuse
@@ -43,11 +43,11 @@ class RuleCompiler:
     _numbers: dict[tuple[str, str, int], int] = field(default_factory=dict)
     # What rules were compiled to that are the same in every pass, by the rule's owner and identity.
     _compiled: dict[tuple[str, int], tuple[syntax.Rule, list[Alternative]]] = field(default_factory=dict)
-    _kept: dict[Any, reuse.Compiled] = field(init=False)  # what earlier programs of this process have
+    _kept: reuse.Kept = field(init=False)  # what earlier programs have
     dispatched: ClassVar[bool] = True  # code need not test what the dispatch has looked at
 
     def __post_init__(self) -> None:
-        self._kept = reuse.kept_rules(self.library) if self.dispatched else {}
+        self._kept = reuse.kept_rules(self.library) if self.dispatched else reuse.Kept(reuse.Table.of(self.library))
 
     def emitter(self, generics: Generics) -> Emitter:
         """What the code of one alternative is put together with."""
@@ -74,14 +74,14 @@ class RuleCompiler:
         number = self.number(owner, rule)
         everywhere = (id(rule), generics.key, parameters, *library.gathered.items())
         inside = (*everywhere, library.running, library.chooses)
+        kept = self._kept
         for key in (everywhere, inside):
-            if key in self._kept and self._kept[key].holds(library):
+            if compiled := kept.get(key, library):
                 library.depends |= key == inside
-                return self._kept[key].moved(self.assembler, number)
+                return compiled.moved(self.assembler, number)
         reuse.begin(library)
         found = self._alternatives(rule, number, generics, parameters)
-        key = inside if library.depends else everywhere
-        self._kept[key] = reuse.Compiled.of(rule, library, self.assembler, found)
+        kept.put(inside if library.depends else everywhere, reuse.Compiled.of(rule, library, self.assembler, found))
         return found
 
     def _alternatives(
