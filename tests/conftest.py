@@ -104,6 +104,12 @@ def _what_was_there_before_stays() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """At its end pytest asks for what nobody holds, several times; all tests are still there, which takes seconds."""
+    gc.freeze()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """`-n auto`: a worker more than there are cores, as some tests wait for processes that they have started."""
