@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -13,6 +14,9 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parent))  # for grids
+import grids
 
 # The collector looks less often than it does in programs: tests make few cycles, and their graphs are many objects.
 gc.set_threshold(50_000, 20, 50)
@@ -102,6 +106,18 @@ def _what_was_there_before_stays() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", grids.DESCRIPTION)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The short run has a part of each grid of parameters."""
+    kept = items if LONG_RUN else grids.thinned(items)
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[*set(items) - set(kept)])
+        items[:] = kept
 
 
 @pytest.hookimpl(trylast=True)

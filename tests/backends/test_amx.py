@@ -128,6 +128,7 @@ def test_a_sum_of_products_begins_each_of_them_anew() -> None:
     np.testing.assert_array_equal((x.cast("float32") @ y.cast("float32")).sum(0).numpy(), (a @ b).sum(0))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("size", SIZES[:3])
 @pytest.mark.parametrize("turned", [False, True])
 def test_programs_mean_what_their_kernels_mean(size: tuple[int, int, int], turned: bool) -> None:
@@ -141,6 +142,7 @@ def test_programs_mean_what_their_kernels_mean(size: tuple[int, int, int], turne
     assert meaning.agree(meaning.meaning(kernel.graph, arrays), meaning.meaning(program, arrays))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("depth", [32, 64])
 def test_every_pass_keeps_the_meaning(depth: int) -> None:
     """CHECK=2, of a product of one step too."""

@@ -115,6 +115,7 @@ def kernels_of(build: Attention, tensors: list[rg.Tensor], target: str = "opencl
 
 
 # the interpreter has no loops whose extents differ, as those of causal attention do
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", [name for name in CASES if "causal" not in name])
 @pytest.mark.parametrize(
     ("target", "name", "dtype", "use"),
@@ -155,6 +156,7 @@ def test_values_on_a_device(use: str, cases: list[str], written: Written) -> Non
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize(
     ("device", "target", "dtype", "order"),

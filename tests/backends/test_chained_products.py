@@ -144,6 +144,7 @@ def chains_by(kernels: list[Kernel], instruction: str) -> int:
 
 
 # the interpreter has no loops whose extents differ, as those of causal attention do
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", [name for name in CASES if "causal" not in name and name != "grouped"])
 @pytest.mark.parametrize(
     ("target", "name", "dtype", "use"),
@@ -171,6 +172,7 @@ def test_programs_mean_what_their_kernels_mean(
 
 
 # one work-item in a work-group: of two PoCL gives the first other sums in one of these kernels, oclgrind does not, and finds no race
+@pytest.mark.each_value
 @pytest.mark.parametrize("use", ["1 1 8 16", "1 1 16 16"])
 @pytest.mark.parametrize("case", CASES)
 def test_values_on_a_device(use: str, case: str, written: Written, tiles: Any) -> None:
@@ -186,6 +188,7 @@ def test_values_on_a_device(use: str, case: str, written: Written, tiles: Any) -
         np.testing.assert_allclose(array, right, rtol=1e-5, atol=2e-5)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize(
     ("device", "target", "dtype", "order"),
@@ -231,6 +234,7 @@ HOPPER: dict[str, tuple[Program, tuple[Shape, ...]]] = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", HOPPER)
 @pytest.mark.parametrize(("dtype", "order"), [("bfloat16", 0), ("float16", 77)])
 def test_values_by_hopper_s_instruction(

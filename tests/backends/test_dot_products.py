@@ -60,6 +60,7 @@ def test_rows_by_rows(dtype: str) -> None:
         np.testing.assert_array_equal((x @ y.T).numpy(), a.astype(wanted) @ b.astype(wanted).T)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("size", [*SIZES, (7, 130, 31), (40, 259, 100)])
 @pytest.mark.parametrize("transposed", ["", "left", "right", "both"])
 @pytest.mark.parametrize("dtypes", [("int8", "int8"), ("uint8", "int8"), ("int8", "uint8")])

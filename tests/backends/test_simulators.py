@@ -65,6 +65,7 @@ def test_programs(device: str, order: int, tests_of: Callable[[str], Any], monke
 
 
 # a part of a warp, one, and four
+@pytest.mark.each_value
 @pytest.mark.parametrize(("items", "order"), [(16, 77), (32, 77), (128, 0), (128, 1), (128, 77)])
 def test_rows_that_blocks_share(
     device: str, items: int, order: int, written: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
@@ -175,6 +176,7 @@ def test_simulators_are_never_chosen(device: str) -> None:
     assert rg.load_backend(devices.backend(device).folder).name == device
 
 
+@pytest.mark.each_value
 def test_indices_are_checked(
     device: str, index_check: str, tests_of: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +186,7 @@ def test_indices_are_checked(
         getattr(tests_of("tensor/test_index_checks.py"), index_check)(device)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("shape", "build", "tactic"),
     [

@@ -20,6 +20,7 @@ REDUCED: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [(name, dtype) for name in REDUCED for dtype in (np.float32, np.float64)]

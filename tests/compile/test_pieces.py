@@ -23,6 +23,7 @@ def tactics(p: Profile) -> list[str]:
     return [kernel.schedule.partition(":")[0] for kernel in p.kernels]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(3, 17), (2, 3, 40), (2, 3, 19, 56)])

@@ -123,6 +123,7 @@ def closed_below(node: UOp) -> set[UOp]:
     return {loop for below in node.toposort() if below.op in CLOSING for loop in below.src[1:]}
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("seed", range(6))
 def test_random_schedules(name: str, seed: int) -> None:
@@ -155,6 +156,7 @@ def test_random_schedules(name: str, seed: int) -> None:
     require_same(engine.run_all([graph], passes[passes.index("finish_schedule") :], "c")[0])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("target", ["cuda", "webgpu"])
 def test_random_grids(name: str, target: str) -> None:

@@ -63,6 +63,7 @@ INTEGER: dict[str, Callable[[int, int, str], int]] = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", FIXED)
 @pytest.mark.parametrize("op", INTEGER)
 @given(st.data())

@@ -37,6 +37,7 @@ def gradients(function: Any, x: Tensor, w: Tensor) -> tuple[Tensor, Tensor, Tens
     return y, x.grad, w.grad
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("axes", [{}, {"a": 0}, {"a": 1}, {"a": 1, "b": 0}])
 def test_gradients_go_through_a_captured_function(device: str, axes: dict[str, int]) -> None:

@@ -62,6 +62,7 @@ def test_kernels_of_parts_are_built_once(halves: str, monkeypatch: pytest.Monkey
     assert len(built) == len(set(built)) >= 1
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", [data_parallel, fully_sharded])
 @pytest.mark.parametrize("is_captured", [False, True], ids=["eager", "captured"])
 def test_training_on_parts_of_a_device(halves: str, kind: Any, is_captured: bool, alone: list[float]) -> None:

@@ -113,6 +113,7 @@ def losses(device: str, mesh: Mesh | None) -> list[float]:
     return [step(x, y).item() for _ in range(3)]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("sizes", [{"height": 2}, {"data": 2, "height": 2}])
 @pytest.mark.parametrize("device", ["numpy", "c"])
 def test_training(device: str, sizes: dict[str, int]) -> None:

@@ -30,6 +30,7 @@ def trained(ranks: int, kind: str, how: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("how", ["eager", "captured"])
 @pytest.mark.parametrize("kind", ["data", "fully"])
 def test_losses_and_bytes_of_two_ranks(kind: str, how: str) -> None:

@@ -37,6 +37,7 @@ def undisturbed() -> dict[str, Any]:
     return found
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("killed", ["writing", "training"])
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_a_killed_run_goes_on(killed: str, ranks: int, tmp_path: Path) -> None:

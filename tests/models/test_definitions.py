@@ -58,6 +58,7 @@ def as_float32(values: Array) -> Array:
     return values.astype(np.float32) if values.dtype == np.float64 else values
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("device", ["numpy", "c"])
 def test_logits_are_those_of_torch(

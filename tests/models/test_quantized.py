@@ -84,6 +84,7 @@ def blocks_of(name: str, rows: int, blocks: int) -> tuple[Bytes, Bytes]:
     return data, values
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("device", ["numpy", "c"])
 def test_numbers_products_and_rows(name: str, device: str) -> None:

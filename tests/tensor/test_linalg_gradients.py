@@ -108,6 +108,7 @@ def drawn(shape: tuple[int, ...], kind: str, seed: int = 3) -> Array:
     return real if kind == "real" else real + 1j * generator.normal(size=shape)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", ["real", "complex"])
 @pytest.mark.parametrize("name", CASES)
 def test_first_and_second_derivatives(any_device, name, kind):

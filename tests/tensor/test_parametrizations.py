@@ -46,6 +46,7 @@ def both(torch: Any, function: str, layer: str, *arguments: Any, older: bool = F
     return ours, theirs
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("older", [False, True])
 @pytest.mark.parametrize("dim", [0, 1, 3, None])
 @pytest.mark.parametrize("function", ["weight_norm", "spectral_norm"])

@@ -222,6 +222,7 @@ def test_magnitudes_in_order(device: str) -> None:
         np.testing.assert_array_equal(found.numpy(), np.sort(np.abs(values), 0))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32, np.int8, np.uint32, np.bool_])
 @pytest.mark.parametrize(("shape", "count"), [((3, 64), 16), ((3, 1000), 10), ((2, 1024), 1), ((2, 5000), 9)])
 def test_a_few_first_ones_are_found_in_turn(shape: tuple[int, int], count: int, dtype: Any) -> None:

@@ -81,6 +81,7 @@ def test_iterables_are_shared_among_workers(kind: dict[str, Any]) -> None:
     assert whole == [batch for batch in found[0] if len(batch) == 3]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("taken", [1, 3, 5])
 def test_an_epoch_goes_on_where_the_state_was_taken(kind: dict[str, Any], taken: int) -> None:
