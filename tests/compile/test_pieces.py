@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import rulegrad as rg
-from rulegrad import Tensor
+from rulegrad import Tensor, engine
+from rulegrad.compile import compile_graph
 from rulegrad.runtime.profile import Profile
+from rulegrad.workbench.diagnosis import meaning, samples
 
 MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap", "symmetric": "symmetric"}
 DTYPES = [np.float32, np.float64, np.float16, np.int64, np.int8, np.bool_]
@@ -97,6 +99,34 @@ def test_squares_are_transposed_in_registers(dtype: Any, turns: int) -> None:
         tensor.rot90(turns).contiguous().realize()
     assert tactics(p) == ["transposed_squares"]
     assert "TRANSPOSED(" in p.kernels[0].source
+
+
+def stacked(x: Tensor, y: Tensor) -> Tensor:
+    """Two tensors behind each other along a new first axis, the second transposed, as gradients of parts are added up."""
+    return x.unsqueeze(0).pad(((0, 1), (0, 0), (0, 0), (0, 0))) + y.mT.unsqueeze(0).pad(
+        ((1, 0), (0, 0), (0, 0), (0, 0))
+    )
+
+
+@pytest.mark.parametrize("target", ["c", "c_avx512"])
+def test_a_square_is_transposed_where_another_counter_chooses_it(target: str) -> None:
+    x, y = (Tensor(numbers(*shape), device="numpy") for shape in ((3, 32, 48), (3, 48, 32)))
+    (kernel,) = compile_graph([stacked(x, y).uop], target)
+    program = engine.run_all([kernel.graph], engine.pipeline("program"), target)[0]
+    (square,) = (node for node in program.toposort() if node.op == "LOAD_TRANSPOSED")
+    assert len(square.src) == 3 and square.src[2].dtype.name == "bool"
+    arrays = samples.sample_arrays(kernel.graph)
+    assert meaning.agree(meaning.meaning(kernel.graph, arrays), meaning.meaning(program, arrays))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_transposed_and_stacked(dtype: Any) -> None:
+    x, y = numbers(3, 64, 48, dtype=dtype), numbers(3, 48, 64, dtype=dtype)
+    tensors = [Tensor(array, device="c").realize() for array in (x, y)]
+    with rg.profile() as p:
+        result = stacked(*tensors).numpy()
+    assert tactics(p) == ["transposed_squares"]
+    np.testing.assert_array_equal(result, np.stack([x, y.swapaxes(1, 2)]))
 
 
 @pytest.mark.parametrize("by", [1, -3, 25, 20])

@@ -278,6 +278,8 @@ class Run:
             array, place = self._behind(address, self.loops[LANE])
             return _plain(array[place], node.dtype)
         if node.op == "LOAD_TRANSPOSED":
+            if len(node.src) > 2 and not self.value(node.src[2]):
+                return _plain(np.zeros((), as_dtype(node.dtype).numpy)[()], node.dtype)
             row, column = divmod(self.loops[LANE], node.attrs["lanes"])
             array, place = self._behind(node.src[0], column * self.value(node.src[1]) + row)
             return _plain(array[place], node.dtype)

@@ -236,9 +236,10 @@ class _Run:
         elif node.op == "LOAD_TRANSPOSED":
             memory, (*holders, first) = self._place(node.src[0], None, bounded=False)
             rows, columns = np.divmod(np.arange(node.attrs["lanes"] ** 2)[:, None], node.attrs["lanes"])
-            place = first + columns * self._value(node.src[1]) + rows
+            gate = np.asarray(self._value(node.src[2]) if len(node.src) > 2 else True)
+            place = np.where(gate, first + columns * self._value(node.src[1]) + rows, 0)
             chosen_places = (*holders, self._within(place, memory, node))
-            self.values[node] = memory[chosen_places]
+            self.values[node] = np.where(gate, memory[chosen_places], 0).astype(memory.dtype)
         elif node.op == "LANE":
             self.values[node] = self._value(node.src[0])[node.attrs["at"]]
         elif node.op == "HALF_VECTOR":
