@@ -26,7 +26,9 @@ from typing import Any
 import numpy as np
 
 import common  # noqa: F401  (finds a developer build)
-from fuzz_making import Maker
+from fuzz_idioms import IDIOMS
+from fuzz_idioms import NOT_SMOOTH as NOT_SMOOTH_IDIOMS
+from fuzz_making import KINDS, NOT_SMOOTH, Maker
 from fuzz_programs import (
     COMPLEX,
     FLOATS,
@@ -80,6 +82,9 @@ def _run(
             found = eval(s.numpy, dict(names), scope)
             if s.update:
                 found = np.asarray(found)
+                if s.update == "copy":
+                    np.copyto(values[s.result], found, casting="unsafe")
+                    continue
                 {"+": np.add, "-": np.subtract, "*": np.multiply}[s.update](
                     values[s.result], found, out=values[s.result], casting="unsafe"
                 )
@@ -248,6 +253,8 @@ def _built(program: Program, device: str, given: dict[int, Any]) -> Built:
             values[s.result] -= found
         elif s.update == "*":
             values[s.result] *= found
+        elif s.update == "copy":
+            values[s.result].copy_(found)
         else:
             values[s.result] = found
     gradients = {}
@@ -394,7 +401,11 @@ def report(program: Program, device: str, problem: str, build: Build = build) ->
 def programs_of(seed: int, count: int, with_views: bool, larger: Sequence[int] = (0,)) -> list[Program]:
     """Programs by their numbers: one in five has gradients. larger: each once with axes that are so much larger."""
     numbers = range(seed, seed + count)
-    return [Maker(number, with_views, number % 5 == 0, more).make() for number in numbers for more in larger]
+    return [
+        Maker(number, with_views, number % 5 == 0, more).make((*KINDS, *IDIOMS), NOT_SMOOTH + NOT_SMOOTH_IDIOMS)
+        for number in numbers
+        for more in larger
+    ]
 
 
 def main() -> None:

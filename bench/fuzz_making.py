@@ -10,6 +10,7 @@ import numpy as np
 from fuzz_programs import COMPLEX, DTYPES, FLOATS, INTEGERS, SMALL_FLOATS, Array, Program, Statement, Value, numpy_dtype
 
 EXTENTS = (1, 2, 3, 4, 5, 7, 8, 9, 16, 17)
+LARGE_EXTENTS = (1, 3, 8, 16, 17, 31, 32, 33, 64, 65, 96, 130)  # of some programs: tiles, and what is left of them
 MOST_ELEMENTS = 600
 
 
@@ -21,16 +22,17 @@ class Maker:
     """
 
     def __init__(self, seed: int, aliasing: bool, gradients: bool, larger: int = 0) -> None:
-        self.extents = tuple(n + larger if n > 1 else n for n in EXTENTS)
-        self.most_elements = MOST_ELEMENTS * (1 + larger) ** 2
         self.random = Random(seed)
+        is_large = self.random.random() < 0.2
+        self.extents = tuple(n + larger if n > 1 else n for n in (LARGE_EXTENTS if is_large else EXTENTS))
+        self.most_elements = MOST_ELEMENTS * (20 if is_large else (1 + larger) ** 2)
         self.noise = np.random.default_rng(seed)
         self.program = Program(seed)
         self.known: dict[int, Value] = {}
         self.aliasing = aliasing and self.random.random() < 0.5
         self.program.with_gradient = gradients
 
-    def make(self) -> Program:
+    def make(self, kinds: Sequence[Kind], not_smooth: Sequence[Kind]) -> Program:
         r = self.random
         dtype = r.choice(("float32", "float64")) if self.program.with_gradient else r.choice(DTYPES + FLOATS[:4])
         for _ in range(r.randint(1, 3)):
@@ -38,8 +40,8 @@ class Maker:
         steps, tries = r.randint(2, 9), 0
         while steps and tries < 60:
             tries += 1
-            kind = r.choice(KINDS)
-            if self.program.with_gradient and kind in NOT_SMOOTH:
+            kind = r.choice(kinds)
+            if self.program.with_gradient and kind in not_smooth:
                 continue
             if kind(self):
                 steps -= 1
@@ -72,6 +74,10 @@ class Maker:
         if dtype == "bool":
             return self.noise.integers(0, 2, shape).astype(bool)
         if dtype in INTEGERS:
+            if self.random.random() < 0.12:  # near the ends of the range
+                info = np.iinfo(dtype)
+                ends = np.array([info.min, info.min + 1, info.max - 1, info.max, 0, 1, 2], dtype)
+                return self.noise.choice(ends, shape)
             low = 0 if dtype.startswith("u") else -9
             return self.noise.integers(low, 10, shape).astype(dtype)
         if dtype in COMPLEX:  # finite: of infinities NumPy's sums and products depend on its order
@@ -422,11 +428,11 @@ def running(m: Maker) -> bool:
 
 
 def product(m: Maker) -> bool:
-    n = m.pick(lambda v: v.rank >= 2 and v.dtype in ("float32", "float64", "int32", "int64", "int8", *COMPLEX))
+    n = m.pick(lambda v: v.rank >= 2 and v.dtype != "bool")
     if n is None:
         return False
     value = m.known[n]
-    columns = m.random.choice(EXTENTS)
+    columns = m.random.choice(m.extents)
     batch = value.shape[:-2] if m.random.random() < 0.5 else ()
     if m.random.random() < 0.3:  # with a transposed operand
         other = m.partner(n, (*batch, columns, value.shape[-1]))

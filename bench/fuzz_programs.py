@@ -40,7 +40,10 @@ def float64(name: str) -> str:
 
 
 def matmul(x: Array, y: Array) -> Array:
-    return (np.asarray(x)[..., :, :, None] * np.asarray(y)[..., None, :, :]).sum(-2, dtype=x.dtype)
+    """A product of matrices, which of small floats is rounded once."""
+    dtype = x.dtype
+    x, y = wider(np.asarray(x)), wider(np.asarray(y))
+    return (x[..., :, :, None] * y[..., None, :, :]).sum(-2, dtype=x.dtype).astype(dtype, copy=False)
 
 
 def windows(x: Array, size: int, axis: int) -> Array:
@@ -102,10 +105,98 @@ def added_to(x: Array, places: tuple[Array, ...], values: Array) -> Array:
     return found.astype(x.dtype)
 
 
+def accumulated(name: str) -> str:
+    """The dtype of sums of a dtype."""
+    if name in FLOATS + COMPLEX:
+        return name
+    return str(np.ones(1, name).sum().dtype)
+
+
+def total(x: Array, axis: Any, keepdims: bool = False) -> Array:
+    """A sum, which of small floats is rounded once."""
+    return np.asarray(wider(x).sum(axis, keepdims=keepdims)).astype(accumulated(x.dtype.name))
+
+
+def mean(x: Array, axis: Any) -> Array:
+    return np.asarray(wider(x).mean(axis, keepdims=True)).astype(x.dtype)
+
+
+def variance(x: Array, axis: Any) -> Array:
+    return np.asarray(wider(x).var(axis, keepdims=True)).astype(x.dtype)
+
+
+def log_total(x: Array, axis: Any) -> Array:
+    """The logarithm of the sum of exponentials."""
+    return np.log(total(np.exp(x), axis, True))
+
+
+def running_sum(x: Array, axis: int) -> Array:
+    return np.cumsum(wider(x), axis).astype(accumulated(x.dtype.name))
+
+
+def order_of(x: Array, axis: int) -> Array:
+    return np.argsort(wider(x), axis, kind="stable")
+
+
+def places_in(line: Array, x: Array, side: Any) -> Array:
+    return np.asarray(np.searchsorted(wider(line), wider(x), side))
+
+
+def pooled(
+    x: Array, name: str, size: list[int], stride: list[int], padding: list[int], dilation: list[int]
+) -> Array:  # fmt: skip
+    """Maxima or means of windows over the axes after the second."""
+    dtype, x = x.dtype, wider(x)
+    for axis, (n, s, p, d) in enumerate(zip(size, stride, padding, dilation, strict=True), 2):
+        padded = np.pad(x, [(p, p) if k == axis else (0, 0) for k in range(x.ndim)], constant_values=-np.inf)
+        found = np.moveaxis(windows(padded, (n - 1) * d + 1, axis), axis, -2)[..., ::s, ::d]
+        x = np.moveaxis(found.max(-1) if name == "max" else found.mean(-1), -1, axis)
+    return x.astype(dtype)
+
+
+def convolution(
+    x: Array, w: Array, stride: list[int], padding: list[int], dilation: list[int], groups: int
+) -> Array:  # fmt: skip
+    """(N, C, …) and (K, C / groups, …): a correlation over one or two axes."""
+    if x.ndim == 3:
+        one = convolution(x[:, :, None], w[:, :, None], [1, *stride], [0, *padding], [1, *dilation], groups)
+        return one[:, :, 0]
+    dtype, x, w = x.dtype, wider(x), wider(w)
+    x = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in padding)])
+    reach = tuple((n - 1) * d + 1 for n, d in zip(w.shape[2:], dilation, strict=True))
+    found = np.lib.stride_tricks.sliding_window_view(x, reach, axis=(2, 3))
+    found = found[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
+    found = found.reshape(len(x), groups, -1, *found.shape[2:])
+    w = w.reshape(groups, len(w) // groups, *w.shape[1:])
+    result = np.einsum("ngchwij,gkcij->ngkhw", found, w)
+    return result.reshape(len(x), -1, *result.shape[3:]).astype(dtype)
+
+
+def transposed_convolution(x: Array, w: Array, stride: int, padding: int, dilation: int, groups: int) -> Array:
+    """(N, C, L) and (C, K / groups, S): each element adds its multiple of the weights to the places it reaches."""
+    if not np.isfinite(wider(w)).all():
+        raise ValueError("zeros are between elements, and of zero times infinity each library makes what it likes")
+    dtype, x, w = x.dtype, wider(x), wider(w)
+    batch, channels, length = x.shape
+    x = x.reshape(batch, groups, channels // groups, length)
+    w = w.reshape(groups, channels // groups, *w.shape[1:])
+    spread = (length - 1) * stride + 1
+    found = np.zeros((batch, groups, w.shape[2], spread + dilation * (w.shape[3] - 1)), x.dtype)
+    for k in range(w.shape[3]):
+        found[..., k * dilation : k * dilation + spread : stride] += np.einsum("ngcl,gck->ngkl", x, w[..., k])
+    found = found.reshape(batch, -1, found.shape[-1])
+    return found[..., padding : found.shape[-1] - padding].astype(dtype)
+
+
 NUMPY_NAMES = {
-    "np": np, "matmul": matmul, "conv1d": conv1d, "attention": attention, "added_at": added_at, "added_to": added_to,
-    "floor_divide": floor_divide, "half": half, "in_order": in_order, "softmax": softmax, "windows": windows,
-    "D": numpy_dtype,
+    "np": np, "D": numpy_dtype,
+    **{
+        function.__name__: function
+        for function in (
+            added_at, added_to, attention, conv1d, convolution, floor_divide, half, in_order, log_total, matmul, mean,
+            order_of, places_in, pooled, running_sum, softmax, total, transposed_convolution, variance, windows,
+        )
+    },
 }  # fmt: skip
 
 
@@ -147,7 +238,7 @@ class Statement:
     tensor: str
     dtype: str  # of the result
     rounds: bool = False  # whether a float result may be rounded in another way
-    update: str = ""  # the name is that of an operator: result is updated in place
+    update: str = ""  # the name is that of an operator, or "copy": result is updated in place
 
 
 @dataclass(slots=True)
@@ -181,7 +272,8 @@ class Program:
             grad = ", requires_grad=True" if self.with_gradient and array.dtype.kind == "f" else ""
             lines.append(f"v{number} = Tensor({literal(array)}, device={device!r}{grad})")
         for s in self.statements:
-            lines.append(f"v{s.result} {s.update}= {s.tensor}".replace("device=DEVICE", f"device={device!r}"))
+            text = f"v{s.result}.copy_({s.tensor})" if s.update == "copy" else f"v{s.result} {s.update}= {s.tensor}"
+            lines.append(text.replace("device=DEVICE", f"device={device!r}"))
         lines += [f"print(v{number}.tolist())" for number in self.outputs]
         if self.with_gradient:
             lines.append(f"v{self.outputs[0]}.sum().backward()")
