@@ -48,3 +48,27 @@ def test_gates_of_a_cell() -> None:
     result = (y[:, :32] * y[:, 32:64] + y[:, 64:]).numpy()
     y = x[0] @ w + b
     np.testing.assert_allclose(result, y[:, :32] * y[:, 32:64] + y[:, 64:], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("device", ["c", "opencl"])
+def test_products_of_attention_keep_their_loops(device: str) -> None:
+    """Sums in softmax over a loop that another product is added up over too: all extents are equal."""
+    q, k, w = (np.random.default_rng(n).standard_normal((3, 6, 6)).astype(np.float32) for n in range(3))
+
+    def gradients(device: str) -> list[np.ndarray]:
+        x, y, z = (Tensor(array, device=device, requires_grad=True) for array in (q, k, w))
+        ((x @ y.transpose(-1, -2)).softmax(-1) @ y * z).sum().backward()
+        return [tensor.grad.numpy() for tensor in (x, y, z)]
+
+    for found, wanted in zip(gradients(device), gradients("numpy"), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (2, 0, 1)])
+def test_products_that_share_factors_two_by_two(order: tuple[int, int, int]) -> None:
+    x, y, v, w = (np.random.default_rng(n).standard_normal((16, 16)).astype(np.float32) for n in range(4))
+    pairs = [[(x, v), (y, w), (x, w)][k] for k in order]
+    found = [Tensor(a, device="c") @ Tensor(b, device="c") for a, b in pairs]
+    Tensor.realize(*found)
+    for result, (a, b) in zip(found, pairs, strict=True):
+        np.testing.assert_allclose(result.numpy(), a @ b, rtol=1e-4, atol=1e-4)
