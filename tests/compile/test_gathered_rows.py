@@ -63,3 +63,13 @@ def test_masks_of_rows() -> None:
         result = (tensors[0] @ tensors[1]).where(tensors[2][:, None], 0.0).numpy()
     assert p.kernels[-1].schedule.startswith("product: ")
     np.testing.assert_allclose(result, np.where(mask[:, None], a @ w, 0), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("target", ["opencl_cpu", "opencl_cpu_avx512", "c", "c_avx512", "cuda"])
+@pytest.mark.parametrize("count", [9, 16, 19])
+def test_a_product_of_a_product_and_gathered_rows(count: int, target: str) -> None:
+    """Loops of a schedule stay as they are, where columns would repeat the first product too."""
+    a, w, table, _ = arrays(12, 11)
+    given = [Tensor(array, device="numpy") for array in (a, w, table, np.arange(count))]
+    x, y, t, i = given
+    assert compile_graph([((x @ y.T) @ t[i].T).uop], target)
