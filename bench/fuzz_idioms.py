@@ -319,7 +319,7 @@ def scan(m: Maker) -> bool:
             f"np.flip(running_sum(np.flip({{0}}, {axis}), {axis}), {axis})",
             f"{{0}}.flip({axis}).cumsum({axis}).flip({axis})", value.shape, dtype, rounds,
         ),
-        (f"running_sum({{0}}, {axis}) - {{0}}", f"{{0}}.cumsum({axis}) - {{0}}", value.shape, dtype, rounds),
+        (f"running_sum({{0}}, {axis}) * 2 - {{0}}", f"{{0}}.cumsum({axis}) * 2 - {{0}}", value.shape, dtype, rounds),
         (f"np.diff({{0}}, 1, {axis})", f"{{0}}.diff(1, {axis})", shorter, value.dtype, rounds),
     ]  # fmt: skip
     if value.dtype in ("float32", "float64"):
@@ -330,7 +330,8 @@ def scan(m: Maker) -> bool:
     return m.put([n], *m.random.choice(forms))
 
 
-#: What is computed of a line and put beside it; {a} is the axis or the axes.
+#: What is computed of a line and put beside it; {a} is the axis or the axes. Nothing is taken from itself: it may be rounded
+#: in two ways, as in a fused multiplication and addition.
 LINES = {
     "{0} - mean({0}, {a})": "{0} - {0}.mean(axis={a}, keepdim=True)",
     "({0} - mean({0}, {a})) / np.sqrt(variance({0}, {a}) + 1)":
@@ -338,8 +339,8 @@ LINES = {
     "{0} / np.sqrt(mean({0} * {0}, {a}) + 1)": "{0} / (({0} * {0}).mean(axis={a}, keepdim=True) + 1).sqrt()",
     "{0} / (np.abs({0}).max({a}, keepdims=True) + 1)": "{0} / ({0}.abs().max(axis={a}, keepdims=True) + 1)",
     "{0} - log_total({0}, {a})": "{0} - {0}.exp().sum(axis={a}, keepdim=True).log()",
-    "({0} - {0}.min({a}, keepdims=True)) * mean({0}, {a})":
-        "({0} - {0}.min(axis={a}, keepdims=True)) * {0}.mean(axis={a}, keepdim=True)",
+    "({0} * 2 - {0}.min({a}, keepdims=True)) * mean({0}, {a})":
+        "({0} * 2 - {0}.min(axis={a}, keepdims=True)) * {0}.mean(axis={a}, keepdim=True)",
 }  # fmt: skip
 
 
