@@ -330,8 +330,8 @@ def scan(m: Maker) -> bool:
     return m.put([n], *m.random.choice(forms))
 
 
-#: What is computed of a line and put beside it; {a} is the axis or the axes. Nothing is taken from itself: it may be rounded
-#: in two ways, as in a fused multiplication and addition.
+#: What is computed of a line and put beside it; {a} is the axis or the axes. Nothing is taken from itself: it may be
+#: rounded in two ways, as in a fused multiplication and addition.
 LINES = {
     "{0} - mean({0}, {a})": "{0} - {0}.mean(axis={a}, keepdim=True)",
     "({0} - mean({0}, {a})) / np.sqrt(variance({0}, {a}) + 1)":

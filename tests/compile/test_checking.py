@@ -40,6 +40,14 @@ def test_right_rules_pass(level: int) -> None:
         assert tripled() == [16.0, 29.0]
 
 
+def test_complex_numbers_are_pairs_in_memory() -> None:
+    """Of a parameter that a pass gives twice as many floats, and of what is stored."""
+    with config(check=2):
+        x = Tensor([[1 + 2j, 3j], [0.5, -1j]], device="numpy")
+        assert (x * x + 1).tolist() == [[-2 + 4j, -8], [1.25, 0]]
+        assert (x @ x[:, 1:]).tolist() == [[-3 + 3j], [-1 + 1.5j]]
+
+
 def test_a_wrong_rule_is_named(wrong: Path) -> None:
     with config(rules=[wrong]):
         assert tripled() == [19.0, 34.0]
