@@ -338,7 +338,7 @@ LINES = {
         "({0} - {0}.mean(axis={a}, keepdim=True)) / ({0}.var(axis={a}, correction=0, keepdim=True) + 1).sqrt()",
     "{0} / np.sqrt(mean({0} * {0}, {a}) + 1)": "{0} / (({0} * {0}).mean(axis={a}, keepdim=True) + 1).sqrt()",
     "{0} / (np.abs({0}).max({a}, keepdims=True) + 1)": "{0} / ({0}.abs().max(axis={a}, keepdims=True) + 1)",
-    "{0} - log_total({0}, {a})": "{0} - {0}.exp().sum(axis={a}, keepdim=True).log()",
+    "{0} * 2 - log_total({0}, {a})": "{0} * 2 - {0}.exp().sum(axis={a}, keepdim=True).log()",
     "({0} * 2 - {0}.min({a}, keepdims=True)) * mean({0}, {a})":
         "({0} * 2 - {0}.min(axis={a}, keepdims=True)) * {0}.mean(axis={a}, keepdim=True)",
 }  # fmt: skip

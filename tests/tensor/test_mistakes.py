@@ -187,3 +187,11 @@ def test_gradients_given_as_numbers_and_arrays(any_device):
     assert w.grad.tolist() == [8.0, 6.0]
     w.assign([5, 6])
     assert w.tolist() == [5.0, 6.0] and w.requires_grad
+
+
+def test_values_that_numpy_has_no_array_for() -> None:
+    """Shown as they are, with no kernel: too many axes, too many elements, and more than there is memory for."""
+    with pytest.raises(ShapeError, match="no such array: .*found 70"):
+        Tensor([1.0], device="numpy").reshape((1,) * 70).numpy()
+    with pytest.raises(ShapeError, match="no such array: "):
+        Tensor.zeros(2**62, device="numpy").numpy()

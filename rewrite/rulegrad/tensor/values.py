@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from rulegrad.errors import DtypeError, ShapeError
+from rulegrad.errors import DtypeError, OutOfMemoryError, ShapeError
 from rulegrad.interpreter import movement
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import ALL, as_dtype
@@ -73,8 +73,13 @@ def numpy(self: Tensor, *, force: bool = False) -> Array:
     if must_compute(self._uop):
         with suspended():
             return self._new(self._uop, self._past(), self._device).numpy()
-    if self._uop.op != "BUFFER" and (shown := _shown(self._uop)) is not None:
-        return shown
+    try:
+        if self._uop.op != "BUFFER" and (shown := _shown(self._uop)) is not None:
+            return shown
+    except MemoryError as error:
+        raise OutOfMemoryError(f"numpy: {error}; read a part of the tensor") from None
+    except ValueError as error:  # too many axes or elements
+        raise ShapeError(f"numpy: NumPy has no such array: {error}") from None
     realize_all([self])
     buffer = Buffer.of(self._uop)
     if (parts := buffer.parts) is not None:  # each device has a part
