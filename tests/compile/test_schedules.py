@@ -506,3 +506,12 @@ def test_rows_and_columns_that_are_normalized_are_two_kernels(build: Callable[[T
     x = np.random.default_rng(0).uniform(0.5, 1, (400, 500)).astype(np.float32)
     wanted = build(Tensor(x, device="numpy").cast("float64")).numpy()
     np.testing.assert_allclose(build(Tensor(x, device="c").realize()).numpy(), wanted, rtol=1e-4)
+
+
+@pytest.mark.parametrize("target", ["opencl_cpu", "opencl_cpu_avx512", "c_avx512", "cuda"])
+def test_a_kernel_of_more_loops_than_there_are_names_has_no_schedule(target: str) -> None:
+    """The gradient of maxima of windows that lie over each other: nine times the search for the largest of nine."""
+    x = Tensor(np.ones((2, 17, 28, 28), np.float32), device="numpy", requires_grad=True)
+    y = x.max_pool2d(3, 2, 0, 2)
+    y.sum().backward()
+    assert compile_graph([y.uop, x.grad.uop], target)
