@@ -69,3 +69,14 @@ def test_a_product_beside_sums_of_rows_has_tiles() -> None:
     """Four rows of nine columns, and a sum for each of the rows."""
     text = source("product and sums of rows")
     assert text.count("float acc") == 36 + 4
+
+
+@pytest.mark.parametrize("device", ["c", "opencl"])
+@pytest.mark.parametrize("count", [100, 130])
+def test_places_that_depend_on_a_reduction_of_lanes(count: int, device: str) -> None:
+    """Each step of the search reads at places of the step before; the largest of the line is one of lanes too."""
+    r = np.random.default_rng(0)
+    x, line = r.standard_normal(count).astype(np.float32), np.sort(r.standard_normal(20).astype(np.float32)) - 1
+    values = Tensor(x, device=device)
+    found = Tensor(line, device=device).searchsorted(values - values.max())
+    np.testing.assert_array_equal(found.numpy(), np.searchsorted(line, x - x.max()))
