@@ -175,7 +175,7 @@ def text_of(kernel: Kernel) -> str:
     return (
         f"{kernel.source}\n"
         f"static void part_{name}(void **buffers, long long first, long long last) {{\n"
-        f"  {name}(first, last{passed});{_fence(kernel)}\n}}\n"
+        f"  ALIGNED_STACK();\n  {name}(first, last{passed});{_fence(kernel)}\n}}\n"
         f'__attribute__((visibility("default"))) void launch_{name}(void **buffers) {{ {start}; }}\n'
     )
 
@@ -194,7 +194,7 @@ def _text_of_sizes(kernel: Kernel, work_of_item: float) -> str:
     return (
         f"{kernel.source}\n"
         f"static void part_{name}(void **buffers, long long first, long long last) {{\n"
-        f"  {sizes}\n  {name}(first, last{passed});{_fence(kernel)}\n}}\n"
+        f"  ALIGNED_STACK();\n  {sizes}\n  {name}(first, last{passed});{_fence(kernel)}\n}}\n"
         f'__attribute__((visibility("default"))) void launch_{name}(void **buffers) {{\n'
         f"  {sizes}\n  long long items;\n  items_{name}(0, 1, &items{numbers});\n"
         f"  const double work = items * {work_of_item:.1f};\n"

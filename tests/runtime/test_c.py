@@ -360,6 +360,24 @@ def test_lanes_of_floats_that_are_compared_as_doubles(name: str, monkeypatch: py
     np.testing.assert_allclose(given[0].numpy(), np.exp(x.astype(np.float64)), rtol=1e-15)
 
 
+@pytest.mark.parametrize("name", ["gcc", "clang"])
+def test_vectors_lie_aligned_in_the_stack(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """gcc 12.2 lays them elsewhere in functions that call no others (its bug 109780), and the process ends."""
+    module = backend("c").module
+    monkeypatch.setenv("CC", name)
+    if module.compilers.find() is None:
+        pytest.skip(f"there is no {name}")
+    r = np.random.default_rng(0)
+    x, y = r.integers(0, 9, (11, 99), np.uint8), r.integers(0, 9, 49, np.uint8)
+    places = r.integers(0, 11, 19)
+    a, b, i = (Tensor(array, device="numpy") for array in (x, y, places))
+    kernels = compile_graph([(a[:, :98:2] - a[:, 1::2] * b)[i].uop], devices.target_of("c"))
+    given = [Buffer.around(array, "c") for array in (np.zeros((19, 49), np.uint8), x, y, places, np.zeros(1, np.int32))]
+    module.Device(0).compile(kernels)[0]([buffer.handle for buffer in given if buffer])
+    assert given[0]
+    np.testing.assert_array_equal(given[0].numpy(), (x[:, :98:2] - x[:, 1::2] * y)[places])
+
+
 def test_copies_of_a_product_need_no_large_stack() -> None:
     """A thread of a user may have one of 256 KiB; what is copied for a tile is larger."""
     a, b = (np.arange(s[0] * s[1], dtype=np.float32).reshape(s) % 5 for s in ((64, 4096), (4096, 64)))
