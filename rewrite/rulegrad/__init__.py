@@ -10,10 +10,12 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 # Not lazy: importing the module later would put it in the place of the object of the same name.
 from rulegrad.config import config
+from rulegrad.support.torch_modules import MODULES, Finder
 
 if TYPE_CHECKING:
     from rulegrad import (
@@ -160,13 +162,18 @@ __all__ = [
 ]
 
 
+sys.meta_path.append(Finder())
+
+
 def __getattr__(name: str) -> Any:
-    if name in _PLACES:
+    if name in MODULES and name not in _PLACES:
+        value = importlib.import_module(f"rulegrad.{name}")
+    elif name in _PLACES:
         module, attribute = _PLACES[name]
         found = importlib.import_module(module)
         value = getattr(found, attribute) if attribute else found
-    elif name in importlib.import_module("rulegrad.support.torch_names").NAMES:
-        value = importlib.import_module("rulegrad.tensor.torch_names").find(name)
+    elif name in (names := importlib.import_module("rulegrad.support.torch_names")).NAMES or names.is_foreach(name):
+        value = importlib.import_module("rulegrad.pytorch.names").find(name)
     else:
         raise AttributeError(f"module 'rulegrad' has no attribute {name!r}")
     globals()[name] = value

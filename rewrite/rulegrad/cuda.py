@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from rulegrad.runtime import devices
 from rulegrad.runtime.backends import backend
+from rulegrad.support.torch_modules import modules_below
 
 __all__ = ["device_count", "is_available"]
+
+
+__getattr__ = modules_below("cuda")
 
 
 def __dir__() -> list[str]:

@@ -1,11 +1,23 @@
 """Functions that are traced once and replayed: `rulegrad.jit`."""
 
+from typing import Any, Final
+
 from rulegrad.capture.function import JitFunction, jit
 
 __all__ = ["JitFunction", "jit"]
 
-# Sources written for `torch.jit` ask whether they are compiled from text, and mark what should not be: nothing is.
+
+def _marked(function: Any = None, *arguments: Any, **more: Any) -> Any:
+    """A mark, with or without a call of its own: the function as it is."""
+    return function if callable(function) else lambda function: function
+
+
+# Sources written for `torch.jit` ask whether they are compiled from text, mark what should be or not, and annotate for
+# it: functions stay as they are.
 vars(jit).update(
-    is_scripting=lambda: False, is_tracing=lambda: False,
-    **dict.fromkeys(("export", "ignore", "unused"), lambda function: function),
+    is_scripting=lambda: False, is_tracing=lambda: False, Final=Final, annotate=lambda kind, value: value,
+    isinstance=isinstance, script=lambda obj, *arguments, **more: obj,
+    **dict.fromkeys(
+        ("_overload", "_overload_method", "export", "ignore", "script_if_tracing", "unused"), _marked
+    ),
 )  # fmt: skip

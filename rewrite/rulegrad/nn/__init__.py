@@ -144,6 +144,7 @@ from rulegrad.nn._transformer import (
     TransformerEncoderLayer,
 )
 from rulegrad.nn.parameter import Parameter
+from rulegrad.support.torch_modules import modules_below
 
 __all__ = [
     "CELU",
@@ -298,3 +299,9 @@ __all__ = [
     "state",
     "utils",
 ]
+
+__getattr__ = modules_below("nn")
+
+
+def __dir__() -> list[str]:
+    return __all__

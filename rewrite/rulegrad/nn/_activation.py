@@ -15,18 +15,16 @@ class _Activation(Layer):
     """A method of tensors, with its arguments given once."""
 
     _name: str
-
-    def __init__(self) -> None:
-        self._arguments: tuple[Any, ...] = ()
+    _arguments: tuple[str, ...] = ()  # the attributes that the method is given
 
     def forward(self, x: Tensor) -> Tensor:
-        result: Tensor = getattr(x, self._name)(*self._arguments)
+        result: Tensor = getattr(x, self._name)(*(getattr(self, name) for name in self._arguments))
         return result
 
 
 class _Inplace(_Activation):
     def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
+        self.inplace = inplace
 
 
 class ReLU(_Inplace):
@@ -49,6 +47,7 @@ class ReLU6(_Inplace):
     """
 
     _name = "relu6"
+    min_val, max_val = 0.0, 6.0
 
 
 class SELU(_Inplace):
@@ -170,9 +169,10 @@ class LeakyReLU(_Activation):
     """
 
     _name = "leaky_relu"
+    _arguments = ("negative_slope",)
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
-        self._arguments = (negative_slope,)
+        self.negative_slope, self.inplace = negative_slope, inplace
 
 
 class ELU(_Activation):
@@ -184,9 +184,10 @@ class ELU(_Activation):
     """
 
     _name = "elu"
+    _arguments = ("alpha",)
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        self._arguments = (alpha,)
+        self.alpha, self.inplace = alpha, inplace
 
 
 class CELU(ELU):
@@ -209,9 +210,10 @@ class GELU(_Activation):
     """
 
     _name = "gelu"
+    _arguments = ("approximate",)
 
     def __init__(self, approximate: Literal["none", "tanh"] = "none") -> None:
-        self._arguments = (approximate,)
+        self.approximate = approximate
 
 
 class GLU(_Activation):
@@ -223,9 +225,10 @@ class GLU(_Activation):
     """
 
     _name = "glu"
+    _arguments = ("dim",)
 
     def __init__(self, dim: int = -1) -> None:
-        self._arguments = (dim,)
+        self.dim = dim
 
 
 class Hardtanh(_Activation):
@@ -237,12 +240,13 @@ class Hardtanh(_Activation):
     """
 
     _name = "hardtanh"
+    _arguments = ("min_val", "max_val")
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         require_numbers("Hardtanh", min_val=min_val, max_val=max_val)
         if not min_val < max_val:
             raise ConfigError(f"Hardtanh: min_val={min_val}, max_val={max_val}; use a larger max_val")
-        self._arguments = (min_val, max_val)
+        self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
 
 
 class Threshold(_Activation):
@@ -254,9 +258,10 @@ class Threshold(_Activation):
     """
 
     _name = "threshold"
+    _arguments = ("threshold", "value")
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
-        self._arguments = (threshold, value)
+        self.threshold, self.value, self.inplace = threshold, value, inplace
 
 
 class Hardshrink(_Activation):
@@ -268,9 +273,10 @@ class Hardshrink(_Activation):
     """
 
     _name = "hardshrink"
+    _arguments = ("lambd",)
 
     def __init__(self, lambd: float = 0.5) -> None:
-        self._arguments = (lambd,)
+        self.lambd = lambd
 
 
 class Softshrink(Hardshrink):
@@ -371,6 +377,7 @@ class PReLU(Layer):
         device: str | None = None,
         dtype: Any = "float32",
     ) -> None:
+        self.num_parameters, self.init = num_parameters, init
         self.weight = _filled((num_parameters,), init, device, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -388,7 +395,7 @@ class RReLU(Layer):
     """
 
     def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
-        self.lower, self.upper = lower, upper
+        self.lower, self.upper, self.inplace = lower, upper, inplace
 
     def forward(self, x: Tensor) -> Tensor:
         return rrelu(x, self.lower, self.upper, self.training)

@@ -53,6 +53,7 @@ class MultiheadAttention(Described):
         self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
         inputs = (embed_dim, embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim)
         require_sizes("MultiheadAttention", kdim=inputs[1], vdim=inputs[2])
+        self.head_dim, (_, self.kdim, self.vdim) = embed_dim // num_heads, inputs
         self.in_proj_weight: Tensor | None = None
         if inputs == (embed_dim,) * 3:
             self.in_proj_weight = self._projection(3 * embed_dim, embed_dim, device, dtype)

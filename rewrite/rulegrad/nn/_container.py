@@ -302,5 +302,7 @@ class ParameterDict(_Named):
         super().__setitem__(name, _parameter(value))
 
 
-def _parameter(value: Any) -> Tensor:
-    return value if isinstance(value, Parameter) else Parameter(value)
+def _parameter(value: Any) -> Any:
+    """A parameter of a tensor, an array, or numbers; other entries, such as lists of parameters, stay what they are."""
+    stays = isinstance(value, (Parameter, Module)) or value is None or callable(value) or isinstance(value, str)
+    return value if stays else Parameter(value)

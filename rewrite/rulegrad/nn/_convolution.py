@@ -31,6 +31,8 @@ class _Convolution(Layer):
     """Base of Conv1d, Conv2d and Conv3d."""
 
     _rank: int
+    transposed = False
+    output_padding: tuple[int, ...]
 
     def __init__(
         self,
@@ -54,15 +56,15 @@ class _Convolution(Layer):
             )
         self.in_channels, self.out_channels = in_channels, out_channels
         self.kernel_size = one_for_each_axis(kernel_size, self._rank, name, "kernel_size", 1)
-        _check_windows(name, self._rank, stride, padding, dilation)
-        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
-        self.padding_mode = padding_mode
+        self.stride, self.padding, self.dilation = _windows(name, self._rank, stride, padding, dilation)
+        self.output_padding = (0,) * self._rank
+        self.groups, self.padding_mode = groups, padding_mode
         bound = init.inverse_root(in_channels // groups * math.prod(self.kernel_size))
         self.weight = init.bounded((out_channels, in_channels // groups, *self.kernel_size), bound, device, dtype)
         self.bias = init.bounded((out_channels,), bound, device, dtype) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        padding = self.padding
+        padding: Extents | str = self.padding
         if self.padding_mode != "zeros":
             x, padding = self._surrounded(x), 0
         how = (self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
@@ -125,6 +127,7 @@ class _Transposed(Described):
     """Base of ConvTranspose1d, ConvTranspose2d and ConvTranspose3d."""
 
     _rank: int
+    transposed = True
     __call__: Callable[..., Tensor]
 
     def __init__(
@@ -148,9 +151,9 @@ class _Transposed(Described):
             raise ConfigError(f"{name}: padding_mode={padding_mode!r}; a transposed convolution pads with zeros only")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.kernel_size = one_for_each_axis(kernel_size, self._rank, name, "kernel_size", 1)
-        _check_windows(name, self._rank, stride, padding, dilation)
-        self.stride, self.padding, self.output_padding = stride, padding, output_padding
-        self.groups, self.dilation = groups, dilation
+        self.stride, self.padding, self.dilation = _windows(name, self._rank, stride, padding, dilation)
+        self.output_padding = one_for_each_axis(output_padding, self._rank, name, "output_padding", 0)
+        self.groups, self.padding_mode = groups, padding_mode
         bound = init.inverse_root(out_channels // groups * math.prod(self.kernel_size))
         self.weight = init.bounded((in_channels, out_channels // groups, *self.kernel_size), bound, device, dtype)
         self.bias = init.bounded((out_channels,), bound, device, dtype) if bias else None
@@ -212,18 +215,19 @@ class ConvTranspose3d(_Transposed):
     _rank = 3
 
 
-def _check_windows(name: str, rank: int, stride: Extents, padding: Extents | str, dilation: Extents) -> None:
-    """Raises ShapeError and ConfigError for what no image could be convolved with."""
+def _windows(name: str, rank: int, stride: Extents, padding: Extents | str, dilation: Extents) -> tuple[Any, Any, Any]:
+    """Stride, padding and dilation for each axis. Raises ShapeError and ConfigError where no image fits."""
     steps = one_for_each_axis(stride, rank, name, "stride", 1)
-    one_for_each_axis(dilation, rank, name, "dilation", 1)
+    dilations = one_for_each_axis(dilation, rank, name, "dilation", 1)
     if not isinstance(padding, str):
-        one_for_each_axis(padding, rank, name, "padding", 0)
-    elif padding not in ("same", "valid"):
+        return steps, one_for_each_axis(padding, rank, name, "padding", 0), dilations
+    if padding not in ("same", "valid"):
         raise ConfigError(f'{name}: padding={padding!r}; use "same", "valid" or numbers')
-    elif padding == "same" and max(steps) > 1:
+    if padding == "same" and max(steps) > 1:
         raise ConfigError(
             f'{name}: padding="same" keeps the size, which a stride of {stride} does not; use a stride of 1'
         )
+    return steps, padding, dilations
 
 
 def check_padding(shape: tuple[int, ...], pairs: Sequence[tuple[int, int]], mode: str) -> None:

@@ -23,7 +23,7 @@ class Dropout(Layer):
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         require_probability(type(self).__name__, p=p)
-        self.p = p
+        self.p, self.inplace = p, inplace
 
     def forward(self, x: Tensor) -> Tensor:
         return x.dropout(self.p, self.training)

@@ -18,16 +18,20 @@ class _Loss(Described):
     """A method of tensors, with its options given once."""
 
     _name: str
+    _options: tuple[str, ...] = ("reduction",)  # the attributes that the method is given
     __call__: Callable[..., Tensor]
 
-    def __init__(self, reduction: Reduction = "mean") -> None:
-        self._options: dict[str, Any] = {"reduction": reduction}
+    def __init__(self, reduction: Any = "mean") -> None:
+        self.reduction = reduction
+
+    def _given(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._options}
 
     def _weights(self) -> dict[str, Tensor | None]:
         return {}
 
     def forward(self, input: Tensor, *targets: Tensor) -> Tensor:
-        result: Tensor = getattr(input, self._name)(*targets, **self._options, **self._weights())
+        result: Tensor = getattr(input, self._name)(*targets, **self._given(), **self._weights())
         return result
 
 
@@ -71,9 +75,10 @@ class SmoothL1Loss(_Loss):
     """
 
     _name = "smooth_l1_loss"
+    _options = ("reduction", "beta")
 
     def __init__(self, reduction: Reduction = "mean", beta: float = 1.0) -> None:
-        self._options = {"reduction": reduction, "beta": beta}
+        self.reduction, self.beta = reduction, beta
 
 
 class HuberLoss(_Loss):
@@ -85,10 +90,11 @@ class HuberLoss(_Loss):
     """
 
     _name = "huber_loss"
+    _options = ("reduction", "delta")
 
     def __init__(self, reduction: Reduction = "mean", delta: float = 1.0) -> None:
         require_numbers("HuberLoss", delta=delta)
-        self._options = {"reduction": reduction, "delta": delta}
+        self.reduction, self.delta = reduction, delta
 
 
 class CrossEntropyLoss(_Weighted):
@@ -100,6 +106,7 @@ class CrossEntropyLoss(_Weighted):
     """
 
     _name = "cross_entropy"
+    _options = ("ignore_index", "reduction", "label_smoothing")
 
     def __init__(
         self,
@@ -109,7 +116,7 @@ class CrossEntropyLoss(_Weighted):
         label_smoothing: float = 0.0,
     ) -> None:
         self.register_buffer("weight", weight)
-        self._options = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}
+        self.ignore_index, self.reduction, self.label_smoothing = ignore_index, reduction, label_smoothing
 
 
 class NLLLoss(_Weighted):
@@ -121,10 +128,11 @@ class NLLLoss(_Weighted):
     """
 
     _name = "nll_loss"
+    _options = ("ignore_index", "reduction")
 
     def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: Reduction = "mean") -> None:
         self.register_buffer("weight", weight)
-        self._options = {"ignore_index": ignore_index, "reduction": reduction}
+        self.ignore_index, self.reduction = ignore_index, reduction
 
 
 class BCELoss(_Weighted):
@@ -139,7 +147,7 @@ class BCELoss(_Weighted):
 
     def __init__(self, weight: Tensor | None = None, reduction: Reduction = "mean") -> None:
         self.register_buffer("weight", weight)
-        self._options = {"reduction": reduction}
+        self.reduction = reduction
 
 
 class BCEWithLogitsLoss(_Weighted):
@@ -162,7 +170,7 @@ class BCEWithLogitsLoss(_Weighted):
     ) -> None:
         self.register_buffer("weight", weight)
         self.register_buffer("pos_weight", pos_weight)
-        self._options = {"reduction": reduction}
+        self.reduction = reduction
 
     def _weights(self) -> dict[str, Tensor | None]:
         return {"weight": self.weight, "pos_weight": self.pos_weight}
@@ -177,9 +185,10 @@ class KLDivLoss(_Loss):
     """
 
     _name = "kl_div"
+    _options = ("reduction", "log_target")
 
     def __init__(self, reduction: Any = "mean", log_target: bool = False) -> None:
-        self._options = {"reduction": reduction, "log_target": log_target}
+        self.reduction, self.log_target = reduction, log_target
 
 
 class SoftMarginLoss(_Loss):
@@ -202,9 +211,10 @@ class HingeEmbeddingLoss(_Loss):
     """
 
     _name = "hinge_embedding_loss"
+    _options = ("margin", "reduction")
 
     def __init__(self, margin: float = 1.0, reduction: Reduction = "mean") -> None:
-        self._options = {"margin": margin, "reduction": reduction}
+        self.margin, self.reduction = margin, reduction
 
 
 class CosineEmbeddingLoss(_Loss):
@@ -216,9 +226,10 @@ class CosineEmbeddingLoss(_Loss):
     """
 
     _name = "cosine_embedding_loss"
+    _options = ("margin", "reduction")
 
     def __init__(self, margin: float = 0.0, reduction: Reduction = "mean") -> None:
-        self._options = {"margin": margin, "reduction": reduction}
+        self.margin, self.reduction = margin, reduction
 
 
 class MarginRankingLoss(CosineEmbeddingLoss):
@@ -242,6 +253,7 @@ class TripletMarginLoss(_Loss):
     """
 
     _name = "triplet_margin_loss"
+    _options = ("margin", "p", "eps", "swap", "reduction")
 
     def __init__(
         self,
@@ -254,7 +266,7 @@ class TripletMarginLoss(_Loss):
         require_numbers("TripletMarginLoss", margin=margin)
         if not margin > 0.0:
             raise ConfigError(f"TripletMarginLoss: margin={margin}; use a number above 0")
-        self._options = {"margin": margin, "p": p, "eps": eps, "swap": swap, "reduction": reduction}
+        self.margin, self.p, self.eps, self.swap, self.reduction = margin, p, eps, swap, reduction
 
 
 class MultiMarginLoss(_Weighted):
@@ -266,6 +278,7 @@ class MultiMarginLoss(_Weighted):
     """
 
     _name = "multi_margin_loss"
+    _options = ("p", "margin", "reduction")
 
     def __init__(
         self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: Reduction = "mean"
@@ -273,7 +286,7 @@ class MultiMarginLoss(_Weighted):
         self.register_buffer("weight", weight)
         if p not in (1, 2):
             raise ConfigError(f"MultiMarginLoss: p={p!r}; use 1 or 2")
-        self._options = {"p": p, "margin": margin, "reduction": reduction}
+        self.p, self.margin, self.reduction = p, margin, reduction
 
 
 class MultiLabelMarginLoss(_Loss):
@@ -286,7 +299,7 @@ class MultiLabelMarginLoss(_Loss):
 
     def forward(self, input: Tensor, *targets: Tensor) -> Tensor:
         (target,) = targets
-        return loss_functions.multilabel_margin_loss(input, target, **self._options)
+        return loss_functions.multilabel_margin_loss(input, target, **self._given())
 
 
 class MultiLabelSoftMarginLoss(_Weighted):
@@ -299,11 +312,11 @@ class MultiLabelSoftMarginLoss(_Weighted):
 
     def __init__(self, weight: Tensor | None = None, reduction: Reduction = "mean") -> None:
         self.register_buffer("weight", weight)
-        self._options = {"reduction": reduction}
+        self.reduction = reduction
 
     def forward(self, input: Tensor, *targets: Tensor) -> Tensor:
         (target,) = targets
-        return loss_functions.multilabel_soft_margin_loss(input, target, self.weight, **self._options)
+        return loss_functions.multilabel_soft_margin_loss(input, target, self.weight, **self._given())
 
 
 class TripletMarginWithDistanceLoss(_Loss):
@@ -315,6 +328,8 @@ class TripletMarginWithDistanceLoss(_Loss):
     6.0
     """
 
+    _options = ("margin", "swap", "reduction")
+
     def __init__(
         self,
         *,
@@ -324,11 +339,11 @@ class TripletMarginWithDistanceLoss(_Loss):
         reduction: Reduction = "mean",
     ) -> None:
         self.distance_function = distance_function
-        self._options = {"margin": margin, "swap": swap, "reduction": reduction}
+        self.margin, self.swap, self.reduction = margin, swap, reduction
 
     def forward(self, input: Tensor, *targets: Tensor) -> Tensor:
         return loss_functions.triplet_margin_with_distance_loss(
-            input, *targets, distance_function=self.distance_function, **self._options
+            input, *targets, distance_function=self.distance_function, **self._given()
         )
 
 
@@ -343,7 +358,10 @@ class PairwiseDistance(_Loss):
     _name = "pairwise_distance"
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
-        self._options = {"p": p, "eps": eps, "keepdim": keepdim}
+        self.norm, self.eps, self.keepdim = p, eps, keepdim
+
+    def _given(self) -> dict[str, Any]:
+        return {"p": self.norm, "eps": self.eps, "keepdim": self.keepdim}
 
 
 class CosineSimilarity(_Loss):
@@ -355,9 +373,10 @@ class CosineSimilarity(_Loss):
     """
 
     _name = "cosine_similarity"
+    _options = ("dim", "eps")
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
-        self._options = {"dim": dim, "eps": eps}
+        self.dim, self.eps = dim, eps
 
 
 class PoissonNLLLoss(_Loss):
@@ -369,11 +388,12 @@ class PoissonNLLLoss(_Loss):
     """
 
     _name = "poisson_nll_loss"
+    _options = ("log_input", "full", "eps", "reduction")
 
     def __init__(
         self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: Reduction = "mean"
     ) -> None:
-        self._options = {"log_input": log_input, "full": full, "eps": eps, "reduction": reduction}
+        self.log_input, self.full, self.eps, self.reduction = log_input, full, eps, reduction
 
 
 class GaussianNLLLoss(_Loss):
@@ -385,9 +405,10 @@ class GaussianNLLLoss(_Loss):
     """
 
     _name = "gaussian_nll_loss"
+    _options = ("full", "eps", "reduction")
 
     def __init__(self, full: bool = False, eps: float = 1e-6, reduction: Reduction = "mean") -> None:
-        self._options = {"full": full, "eps": eps, "reduction": reduction}
+        self.full, self.eps, self.reduction = full, eps, reduction
 
 
 class CTCLoss(Described):

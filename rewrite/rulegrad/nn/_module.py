@@ -339,7 +339,7 @@ class Described(Module):
     """A module whose public numbers, texts and flags are shown by `repr`."""
 
     def extra_repr(self) -> str:
-        shown = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        shown = {name: value for name, value in vars(self).items() if not name.startswith("_") and name != "inplace"}
         plain = (bool, int, float, str, tuple)
         return ", ".join(f"{name}={value!r}" for name, value in shown.items() if isinstance(value, plain))
 

@@ -32,7 +32,7 @@ class LayerNorm(Layer):
         dtype: Any = "float32",
     ) -> None:
         self.normalized_shape = integers((normalized_shape,), "LayerNorm")
-        self.eps = eps
+        self.eps, self.elementwise_affine = eps, elementwise_affine
         self.weight = init.filled(self.normalized_shape, 1.0, device, dtype) if elementwise_affine else None
         self.bias = init.filled(self.normalized_shape, 0.0, device, dtype) if elementwise_affine and bias else None
 
@@ -57,7 +57,7 @@ class RMSNorm(Layer):
         dtype: Any = "float32",
     ) -> None:
         self.normalized_shape = integers((normalized_shape,), "RMSNorm")
-        self.eps = eps
+        self.eps, self.elementwise_affine = eps, elementwise_affine
         self.weight = init.filled(self.normalized_shape, 1.0, device, dtype) if elementwise_affine else None
 
     def forward(self, x: Tensor) -> Tensor:
@@ -85,7 +85,7 @@ class GroupNorm(Layer):
         require_sizes("GroupNorm", num_channels=num_channels)
         if num_channels % num_groups:
             raise ShapeError(f"GroupNorm: {num_groups} groups do not divide {num_channels} channels")
-        self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
         self.weight = init.filled((num_channels,), 1.0, device, dtype) if affine else None
         self.bias = init.filled((num_channels,), 0.0, device, dtype) if affine else None
 
@@ -126,6 +126,7 @@ class _Running(Layer):
         dtype: Any,
     ) -> None:
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
         self.weight = init.filled((num_features,), 1.0, device, dtype) if affine else None
         self.bias = init.filled((num_features,), 0.0, device, dtype) if affine else None
         kept = track_running_stats

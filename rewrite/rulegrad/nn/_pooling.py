@@ -26,7 +26,8 @@ class _MaxPool(Described):
         return_indices: bool = False,
         ceil_mode: bool = False,
     ) -> None:
-        self.kernel_size, self.stride, self.padding, self.dilation = kernel_size, stride, padding, dilation
+        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
+        self.padding, self.dilation = padding, dilation
         self.return_indices, self.ceil_mode = return_indices, ceil_mode
 
     def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
@@ -74,7 +75,8 @@ class _MaxUnpool(Described):
     __call__: Callable[..., Tensor]
 
     def __init__(self, kernel_size: Extents, stride: Extents | None = None, padding: Extents = 0) -> None:
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
+        self.padding = padding
 
     def forward(self, x: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         how = (indices, self.kernel_size, self.stride, self.padding, output_size)
@@ -224,10 +226,11 @@ class AvgPool1d(Layer):
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:
-        self._how = (kernel_size, stride, padding, ceil_mode, count_include_pad)
+        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
+        self.padding, self.ceil_mode, self.count_include_pad = padding, ceil_mode, count_include_pad
 
     def forward(self, x: Tensor) -> Tensor:
-        return x.avg_pool1d(*self._how)
+        return x.avg_pool1d(self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
 
 class AvgPool2d(Layer):
@@ -247,10 +250,16 @@ class AvgPool2d(Layer):
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> None:
-        self._how = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
+        self.padding, self.ceil_mode, self.count_include_pad = padding, ceil_mode, count_include_pad
+        self.divisor_override = divisor_override
 
     def forward(self, x: Tensor) -> Tensor:
-        return x.avg_pool2d(*self._how)
+        return x.avg_pool2d(*self._how())
+
+    def _how(self) -> tuple[Any, ...]:
+        windows = (self.kernel_size, self.stride, self.padding)
+        return (*windows, self.ceil_mode, self.count_include_pad, self.divisor_override)
 
 
 class AvgPool3d(AvgPool2d):
@@ -262,7 +271,7 @@ class AvgPool3d(AvgPool2d):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        return x.avg_pool3d(*self._how)
+        return x.avg_pool3d(*self._how())
 
 
 class _Adaptive(Layer):

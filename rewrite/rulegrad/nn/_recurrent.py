@@ -169,7 +169,7 @@ class RNN(_Recurrent):
         device: str | None = None,
         dtype: Any = "float32",
     ) -> None:
-        self._kind = _nonlinearity(nonlinearity, "RNN")
+        self._kind, self.nonlinearity = _nonlinearity(nonlinearity, "RNN"), nonlinearity
         sizes = (input_size, hidden_size, num_layers)
         super().__init__(*sizes, bias, batch_first, dropout, bidirectional, 0, device, dtype)
 
@@ -265,7 +265,7 @@ class _Cell(Described):
         dtype: Any = "float32",
     ) -> None:
         require_sizes(type(self).__name__, input_size=input_size, hidden_size=hidden_size)
-        self.input_size, self.hidden_size = input_size, hidden_size
+        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         bound, rows = init.inverse_root(hidden_size), _GATES[self._kind] * hidden_size
         self.weight_ih = init.bounded((rows, input_size), bound, device, dtype)
         self.weight_hh = init.bounded((rows, hidden_size), bound, device, dtype)
@@ -303,7 +303,7 @@ class RNNCell(_Cell):
         device: str | None = None,
         dtype: Any = "float32",
     ) -> None:
-        self._kind = _nonlinearity(nonlinearity, "RNNCell")
+        self._kind, self.nonlinearity = _nonlinearity(nonlinearity, "RNNCell"), nonlinearity
         super().__init__(input_size, hidden_size, bias, device, dtype)
 
     def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:

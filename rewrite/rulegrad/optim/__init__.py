@@ -4,6 +4,7 @@ from rulegrad.optim import lr_scheduler, swa_utils
 from rulegrad.optim._adam import LAMB, Adam, AdamW, Muon
 from rulegrad.optim._descent import SGD, Adadelta, Adagrad, RMSprop
 from rulegrad.optim._optimizer import Optimizer
+from rulegrad.support.torch_modules import modules_below
 
 __all__ = [
     "LAMB",
@@ -18,3 +19,9 @@ __all__ = [
     "lr_scheduler",
     "swa_utils",
 ]
+
+__getattr__ = modules_below("optim")
+
+
+def __dir__() -> list[str]:
+    return __all__

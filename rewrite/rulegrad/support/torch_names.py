@@ -1,4 +1,4 @@
-"""Which of PyTorch's names in `torch` the package `rulegrad` has; `rulegrad.tensor.torch_names` has what they mean.
+"""Which of PyTorch's names in `torch` the package `rulegrad` has; `rulegrad.pytorch.names` has what they mean.
 
 A list of its own, so that a name which is not there is known without loading tensors.
 """
@@ -42,16 +42,33 @@ xlogy zeros zeros_like
 #: Functions that are methods of Tensor.
 METHODS: Final = frozenset(_SAME.split())
 
-#: Names whose functions in PyTorch do something else than the methods of Tensor, and what to write.
+_REDUCTIONS: Final = "equal max median min nanmedian promote_types std std_mean var var_mean"
+#: Functions of this name in `pytorch.reductions`: they are PyTorch's, where the methods of Tensor are NumPy's.
+REDUCTIONS: Final = frozenset(_REDUCTIONS.split())
+
+_FUNCTIONAL: Final = """
+alpha_dropout bilinear channel_shuffle ctc_loss feature_alpha_dropout pixel_shuffle pixel_unshuffle rrelu
+"""
+#: Functions that are those of `nn.functional`.
+FUNCTIONAL: Final = frozenset(_FUNCTIONAL.split())
+
+#: Functions that are methods of Tensor with another name.
+RENAMED: Final = {"concatenate": "cat", "row_stack": "vstack"}
+
+_IN_PLACE: Final = """
+abs acos acosh asin asinh atan atanh ceil clamp clamp_max clamp_min clip cos cosh deg2rad detach erf erfc
+exp exp2 expm1 fill fix floor frac log log10 log1p log2 logit nan_to_num neg negative rad2deg reciprocal relu round
+rsqrt sigmoid sin sinc sinh sqrt square tan tanh trunc zero
+"""
+#: Functions in place, of methods that have such a form.
+IN_PLACE: Final = frozenset(f"{name}_" for name in _IN_PLACE.split())
+
+#: Windows for spectra: those of `rulegrad.signal.windows`, of which these are periodic.
+WINDOWS: Final = frozenset(["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"])
+
+#: Names that are not there, and what to write.
 APART: Final = {
-    **dict.fromkeys(
-        ("max", "min"), "Tensor.{0} gives the values alone; write x.{0}(dim), x.arg{0}(dim), or x.a{0}(dim)"
-    ),
-    **dict.fromkeys(("median", "nanmedian"), "Tensor.{0} gives the values alone, the mean of the two in the middle"),
-    **dict.fromkeys(("std", "var", "std_mean", "var_mean"), "Tensor.{0} divides by n; write x.{0}(dim, correction=1)"),
     **dict.fromkeys(("can_cast", "result_type"), "dtypes are promoted as in NumPy; write rulegrad.array_api.{0}(…)"),
-    "promote_types": "dtypes are promoted as in NumPy; write rulegrad.array_api.result_type(a, b)",
-    "equal": "Tensor.{0} is elementwise; write numpy.array_equal(a, b)",
 }
 
 #: PyTorch's short names of dtypes, beside the full ones.
@@ -72,8 +89,18 @@ bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 
 complex64 complex128
 """
 _OTHERS: Final = """
-Size _assert as_tensor device dtype e finfo from_numpy get_default_dtype iinfo inf inference_mode is_grad_enabled
-is_tensor meshgrid nan newaxis pi pow set_grad_enabled
+Size _assert are_deterministic_algorithms_enabled as_tensor asarray channels_last channels_last_3d contiguous_format
+device dtype e finfo from_dlpack from_numpy frombuffer get_autocast_dtype get_autocast_gpu_dtype get_default_device
+get_default_dtype iinfo inf inference_mode is_autocast_cpu_enabled is_autocast_enabled is_grad_enabled
+is_inference_mode_enabled is_tensor meshgrid nan newaxis pi pow preserve_format set_default_dtype
+set_float32_matmul_precision set_grad_enabled typename use_deterministic_algorithms
 """
 #: All names that are there, and those for which there is advice.
-NAMES: Final = frozenset([*METHODS, *APART, *SHORT_DTYPES, *TYPED, *_DTYPES.split(), *_OTHERS.split()])
+NAMES: Final = frozenset(
+    [*METHODS, *APART, *SHORT_DTYPES, *TYPED, *REDUCTIONS, *FUNCTIONAL, *RENAMED, *IN_PLACE, *WINDOWS]
+) | frozenset([*_DTYPES.split(), *_OTHERS.split()])
+
+
+def is_foreach(name: str) -> bool:
+    """Whether it is the name of a function of lists of tensors, such as `_foreach_add_`."""
+    return name.startswith("_foreach_")

@@ -103,40 +103,71 @@ def ones(
     return _filled(cls, _extents(shape, size, "ones"), 1, dtype, device, requires_grad, "ones")
 
 
-def full_like(self: Tensor, fill_value: Scalar, dtype: Any = None) -> Tensor:
-    """`fill_value` everywhere, with the shape, device and (unless `dtype` is given) dtype of this tensor.
+def full_like(
+    self: Tensor,
+    fill_value: Scalar,
+    dtype: Any = None,
+    *,
+    device: str | None = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """`fill_value` everywhere, with the shape, device and dtype of this tensor, unless they are given.
+
+    memory_format: for programs of PyTorch, as in the functions below; memory is in C order.
 
     >>> Tensor([1, 2]).full_like(7).tolist()
     [7, 7]
     """
-    return self.full(self.shape, fill_value, dtype or self.dtype, self._device or None)
+    return self.full(self.shape, fill_value, dtype or self.dtype, device or self._device or None, requires_grad)
 
 
-def zeros_like(self: Tensor, dtype: Any = None) -> Tensor:
+def zeros_like(
+    self: Tensor,
+    dtype: Any = None,
+    *,
+    device: str | None = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
     """Zeros with the shape, dtype and device of this tensor.
 
     >>> Tensor([1, 2]).zeros_like().tolist()
     [0, 0]
     """
-    return self.full_like(0, dtype)
+    return self.full_like(0, dtype, device=device, requires_grad=requires_grad)
 
 
-def ones_like(self: Tensor, dtype: Any = None) -> Tensor:
+def ones_like(
+    self: Tensor,
+    dtype: Any = None,
+    *,
+    device: str | None = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
     """Ones with the shape, dtype and device of this tensor.
 
     >>> Tensor([1.5, 2.5]).ones_like().tolist()
     [1.0, 1.0]
     """
-    return self.full_like(1, dtype)
+    return self.full_like(1, dtype, device=device, requires_grad=requires_grad)
 
 
-def empty_like(self: Tensor, dtype: Any = None) -> Tensor:
+def empty_like(
+    self: Tensor,
+    dtype: Any = None,
+    *,
+    device: str | None = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
     """`empty` with the shape, dtype and device of this tensor: zeros.
 
     >>> Tensor([1, 2]).empty_like().shape
     (2,)
     """
-    return self.full_like(0, dtype)
+    return self.full_like(0, dtype, device=device, requires_grad=requires_grad)
 
 
 def arange(

@@ -82,8 +82,8 @@ def is_floating_point(self: Tensor) -> bool:
     return self.dtype.is_float
 
 
-def is_contiguous(self: Tensor) -> bool:
-    """Always True: the memory of a tensor is in C order whenever anyone can see it.
+def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
+    """Always True: the memory of a tensor is in C order whenever anyone can see it, whatever `memory_format` says.
 
     >>> Tensor([[1, 2]]).T.is_contiguous()
     True

@@ -235,8 +235,10 @@ def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return self.reshape(self.shape[:a] + (math.prod(self.shape[a : b + 1]),) + self.shape[b + 1 :])
 
 
-def contiguous(self: Tensor) -> Tensor:
+def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
     """The same values, kept in memory: what comes before and what comes after are not one kernel.
+
+    memory_format: for programs of PyTorch, as in `clone`; memory is in C order.
 
     >>> Tensor([[1, 2], [3, 4]]).T.contiguous().tolist()
     [[1, 3], [2, 4]]
@@ -255,7 +257,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     return operands.broadcast_shapes("broadcast_shapes", *given) if given else ()
 
 
-def clone(self: Tensor) -> Tensor:
+def clone(self: Tensor, *, memory_format: Any = None) -> Tensor:
     """The same values, through which gradients flow, in a tensor that is a view of no other.
 
     >>> from rulegrad import Tensor

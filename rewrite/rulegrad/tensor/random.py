@@ -376,23 +376,41 @@ def _unit(bits: Tensor, dtype: DType) -> Tensor:
     return ((bits >> 32).cast(uint32) >> (32 - digits)).cast(dtype) * 2.0**-digits
 
 
-def rand_like(self: Tensor, dtype: Any = None, *, generator: Generator | None = None) -> Tensor:
+def rand_like(
+    self: Tensor,
+    dtype: Any = None,
+    *,
+    device: str | None = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:
     """`rand` with the shape, dtype and device of this tensor.
 
     >>> Tensor.ones(2, 3).rand_like().shape
     (2, 3)
     """
-    return self.rand(self.shape, dtype=dtype or self.dtype, device=self.device, generator=generator)
+    new = self.rand(self.shape, dtype=dtype or self.dtype, device=device or self.device, generator=generator)
+    return new.requires_grad_() if requires_grad else new
 
 
-def randn_like(self: Tensor, dtype: Any = None, *, generator: Generator | None = None) -> Tensor:
+def randn_like(
+    self: Tensor,
+    dtype: Any = None,
+    *,
+    device: str | None = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:
     """`randn` with the shape, dtype and device of this tensor.
 
     >>> from rulegrad import Tensor
     >>> Tensor.ones(2, 3).randn_like().shape
     (2, 3)
     """
-    return self.randn(self.shape, dtype=dtype or self.dtype, device=self.device, generator=generator)
+    new = self.randn(self.shape, dtype=dtype or self.dtype, device=device or self.device, generator=generator)
+    return new.requires_grad_() if requires_grad else new
 
 
 def randint_like(

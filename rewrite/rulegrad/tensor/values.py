@@ -178,12 +178,14 @@ def to(
     copy: bool = False,
     *,
     device: str | None = None,
+    memory_format: Any = None,
 ) -> Tensor:
     """The same values on another device, in another dtype, or as those of another tensor.
 
     target: a device's name, a dtype, or a tensor whose device and dtype are taken. This tensor itself is returned
     when nothing changes, unless `copy` asks for a new one. Between devices the values go through the host, and the
-    copy has no gradient. non_blocking: PyTorch's; nothing is waited for anyway.
+    copy has no gradient. non_blocking: PyTorch's; nothing is waited for anyway. memory_format: PyTorch's, too;
+    memory is in C order.
     Raises DeviceError for an unknown device and DtypeError for an unknown dtype.
 
     >>> from rulegrad import Tensor

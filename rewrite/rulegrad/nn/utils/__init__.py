@@ -10,6 +10,7 @@ from rulegrad.errors import ConfigError, DtypeError, ShapeError
 from rulegrad.nn._recompute import checkpoint, checkpoint_sequential
 from rulegrad.nn.utils import parametrizations, parametrize
 from rulegrad.nn.utils._older_norms import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
+from rulegrad.support.torch_modules import modules_below
 from rulegrad.tensor import updates
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.tensor import Tensor
@@ -28,6 +29,9 @@ __all__ = [
     "vector_to_parameters",
     "weight_norm",
 ]
+
+
+__getattr__ = modules_below("nn.utils")
 
 
 def __dir__() -> list[str]:

@@ -12,10 +12,27 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from rulegrad.errors import DeviceError, DtypeError
+import numpy as np
+
+from rulegrad.array_api import from_dlpack
+from rulegrad.errors import ConfigError, DeviceError, DtypeError
 from rulegrad.ir import dtype as dtypes
 from rulegrad.ir.limits import finfo, iinfo
-from rulegrad.support.torch_names import APART, METHODS, SHORT_DTYPES, TYPED
+from rulegrad.nn import functional
+from rulegrad.pytorch import lists, reductions, windows
+from rulegrad.support.torch_names import (
+    APART,
+    FUNCTIONAL,
+    IN_PLACE,
+    METHODS,
+    REDUCTIONS,
+    RENAMED,
+    SHORT_DTYPES,
+    TYPED,
+    WINDOWS,
+    is_foreach,
+)
+from rulegrad.tensor.autocasting import autocast_dtype
 from rulegrad.tensor.gradient_mode import gradients_enabled, no_grad, set_grad_enabled
 from rulegrad.tensor.tensor import Tensor
 
@@ -65,6 +82,38 @@ def from_numpy(array: Any) -> Tensor:
 def get_default_dtype() -> dtypes.DType:
     """The dtype of Python's floats: float32, always."""
     return dtypes.float32
+
+
+def set_default_dtype(dtype: Any) -> None:
+    """Nothing for float32. Raises ConfigError for another dtype: name it where tensors are made."""
+    if dtypes.as_dtype(dtype) != dtypes.float32:
+        raise ConfigError(f"set_default_dtype: {dtype}; Python's floats are float32 always: write dtype=…")
+
+
+def get_default_device() -> device:
+    """The device of tensors for which none is named."""
+    return device(Tensor.zeros(1).device)
+
+
+def is_autocast_enabled(device_type: str | None = None) -> bool:
+    """Whether products are computed in fewer bits: whether this is inside of `autocast`."""
+    return autocast_dtype() is not None
+
+
+def get_autocast_dtype(device_type: str | None = None) -> dtypes.DType:
+    """The dtype of products inside of `autocast`; bfloat16 outside."""
+    return autocast_dtype() or dtypes.bfloat16
+
+
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """A tensor of the numbers in a buffer's bytes, which are copied."""
+    array = np.frombuffer(buffer, dtypes.as_dtype(dtype).numpy, count, offset)
+    return Tensor(array, dtype, requires_grad=requires_grad)
+
+
+def typename(value: Any) -> str:
+    """The name of a value's type, with its module."""
+    return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
 def is_tensor(value: Any) -> bool:
@@ -122,11 +171,26 @@ def _typed(name: str) -> Any:
     return make
 
 
+def _nothing(*_: Any, **__: Any) -> None:
+    """A switch of PyTorch that changes nothing here."""
+
+
+def _is_off(*_: Any, **__: Any) -> bool:
+    """False: there is no such mode here."""
+    return False
+
+
 _VALUES: Final[dict[str, Any]] = {
     "Size": tuple, "dtype": dtypes.DType, "finfo": finfo, "iinfo": iinfo, "inference_mode": no_grad,
     "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi,
     "is_grad_enabled": gradients_enabled, "pow": power, "_assert": check,
-    "meshgrid": meshgrid, "set_grad_enabled": set_grad_enabled,
+    "meshgrid": meshgrid, "set_grad_enabled": set_grad_enabled, "asarray": as_tensor, "from_dlpack": from_dlpack,
+    "get_autocast_gpu_dtype": get_autocast_dtype, "is_autocast_cpu_enabled": is_autocast_enabled,
+    **{name: name for name in ("channels_last", "channels_last_3d", "contiguous_format", "preserve_format")},
+    **dict.fromkeys(("set_float32_matmul_precision", "use_deterministic_algorithms"), _nothing),
+    **dict.fromkeys(("are_deterministic_algorithms_enabled", "is_inference_mode_enabled"), _is_off),
+    **{one.__name__: one for one in (frombuffer, get_autocast_dtype, get_default_device, is_autocast_enabled)},
+    **{one.__name__: one for one in (set_default_dtype, typename)},
     **{one.__name__: one for one in (device, as_tensor, from_numpy, get_default_dtype, is_tensor)},
     **{name: _typed(name) for name in TYPED},
     **{str(dtype): dtype for dtype in dtypes.ALL},
@@ -143,7 +207,13 @@ def find(name: str) -> Any:
     Traceback (most recent call last):
     rulegrad.errors.DtypeError: sin: the first argument is a float, not a Tensor; give Tensor(0.5)
     """
-    if name in METHODS:
+    if is_foreach(name):
+        return lists.function_of_lists(name)
+    for names, module in ((REDUCTIONS, reductions), (WINDOWS, windows), (FUNCTIONAL, functional)):
+        if name in names:
+            return getattr(module, name)
+    name = RENAMED.get(name, name)
+    if name in METHODS or name in IN_PLACE:
         is_method = inspect.isfunction(inspect.getattr_static(Tensor, name))
         return _of_a_tensor(getattr(Tensor, name)) if is_method else getattr(Tensor, name)
     if name in _VALUES:

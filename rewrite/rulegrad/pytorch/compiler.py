@@ -1,0 +1,30 @@
+"""`torch.compiler`: marks for PyTorch's compiler, which change nothing here. `rulegrad.jit` captures functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def is_compiling() -> bool:
+    """False: functions are run, also while `rulegrad.jit` captures them."""
+    return False
+
+
+is_dynamo_compiling = is_exporting = is_compiling
+
+
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """The function as it is; without one, a decorator.
+
+    >>> disable(len) is disable()(len) is len
+    True
+    """
+    return (lambda function: function) if fn is None else fn
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """The function as it is."""
+    return fn
+
+
+assume_constant_result = allow_in_graph

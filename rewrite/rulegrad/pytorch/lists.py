@@ -1,0 +1,48 @@
+"""`torch._foreach_add_` and the like: a method of each tensor of a list, which optimizers are written with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rulegrad.tensor.tensor import Tensor
+
+#: What the last argument of some methods is called: PyTorch has it in one place for all.
+_NAMED = {"addcmul": "value", "addcdiv": "value", "addcmul_": "value", "addcdiv_": "value"}
+#: In place, of numbers and tensors.
+_OTHER_NAMES = {"maximum_": "clamp_min_", "minimum_": "clamp_max_"}
+
+
+def function_of_lists(name: str) -> Callable[..., Any]:
+    """The function of lists of this name; those that end in `_` change the tensors of the first list.
+
+    Arguments beside the first one are lists with an entry for each tensor, or values for all of them. Raises
+    AttributeError where tensors have no such method.
+
+    >>> import rulegrad
+    >>> x, y = rulegrad.tensor([1.0]), rulegrad.tensor([2.0])
+    >>> rulegrad._foreach_add_([x, y], [x, y], alpha=2); [x.item(), y.item()]
+    [3.0, 6.0]
+    """
+    of_each = name.removeprefix("_foreach_")
+    method = getattr(Tensor, _OTHER_NAMES.get(of_each, of_each), None)
+    if method is None:
+        raise AttributeError(f"module 'rulegrad' has no attribute {name!r}: tensors have no method {of_each}")
+    in_place = of_each.endswith("_")
+
+    def function(tensors: Sequence[Tensor], *arguments: Any, **more: Any) -> Any:
+        results = []
+        for place, tensor in enumerate(tensors):
+            given = [_entry(argument, place) for argument in arguments]
+            named = {key: _entry(value, place) for key, value in more.items() if key != "scalars"}
+            if of_each in _NAMED and (len(given) > 2 or "scalars" in more):
+                named["value"] = given.pop() if len(given) > 2 else _entry(more["scalars"], place)
+            results.append(method(tensor, *given, **named))
+        return None if in_place else results
+
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+def _entry(argument: Any, place: int) -> Any:
+    return argument[place] if isinstance(argument, (list, tuple)) else argument

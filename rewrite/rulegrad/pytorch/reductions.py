@@ -1,0 +1,170 @@
+"""`torch.max`, `torch.var` and the like as functions: where a method of that name is NumPy's, they are PyTorch's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rulegrad.ir import dtype as dtypes
+from rulegrad.tensor.axes import one_axis
+from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.operands import result_dtype
+
+if TYPE_CHECKING:
+    from rulegrad.tensor.tensor import Tensor
+
+
+class Selected(NamedTuple):
+    """Elements along an axis, and where they are."""
+
+    values: Any
+    indices: Any
+
+
+def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+    """The largest element; along `dim` (values, indices); with another tensor `maximum`.
+
+    >>> import rulegrad
+    >>> x = rulegrad.tensor([[1, 4], [3, 2]])
+    >>> rulegrad.max(x).item(), [part.tolist() for part in rulegrad.max(x, dim=1)]
+    (4, [[4, 3], [1, 0]])
+    """
+    second = dim if other is None else other
+    if isinstance(second, TensorCore):
+        return input.maximum(second)
+    return input.max() if dim is None else _selected(input, input.argmax(dim, keepdims=True), dim, keepdim)
+
+
+def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+    """The smallest element; along `dim` (values, indices); with another tensor `minimum`.
+
+    >>> import rulegrad
+    >>> rulegrad.min(rulegrad.tensor([[1, 4], [3, 2]]), 0).values.tolist()
+    [1, 2]
+    """
+    second = dim if other is None else other
+    if isinstance(second, TensorCore):
+        return input.minimum(second)
+    return input.min() if dim is None else _selected(input, input.argmin(dim, keepdims=True), dim, keepdim)
+
+
+def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The element in the middle, the lower one of two; along `dim` (values, indices). nan where one is nan.
+
+    >>> import rulegrad
+    >>> rulegrad.median(rulegrad.tensor([4.0, 1.0, 2.0, 9.0])).item()
+    2.0
+    """
+    return _middle(input, dim, keepdim, skips_nan=False)
+
+
+def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """`median` of the elements that are not nan.
+
+    >>> import rulegrad
+    >>> rulegrad.nanmedian(rulegrad.tensor([4.0, float("nan"), 2.0])).item()
+    2.0
+    """
+    return _middle(input, dim, keepdim, skips_nan=True)
+
+
+def var(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, **more: Any) -> Any:
+    """The variance, with the correction 1 unless `correction` or `unbiased` says otherwise.
+
+    >>> import rulegrad
+    >>> rulegrad.var(rulegrad.tensor([1.0, 5.0])).item(), rulegrad.var(rulegrad.tensor([1.0, 5.0]), correction=0).item()
+    (8.0, 4.0)
+    """
+    return input.var(**_spread(dim, unbiased, keepdim, **more))
+
+
+def std(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, **more: Any) -> Any:
+    """The standard deviation, the square root of `var`.
+
+    >>> import rulegrad
+    >>> rulegrad.std(rulegrad.tensor([1.0, 3.0, 5.0])).item()
+    2.0
+    """
+    return input.std(**_spread(dim, unbiased, keepdim, **more))
+
+
+def var_mean(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, **more: Any) -> Any:
+    """`var` and the mean.
+
+    >>> import rulegrad
+    >>> [part.item() for part in rulegrad.var_mean(rulegrad.tensor([1.0, 5.0]))]
+    [8.0, 3.0]
+    """
+    return input.var_mean(**_spread(dim, unbiased, keepdim, **more))
+
+
+def std_mean(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, **more: Any) -> Any:
+    """`std` and the mean.
+
+    >>> import rulegrad
+    >>> [part.item() for part in rulegrad.std_mean(rulegrad.tensor([1.0, 3.0, 5.0]))]
+    [2.0, 3.0]
+    """
+    return input.std_mean(**_spread(dim, unbiased, keepdim, **more))
+
+
+def equal(input: Any, other: Any) -> bool:
+    """Whether two tensors have the same shape and elements: one bool, for which the elements are computed.
+
+    >>> import rulegrad
+    >>> rulegrad.equal(rulegrad.tensor([1, 2]), rulegrad.tensor([1, 2]))
+    True
+    """
+    return bool(input.shape == other.shape and (input == other).all().item())
+
+
+def promote_types(type1: Any, type2: Any) -> dtypes.DType:
+    """The dtype of PyTorch's promotion, where a float keeps its size beside integers. Operators promote as NumPy's do.
+
+    >>> import rulegrad
+    >>> rulegrad.promote_types(rulegrad.int64, rulegrad.float32), rulegrad.promote_types("uint8", "int8")
+    (DType('float32'), DType('int16'))
+    """
+    first, second = dtypes.as_dtype(type1), dtypes.as_dtype(type2)
+    higher, lower = (first, second) if _category(first) >= _category(second) else (second, first)
+    if _category(higher) == _category(lower) or lower.is_float:
+        return dtypes.as_dtype(result_dtype(first, second))
+    return higher
+
+
+def _category(dtype: dtypes.DType) -> int:
+    return 3 if dtype.is_complex else 2 if dtype.is_float else 1 if dtype.is_integer else 0
+
+
+def _selected(x: Tensor, places: Tensor, dim: int, keepdim: bool) -> Selected:
+    """The elements at these places, which alone have the gradient, also where others are equal."""
+    if not x.ndim:
+        return Selected(x.clone(), places.reshape(()))
+    values = x.gather(one_axis(dim, x.ndim, "dim"), places)
+    return Selected(values, places) if keepdim else Selected(values.squeeze(dim), places.squeeze(dim))
+
+
+def _middle(x: Tensor, dim: int | None, keepdim: bool, skips_nan: bool) -> Any:
+    if dim is None:
+        return _middle(x.reshape(-1), 0, False, skips_nan).values
+    if not x.ndim:
+        return _selected(x, x.argmax(), dim, keepdim)
+    order = x.argsort(dim, stable=True)  # nan is the last
+    count = x.isnan().logical_not().sum(dim, keepdims=True)
+    place = (count - 1).clamp(min=0) // 2 if skips_nan else count.full_like((x.shape[dim] - 1) // 2)
+    if not skips_nan:
+        place = (count < x.shape[dim]).where(count.full_like(x.shape[dim] - 1), place)
+    return _selected(x, order.gather(one_axis(dim, x.ndim, "dim"), place), dim, keepdim)
+
+
+def _spread(dim: Any, unbiased: bool | None, keepdim: bool, *, correction: float | None = 1) -> dict[str, Any]:
+    """The arguments of a method for those of PyTorch: `var(x, unbiased)` and `var(x, dim, unbiased, keepdim)`."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if unbiased is not None:
+        correction = float(unbiased)
+    axis = tuple(dim) if isinstance(dim, list) else dim
+    return {
+        "axis": axis if axis != () else None,
+        "correction": 1 if correction is None else correction,
+        "keepdims": keepdim,
+    }

@@ -1,0 +1,96 @@
+"""PyTorch's modules that are elsewhere here: `import rulegrad.optim.optimizer` finds the names of `rulegrad.optim`.
+
+A table of their names, and the finder that makes a module of a line of it. So a source whose imports say `rulegrad`
+in the place of `torch` needs no other change. What such a module means is in the modules that the table names.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, Final
+
+_OF_NN: Final = """
+activation adaptive batchnorm channelshuffle container conv distance dropout flatten fold instancenorm linear loss
+module normalization padding pixelshuffle pooling rnn sparse transformer upsampling utils
+"""
+_OPTIMIZERS: Final = "adadelta adagrad adam adamw asgd nadam optimizer radam rmsprop rprop sgd"
+#: By the name of a module of `torch`: the modules of rulegrad that have its names, the first one first.
+MODULES: Final[dict[str, tuple[str, ...]]] = {
+    "autograd": ("pytorch.autograd",),
+    "autograd.function": ("pytorch.autograd",),
+    "backends": ("pytorch.backends",),
+    **{f"backends.{name}": ("pytorch.backends",) for name in ("cuda", "cudnn", "mkldnn", "mps", "opt_einsum")},
+    "compiler": ("pytorch.compiler",),
+    "cuda.amp": ("amp",),
+    "func": ("pytorch.func",),
+    "jit": ("capture",),
+    "nn.attention": ("pytorch.attention",),
+    "nn.modules": ("nn", "pytorch.bases"),
+    **{f"nn.modules.{name}": ("nn", "pytorch.bases") for name in _OF_NN.split()},
+    "nn.utils.rnn": ("pytorch.sequences",),
+    **{f"optim.{name}": ("optim", "pytorch.bases") for name in _OPTIMIZERS.split()},
+    "random": ("pytorch.random",),
+    "types": ("pytorch.bases",),
+    "utils": (),
+    "utils._pytree": ("pytorch.trees",),
+    "utils.checkpoint": ("nn.utils",),
+    "utils.data": ("data",),
+    **{f"utils.data.{name}": ("data",) for name in ("dataloader", "dataset", "sampler")},
+    "utils.dlpack": ("pytorch.dlpack",),
+}
+
+
+def modules_below(package: str) -> Callable[[str], Any]:
+    """A package's `__getattr__` that imports its modules of the table: `rulegrad.nn.attention`."""
+
+    def get(name: str) -> Any:
+        if f"{package}.{name}" in MODULES:
+            return importlib.import_module(f"rulegrad.{package}.{name}")
+        raise AttributeError(f"module 'rulegrad.{package}' has no attribute {name!r}")
+
+    return get
+
+
+class Finder:
+    """Finds the modules of the table, after all that are files."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """The spec of a module of the table."""
+        package, _, name = fullname.partition(".")
+        if package != "rulegrad" or name not in MODULES:
+            return None
+        loader: Any = self  # without its base, whose import takes a while
+        return importlib.machinery.ModuleSpec(fullname, loader, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        """The usual empty module."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Lets the module look up its names when they are asked for."""
+        inner = module.__name__.partition(".")[2]
+        if inner == "jit":  # a function that has the module's names; it stays that
+            sys.modules[module.__name__] = importlib.import_module("rulegrad.capture").jit
+            return
+        module.__doc__ = f"The names of `torch.{inner}`."
+        vars(module)["__getattr__"] = _lookup(module, inner)
+
+
+def _lookup(module: ModuleType, inner: str) -> Callable[[str], Any]:
+    def get(name: str) -> Any:
+        if f"{inner}.{name}" in MODULES:
+            return importlib.import_module(f"rulegrad.{inner}.{name}")
+        for place in MODULES[inner]:
+            found = importlib.import_module(f"rulegrad.{place}")
+            if hasattr(found, name) and not name.startswith("__"):
+                value = getattr(found, name)
+                setattr(module, name, value)
+                return value
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}, which torch.{inner} may have")
+
+    return get

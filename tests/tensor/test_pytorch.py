@@ -1,0 +1,127 @@
+"""PyTorch's modules and functions under rulegrad's name: what they mean, and where they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rulegrad as rg
+from rulegrad import Tensor, nn
+from rulegrad.errors import ConfigError, ModuleError, ShapeError
+
+
+def test_reductions_of_the_module_are_those_of_pytorch(any_device):
+    x = Tensor([[3.0, 1.0, 3.0], [2.0, float("nan"), 5.0]])
+    values, indices = rg.max(x[:1], dim=1)
+    assert values.tolist() == [3.0] and indices.tolist() == [0]
+    assert rg.min(x[:1], -1, True).indices.tolist() == [[1]] and rg.max(x[0], x[0] * 2).tolist() == [6.0, 2.0, 6.0]
+    assert rg.median(x, 1).values[0].item() == 3.0 and np.isnan(rg.median(x, 1)[0][1].item())
+    assert rg.nanmedian(x, dim=1)[0].tolist() == [3.0, 2.0] and rg.nanmedian(x, dim=1)[1][1].item() == 0
+    assert rg.median(Tensor([4, 1, 3, 2])).item() == 2 and rg.max(Tensor(2.0), 0).indices.item() == 0
+    assert rg.var(x[0], 0).item() == pytest.approx(4 / 3) and rg.var(x[0], unbiased=False).item() == pytest.approx(
+        8 / 9
+    )
+    assert rg.std(x[0], [0], keepdim=True).shape == (1,) and rg.var_mean(x[0], correction=3)[1].item() > 2
+    assert rg.equal(x[0], x[0]) is True and rg.equal(x, x) is False and rg.equal(x, x[0]) is False
+    assert rg.promote_types(rg.int64, rg.float16) == "float16" == rg.promote_types("bool", "float16")
+    assert rg.promote_types(rg.float64, rg.complex64) == "complex128"
+
+
+def test_of_equal_elements_the_first_has_the_gradient(any_device):
+    """As in PyTorch; `x.max(1)` shares it."""
+    x = Tensor([[2.0, 2.0, 1.0]], requires_grad=True)
+    rg.max(x, 1).values.sum().backward()
+    assert x.grad.tolist() == [[1.0, 0.0, 0.0]]
+
+
+def test_functions_of_lists(any_device):
+    x, y = Tensor([1.0, 2.0]), Tensor([4.0])
+    rg._foreach_mul_([x, y], 2.0)
+    rg._foreach_addcdiv_([x, y], [x, y], [x, y], [1.0, 3.0])
+    assert (x.tolist(), y.tolist()) == ([3.0, 5.0], [11.0])
+    rg._foreach_maximum_([x, y], 4.0)
+    rg._foreach_lerp_([x, y], [y, y], 0.5)
+    assert [one.tolist() for one in rg._foreach_sqrt([x + 8.5, y + 5])] == [[4.0, pytest.approx(16.5**0.5)], [4.0]]
+    rg._foreach_copy_([x], [y.expand(2)])
+    rg._foreach_zero_([y])
+    assert x.tolist() == [11.0, 11.0] and y.tolist() == [0.0]
+    with pytest.raises(AttributeError, match="no method twist_"):
+        rg._foreach_twist_  # noqa: B018
+
+
+def test_modules_of_pytorch_have_the_names_of_ours():
+    from rulegrad.jit import Final
+    from rulegrad.nn.modules.batchnorm import _BatchNorm
+    from rulegrad.nn.modules.loss import _Loss
+    from rulegrad.optim.optimizer import Optimizer, ParamsT
+    from rulegrad.utils.data import DataLoader
+
+    assert Optimizer is rg.optim.Optimizer and DataLoader is rg.data.DataLoader and ParamsT is not None
+    assert rg.utils.checkpoint.checkpoint is nn.utils.checkpoint and isinstance(nn.BatchNorm2d(2), _BatchNorm)
+    assert issubclass(_Loss, nn.Module) and callable(rg.jit) and Final is not None
+    assert rg.jit.script(len) is rg.jit.ignore(len) is rg.jit.unused()(len) is len
+    rg.backends.cudnn.benchmark = True
+    with rg.nn.attention.sdpa_kernel(rg.nn.attention.SDPBackend.MATH), rg.backends.cudnn.flags(enabled=False):
+        pass
+    with pytest.raises(AttributeError, match=r"'rulegrad.optim.adam' has no attribute 'Adams'"):
+        rg.optim.adam.Adams  # noqa: B018
+
+
+def test_sequences_of_different_lengths(any_device):
+    rows = [Tensor([[1.0, 2.0]]), Tensor([[3.0, 4.0], [5.0, 6.0]])]
+    padded = rg.nn.utils.rnn.pad_sequence(rows, padding_value=-1.0)
+    assert padded.tolist() == [[[1, 2], [3, 4]], [[-1, -1], [5, 6]]]
+    left = rg.nn.utils.rnn.pad_sequence([Tensor([1]), Tensor([2, 3])], True, padding_side="left")
+    assert left.tolist() == [[0, 1], [2, 3]] and left.dtype == "int64"
+    assert [one.tolist() for one in rg.nn.utils.rnn.unpad_sequence(padded, Tensor([1, 2]))] == [
+        r.tolist() for r in rows
+    ]
+    with pytest.raises(ShapeError, match="no sequence"):
+        rg.nn.utils.rnn.pad_sequence([])
+    with pytest.raises(ConfigError, match="padding_side"):
+        rg.nn.utils.rnn.pad_sequence(rows, padding_side="up")
+    with pytest.raises(ConfigError, match="take padded sequences only"):
+        rg.nn.utils.rnn.pack_padded_sequence(padded, [1, 2])
+
+
+def test_a_module_with_other_tensors(any_device):
+    model = nn.Sequential(nn.Linear(2, 2), nn.ParameterList([Tensor([1.0])]))
+    model.forward = lambda x: model[0](x) * model[1][0]
+    given = {"0.weight": Tensor([[1.0, 0.0], [0.0, 1.0]]), "0.bias": Tensor([1.0, 1.0]), "1.0": Tensor([2.0])}
+    before = model[0].weight
+    assert rg.func.functional_call(model, given, Tensor([[1.0, 2.0]])).tolist() == [[4.0, 6.0]]
+    assert model[0].weight is before
+    with pytest.raises(ModuleError, match=r"no 0\.weights"):
+        rg.func.functional_call(model, {"0.weights": before}, Tensor([[1.0, 2.0]]))
+
+
+def test_like_functions_take_what_pytorchs_take(any_device):
+    x = Tensor([1, 2])
+    for like in (x.zeros_like, x.ones_like, x.empty_like, x.rand_like, x.randn_like):
+        made = like(dtype="float32", device=x.device, requires_grad=True, memory_format=rg.preserve_format)
+        assert made.requires_grad and made.shape == (2,) and made.dtype == "float32"
+    assert x.clone(memory_format=rg.contiguous_format).to(memory_format=rg.channels_last).tolist() == [1, 2]
+    assert x.contiguous(memory_format=rg.channels_last).is_contiguous(memory_format=rg.channels_last)
+
+
+def test_attributes_of_layers_are_those_of_pytorch():
+    """Sources read them, and write them: what is changed counts."""
+    conv = nn.Conv2d(3, 4, 3, stride=2, padding=1)
+    assert (conv.stride, conv.padding, conv.dilation, conv.output_padding) == ((2, 2), (1, 1), (1, 1), (0, 0))
+    assert not conv.transposed and nn.ConvTranspose1d(1, 1, 2).transposed
+    assert nn.Conv2d(3, 3, 3, padding="same").padding == "same"
+    norm = nn.BatchNorm2d(2, affine=False)
+    assert not norm.affine and norm.track_running_stats and nn.LayerNorm(2).elementwise_affine
+    pool, attention = nn.AvgPool2d(2), nn.MultiheadAttention(8, 2)
+    assert (pool.kernel_size, pool.stride, pool.ceil_mode) == (2, 2, False) and nn.MaxPool2d(3).stride == 3
+    assert (attention.head_dim, attention.kdim, attention.vdim) == (4, 8, 8)
+    leaky, loss = nn.LeakyReLU(inplace=True), nn.CrossEntropyLoss()
+    leaky.negative_slope, loss.reduction = 0.5, "none"
+    assert leaky.inplace and leaky(Tensor([-2.0])).item() == -1.0
+    assert loss(Tensor([[0.0, 0.0]]), Tensor([0])).shape == (1,)
+
+
+def test_lists_of_lists_of_parameters():
+    scales = nn.ParameterList([nn.ParameterList([Tensor([1.0]), np.ones(2, "float32")])])
+    scales.append(nn.ParameterDict({"gain": Tensor([3.0])}))
+    assert [name for name, _ in scales.named_parameters()] == ["0.0", "0.1", "1.gain"]
