@@ -1,0 +1,238 @@
+"""`torch.autograd`: functions with a `backward` of their own, and gradients of given tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rulegrad import compile as compiling
+from rulegrad.errors import GradientError, ShapeError
+from rulegrad.ir import UOp
+from rulegrad.tensor.autograd import leaf_gradients
+from rulegrad.tensor.core import TensorCore
+from rulegrad.tensor.gradient_mode import enable_grad, gradients_enabled, no_grad
+from rulegrad.tensor.history import GradientPoint, argument_numbers, join
+from rulegrad.tensor.tensor import Tensor
+
+__all__ = [
+    "Function",
+    "Variable",
+    "backward",
+    "enable_grad",
+    "grad",
+    "no_grad",
+    "once_differentiable",
+]
+
+Variable = Tensor
+
+
+class Context:
+    """What `forward` leaves for `backward`: saved tensors, and any attributes."""
+
+    needs_input_grad: tuple[bool, ...] = ()
+    saved_tensors: tuple[Any, ...] = ()
+
+    def __init__(self) -> None:
+        self._constant: tuple[Any, ...] = ()
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep tensors (or None) for `backward`, which finds them in `saved_tensors`."""
+        self.saved_tensors = tensors
+
+    def mark_non_differentiable(self, *tensors: Any) -> None:
+        """Results that have no gradient."""
+        self._constant = tensors
+
+    def mark_dirty(self, *tensors: Any) -> None:
+        """For programs of PyTorch: a result that is an argument, changed in place, is found by itself."""
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """For programs of PyTorch: gradients that `backward` is given are zeros where there are none."""
+
+
+class Function:
+    """The base of functions whose gradient is a method: `forward(ctx, *args)` and `backward(ctx, *gradients)`.
+
+    `apply` calls `forward`, or `forward(*args)` and then `setup_context(ctx, inputs, output)` where the class has it.
+    `backward` is called when gradients are asked for, with one for each result, and returns one for each argument of
+    `forward`: a tensor of its shape, or None. It builds a graph as everything does, so it cannot ask for values.
+
+    >>> from rulegrad import Tensor
+    >>> class Sign(Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x.sign()
+    ...     @staticmethod
+    ...     def backward(ctx, gradient):
+    ...         x, = ctx.saved_tensors
+    ...         return gradient * (x.abs() < 1)
+    >>> x = Tensor([-3.0, 0.5], requires_grad=True)
+    >>> _ = Sign.apply(x).sum().backward(); x.grad.tolist()
+    [0.0, 1.0]
+    """
+
+    setup_context: Any = None
+    forward: Any
+    backward: Any
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """The function's results, whose gradients are those of `backward`; there are GradientError and ShapeError."""
+        context = Context()
+        needs = tuple(isinstance(x, TensorCore) and x.requires_grad for x in args)
+        context.needs_input_grad = needs
+        with no_grad():
+            given = [x.detach() if need else x for x, need in zip(args, needs, strict=True)]
+            result = cls.forward(*given) if cls.setup_context else cls.forward(context, *given)
+            if cls.setup_context:
+                cls.setup_context(context, tuple(given), result)
+        context.saved_tensors = tuple(_original(x, given, args) for x in context.saved_tensors)
+        if not (any(needs) and gradients_enabled()):
+            return result
+        results = result if isinstance(result, tuple) else (result,)
+        found = tuple(_tracked(cls, context, results, k, args) for k in range(len(results)))
+        return found if isinstance(result, tuple) else found[0]
+
+
+def _original(saved: Any, given: Sequence[Any], args: Sequence[Any]) -> Any:
+    """An argument with its gradient, for second derivatives, where `forward` saved it."""
+    return next((x for x, y in zip(args, given, strict=True) if saved is y), saved)
+
+
+def _tracked(cls: type[Function], context: Context, results: Sequence[Any], place: int, args: Sequence[Any]) -> Any:
+    """A result whose gradient goes on by `backward`."""
+    result = results[place]
+    if not isinstance(result, TensorCore) or not result.dtype.is_inexact:
+        return result
+    if any(result is constant for constant in context._constant):
+        return result
+
+    def pullback(value: Tensor, gradient: Tensor) -> list[tuple[Tensor, Tensor]]:
+        gradients = [gradient if k == place else _zeros(other) for k, other in enumerate(results)]
+        saved = context.saved_tensors
+        context.saved_tensors = tuple(value if one is result else one for one in saved)  # for second derivatives
+        try:
+            found = cls.backward(context, *gradients)
+        finally:
+            context.saved_tensors = saved
+        return _checked(cls.__name__, found if isinstance(found, tuple) else (found,), args)
+
+    node = UOp("ARGUMENT", (UOp("DETACH", (result.uop,)),), id=next(argument_numbers))
+    point = GradientPoint(node, result._past(), pullback=pullback)
+    new = result._new(node, join(result._past(), point), result._device)
+    new._requires_grad = True
+    return new
+
+
+def _zeros(result: Any) -> Any:
+    return result.detach().zeros_like() if isinstance(result, Tensor) else None
+
+
+def _checked(name: str, gradients: Sequence[Any], args: Sequence[Any]) -> list[tuple[Tensor, Tensor]]:
+    """Each argument with its gradient. Raises GradientError for another number of gradients, ShapeError for others."""
+    if len(gradients) > len(args) and all(gradient is None for gradient in gradients[len(args) :]):
+        gradients = gradients[: len(args)]
+    if len(gradients) != len(args):
+        raise GradientError(
+            f"{name}.backward gave {len(gradients)} gradients for {len(args)} arguments of forward; give one for each, "
+            "and None where there is none"
+        )
+    found = []
+    for x, gradient in zip(args, gradients, strict=True):
+        if gradient is None or not isinstance(x, TensorCore) or not x.requires_grad:
+            continue
+        if gradient.shape != x.shape:
+            gradient = gradient.sum_to_size(*x.shape)
+        found.append((x, gradient.cast(x.dtype)))
+    return found  # type: ignore[return-value]
+
+
+def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The `backward` as it is."""
+    return function
+
+
+def backward(tensors: Any, grad_tensors: Any = None, retain_graph: Any = None, create_graph: bool = False) -> None:
+    """`Tensor.backward` of several tensors with these gradients.
+
+    >>> from rulegrad import Tensor
+    >>> x = Tensor([1.0, 2.0], requires_grad=True)
+    >>> backward([x * 2, x.sum()], [Tensor([1.0, 0.0]), None]); x.grad.tolist()
+    [3.0, 1.0]
+    """
+    roots = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+    given = grad_tensors if isinstance(grad_tensors, (list, tuple)) else [grad_tensors] * len(roots)
+    for root, gradient in zip(roots, given, strict=True):
+        root.backward(gradient)
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    """The gradients of outputs by inputs: leaves, or results that the outputs were computed from.
+
+    The outputs' own gradients are `grad_outputs`, 1 for outputs of one element. With `create_graph` the gradients can
+    be differentiated. `rulegrad.grad` is another function: of a function. Raises GradientError for an input that the
+    outputs do not depend on, unless `allow_unused` asks for None or `materialize_grads` for zeros.
+
+    >>> from rulegrad import Tensor
+    >>> x = Tensor([1.0, 3.0], requires_grad=True)
+    >>> slope, = grad((x ** 3).sum(), x, create_graph=True)
+    >>> slope.tolist(), grad(slope.sum(), x)[0].tolist()
+    ([3.0, 27.0], [6.0, 18.0])
+    """
+    roots = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+    wanted = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    given = list(grad_outputs) if isinstance(grad_outputs, (list, tuple)) else [grad_outputs] * len(roots)
+    with enable_grad():
+        root = _weighted(roots, given)
+        found = [_gradient(root, x) for x in wanted]
+    results = []
+    for x, part in zip(wanted, found, strict=True):
+        if part is None and materialize_grads:
+            part = x.detach().zeros_like()
+        if part is None and not allow_unused:
+            raise GradientError(
+                "autograd.grad: an input is not among what the outputs were computed from; give allow_unused=True, or "
+                "an input that they were computed from itself (a reshaped or realized copy is another tensor)"
+            )
+        if part is not None:
+            part._requires_grad = bool(create_graph and part._requires_grad)
+        results.append(part)
+    return tuple(results)
+
+
+def _weighted(roots: Sequence[Any], gradients: Sequence[Any]) -> Any:
+    """One number whose gradient is that of all roots, each times its own."""
+    total = None
+    for root, gradient in zip(roots, gradients, strict=True):
+        if gradient is None and root.size != 1:
+            raise ShapeError(f"autograd.grad: an output has the shape {root.shape}; give grad_outputs, or reduce it")
+        part = root.sum() if gradient is None else (root * gradient.detach()).sum()
+        total = part if total is None else total + part
+    return total
+
+
+def _gradient(root: Any, x: Any) -> Any:
+    """The gradient of a number by a leaf, or by a result; None where it does not depend on it."""
+    start = root.full_like(1.0).uop
+    if x._leaf:
+        found = leaf_gradients(root, start, root._past(), lambda point: point.leaf is not None and point.leaf() is x)
+        parts = [(uop, behind) for leaf, uop, behind in found if leaf is x]
+    else:
+        part = compiling.backward(root.uop, start, [x.uop])[0]
+        parts = [] if part is None else [(part, join(root._past(), x._past()))]
+    if not parts:
+        return None
+    new = x._new(parts[0][0], parts[0][1], x._device)
+    new._requires_grad = True
+    return new
