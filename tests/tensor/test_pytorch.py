@@ -7,7 +7,7 @@ import pytest
 
 import rulegrad as rg
 from rulegrad import Tensor, nn
-from rulegrad.errors import ConfigError, ModuleError, ShapeError
+from rulegrad.errors import ConfigError, GradientError, ModuleError, ShapeError
 
 
 def test_reductions_of_the_module_are_those_of_pytorch(any_device):
@@ -125,3 +125,139 @@ def test_lists_of_lists_of_parameters():
     scales = nn.ParameterList([nn.ParameterList([Tensor([1.0]), np.ones(2, "float32")])])
     scales.append(nn.ParameterDict({"gain": Tensor([3.0])}))
     assert [name for name, _ in scales.named_parameters()] == ["0.0", "0.1", "1.gain"]
+
+
+def test_a_dtype_of_none_is_the_default(any_device):
+    """Layers of PyTorch hand on `{"device": None, "dtype": None}`; zeros of int64 were the result."""
+    for make in (Tensor.zeros, Tensor.ones, Tensor.empty, Tensor.rand, Tensor.eye):
+        assert make(2, dtype=None, device=None).dtype == "float32"
+    assert Tensor.linspace(0, 1, 3, dtype=None).dtype == "float32" == Tensor.scalar_tensor(1, dtype=None).dtype
+    assert rg.randint(0, 3, (2,), dtype=None).dtype == "int64" == rg.arange(3, dtype=None).dtype
+    norm = nn.BatchNorm2d(2, device=None, dtype=None)
+    assert norm.weight.dtype == norm.running_mean.dtype == "float32" == nn.LSTM(2, 2, dtype=None).weight_ih_l0.dtype
+    assert rg.eye(2, requires_grad=True, layout=None).requires_grad
+    assert rg.randperm(3, dtype=rg.int32, pin_memory=False).dtype == "int32"
+    x = Tensor([1, 2])
+    assert x.new_zeros((2,), dtype=None, device=None).dtype == "int64"
+    assert x.new_full((2,), 0.5, dtype="float32", requires_grad=True).requires_grad
+
+
+def test_functions_with_a_gradient_of_their_own(any_device):
+    class Scaled(rg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y, factor):
+            ctx.save_for_backward(x, y)
+            ctx.factor = factor
+            return x * y * factor, x + y
+
+        @staticmethod
+        def backward(ctx, product, total):
+            _, y = ctx.saved_tensors
+            assert ctx.needs_input_grad == (True, False, False)
+            return product * y * ctx.factor + 10 * total, None, None
+
+    x, y = Tensor([1.0, 2.0], requires_grad=True), Tensor([3.0, 4.0])
+    product, total = Scaled.apply(x * 2, y, 0.5)
+    (product * product + total).sum().backward()
+    assert x.grad.tolist() == [38.0, 84.0]
+    with rg.no_grad():
+        assert not Scaled.apply(x, y, 1.0)[0].requires_grad
+
+    class Wrong(Scaled):
+        @staticmethod
+        def backward(ctx, product, total):
+            return product
+
+    with pytest.raises(GradientError, match="gave 1 gradients for 3 arguments"):
+        Wrong.apply(x, y, 1.0)[0].sum().backward()
+
+
+def test_second_derivatives_of_such_functions(any_device):
+    class Exp(rg.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x.exp()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(output)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            (y,) = ctx.saved_tensors
+            return gradient * y
+
+    x = Tensor([0.5], requires_grad=True)
+    (slope,) = rg.autograd.grad(Exp.apply(x * 2), x, create_graph=True)
+    (second,) = rg.autograd.grad(slope, x)
+    assert slope.item() == pytest.approx(2 * np.e, 1e-6) and second.item() == pytest.approx(4 * np.e, 1e-6)
+    assert not second.requires_grad and slope.requires_grad
+
+
+def test_gradients_of_given_tensors(any_device):
+    x, other = Tensor([1.0, 2.0], requires_grad=True), Tensor([1.0], requires_grad=True)
+    y = x * 3
+    z = y**2
+    assert rg.autograd.grad(z, [y, x], Tensor([1.0, 0.5]))[0].tolist() == [6.0, 6.0] and x.grad is None
+    assert rg.autograd.grad(z.sum(), [x, other], allow_unused=True)[1] is None
+    assert rg.autograd.grad([z.sum()], [other], materialize_grads=True)[0].tolist() == [0.0]
+    rg.autograd.backward([z, y], [Tensor([1.0, 1.0]), Tensor([0.0, 1.0])])
+    assert x.grad.tolist() == [18.0, 39.0]
+    with pytest.raises(GradientError, match="allow_unused"):
+        rg.autograd.grad(z.sum(), other)
+    with pytest.raises(ShapeError, match="grad_outputs"):
+        rg.autograd.grad(z, x)
+
+
+def test_an_optimizer_that_is_written_for_pytorch(any_device):
+    """Its state is by parameter, its own step may be called with a closure."""
+
+    class Momentum(rg.optim.Optimizer):
+        def __init__(self, params, lr=0.1):
+            super().__init__(params, {"lr": lr})
+
+        @rg.no_grad()
+        def step(self, closure=None):
+            with rg.enable_grad():
+                loss = closure()
+            for group in self.param_groups:
+                for p in group["params"]:
+                    state = self.state[p]
+                    if len(state) == 0:
+                        state["step"], state["mean"] = 0, rg.zeros_like(p, memory_format=rg.preserve_format)
+                    state["step"] += 1
+                    state["mean"].mul_(0.5).add_(p.grad, alpha=0.5)
+                    p.add_(state["mean"], alpha=-group["lr"])
+            return loss
+
+    weight = nn.Parameter(Tensor([1.0]))
+    optimizer = Momentum([weight])
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (weight**2).sum()
+        loss.backward()
+        return loss
+
+    assert [round(optimizer.step(closure).item(), 4) for _ in range(2)] == [1.0, 0.81]
+    assert weight in optimizer.state and optimizer.state.get(weight)["step"] == 2
+    other = Momentum([weight])
+    other.load_state_dict(optimizer.state_dict())
+    assert other.state[weight]["step"] == 2 and other.state[0]["mean"].tolist() == optimizer.state[0]["mean"].tolist()
+    assert rg.optim.SGD([weight], 0.1).step(closure).item() > 0
+    with pytest.raises(ConfigError, match="not among the parameters"):
+        optimizer.state[Tensor([1.0])]
+
+
+def test_buffers_by_assignment_and_layers_that_are_fused():
+    module = nn.Module()
+    module.mask, module.cache = nn.Buffer(Tensor([1.0])), nn.Buffer([2.0], persistent=False)
+    assert list(module.state_dict()) == ["mask"] and [name for name, _ in module.named_buffers()] == ["mask", "cache"]
+    assert isinstance(module.mask, nn.Buffer) and not isinstance(Tensor([1.0]), nn.Buffer)
+    with pytest.raises(ModuleError, match="training mode"):
+        nn.utils.fuse_conv_bn_eval(nn.Conv2d(1, 1, 1), nn.BatchNorm2d(1))
+    with pytest.raises(ConfigError, match="downloads nothing"):
+        rg.hub.load_state_dict_from_url("somewhere")
+    assert not rg.distributed.is_initialized() and rg.distributed.get_world_size() == 1
+    kernel = nn.init.dirac_(Tensor.ones(4, 2, 3, 3), groups=2)
+    assert kernel.sum().item() == 4 and kernel[3, 1, 1, 1].item() == 1

@@ -10,6 +10,9 @@ rules (`rules/sharding`). Tensors that nobody placed are the same on all devices
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from rulegrad.distributed._attention import context_parallel, ring_attention
 from rulegrad.distributed._checkpoint import StoredTensor, load_parts, save_parts
 from rulegrad.distributed._mesh import Mesh, from_parts, placement, shard
@@ -46,6 +49,11 @@ __all__ = [
     "unstacked_state_dict",
     "vocabulary_parallel",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # late: what few programs ask, in a package above this one
+    return getattr(importlib.import_module("rulegrad.pytorch.processes"), name)
 
 
 def __dir__() -> list[str]:

@@ -83,6 +83,7 @@ from rulegrad.nn._normalization import (
     LayerNorm,
     LocalResponseNorm,
     RMSNorm,
+    SyncBatchNorm,
 )
 from rulegrad.nn._padding import (
     CircularPad1d,
@@ -143,7 +144,7 @@ from rulegrad.nn._transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
-from rulegrad.nn.parameter import Parameter
+from rulegrad.nn.parameter import Buffer, Parameter
 from rulegrad.support.torch_modules import modules_below
 
 __all__ = [
@@ -171,6 +172,7 @@ __all__ = [
     "BatchNorm2d",
     "BatchNorm3d",
     "Bilinear",
+    "Buffer",
     "CTCLoss",
     "ChannelShuffle",
     "CircularPad1d",
@@ -273,6 +275,7 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "Threshold",

@@ -9,7 +9,7 @@ from rulegrad.errors import ModuleError, NoPartError, NotAParameterError, Rulegr
 from rulegrad.nn import _layers as layers
 from rulegrad.nn import _walking as walking
 from rulegrad.nn import state
-from rulegrad.nn.parameter import Parameter, mark
+from rulegrad.nn.parameter import Parameter, buffer_kind, mark
 from rulegrad.tensor.capturing import noticed
 from rulegrad.tensor.tensor import Tensor
 
@@ -87,7 +87,10 @@ class Module(walking.Walked):
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, Tensor):
             kinds = self.__dict__.setdefault("_kinds", {})
-            if isinstance(value, Parameter) and kinds.get(name) not in ("buffer", "temporary"):
+            kind = buffer_kind(value)
+            if kind is not None:
+                kinds[name] = kind
+            elif isinstance(value, Parameter) and kinds.get(name) not in ("buffer", "temporary"):
                 kinds[name] = "parameter"
                 mark(value)
             elif kinds.get(name) == "parameter":

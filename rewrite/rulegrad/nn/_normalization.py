@@ -213,6 +213,27 @@ class BatchNorm3d(_BatchNorm):
     _ranks = (5,)
 
 
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalization of any number of axes. On a mesh every one counts the batches of all devices, as this does.
+
+    >>> from rulegrad import nn
+    >>> nn.SyncBatchNorm(1, eps=0.0)(Tensor([[[1.0]], [[3.0]]])).tolist()
+    [[[-1.0]], [[1.0]]]
+    """
+
+    _ranks = (2, 3, 4, 5)
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:
+        """The module as it is: its batch normalization counts the batches of all devices already.
+
+        >>> from rulegrad import nn
+        >>> nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm2d(3)).num_features
+        3
+        """
+        return module
+
+
 class _InstanceNorm(_Running):
     """Base of InstanceNorm1d, InstanceNorm2d and InstanceNorm3d."""
 

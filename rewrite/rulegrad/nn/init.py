@@ -6,14 +6,16 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 from rulegrad import linalg
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.tensor.gradient_mode import no_grad
 from rulegrad.tensor.tensor import Tensor
 
 __all__ = [
-    "calculate_gain", "constant_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_", "orthogonal_",
-    "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_", "zeros_",
+    "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_",
+    "orthogonal_", "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_", "zeros_",
 ]  # fmt: skip
 
 
@@ -57,6 +59,30 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
 def zeros_(tensor: Tensor) -> Tensor:
     """0 everywhere."""
     return constant_(tensor, 0.0)
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """The weight of a convolution that keeps its channels: 1 in the middle of the windows of equal channels, else 0.
+
+    Raises ShapeError for another number of axes than three to five, and where the groups do not divide the channels.
+
+    >>> from rulegrad import Tensor, nn
+    >>> nn.init.dirac_(Tensor.ones(2, 2, 3))[0].tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    shape = tensor.shape
+    if len(shape) not in (3, 4, 5) or shape[0] % groups:
+        raise ShapeError(
+            f"dirac_: the shape {shape} with {groups} groups; it needs three to five axes, and whole groups"
+        )
+    values = np.zeros(shape, np.float32)
+    middle = tuple(size // 2 for size in shape[2:])
+    outputs = shape[0] // groups
+    for group in range(groups):
+        for channel in range(min(outputs, shape[1])):
+            place = (group * outputs + channel, channel, *middle)
+            values[place] = 1.0
+    return _filled(tensor, Tensor(values, device=tensor.device).cast(tensor.dtype))
 
 
 def ones_(tensor: Tensor) -> Tensor:
@@ -148,7 +174,7 @@ def bounded(shape: Sequence[int], bound: float, device: str | None, dtype: Any) 
 
 def filled(shape: Sequence[int], value: float, device: str | None, dtype: Any) -> Tensor:
     """A parameter with `value` everywhere."""
-    return Tensor.full(tuple(shape), value, dtype, device, requires_grad=True)
+    return Tensor.full(tuple(shape), value, "float32" if dtype is None else dtype, device, requires_grad=True)
 
 
 def inverse_root(count: int) -> float:
@@ -165,6 +191,15 @@ def _fans(shape: tuple[int, ...]) -> tuple[int, int]:
         raise ShapeError(f"init: the shape {shape} has fewer than two axes, so it has no fan in and fan out")
     field = math.prod(shape[2:])
     return shape[1] * field, shape[0] * field
+
+
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
+    """Inputs that each output adds up, and outputs that each input goes to, by a weight; programs of PyTorch ask."""
+    return _fans(tensor.shape)
+
+
+def _calculate_correct_fan(tensor: Tensor, mode: Fan) -> int:
+    return _fan(tensor.shape, mode)
 
 
 def _fan(shape: tuple[int, ...], mode: Fan) -> int:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rulegrad.tensor.tensor import Tensor
 
-__all__ = ["Parameter"]
+__all__ = ["Buffer", "Parameter"]
 
 
 def __dir__() -> list[str]:
@@ -23,6 +23,23 @@ def mark(tensor: Tensor) -> None:
     _marked[id(tensor)] = tensor
 
 
+#: Buffers by id, until a module has them: the tensor, and whether it is part of the state.
+_buffers: dict[int, tuple[weakref.ref[Tensor], bool]] = {}
+
+
+def buffer_kind(tensor: Tensor) -> Literal["buffer", "temporary"] | None:
+    """What the tensor is for, if it is a `Buffer`."""
+    reference, persistent = _buffers.get(id(tensor), (None, False))
+    if reference is None or reference() is not tensor:
+        return None
+    return "buffer" if persistent else "temporary"
+
+
+class _KindOfBuffer(type):
+    def __instancecheck__(cls, item: Any) -> bool:
+        return isinstance(item, Tensor) and buffer_kind(item) is not None
+
+
 class _KindOfTensor(type):
     def __instancecheck__(cls, item: Any) -> bool:
         return isinstance(item, Tensor) and (item._leaf or id(item) in _marked)
@@ -35,7 +52,27 @@ if TYPE_CHECKING:
 
         def __init__(self, data: Any, requires_grad: bool = True) -> None: ...
 
+    class Buffer(Tensor):
+        """The interface of the class below."""
+
+        def __init__(self, data: Any, *, persistent: bool = True) -> None: ...
+
 else:
+
+    class Buffer(metaclass=_KindOfBuffer):
+        """A tensor that a module which has it as an attribute keeps as a buffer: part of its state if `persistent`.
+
+        >>> from rulegrad import Tensor, nn
+        >>> module = nn.Module(); module.mask = nn.Buffer(Tensor([1.0, 0.0]))
+        >>> list(module.state_dict()), list(module.parameters())
+        (['mask'], [])
+        """
+
+        def __new__(cls, data: Any, *, persistent: bool = True) -> Tensor:
+            tensor = data.detach() if isinstance(data, Tensor) else Tensor(data)
+            number = id(tensor)
+            _buffers[number] = (weakref.ref(tensor, lambda _: _buffers.pop(number, None)), persistent)
+            return tensor
 
     class Parameter(metaclass=_KindOfTensor):
         """A tensor with the values of `data` that requires a gradient, unless `requires_grad` is False.

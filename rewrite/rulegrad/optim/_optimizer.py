@@ -19,7 +19,7 @@ from rulegrad.nn._walking import Walked
 from rulegrad.nn.parameter import Parameter
 from rulegrad.tensor import updates
 from rulegrad.tensor.capturing import each_call, noticed
-from rulegrad.tensor.gradient_mode import no_grad
+from rulegrad.tensor.gradient_mode import enable_grad, no_grad
 from rulegrad.tensor.realize import needs_buffer, realize_all
 from rulegrad.tensor.storage import filled_like, upload_like
 from rulegrad.tensor.tensor import Tensor
@@ -81,7 +81,7 @@ class Optimizer(Walked):
         self.param_groups: list[dict[str, Any]] = []
         #: The state of each parameter, by its number: names and meanings are PyTorch's. That of a complex parameter is
         #: kept as pairs of reals, and moved as such: the formulas are those of the parts.
-        self.state: dict[int, dict[str, Tensor]] = {}
+        self.state: dict[int, dict[str, Tensor]] = _State(self.param_groups)
         self._cohorts: list[list[_Cohort]] = []
         self._uploaded: list[_Uploaded | None] = []
         self._before: dict[int, tuple[Tensor, Tensor]] | None = None  # in a step that may be left out
@@ -169,11 +169,12 @@ class Optimizer(Walked):
             parameter.grad = None if grad is None else grad.zeros_like()
 
     @no_grad()
-    def step(self, *others: Tensor) -> None:
+    def step(self, *others: Any) -> Any:
         """Move the parameters that have gradients, and compute what `backward` was called on along with them.
 
         others: further tensors that are worth computing in the same call, such as an accuracy. Running statistics and
-        norms of gradients are computed too. Where no parameter has a gradient, nothing is moved.
+        norms of gradients are computed too. Where no parameter has a gradient, nothing is moved. A function in the
+        place of the first one is called before, with gradients enabled, and its result returned: PyTorch's `closure`.
 
         >>> from rulegrad import optim
         >>> w = Tensor([1.0], requires_grad=True)
@@ -182,7 +183,13 @@ class Optimizer(Walked):
         >>> w.item()
         0.5
         """
-        self._make_step(others, None)
+        if not others or isinstance(others[0], Tensor) or not callable(others[0]):
+            self._make_step([one for one in others if one is not None], None)
+            return None
+        with enable_grad():
+            loss = others[0]()
+        self._make_step([one for one in (loss, *others[1:]) if isinstance(one, Tensor)], None)
+        return loss
 
     @no_grad()
     def step_unless(self, left_out: Tensor, *others: Tensor) -> None:
@@ -350,7 +357,8 @@ class Optimizer(Walked):
             for j, parameter in zip(numbers, group["params"]):
                 if j in self.state:
                     kept = self.state[j].items()
-                    parts = {name: _joined(t) if parameter.dtype.is_complex else t for name, t in kept}
+                    own = type(self).step is Optimizer.step and parameter.dtype.is_complex
+                    parts = {name: _joined(t) if own else t for name, t in kept}
                     state[j] = {**steps.get(j, {}), **parts}
         return {"state": state, "param_groups": groups}
 
@@ -375,7 +383,8 @@ class Optimizer(Walked):
             for number, (parameter, place) in enumerate(zip(self.parameters, places))
             if place in state_dict["state"]
         }
-        self.state = {number: state for number, (_, state) in found.items() if state}
+        self.state.clear()
+        self.state.update({number: state for number, (_, state) in found.items() if state})
         first = 0
         for k, (group, other) in enumerate(zip(self.param_groups, state_dict["param_groups"])):
             known = {*group, "initial_lr"} - {"params"}
@@ -386,7 +395,9 @@ class Optimizer(Walked):
 
     def _restored(self, number: int, parameter: Tensor, values: Mapping[str, Any]) -> tuple[float, dict[str, Tensor]]:
         """The steps that a parameter has made, and the tensors of its state."""
-        found = {}
+        found: dict[str, Any] = {}
+        if type(self).step is not Optimizer.step:  # its state is what its own step makes of it
+            return 0.0, {name: Tensor(v) if isinstance(v, Tensor) else v for name, v in values.items()}
         for name, value in values.items():
             if value is None or name == "step":
                 continue
@@ -451,6 +462,39 @@ def _pairs(values: Tensor) -> Tensor:
 def _joined(pairs: Tensor) -> Tensor:
     """Pairs of reals on the last axis as complex numbers."""
     return Tensor.complex(pairs[..., 0], pairs[..., 1])
+
+
+class _State(dict[int, dict[str, Any]]):
+    """The state by the numbers of parameters; a parameter stands for its number, as in steps written for PyTorch."""
+
+    def __init__(self, groups: list[dict[str, Any]]) -> None:
+        super().__init__()
+        self._groups = groups
+        self._numbers: dict[int, tuple[int, Tensor]] = {}
+
+    def _number(self, key: Any) -> Any:
+        if not isinstance(key, Tensor):
+            return key
+        if self._numbers.get(id(key), (0, None))[1] is not key:
+            listed = [parameter for group in self._groups for parameter in group["params"]]
+            self._numbers = {id(parameter): (number, parameter) for number, parameter in enumerate(listed)}
+        if id(key) not in self._numbers:
+            raise ConfigError("optimizer: a tensor is not among the parameters; add its group first")
+        return self._numbers[id(key)][0]
+
+    def __getitem__(self, key: Any) -> dict[str, Any]:
+        number = self._number(key)
+        return self.setdefault(number, {}) if isinstance(key, Tensor) else super().__getitem__(number)
+
+    def __setitem__(self, key: Any, value: dict[str, Any]) -> None:
+        super().__setitem__(self._number(key), value)
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(self._number(key))
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """The state of a parameter, where it has one."""
+        return super().get(self._number(key), default)
 
 
 class _Uploaded(NamedTuple):

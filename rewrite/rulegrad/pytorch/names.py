@@ -24,6 +24,7 @@ from rulegrad.support.torch_names import (
     APART,
     FUNCTIONAL,
     IN_PLACE,
+    MAKING,
     METHODS,
     REDUCTIONS,
     RENAMED,
@@ -147,6 +148,22 @@ def check(condition: Any, message: str) -> None:
         raise AssertionError(message)
 
 
+def _making(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that makes a tensor, as a function with the arguments that PyTorch's have in common."""
+    takes_dtype = "dtype" in inspect.signature(method).parameters
+
+    @functools.wraps(method)
+    def function(*arguments: Any, dtype: Any = None, requires_grad: bool = False, **more: Any) -> Any:
+        given = {key: value for key, value in more.items() if key not in _FOR_MEMORY}
+        if dtype is None:
+            new = method(*arguments, **given)
+        else:
+            new = method(*arguments, dtype=dtype, **given) if takes_dtype else method(*arguments, **given).cast(dtype)
+        return new.requires_grad_() if requires_grad else new
+
+    return function
+
+
 def _of_a_tensor(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method as a function, which says so when it is not given a tensor."""
 
@@ -179,6 +196,9 @@ def _is_off(*_: Any, **__: Any) -> bool:
     """False: there is no such mode here."""
     return False
 
+
+#: Arguments that say where and how PyTorch keeps the elements: here that is in C order.
+_FOR_MEMORY: Final = ("layout", "memory_format", "names", "pin_memory")
 
 _VALUES: Final[dict[str, Any]] = {
     "Size": tuple, "dtype": dtypes.DType, "finfo": finfo, "iinfo": iinfo, "inference_mode": no_grad,
@@ -213,6 +233,8 @@ def find(name: str) -> Any:
         if name in names:
             return getattr(module, name)
     name = RENAMED.get(name, name)
+    if name in MAKING:
+        return _making(getattr(Tensor, name))
     if name in METHODS or name in IN_PLACE:
         is_method = inspect.isfunction(inspect.getattr_static(Tensor, name))
         return _of_a_tensor(getattr(Tensor, name)) if is_method else getattr(Tensor, name)

@@ -27,12 +27,16 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "compiler": ("pytorch.compiler",),
     "cuda.amp": ("amp",),
     "func": ("pytorch.func",),
+    "hub": ("pytorch.hub",),
     "jit": ("capture",),
+    "jit.annotations": ("pytorch.annotations",),
     "nn.attention": ("pytorch.attention",),
     "nn.modules": ("nn", "pytorch.bases"),
     **{f"nn.modules.{name}": ("nn", "pytorch.bases") for name in _OF_NN.split()},
+    "nn.utils.fusion": ("nn.utils._fusion",),
     "nn.utils.rnn": ("pytorch.sequences",),
     **{f"optim.{name}": ("optim", "pytorch.bases") for name in _OPTIMIZERS.split()},
+    "serialization": ("pytorch.serialization",),
     "random": ("pytorch.random",),
     "types": ("pytorch.bases",),
     "utils": (),
@@ -75,7 +79,9 @@ class Finder:
         """Lets the module look up its names when they are asked for."""
         inner = module.__name__.partition(".")[2]
         if inner == "jit":  # a function that has the module's names; it stays that
-            sys.modules[module.__name__] = importlib.import_module("rulegrad.capture").jit
+            function = importlib.import_module("rulegrad.capture").jit
+            vars(function).update(__path__=[], __spec__=module.__spec__)  # what an import of `jit.annotations` looks at
+            sys.modules[module.__name__] = function
             return
         module.__doc__ = f"The names of `torch.{inner}`."
         vars(module)["__getattr__"] = _lookup(module, inner)

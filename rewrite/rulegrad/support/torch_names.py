@@ -52,6 +52,13 @@ alpha_dropout bilinear channel_shuffle ctc_loss feature_alpha_dropout pixel_shuf
 #: Functions that are those of `nn.functional`.
 FUNCTIONAL: Final = frozenset(_FUNCTIONAL.split())
 
+_MAKING: Final = """
+arange empty eye full linspace logspace normal ones rand randint randn randperm scalar_tensor tril_indices triu_indices
+zeros
+"""
+#: Those of the methods that make a tensor of nothing: PyTorch's have arguments in common.
+MAKING: Final = frozenset(_MAKING.split())
+
 #: Functions that are methods of Tensor with another name.
 RENAMED: Final = {"concatenate": "cat", "row_stack": "vstack"}
 

@@ -68,7 +68,7 @@ def zeros(
     >>> Tensor.zeros(2, 2).tolist()
     [[0.0, 0.0], [0.0, 0.0]]
     """
-    return _filled(cls, _extents(shape, size, "zeros"), 0, dtype, device, requires_grad, "zeros")
+    return _filled(cls, _extents(shape, size, "zeros"), 0, dtype or default_float, device, requires_grad, "zeros")
 
 
 def empty(
@@ -84,7 +84,7 @@ def empty(
     >>> Tensor.empty(2, 3).shape
     (2, 3)
     """
-    return _filled(cls, _extents(shape, size, "empty"), 0, dtype, device, requires_grad, "empty")
+    return _filled(cls, _extents(shape, size, "empty"), 0, dtype or default_float, device, requires_grad, "empty")
 
 
 def ones(
@@ -100,7 +100,7 @@ def ones(
     >>> Tensor.ones(3, dtype="int32").tolist()
     [1, 1, 1]
     """
-    return _filled(cls, _extents(shape, size, "ones"), 1, dtype, device, requires_grad, "ones")
+    return _filled(cls, _extents(shape, size, "ones"), 1, dtype or default_float, device, requires_grad, "ones")
 
 
 def full_like(
@@ -231,7 +231,7 @@ def linspace(
     number = whole_number(count, "linspace")
     start, stop = _real(start, "linspace"), _real(stop, "linspace")
     step = (stop - start) / (number - 1) if number > 1 else 0.0
-    wanted = as_dtype(dtype)
+    wanted = as_dtype(default_float if dtype is None else dtype)
     exact = wanted if wanted.is_float else default_float
     places = counted(cls, number, device, "linspace")
     values = _shifted(places.cast(exact), step, start)
@@ -255,7 +255,7 @@ def eye(
     """
     high = counted(cls, whole_number(n, "eye"), device, "eye")
     wide = high if m is None else counted(cls, whole_number(m, "eye"), device, "eye")
-    return (high.unsqueeze(1) == wide).cast(dtype)
+    return (high.unsqueeze(1) == wide).cast(default_float if dtype is None else dtype)
 
 
 def counted(cls: type[Tensor], count: int, device: str | None, name: str) -> Tensor:
@@ -295,49 +295,67 @@ def _shifted(numbers: Tensor, step: Scalar, start: Scalar) -> Tensor:
     return scaled if start == 0 else scaled + start
 
 
-def new_tensor(self: Tensor, data: Any, dtype: Any = None) -> Tensor:
+def new_tensor(
+    self: Tensor, data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+) -> Tensor:
     """A tensor of `data` with this tensor's dtype and device.
 
     >>> Tensor([0.5]).new_tensor([1, 2]).tolist()
     [1.0, 2.0]
     """
-    return type(self)(data, dtype=dtype or self.dtype, device=self.device)
+    return type(self)(data, dtype or self.dtype, device or self.device, requires_grad=requires_grad)
 
 
-def new_zeros(self: Tensor, *shape: Any, dtype: Any = None) -> Tensor:
+def new_zeros(
+    self: Tensor, *shape: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+) -> Tensor:
     """`zeros` with this tensor's dtype and device.
 
     >>> Tensor([1, 2]).new_zeros(3).tolist()
     [0, 0, 0]
     """
-    return self.zeros(*shape, dtype=dtype or self.dtype, device=self.device)
+    how: dict[str, Any] = {"device": device or self.device, "requires_grad": requires_grad}
+    return self.zeros(*shape, dtype=dtype or self.dtype, **how)
 
 
-def new_ones(self: Tensor, *shape: Any, dtype: Any = None) -> Tensor:
+def new_ones(
+    self: Tensor, *shape: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+) -> Tensor:
     """`ones` with this tensor's dtype and device.
 
     >>> Tensor([1, 2]).new_ones(1, 3).tolist()
     [[1, 1, 1]]
     """
-    return self.ones(*shape, dtype=dtype or self.dtype, device=self.device)
+    how: dict[str, Any] = {"device": device or self.device, "requires_grad": requires_grad}
+    return self.ones(*shape, dtype=dtype or self.dtype, **how)
 
 
-def new_empty(self: Tensor, *shape: Any, dtype: Any = None) -> Tensor:
+def new_empty(
+    self: Tensor, *shape: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+) -> Tensor:
     """`empty` with this tensor's dtype and device: zeros.
 
     >>> Tensor([1, 2]).new_empty(3).shape
     (3,)
     """
-    return self.empty(*shape, dtype=dtype or self.dtype, device=self.device)
+    how: dict[str, Any] = {"device": device or self.device, "requires_grad": requires_grad}
+    return self.empty(*shape, dtype=dtype or self.dtype, **how)
 
 
-def new_full(self: Tensor, shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
+def new_full(
+    self: Tensor,
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    device: str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """`full` with this tensor's dtype and device.
 
     >>> Tensor([0.5]).new_full((2,), 7).tolist()
     [7.0, 7.0]
     """
-    return self.full(shape, fill_value, dtype=dtype or self.dtype, device=self.device)
+    return self.full(shape, fill_value, dtype or self.dtype, device or self.device, requires_grad)
 
 
 def fill(self: Tensor, value: Operand) -> Tensor:
@@ -361,7 +379,7 @@ def scalar_tensor(cls: type[Tensor], value: Any, dtype: Any = default_float, dev
     >>> Tensor.scalar_tensor(3).tolist()
     3.0
     """
-    return cls.full((), value, dtype, device)
+    return cls.full((), value, default_float if dtype is None else dtype, device)
 
 
 def logspace(
@@ -383,7 +401,7 @@ def logspace(
     >>> Tensor.logspace(0, 2, 3, base=2.0).tolist()
     [1.0, 2.0, 4.0]
     """
-    wanted = as_dtype(dtype)
+    wanted = as_dtype(default_float if dtype is None else dtype)
     exact = float64 if wanted == float64 else default_float
     stop, count = either(stop, end, "logspace", "stop", "end"), either(count, steps, "logspace", "count", "steps")
     return cls.linspace(start, stop, count, exact, device).pow(float(base), swapped=True).cast(wanted)

@@ -82,6 +82,20 @@ def is_floating_point(self: Tensor) -> bool:
     return self.dtype.is_float
 
 
+def is_on_cuda(self: Tensor) -> bool:
+    """Whether the device is a CUDA device.
+
+    >>> Tensor([1], device="numpy").is_cuda
+    False
+    """
+    return str(self.device).partition(":")[0] == "cuda"
+
+
+def is_never(self: Tensor) -> bool:
+    """False: tensors of this kind are PyTorch's alone."""
+    return False
+
+
 def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
     """Always True: the memory of a tensor is in C order whenever anyone can see it, whatever `memory_format` says.
 

@@ -276,7 +276,7 @@ def randint(
     if high is None or size is not None:
         low, high, shape = _torch_bounds(shape, low, high, size)
     extents = _extents(shape, "randint")
-    wanted = as_dtype(dtype)
+    wanted = as_dtype(int64 if dtype is None else dtype)
     first, count = (
         whole_number(low, "randint"),
         whole_number(high, "randint") - whole_number(low, "randint"),
@@ -349,7 +349,7 @@ def _holds(dtype: DType, number: int) -> bool:
 
 
 def _float(dtype: Any, operation: str) -> DType:
-    wanted = as_dtype(dtype)
+    wanted = as_dtype(default_float if dtype is None else dtype)
     if not wanted.is_float:
         raise DtypeError(f"{operation}: {wanted} is not a float dtype; use randint for integers")
     return wanted

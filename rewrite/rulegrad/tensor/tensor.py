@@ -106,6 +106,8 @@ class Tensor(LayerMethods):
     tolist = values.tolist
     to = values.to
     cpu = values.cpu
+    cuda = values.cuda
+    pin_memory = share_memory_ = resolve_conj = resolve_neg = values.itself
     assign = values.assign
 
     # dtypes
@@ -554,6 +556,8 @@ class Tensor(LayerMethods):
     mH = attribute(movement.matrices_adjoint)  # noqa: N815  (PyTorch's name)
     H = attribute(movement.matrix_adjoint)
     is_leaf = attribute(autograd.is_leaf)
+    is_cuda = attribute(facts.is_on_cuda)
+    is_meta = is_mps = is_nested = is_quantized = is_sparse = is_sparse_csr = attribute(facts.is_never)
     retains_grad = attribute(autograd.retains_grad)
     data = attribute(autograd.data, autograd.set_data)
 

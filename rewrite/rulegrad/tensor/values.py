@@ -222,6 +222,21 @@ def cpu(self: Tensor) -> Tensor:
     return self if devices.kind_of(self.device) in ("cpu", "interpreter") else self.to("numpy")
 
 
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+    """`to("cuda")`, or to the CUDA device of this number. Raises DeviceError where there is none.
+
+    >>> from rulegrad import Tensor, cuda
+    >>> Tensor([1]).cuda().device if cuda.is_available() else "cuda:0"
+    'cuda:0'
+    """
+    return self.to("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
+
+
+def itself(self: Tensor, *_: Any) -> Tensor:
+    """This tensor: what PyTorch's method of this name does is not needed here."""
+    return self
+
+
 def assign(self: Tensor, value: TensorCore | Array | Sequence[Any]) -> Tensor:
     """Take the values of `value`, of the same shape and dtype, and forget the old ones. Returns the tensor.
 

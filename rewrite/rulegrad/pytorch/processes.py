@@ -1,0 +1,36 @@
+"""What programs ask `torch.distributed` before they use it: there is no group of processes. Meshes are for that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rulegrad.errors import ConfigError
+
+
+def is_available() -> bool:
+    """False: a program is written for whole tensors, and `rulegrad.distributed` places them on many devices."""
+    return False
+
+
+is_initialized = is_torchelastic_launched = is_available
+
+
+def get_rank(group: Any = None) -> int:
+    """0: the only process of PyTorch's kind."""
+    return 0
+
+
+def get_world_size(group: Any = None) -> int:
+    """1: the only process of PyTorch's kind."""
+    return 1
+
+
+def init_process_group(*arguments: Any, **more: Any) -> None:
+    """Not supported: a ConfigError that says what to do."""
+    raise ConfigError(
+        "distributed: there are no groups of processes; write for whole tensors, and place them by "
+        "rulegrad.distributed.Mesh, shard and data_parallel"
+    )
+
+
+all_reduce = all_gather = broadcast = barrier = init_process_group
