@@ -9,6 +9,7 @@ from rulegrad.support.torch_modules import modules_below
 __all__ = ["device_count", "is_available"]
 
 
+__path__: list[str] = []  # `import rulegrad.cuda.amp` looks for it
 __getattr__ = modules_below("cuda")
 
 

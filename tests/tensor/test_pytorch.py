@@ -261,3 +261,33 @@ def test_buffers_by_assignment_and_layers_that_are_fused():
     assert not rg.distributed.is_initialized() and rg.distributed.get_world_size() == 1
     kernel = nn.init.dirac_(Tensor.ones(4, 2, 3, 3), groups=2)
     assert kernel.sum().item() == 4 and kernel[3, 1, 1, 1].item() == 1
+
+
+def test_distributions(any_device):
+    """Values are PyTorch's; samples have the mean and the variance that the distribution says."""
+    from rulegrad import distributions
+
+    normal = distributions.Normal(Tensor([0.5, -1.0], requires_grad=True), Tensor(2.0))
+    assert normal.log_prob(Tensor([1.0, 1.0])).tolist() == pytest.approx([-1.643335700, -2.112085700], 1e-6)
+    assert normal.cdf(Tensor(1.0)).tolist() == pytest.approx([0.598706, 0.841345], 1e-5)
+    assert normal.icdf(normal.cdf(Tensor([1.0, 2.0]))).tolist() == pytest.approx([1.0, 2.0], 1e-4)
+    assert normal.rsample((3,)).requires_grad and not normal.sample((3,)).requires_grad
+    others = [
+        distributions.Uniform(1.0, Tensor([3.0, 4.0])), distributions.Laplace(1.0, Tensor([0.5, 2.0])),
+        distributions.Bernoulli(Tensor([0.25, 0.5])), distributions.Exponential(Tensor([0.5, 2.0])), normal,
+    ]  # fmt: skip
+    for one in others:
+        samples = one.sample((4000,))
+        assert samples.shape == (4000, 2)
+        assert samples.mean(0).tolist() == pytest.approx(one.mean.tolist(), abs=0.2)
+    classes = distributions.Categorical(logits=Tensor([[0.0, np.log(3.0)], [0.0, 0.0]]))
+    assert classes.log_prob(Tensor([1, 0])).exp().tolist() == pytest.approx([0.75, 0.5])
+    assert classes.entropy().tolist() == pytest.approx([0.5623351, 0.6931472]) and classes.sample((5,)).shape == (5, 2)
+    assert distributions.kl_divergence(normal, distributions.Normal(0.0, 1.0)).tolist()[0] == pytest.approx(0.9318528)
+    for wrong in (
+        lambda: distributions.Bernoulli(),
+        lambda: classes.rsample(),
+        lambda: distributions.kl_divergence(1, 2),
+    ):
+        with pytest.raises(ConfigError):
+            wrong()

@@ -53,6 +53,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # late: what few programs ask, in a package above this one
+    if name == "nn":
+        return importlib.import_module("rulegrad.distributed.nn")
     return getattr(importlib.import_module("rulegrad.pytorch.processes"), name)
 
 

@@ -20,7 +20,15 @@ from rulegrad.tensor.random import recorded_draws, repeated_draws
 from rulegrad.tensor.tensor import Tensor
 
 
-def checkpoint(function: Callable[..., Any], *args: Any, preserve_rng_state: bool = True, **kwargs: Any) -> Any:
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    preserve_rng_state: bool = True,
+    use_reentrant: bool | None = None,
+    determinism_check: str = "default",
+    debug: bool = False,
+    **kwargs: Any,
+) -> Any:
     """`function(*args, **kwargs)`, of whose values only the result is kept: `backward` computes the others again.
 
     What is kept are the tensors among the arguments, and the results: a tensor, or nested tuples, lists and dicts of
@@ -28,7 +36,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, preserve_rng_state: boo
     functions in a row there are those of one at a time. Outside `rulegrad.jit` the arguments and results are computed
     at once. The function is called twice, here, and must compute the same in both calls; what it changes (running
     statistics) is changed twice. preserve_rng_state: random numbers, such as dropout's, are the same in both.
-    Raises ModuleError for other results.
+    use_reentrant, determinism_check, debug: PyTorch's, without a meaning here. Raises ModuleError for other results.
 
     >>> from rulegrad import Tensor, nn
     >>> layer, x = nn.Linear(3, 3), Tensor([[1.0, 2.0, 3.0]], requires_grad=True)
@@ -64,7 +72,9 @@ def _joined(value: Any, again: Any) -> Any:
     return value._result(UOp("CHECKPOINT", (value.uop, again.uop)), again) if again.requires_grad else value
 
 
-def checkpoint_sequential(functions: Sequence[Callable[[Any], Any]], segments: int, input: Any) -> Any:
+def checkpoint_sequential(
+    functions: Sequence[Callable[[Any], Any]], segments: int, input: Any, use_reentrant: bool | None = None
+) -> Any:
     """`input` through functions one after the other, in `segments` parts that are each a `checkpoint` but the last.
 
     Raises ConfigError for a number of segments that is not between 1 and the number of functions.

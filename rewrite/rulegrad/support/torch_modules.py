@@ -18,6 +18,7 @@ activation adaptive batchnorm channelshuffle container conv distance dropout fla
 module normalization padding pixelshuffle pooling rnn sparse transformer upsampling utils
 """
 _OPTIMIZERS: Final = "adadelta adagrad adam adamw asgd nadam optimizer radam rmsprop rprop sgd"
+_DISTRIBUTIONS: Final = "bernoulli categorical exponential laplace normal uniform"
 #: By the name of a module of `torch`: the modules of rulegrad that have its names, the first one first.
 MODULES: Final[dict[str, tuple[str, ...]]] = {
     "autograd": ("pytorch.autograd",),
@@ -26,6 +27,12 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     **{f"backends.{name}": ("pytorch.backends",) for name in ("cuda", "cudnn", "mkldnn", "mps", "opt_einsum")},
     "compiler": ("pytorch.compiler",),
     "cuda.amp": ("amp",),
+    "distributed.nn": ("pytorch.processes",),
+    "distributions": ("pytorch.distributions",),
+    **{
+        f"distributions.{name}": ("pytorch.distributions",)
+        for name in ("bernoulli", "categorical", "normal", "uniform")
+    },
     "func": ("pytorch.func",),
     "hub": ("pytorch.hub",),
     "jit": ("capture",),
@@ -41,7 +48,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "types": ("pytorch.bases",),
     "utils": (),
     "utils._pytree": ("pytorch.trees",),
-    "utils.checkpoint": ("nn.utils",),
+    "utils.checkpoint": ("nn.utils", "pytorch.random"),
     "utils.data": ("data",),
     **{f"utils.data.{name}": ("data",) for name in ("dataloader", "dataset", "sampler")},
     "utils.dlpack": ("pytorch.dlpack",),
