@@ -73,3 +73,15 @@ def test_linear_and_outer(device, check):
 def test_errors(a, b, text):
     with pytest.raises(ShapeError, match=text):
         Tensor.ones(a) @ Tensor.ones(b)
+
+
+def test_distances_of_all_pairs_as_one_kernel(device):
+    """Of three sums one has a factor in common with both others: they changed each other's loops for ever."""
+    generator = np.random.default_rng(3)
+    a, b = (generator.normal(size=(n, 16)).astype(np.float32) for n in (24, 32))
+    x, y = Tensor(a), Tensor(b)
+    squares = (x * x).sum(1).unsqueeze(1) + (y * y).sum(1) - 2 * (x.unsqueeze(1) * y).sum(2)
+    expected = np.linalg.norm(a[:, None] - b, axis=-1)
+    np.testing.assert_allclose((-squares.clamp(min=0).sqrt()).numpy(), -expected, 1e-4, 1e-4)
+    products = (x * x).sum(1).unsqueeze(1) + (y * y).sum(1) - 2 * x.matmul(y.T)
+    assert (-products).argmax(1).tolist() == expected.argmin(1).tolist()
