@@ -291,3 +291,26 @@ def test_distributions(any_device):
     ):
         with pytest.raises(ConfigError):
             wrong()
+
+
+def test_classes_of_one_dtype_stand_in_annotations():
+    from typing import get_args
+
+    assert get_args(rg.FloatTensor | None) == (rg.FloatTensor, type(None))
+    assert isinstance(Tensor([1.0]), rg.FloatTensor) and not isinstance(Tensor([1]), rg.FloatTensor)
+    assert rg.LongTensor([1, 2]).dtype == "int64" and rg.FloatTensor().shape == (0,)
+
+
+def test_gradient_modes_as_decorators_without_parentheses():
+    weight = Tensor([1.0], requires_grad=True)
+
+    @rg.no_grad
+    def plain(x):
+        """Its text."""
+        return x * weight
+
+    assert not plain(2).requires_grad and plain.__doc__ == "Its text."
+    assert not rg.inference_mode(lambda: weight * 2)().requires_grad
+    assert rg.no_grad(rg.enable_grad(lambda: weight * 2))().requires_grad
+    with rg.inference_mode(False):
+        assert (weight * 2).requires_grad

@@ -15,7 +15,7 @@ from rulegrad.tensor.tensor import Tensor
 
 __all__ = [
     "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_",
-    "orthogonal_", "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_", "zeros_",
+    "orthogonal_", "sparse_", "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_", "zeros_",
 ]  # fmt: skip
 
 
@@ -83,6 +83,23 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
             place = (group * outputs + channel, channel, *middle)
             values[place] = 1.0
     return _filled(tensor, Tensor(values, device=tensor.device).cast(tensor.dtype))
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
+    """A matrix of normal numbers with this share of zeros in each column, in places that are drawn.
+
+    Raises ShapeError for another number of axes.
+
+    >>> from rulegrad import Tensor, nn
+    >>> (nn.init.sparse_(Tensor.zeros(4, 3), 0.5) == 0).sum(0).tolist()
+    [2, 2, 2]
+    """
+    if tensor.ndim != 2:
+        raise ShapeError(f"sparse_: the shape {tensor.shape} has {tensor.ndim} axes; use a matrix")
+    count = math.ceil(sparsity * tensor.shape[0])
+    ranks = Tensor.rand(tensor.shape, device=tensor.device).argsort(0).argsort(0)
+    values = Tensor.normal(tensor.shape, mean=0.0, std=std, dtype=tensor.dtype, device=tensor.device)
+    return _filled(tensor, (ranks < count).where(0.0, values))
 
 
 def ones_(tensor: Tensor) -> Tensor:

@@ -36,7 +36,7 @@ class Distribution:
         """Samples through which gradients flow to the parameters. Raises ConfigError where they cannot."""
         raise ConfigError(f"{type(self).__name__}.rsample: its samples have no gradient; use sample")
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
+    def sample(self, sample_shape: Any = ()) -> Any:
         """Samples without a gradient."""
         with no_grad():
             return self.rsample(sample_shape)
@@ -217,7 +217,7 @@ class Bernoulli(Distribution):
         """The variance."""
         return self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
+    def sample(self, sample_shape: Any = ()) -> Any:
         """Samples."""
         with no_grad():
             draws = Tensor.rand(self._shape(sample_shape), device=self.probs.device)
@@ -246,7 +246,7 @@ class Categorical(Distribution):
         self.probs = self.logits.exp() if probs is None else probs / probs.sum(-1, keepdims=True)
         self.batch_shape = self.logits.shape[:-1]
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
+    def sample(self, sample_shape: Any = ()) -> Any:
         """Samples: numbers of classes."""
         with no_grad():
             shape = (*self._shape(sample_shape), self.logits.shape[-1])

@@ -6,6 +6,7 @@ for a name that it does not have itself.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import math
@@ -96,6 +97,19 @@ def get_default_device() -> device:
     return device(Tensor.zeros(1).device)
 
 
+def inference_mode(mode: Any = True) -> Any:
+    """`no_grad()`, or with `mode=False` nothing; a function in its place is decorated.
+
+    >>> import rulegrad
+    >>> with rulegrad.inference_mode():
+    ...     rulegrad.is_grad_enabled()
+    False
+    """
+    if callable(mode):
+        return no_grad()(mode)
+    return no_grad() if mode else contextlib.nullcontext()
+
+
 def is_autocast_enabled(device_type: str | None = None) -> bool:
     """Whether products are computed in fewer bits: whether this is inside of `autocast`."""
     return autocast_dtype() is not None
@@ -179,13 +193,21 @@ def _of_a_tensor(method: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _typed(name: str) -> Any:
-    def make(values: Any) -> Tensor:
-        return Tensor(values, TYPED[name])
+class _Typed(type):
+    """The class of PyTorch's classes of one dtype: a tensor is an instance where it has the dtype."""
 
-    make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"A tensor of {TYPED[name]} with these values. Sizes are for `Tensor.empty`."
-    return make
+    dtype: str
+
+    def __instancecheck__(cls, item: Any) -> bool:
+        return isinstance(item, Tensor) and item.dtype == cls.dtype
+
+    def __call__(cls, values: Any = ()) -> Tensor:
+        return Tensor(values, cls.dtype)
+
+
+def _typed(name: str) -> Any:
+    text = f"A tensor of {TYPED[name]} with these values. Sizes are for `Tensor.empty`."
+    return _Typed(name, (), {"dtype": TYPED[name], "__doc__": text})
 
 
 def _nothing(*_: Any, **__: Any) -> None:
@@ -201,7 +223,7 @@ def _is_off(*_: Any, **__: Any) -> bool:
 _FOR_MEMORY: Final = ("layout", "memory_format", "names", "pin_memory")
 
 _VALUES: Final[dict[str, Any]] = {
-    "Size": tuple, "dtype": dtypes.DType, "finfo": finfo, "iinfo": iinfo, "inference_mode": no_grad,
+    "Size": tuple, "dtype": dtypes.DType, "finfo": finfo, "iinfo": iinfo, "inference_mode": inference_mode,
     "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi,
     "is_grad_enabled": gradients_enabled, "pow": power, "_assert": check,
     "meshgrid": meshgrid, "set_grad_enabled": set_grad_enabled, "asarray": as_tensor, "from_dlpack": from_dlpack,

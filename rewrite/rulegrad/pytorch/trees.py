@@ -40,7 +40,37 @@ def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list
     return tree_flatten(tree, is_leaf)[0]
 
 
+#: Kinds of nodes beside tuples, lists and dicts: how to take one apart, and to make one of parts and the rest.
+_kinds: dict[type, tuple[Callable[[Any], tuple[Any, Any]], Callable[[Any, Any], Any]]] = {}
+
+
+def register_pytree_node(
+    cls: type,
+    flatten_fn: Callable[[Any], tuple[Any, Any]],
+    unflatten_fn: Callable[[Any, Any], Any],
+    **more: Any,
+) -> None:
+    """From now on objects of this class are nodes: `flatten_fn` gives (parts, rest), `unflatten_fn(parts, rest)` one.
+
+    >>> class Pair:
+    ...     def __init__(self, a, b):
+    ...         self.a, self.b = a, b
+    >>> register_pytree_node(Pair, lambda pair: ([pair.a, pair.b], None), lambda parts, rest: Pair(*parts))
+    >>> tree_map(lambda x: x + 1, Pair(1, 2)).b
+    3
+    """
+    _kinds[cls] = (flatten_fn, unflatten_fn)
+
+
+_register_pytree_node = register_pytree_node
+
+
 def _outline(item: Any, is_leaf: Callable[[Any], bool], leaves: list[Any]) -> Rebuild:
+    if type(item) in _kinds and not is_leaf(item):
+        take_apart, make = _kinds[type(item)]
+        found_parts, rest = take_apart(item)
+        inner = [_outline(part, is_leaf, leaves) for part in found_parts]
+        return lambda found: make([part(found) for part in inner], rest)
     if isinstance(item, (dict, list, tuple)) and not is_leaf(item):
         kind: Any = type(item)
         if isinstance(item, dict):

@@ -47,6 +47,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "random": ("pytorch.random",),
     "types": ("pytorch.bases",),
     "utils": (),
+    "version": ("pytorch.version",),
     "utils._pytree": ("pytorch.trees",),
     "utils.checkpoint": ("nn.utils", "pytorch.random"),
     "utils.data": ("data",),

@@ -27,6 +27,10 @@ class _Switch(ContextDecorator):
 
     _enabled = True
 
+    def __new__(cls, function: Any = None) -> Any:
+        """The switch; given a function, the function with the switch around it: `@no_grad` is `@no_grad()`."""
+        return super().__new__(cls) if function is None else cls()(function)
+
     def __init__(self) -> None:
         self._before: list[bool] = []
 
