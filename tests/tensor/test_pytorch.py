@@ -314,3 +314,14 @@ def test_gradient_modes_as_decorators_without_parentheses():
     assert rg.no_grad(rg.enable_grad(lambda: weight * 2))().requires_grad
     with rg.inference_mode(False):
         assert (weight * 2).requires_grad
+
+
+def test_an_axis_named_dim_gives_values_and_places(any_device):
+    """Sources take the pair apart; of two rows that was the first row and the second, without an error."""
+    x = Tensor([[1.0, 3.0, 2.0], [6.0, 4.0, 5.0]])
+    values, indices = x.max(dim=1, keepdim=True)
+    assert values.tolist() == [[3.0], [6.0]] and indices.tolist() == [[1], [0]] and x.min(dim=0)[0].shape == (3,)
+    assert x.median(dim=-1).values.tolist() == [2.0, 5.0] and x.nanmedian(dim=0).indices.tolist() == [0, 0, 0]
+    assert x.max(1).tolist() == x.max(axis=1).tolist() == [3.0, 6.0] and x.max(dim=(0, 1)).item() == 6.0
+    with pytest.raises(ShapeError):
+        Tensor.zeros(2, 0).max(dim=1)

@@ -24,7 +24,7 @@ def test_statistics_without_nan(device, check):
         (x.nansum(1, keepdim=True), np.nansum(GAPS, 1, keepdims=True)),
         (x.nanmean(dim=1), np.nanmean(GAPS, 1)),
         (x.nanmean(), np.nanmean(GAPS)),
-        (x.nanmedian(dim=1), np.nanmedian(GAPS, 1)),
+        (x.nanmedian(axis=1), np.nanmedian(GAPS, 1)),
         (x.nanmedian(), np.nanmedian(GAPS)),
         (x.nanquantile(0.3, 0), np.nanquantile(GAPS, 0.3, 0).astype(np.float32)),
         (Tensor([1, 2]).nanmean(), np.float64(1.5)),

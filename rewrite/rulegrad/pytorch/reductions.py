@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from rulegrad.ir import dtype as dtypes
-from rulegrad.tensor.axes import one_axis
 from rulegrad.tensor.core import TensorCore
 from rulegrad.tensor.operands import result_dtype
-
-if TYPE_CHECKING:
-    from rulegrad.tensor.tensor import Tensor
-
-
-class Selected(NamedTuple):
-    """Elements along an axis, and where they are."""
-
-    values: Any
-    indices: Any
+from rulegrad.tensor.selections import largest, middle, smallest
 
 
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
@@ -31,7 +21,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     second = dim if other is None else other
     if isinstance(second, TensorCore):
         return input.maximum(second)
-    return input.max() if dim is None else _selected(input, input.argmax(dim, keepdims=True), dim, keepdim)
+    return input.max() if dim is None else largest(input, dim, keepdim)
 
 
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
@@ -44,7 +34,7 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     second = dim if other is None else other
     if isinstance(second, TensorCore):
         return input.minimum(second)
-    return input.min() if dim is None else _selected(input, input.argmin(dim, keepdims=True), dim, keepdim)
+    return input.min() if dim is None else smallest(input, dim, keepdim)
 
 
 def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
@@ -54,7 +44,7 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     >>> rulegrad.median(rulegrad.tensor([4.0, 1.0, 2.0, 9.0])).item()
     2.0
     """
-    return _middle(input, dim, keepdim, skips_nan=False)
+    return middle(input, dim, keepdim, skips_nan=False)
 
 
 def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
@@ -64,7 +54,7 @@ def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     >>> rulegrad.nanmedian(rulegrad.tensor([4.0, float("nan"), 2.0])).item()
     2.0
     """
-    return _middle(input, dim, keepdim, skips_nan=True)
+    return middle(input, dim, keepdim, skips_nan=True)
 
 
 def var(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, **more: Any) -> Any:
@@ -133,27 +123,6 @@ def promote_types(type1: Any, type2: Any) -> dtypes.DType:
 
 def _category(dtype: dtypes.DType) -> int:
     return 3 if dtype.is_complex else 2 if dtype.is_float else 1 if dtype.is_integer else 0
-
-
-def _selected(x: Tensor, places: Tensor, dim: int, keepdim: bool) -> Selected:
-    """The elements at these places, which alone have the gradient, also where others are equal."""
-    if not x.ndim:
-        return Selected(x.clone(), places.reshape(()))
-    values = x.gather(one_axis(dim, x.ndim, "dim"), places)
-    return Selected(values, places) if keepdim else Selected(values.squeeze(dim), places.squeeze(dim))
-
-
-def _middle(x: Tensor, dim: int | None, keepdim: bool, skips_nan: bool) -> Any:
-    if dim is None:
-        return _middle(x.reshape(-1), 0, False, skips_nan).values
-    if not x.ndim:
-        return _selected(x, x.argmax(), dim, keepdim)
-    order = x.argsort(dim, stable=True)  # nan is the last
-    count = x.isnan().logical_not().sum(dim, keepdims=True)
-    place = (count - 1).clamp(min=0) // 2 if skips_nan else count.full_like((x.shape[dim] - 1) // 2)
-    if not skips_nan:
-        place = (count < x.shape[dim]).where(count.full_like(x.shape[dim] - 1), place)
-    return _selected(x, order.gather(one_axis(dim, x.ndim, "dim"), place), dim, keepdim)
 
 
 def _spread(dim: Any, unbiased: bool | None, keepdim: bool, *, correction: float | None = 1) -> dict[str, Any]:

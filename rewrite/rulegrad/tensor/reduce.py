@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rulegrad.errors import ConfigError, ShapeError
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype, bool_, float32, float64, int64, uint64
+from rulegrad.tensor import selections
 from rulegrad.tensor.axes import axis_or_dim, one_axis, several_axes
 from rulegrad.tensor.constants import constant, filled
 from rulegrad.tensor.core import TensorCore
@@ -208,15 +209,26 @@ def root_of(self: Tensor, power: float = 2) -> Tensor:
     return self._result(UOp("WHERE", (is_zero, filled(self.shape, zero, self.dtype), root)))
 
 
-@built_once
 def max(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Tensor:
     """The largest element along `axis`; nan when one is nan. Raises ShapeError for no elements.
 
-    With another tensor in the place of the axis it is `maximum`, as in PyTorch.
+    With another tensor in the place of the axis it is `maximum`, as in PyTorch. An axis that is named `dim` is
+    PyTorch's, and so is the result: (values, indices).
 
     >>> Tensor([[1, 4], [3, 2]]).max(axis=1).tolist()
     [4, 3]
+    >>> values, indices = Tensor([[1, 4], [3, 2]]).max(dim=1); indices.tolist()
+    [1, 0]
     """
+    if isinstance(dim, int) and axis is None:
+        need_elements(self, reduced_axes(self, None, dim, "max"), "max")
+        pair: Any = selections.largest(self, dim, keepdims or keepdim)
+        return pair  # type: ignore[no-any-return]
+    return _largest(self, axis, keepdims, dim=dim, keepdim=keepdim)
+
+
+@built_once
+def _largest(self: Tensor, axis: Axes, keepdims: bool, *, dim: Axes, keepdim: bool) -> Tensor:
     if isinstance(axis, TensorCore) and (axis.ndim or not axis.dtype.is_integer):
         return self.maximum(axis)
     axes = reduced_axes(self, axis, dim, "max")
@@ -224,15 +236,26 @@ def max(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = 
     return _reduce(self, "MAX", axes, keepdims or keepdim)
 
 
-@built_once
 def min(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Tensor:
     """The smallest element along `axis`; nan when one is nan. Raises ShapeError for no elements.
 
-    With another tensor in the place of the axis it is `minimum`, as in PyTorch.
+    With another tensor in the place of the axis it is `minimum`, as in PyTorch. An axis that is named `dim` is
+    PyTorch's, and so is the result: (values, indices).
 
     >>> Tensor([[1, 4], [3, 2]]).min(axis=1).tolist()
     [1, 2]
+    >>> values, indices = Tensor([[1, 4], [3, 2]]).min(dim=1); indices.tolist()
+    [0, 1]
     """
+    if isinstance(dim, int) and axis is None:
+        need_elements(self, reduced_axes(self, None, dim, "min"), "min")
+        pair: Any = selections.smallest(self, dim, keepdims or keepdim)
+        return pair  # type: ignore[no-any-return]
+    return _smallest(self, axis, keepdims, dim=dim, keepdim=keepdim)
+
+
+@built_once
+def _smallest(self: Tensor, axis: Axes, keepdims: bool, *, dim: Axes, keepdim: bool) -> Tensor:
     if isinstance(axis, TensorCore) and (axis.ndim or not axis.dtype.is_integer):
         return self.minimum(axis)
     axes = reduced_axes(self, axis, dim, "min")

@@ -19,6 +19,7 @@ from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, float64, int32, int64, uint64
 from rulegrad.ir.limits import extremes
 from rulegrad.runtime import devices
+from rulegrad.tensor import selections
 from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
 from rulegrad.tensor.gathering import taken, updated
 from rulegrad.tensor.movement import slice_axis
@@ -215,9 +216,14 @@ def median(
 ) -> Tensor:
     """The middle of the elements in order, or the mean of the two there, as in NumPy; nan when one is nan.
 
-    >>> Tensor([4.0, 1.0, 2.0, 9.0]).median().item()
-    3.0
+    An axis that is named `dim` is PyTorch's, and so is the result: (values, indices) of the lower one of the two.
+
+    >>> Tensor([4.0, 1.0, 2.0, 9.0]).median().item(), Tensor([4.0, 1.0, 2.0, 9.0]).median(dim=0).values.item()
+    (3.0, 2.0)
     """
+    if dim is not None and axis is None:
+        pair: Any = selections.middle(self, dim, keepdims or keepdim, skips_nan=False)
+        return pair  # type: ignore[no-any-return]
     return quantile_along(self, 0.5, axis_or_dim(axis, dim, "median"), keepdims or keepdim, "linear", "median")
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from rulegrad.errors import DtypeError, ShapeError
 from rulegrad.ir.dtype import float64, int64
+from rulegrad.tensor import selections
 from rulegrad.tensor.axes import axis_or_dim, one_axis, whole_number
 from rulegrad.tensor.operands import as_tensor
 from rulegrad.tensor.reduce import need_elements, reduced_axes
@@ -89,12 +90,15 @@ def nanquantile(
 def nanmedian(
     self: Tensor, axis: int | None = None, keepdims: bool = False, *, dim: int | None = None, keepdim: bool = False
 ) -> Tensor:
-    """The median of the elements that are not nan; between two of them their mean, as in NumPy.
+    """The median of the elements that are not nan; between two of them their mean, as in NumPy. `dim` as in `median`.
 
     >>> from rulegrad import Tensor
     >>> Tensor([1.0, float("nan"), 3.0]).nanmedian().item()
     2.0
     """
+    if dim is not None and axis is None:
+        pair: Any = selections.middle(self, dim, keepdims or keepdim, skips_nan=True)
+        return pair  # type: ignore[no-any-return]
     named = axis_or_dim(axis, dim, "nanmedian")
     return quantile_along(self, 0.5, named, keepdims or keepdim, "linear", "nanmedian", skips_nan=True)
 

@@ -1,0 +1,49 @@
+"""Elements along an axis with their places: PyTorch's `max(dim=…)`, `min(dim=…)` and `median(dim=…)`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rulegrad.tensor.axes import one_axis
+
+if TYPE_CHECKING:
+    from rulegrad.tensor.tensor import Tensor
+
+
+class Selected(NamedTuple):
+    """Elements along an axis, and where they are."""
+
+    values: Any
+    indices: Any
+
+
+def largest(x: Tensor, dim: int, keepdim: bool) -> Selected:
+    """The largest elements, and the first places where they are."""
+    return _selected(x, x.argmax(dim, keepdims=True), dim, keepdim)
+
+
+def smallest(x: Tensor, dim: int, keepdim: bool) -> Selected:
+    """The smallest elements, and the first places where they are."""
+    return _selected(x, x.argmin(dim, keepdims=True), dim, keepdim)
+
+
+def _selected(x: Tensor, places: Tensor, dim: int, keepdim: bool) -> Selected:
+    """The elements at these places, which alone have the gradient, also where others are equal."""
+    if not x.ndim:
+        return Selected(x.clone(), places.reshape(()))
+    values = x.gather(one_axis(dim, x.ndim, "dim"), places)
+    return Selected(values, places) if keepdim else Selected(values.squeeze(dim), places.squeeze(dim))
+
+
+def middle(x: Tensor, dim: int | None, keepdim: bool, skips_nan: bool) -> Any:
+    """The elements in the middle, the lower ones of two, with their places; of all elements the one alone."""
+    if dim is None:
+        return middle(x.reshape(-1), 0, False, skips_nan).values
+    if not x.ndim:
+        return _selected(x, x.argmax(), dim, keepdim)
+    order = x.argsort(dim, stable=True)  # nan is the last
+    count = x.isnan().logical_not().sum(dim, keepdims=True)
+    place = (count - 1).clamp(min=0) // 2 if skips_nan else count.full_like((x.shape[dim] - 1) // 2)
+    if not skips_nan:
+        place = (count < x.shape[dim]).where(count.full_like(x.shape[dim] - 1), place)
+    return _selected(x, order.gather(one_axis(dim, x.ndim, "dim"), place), dim, keepdim)
