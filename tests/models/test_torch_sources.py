@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -206,6 +207,82 @@ def test_resemblyzer(monkeypatch: pytest.MonkeyPatch) -> None:
         found.append(module.VoiceEncoder("cpu", verbose=False).embed_utterance(np.zeros(48000, np.float32)))
     assert found[0].shape == (256,)
     np.testing.assert_allclose(found[0], found[1], 1e-4, 1e-6)
+
+
+# ---- other packages ----
+
+
+@pytest.fixture
+def interpreted() -> Iterator[None]:
+    """The interpreter, which takes no compiler's time."""
+    with rg.config(device="numpy"):
+        yield
+
+
+def assert_equal_gradients(ours: Any, theirs: Any, *inputs: np.ndarray[Any, Any]) -> None:
+    """Of the sum of the squared results, by all parameters."""
+    for model, tensor in ((ours, Tensor), (theirs, torch.from_numpy)):
+        (model(*map(tensor, inputs)) ** 2).sum().backward()
+    expected = {name: p.grad.numpy() for name, p in theirs.named_parameters() if p.grad is not None}
+    found = {name: p.grad.numpy() for name, p in ours.named_parameters() if p.grad is not None}
+    largest = max(np.abs(array).max() for array in expected.values())
+    assert set(found) == set(expected)
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, 1e-4, 1e-5 * largest, err_msg=name)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(("module", "name", "options"), [
+    ("simple_vit", "SimpleViT", {"image_size": 16, "patch_size": 8, "dim": 16, "depth": 1, "heads": 2, "mlp_dim": 32}),
+])  # fmt: skip
+def test_vit_pytorch(monkeypatch: pytest.MonkeyPatch, module: str, name: str, options: dict[str, Any]) -> None:
+    """Models of images that rearrange by einops."""
+    pytest.importorskip("einops", reason="pip install einops")
+    folder = folder_of("vit_pytorch", "pip install --no-deps vit-pytorch")
+    ours, theirs = (
+        getattr(imported(monkeypatch, Package(package, folder, package == "vit_ours", {}), module), name)(
+            num_classes=5, **options
+        )
+        for package in ("vit_ours", "vit_theirs")
+    )
+    both(ours, theirs)
+    image = np.random.default_rng(5).normal(size=(1, 3, 16, 16)).astype(np.float32)
+    assert_equal_results(ours, theirs, image, rtol=1e-4)
+    assert_equal_gradients(ours, theirs, image)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("name", ["sparsemax", "entmax15"])
+def test_entmax(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Functions with a gradient of their own, of two rows whose maxima are taken apart."""
+    folder = folder_of("entmax", "pip install --no-deps entmax")
+    x = np.random.default_rng(6).normal(size=(2, 7)).astype(np.float32)
+    found = []
+    for package, tensor in (("entmax_ours", Tensor), ("entmax_theirs", torch.from_numpy)):
+        module = imported(monkeypatch, Package(package, folder, package == "entmax_ours", {}), "activations")
+        given = tensor(x).requires_grad_()
+        y = getattr(module, name)(given)
+        (y**2).sum().backward()
+        found.append((y.detach().numpy(), given.grad.numpy()))
+    for ours, theirs in zip(*found):
+        np.testing.assert_allclose(ours, theirs, 1e-4, 1e-6)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_lion_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An optimizer with a step of its own."""
+    folder = folder_of("lion_pytorch", "pip install --no-deps lion-pytorch")
+    values = []
+    for package, library in (("lion_ours", rg), ("lion_theirs", torch)):
+        module: Any = imported(monkeypatch, Package(package, folder, package == "lion_ours", {}), "lion_pytorch")
+        weight = library.nn.Parameter(library.tensor([1.0, -2.0, 0.5]))
+        optimizer = module.Lion([weight], lr=0.01, weight_decay=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            (weight**2).sum().backward()
+            optimizer.step()
+        values.append(weight.detach().numpy())
+    np.testing.assert_allclose(values[0], values[1], 1e-6)
 
 
 # ---- the names ----
