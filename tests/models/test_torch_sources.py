@@ -298,7 +298,7 @@ def test_names_of_torch() -> None:
 
 def test_what_the_names_do() -> None:
     x = rg.tensor([[1.0, -2.0], [3.0, 4.0]], dtype=rg.float64, device=rg.device("cpu"))
-    assert isinstance(x, Tensor) and x.dtype == rg.double == "float64" and x.device in ("c", "numpy", "opencl:0")
+    assert isinstance(x, Tensor) and x.dtype == rg.double == "float64" and x.device.type in ("c", "numpy", "opencl")
     assert rg.cat([x, x], dim=1).shape == (2, 4) and rg.relu(input=x).tolist() == [[1, 0], [3, 4]]
     assert rg.as_tensor(x) is x and rg.as_tensor(x, dtype=rg.long).dtype == "int64"
     assert rg.from_numpy(np.eye(2)).tolist() == [[1, 0], [0, 1]] and rg.is_tensor(x) and not rg.is_tensor(1)

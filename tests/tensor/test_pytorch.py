@@ -325,3 +325,10 @@ def test_an_axis_named_dim_gives_values_and_places(any_device):
     assert x.max(1).tolist() == x.max(axis=1).tolist() == [3.0, 6.0] and x.max(dim=(0, 1)).item() == 6.0
     with pytest.raises(ShapeError):
         Tensor.zeros(2, 0).max(dim=1)
+
+
+def test_the_device_of_a_tensor_has_a_type():
+    """`autocast(x.device.type)` and the like; it is a text as it was."""
+    x = Tensor([1.0], device="numpy")
+    assert x.device == "numpy" == x.device.type and x.device.index is None and isinstance(x.device, rg.device)
+    assert f"{x.device}" == "numpy" and x.to(x.device) is x

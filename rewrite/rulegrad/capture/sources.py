@@ -16,7 +16,7 @@ def kind_of(tensor: TensorCore) -> Kind:
 
     The engine knows no such device, and leaves these calls to Python.
     """
-    device, node = tensor.device, tensor._uop
+    device, node = str(tensor.device), tensor._uop
     if node.op == "BUFFER" and node.attrs["mesh"]:
         device = f"{device}, a mesh {node.attrs['mesh']} with parts {node.attrs['placement']}"
     return tensor.shape, str(tensor.dtype), device

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from rulegrad.array_api import from_dlpack
-from rulegrad.errors import ConfigError, DeviceError, DtypeError
+from rulegrad.errors import ConfigError, DtypeError
 from rulegrad.ir import dtype as dtypes
 from rulegrad.ir.limits import finfo, iinfo
 from rulegrad.nn import functional
@@ -35,38 +35,9 @@ from rulegrad.support.torch_names import (
     is_foreach,
 )
 from rulegrad.tensor.autocasting import autocast_dtype
+from rulegrad.tensor.device_names import device
 from rulegrad.tensor.gradient_mode import gradients_enabled, no_grad, set_grad_enabled
 from rulegrad.tensor.tensor import Tensor
-
-
-class device(str):  # noqa: N801  (PyTorch's name)
-    """The name of a device, such as "c", "opencl:0" or "cpu"; it can be given wherever a device's name can.
-
-    >>> import rulegrad
-    >>> rulegrad.device("cuda", 1), rulegrad.device("cuda:1").type, rulegrad.device("cpu").index
-    ('cuda:1', 'cuda', None)
-    """
-
-    __slots__ = ()
-
-    def __new__(cls, type: str, index: int | None = None) -> device:
-        """Raises DeviceError for a second number."""
-        if index is None:
-            return super().__new__(cls, type)
-        if ":" in type:
-            raise DeviceError(f"{type!r} has a number already; write device({type.partition(':')[0]!r}, {index})")
-        return super().__new__(cls, f"{type}:{index}")
-
-    @property
-    def type(self) -> str:
-        """The name without a number."""
-        return self.partition(":")[0]
-
-    @property
-    def index(self) -> int | None:  # type: ignore[override]  # str has a method of this name
-        """The number, or None."""
-        digits = self.partition(":")[2]
-        return int(digits) if digits else None
 
 
 def as_tensor(data: Any, dtype: Any = None, device: str | None = None) -> Tensor:

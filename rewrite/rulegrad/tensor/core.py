@@ -13,7 +13,7 @@ from rulegrad.ir import UOp
 from rulegrad.ir.dtype import DType, as_dtype
 from rulegrad.runtime import devices, source_lines
 from rulegrad.runtime.buffer import Buffer
-from rulegrad.tensor import aliasing
+from rulegrad.tensor import aliasing, device_names
 from rulegrad.tensor.aliasing import View
 from rulegrad.tensor.axes import Size
 from rulegrad.tensor.capturing import is_tracing
@@ -214,15 +214,15 @@ class TensorCore(NodeHolder):
         return as_dtype(self._uop.dtype)
 
     @property
-    def device(self) -> str:
-        """The device that the values are on, or are computed on: "opencl:0", "numpy", …
+    def device(self) -> device_names.device:
+        """The device that the values are on, or are computed on: "opencl:0", "numpy", …; a text with PyTorch's `type`.
 
         >>> Tensor([1, 2], device="numpy").device
         'numpy'
         """
         if self._view is not None and self._view.base is not None:
             return self._view.base.device
-        return self._device or devices.default()
+        return device_names.named(self._device or devices.default())
 
     @property
     def ndim(self) -> int:
