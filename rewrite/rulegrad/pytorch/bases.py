@@ -11,6 +11,8 @@ __all__ = ["_BatchNorm", "_InstanceNorm", "_Loss", "_NormBase", "_WeightedLoss"]
 
 _NormBase = _Running
 _params_t = params_t = ParamsT = Any
+#: What stands in `defaults` for an option that has to be given.
+required = object()
 Device = _size = _size_2_t = _int = _dtype = Number = Any
 
 

@@ -23,6 +23,7 @@ _DISTRIBUTIONS: Final = "bernoulli categorical exponential laplace normal unifor
 MODULES: Final[dict[str, tuple[str, ...]]] = {
     "autograd": ("pytorch.autograd",),
     "autograd.function": ("pytorch.autograd",),
+    "_C": (),
     "_dynamo": ("pytorch.compiler",),
     "backends": ("pytorch.backends",),
     **{f"backends.{name}": ("pytorch.backends",) for name in ("cuda", "cudnn", "mkldnn", "mps", "opt_einsum")},
