@@ -162,7 +162,7 @@ __all__ = [
 ]
 
 
-sys.meta_path.append(Finder())
+sys.meta_path.insert(0, Finder())  # before others, to whom an installed package's data folder `backends` is a module
 
 
 def __getattr__(name: str) -> Any:

@@ -63,6 +63,7 @@ def test_a_list_that_is_no_array_is_an_index_error():
 
 
 REDUCTIONS = ["sum", "prod", "mean", "max", "min", "amax", "var", "std", "logsumexp", "median", "nanmedian", "norm"]
+WITH_PLACES = ("max", "min", "median", "nanmedian")  # along an axis that is named dim
 RUNNING = ["cumsum", "cumprod", "logcumsumexp", "flip", "squeeze"]
 
 
@@ -71,7 +72,11 @@ def test_a_scalar_has_one_axis_by_name(axis):
     x = Tensor(3.0)
     for name in REDUCTIONS + RUNNING:
         found = getattr(x, name)(axis) if name in ("flip", "squeeze") else getattr(x, name)(dim=axis)
-        assert (name, found.shape, found.item()) == (name, (), 0.0 if name in ("var", "std") else 3.0)
+        if name in WITH_PLACES:
+            found, place = found
+            assert (place.shape, place.item()) == ((), 0)
+        assert found.shape == ()
+        assert np.isnan(found.item()) if name in ("var", "std") else found.item() == 3.0
     assert x.sum(axis, keepdims=True).shape == ()
     assert [x.softmax(axis).item(), x.log_softmax(axis).item(), x.normalize(dim=axis).item()] == [1.0, 0.0, 1.0]
     assert (x.argmax(axis).item(), x.any(axis).item(), x.count_nonzero(axis).item()) == (0, True, 1)
@@ -239,8 +244,6 @@ def test_gradients_are_switched_by_a_bool():
     assert doubled().requires_grad and not rg.is_grad_enabled()
     switched.__exit__()
     assert rg.is_grad_enabled() and rg.get_default_dtype() == "float32"
-    with pytest.raises(AttributeError, match=r"array_api\.result_type\(a, b\)"):
-        rg.promote_types  # noqa: B018
 
 
 def test_functions_take_tensors_by_their_names_in_pytorch():

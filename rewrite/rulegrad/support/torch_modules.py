@@ -70,7 +70,7 @@ def modules_below(package: str) -> Callable[[str], Any]:
 
 
 class Finder:
-    """Finds the modules of the table, after all that are files."""
+    """Finds the modules of the table."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None

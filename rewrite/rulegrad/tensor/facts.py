@@ -92,7 +92,11 @@ def is_on_cuda(self: Tensor) -> bool:
 
 
 def is_never(self: Tensor) -> bool:
-    """False: tensors of this kind are PyTorch's alone."""
+    """False: tensors of this kind are PyTorch's alone.
+
+    >>> Tensor([1]).is_sparse
+    False
+    """
     return False
 
 

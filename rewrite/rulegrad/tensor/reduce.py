@@ -140,14 +140,17 @@ def var(
     """The variance over `axis`: squared deviations over `n - correction`.
 
     The correction is 0 by default, as in NumPy and the array API; PyTorch's is 1, which is `correction=1`, its
-    `unbiased=True`, or NumPy's `ddof=1` here. Raises ConfigError for two of these names.
+    `unbiased=True`, or NumPy's `ddof=1` here. It is PyTorch's too where the axis is named `dim`, PyTorch's word.
+    Raises ConfigError for two of these names.
 
     >>> from rulegrad import Tensor
     >>> Tensor([1.0, 3.0]).var().item(), Tensor([1.0, 3.0]).var(correction=1).item()
     (1.0, 2.0)
+    >>> Tensor([[1.0, 3.0]]).var(axis=1).item(), Tensor([[1.0, 3.0]]).var(dim=1).item()
+    (1.0, 2.0)
     """
     axes = reduced_axes(self, axis, dim, "var")
-    correction = _correction(correction, unbiased, ddof, "var")
+    correction = _correction(correction, unbiased, ddof, dim, "var")
     result = self.dtype if self.dtype.is_float else float64
     wide = self.cast(accumulation_dtype(result))
     deviation = wide - wide.mean(axes, keepdims=True)
@@ -167,19 +170,19 @@ def std(
     unbiased: bool | None = None,
     ddof: float | None = None,
 ) -> Tensor:
-    """The standard deviation, the square root of `var`: with the correction 0 by default, where PyTorch's is 1.
+    """The standard deviation, the square root of `var`: with the correction 0 by default, 1 where the axis is `dim`.
 
     >>> Tensor([1.0, 5.0]).std().item()
     2.0
     """
-    correction = _correction(correction, unbiased, ddof, "std")
+    correction = _correction(correction, unbiased, ddof, dim, "std")
     return root_of(self.var(reduced_axes(self, axis, dim, "std"), keepdims, correction, keepdim=keepdim))
 
 
 def var_mean(
     self: Tensor, axis: Axes = None, keepdims: bool = False, correction: float | None = None, **names: Any
 ) -> tuple[Tensor, Tensor]:
-    """`(var, mean)` over `axis`, with the arguments of `var`: the correction is 0 by default, where PyTorch's is 1.
+    """`(var, mean)` over `axis`, with the arguments of `var`: the correction is 0 by default, 1 with the word `dim`.
 
     >>> [part.item() for part in Tensor([1.0, 5.0]).var_mean()]
     [4.0, 3.0]
@@ -191,7 +194,7 @@ def var_mean(
 def std_mean(
     self: Tensor, axis: Axes = None, keepdims: bool = False, correction: float | None = None, **names: Any
 ) -> tuple[Tensor, Tensor]:
-    """`(std, mean)` over `axis`, with the arguments of `std`: the correction is 0 by default, where PyTorch's is 1.
+    """`(std, mean)` over `axis`, with the arguments of `std`: the correction is 0 by default, 1 with the word `dim`.
 
     >>> [part.item() for part in Tensor([1.0, 5.0]).std_mean()]
     [2.0, 3.0]
@@ -224,11 +227,16 @@ def max(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = 
         need_elements(self, reduced_axes(self, None, dim, "max"), "max")
         pair: Any = selections.largest(self, dim, keepdims or keepdim)
         return pair  # type: ignore[no-any-return]
-    return _largest(self, axis, keepdims, dim=dim, keepdim=keepdim)
+    return amax(self, axis, keepdims, dim=dim, keepdim=keepdim)
 
 
 @built_once
-def _largest(self: Tensor, axis: Axes, keepdims: bool, *, dim: Axes, keepdim: bool) -> Tensor:
+def amax(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Tensor:
+    """The largest element along `axis`, whatever the axis is called: `max` without places.
+
+    >>> Tensor([[1, 4], [3, 2]]).amax(dim=1).tolist()
+    [4, 3]
+    """
     if isinstance(axis, TensorCore) and (axis.ndim or not axis.dtype.is_integer):
         return self.maximum(axis)
     axes = reduced_axes(self, axis, dim, "max")
@@ -251,11 +259,16 @@ def min(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = 
         need_elements(self, reduced_axes(self, None, dim, "min"), "min")
         pair: Any = selections.smallest(self, dim, keepdims or keepdim)
         return pair  # type: ignore[no-any-return]
-    return _smallest(self, axis, keepdims, dim=dim, keepdim=keepdim)
+    return amin(self, axis, keepdims, dim=dim, keepdim=keepdim)
 
 
 @built_once
-def _smallest(self: Tensor, axis: Axes, keepdims: bool, *, dim: Axes, keepdim: bool) -> Tensor:
+def amin(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dim: Axes = None, keepdim: bool = False) -> Tensor:
+    """The smallest element along `axis`, whatever the axis is called: `min` without places.
+
+    >>> Tensor([[1, 4], [3, 2]]).amin(dim=1).tolist()
+    [1, 2]
+    """
     if isinstance(axis, TensorCore) and (axis.ndim or not axis.dtype.is_integer):
         return self.minimum(axis)
     axes = reduced_axes(self, axis, dim, "min")
@@ -356,10 +369,10 @@ def _sum_dtype(dtype: DType) -> DType:
     return uint64 if dtype.kind == "uint" else int64
 
 
-def _correction(correction: float | None, unbiased: bool | None, ddof: float | None, name: str) -> float:
-    """What is subtracted from the number of elements, under one of its three names."""
+def _correction(correction: float | None, unbiased: bool | None, ddof: float | None, dim: Axes, name: str) -> float:
+    """What is subtracted from the number of elements, under one of its three names; 1 by default beside a `dim`."""
     named = {"correction": correction, "unbiased": unbiased, "ddof": ddof}
     given = {key: value for key, value in named.items() if value is not None}
     if len(given) > 1:
         raise ConfigError(f"{name}: {' and '.join(given)} are names of one argument; give one of them")
-    return float(next(iter(given.values()), 0) or 0)
+    return float(next(iter(given.values()), dim is not None))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rulegrad.tensor.axes import one_axis
+from rulegrad.tensor.axes import one_axis, several_axes
 
 if TYPE_CHECKING:
     from rulegrad.tensor.tensor import Tensor
@@ -39,11 +39,12 @@ def middle(x: Tensor, dim: int | None, keepdim: bool, skips_nan: bool) -> Any:
     """The elements in the middle, the lower ones of two, with their places; of all elements the one alone."""
     if dim is None:
         return middle(x.reshape(-1), 0, False, skips_nan).values
-    if not x.ndim:
+    if not several_axes(dim, x.ndim, "median"):
         return _selected(x, x.argmax(), dim, keepdim)
+    axis = one_axis(dim, x.ndim, "median")
     order = x.argsort(dim, stable=True)  # nan is the last
     count = x.isnan().logical_not().sum(dim, keepdims=True)
     place = (count - 1).clamp(min=0) // 2 if skips_nan else count.full_like((x.shape[dim] - 1) // 2)
     if not skips_nan:
         place = (count < x.shape[dim]).where(count.full_like(x.shape[dim] - 1), place)
-    return _selected(x, order.gather(one_axis(dim, x.ndim, "dim"), place), dim, keepdim)
+    return _selected(x, order.gather(axis, place), dim, keepdim)

@@ -334,8 +334,10 @@ class Tensor(LayerMethods):
     std = reduce.std
     var_mean = reduce.var_mean
     std_mean = reduce.std_mean
-    max = amax = reduce.max
-    min = amin = reduce.min
+    max = reduce.max
+    min = reduce.min
+    amax = reduce.amax
+    amin = reduce.amin
     any = reduce.any
     all = reduce.all
     argmax = reduce.argmax

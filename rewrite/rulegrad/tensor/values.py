@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from rulegrad.errors import DtypeError, OutOfMemoryError, ShapeError
+from rulegrad.errors import DtypeError, OutOfMemoryError, RulegradError, ShapeError
 from rulegrad.interpreter import movement
 from rulegrad.ir import UOp
 from rulegrad.ir.dtype import ALL, as_dtype
@@ -79,6 +79,8 @@ def numpy(self: Tensor, *, force: bool = False) -> Array:
     except MemoryError as error:
         raise OutOfMemoryError(f"numpy: {error}; read a part of the tensor") from None
     except ValueError as error:  # too many axes or elements
+        if isinstance(error, RulegradError):
+            raise
         raise ShapeError(f"numpy: NumPy has no such array: {error}") from None
     realize_all([self])
     buffer = Buffer.of(self._uop)
@@ -233,7 +235,12 @@ def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_fo
 
 
 def itself(self: Tensor, *_: Any) -> Tensor:
-    """This tensor: what PyTorch's method of this name does is not needed here."""
+    """This tensor: what PyTorch's method of this name does is not needed here.
+
+    >>> x = Tensor([1.0])
+    >>> x.pin_memory() is x
+    True
+    """
     return self
 
 
