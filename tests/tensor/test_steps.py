@@ -85,15 +85,16 @@ def test_optimizer_on_devices(device, name):
         np.testing.assert_allclose(_flat(parameter), expected, 1e-7, 1e-8)
 
 
-@pytest.mark.parametrize("name", ["AdamW_1", "SGD_3", "RMSprop_1", "Adagrad_complex"])
+@pytest.mark.parametrize("name", ["AdamW_1", "SGD_3", "RMSprop_1", "Adagrad_complex", "NAdam_1"])
 def test_the_state_of_pytorch_is_loaded(any_device, name):
     case, known = OPTIMIZERS[name], VALUES["optimizers"][name]["state"]
     parameters = _parameters(case.dtype)
     state: dict[int, dict[str, Any]] = {0: {}, 1: {}}
     for key, values in known.items():
         place, _, kind = key.partition(".")
-        array = np.array(values[0] if kind == "step" else values)
-        if kind != "step":
+        shared = kind in ("step", "mu_product")
+        array = np.array(values[0] if shared else values)
+        if not shared:
             pairs = array.reshape(-1, 2) if case.dtype == "complex128" else array
             array = (pairs[:, 0] + 1j * pairs[:, 1] if pairs.ndim == 2 else pairs).reshape(parameters[int(place)].shape)
         state[int(place)][kind] = array

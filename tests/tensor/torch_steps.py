@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch_functions import numbers
 
-STEPS = 5
+STEPS = 8
 
 
 class Descent(NamedTuple):
@@ -68,6 +68,18 @@ _OPTIONS = {
         lambda o, p: o.AdamW(p, 0.1, (0.8, 0.9), 1e-3, 0.2, True),
         lambda o, p: o.AdamW(p, 0.1, weight_decay=0.0, maximize=True),
         lambda o, p: o.AdamW(p, 0.1, amsgrad=True, maximize=True),
+    ],
+    "Adamax": [lambda o, p: o.Adamax(p, 0.1), lambda o, p: o.Adamax(p, 0.1, (0.8, 0.9), 1e-3, 0.1, maximize=True)],
+    "NAdam": [
+        lambda o, p: o.NAdam(p, 0.1),
+        lambda o, p: o.NAdam(p, 0.1, (0.8, 0.9), 1e-3, 0.1, 0.1, True),
+        lambda o, p: o.NAdam(p, 0.1, (0.8, 0.9), 1e-3, 0.1, maximize=True),
+    ],
+    "RAdam": [
+        lambda o, p: o.RAdam(p, 0.1),  # without squares until the sixth step
+        lambda o, p: o.RAdam(p, 0.1, (0.8, 0.99), 1e-3, 0.1, True),
+        lambda o, p: o.RAdam(p, 0.1, (0.8, 0.6), 1e-3, 0.1, maximize=True),
+        lambda o, p: o.RAdam(p, 0.1, (0.8, 0.9), 1e-3, 0.1, maximize=True),
     ],
     "RMSprop": [
         lambda o, p: o.RMSprop(p),

@@ -3,6 +3,7 @@
 from rulegrad.optim import lr_scheduler, swa_utils
 from rulegrad.optim._adam import LAMB, Adam, AdamW, Muon
 from rulegrad.optim._descent import SGD, Adadelta, Adagrad, RMSprop
+from rulegrad.optim._moments import Adamax, NAdam, RAdam
 from rulegrad.optim._optimizer import Optimizer
 from rulegrad.support.torch_modules import modules_below
 
@@ -13,8 +14,11 @@ __all__ = [
     "Adagrad",
     "Adam",
     "AdamW",
+    "Adamax",
     "Muon",
+    "NAdam",
     "Optimizer",
+    "RAdam",
     "RMSprop",
     "lr_scheduler",
     "swa_utils",

@@ -58,10 +58,11 @@ class Adam(Optimizer):
             correction.assign(-(steps * numbers["log" + name]).expm1())
 
     def _change(self, number: int, value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:
-        if not self._decoupled:
+        decoupled = group.get("decoupled_weight_decay", self._decoupled)
+        if not decoupled:
             gradient = with_decay(value, gradient, group, numbers)
         change = self._direction(number, value, gradient, group, numbers)
-        if self._decoupled:
+        if decoupled:
             change = with_decay(value, change, group, numbers)
         return value - change * numbers["lr"]
 
@@ -69,14 +70,19 @@ class Adam(Optimizer):
         self, number: int, value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers
     ) -> Tensor:
         """The mean of the gradients over the root of that of their squares, both corrected for their start at 0."""
-        mean, square = self._kept(number, "exp_avg", value), self._kept(number, "exp_avg_sq", value)
-        mean.assign((mean * numbers["beta1"] + gradient * numbers["rest1"]).cast(mean.dtype))
-        square.assign((square * numbers["beta2"] + gradient * gradient * numbers["rest2"]).cast(square.dtype))
+        mean, square = self._moments(number, value, gradient, numbers)
         if group.get("amsgrad"):
             largest = self._kept(number, "max_exp_avg_sq", value)
             square = largest.assign(largest.maximum(square))
         deviation = (square / numbers["correction2"]).sqrt() + numbers["eps"]
         return mean / (deviation * numbers["correction1"])
+
+    def _moments(self, number: int, value: Tensor, gradient: Tensor, numbers: Numbers) -> tuple[Tensor, Tensor]:
+        """The running means of the gradients and of their squares, with this step's."""
+        mean, square = self._kept(number, "exp_avg", value), self._kept(number, "exp_avg_sq", value)
+        mean.assign((mean * numbers["beta1"] + gradient * numbers["rest1"]).cast(mean.dtype))
+        square.assign((square * numbers["beta2"] + gradient * gradient * numbers["rest2"]).cast(square.dtype))
+        return mean, square
 
 
 def _logarithm(beta: float) -> float:

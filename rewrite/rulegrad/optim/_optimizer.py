@@ -72,6 +72,8 @@ class Optimizer(Walked):
     [0.5, -1.5]
     """
 
+    _shared_state: tuple[str, ...] = ("step",)  # numbers of the state that parameters have in common
+
     def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
             raise NoAxesError("optimizer: params is a Tensor; give a list of parameters, [tensor]")
@@ -353,7 +355,8 @@ class Optimizer(Walked):
             numbers = list(range(number, number + len(group["params"])))
             number += len(numbers)
             groups.append({**group, "params": numbers})
-            steps = {j: {"step": c.shared["step"]} for c in cohorts if "step" in c.shared for j in c.members}
+            names = [name for name in self._shared_state if any(name in cohort.shared for cohort in cohorts)]
+            steps = {j: {n: c.shared[n] for n in names if n in c.shared} for c in cohorts for j in c.members}
             for j, parameter in zip(numbers, group["params"]):
                 if j in self.state:
                     kept = self.state[j].items()
@@ -393,13 +396,15 @@ class Optimizer(Walked):
             self._cohorts[k] = self._resumed({j: found[j][0] for j in numbers if j in found}, group)
             first += len(numbers)
 
-    def _restored(self, number: int, parameter: Tensor, values: Mapping[str, Any]) -> tuple[float, dict[str, Tensor]]:
-        """The steps that a parameter has made, and the tensors of its state."""
+    def _restored(
+        self, number: int, parameter: Tensor, values: Mapping[str, Any]
+    ) -> tuple[dict[str, float], dict[str, Tensor]]:
+        """What a parameter shares with others, such as the steps that it has made, and the tensors of its state."""
         found: dict[str, Any] = {}
         if type(self).step is not Optimizer.step:  # its state is what its own step makes of it
-            return 0.0, {name: Tensor(v) if isinstance(v, Tensor) else v for name, v in values.items()}
+            return {}, {name: Tensor(v) if isinstance(v, Tensor) else v for name, v in values.items()}
         for name, value in values.items():
-            if value is None or name == "step":
+            if value is None or name in self._shared_state:
                 continue
             array = np.asarray(value)
             if array.shape != parameter.shape:
@@ -411,23 +416,36 @@ class Optimizer(Walked):
             buffer = upload_like(parameter, array.astype(_state_dtype(parameter)))
             found[name] = Tensor._new(buffer.uop, buffer, buffer.device)
         # PyTorch's SGD counts no steps, and one that has a momentum has made some.
-        return float(values.get("step", 1.0 if found else 0.0)), found
+        shared = {name: float(values[name]) for name in self._shared_state if name in values}
+        return {"step": 1.0 if found else 0.0, **shared}, found
 
-    def _resumed(self, steps: Mapping[int, float], group: dict[str, Any]) -> list[_Cohort]:
+    def _resumed(self, shared: Mapping[int, dict[str, float]], group: dict[str, Any]) -> list[_Cohort]:
         """Those who have made equally many steps count on together."""
-        cohorts: dict[float, _Cohort] = {}
-        for number, made in steps.items():
-            if made and made not in cohorts:
-                count = Tensor(np.array(made, self._dtype(group)), device=group["params"][0].device)
-                cohorts[made] = _Cohort(set(), {"step": count})
-            if made:
-                cohorts[made].members.add(number)
+        cohorts: dict[tuple[Any, ...], _Cohort] = {}
+        for number, made in shared.items():
+            key = tuple(made.items())
+            if made.get("step") and key not in cohorts:
+                arrays = {name: np.array(value, self._dtype(group)) for name, value in made.items()}
+                device = group["params"][0].device
+                cohorts[key] = _Cohort(set(), {name: Tensor(array, device=device) for name, array in arrays.items()})
+            if made.get("step"):
+                cohorts[key].members.add(number)
         return list(cohorts.values())
 
     # ---- what a subclass says ----
 
     def _check(self, group: dict[str, Any]) -> None:
-        for name in ("lr", "momentum", "dampening", "weight_decay", "eps", "lr_decay", "alpha", "rho"):
+        for name in (
+            "lr",
+            "momentum",
+            "dampening",
+            "weight_decay",
+            "eps",
+            "lr_decay",
+            "alpha",
+            "rho",
+            "momentum_decay",
+        ):
             if name in group and not group[name] >= 0.0:
                 raise ConfigError(f"optimizer: {name}={group[name]}; use a number of 0 or more")
         betas = group.get("betas", ())
