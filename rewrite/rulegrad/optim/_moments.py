@@ -99,7 +99,7 @@ class NAdam(Adam):
     >>> optimizer = optim.NAdam([w], lr=0.25)
     >>> _ = (w * w).sum().backward(); optimizer.step()
     >>> round(w.item(), 4)
-    0.7326
+    0.7359
     """
 
     _shared_state = (*Adam._shared_state, "mu_product")
