@@ -18,7 +18,7 @@ static inline void *memory_for(__SIZE_TYPE__ bytes) {
 static inline void free_at(void **variable) { free(*variable); }
 #define FREED __attribute__((cleanup(free_at)))
 /* Versions of gcc (12.2 is one) lay vectors at places of the stack that are not aligned, in functions that call no others
-   and know these places by a register alone: their bug 109780. One that might call abort is none of these. */
+   and know these places by a register alone. One that might call abort is none of these. */
 #if defined(__x86_64__) && !defined(__clang__)
 #define ALIGNED_STACK() ({ int none_ = 0; __asm__("" : "+r"(none_)); if (none_) abort(); })
 #else

@@ -362,7 +362,7 @@ def test_lanes_of_floats_that_are_compared_as_doubles(name: str, monkeypatch: py
 
 @pytest.mark.parametrize("name", ["gcc", "clang"])
 def test_vectors_lie_aligned_in_the_stack(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """gcc 12.2 lays them elsewhere in functions that call no others (its bug 109780), and the process ends."""
+    """gcc 12.2 lays them elsewhere in functions that call no others, and the process ends."""
     module = backend("c").module
     monkeypatch.setenv("CC", name)
     if module.compilers.find() is None:
