@@ -177,12 +177,11 @@ static inline void store_masked(void *p, const void *v, int last, int bytes, int
   VECTOR(T, N) rows_[N]; T *to_ = (to), *p_ = (T *)(p); const long long s_ = (stride); \
   ROWS(LOAD_ROW, N, 0) ROWS(EXCHANGE_ROWS, N, 1) ROWS(EXCHANGE_ROWS, N, 2) ROWS(EXCHANGE_ROWS, N, 4) \
   ROWS(EXCHANGE_ROWS, N, 8) ROWS(STORE_ROW, N, 0) } while (0)
-#define TRANSPOSED(T, N, p, stride) ({ \
-  union { VECTOR(T, N * N) all; T numbers[N * N]; } b_; STORE_TRANSPOSED(T, N, b_.numbers, p, stride); b_.all; })
 #define STORE_TRANSPOSED_IF(T, N, to, p, stride, gate) do { \
   if (gate) STORE_TRANSPOSED(T, N, to, p, stride); else __builtin_memset(to, 0, sizeof(T) * N * N); } while (0)
 #define TRANSPOSED_IF(T, N, p, stride, gate) ({ \
-  union { VECTOR(T, N * N) all; T numbers[N * N]; } c_; STORE_TRANSPOSED_IF(T, N, c_.numbers, p, stride, gate); c_.all; })
+  union { VECTOR(T, N * N) all; T numbers[N * N]; } b_; STORE_TRANSPOSED_IF(T, N, b_.numbers, p, stride, gate); b_.all; })
+#define TRANSPOSED(T, N, p, stride) TRANSPOSED_IF(T, N, p, stride, 1)
 #define TRUTHS(N, m) (__builtin_convertvector(m, VECTOR(unsigned char, N)) & 1)
 #define EACH(T, N, f, x) ({ \
   VECTOR(T, N) x_ = (x), r_; for (int l_ = 0; l_ < N; l_++) r_[l_] = f(x_[l_]); r_; })

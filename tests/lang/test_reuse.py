@@ -8,27 +8,11 @@ from rulegrad.engine import compiling
 from rulegrad.engine.sources import our_sources
 from rulegrad.lang.checker import check
 from rulegrad.lang.compiler import compile_program, reuse
-from rulegrad.lang.compiler.rules import RuleCompiler
 from rulegrad.lang.modules import resolved
 from rulegrad.lang.parser import parse_file
 from rulegrad.support.paths import data_folder
 
 TARGETS = [None, "numpy", "c", "cuda"]
-
-
-@pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The rules that are compiled from here on, and none that was compiled before is known."""
-    names: list[str] = []
-    plain = RuleCompiler._alternatives
-
-    def counted(self, rule, *others):
-        names.append(rule.name)
-        return plain(self, rule, *others)
-
-    monkeypatch.setattr(reuse, "_tables", {})
-    monkeypatch.setattr(RuleCompiler, "_alternatives", counted)
-    return names
 
 
 def test_programs_of_other_targets_are_the_same(compiled: list[str]) -> None:

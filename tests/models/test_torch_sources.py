@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -212,13 +211,6 @@ def test_resemblyzer(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---- other packages ----
 
 
-@pytest.fixture
-def interpreted() -> Iterator[None]:
-    """The interpreter, which takes no compiler's time."""
-    with rg.config(device="numpy"):
-        yield
-
-
 def assert_equal_gradients(ours: Any, theirs: Any, *inputs: np.ndarray[Any, Any]) -> None:
     """Of the sum of the squared results, by all parameters."""
     for model, tensor in ((ours, Tensor), (theirs, torch.from_numpy)):
@@ -231,7 +223,7 @@ def assert_equal_gradients(ours: Any, theirs: Any, *inputs: np.ndarray[Any, Any]
         np.testing.assert_allclose(found[name], array, 1e-4, 1e-5 * largest, err_msg=name)
 
 
-@pytest.mark.usefixtures("interpreted")
+@pytest.mark.usefixtures("on_the_interpreter")
 @pytest.mark.parametrize(("module", "name", "options"), [
     ("simple_vit", "SimpleViT", {"image_size": 16, "patch_size": 8, "dim": 16, "depth": 1, "heads": 2, "mlp_dim": 32}),
 ])  # fmt: skip
@@ -251,7 +243,7 @@ def test_vit_pytorch(monkeypatch: pytest.MonkeyPatch, module: str, name: str, op
     assert_equal_gradients(ours, theirs, image)
 
 
-@pytest.mark.usefixtures("interpreted")
+@pytest.mark.usefixtures("on_the_interpreter")
 @pytest.mark.parametrize("name", ["sparsemax", "entmax15"])
 def test_entmax(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Functions with a gradient of their own, of two rows whose maxima are taken apart."""
@@ -268,7 +260,7 @@ def test_entmax(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         np.testing.assert_allclose(ours, theirs, 1e-4, 1e-6)
 
 
-@pytest.mark.usefixtures("interpreted")
+@pytest.mark.usefixtures("on_the_interpreter")
 def test_lion_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
     """An optimizer with a step of its own."""
     folder = folder_of("lion_pytorch", "pip install --no-deps lion-pytorch")

@@ -32,6 +32,10 @@ class Distribution:
         front = tuple(sample_shape) if isinstance(sample_shape, (tuple, list)) else (int(sample_shape),)
         return (*front, *self.batch_shape)
 
+    def _uniform(self, sample_shape: Any, parameter: Tensor) -> Tensor:
+        """Numbers from 0 up to, not including, 1, where the parameter is and of its dtype."""
+        return Tensor.rand(self._shape(sample_shape), device=parameter.device).cast(parameter.dtype)
+
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """Samples through which gradients flow to the parameters. Raises ConfigError where they cannot."""
         raise ConfigError(f"{type(self).__name__}.rsample: its samples have no gradient; use sample")
@@ -119,7 +123,7 @@ class Uniform(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """Samples, through which gradients flow."""
-        draws = Tensor.rand(self._shape(sample_shape), device=self.low.device).cast(self.low.dtype)
+        draws = self._uniform(sample_shape, self.low)
         return self.low + draws * (self.high - self.low)
 
     def log_prob(self, value: Any) -> Any:
@@ -151,7 +155,7 @@ class Exponential(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """Samples, through which gradients flow."""
-        draws = Tensor.rand(self._shape(sample_shape), device=self.rate.device).cast(self.rate.dtype)
+        draws = self._uniform(sample_shape, self.rate)
         return -(1 - draws).log() / self.rate
 
     def log_prob(self, value: Any) -> Any:
@@ -185,7 +189,7 @@ class Laplace(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """Samples, through which gradients flow."""
-        draws = Tensor.rand(self._shape(sample_shape), device=self.loc.device).cast(self.loc.dtype) - 0.5
+        draws = self._uniform(sample_shape, self.loc) - 0.5
         return self.loc - self.scale * draws.sign() * (1 - 2 * draws.abs()).clamp(min=2.0**-24).log()
 
     def log_prob(self, value: Any) -> Any:

@@ -88,7 +88,7 @@ def is_on_cuda(self: Tensor) -> bool:
     >>> Tensor([1], device="numpy").is_cuda
     False
     """
-    return str(self.device).partition(":")[0] == "cuda"
+    return self.device.type == "cuda"
 
 
 def is_never(self: Tensor) -> bool:
