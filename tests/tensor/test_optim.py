@@ -7,6 +7,7 @@ import pytest
 
 from rulegrad import Tensor, nn, optim
 from rulegrad.errors import ConfigError, RulegradError
+from rulegrad.optim._formulas import Formulas
 from rulegrad.tensor.realize import needs_buffer
 
 START = np.array([[0.5, -1.0], [2.0, 0.1]], np.float32)
@@ -102,10 +103,12 @@ def test_steps_are_one_graph_apart_from_the_buffers(any_device):
         optimizer.zero_grad()
         (weight * weight).sum().backward()
         optimizer.lr *= 0.5
-        numbers, group = optimizer._uploaded_numbers(0), optimizer.param_groups[0]
+        group = optimizer.param_groups[0]
         (cohort,) = optimizer._moving(0, {0})
-        optimizer._begin_step(cohort.shared, numbers, group)
-        value = optimizer._moved(0, weight, group, {**numbers, **cohort.shared})
+        names, uploaded = tuple(optimizer._numbers(group)), optimizer._upload(0)
+        formulas = Formulas(optimizer, group, "", names, uploaded, cohort.shared)
+        formulas.begin_step()
+        value = formulas.moved(0, weight)
         described.append([(n.op, "" if n.op == "BUFFER" else str(n.attrs)) for n in value.uop.toposort()])
         weight.assign(value)
         Tensor.realize(weight, *optimizer.state[0].values(), *cohort.shared.values())
@@ -216,3 +219,24 @@ def test_a_step_without_gradients_changes_nothing(any_device: str) -> None:
     before = w.tolist()
     adam.step()
     assert w.tolist() == before
+
+
+def test_formulas_are_built_in_python_once_but_those_of_a_user_each_time(on_the_interpreter, monkeypatch):
+    class Mine(optim.SGD):
+        pass
+
+    called = []
+    change = optim.SGD._change
+    monkeypatch.setattr(optim.SGD, "_change", lambda self, *given: called.append(type(self)) or change(self, *given))
+    weights = [Tensor(np.full((7, 3), k, np.float32), requires_grad=True) for k in range(4)]
+    for make in (optim.SGD, Mine):
+        optimizer = make(weights[:2], momentum=0.5)
+        for _ in range(4):
+            sum((w * w).sum() for w in weights).backward()
+            optimizer.step()
+    # in the first step, which makes the momentum, it is tried; in the second it is built, once for both
+    assert called.count(optim.SGD) == 1 + 2 + 1 and called.count(Mine) == 4 * 2
+    optimizer = optim.SGD(weights[2:], momentum=0.5, nesterov=True)  # another option: another formula
+    for _ in range(2):
+        optimizer.step()
+    assert called.count(optim.SGD) == 4 + 1 + 2 + 1

@@ -8,7 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from rulegrad.errors import ConfigError, DtypeError
-from rulegrad.optim._optimizer import Numbers, Optimizer, Parameters, with_decay
+from rulegrad.optim._formulas import Numbers, with_decay
+from rulegrad.optim._optimizer import Optimizer, Parameters
 from rulegrad.tensor.tensor import Tensor
 
 

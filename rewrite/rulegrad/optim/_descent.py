@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rulegrad.errors import ConfigError
-from rulegrad.optim._optimizer import Numbers, Optimizer, Parameters, with_decay
+from rulegrad.optim._formulas import Numbers, with_decay
+from rulegrad.optim._optimizer import Optimizer, Parameters
 from rulegrad.tensor.tensor import Tensor
 
 

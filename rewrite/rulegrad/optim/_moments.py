@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from rulegrad.optim._adam import Adam
-from rulegrad.optim._optimizer import Numbers, Optimizer, Parameters
+from rulegrad.optim._formulas import Numbers
+from rulegrad.optim._optimizer import Optimizer, Parameters
 from rulegrad.tensor.tensor import Tensor
 
 _LOG_OF_RISE = math.log(0.96)  # by which NAdam's momentum rises

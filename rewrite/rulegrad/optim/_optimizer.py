@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import operator
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,6 +18,8 @@ import numpy as np
 from rulegrad.errors import ConfigError, NoAxesError, ShapeError
 from rulegrad.nn._walking import Walked
 from rulegrad.nn.parameter import Parameter
+from rulegrad.optim._formulas import Formulas, Numbers, joined
+from rulegrad.optim._state import State
 from rulegrad.tensor import updates
 from rulegrad.tensor.capturing import each_call, noticed
 from rulegrad.tensor.gradient_mode import enable_grad, no_grad
@@ -26,8 +29,6 @@ from rulegrad.tensor.tensor import Tensor
 
 #: Tensors, or groups of them: dicts with "params" and the options that differ.
 Parameters = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[Mapping[str, Any]]
-#: The numbers of a group, by name, as tensors without axes.
-Numbers = dict[str, Tensor]
 
 
 @dataclass
@@ -83,7 +84,7 @@ class Optimizer(Walked):
         self.param_groups: list[dict[str, Any]] = []
         #: The state of each parameter, by its number: names and meanings are PyTorch's. That of a complex parameter is
         #: kept as pairs of reals, and moved as such: the formulas are those of the parts.
-        self.state: dict[int, dict[str, Tensor]] = _State(self.param_groups)
+        self.state: dict[int, dict[str, Tensor]] = State(self.param_groups)
         self._cohorts: list[list[_Cohort]] = []
         self._uploaded: list[_Uploaded | None] = []
         self._before: dict[int, tuple[Tensor, Tensor]] | None = None  # in a step that may be left out
@@ -211,20 +212,23 @@ class Optimizer(Walked):
             self._before = None
 
     def _make_step(self, others: Sequence[Tensor], left_out: Tensor | None) -> None:
-        noticed(self, "_options", self._options)
+        options = self._options
+        noticed(self, "_options", options)
         results = [*self._roots(), *others, *([] if left_out is None else [left_out])]
         changes: list[tuple[Tensor, Tensor]] = []
         number = 0
         for k, group in enumerate(self.param_groups):
             moved = {number + j: p for j, p in enumerate(group["params"]) if p.grad is not None}
             number += len(group["params"])
-            numbers = self._uploaded_numbers(k) if moved else {}
+            uploaded = each_call(self._uploads(k)) if moved else None
             for cohort in self._moving(k, set(moved)):
+                assert uploaded is not None
+                names = tuple(self._numbers(group))
+                formulas = Formulas(self, group, f"{options[k]}", names, uploaded, cohort.shared)
                 self._remember(*cohort.shared.values())
-                self._begin_step(cohort.shared, numbers, group)
+                formulas.begin_step()
                 results += cohort.shared.values()
-                all_numbers = {**numbers, **cohort.shared}
-                changes += [(moved[j], self._moved(j, moved[j], group, all_numbers)) for j in sorted(cohort.members)]
+                changes += [(moved[j], formulas.moved(j, moved[j])) for j in sorted(cohort.members)]
             results += [tensor for j in moved for tensor in self.state.get(j, {}).values()]
         if left_out is not None:
             changes = [(p, left_out.where(p.detach(), value.cast(p.dtype))) for p, value in changes]
@@ -255,15 +259,6 @@ class Optimizer(Walked):
             self._cohorts[k].append(found[-1])
         return found
 
-    def _moved(self, number: int, parameter: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:
-        gradient = parameter.grad
-        assert gradient is not None
-        value, gradient = parameter.detach(), gradient.detach()
-        if parameter.dtype.is_complex:
-            value, gradient = _pairs(value), _pairs(gradient)
-        value = self._change(number, value, -gradient if group["maximize"] else gradient, group, numbers)
-        return _joined(value) if parameter.dtype.is_complex else value
-
     def _roots(self) -> list[Tensor]:
         """The tensors whose gradients these are, where they still wait to be computed."""
         found: dict[int, Any] = {}
@@ -276,16 +271,11 @@ class Optimizer(Walked):
 
     # ---- numbers and state ----
 
-    def _uploaded_numbers(self, k: int) -> Numbers:
-        """The numbers of a group in one buffer, which is made anew only where one of them changed."""
-        numbers = self._numbers(self.param_groups[k])
-        uploaded = each_call(self._uploads(k))
-        return {name: uploaded[place] for place, name in enumerate(numbers)}
-
     def _uploads(self, k: int) -> _Uploads:
         return _Uploads(weakref.ref(self), k)
 
     def _upload(self, k: int) -> Tensor:
+        """The numbers of a group in one buffer, which is made anew only where one of them changed."""
         group, uploaded = self.param_groups[k], self._uploaded[k]
         if uploaded is not None and _is_same(group, uploaded.group):
             return uploaded.tensor
@@ -327,6 +317,19 @@ class Optimizer(Walked):
         self._remember(state[name])
         return state[name]
 
+    @contextmanager
+    def _with_state(self, number: int, state: dict[str, Tensor]) -> Iterator[dict[str, Tensor]]:
+        """Inside, this is the state of a parameter, and nothing is remembered."""
+        kept, before = self.state.get(number), self._before
+        self.state[number], self._before = state, None
+        try:
+            yield state
+        finally:
+            self._before = before
+            del self.state[number]
+            if kept is not None:
+                self.state[number] = kept
+
     def _remember(self, *tensors: Tensor) -> None:
         """Keep the values of tensors of the state, as of before a step that may be left out."""
         if self._before is not None:
@@ -361,7 +364,7 @@ class Optimizer(Walked):
                 if j in self.state:
                     kept = self.state[j].items()
                     own = type(self).step is Optimizer.step and parameter.dtype.is_complex
-                    parts = {name: _joined(t) if own else t for name, t in kept}
+                    parts = {name: joined(t) if own else t for name, t in kept}
                     state[j] = {**steps.get(j, {}), **parts}
         return {"state": state, "param_groups": groups}
 
@@ -463,56 +466,8 @@ class Optimizer(Walked):
         raise NotImplementedError
 
 
-def with_decay(value: Tensor, gradient: Tensor, group: dict[str, Any], numbers: Numbers) -> Tensor:
-    """The gradient with that of the squared norm of the parameter, `weight_decay` times."""
-    return gradient + value * numbers["weight_decay"] if group["weight_decay"] else gradient
-
-
 def _state_dtype(parameter: Tensor) -> Any:
     return np.float64 if parameter.dtype in ("float64", "complex128") else np.float32
-
-
-def _pairs(values: Tensor) -> Tensor:
-    """Complex numbers as pairs of reals on a new last axis."""
-    return Tensor.stack([values.real, values.imag], -1)
-
-
-def _joined(pairs: Tensor) -> Tensor:
-    """Pairs of reals on the last axis as complex numbers."""
-    return Tensor.complex(pairs[..., 0], pairs[..., 1])
-
-
-class _State(dict[int, dict[str, Any]]):
-    """The state by the numbers of parameters; a parameter stands for its number, as in steps written for PyTorch."""
-
-    def __init__(self, groups: list[dict[str, Any]]) -> None:
-        super().__init__()
-        self._groups = groups
-        self._numbers: dict[int, tuple[int, Tensor]] = {}
-
-    def _number(self, key: Any) -> Any:
-        if not isinstance(key, Tensor):
-            return key
-        if self._numbers.get(id(key), (0, None))[1] is not key:
-            listed = [parameter for group in self._groups for parameter in group["params"]]
-            self._numbers = {id(parameter): (number, parameter) for number, parameter in enumerate(listed)}
-        if id(key) not in self._numbers:
-            raise ConfigError("optimizer: a tensor is not among the parameters; add its group first")
-        return self._numbers[id(key)][0]
-
-    def __getitem__(self, key: Any) -> dict[str, Any]:
-        number = self._number(key)
-        return self.setdefault(number, {}) if isinstance(key, Tensor) else super().__getitem__(number)
-
-    def __setitem__(self, key: Any, value: dict[str, Any]) -> None:
-        super().__setitem__(self._number(key), value)
-
-    def __contains__(self, key: object) -> bool:
-        return super().__contains__(self._number(key))
-
-    def get(self, key: Any, default: Any = None) -> Any:
-        """The state of a parameter, where it has one."""
-        return super().get(self._number(key), default)
 
 
 class _Uploaded(NamedTuple):

@@ -22,11 +22,69 @@ from rulegrad.tensor.gradient_mode import gradients_enabled
 from rulegrad.tensor.history import join
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T", bound=TensorCore)
 
 _MOST: Final = 1000  # kinds of arguments of a function
 _LONGEST, _DEEPEST = 64, 3  # parts of an argument, and lists in lists: more are data
 _ATOMS: Final = (type(None), type(...), bool, int, str, DType)
 _LEVEL: Final = -1000  # of the first placeholder; those of `vmap` are from 0 on
+
+
+class _Part(NamedTuple):
+    """The graph of one of several results, and which of the tensors it reads."""
+
+    graph: GraphFunction
+    reads: tuple[int, ...]
+
+
+class BuiltTogether:
+    """Results of functions of tensors without gradients, whose graphs depend on a kind, shapes and dtypes alone."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, list[_Part | None] | None] = {}  # None: built in Python each time
+
+    def of(
+        self, kind: Hashable, tensors: Sequence[T], function: Callable[[list[T]], Sequence[T] | None]
+    ) -> list[T] | None:
+        """The results of a function, which is called for the first tensors of a kind.
+
+        One that is the tensor of its place is that tensor. None where the function gives None, or holds values.
+        """
+        uops = [tensor.uop for tensor in tensors]  # first of all: a leaf may get its buffer by it
+        key = kind, autocasting.autocast_dtype(), *[(uop.shape, uop.dtype) for uop in uops]
+        if key not in self._known:
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            self._known[key] = _parts(function, tensors)
+        parts = self._known[key]
+        if parts is None:
+            return None
+        return [tensors[k] if part is None else _result(part, tensors, uops) for k, part in enumerate(parts)]
+
+
+def _parts(function: Callable[[list[T]], Sequence[T] | None], tensors: Sequence[T]) -> list[_Part | None] | None:
+    """The graphs of the results; None in the place of one that is the tensor of that place."""
+    names: list[Any] = []
+    placed = [_placed(tensor, names) for tensor in tensors]
+    uops, found = [name.uop for name in names], list[_Part | None]()
+    results = function(placed)  # which may assign to them
+    if results is None:
+        return None
+    for k, result in enumerate(results):
+        below = set(result.uop.toposort())
+        if any(node.op in ("BUFFER", "INSIDE") for node in below):
+            return None
+        reads = tuple(place for place, uop in enumerate(uops) if uop in below)
+        found.append(None if result.uop == uops[k] else _Part(GraphFunction(result.uop, uops), reads))
+    return found
+
+
+def _result(part: _Part, tensors: Sequence[T], uops: Sequence[UOp]) -> T:
+    uop, history, device = part.graph.apply(uops), None, ""
+    for place in part.reads:
+        tensor = tensors[place]
+        history, device = join(history, tensor._past()), common_device(uop, device, tensor._device)
+    return tensors[0]._new(uop, history, device)
 
 
 class _Built(NamedTuple):
